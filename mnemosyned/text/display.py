@@ -41,9 +41,9 @@ _LINE_FEEDS = str.maketrans({"\n": r"\n", "\t": r"\t"})
 
 
 def escape_invisible(text: str, *, one_line: bool = False) -> str:
-    """Return the text with invisible characters as escapes.
+    r"""Return the text with control and invisible characters as escapes such as `\x1b`.
 
-    Line feeds and tabs stay, unless it must be `one_line`.
+    Line feeds and tabs stay; with `one_line` they become `\n` and `\t`.
     """
     if text.isascii() and text.isprintable():  # fillers are printable
         return text
@@ -52,14 +52,14 @@ def escape_invisible(text: str, *, one_line: bool = False) -> str:
 
 
 def escape_invisible_json(text: str) -> str:
-    """Return JSON with invisible characters as JSON escapes, which keep its meaning."""
+    r"""Return JSON text with invisible characters as `\u` escapes, which keep its values."""
     if text.isascii() and "\x7f" not in text:
         return text
     return _IN_JSON.sub(_json_escape, text)
 
 
 def strip_invisible(text: str) -> str:
-    """Return the text without invisible characters, with every line break as a line feed.
+    """Return the text without invisible characters, and with line feeds as line breaks.
 
     This is for models, for which escapes are noise and hidden text is an attack.
     """
@@ -71,6 +71,7 @@ def strip_invisible(text: str) -> str:
 
 
 def _python_escape(match: re.Match[str]) -> str:
+    r"""Return the matched character as a Python escape: `\x1b`, `\u200b` or `\U000e0041`."""
     code = ord(match[0])
     if code < 0x100:
         return f"\\x{code:02x}"
@@ -78,6 +79,7 @@ def _python_escape(match: re.Match[str]) -> str:
 
 
 def _json_escape(match: re.Match[str]) -> str:
+    r"""Return the matched character as JSON escapes: one `\u` escape for each UTF-16 unit."""
     units = match[0].encode("utf-16-be", "surrogatepass").hex(" ", 2)
     return "".join(f"\\u{unit}" for unit in units.split())
 
@@ -90,12 +92,15 @@ _EMOJI_STYLE = "\ufe0f"
 
 
 def cell_count(text: str) -> int:
-    """Return the number of cells that a text takes on one line."""
+    """Return the number of terminal cells that a text takes on one line."""
     return len(text) if text.isascii() else sum(_cell_widths(text))
 
 
 def _cell_widths(text: str) -> Iterator[int]:
-    """Yield the cells of each character; an emoji of several characters counts once."""
+    """Yield the number of terminal cells of each character: 0, 1 or 2.
+
+    The characters that are joined to one emoji take no cells but the first's.
+    """
     before = ""
     for character in text:
         if character.isascii():
@@ -112,11 +117,12 @@ def _cell_widths(text: str) -> Iterator[int]:
 
 
 def _is_wide(character: str) -> bool:
+    """Return whether a character takes two terminal cells, as East Asian ones do."""
     return unicodedata.east_asian_width(character) in _DOUBLE_WIDTH
 
 
 def chars_that_fit(text: str, cells: int) -> int:
-    """Return how many characters at the beginning of a text take at most so many cells."""
+    """Return how many characters from the start of a text fit into `cells` terminal cells."""
     if text.isascii():
         return min(cells, len(text))
     taken = 0
@@ -128,9 +134,10 @@ def chars_that_fit(text: str, cells: int) -> int:
 
 
 def wrap_cells(text: str, first: int, further: int) -> list[str]:
-    """Return the lines of a paragraph, `first`, then `further` cells wide, broken at blanks if possible.
+    """Return the lines of a paragraph, the first `first` cells wide, the others `further`.
 
-    A word longer than a line, and a run of East Asian characters, is broken where the line ends.
+    Lines break at spaces. A word longer than a line, and a run of East Asian characters, is broken
+    where the line ends.
     """
     lines: list[str] = []
     line, room = "", first
@@ -152,7 +159,10 @@ def wrap_cells(text: str, first: int, further: int) -> list[str]:
 
 
 def _chars_on_line(word: str, space: int, whole_line: int) -> int:
-    """Return how many characters of a word go into the space left on a line."""
+    """Return the number of characters of a word to put on a line with `space` cells left.
+
+    `whole_line` is the width of an empty line in cells. 0 means that the word begins the next line.
+    """
     if space < 0:  # not even the blank before it fits
         return 0
     size = chars_that_fit(word, space)

@@ -133,7 +133,10 @@ _GLUED_TAIL = re.compile(rf"((?:^|[/\\])[!-.0-~]*[A-Za-z0-9)])[{UNSPACED}]+$")
 
 
 def extract_details(text: str, *, memory: str = "") -> tuple[Detail, ...]:
-    """Return the exact values of a text in order, secrets first, each kind and value once."""
+    """Return the secrets and then the exact values of a text, each kind and value once, in order.
+
+    `memory` is the id to set in each detail.
+    """
     secrets = find_secrets(text)[:DETAILS_MAX]
     details: dict[tuple[DetailKind, str], Detail] = {}
     for kind, start, stop in secrets:
@@ -159,7 +162,7 @@ def extract_details(text: str, *, memory: str = "") -> tuple[Detail, ...]:
 
 
 def _value_matches(text: str) -> Iterator[tuple[DetailKind, int, str]]:
-    """Yield the values that match the pattern, with their kind and start."""
+    """Yield the kind, start and text of each exact value that the pattern finds."""
     for match in _SCAN.finditer(text):
         group = match.lastgroup
         if group is None:

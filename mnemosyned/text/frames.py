@@ -74,29 +74,37 @@ _ALIKE = str.maketrans("‐‒–—―−∕⁄⧸∣", "------///|")
 
 
 def neutralize(text: str) -> str:
-    """Neutralize a text, so that it neither opens nor closes a frame or a turn of a conversation.
+    """Return the text with the brackets of prompt tags and chat marks replaced by harmless ones.
 
-    Only the brackets of such tags and marks change, so that code stays readable; invisible
-    characters are removed, and every kind of line break becomes a line feed.
+    A model then sees no opening or closing of a frame or of a turn of a conversation. Other
+    brackets stay, so that code is readable; invisible characters are removed, and every kind of
+    line break becomes a line feed.
     """
     return neutralize_tags(strip_invisible(text).strip())
 
 
 def neutralize_line(text: str) -> str:
-    """Neutralize a text and put it on one line, as a name or a rule is shown."""
+    """Return the text on one line, with the brackets of prompt tags replaced by harmless ones.
+
+    Invisible characters are removed. This is for names and rules, each on a line of a prompt.
+    """
     return neutralize_tags(" ".join(strip_invisible(" ".join(text.split())).split()))
 
 
 def format_origin(*parts: str) -> str:
-    """Write date, source and speaker of a quotation, or a tool, as they stand in brackets."""
+    """Return the date, source and speaker of a quotation, joined by commas for a prompt to show.
+
+    Each part is neutralized, and its square brackets become round; empty parts are left out.
+    """
     lines = (neutralize_line(part).translate(_ROUND) for part in parts)
     return ", ".join(filter(None, lines))
 
 
 def neutralize_tags(text: str) -> str:
-    """Replace the brackets of tags and marks in a text without invisible characters.
+    """Return the text with `<` of prompt tags and marks replaced by `‹`; the length stays the same.
 
-    The length stays, and a second time changes nothing: no bracket is removed that could join others.
+    The text has no invisible characters. A second call changes nothing: no bracket is removed, so
+    none comes to join others.
     """
     if not _BRACKET.search(text):
         return text

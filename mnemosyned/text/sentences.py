@@ -28,9 +28,10 @@ CLOSING_WIDE = "」』”’）】"
 
 
 def ending_at_unspaced(pattern: str, *, end: str = WORD_END) -> str:
-    r"""Return a pattern whose words also end where a script without spaces begins: `v2` of `v2版`.
+    r"""Return a pattern whose words also end where a script without spaces begins: `v2版`.
 
-    Ends of words are written `\b`, `(?!\w)`, or with further characters as in `(?![\w-])`.
+    Ends of words are written `\b`, `(?!\w)`, or with further characters as in `(?![\w-])`; `end` is
+    the pattern that replaces them.
     """
     pattern = pattern.replace(r"\b", end).replace(r"(?!\w)", end)
     further = re.compile(r"\(\?!\[\\w([^\]]+)\]\)")
@@ -66,10 +67,11 @@ _BREAK = re.compile(r"[;,、，；]\s*|\s+|(?<=[}\])])")
 
 
 def split_sentences(text: str) -> list[tuple[str, bool]]:
-    """Return the sentences of a text, white space collapsed, and whether each begins a line.
+    """Return each sentence of a text, with True if the sentence begins a line.
 
-    A line without sentence ends (a log line, a row, a giant JSON value) is one sentence; longer
-    ones than `SENTENCE_CHARS_MAX` are cut where a reader would pause.
+    White space is collapsed. A line without sentence ends (a log line, a row, a giant JSON value)
+    is one sentence; sentences longer than `SENTENCE_CHARS_MAX` are cut, if possible at a comma or
+    space.
     """
     if text.isprintable() and "  " not in text:
         lines = [text.strip()]
@@ -86,6 +88,7 @@ def split_sentences(text: str) -> list[tuple[str, bool]]:
 
 
 def _split_line(line: str) -> list[str]:
+    """Return the sentences of a line; a full stop after an abbreviation or a number ends none."""
     result: list[str] = []
     start = 0
     for match in _BOUNDARY.finditer(line):
@@ -101,9 +104,9 @@ def _split_line(line: str) -> list[str]:
 
 
 def _is_abbreviation(line: str, start: int, stop: int, end: int) -> bool:
-    """Tell whether a full stop ends an abbreviation, an initial, a list number or a date.
+    """Return whether the full stop at `stop` belongs to an abbreviation, a list number or a date.
 
-    `end` is where the next word begins.
+    `start` is where the sentence begins, `end` where the next word does.
     """
     before = line[max(start, stop - ABBREVIATION_CHARS_MAX) : stop]
     word = before.rpartition(" ")[2]
@@ -117,6 +120,7 @@ def _is_abbreviation(line: str, start: int, stop: int, end: int) -> bool:
 
 
 def _cut_long_sentence(sentence: str) -> Iterator[str]:
+    """Yield the parts of a sentence of at most `SENTENCE_CHARS_MAX`, cut at commas or spaces."""
     start = 0
     while len(sentence) - start > SENTENCE_CHARS_MAX:
         stop = start + SENTENCE_CHARS_MAX

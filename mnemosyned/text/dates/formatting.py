@@ -25,12 +25,12 @@ _STEPS = re.compile(r"(?:last|next) (?:night|month|year)")
 
 
 def format_day(moment: date) -> str:
-    """Return `8 May 2023`, the form of most questions: a search for "May 2023" finds it."""
+    """Return a date as `8 May 2023`, so that a search for "May 2023" finds it."""
     return f"{moment.day} {MONTH_NAMES[moment.month - 1]} {moment.year}"
 
 
 def format_period(first: date, last: date) -> str:
-    """Return a day with its weekday, to explain "last Friday", or both ends of a period."""
+    """Return both ends of a period, or for one day its weekday and date, as in `Fri 5 May 2023`."""
     if first == last:
         return f"{WEEKDAY_ABBREVIATIONS[first.weekday()]} {format_day(first)}"
     if (first.year, first.month) == (last.year, last.month):
@@ -39,7 +39,7 @@ def format_period(first: date, last: date) -> str:
 
 
 def may_have_relative_dates(text: str) -> bool:
-    """Tell whether a text may have relative dates, in a third of the time of the search."""
+    """Return False if a text surely has no relative date; a quick check before the full search."""
     lower = text.lower()
     if " ago" in lower or "yesterday" in lower or "tomorrow" in lower:
         return True
@@ -48,14 +48,15 @@ def may_have_relative_dates(text: str) -> bool:
 
 
 def annotate_relative_dates(text: str, written_at: datetime) -> str:
-    """Return the text with each relative date followed by the date it meant when written.
+    """Return the text with the date in brackets after each relative date: `yesterday (7 May 2023)`.
 
-    "yesterday" means nothing without the day of writing. Only unambiguous expressions are
-    resolved: "last Friday" and "next week" mean different days to different people. Code and
-    quotations stay as they are.
+    `written_at` is when the text was written. Only unambiguous expressions are resolved: "last
+    Friday" and "next week" mean different days to different people. Code and quotations stay as
+    they are.
     """
 
     def annotate(match: re.Match[str]) -> str:
+        """Return a relative date with its date in brackets, but unchanged inside code or quotes."""
         if any(text.count(quote, 0, match.start()) % 2 for quote in QUOTES):
             return match[0]
         meant = _resolved_date(match, written_at)
@@ -65,7 +66,10 @@ def annotate_relative_dates(text: str, written_at: datetime) -> str:
 
 
 def _resolved_date(match: re.Match[str], written_at: datetime) -> str:
-    """Return the day, month or year of a relative date, or nothing outside the calendar."""
+    """Return the day, month or year of a matched relative date as text.
+
+    The text is empty if the date lies outside the calendar.
+    """
     today = written_at.date()
     words = {name: (text or "").lower() for name, text in match.groupdict().items()}
     if words["day"]:
@@ -83,6 +87,10 @@ _MONTHS_OF = {"month": 1, "year": 12}
 
 
 def _shift_date(today: date, unit: str, amount: int) -> str:
+    """Return the day, month or year that is `amount` units after `today`, as text.
+
+    A week gives "about" and a day. The text is empty outside the calendar.
+    """
     if days := _DAYS_OF.get(unit):
         meant = day_at(today, amount * days)
         about = "about " if unit == "week" else ""

@@ -53,7 +53,7 @@ class MentionTerms:
 
 
 def mention_terms(span: TimeSpan) -> MentionTerms:
-    """Return the search terms for texts that may mention a time."""
+    """Return the search terms for texts that may mention a time: months, days, dates, weekdays."""
     days = list(_days_of(span))
     months = {day.month for day in days} or {span.since.month}
     named = days if len(days) <= NAMED_DAYS_MAX else []
@@ -80,7 +80,7 @@ class MentionSearch(NamedTuple):
 
 
 def times_ahead(spans: Sequence[TimeSpan], now: datetime) -> list[TimeSpan]:
-    """Return the times that are not over, and short enough for texts to mention."""
+    """Return the spans that end after `now` and are not longer than `MENTIONED_MAX`."""
     return [
         span
         for span in spans
@@ -89,7 +89,7 @@ def times_ahead(spans: Sequence[TimeSpan], now: datetime) -> list[TimeSpan]:
 
 
 def mention_searches(span: TimeSpan, now: datetime) -> list[MentionSearch]:
-    """Return the searches for texts that may mention a time."""
+    """Return the searches for texts with the dates of a time, or with words like "tomorrow"."""
     terms = mention_terms(span)
     named = (terms.months, terms.days) if terms.days else (terms.months,)
     dated = (named, (terms.dates,)) if terms.dates else (named,)
@@ -104,11 +104,12 @@ def mention_searches(span: TimeSpan, now: datetime) -> list[MentionSearch]:
 
 
 def _names_with(numbers: Mapping[str, int], among: Collection[int]) -> tuple[str, ...]:
+    """Return the names, such as those of months, whose numbers are in `among`."""
     return tuple(name for name, number in numbers.items() if number in among)
 
 
 def _days_of(span: TimeSpan) -> Iterator[datetime]:
-    """Yield the days of a span, at most `DAYS_MAX`."""
+    """Yield each day of a span at noon, at most `DAYS_MAX` days."""
     day = shift(span.since, _DAY / 2)
     for _ in range(DAYS_MAX):
         if day >= span.until:
@@ -118,7 +119,7 @@ def _days_of(span: TimeSpan) -> Iterator[datetime]:
 
 
 def _day_forms(day: datetime) -> tuple[str, str, str, str]:
-    """Return the number of a day, with two digits, as an ordinal and in words."""
+    """Return four spellings of the day of a month: `5`, `05`, `5th` and `fifth`."""
     number = day.day
     ending = {1: "st", 2: "nd", 3: "rd"}.get(
         number % 10 if number // 10 != 1 else 0, "th"
@@ -133,6 +134,7 @@ class MentionReader:
     """
 
     def __init__(self, spans: Sequence[TimeSpan]) -> None:
+        """Compile one pattern of the months, dates and other search terms of the spans."""
         self._spans = spans
         named = [mention_terms(span) for span in spans]
         terms = {term for known in named for term in (*known.months, *known.dates)}
@@ -141,7 +143,10 @@ class MentionReader:
         self._term = re.compile(rf"(?<!\w)(?:{either})(?!\w)", re.IGNORECASE)
 
     def speaks_of_them(self, text: str, said_at: datetime) -> bool:
-        """Tell whether a text said at `said_at` mentions one of the times, or part of a time."""
+        """Return whether a text written at `said_at` mentions a time within one of the spans.
+
+        A mentioned time must overlap a span and be no longer than the span.
+        """
         text = text[:MENTION_CHARS_MAX]
         terms = islice(self._term.finditer(text), PLACES_MAX)
         said = "\n".join(
@@ -157,7 +162,7 @@ class MentionReader:
 
 
 def _words_around(text: str, start: int, end: int) -> str:
-    """Return a stretch of a text with the whole words near it."""
+    """Return `text[start:end]` with up to `NEAR_CHARS` on each side, cut at spaces."""
     begin = max(0, start - NEAR_CHARS)
     if begin:
         begin = text.find(" ", begin, start) + 1 or start

@@ -142,7 +142,7 @@ _HINTS = frozenset(
 
 
 def time_rules(present: Collection[str]) -> Iterator[re.Pattern[str]]:
-    """Yield the patterns of the time expressions that a text with these words may have."""
+    """Yield the patterns of time expressions that can match a text with the words in `present`."""
     for words, pattern in TIME_PATTERNS:
         if not words or not words.isdisjoint(present):
             yield _compile_rule(pattern)
@@ -150,7 +150,10 @@ def time_rules(present: Collection[str]) -> Iterator[re.Pattern[str]]:
 
 @cache
 def _compile_rule(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern on first use: the shell client, which starts often, needs few."""
+    """Return a compiled and cached pattern of a time expression, for whole words in any case.
+
+    A pattern is compiled at its first use: the shell client, which starts often, needs few.
+    """
     return re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE)
 
 
@@ -183,7 +186,7 @@ def parse_times(text: str, now: datetime) -> QuestionTimes:
 
 
 def mentioned_spans(text: str, said_at: datetime) -> tuple[TimeSpan, ...]:
-    """Return the times that a text about the future mentions."""
+    """Return the spans of the times that a text mentions; a weekday or date is the coming one."""
     english = translate_times(with_words_apart(text))
     if not _may_mention_time(english):
         return ()
@@ -196,6 +199,11 @@ class _TimeReader:
     def __init__(
         self, text: str, now: datetime, *, ahead: bool, spans_max: int = SPANS_MAX
     ) -> None:
+        """Search the text for time expressions, with each pattern that may match, at `now`.
+
+        With `ahead`, a weekday or a date without a year is the coming one. `spans_max` bounds the
+        spans.
+        """
         self._now = now
         self._ahead = ahead
         self._spans_max = spans_max
@@ -215,7 +223,7 @@ class _TimeReader:
         return tuple(self._spans[: self._spans_max])
 
     def _apply_rule(self, rule: re.Pattern[str]) -> None:
-        """Add the spans that a rule finds in the text that no rule has matched yet."""
+        """Add the spans of each match of a pattern, and blank out the match for later patterns."""
         for match in rule.finditer(self._unmatched):
             groups = {
                 name: value.lower()
@@ -235,7 +243,7 @@ class _TimeReader:
                 self._remaining = _blank_out(self._remaining, match, " ")
 
     def question_times(self) -> QuestionTimes:
-        """Return the spans collected, and the text without them."""
+        """Return the spans, the order asked for and the remaining words of the question."""
         order, subject = time_order(self._unmatched)
         if order is TimeOrder.CURRENT and self._is_dated:
             order = None
@@ -258,7 +266,7 @@ class _TimeReader:
 
 @cache
 def _asking_words() -> list[frozenset[str]]:
-    """Return, for each language, the folded words of a question without a subject."""
+    """Return, for each language, the folded words of a question that names no subject."""
     asking = (
         f"{language.stop_words} {language.question_stop_words} {language.deeds}"
         for language in LANGUAGES
@@ -267,24 +275,25 @@ def _asking_words() -> list[frozenset[str]]:
 
 
 def _blank_out(text: str, match: re.Match[str], blank: str) -> str:
+    """Return the text with `blank` in place of each character of the match; all positions stay."""
     return text[: match.start()] + blank * len(match[0]) + text[match.end() :]
 
 
 def _may_mention_time(text: str) -> bool:
-    """Tell whether a text may have a time expression; most questions have none."""
+    """Return False if a text surely has no time expression; a quick check before the patterns."""
     words = WORD.findall(text.casefold())
     return not _HINTS.isdisjoint(words) or any(map(_is_dated, words))
 
 
 def _is_dated(word: str) -> bool:
-    """Tell whether a word may be a year, or the day of a month as in "the 26th"."""
+    """Return whether a word may be a year, or the day of a month such as `26th`."""
     return (len(word) == YEAR_CHARS and word.isdigit()) or (
         word[-2:] in _NTH_ENDS and word[:-2].isdigit()
     )
 
 
 def _date_as_terms(groups: Mapping[str, str]) -> str:
-    """Return a date as terms that match only side by side: `8` or `May` alone says nothing."""
+    """Return a date as terms such as `8-May`, which match only day and month side by side."""
     month = MONTH_NAMES[ENGLISH_MONTHS[groups["name"]] - 1]
     if "day" in groups:
         return f"{groups['day']}-{month} {month}-{groups['day']}"
@@ -327,7 +336,7 @@ def translate_times(text: str) -> str:
 
 @lru_cache(maxsize=1)
 def rule_groups() -> list[_TranslationRules]:
-    """Compile the rules in the order in which they are applied."""
+    """Return the rules that translate time expressions into English, in order of use."""
     phrases, ago = set[str](), set[str]()
     for grammar in GRAMMARS:
         ago.update(grammar.ago_before.split()[:1], grammar.ago_after.split()[:1])
@@ -349,6 +358,10 @@ def rule_groups() -> list[_TranslationRules]:
 def _compile_rules(
     hints: Iterable[str], rules: Iterable[tuple[str, Translation]]
 ) -> _TranslationRules:
+    """Return the rules with compiled patterns, together with the words that hint at a match.
+
+    Each rule is a pattern and its English text, or a function that makes the text from the match.
+    """
     compiled = [
         (re.compile(rf"(?<!\w)(?:{pattern})(?!\w)", re.IGNORECASE), translation)
         for pattern, translation in rules
@@ -357,7 +370,7 @@ def _compile_rules(
 
 
 def _ago_rules() -> Iterator[tuple[str, Translation]]:
-    """Yield the rules of "vor drei Wochen" and "tre settimane fa"."""
+    """Yield the translation rules for "vor drei Wochen" and "tre settimane fa"."""
     number = rf"(?P<count>\d{{1,3}}|{alternatives(map(re.escape, COUNTS))})"
     units = alternatives(
         f"(?P<{unit}>{alternatives(grammar.units[unit] for grammar in GRAMMARS)})"
@@ -370,7 +383,7 @@ def _ago_rules() -> Iterator[tuple[str, Translation]]:
 
 
 def _date_rules() -> Iterator[tuple[str, Translation]]:
-    """Yield the rules of "am 5. Mai 2023", "1º de mayo", "5-го мая" and "im Mai"."""
+    """Yield the translation rules for dates and months, such as "am 5. Mai 2023", "im Mai"."""
     month = rf"(?P<month>{alternatives(map(re.escape, MONTHS))}){_YEAR}"
     on_day = alternatives(grammar.on_day for grammar in GRAMMARS)
     in_month = alternatives(grammar.in_month for grammar in GRAMMARS)
@@ -385,7 +398,7 @@ def _date_rules() -> Iterator[tuple[str, Translation]]:
 
 
 def _weekday_rules() -> Iterator[tuple[str, Translation]]:
-    """Yield the rules of "letzten Montag", "lundi dernier" and "nächsten Freitag"."""
+    """Yield the translation rules for weekdays: "letzten Montag", "lundi dernier"."""
     days = [name for name in WEEKDAYS if len(name) >= WEEKDAY_CHARS_MIN]
     weekday = rf"(?P<weekday>{alternatives(map(re.escape, days))})"
     last = alternatives(grammar.last_before for grammar in GRAMMARS)
@@ -402,12 +415,14 @@ def _weekday_rules() -> Iterator[tuple[str, Translation]]:
 
 
 def _translate_date(match: re.Match[str]) -> str:
+    """Return the English form of a matched date or month: `5 May 2023`, `in May`."""
     day = match.groupdict().get("day") or "in"
     month = MONTH_NAMES[MONTHS[match["month"].lower()] - 1]
     return " ".join(filter(None, (day, month, match["year"])))
 
 
 def _translate_ago(match: re.Match[str]) -> str:
+    """Return the English form of a matched duration in the past: `3 weeks ago`."""
     number = match["count"]
     count = number if number.isdigit() else str(COUNTS[number.lower()])
     unit = next(unit for unit in _UNITS if match[unit])
@@ -415,10 +430,12 @@ def _translate_ago(match: re.Match[str]) -> str:
 
 
 def _weekday_translation(step: str) -> Translation:
+    """Return a function that translates a weekday and puts `step` before it: "last Monday"."""
     return lambda match: f"{step} {WEEKDAY_NAMES[WEEKDAYS[match['weekday'].lower()]]}"
 
 
 def _translate_figures(match: re.Match[str]) -> str:
+    """Return the English form of a date in figures: `22 November 2026` for "am 22.11.26"."""
     year = match["year"] or ""
     full_year = f"20{year}" if len(year) == 2 else year
     return f"{int(match['day'])} {MONTH_NAMES[int(match['month']) - 1]} {full_year}".strip()
@@ -459,7 +476,10 @@ _FROM = r"(?i)\b(?:from|of|since|vom|seit|del|du|depuis|dal|desde)\b"
 
 @cache
 def _order_pattern(*fields: str) -> re.Pattern[str]:
-    """Compile the words of all languages in fields of `OrderWords`, each field a group."""
+    """Return a pattern of the order words of all languages, with a named group for each field.
+
+    `fields` are fields of `OrderWords`, such as `latest`.
+    """
     groups = (
         f"(?P<{field}>{'|'.join(getattr(order, field) for order in _ORDERS)})"
         for field in fields
@@ -468,9 +488,10 @@ def _order_pattern(*fields: str) -> re.Pattern[str]:
 
 
 def time_order(text: str) -> tuple[TimeOrder | None, str]:
-    """Return the order that a question asks for, and the question without its word.
+    """Return the order that a question asks for, or None, and the question without its order word.
 
-    `text` has no time expression left: "last week" is a time, "last note" an order.
+    The order is the newest, oldest or current match. `text` has no time expression left: "last
+    week" is a time, "last note" an order.
     """
     match = _order_pattern(*(order.value for order in TimeOrder)).search(text)
     if match is None or match.lastgroup is None or _NO_TIME.search(text):
@@ -480,7 +501,10 @@ def time_order(text: str) -> tuple[TimeOrder | None, str]:
 
 
 def asks_ahead(text: str) -> bool:
-    """Tell whether a weekday or date in a question is the coming one, by the tense of its verbs."""
+    """Return whether the verbs of a question are in the present or future, and none in the past.
+
+    A weekday or date in such a question is the coming one.
+    """
     text = _GERMAN_WAS.sub("", text)
     return (
         _order_pattern("ahead").search(text) is not None

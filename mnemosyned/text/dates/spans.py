@@ -56,13 +56,13 @@ _TOLERANCE_DAYS = {"week": 3, "month": 15, "year": 100}
 
 @dataclass(frozen=True, slots=True)
 class TimeSpan:
-    """A period of time, without its end."""
+    """A period of time: from `since` until just before `until`."""
 
     since: datetime
     until: datetime
 
     def with_margin(self) -> TimeSpan:
-        """Return the span with some time added: people report events a little later."""
+        """Return the span extended at both ends, mostly the later: people report events late."""
         margin = max(_DAY, min(self.until - self.since, 7 * _DAY))
         return TimeSpan(shift(self.since, -margin / 7), shift(self.until, margin))
 
@@ -70,9 +70,10 @@ class TimeSpan:
 def matched_spans(
     groups: Mapping[str, str], now: datetime, *, ahead: bool = False
 ) -> tuple[TimeSpan, ...]:
-    """Return the spans that the groups of a match may mean; none for a date that does not exist.
+    """Return the spans in UTC for the named groups of a time expression's match, mostly one.
 
-    `ahead` says that a date without a year, or a weekday, is the coming one.
+    The tuple is empty for a date that does not exist. With `ahead`, a weekday or a date without a
+    year is the coming one. "next Friday" may mean two days.
     """
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
     try:
@@ -103,7 +104,10 @@ def matched_spans(
 def _calendar_span(
     groups: Mapping[str, str], today: datetime, *, ahead: bool
 ) -> TimeSpan | None:
-    """Return the span of a date, month, season or year; without a year, the nearest that fits."""
+    """Return the span of a date, month, season or year, or None for another expression.
+
+    Without a year, the nearest one counts: in the past, or with `ahead` in the future.
+    """
     if "season" in groups:
         return _season_span(groups, today)
     month = ENGLISH_MONTHS.get(groups.get("name", "")) or int(groups.get("month", 0))
@@ -117,7 +121,7 @@ def _calendar_span(
 def _month_span(
     groups: Mapping[str, str], today: datetime, month: int, *, ahead: bool
 ) -> TimeSpan:
-    """Return the span of a month, of a third of a month or of a day."""
+    """Return the span of a month, or of the third of the month or the day that the groups name."""
     day = _day_of_month(groups)
     year = int(groups.get("year", today.year))
     begin = today.replace(year=year, month=month, day=day or 1)
@@ -133,14 +137,14 @@ def _month_span(
 
 
 def _day_of_month(groups: Mapping[str, str]) -> int:
-    """Return the number of a day as it is said, in figures or in words; 0 for none."""
+    """Return the day of a month that the groups of a match name, or 0 for none."""
     if "nth" in groups:
         return ORDINALS.index(groups["nth"]) + 1
     return int(groups.get("day", 0))
 
 
 def _month_day_span(today: datetime, day: int, *, ahead: bool) -> TimeSpan | None:
-    """Return the nearest day of that number: "the 26th"."""
+    """Return the nearest day of this number for "the 26th", or None if no month has it."""
     first = today.replace(day=1)
     for step in range(MONTH_DAY_STEPS):
         month = shift_months(first, step if ahead else -step)
@@ -152,6 +156,7 @@ def _month_day_span(today: datetime, day: int, *, ahead: bool) -> TimeSpan | Non
 
 
 def _season_span(groups: Mapping[str, str], today: datetime) -> TimeSpan:
+    """Return the three months of a season, the latest that has begun unless a year is named."""
     begin = today.replace(month=SEASONS[groups["season"]], day=1)
     if "year" in groups:
         begin = begin.replace(year=int(groups["year"]))
@@ -165,7 +170,7 @@ def _season_span(groups: Mapping[str, str], today: datetime) -> TimeSpan:
 def _counted_span(
     groups: Mapping[str, str], now: datetime, today: datetime
 ) -> TimeSpan | None:
-    """Return the span of "three weeks ago" or "the last three weeks"."""
+    """Return the span of "three weeks ago" or "the last three weeks", or None without a count."""
     if "count" not in groups:
         return None
     number = groups["count"]
@@ -183,7 +188,7 @@ def _counted_span(
 def _named_span(
     groups: Mapping[str, str], today: datetime, *, ahead: bool
 ) -> TimeSpan | None:
-    """Return the span of "yesterday", "Friday evening" or "last week"."""
+    """Return the span of "yesterday", "Friday evening" or "last week", or None for others."""
     if "unit" in groups:
         return _unit_span(groups["unit"], groups["step"], today)
     if "weekday" in groups:
@@ -202,7 +207,10 @@ def _named_span(
 def _nearest_weekday(
     groups: Mapping[str, str], today: datetime, *, ahead: bool
 ) -> datetime:
-    """Return the day of "last Friday", "next Friday" or "Friday": the latest unless next."""
+    """Return midnight of the day for "last Friday", "next Friday" or "Friday".
+
+    A bare weekday is the latest one, today included, or with `ahead` the coming one.
+    """
     days = (WEEKDAYS_IN_TEXT.index(groups["weekday"]) - today.weekday()) % 7
     step = groups.get("step")
     if step == "next":
@@ -214,7 +222,7 @@ def _nearest_weekday(
 
 
 def _unit_span(unit: str, step: str, today: datetime) -> TimeSpan:
-    """Return the span of this, the last or the next weekend, week, month or year."""
+    """Return the span of the weekend, week, month or year for `step` "this", "next" or "last"."""
     steps = {"this": 0, "next": 1}.get(step, -1)
     monday = today - today.weekday() * _DAY
     if unit == "weekend":
@@ -232,11 +240,13 @@ def _unit_span(unit: str, step: str, today: datetime) -> TimeSpan:
 
 
 def _year_span(today: datetime, year: int) -> TimeSpan:
+    """Return the span of a calendar year, in the time zone of `today`."""
     first = today.replace(year=year, month=1, day=1)
     return TimeSpan(first, shift_months(first, 12))
 
 
 def _shift_units(moment: datetime, unit: str, count: int) -> datetime:
+    """Return the moment shifted by a count of days, weeks, months or years; below 0 is back."""
     if unit in ("day", "week"):
         return shift(moment, timedelta(days=count * (7 if unit == "week" else 1)))
     return shift_months(moment, count * (12 if unit == "year" else 1))

@@ -70,15 +70,16 @@ class AmbiguousDate(ValueError):
     """A date in figures that means different days in different countries."""
 
     def __init__(self, *readings: str) -> None:
+        """Set the dates in ISO form that the typed date may mean."""
         super().__init__(" or ".join(readings))
         self.readings = readings
 
 
 def read_time(text: str, now: datetime, *, ahead: bool = False) -> TypedTime | None:
-    """Return the time that a text means at `now`, in UTC; None for a text that is no time.
+    """Return the span of a typed time, in UTC, or None if the text is no time.
 
-    `now` is aware, and its zone decides where a day begins. With `ahead`, a time that may be past or
-    to come is to come: `friday`, `18 Nov`, `7d`. Raises `AmbiguousDate`.
+    `now` is aware, and its zone decides where a day begins. With `ahead`, a time that could be past
+    or future is future: `friday`, `18 Nov`, `7d`. Raises `AmbiguousDate`.
     """
     words = _normalize_text(text)
     if not words:
@@ -96,7 +97,7 @@ def read_time(text: str, now: datetime, *, ahead: bool = False) -> TypedTime | N
 
 
 def _read_typed(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
-    """Read a normalized text; return None for a time that does not exist, such as 31 April."""
+    """Return the time of a normalized text, or None if it means none, as 31 April does."""
     try:
         if words in _NOW:
             return TypedTime(now, now)
@@ -113,7 +114,7 @@ def _read_typed(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
 def period_around(
     text: str, unit: Literal["day", "week", "month"], now: datetime
 ) -> TimeSpan | None:
-    """Return the day, week or month in which a typed time begins, or None for another text.
+    """Return the day, week or month that contains a typed time, or None if the text is no time.
 
     Its ends are in UTC; days begin in the zone of `now`. Raises `AmbiguousDate`.
     """
@@ -133,11 +134,15 @@ def period_around(
 
 
 def _utc_span(first: datetime, last: datetime) -> TimeSpan:
+    """Return the span between two aware datetimes, converted to UTC."""
     return TimeSpan(in_zone(first, UTC), in_zone(last, UTC))
 
 
 def _normalize_text(text: str) -> str:
-    """Return a text in lower case with single spaces, or an empty one if it is too long."""
+    """Return a text in lower case with single spaces, or an empty text if it is too long.
+
+    The output of `date` and `git log` is brought into the order day, month, year, time.
+    """
     if len(text) > CHARS_MAX:
         return ""
     words = " ".join(unicodedata.normalize("NFKC", text).lower().split())
@@ -151,7 +156,7 @@ def _normalize_text(text: str) -> str:
 
 
 def _read_clock(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
-    """Read a time of day, alone or with a day before or after it."""
+    """Return the instant of a typed time of day, alone or with a day; None for other words."""
     if not _DIGIT.search(words):
         return None  # the patterns are compiled for those that may match
     for form in _WITH_CLOCK:
@@ -167,7 +172,11 @@ def _read_clock(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
 def _read_day_at_clock(
     match: re.Match[str], words: str, now: datetime, *, ahead: bool
 ) -> TypedTime | None:
-    """Read a day and set the time of day; a day on the wrong side of now gives way to its next."""
+    """Return the instant of a matched time of day on the day that `words` name, or on today.
+
+    If it is past instead of future, or the reverse, the next day of that kind is taken. None for
+    words that are no day.
+    """
     clock = _clock_time(match)
     kind = words or "today"
     day = read_day(kind, now, ahead=ahead)
@@ -184,7 +193,7 @@ def _read_day_at_clock(
 
 
 def _clock_time(match: re.Match[str]) -> time:
-    """Return the typed time of day. Raises `ValueError` for 25:00."""
+    """Return the time of day of a match, in 12 or 24 hours. Raises `ValueError` for 25:00."""
     hour, half = int(match["hour"]), match["half"] or match["half_alone"]
     if half:
         if not 1 <= hour <= _HALF_DAY_HOURS:
@@ -196,10 +205,10 @@ def _clock_time(match: re.Match[str]) -> time:
 
 
 def _set_clock(day: TypedTime | None, clock: time, now: datetime) -> TypedTime | None:
-    """Return the instant of a time of day on a day; None for a longer span.
+    """Return the instant when the clock shows `clock` on a day; None if `day` is longer than a day.
 
-    A time that comes twice, as the clock goes back, is a span of both. A time that the clock
-    leaps over is as much later.
+    An hour that occurs twice, as the clock goes back, gives a span from the first to the second. A
+    time that the clock skips is later by as much.
     """
     if day is None:
         return None
@@ -215,7 +224,7 @@ def _set_clock(day: TypedTime | None, clock: time, now: datetime) -> TypedTime |
 
 
 def _offset_zone(name: str) -> tzinfo:
-    """Return the zone of `Z`, `utc`, `+01:00` or `+1`."""
+    """Return the time zone of an offset: `Z`, `utc`, `+01:00` or `+1`."""
     offset = name.removeprefix("utc").removeprefix("gmt")
     if offset in ("", "z"):
         return UTC
@@ -248,7 +257,7 @@ _ARTICLES = ("the ", "in ", "on the ", "le ", "la ", "el ", "il ", "l'")
 
 
 def read_day(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
-    """Return the day, week, month or year that words in lower case mean, or None.
+    """Return the span of the day, week, month or year that lower-case words name, or None.
 
     Raises `AmbiguousDate`, and `ValueError` for a date that does not exist.
     """
@@ -263,24 +272,31 @@ def read_day(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
 
 
 def _read_year(match: re.Match[str], now: datetime, _: bool) -> TypedTime:  # noqa: FBT001
+    """Return the span of a matched year, `2026`."""
     first = _midnight_of(now).replace(year=int(match["year"]), month=1, day=1)
     return TypedTime(first, shift_months(first, _MONTHS_OF_A_YEAR))
 
 
 def _read_month(match: re.Match[str], now: datetime, _: bool) -> TypedTime:  # noqa: FBT001
+    """Return the span of a matched month, `2026-11`."""
     year, month = int(match["year"]), int(match["month"])
     first = _midnight_of(now).replace(year=year, month=month, day=1)
     return TypedTime(first, shift_months(first, 1))
 
 
 def _read_week(match: re.Match[str], now: datetime, _: bool) -> TypedTime:  # noqa: FBT001
+    """Return the span of a matched ISO week, `2026-W48`."""
     monday = datetime.fromisocalendar(int(match["year"]), int(match["week"]), 1)
     first = monday.replace(tzinfo=now.tzinfo)
     return TypedTime(first, shift(first, 7 * _DAY))
 
 
 def _read_date(match: re.Match[str], now: datetime, ahead: bool) -> TypedTime:  # noqa: FBT001
-    """Read a date whose order of day and month is certain, with or without a year."""
+    """Return the day of a date in figures whose order of day and month is certain.
+
+    Without a year it is the latest such day, or with `ahead` the coming one. Raises `ValueError`
+    for a date that does not exist.
+    """
     day, month = int(match["day"]), int(match["month"])
     if year := match["year"]:
         return _one_day(now, _full_year(year), month, day)
@@ -293,7 +309,10 @@ def _read_date(match: re.Match[str], now: datetime, ahead: bool) -> TypedTime:  
 
 
 def _read_slashed(match: re.Match[str], now: datetime, _: bool) -> TypedTime:  # noqa: FBT001
-    """Read `18/11/2026` and `11/18/2026`, of which only one can be a date."""
+    """Return the day of `18/11/2026` or `11/18/2026`; a number above 12 is the day.
+
+    Raises `AmbiguousDate` if both numbers may be the month.
+    """
     first, second, year = int(match[1]), int(match[2]), _full_year(match[3])
     if first == second or second > _MONTHS_OF_A_YEAR:
         return _one_day(now, year, first, second)
@@ -305,10 +324,12 @@ def _read_slashed(match: re.Match[str], now: datetime, _: bool) -> TypedTime:  #
 
 
 def _full_year(figures: str) -> int:
+    """Return the year of two or four figures; two figures are of this century."""
     return int(figures) + (_CENTURY if len(figures) == 2 else 0)
 
 
 def _one_day(now: datetime, year: int, month: int, day: int) -> TypedTime:
+    """Return the span of a calendar day, in the time zone of `now`."""
     first = _midnight_of(now).replace(year=year, month=month, day=day)
     return TypedTime(first, shift(first, _DAY))
 
@@ -337,7 +358,10 @@ _FIGURES: tuple[tuple[str, FigureReader], ...] = (
 
 
 def _read_words(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
-    """Read words of any language, with or without an article, a preposition or a weekday."""
+    """Return the span of a day, week, month or year named in words of any language, or None.
+
+    Words may have an article, a preposition or a weekday before the date; a weekday must be right.
+    """
     bare = _FILLERS.sub("", words)
     # Most are English, or names and numbers alone: the translation is compiled for the others.
     for form in (words, bare):
@@ -358,6 +382,7 @@ def _read_words(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
 
 
 def _with_english_names(words: str) -> str:
+    """Return the words with months and weekdays in English, and no full stops after words."""
     return _STOP.sub("", _WORD.sub(_english_name, words))
 
 
@@ -372,7 +397,7 @@ def _english_name(match: re.Match[str]) -> str:
 
 
 def _read_english(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
-    """Read words in English, by the rules that read questions."""
+    """Return the span of a time expression in English, or None if the whole text is none."""
     for rule in time_rules(set(WORD.findall(words))):
         match = rule.fullmatch(words)
         if match is None:
@@ -391,7 +416,10 @@ def _read_english(words: str, now: datetime, *, ahead: bool) -> TypedTime | None
 
 
 def _nearest_leap_day(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
-    """Read 29 February without a year: the nearest leap day."""
+    """Return the nearest 29 February in the past, or with `ahead` in the future.
+
+    `words` are the date without a year. None if no leap day is within `LEAP_YEARS`.
+    """
     for years in range(LEAP_YEARS + 1):
         year = now.year + (years if ahead else -years)
         day = _read_english(f"{words} {year}", now, ahead=ahead)
@@ -427,9 +455,10 @@ _DIGITS_MAX = 6
 
 
 def read_duration(text: str, now: datetime, *, ahead: bool) -> datetime | None:
-    """Return the instant to which a duration in lower case counts, or None for another text.
+    """Return the instant that a duration such as `7d` or `in 2 days` means, or None.
 
-    It counts back from `now`, or with `ahead` forward, unless "ago", "in" or a sign decide.
+    The text is in lower case. The duration counts back from `now`, or with `ahead` forward, unless
+    "ago", "in" or a sign decides.
     """
     if not (_DIGIT.search(text) or _NUMBERS.keys() & text.split()):
         return None  # the patterns are compiled for those that may match
@@ -446,6 +475,7 @@ def read_duration(text: str, now: datetime, *, ahead: bool) -> datetime | None:
 
 @lru_cache(maxsize=1)
 def _duration_pattern() -> re.Pattern[str]:
+    """Return the pattern of a duration: amounts, with a sign or words such as "ago"."""
     back = alternatives(["-", *(grammar.ago_before for grammar in GRAMMARS)])
     on = alternatives([r"\+", "in", *(grammar.ahead_before for grammar in GRAMMARS)])
     ago = alternatives(["ago", *(grammar.ago_after for grammar in GRAMMARS)])
@@ -461,7 +491,7 @@ def _duration_pattern() -> re.Pattern[str]:
 
 @lru_cache(maxsize=1)
 def _amount_pattern() -> re.Pattern[str]:
-    """Compile the pattern of a number and its unit."""
+    """Return the pattern of a number and its unit of time, with a named group for each unit."""
     numbers = alternatives(sorted(map(re.escape, _NUMBERS), key=len, reverse=True))
     unit_patterns = {
         unit: alternatives(
@@ -475,7 +505,10 @@ def _amount_pattern() -> re.Pattern[str]:
 
 
 def _add_amount(moment: datetime, part: re.Match[str], sign: int) -> datetime:
-    """Move an instant by a number of units, forward or back. Raises `ValueError` for half a month."""
+    """Return the moment shifted by a matched number of units, forward if `sign` is 1, back if -1.
+
+    Raises `ValueError` for half a month.
+    """
     unit = next(unit for unit in UNITS if part[unit])
     number = float(part["figures"] or _NUMBERS[part["word"]])
     if unit in _UNIT_MONTHS:
@@ -495,14 +528,14 @@ _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss"})
 
 
 def with_accents(words: str) -> str:
-    """Return words in lower case with accents on the words for times."""
+    """Return lower-case words with accents restored in names of times: `märz` for `marz`."""
     pattern, accented = _accent_table()
     return pattern.sub(lambda match: accented[match[0]], words)
 
 
 @lru_cache(maxsize=1)
 def _accent_table() -> tuple[re.Pattern[str], dict[str, str]]:
-    """Return the words with accents by their plain spelling, and a pattern of these spellings."""
+    """Return a pattern of time words without accents, and the accented word for each."""
     accented: dict[str, str] = {}
     for language in LANGUAGES:
         for word in _LONG_WORD.findall(" ".join(_time_words(language))):
@@ -514,7 +547,7 @@ def _accent_table() -> tuple[re.Pattern[str], dict[str, str]]:
 
 
 def _time_words(language: Language) -> Iterator[str]:
-    """Yield the texts of a language that have words for times."""
+    """Yield the months, weekdays, numbers and time phrases of a language."""
     yield from (*language.months, *language.weekdays, *language.counts)
     if grammar := language.times:
         yield from (*grammar.phrases.values(), *grammar.units.values())
@@ -523,5 +556,6 @@ def _time_words(language: Language) -> Iterator[str]:
 
 
 def _without_accents(word: str) -> str:
+    """Return the word with its combining accents removed: `marz` for `märz`."""
     decomposed = unicodedata.normalize("NFD", word)
     return "".join(char for char in decomposed if not unicodedata.combining(char))

@@ -43,7 +43,7 @@ for _language in LANGUAGES:
 
 
 def script_shares(text: str) -> dict[str, float]:
-    """Return the share of each script among the letters of known scripts."""
+    """Return the share of letters in each script, from 0 to 1, by its name, such as `han`."""
     letters = "".join(_LETTERS.findall(text))
     counts = {name: len(shape.findall(letters)) for name, shape in _RUNS.items()}
     total = sum(counts.values())
@@ -51,7 +51,7 @@ def script_shares(text: str) -> dict[str, float]:
 
 
 def foreign_script(summary: str, sources: str) -> str:
-    """Return the script of a summary if its sources do not use it, else an empty string."""
+    """Return the name of a script that a summary uses and its sources do not, or ""."""
     if len(_LETTERS.sub("", summary)) > len(summary) - LETTERS_MIN:
         return ""
     known = script_shares(sources)
@@ -62,7 +62,7 @@ def foreign_script(summary: str, sources: str) -> str:
 
 
 def foreign_language(summary: str, sources: str) -> str:
-    """Return the language of a summary if its sources clearly do not use it, else an empty string."""
+    """Return the language code of a summary if its sources clearly use another, else ""."""
     ours, theirs = script_shares(summary), script_shares(sources)
     if ours.get("han", 0) >= SHARE_MIN and theirs.get("han", 0) >= SHARE_MIN / 2:
         kana, source_kana = ours.get("kana", 0), theirs.get("kana", 0)
@@ -75,7 +75,11 @@ def foreign_language(summary: str, sources: str) -> str:
 def _foreign_by_stop_words(
     counts: Mapping[str, float], source_counts: Mapping[str, float]
 ) -> str:
-    """Return the language with the most stop words, if the sources clearly do not use it."""
+    """Return the language with most stop words if the sources clearly do not use it, else "".
+
+    `counts` are the stop words of the summary by language code, `source_counts` those of its
+    sources.
+    """
     most = max(source_counts.values(), default=0)
     if most < WORDS_MIN or not counts:
         return ""
@@ -91,7 +95,10 @@ def _foreign_by_stop_words(
 
 
 def count_stop_words(text: str) -> dict[str, float]:
-    """Count the stop words of each language in a text; a word of several counts in parts."""
+    """Return the number of stop words in a text by language code.
+
+    A word that two languages share counts half for each.
+    """
     counts: dict[str, float] = {}
     for word in _LETTERS.findall(text):
         languages = _LANGUAGES_OF_WORD.get(word.lower(), ())

@@ -139,7 +139,7 @@ class Language:
 
 
 def _load_language(name: str) -> Language:
-    """Read a language from its file. Raises `TypeError` for a field with an unknown name."""
+    """Return the language that a TOML file describes. Raises `TypeError` for an unknown field."""
     path = Path(__file__).with_name(f"{name}.toml")
     tables = tomllib.loads(path.read_text(encoding="utf-8"))
     for key in ("months", "weekdays", "counts"):
@@ -165,7 +165,10 @@ GRAMMARS = [language.times for language in LANGUAGES if language.times]
 def _numbers_by_word(
     tables: Iterable[tuple[str, ...]], *, first: int
 ) -> dict[str, int]:
-    """Return the number of each word of tables, whose rows are numbered from `first`."""
+    """Return the number of each word, which is its row in a table, counted from `first`.
+
+    Each row holds the names of one number, such as "january jan".
+    """
     return {
         word: number
         for table in tables
@@ -187,5 +190,5 @@ ENGLISH_COUNTS = _numbers_by_word([ENGLISH.counts[:10]], first=1)
 
 
 def alternatives(patterns: Iterable[str]) -> str:
-    """Join patterns as alternatives, each once, without the empty ones."""
+    """Return one pattern of alternatives; empty and repeated patterns are left out."""
     return "|".join(dict.fromkeys(filter(None, patterns)))
