@@ -62,7 +62,7 @@ _BY_LENGTH_3 = sorted(_STEP_3, key=len, reverse=True)
 
 
 def fold_case(text: str) -> str:
-    """Return the text in lower case and without accents, as the index does."""
+    """Return the text in lower case and without accents, as the full-text index stores it."""
     lower = text.lower()
     if lower.isascii():
         return lower
@@ -74,17 +74,17 @@ def fold_case(text: str) -> str:
 
 
 def stem(word: str) -> str:
-    """Return the stem of a folded word; cached, as texts repeat their words."""
+    """Return the Porter stem of a folded word, cached."""
     return _STEMS[word]
 
 
 def stem_prefix(stem: str) -> str:
-    """Return the prefix of all words with a stem, whose ending may have become i, e or (b)l."""
+    """Return the letters with which all words of a stem begin: without a final i, e or l."""
     return stem[:-1] if len(stem) > 1 and stem[-1] in "iel" else stem
 
 
 def light_stem(word: str) -> str:
-    """Return the word in lower case without common English endings, to recognize repetition."""
+    """Return the lower-case word without common English endings, a key to find repeated words."""
     word = word.lower().replace("’", "'").removesuffix("'s")
     if not word.isascii():
         return word
@@ -101,7 +101,7 @@ def light_stem(word: str) -> str:
 
 
 def _light_suffix(word: str) -> str:
-    """Return the common English ending of a word, or nothing, as for `status`."""
+    """Return the common English ending of a lower-case word, such as `ing`, or an empty string."""
     for suffix in _SUFFIXES:
         if word.endswith(suffix) and len(word) - len(suffix) >= STEM_CHARS_MIN:
             no_plural = suffix == "s" and word.endswith(("ss", "us", "is"))
@@ -110,16 +110,16 @@ def _light_suffix(word: str) -> str:
 
 
 def match_prefix(word: str) -> str:
-    """Return the prefix that the other forms of a word share; codes stay whole."""
+    """Return the word without a common ending, to match its other forms; codes stay whole."""
     if not word.isalpha() or len(word) <= 4:
         return word
     return _ENDING.sub("", word)
 
 
 def stem_bytes(word: str) -> str:
-    """Return the stem of a word whose characters are bytes, as the index stems any script.
+    """Return the Porter stem of a folded word, as the full-text index computes it.
 
-    What is no letter of English counts as a consonant.
+    Letters beyond English count as consonants.
     """
     if not 3 <= len(word) <= STEMMED_CHARS_MAX:
         return word
@@ -137,6 +137,7 @@ def stem_bytes(word: str) -> str:
 
 
 def _step_5(word: str) -> str:
+    """Return the word without a final `e` or second `l`, by step 5 of Porter's algorithm."""
     if word.endswith("e"):
         base = word[:-1]
         size = _vowel_groups(base)
@@ -148,6 +149,7 @@ def _step_5(word: str) -> str:
 
 
 def _without_participle(word: str) -> str:
+    """Return the word without `ed` or `ing`, as a verb, by step 1b of Porter's algorithm."""
     if word.endswith("eed") and word != "eed":
         return word[:-1] if _vowel_groups(word[:-3]) else word
     for ending in ("ed", "ing"):
@@ -162,7 +164,11 @@ _DOUBLES = tuple(2 * letter for letter in "bcdfghjkmnpqrtvwxy0123456789")
 
 
 def _restore_ending(base: str) -> str:
-    """Return the verb without its participle ending: hope, hop and file of `hoping`, `hopping`, `filing`."""
+    """Return the verb whose participle ending was removed: `hope` for `hop` of `hoping`.
+
+    A doubled consonant becomes single (`hopp` of `hopping`), and an `e` is added after a short
+    word.
+    """
     if base.endswith(("at", "bl", "iz")):
         return base + "e"
     if base.endswith(_DOUBLES) or (base[-1:] >= "\x80" and base[-2:-1] == base[-1:]):
@@ -173,6 +179,10 @@ def _restore_ending(base: str) -> str:
 
 
 def _replace_ending(word: str, endings: list[str], table: dict[str, str]) -> str:
+    """Return the word with its ending replaced as `table` says, if a vowel group remains before it.
+
+    `endings` are the keys of `table`, the longest first.
+    """
     for ending in endings:
         if word.endswith(ending) and word != ending:
             base = word[: -len(ending)]
@@ -181,6 +191,7 @@ def _replace_ending(word: str, endings: list[str], table: dict[str, str]) -> str
 
 
 def _step_4(word: str) -> str:
+    """Return the word without an ending such as `ment`, by step 4 of Porter's algorithm."""
     for ending in _STEP_4:
         if word.endswith(ending):
             base = word[: -len(ending)]
@@ -191,7 +202,7 @@ def _step_4(word: str) -> str:
 
 
 def _letter_kinds(word: str) -> str:
-    """Return `v` for each vowel and `c` for each consonant."""
+    """Return `v` for each vowel and `c` for each consonant of a word."""
     kinds = ""
     for char in word:
         if char == "y":
@@ -202,7 +213,7 @@ def _letter_kinds(word: str) -> str:
 
 
 def _vowel_groups(word: str) -> int:
-    """Count the vowels followed by consonants: Porter's measure m."""
+    """Return the number of vowel groups followed by a consonant: Porter's measure m."""
     return _letter_kinds(word).count("vc")
 
 
@@ -249,7 +260,7 @@ _IRREGULAR_FORMS = """
 
 @lru_cache(maxsize=1)
 def _irregular_forms_by_stem() -> dict[str, tuple[str, ...]]:
-    """Return, for each stem, a word of every other stem in its family."""
+    """Return the irregular forms of a word by its stem: `bought` for the stem of `buy`."""
     others: dict[str, tuple[str, ...]] = {}
     for family in _IRREGULAR_FORMS.split(","):
         stems = {stem(word): word for word in family.split()}
@@ -261,7 +272,7 @@ def _irregular_forms_by_stem() -> dict[str, tuple[str, ...]]:
 
 
 def irregular_forms(word: str) -> tuple[str, ...]:
-    """Return the irregular forms of a folded word: `bought` for `buying`."""
+    """Return the irregular forms of a folded word: `bought` for `buying`; empty if it has none."""
     return _irregular_forms_by_stem().get(stem(word), ())
 
 
@@ -272,9 +283,10 @@ _DIAERESES = {"ι": "ϊ", "υ": "ϋ"}
 
 
 def accent_variants(word: str) -> tuple[str, ...]:
-    """Return the other spellings of a word: FTS5 removes the accents of Latin letters only.
+    """Return the spellings of a word with other accents that the full-text index tells apart.
 
-    Greek has one accent in a word, and none in capitals; Russian mostly writes `е` for `ё`.
+    FTS5 removes the accents of Latin letters only. Greek has one accent in a word, and none in
+    capitals; Russian mostly writes `е` for `ё`.
     """
     if word.isascii() or not word.isalpha():
         return ()
@@ -298,7 +310,10 @@ def accent_variants(word: str) -> tuple[str, ...]:
 
 
 def _accented_forms(word: str, accented: dict[str, str]) -> Iterator[str]:
-    """Yield the word, and then the word with each letter in turn accented."""
+    """Yield the word, and then the word with one letter accented, for each letter in `accented`.
+
+    `accented` maps plain letters to accented ones.
+    """
     yield word
     for index, letter in enumerate(word):
         if letter in accented:

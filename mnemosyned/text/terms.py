@@ -60,7 +60,7 @@ class Terms:
     """Words with the form in which they would be joined with a neighbor: `call` and `oncall`."""
 
     def forms(self, word: str) -> tuple[str, ...]:
-        """Return the forms of a word to search for, such as `bought` for `buy`."""
+        """Return a word and its irregular forms and accent variants: `buy` and `bought`."""
         return (word, *irregular_forms(fold_case(word)), *accent_variants(word))
 
     def __bool__(self) -> bool:
@@ -68,7 +68,7 @@ class Terms:
 
 
 def parse_terms(text: str) -> Terms:
-    """Parse a question; stop words are dropped unless there is nothing else."""
+    """Return the search terms of a question; stop words count only if there are no other words."""
     words: dict[str, str] = {}
     for raw in _UNSPACED_RUN.sub(" ", text).split():
         token = _POSSESSIVE.sub("", _EDGES.sub("", raw))
@@ -83,7 +83,7 @@ def parse_terms(text: str) -> Terms:
 
 
 def parse_content_terms(text: str) -> Terms:
-    """Parse a question without any stop word, even if there is nothing else."""
+    """Return the search terms of a question without its stop words, even if no terms remain."""
     parsed = parse_terms(text)
     return Terms(
         tuple(word for word in parsed.words if word.lower() not in STOP_WORDS),
@@ -93,9 +93,10 @@ def parse_content_terms(text: str) -> Terms:
 
 
 def gram_text(text: str) -> str:
-    """Return the content of the second index: character pairs, and the parts of camelCase names.
+    """Return the text for the second index: character pairs and parts of camelCase names.
 
-    It is empty for most texts. A change here needs a migration that rebuilds that index.
+    The pairs are of scripts without spaces. The text is empty for most memories. A change here
+    needs a migration that rebuilds that index.
     """
     parts = [] if text.isascii() else _character_pairs(text)
     if b"aA" in text.encode().translate(_CASES):  # a tenth of the time of the pattern
@@ -105,9 +106,9 @@ def gram_text(text: str) -> str:
 
 
 def glued_words(text: str) -> list[str]:
-    """Return the words and codes that touch a script without spaces: `v1.2` of `版本v1.2已发布`.
+    """Return the words that touch a script without spaces: `v1.2` of `版本v1.2已发布`.
 
-    The index keeps each with the adjacent letters as one word.
+    The index stores such a word and the adjacent letters as one word.
     """
     if not may_be_unspaced(text):
         return []
@@ -127,33 +128,34 @@ def glued_words(text: str) -> list[str]:
 
 
 def with_words_apart(text: str) -> str:
-    """Return the text with spaces around each part in a script without spaces."""
+    """Return the text with spaces around each run of letters of a script without spaces."""
     return _UNSPACED_RUN.sub(r" \g<0> ", text) if may_be_unspaced(text) else text
 
 
 def without_unspaced(text: str) -> str:
-    """Return the text with `。` for each letter of a script without spaces, at the same places."""
+    """Return the text with `。` for each letter of a script without spaces; all positions stay."""
     if not may_be_unspaced(text):
         return text
     return _UNSPACED_RUN.sub(lambda run: "。" * len(run[0]), text)
 
 
 def may_be_unspaced(text: str) -> bool:
-    """Tell whether a text may have a script without spaces; in a tenth of the time of a pattern."""
+    """Return False if a text surely has no script without spaces; faster than a pattern."""
     if text.isascii():
         return False
     return bool(text.encode("utf-8", "surrogatepass").translate(None, _SPACED_BYTES))
 
 
 def has_unspaced_script(text: str) -> bool:
-    """Tell whether part of a text is in a script without spaces."""
+    """Return whether a text has a letter of a script without spaces, such as Chinese or Thai."""
     return _UNSPACED_RUN.search(text) is not None
 
 
 def _compound_and_parts(token: str) -> list[str]:
-    """Return a compound such as `mother/daughter` with its words; a code stays whole.
+    """Return a compound such as `mother/daughter` and its words, or a code alone.
 
-    It is cut to the number of index tokens that a phrase may have.
+    It is cut to `PHRASE_TOKENS_MAX` tokens. The list is empty for a token without letters or
+    digits.
     """
     ends = [part.end() for part in islice(WORD.finditer(token), PHRASE_TOKENS_MAX)]
     if len(ends) == PHRASE_TOKENS_MAX:
@@ -168,6 +170,7 @@ def _compound_and_parts(token: str) -> list[str]:
 
 
 def _character_pairs(text: str) -> list[str]:
+    """Return all pairs of neighboring letters in scripts without spaces; one letter is alone."""
     pairs: list[str] = []
     for run in _UNSPACED_RUN.findall(text):
         pairs.extend(run[i : i + 2] for i in range(max(1, len(run) - 1)))
@@ -186,7 +189,7 @@ _EDGE_MARKS = "\"'“”‘’«»()[]{}<>,.;:!?¿¡…"
 
 
 def split_compound(word: str) -> tuple[str, ...]:
-    """Return the two-part forms of a word that may be a compound: `wi fi` for `wifi`."""
+    """Return the ways to split a word in two, such as `wi fi` for `wifi`; empty for none."""
     if not _may_be_joined([word]) or is_vague(fold_case(word)):
         return ()
     last = len(word) - PART_CHARS_MIN
@@ -199,9 +202,9 @@ def split_compound(word: str) -> tuple[str, ...]:
 
 
 def join_compounds(text: str, content: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """Return the joined forms of neighboring words of a question, by a word of each pair.
+    """Return pairs of a searched word and the compound that it forms with its neighbor.
 
-    `content` are the words to search for.
+    `call` and `oncall` are the pair for the text "on call". `content` are the words to search for.
     """
     searched = {word.lower(): word for word in content}
     words = [raw.strip(_EDGE_MARKS) for raw in text.split()]
@@ -220,7 +223,7 @@ def join_compounds(text: str, content: Iterable[str]) -> tuple[tuple[str, str], 
 
 
 def _may_be_joined(parts: Iterable[str]) -> bool:
-    """Tell whether parts are letters, and together neither too short nor too long."""
+    """Return whether the parts are letters and, joined, of the length of a compound."""
     lengths = [len(part) if part.isalpha() else 0 for part in parts]
     return (
         min(lengths) >= PART_CHARS_MIN
@@ -245,7 +248,7 @@ EDGE_CHARS = 20
 @clear_on_forget
 @lru_cache(maxsize=64)
 def _beginnings_pattern(terms: Terms) -> re.Pattern[str] | None:
-    """Compile a pattern of the terms, with any ending, in a text in lower case."""
+    """Return a pattern of the beginnings of matching words in lower case, or None for no terms."""
     words = "|".join(re.escape(match_prefix(word).lower()) for word in terms.words)
     prefixes = [rf"{WORD_START}(?:{words})"] if words else []
     prefixes += [re.escape(gram.lower()) for gram in terms.grams]
@@ -253,7 +256,7 @@ def _beginnings_pattern(terms: Terms) -> re.Pattern[str] | None:
 
 
 def match_beginnings(terms: Terms) -> tuple[str, ...]:
-    """Return the beginnings of matching words, in lower case and the longest first."""
+    """Return the beginnings of the words that match the terms, in lower case, the longest first."""
     forms = (form for word in terms.words for form in terms.forms(word))
     words = {match_prefix(form).lower() for form in forms}
     words.update(gram.lower() for gram in terms.grams)
@@ -261,7 +264,10 @@ def match_beginnings(terms: Terms) -> tuple[str, ...]:
 
 
 def cut_snippet(content: str, terms: Terms, *, width: int = SNIPPET_CHARS) -> str:
-    """Return the part of a text with the most distinct matches, cut at word boundaries."""
+    """Return the `width` characters of a text with the most distinct matches, marked `…` where cut.
+
+    It is cut at spaces if possible; a shorter text is returned whole.
+    """
     if len(content) <= width:
         return content
     begin = min(_best_begin(content, terms, width), len(content) - width)
@@ -278,7 +284,7 @@ def cut_snippet(content: str, terms: Terms, *, width: int = SNIPPET_CHARS) -> st
 
 
 def _best_begin(content: str, terms: Terms, width: int) -> int:
-    """Return the start of the snippet with the most distinct matches."""
+    """Return the position at which the snippet with the most distinct matches begins."""
     pattern = _beginnings_pattern(terms)
     if pattern is None:
         return 0

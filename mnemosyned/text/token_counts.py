@@ -45,7 +45,7 @@ class TokenCounter(Protocol):
 
 
 class Chars4:
-    """Four characters per token, at least one token: the usual rule of thumb.
+    """A token counter that takes four characters for a token, the usual rule of thumb; at least 1.
 
     By `make bench-tokens` it finds a quarter of the tokens of Japanese, and half of those of logs.
     """
@@ -58,7 +58,7 @@ class Chars4:
 
 @dataclass(frozen=True, slots=True)
 class CounterWithMargin:
-    """The count of another counter plus its possible shortfall, for budgets."""
+    """A token counter that adds a margin to another counter's result, so that budgets suffice."""
 
     counter: TokenCounter
     margin: float = MARGIN
@@ -72,7 +72,7 @@ class CounterWithMargin:
 
 
 class TokenEstimator:
-    """Estimates the tokens of cl100k by the kinds of characters in the pieces of a text."""
+    """Estimates the cl100k tokens of a text by the kinds of characters in its pieces."""
 
     name = "estimate"
 
@@ -82,7 +82,7 @@ class TokenEstimator:
 
 
 def measure_units(text: str) -> dict[str, float]:
-    """Return the amount of each weighted unit in a text."""
+    """Return how often each unit of `WEIGHTS`, such as "english word", occurs in a text."""
     group = _latin_group(text)
     amounts: dict[str, float] = {}
     for piece in _PIECE.findall(text):
@@ -181,7 +181,7 @@ _COMMON = frozenset(
 
 
 def _latin_group(text: str) -> str:
-    """Return the group of languages whose Latin words cost alike: English, Western or Eastern."""
+    """Return the group of a text's language by cost: `english`, `western` or `eastern`."""
     head = text[:LANGUAGE_CHARS]
     if not head.isascii():
         letters = len(_LATIN.findall(head))
@@ -204,7 +204,10 @@ _COVERED_CHARS = {
 
 
 def _piece_units(piece: str, group: str) -> list[tuple[str, float]]:
-    """Return the units a piece consists of: names of weights, and their amounts."""
+    """Return the units of a piece of text, keys of `WEIGHTS`, with the amount of each.
+
+    `group` is the group of the language.
+    """
     bare = piece.removeprefix(" ")
     first, following = bare[:1], bare[1:]
     latin = first.isascii() or _LATIN.match(first)
@@ -225,7 +228,7 @@ def _piece_units(piece: str, group: str) -> list[tuple[str, float]]:
 
 
 def _mark_units(bare: str) -> list[tuple[str, float]]:
-    """Return the units of encoded bytes, or of punctuation marks."""
+    """Return the units, with amounts, of a piece of base64, hexadecimal or punctuation."""
     if _ENCODED.fullmatch(bare):
         hexadecimal = bare == bare.lower()
         return [("hexadecimal" if hexadecimal else "base64", len(bare))]
@@ -239,6 +242,7 @@ _RUN = re.compile(r"(.)\1*", re.DOTALL)
 
 
 def _non_latin_units(piece: str, first: str) -> list[tuple[str, float]]:
+    """Return the unit of a piece in another script than Latin, and its number of characters."""
     if first in _COMMON:
         unit = "common han" if first < "\uac00" else "common hangul"
         return [(unit, len(piece))]
@@ -250,6 +254,10 @@ def _non_latin_units(piece: str, first: str) -> list[tuple[str, float]]:
 
 
 def _word_units(word: str, group: str, *, joined: bool) -> list[tuple[str, float]]:
+    """Return the units of a Latin word, with their amounts.
+
+    `joined` says that no space precedes the word.
+    """
     size = min(len(word), RUN_CHARS)
     endless = [("endless", len(word) - size)] if size < len(word) else []
     if size > 1 and word.isupper():
@@ -265,7 +273,10 @@ def _word_units(word: str, group: str, *, joined: bool) -> list[tuple[str, float
 
 
 def _weight_cache(group: str) -> WordCache[float]:
+    """Return a cache of the estimated tokens of each piece of text in a group of languages."""
+
     def weight(piece: str) -> float:
+        """Return the estimated tokens of a piece of text."""
         return sum(
             WEIGHTS[unit] * amount for unit, amount in _piece_units(piece, group)
         )

@@ -167,7 +167,10 @@ def tokenize(sentence: str) -> tuple[TextToken, ...]:
 
 
 def emphasis_factor(words: Sequence[TextToken]) -> float:
-    """Return the factor of the importance of a sentence by its cue words."""
+    """Return the factor for the importance of a sentence by its cue words, 1.0 without any.
+
+    A ruling, such as a decision, counts `RULING`; an answer such as "ok" counts less than 1.
+    """
     notable = [word for word in words if word.notable]
     if notable and _is_ruling(words):
         return RULING
@@ -184,7 +187,7 @@ _OPENING_FACTORS = dict.fromkeys(_WORDS["references"], ECHO) | dict.fromkeys(
 
 
 def _is_ruling(words: Sequence[TextToken]) -> bool:
-    """Tell whether an order opens a clause of a sentence, or two adjacent words are a ruling."""
+    """Return whether an order opens a clause of the sentence, or two words form a ruling."""
     previous = ""
     opens_clause = True
     for index, word in enumerate(words):
@@ -223,7 +226,7 @@ _CERTAIN_WORDS = STOP_WORDS | _UNITS_AND_TITLES.keys()
 
 
 def _analyze_chunk(chunk: str) -> tuple[TextToken, ...]:
-    """Return the tokens of the text between two spaces."""
+    """Return the tokens of a chunk, the text between two spaces."""
     core = chunk.strip(_EDGE)
     if not core:
         return ()
@@ -246,13 +249,16 @@ def _analyze_chunk(chunk: str) -> tuple[TextToken, ...]:
 
 
 def _exact_kind(core: str) -> TokenKind | None:
-    """Return the kind of an exact value, or None for other text."""
+    """Return the kind of an exact value such as a date or a path, or None for other text."""
     exact = _EXACT.fullmatch(core)
     return _KINDS[exact.lastgroup or ""] if exact else None
 
 
 def _compound_tokens(core: str, *, closes: bool) -> Iterator[TextToken]:
-    """Yield the tokens of a chunk of several words or values: `a/b`, JSON, CJK."""
+    """Yield the tokens of a chunk of several words or values: `a/b`, JSON, Chinese.
+
+    `closes` says that punctuation follows the chunk.
+    """
     for match in _INNER.finditer(core):
         run, end = match[0], match.end()
         tail = core[end : end + 1] != "-" if end < len(core) else closes
@@ -272,6 +278,10 @@ def _compound_tokens(core: str, *, closes: bool) -> Iterator[TextToken]:
 
 
 def _han_tokens(run: str, *, closes: bool) -> Iterator[TextToken]:
+    """Yield a token for a short run of Chinese characters, or one for each pair in a longer run.
+
+    `closes` says that punctuation follows the run.
+    """
     if 1 < len(run) <= HAN_WORD_MAX:
         cue = RULING if _HAN_RULING.search(run) else 1.0
         label = run.endswith(LABEL_ENDINGS)
@@ -293,6 +303,10 @@ def _han_tokens(run: str, *, closes: bool) -> Iterator[TextToken]:
 
 
 def _word_token(word: str, *, closes: bool) -> TextToken:
+    """Return the token of a word, with its stem, kind and cue.
+
+    `closes` says that punctuation follows the word.
+    """
     lower = word.lower().replace("’", "'")
     root = light_stem(word)
     cue = CUES.get(lower, 1.0)
@@ -309,6 +323,10 @@ def _word_token(word: str, *, closes: bool) -> TextToken:
 
 
 def _word_kind(word: str, lower: str, root: str) -> TokenKind:
+    """Return the kind of a word: calendar, unit, title, stop, number, common or plain word.
+
+    `lower` is the word in lower case, `root` its light stem.
+    """
     if word in CALENDAR:
         return _CALENDAR
     if lower in _UNITS_AND_TITLES:

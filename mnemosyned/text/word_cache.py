@@ -14,10 +14,10 @@ V = TypeVar("V")
 
 
 class ClearableCache(Protocol):
-    """A function behind `lru_cache`."""
+    """A cache that can be cleared, such as a function behind `lru_cache`."""
 
     def cache_clear(self) -> None:
-        """Drop what is cached."""
+        """Remove all cached values."""
         ...
 
 
@@ -33,12 +33,14 @@ class WordCache(dict[str, V], Generic[V]):
     __slots__ = ("__weakref__", "_compute", "_entries_max")
 
     def __init__(self, compute: Callable[[str], V], *, entries_max: int) -> None:
+        """Make an empty cache of the values that `compute` returns for words."""
         super().__init__()
         self._compute = compute
         self._entries_max = entries_max
         _register_cache(self)
 
     def __missing__(self, word: str) -> V:
+        """Compute the value of a word that is not cached; cache it unless the word is very long."""
         value = self._compute(word)
         if len(word) <= WORD_CHARS_MAX:
             if len(self) >= self._entries_max:
@@ -47,18 +49,18 @@ class WordCache(dict[str, V], Generic[V]):
         return value
 
     def cache_clear(self) -> None:
-        """Drop what is cached."""
+        """Remove all cached values."""
         self.clear()
 
 
 def clear_on_forget(function: F) -> F:
-    """Register the cache of a function to be cleared when memories are forgotten."""
+    """Register a function's cache to be cleared when memories are forgotten; a decorator."""
     _register_cache(function)
     return function
 
 
 def clear_word_caches() -> None:
-    """Clear all word caches; the next texts fill them again."""
+    """Clear all registered caches and that of `re`: words of forgotten memories may be inside."""
     for reference in _caches:
         cache = reference()
         if cache is not None:
@@ -70,5 +72,6 @@ _caches: list[weakref.ReferenceType[ClearableCache]] = []
 
 
 def _register_cache(cache: ClearableCache) -> None:
+    """Add a cache to those that `clear_word_caches` clears, and drop references to deleted ones."""
     _caches[:] = [known for known in _caches if known() is not None]
     _caches.append(weakref.ref(cache))

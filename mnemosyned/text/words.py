@@ -80,7 +80,10 @@ STOP_WORDS_MIN = 2
 
 
 def foreign_stop_words(words: Collection[str]) -> frozenset[str]:
-    """Return the stop words of a question in another language, from its words in lower case."""
+    """Return the stop words in a question of another language than English; empty for English.
+
+    `words` are the words of the question in lower case.
+    """
     if FOREIGN_STOP_WORDS.isdisjoint(words):
         return frozenset()
     matches = (known.intersection(words) for known in _QUESTION_STOP_WORDS)
@@ -94,25 +97,28 @@ _VAGUE = _STOP_WORDS_FOLDED | COMMON_WORDS
 
 
 def is_stop_word(word: str) -> bool:
-    """Tell whether a folded word has no content of its own."""
+    """Return whether a folded word is a stop word of any language."""
     return word in _STOP_WORDS_FOLDED
 
 
 def is_vague(word: str) -> bool:
-    """Tell whether a folded word, or its stem, is too common to identify a memory."""
+    """Return whether a folded word, or its stem, is too common to identify a memory."""
     return not _VAGUE.isdisjoint((word, stem(word)))
 
 
 def stems_with_content(text: str) -> set[str]:
-    """Return the stems of the words that may identify a text, one stem for each compound.
+    """Return the stems of words that may identify a text, one for each chunk between spaces.
 
-    Words are parted at spaces alone, which takes a third of the time.
+    Splitting at spaces alone takes a third of the time.
     """
     return set(map(_CONTENT_STEMS.__getitem__, text.split())) - {""}
 
 
 def _content_stem(word: str) -> str:
-    """Return the stem of the first part of a word that is not too common, or an empty string."""
+    """Return the stem of the first part of a word that is not vague, or an empty string.
+
+    A word with a digit is returned as it is.
+    """
     if not _DIGITS.isdisjoint(word):
         return word
     for part in WORD.findall(fold_case(word)):

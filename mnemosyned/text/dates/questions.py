@@ -173,7 +173,7 @@ class QuestionTimes:
 
 
 def parse_times(text: str, now: datetime) -> QuestionTimes:
-    """Parse the time expressions of a question asked at `now`.
+    """Return the times that a question asked at `now` is about, and its text without them.
 
     `now` is aware; its time zone decides where a day begins.
     """
@@ -325,7 +325,7 @@ class _TranslationRules(NamedTuple):
 
 
 def translate_times(text: str) -> str:
-    """Return a question with its time expressions in English."""
+    """Return a text with the time expressions of other languages translated into English."""
     words = set(WORD.findall(text.lower()))
     for group in rule_groups():
         if not group.hints.isdisjoint(words):

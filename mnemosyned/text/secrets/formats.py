@@ -91,7 +91,7 @@ _IBAN_CHARS = {code[:2]: int(code[2:]) for code in _TABLES["ibans"].split()}
 
 
 def find_by_format(text: str) -> list[Secret]:
-    """Return the secrets of a text that have a known format."""
+    """Return the secrets of a known format in a text, such as an AWS key or a card number."""
     text = without_unspaced(text)  # in which a token ends, as at a space
     secrets: list[Secret] = []
     if _may_have_token(text):
@@ -114,6 +114,7 @@ def find_by_format(text: str) -> list[Secret]:
 
 
 def _may_have_token(text: str) -> bool:
+    """Return False if a text surely has no token: none of the strings that tokens contain."""
     for sign, hints in TOKEN_HINTS.items():
         if sign in text:
             for hint in hints:  # `any` takes a third longer
@@ -123,14 +124,14 @@ def _may_have_token(text: str) -> bool:
 
 
 def _find_spans(pattern: re.Pattern[str], text: str) -> Iterator[Secret]:
-    """Yield the matches of a pattern, whose groups are named by kinds of secrets."""
+    """Yield a secret for each match of a pattern; the name of the matched group is its kind."""
     for match in pattern.finditer(text):
         if kind := match.lastgroup:
             yield Secret(DetailKind(kind), *match.span(kind))
 
 
 def _find_basic_auth(text: str) -> Iterator[Secret]:
-    """Yield `user:password` in base64."""
+    """Yield the credentials of `Basic` authentication, `user:password` in base64."""
     for match in _BASIC.finditer(text):
         with suppress(NotBase64):
             if b":" in b64decode(match["token"], validate=True):
@@ -138,13 +139,13 @@ def _find_basic_auth(text: str) -> Iterator[Secret]:
 
 
 def _find_in_pgpass(text: str) -> Iterator[Secret]:
-    """Yield the passwords of a file `.pgpass`, whose lines have five fields."""
+    """Yield the passwords in lines of a `.pgpass` file, which have five fields."""
     if text.count(":") >= 4:
         yield from _find_spans(_PGPASS, text)
 
 
 def _find_signatures(text: str) -> Iterator[Secret]:
-    """Yield signatures and tokens in the query of a URL."""
+    """Yield the signatures and tokens in the query of a URL, if they contain a digit."""
     if "?" not in text and "&" not in text:
         return
     for match in _SIGNED.finditer(text):
@@ -154,6 +155,7 @@ def _find_signatures(text: str) -> Iterator[Secret]:
 
 
 def _find_cookies(text: str) -> Iterator[Secret]:
+    """Yield the values of cookies whose names speak of a session or a login."""
     for match in _COOKIE.finditer(text):
         for pair in _PAIR.finditer(text, *match.span("pairs")):
             if _COOKIE_NAMES.search(text, pair.start(), pair.start("cookie")):
@@ -178,7 +180,7 @@ for _format in _TABLES["formats"]:
 
 
 def _card_chars(text: str) -> int:
-    """Return the length of a card number, or 0 if no network issues it or its check digit is wrong."""
+    """Return the length of a card number in characters, or 0 if its digits are not valid."""
     digits = re.sub(r"\W", "", text)
     wanted = _CARD_DIGITS.get(digits[:2], 0) if digits[0] == "3" else 16
     doubled = [sum(divmod(2 * int(digit), 10)) for digit in digits[-2::-2]]
@@ -188,20 +190,20 @@ def _card_chars(text: str) -> int:
 
 
 def _ssn_chars(text: str) -> int:
-    """Return the length of a social security number, or 0 for an area that is not used."""
+    """Return the length of a US social security number, or 0 if its area number is never issued."""
     unused = text.startswith(("000", "666", "9"))
     return len(text) * (not unused)
 
 
 def _nir_chars(text: str) -> int:
-    """Return the length of a French social security number, or 0 if its key is wrong."""
+    """Return the length of a French social security number, or 0 if its check digits are wrong."""
     digits = re.sub(r"\W", "", text)
     number, key = int(digits[:13]), int(digits[13:])
     return len(text) * (97 - number % 97 == key)
 
 
 def _iban_chars(text: str) -> int:
-    """Return the length of the IBAN at the start of a text, with spaces, or 0 if there is none."""
+    """Return the length of the IBAN at the start of a text, with its spaces, or 0 for none."""
     size = _IBAN_CHARS.get(text[:2], 0)
     if not size:
         return 0

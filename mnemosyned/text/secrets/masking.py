@@ -25,7 +25,7 @@ TOO_DEEP = "[nested too deeply to be shown]"
 
 
 def find_secrets(text: str) -> list[Secret]:
-    """Return the secrets in a text in order; those that overlap are joined."""
+    """Return the secrets in a text in order; overlapping ones are merged."""
     secrets = [*find_by_format(text), *find_by_name(text)]
     if len(secrets) < 2:
         return secrets
@@ -60,7 +60,10 @@ def mask_secrets(text: str, known: Iterable[Detail] = ()) -> str:
 
 
 def _mask_values(text: str, values: dict[str, DetailKind]) -> str:
-    """Mask the values wherever they occur, the longest first."""
+    """Return the text with each value replaced by its placeholder, the longest first.
+
+    `values` maps each secret value to its kind; short values stay.
+    """
     values |= {value.rstrip("!?"): kind for value, kind in values.items()}
     for value in sorted(values, key=len, reverse=True):
         if len(value) >= KNOWN_CHARS_MIN and value in text:
@@ -69,21 +72,26 @@ def _mask_values(text: str, values: dict[str, DetailKind]) -> str:
 
 
 def secret_placeholder(kind: DetailKind) -> str:
-    """Return the text that replaces a secret."""
+    """Return the placeholder of a kind of secret, such as `[secret:password]`."""
     return f"[secret:{kind.value}]"
 
 
 def mask_metadata(
     metadata: Mapping[str, Any], *, levels: int = LEVELS_MAX
 ) -> dict[str, Any]:
-    """Return an object with the secrets in its strings masked; keys serve as names of secrets.
+    """Return a copy of a JSON object with the secrets in its strings masked.
 
-    Values nested deeper than `levels` are left out; requests that deep are refused.
+    A key may be the name of a secret. Values nested deeper than `levels` are replaced by a remark;
+    requests that deep are refused.
     """
     return {key: _mask_value(value, key, levels) for key, value in metadata.items()}
 
 
 def _mask_value(value: Any, key: str, levels: int) -> Any:  # noqa: ANN401 whatever JSON can hold
+    """Return a copy of a JSON value with the secrets in its strings masked; `key` names the value.
+
+    Values nested deeper than `levels` are replaced by a remark.
+    """
     if isinstance(value, str):
         masked = mask_secrets(value)
         if masked != value:
@@ -111,6 +119,7 @@ class KnownSecrets:
     """
 
     def __init__(self, details: Iterable[Detail]) -> None:
+        """Index the secrets among some details by their values and first characters."""
         secret = [detail for detail in details if detail.kind in SECRET_KINDS]
         self._by_value = {detail.value: detail for detail in secret}
         # As in `mask_secrets`: another text may end the sentence with another mark.
@@ -122,11 +131,11 @@ class KnownSecrets:
                 self._lengths.setdefault(value[:KNOWN_CHARS_MIN], set()).add(len(value))
 
     def mask(self, text: str) -> str:
-        """Return the text with its own and all known secrets masked."""
+        """Return the text with its own secrets and all known secrets masked."""
         return mask_secrets(text, self._details_within(text))
 
     def _details_within(self, text: str) -> Iterable[Detail]:
-        """Return the known secrets of a text; all of them, if there are few."""
+        """Return the known secrets that occur in a text, or simply all if they are few."""
         if len(self._by_value) <= SCANNED_SECRETS_MAX:
             return self._by_value.values()
         matches: dict[str, Detail] = {}

@@ -53,7 +53,7 @@ _TABLES = tomllib.loads(
 
 
 def words_of(*tables: str) -> frozenset[str]:
-    """Return the words of all languages in tables of `names.toml`."""
+    """Return the words of all languages in the named tables of `names.toml`."""
     rows = [row for table in tables for row in _TABLES[table].values()]
     return frozenset(" ".join(rows).split())
 
@@ -87,7 +87,7 @@ FIRST_WITHOUT_SPACES = "\u3000"
 
 
 class SecretName(NamedTuple):
-    """A name of a secret in a text."""
+    """A name of a secret, such as "password", and its position in a text."""
 
     text: str
     low: str
@@ -99,7 +99,7 @@ class SecretName(NamedTuple):
 
     @property
     def has_spaces(self) -> bool:
-        """Whether its script puts spaces between words."""
+        """Whether the name is in a script that puts spaces between words."""
         return self.word[-1] < FIRST_WITHOUT_SPACES
 
 
@@ -116,9 +116,9 @@ class ValueLink(NamedTuple):
 
 @cache
 def _names_pattern(hint: str) -> re.Pattern[str]:
-    """Compile a pattern of the names with a hint, one group per label.
+    """Return a pattern of all secret names that contain a hint, one group per label.
 
-    Compiled on first use: all of them together would delay every start.
+    It is compiled on first use: all of them together would delay every start.
     """
     groups = [_MASKED]
     for label, table in LABELS.items():
@@ -167,7 +167,7 @@ _ELIDED = ("d'", "l'", "dell'", "all'", "nell'", "d’", "l’", "dell’", "all
 
 
 def find_names(text: str) -> Iterator[SecretName]:
-    """Yield the names of secrets in a text, in order."""
+    """Yield each name of a secret in a text, such as "password" or "API key", in order."""
     low = text.lower()
     if len(low) != len(text):
         # A letter whose lower case is two letters stays, so that positions agree.
@@ -179,7 +179,10 @@ def find_names(text: str) -> Iterator[SecretName]:
 
 
 def _checked_name(text: str, low: str, match: re.Match[str]) -> SecretName | None:
-    """Return the name of a match, unless the match is part of a word or has another meaning."""
+    """Return the secret name of a match, or None inside a longer word or after a keyword.
+
+    `low` is the text in lower case.
+    """
     label = SecretLabel[match.lastgroup or ""]
     start = match.start()
     end = _match_end(_SUFFIX, low, match.end())
@@ -193,9 +196,10 @@ def _checked_name(text: str, low: str, match: re.Match[str]) -> SecretName | Non
 
 
 def _name_windows(low: str) -> Iterator[tuple[str, int, int]]:
-    """Yield the hint, start and end of windows that may have names; overlapping windows are joined.
+    """Yield hint, start and end of each window of a text that may contain secret names.
 
-    Searching for a hint takes 50 ns, one pattern of all names 1 µs for each character.
+    The text is in lower case. Overlapping windows are joined; the hint is empty if a window has
+    several. Searching for a hint takes 50 ns, one pattern of all names 1 µs for each character.
     """
     hits = _hint_positions(low)
     if not hits:
@@ -213,7 +217,7 @@ def _name_windows(low: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _hint_positions(low: str) -> list[tuple[int, str]]:
-    """Return the hints in a text with their positions, in order."""
+    """Return the positions in a lower-case text of hints of secret names, each with its hint."""
     hints: tuple[str, ...] = HINTS if low.isascii() else HINTS + HINTS_BEYOND_ASCII
     if LOGIN_SIGN in low:
         hints += HINTS_OF_LOGINS
@@ -229,7 +233,7 @@ def _hint_positions(low: str) -> list[tuple[int, str]]:
 
 
 def find_links(name: SecretName) -> Iterator[ValueLink]:
-    """Yield the links to where the value of a name may begin, the likeliest first."""
+    """Yield the places after a name where its secret value may begin, the likeliest first."""
     text, end = name.text, name.end
     if colon := _COLON.match(text, end):
         yield ValueLink(":", colon.end(), apart=False)
@@ -241,7 +245,10 @@ def find_links(name: SecretName) -> Iterator[ValueLink]:
 
 
 def _find_distant_links(name: SecretName) -> Iterator[ValueLink]:
-    """Yield links word by word: after a colon, after copulas, or directly after the name."""
+    """Yield the places where a value may begin, word by word after a name.
+
+    A value may follow a colon, a copula such as "is", or the name directly.
+    """
     text, low = name.text, name.low
     start = name.end + text.startswith(",", name.end)
     limit = min(name.end + WINDOW_CHARS, len(text))
@@ -276,7 +283,7 @@ def _find_distant_links(name: SecretName) -> Iterator[ValueLink]:
 
 
 def skip_words(low: str, start: int, limit: int, words: frozenset[str]) -> int:
-    """Return the start of the first word that is not among `words`, or `limit`."""
+    """Return the position of the first word that is not in `words`, or `limit` for none."""
     for token in TOKEN.finditer(low, start, limit):
         if token[0].strip(",") not in words:
             return token.start()

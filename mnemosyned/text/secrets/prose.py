@@ -92,7 +92,10 @@ class SecretCandidate(NamedTuple):
 
 
 def read_value(text: str, start: int) -> SecretCandidate | None:
-    """Return the quotation at `start`, or else the run of characters without spaces."""
+    """Return the quotation at `start`, or else the text up to the next space; None for neither.
+
+    Punctuation around the text is left out.
+    """
     if quotation := _read_quotation(text, start):
         return quotation
     run = _RUN.match(text, start)
@@ -110,10 +113,12 @@ def read_value(text: str, start: int) -> SecretCandidate | None:
 
 
 def _unquoted_value(words: str, begin: int) -> SecretCandidate:
+    """Return a candidate without quotation marks that begins at position `begin`."""
     return SecretCandidate(words, begin, begin + len(words), quoted=False)
 
 
 def _read_quotation(text: str, start: int) -> SecretCandidate | None:
+    """Return the text in quotation marks at `start`, or None if no quotation begins there."""
     closing = _QUOTES.get(text[start : start + 1])
     if not closing:
         return None
@@ -129,7 +134,7 @@ def _read_quotation(text: str, start: int) -> SecretCandidate | None:
 
 
 def extend_value(text: str, value: SecretCandidate) -> SecretCandidate:
-    """Return a value up to its end, if it is longer than the judged part."""
+    """Return a candidate up to the next space if `read_value` cut it at `JUDGED_CHARS`."""
     if value.quoted or len(value.text) < JUDGED_CHARS - QUOTES_MAX:
         return value
     remainder = _REST.match(text, value.stop)
@@ -138,7 +143,7 @@ def extend_value(text: str, value: SecretCandidate) -> SecretCandidate:
 
 
 def is_possible(value: str) -> bool:
-    """Tell whether a value is no blank, placeholder, address, date or piece of code."""
+    """Return whether a value may be a password: no blank, placeholder, address, date or code."""
     blank = not value.strip("*•.xX-_")
     if blank or len(value) < PASSWORD_CHARS_MIN:
         return False
@@ -148,7 +153,7 @@ def is_possible(value: str) -> bool:
 
 
 def is_strong(value: str, *, signs: str = SIGNS) -> bool:
-    """Tell whether a possible value mixes letters with digits or signs, as no word does."""
+    """Return whether a value mixes letters with digits or signs, as no word does."""
     inside = value.rstrip("!?")
     if not _LETTER.search(inside):
         return False
@@ -156,7 +161,10 @@ def is_strong(value: str, *, signs: str = SIGNS) -> bool:
 
 
 def is_random(value: str, least: int) -> bool:
-    """Tell whether letters and digits mix as in no word, number or identifier."""
+    """Return whether a value looks random: letters and digits mixed, of high entropy.
+
+    `least` is the least number of characters.
+    """
     if len(value) < least:
         return False
     value = value[:JUDGED_CHARS]
@@ -170,7 +178,10 @@ def is_random(value: str, least: int) -> bool:
 
 
 def read_passphrase(text: str, start: int, *, named: bool) -> SecretCandidate | None:
-    """Return the words from `start` to the end of a sentence, if they can be a passphrase."""
+    """Return the rest of the sentence from `start` if it may be a passphrase, else None.
+
+    `named` says that the name was "passphrase", so that more is accepted.
+    """
     limit = start + PHRASE_CHARS_MAX
     match = _WORDS.match(text, start, limit)
     if match is None or match.end() == limit < len(text):
@@ -229,7 +240,7 @@ _UNIT = "年月日号號時时分秒桁位個个回次件人円元년월일시�
 
 
 def _compile_code(pattern: str) -> re.Pattern[str]:
-    """Compile the pattern of a code, which ends with its word and before no unit."""
+    """Return the pattern of a code that must not go on as a word or with a unit such as `年`."""
     return re.compile(ending_at_unspaced(pattern, end=f"{WORD_END}(?![{_UNIT}])"))
 
 
@@ -253,7 +264,7 @@ _AFTER_SLASH = re.compile(r"[^\n/]{1,80}?\s[/|]\s(?=\S)")
 
 
 def find_by_name(text: str) -> Iterator[Secret]:
-    """Yield the secrets of a text that have a name, in the order of the names."""
+    """Yield the secrets that follow or precede a name such as "password", in the order of names."""
     done = fruitless = 0
     for name in find_names(text):
         fruitless_max = FRUITLESS_MAX + name.start // CHARS_PER_NAME
@@ -267,7 +278,7 @@ def find_by_name(text: str) -> Iterator[Secret]:
 
 
 def _find_passwords(name: SecretName) -> Iterator[Secret]:
-    """Yield a password, its predecessor and its successors."""
+    """Yield the password of a name, with an old or new password that the sentence also names."""
     text = name.text
     if change := _changed_values(name):
         yield from (_password_secret(text, value) for value in change)
@@ -283,7 +294,7 @@ def _find_passwords(name: SecretName) -> Iterator[Secret]:
 
 
 def _password_value(name: SecretName, link: ValueLink) -> SecretCandidate | None:
-    """Return the password or passphrase at a link."""
+    """Return the password or passphrase at a link, or None if the text there is neither."""
     short = name.label is SecretLabel.PASS
     value = _passphrase_at(name, link) or read_value(name.text, link.start)
     if value and _is_password(name.text, value, link, short=short):
@@ -292,19 +303,20 @@ def _password_value(name: SecretName, link: ValueLink) -> SecretCandidate | None
 
 
 def _password_secret(text: str, value: SecretCandidate) -> Secret:
+    """Return a candidate as a secret of the kind password, up to its end."""
     value = extend_value(text, value)
     return Secret(DetailKind.PASSWORD, value.start, value.stop)
 
 
 def _strong_or_none(value: SecretCandidate | None) -> SecretCandidate | None:
-    """Return a value that looks like a password by itself, else None."""
+    """Return a candidate that looks like a password by itself, else None."""
     if value is None or not is_possible(value.text):
         return None
     return value if is_strong(value.text) else None
 
 
 def _passphrase_at(name: SecretName, link: ValueLink) -> SecretCandidate | None:
-    """Return the passphrase at a link: after a colon, or after "passphrase"."""
+    """Return the passphrase at a link after "passphrase" or a colon, or None."""
     named = name.label is SecretLabel.PHRASE
     announced = link.sign != "" if named else link.sign == ":"
     if announced and name.label is not SecretLabel.PASS:
@@ -315,7 +327,10 @@ def _passphrase_at(name: SecretName, link: ValueLink) -> SecretCandidate | None:
 def _is_password(
     text: str, value: SecretCandidate, link: ValueLink, *, short: bool
 ) -> bool:
-    """Tell whether the value after "password:" or "the password is" is a password, not a plain word."""
+    """Return whether the value after "password:" or "the password is" is a password.
+
+    `short` says that the name is short and ambiguous, such as "pass", so that more is demanded.
+    """
     words, quoted = value.text, value.quoted
     if not is_possible(words.replace(" ", "") if quoted else words):
         return False
@@ -329,7 +344,7 @@ def _is_password(
 
 
 def _is_bare_password(text: str, value: SecretCandidate, link: ValueLink) -> bool:
-    """Tell whether a number or a plain word stands where a password should be."""
+    """Return whether a number or plain word is a password by its place: "password: sesame"."""
     words = value.text
     after_colon = link.sign == ":"
     following = text[value.stop : value.stop + 2]
@@ -346,7 +361,7 @@ def _is_bare_password(text: str, value: SecretCandidate, link: ValueLink) -> boo
 
 
 def _changed_values(name: SecretName) -> tuple[SecretCandidate, SecretCandidate] | None:
-    """Return the old and the new value of "from A to B"."""
+    """Return the old and the new password of "password changed from A to B", or None."""
     text, low, end = name.text, name.low, name.end
     start = skip_words(low, end, min(end + WINDOW_CHARS, len(low)), _CHANGES)
     limit = min(start + WINDOW_CHARS, len(low))
@@ -366,7 +381,7 @@ def _changed_values(name: SecretName) -> tuple[SecretCandidate, SecretCandidate]
 
 
 def _find_successors(name: SecretName, stop: int) -> Iterator[Secret]:
-    """Yield the values that replaced a password: "…, now it is X"."""
+    """Yield the new passwords that a sentence names from `stop` on: "…, now it is X"."""
     text, low = name.text, name.low
     for _ in range(CHANGES_MAX):
         edges = _EDGE_RUN.match(text, stop)
@@ -384,7 +399,7 @@ def _find_successors(name: SecretName, stop: int) -> Iterator[Secret]:
 
 
 def _value_before(name: SecretName) -> SecretCandidate | None:
-    """Return the value of "use X as the password" or "X is my password"."""
+    """Return the value of "use X as the password" or "X is my password", or None."""
     if not name.has_spaces:
         return None
     window = max(0, name.start - BEFORE_CHARS)
@@ -400,14 +415,14 @@ def _value_before(name: SecretName) -> SecretCandidate | None:
 
 
 def _find_keys(name: SecretName) -> Iterator[Secret]:
-    """Yield an API key, a token or a secret: a random value."""
+    """Yield the API key, token or other random value of a name, if there is one."""
     kind = DetailKind.TOKEN if name.label is SecretLabel.TOKEN else DetailKind.API_KEY
     if value := _key_value(name):
         yield Secret(kind, value.start, value.stop)
 
 
 def _key_value(name: SecretName) -> SecretCandidate | None:
-    """Return the random value after a name, or before a name that says what the key opens."""
+    """Return the random value that follows or precedes a name such as "API key", or None."""
     before = max(0, name.start - 16)
     is_bare = name.label is SecretLabel.KEY and not _NAMED.search(
         name.low, before, name.start
@@ -425,7 +440,10 @@ def _key_value(name: SecretName) -> SecretCandidate | None:
 def _linked_key(
     name: SecretName, chars_min: int, *, bare: bool
 ) -> SecretCandidate | None:
-    """Return the random value after a name, up to its end."""
+    """Return the whole random value of at least `chars_min` characters after a name, or None.
+
+    `bare` says that the name is "key" alone, which needs a colon or copula next to it.
+    """
     text = name.text
     for link in islice(find_links(name), LINKS_MAX):
         if bare and (link.apart or not link.sign):
@@ -437,6 +455,7 @@ def _linked_key(
 
 
 def _random_value(text: str, link: ValueLink, chars_min: int) -> SecretCandidate | None:
+    """Return the value at a link if it looks random and has `chars_min` characters, else None."""
     value = read_value(text, link.start)
     if value is None:
         return None
@@ -447,20 +466,20 @@ def _random_value(text: str, link: ValueLink, chars_min: int) -> SecretCandidate
 
 
 def _find_bearer_tokens(name: SecretName) -> Iterator[Secret]:
-    """Yield the token of an HTTP header."""
+    """Yield the token after "Bearer" in an HTTP header."""
     if value := _BEARER_VALUE.match(name.text, name.end):
         yield Secret(DetailKind.TOKEN, *value.span("value"))
 
 
 def _key_at(text: str, start: int, chars: int | None) -> SecretCandidate:
-    """Return the run of characters of a key at `start`."""
+    """Return the key at `start`, up to `chars` characters, or in full if `chars` is None."""
     run = _KEY_VALUE.match(text, start, len(text) if chars is None else start + chars)
     words = run[0].rstrip(".") if run else ""
     return SecretCandidate(words, start, start + len(words), quoted=False)
 
 
 def _find_codes(name: SecretName) -> Iterator[Secret]:
-    """Yield a PIN, the code of a door or the combination of a lock."""
+    """Yield a PIN, a door code or the combination of a lock."""
     patterns: tuple[re.Pattern[str], ...] = (_GROUPS, _CODE)
     of_card = name.word.startswith(("cv", "pr", "cr", "kart"))
     digits_min = CHECK_DIGITS if of_card else CODE_DIGITS_MIN
@@ -475,7 +494,7 @@ def _find_codes(name: SecretName) -> Iterator[Secret]:
 
 
 def _find_login_codes(name: SecretName) -> Iterator[Secret]:
-    """Yield a code for one login, or a list of recovery codes."""
+    """Yield one-time codes or recovery codes, up to `CODES_MAX` in a list."""
     for link in find_links(name):
         codes, start = 0, link.start
         while codes < CODES_MAX and (code := _LOGIN_CODE.match(name.text, start)):
@@ -488,7 +507,7 @@ def _find_login_codes(name: SecretName) -> Iterator[Secret]:
 
 
 def _find_seed_phrases(name: SecretName) -> Iterator[Secret]:
-    """Yield the words of a wallet: twelve to twenty-four, in threes."""
+    """Yield the seed phrase of a wallet: 12 to 24 words, a multiple of three."""
     run = _SEED.match(name.text, name.end)
     if run is None or not PROSE.isdisjoint(run["words"].split(" ")):
         return
@@ -514,7 +533,7 @@ def _find_answers(name: SecretName) -> Iterator[Secret]:
 
 
 def _find_logins(name: SecretName) -> Iterator[Secret]:
-    """Yield the password of "credentials: user / password"."""
+    """Yield the password after "credentials: user /"."""
     text = name.text
     for link in find_links(name):
         slash = _AFTER_SLASH.match(text, link.start)
