@@ -152,7 +152,7 @@ if not TYPE_CHECKING:
 
     @cache
     def _homes() -> dict[str, str]:
-        """The module of each public name, as the block above says it."""
+        """Return the module of each public name, read from the imports for type checkers above."""
         import ast  # noqa: PLC0415 who imports a module by its own name never needs it
 
         source = __spec__.loader.get_source(__name__)
@@ -165,7 +165,7 @@ if not TYPE_CHECKING:
         return [*_homes(), "__version__"]
 
     def __getattr__(name: str) -> object:
-        """Load a public name at its first use: the shell client must not wait for the engine."""
+        """Return a public name, imported at its first use: the shell client needs no engine."""
         if name == "__all__":
             return __dir__()
         if name.startswith("_") or name not in _homes():

@@ -32,7 +32,7 @@ INTERVALS = {
 
 @dataclass(frozen=True, slots=True, order=True)
 class DatedBackup:
-    """A file in the backup folder by its name."""
+    """A file in the backup folder, as its name describes it."""
 
     made_at: datetime
     name: str
@@ -49,7 +49,7 @@ class Keep:
 
     @classmethod
     def parse(cls, text: str) -> Keep:
-        """Read `10`, or such as `7 daily, 4 weekly`. Raises `ValueError`."""
+        """Return the rule in a text such as `10` or `7 daily, 4 weekly`. Raises `ValueError`."""
         newest = 0
         periods: list[tuple[str, int]] = []
         for part in text.split(","):
@@ -64,7 +64,7 @@ class Keep:
         return cls(newest, tuple(periods))
 
     def select_expired(self, backups: Iterable[DatedBackup]) -> list[DatedBackup]:
-        """Return the scheduled backups that have expired; the newest never does."""
+        """Return the scheduled backups to delete; the newest always stays."""
         scheduled = sorted((each for each in backups if each.scheduled), reverse=True)
         kept = set(scheduled[: max(self.newest, 1)])
         for unit, count in self.periods:
@@ -73,7 +73,7 @@ class Keep:
 
 
 def backup_name(moment: datetime, *, scheduled: bool) -> str:
-    """Return the file name of a backup made at this moment."""
+    """Return the file name of a backup made at this moment; `scheduled` adds `.auto`."""
     kind = ".auto" if scheduled else ""
     return f"memory-{in_zone(moment, UTC):{STAMP}}{kind}.db"
 
@@ -91,7 +91,7 @@ def dated_backup(name: str) -> DatedBackup | None:
 
 
 def overdue(last: datetime | None, *, interval: timedelta, now: datetime) -> bool:
-    """Return whether the last backup is older than twice the interval of the schedule."""
+    """Return whether the last backup is older than twice the interval; False if there is none."""
     return last is not None and now - last > 2 * interval
 
 

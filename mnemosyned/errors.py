@@ -235,6 +235,7 @@ class StorageFailed(MnemosynedError):
     def __init__(
         self, message: str, *, field: str | None = None, reason: str = ""
     ) -> None:
+        """Set the message, and the bare reason for callers who add their own advice."""
         super().__init__(message, field=field)
         self.reason = reason or message
         """Why, without what it means for the request: for whoever knows more of that."""
@@ -330,7 +331,7 @@ class RemoteFault(OSError):
 
 
 def reason_of(error: Exception) -> str:
-    """Why something failed, for logs and answers: an error of ours in words, others by type.
+    """Return why something failed, for logs: the message of an own error, or else the error's type.
 
     The words of a model's or a parser's error may quote a memory.
     """
@@ -338,7 +339,7 @@ def reason_of(error: Exception) -> str:
 
 
 def by_code() -> dict[str, type[MnemosynedError]]:
-    """Every error class by its code, so that a client can raise what the daemon raised."""
+    """Return all error classes by their code, so that a client can raise the daemon's error."""
     tree = [MnemosynedError]
     for error in tree:
         tree.extend(error.__subclasses__())

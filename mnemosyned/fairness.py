@@ -20,7 +20,7 @@ _thread = threading.local()
 
 
 def give_way() -> None:
-    """Rest if an owner that used less processor time is at work in another thread."""
+    """Pause this thread's owner for owners that used less processor time, if any is at work."""
     if turns := getattr(_thread, "turns", None):
         turns.rest()
 
@@ -37,7 +37,7 @@ class FairTurns:
 
     @contextmanager
     def working(self, owner: int, *, is_awaited: bool = True) -> Iterator[None]:
-        """Count the processor time of the block for an owner; others rest for it if `is_awaited`."""
+        """Count the block's processor time for an owner; others pause for it if `is_awaited`."""
         with self._changing:
             self._running[owner] += is_awaited
         _thread.turns, _thread.owner = self, owner
@@ -52,7 +52,7 @@ class FairTurns:
                 self._running += Counter()  # without those that have none
 
     def rest(self) -> None:
-        """Leave the processor to owners that used less, within a limit."""
+        """Sleep for a limited time while an owner that used less processor time is at work."""
         used_s = time.thread_time() - _thread.since
         if used_s < QUANTUM_S:
             return
@@ -70,6 +70,7 @@ class FairTurns:
         _thread.since = time.thread_time()
 
     def _count_time(self, owner: int, used_s: float) -> None:
+        """Add processor time to an owner's total; halve all totals every `FORGOTTEN_S`."""
         now = time.monotonic()
         if now - self._halved > FORGOTTEN_S:
             self._halved = now

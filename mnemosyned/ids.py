@@ -15,6 +15,7 @@ _TAIL_BITS = 60
 
 
 def _encode_bits(value: int, *, bits: int) -> str:
+    """Return the number as `bits` / 5 letters of Crockford's base 32."""
     return "".join(
         [_PAIRS[value >> shift & 1023] for shift in range(bits - 10, -1, -10)]
     )
@@ -32,7 +33,7 @@ class IdFactory:
         self._head = (0, "")
 
     def __call__(self, moment: datetime) -> str:
-        """Return a new id that sorts after all earlier ids of this factory."""
+        """Return a new ULID for a moment; it sorts after all earlier ids of this factory."""
         millis = int(moment.timestamp() * 1000)
         with self._lock:
             value = self._last + 1
@@ -50,7 +51,7 @@ new_id = IdFactory()
 
 
 def made_at(id: str) -> datetime | None:
-    """Return when a ULID was made; None for an id of another form."""
+    """Return when a ULID was made, from its first ten letters; None for another form of id."""
     if len(id) != _CHARS or not set(id) <= set(CROCKFORD) or id[0] > "7":
         return None
     millis = 0

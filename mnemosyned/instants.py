@@ -11,7 +11,7 @@ from datetime import MAXYEAR, MINYEAR, UTC, date, datetime, timedelta, tzinfo
 
 
 def shift(moment: datetime, by: timedelta) -> datetime:
-    """Return a shifted instant, at most the first or last instant of the calendar."""
+    """Return the moment plus `by`, or the calendar's first or last instant if that is outside."""
     try:
         return moment + by
     except OverflowError:
@@ -19,9 +19,9 @@ def shift(moment: datetime, by: timedelta) -> datetime:
 
 
 def in_zone(moment: datetime, zone: tzinfo | None) -> datetime:
-    """Convert an instant to a zone's clock; None means the zone of the process.
+    """Return an instant in a time zone; None means the zone of the process.
 
-    It is the clock's first or last reading where the clock would leave the calendar.
+    Outside the calendar it is the first or last time that a clock in the zone can show.
     """
     try:
         return moment.astimezone(zone)
@@ -30,7 +30,10 @@ def in_zone(moment: datetime, zone: tzinfo | None) -> datetime:
 
 
 def shift_months(moment: datetime, count: int) -> datetime:
-    """Add months to a day: the last day of a shorter month; saturates at the calendar's ends."""
+    """Return the same day `count` months later, or the last day of a shorter month.
+
+    Outside the calendar it is the first or last instant of the calendar.
+    """
     year, month = divmod(moment.year * 12 + moment.month - 1 + count, 12)
     if not MINYEAR <= year <= MAXYEAR:
         return _calendar_end(moment.tzinfo, last=year > MAXYEAR)
@@ -40,7 +43,7 @@ def shift_months(moment: datetime, count: int) -> datetime:
 
 
 def day_at(today: date, days: int) -> date | None:
-    """Return the day `days` later, or None beyond the calendar."""
+    """Return the day `days` after `today`, or None if it is outside the calendar."""
     try:
         return today + timedelta(days)
     except OverflowError:
@@ -48,6 +51,7 @@ def day_at(today: date, days: int) -> date | None:
 
 
 def _calendar_end(zone: tzinfo | None, *, last: bool) -> datetime:
+    """Return the first instant of the calendar in a zone, or with `last` the last one."""
     if last:
         return datetime.max.replace(tzinfo=zone)
     return datetime.min.replace(tzinfo=zone)

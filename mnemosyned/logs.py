@@ -48,11 +48,11 @@ FLUSH_S = 1.0
 
 
 class LineWriter:
-    """Writes lines to a descriptor in a thread of its own.
+    """Writes lines to a file descriptor in a thread of its own.
 
     `write` returns once its line is written. While nobody reads the pipe, callers do not wait, and
-    lines beyond `queue_bytes_max` are dropped and counted; `dropped_line` makes the line with their
-    number, which takes their place.
+    lines beyond `queue_bytes_max` are dropped and counted; `dropped_line` returns the line that
+    reports their number and takes their place.
     """
 
     def __init__(
@@ -62,6 +62,7 @@ class LineWriter:
         dropped_line: Callable[[int], str],
         queue_bytes_max: int = QUEUE_BYTES_MAX,
     ) -> None:
+        """Start the thread that writes the lines."""
         self._descriptor = descriptor
         self._dropped_line = dropped_line
         self._most = queue_bytes_max
@@ -81,7 +82,7 @@ class LineWriter:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
     def write(self, line: str) -> None:
-        """Write a line; see the class for how long that takes."""
+        """Queue a line, and wait up to `WAIT_S` for its writing; drop it if the queue is full."""
         data = line.encode("utf-8", "backslashreplace") + b"\n"
         with self._changed:
             if self._bytes + len(data) > self._most:
@@ -95,7 +96,7 @@ class LineWriter:
                 self._stalled = not self._wait_written(WAIT_S)
 
     def flush(self) -> None:
-        """Wait until all is written, for `FLUSH_S` at most."""
+        """Wait until all queued lines are written, at most `FLUSH_S`."""
         with self._changed:
             if self._dropped:
                 self._add_line(self._dropped_line(self._dropped).encode() + b"\n")
@@ -103,17 +104,19 @@ class LineWriter:
             self._wait_written(FLUSH_S)
 
     def _add_line(self, data: bytes) -> None:
+        """Add an encoded line to the queue and wake the writing thread."""
         self._lines.append(data)
         self._bytes += len(data)
         self._queued += 1
         self._changed.notify_all()
 
     def _wait_written(self, timeout_s: float) -> bool:
-        """Wait until what is queued now is written; False where that takes longer."""
+        """Wait until all lines queued so far are written; return False after `timeout_s`."""
         number = self._queued
         return self._changed.wait_for(lambda: self._written >= number, timeout_s)
 
     def _write_lines(self) -> None:
+        """Write queued lines, one after the other, as long as the process lives."""
         while True:  # the thread ends with the process
             with self._changed:
                 self._changed.wait_for(lambda: self._lines)
@@ -126,6 +129,7 @@ class LineWriter:
                 self._changed.notify_all()
 
     def _write_bytes(self, data: bytes) -> None:
+        """Write all bytes of a line to the descriptor; drop them if the reader is gone."""
         left = memoryview(data)
         while left:
             try:
@@ -144,17 +148,18 @@ class LineHandler(logging.Handler):
         self._writer = LineWriter(descriptor, dropped_line=self._dropped_line)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one record."""
+        """Format a record and write its line."""
         try:
             self._writer.write(self.format(record))
         except Exception:  # noqa: BLE001 what logging does with an error of a handler
             self.handleError(record)
 
     def flush(self) -> None:
-        """Wait, a second at most, until all is written; `logging` does so at the end."""
+        """Wait until all lines are written, at most `FLUSH_S`; `logging` calls this at exit."""
         self._writer.flush()
 
     def _dropped_line(self, count: int) -> str:
+        """Return the formatted log line that reports the number of dropped lines."""
         record = logging.LogRecord(
             "mnemosyned", logging.WARNING, __file__, 0, "log_lines_dropped", None, None
         )
@@ -163,7 +168,7 @@ class LineHandler(logging.Handler):
 
 
 def logger() -> BoundLogger:
-    """Return the product's logger; silent below warnings until `configure_logs` gives it a form."""
+    """Return the product's logger; only warnings and errors show before `configure_logs`."""
     bound: BoundLogger = structlog.wrap_logger(
         logging.getLogger(ROOT),
         processors=[
@@ -176,7 +181,7 @@ def logger() -> BoundLogger:
 
 
 def log_failure(event: str, error: Exception, /, **fields: object) -> None:
-    """Log an error with its traceback; a lost or busy database, no bug of ours, by its reason."""
+    """Log an error with its traceback; log a lost or busy database as a warning instead."""
     if isinstance(error, DatabaseUnreachable | MemoryBusy):
         logger().warning(event, reason=error.reason, **fields)
     else:
@@ -184,7 +189,7 @@ def log_failure(event: str, error: Exception, /, **fields: object) -> None:
 
 
 def configure_logs(*, level: str, form: Literal["auto", "json", "console"]) -> None:
-    """Send all logs to standard error in one form."""
+    """Send all logs to standard error, as JSON or for a console; "auto" decides by the terminal."""
     on_terminal = (
         bool(sys.stderr) and sys.stderr.isatty()
         if form == "auto"
@@ -216,7 +221,7 @@ _TEMPLATE = logging.LogRecord(ROOT, logging.INFO, __file__, 0, "", None, None)
 
 
 def _make_record(*values: Any, **named: Any) -> logging.LogRecord:  # noqa: ANN401
-    """Return a log record, also if the clock is past 2262, which `time.time()` cannot tell."""
+    """Return a log record for `logging`, even if the clock is past 2262, when its own way fails."""
     try:
         return logging.LogRecord(*values, **named)
     except OverflowError:  # raised before the record holds anything
@@ -232,7 +237,7 @@ def _make_record(*values: Any, **named: Any) -> logging.LogRecord:  # noqa: ANN4
 
 
 def _error_output_handler() -> logging.Handler:
-    """Return the handler for standard error: the one in use, or a new one."""
+    """Return the handler that writes to standard error: the one already installed, or a new one."""
     for handler in logging.getLogger().handlers:
         if isinstance(handler, LineHandler):
             return handler
@@ -245,7 +250,7 @@ def _error_output_handler() -> logging.Handler:
 
 
 def _describe_errors(exc_info: ExcInfo) -> list[dict[str, Any]]:
-    """Return an error with its causes, for JSON."""
+    """Return the type, message and frames of an error and its causes, for JSON."""
     return [
         {
             "exc_type": type(error).__name__,
@@ -260,14 +265,14 @@ def _describe_errors(exc_info: ExcInfo) -> list[dict[str, Any]]:
 
 
 def _print_error_chain(out: TextIO, exc_info: ExcInfo) -> None:
-    """Print an error after its causes, for a person."""
+    """Print the frames, type and message of an error after those of its causes."""
     for error in reversed(_error_chain(exc_info[1])):
         out.write("".join(traceback.format_list(_safe_frames(error))))
         out.write(f"{type(error).__name__}: {_safe_message(error)}\n")
 
 
 def _error_chain(error: BaseException) -> Sequence[BaseException]:
-    """Return the error, its causes and the members of groups."""
+    """Return an error, its causes and the members of groups, at most `ERRORS_MAX`."""
     chain = [error]
     for link in chain:
         members = link.exceptions if isinstance(link, BaseExceptionGroup) else ()
@@ -283,14 +288,14 @@ def _error_chain(error: BaseException) -> Sequence[BaseException]:
 
 
 def _safe_frames(error: BaseException) -> list[traceback.FrameSummary]:
-    """Return the frames of an error, without local variables: they may hold memories."""
+    """Return the last frames of an error, without local variables: these may hold memories."""
     return traceback.extract_tb(error.__traceback__)[-FRAMES_MAX:]
 
 
 def _safe_message(error: BaseException) -> str:
-    """Return the message of an error, unless it may quote a memory.
+    """Return the message of an error if its type never quotes a memory, else a remark in its place.
 
-    Parsers and models often quote what they could not read.
+    Parsers and models often quote text that they could not read.
     """
     if isinstance(error, MnemosynedError | sqlite3.Error):
         return str(error)

@@ -55,14 +55,15 @@ def config_dir() -> Path:
 
 
 def default_socket() -> Path:
-    """Return the socket of the daemon, unless the settings name another."""
+    """Return the path of the daemon's socket, unless the settings name another."""
     return Path(usual_socket_path())
 
 
 def shipped(folder: str) -> Path:
-    """`migrations`, `config` or `systemd`: next to the package in a checkout, in it once installed.
+    """Return the directory of shipped files: `migrations`, `config` or `systemd`.
 
-    Raises `FileNotFoundError` if the installation is damaged.
+    It is next to the package in a checkout, and in the package once installed. Raises
+    `FileNotFoundError` if the installation is damaged.
     """
     package = Path(__file__).parent
     for candidate in (package / "_data" / folder, package.parent / folder):
@@ -74,7 +75,10 @@ def shipped(folder: str) -> Path:
 
 
 def _standard_directory(systemd: str, xdg: str, default: Path) -> Path:
-    """Return the directory named by systemd, or `mnemosyned` in the directory named by XDG."""
+    """Return the directory in variable `systemd`, or `mnemosyned` in that of `xdg` or `default`.
+
+    `systemd` and `xdg` are names of environment variables.
+    """
     return Path(directory(systemd, xdg, str(default)))
 
 
@@ -88,9 +92,9 @@ def usable_path(
     suffix: str = "",
     bytes_max: int = PATH_BYTES_MAX,
 ) -> Path:
-    """Return the path that somebody named, with `~` replaced; there need be nothing yet.
+    """Return the path that a user named, with `~` expanded; no file needs to exist there.
 
-    Raises `InvalidRequest` for what `path_fault` tells.
+    Raises `InvalidRequest` for a path in which `path_fault` finds a fault; the error names `field`.
     """
     fault = path_fault(name, suffix=suffix, bytes_max=bytes_max)
     if fault:
@@ -99,10 +103,10 @@ def usable_path(
 
 
 def path_fault(name: str, *, suffix: str = "", bytes_max: int = PATH_BYTES_MAX) -> str:
-    """Why a name can be no path here, and what to do; empty where it can, and where nothing is.
+    """Return why a path cannot be used on this machine, with advice; empty if it can be used.
 
-    The path is looked at, its links are followed, and nothing is changed. `suffix` is the longest
-    that is appended to it for files beside it, `bytes_max` the limit with that.
+    A path with nothing there can be used. Links are followed, and nothing is changed. `suffix` is
+    the longest suffix of files beside the path, `bytes_max` the limit of both together.
     """
     fault = form_fault(name, suffix=suffix, bytes_max=bytes_max)
     if fault:
@@ -117,9 +121,9 @@ def path_fault(name: str, *, suffix: str = "", bytes_max: int = PATH_BYTES_MAX) 
 
 
 def form_fault(name: str, *, suffix: str = "", bytes_max: int = PATH_BYTES_MAX) -> str:
-    """Why a name can be no path anywhere, and what to do; empty where it can.
+    """Return why a name cannot be a path on any machine, with advice; empty if it can.
 
-    Only the user that a `~` names is looked for.
+    Only the user after a `~` is looked up. `suffix` and `bytes_max` are as in `path_fault`.
     """
     if "\0" in name:
         return "it contains a NUL character; remove it"
@@ -144,18 +148,18 @@ def form_fault(name: str, *, suffix: str = "", bytes_max: int = PATH_BYTES_MAX) 
 
 
 def fault_of(error: OSError) -> str:
-    """Return the system's words about a path, and what to do."""
+    """Return the reason in an error about a path, with advice if there is any."""
     return _FAULTS.get(error.errno or 0) or error.strerror or str(error)
 
 
 def printable_path(path: str | os.PathLike[str]) -> str:
-    """Return a path as text that can be stored and sent: bytes that are no UTF-8 become escapes."""
+    """Return a path as valid Unicode, with bytes that are not UTF-8 as escapes."""
     encoded = os.fspath(path).encode("utf-8", "surrogateescape")
     return encoded.decode("utf-8", "backslashreplace")
 
 
 def shown_path(name: str) -> str:
-    """Return a path for a message: shortened, and without what cannot be printed."""
+    """Return a path for a message, with its middle cut and unprintable characters escaped."""
     if len(name) > SHOWN_CHARS_MAX:
         half = SHOWN_CHARS_MAX // 2
         name = f"{name[:half]}…{name[-half:]}"

@@ -39,9 +39,9 @@ log = logger()
 
 
 def bound_heap() -> None:
-    """Let glibc keep few heaps, and large blocks outside them; before any thread starts.
+    """Limit the number of glibc's heaps and the size of blocks inside, before threads start.
 
-    Elsewhere do nothing.
+    It does nothing with another C library.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
@@ -50,9 +50,10 @@ def bound_heap() -> None:
 
 
 def trim(*, collect: bool = False) -> None:
-    """Give memory that was freed back to the system, where glibc is.
+    """Return freed memory to the system; it does nothing without glibc.
 
-    With `collect`, also what only reference cycles hold, such as a traceback with its request.
+    With `collect`, run the garbage collector first, which frees reference cycles such as a
+    traceback with its request.
     """
     if collect:
         gc.collect()
@@ -62,10 +63,10 @@ def trim(*, collect: bool = False) -> None:
 
 
 def forbid_core_dumps() -> None:
-    """Keep memories out of core dumps, whoever started the process.
+    """Keep memories out of core dumps of this process and its children.
 
-    The limit forbids core files. Handlers such as apport pass it over: to them a dump has no
-    memory of the process in it. Helping processes inherit both.
+    The limit forbids core files. Handlers such as apport ignore it: for them the filter leaves the
+    memory of the process out of a dump.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     try:
@@ -75,7 +76,7 @@ def forbid_core_dumps() -> None:
 
 
 def resident_bytes() -> int:
-    """Bytes that the process holds in memory."""
+    """Return the resident memory of the process in bytes."""
     return (
         int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
         * _PAGE_BYTES
@@ -86,14 +87,15 @@ class MemoryGrowth:
     """Growth of resident memory since the last trim."""
 
     def __init__(self) -> None:
+        """Note the resident memory at present as the base."""
         self._least = resident_bytes()
         self._idle = False
 
     def worth_a_trim(self, *, idle: bool = False) -> bool:
-        """Return whether resident memory grew by `TRIM_GROWTH_BYTES`.
+        """Return whether resident memory grew by more than `TRIM_GROWTH_BYTES` since the last trim.
 
-        Also where it is above `IDLE_BYTES` and the process, which had work, became `idle`: the
-        trims while it worked left what was in use then.
+        Also True if the process just became `idle` with more than `IDLE_BYTES`: trims during work
+        left the memory in use then.
         """
         resident = resident_bytes()
         became_idle = idle and not self._idle
@@ -102,5 +104,5 @@ class MemoryGrowth:
         return grown or (became_idle and resident > IDLE_BYTES)
 
     def note_trim(self) -> None:
-        """Note that memory was given back."""
+        """Note the resident memory after a trim as the new base."""
         self._least = resident_bytes()

@@ -13,12 +13,12 @@ SOCKET_NAME = "mnemosyned.sock"
 
 
 def socket_path(chosen: str | None = None) -> str:
-    """Return the chosen path, the path in `MNEMOSYNE_SOCKET`, or the usual path."""
+    """Return the chosen path, or else that of `MNEMOSYNE_SOCKET`, or else the usual path."""
     return chosen or os.environ.get(SOCKET_VARIABLE) or usual_socket_path()
 
 
 def usual_socket_path() -> str:
-    """Return the socket of the daemon, unless the settings name another."""
+    """Return the path of the daemon's socket if neither settings nor environment name one."""
     runtime = directory("RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR", "")
     usual = os.path.join(os.path.expanduser("~"), ".local", "state")  # noqa: PTH111, PTH118
     folder = runtime or directory("STATE_DIRECTORY", "XDG_STATE_HOME", usual)
@@ -26,9 +26,10 @@ def usual_socket_path() -> str:
 
 
 def directory(systemd: str, xdg: str, default: str) -> str:
-    """Return the directory named by systemd, or `mnemosyned` in the directory named by XDG.
+    """Return the directory in variable `systemd`, or `mnemosyned` in that of `xdg` or `default`.
 
-    Returns an empty string if neither is set and there is no default.
+    `systemd` and `xdg` are names of environment variables. Returns an empty string if neither is
+    set and `default` is empty.
     """
     if given := os.environ.get(systemd):
         return given.split(":")[0]
@@ -45,10 +46,10 @@ CLIENT_VARIABLES = (URL_VARIABLE, TOKEN_VARIABLE, TOKEN_FILE_VARIABLE, CA_VARIAB
 
 
 def url_from_environment() -> str | None:
-    """Return the URL in the environment, or None.
+    """Return the daemon's URL in the environment, or None if there is none.
 
-    Raises `ValueError` where it names a socket as well: a wrong guess would send memories to another
-    daemon.
+    Raises `ValueError` if the environment names a socket as well: a wrong guess would send memories
+    to another daemon.
     """
     url = os.environ.get(URL_VARIABLE)
     if url and os.environ.get(SOCKET_VARIABLE):

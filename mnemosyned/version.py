@@ -6,7 +6,7 @@ __version__ = "0.1.0"
 
 
 def install_command(extra: str) -> str:
-    """Return the command that installs an extra's packages into this program's environment.
+    """Return the shell command that installs the packages of an extra into this environment.
 
     This package itself is on no index, so the command names the packages.
     """

@@ -28,7 +28,10 @@ Steps = Generator[Request[Any], Any, R]
 
 
 def run_steps(steps: Steps[R], caller: Caller) -> R:
-    """Run steps one after the other."""
+    """Call each request that a generator yields, send its result back, and return the last value.
+
+    An error of a call is thrown into the generator.
+    """
     outcome: object = None
     while True:  # ends with the steps
         try:
@@ -43,7 +46,7 @@ def run_steps(steps: Steps[R], caller: Caller) -> R:
 
 
 async def run_steps_async(steps: Steps[R], caller: AsyncCaller) -> R:
-    """Run steps one after the other, without blocking the event loop."""
+    """Do what `run_steps` does, without blocking the event loop."""
     outcome: object = None
     while True:  # ends with the steps
         try:
@@ -58,14 +61,17 @@ async def run_steps_async(steps: Steps[R], caller: AsyncCaller) -> R:
 
 
 def _resume_steps(steps: Steps[Any], outcome: object) -> Request[Any]:
-    """Send the result or the error of the last request; return the next request."""
+    """Send the outcome of the last request into the generator, and return its next request.
+
+    The outcome is a result or an error, None at the start. Raises `StopIteration` at the end.
+    """
     if isinstance(outcome, MnemosynedError):
         return steps.throw(outcome)
     return steps.send(outcome)
 
 
 async def remember_all(caller: AsyncCaller, memories: Sequence[Remember]) -> None:
-    """Store memories, all or none of each `BATCH_MAX`."""
+    """Store memories in batches of `BATCH_MAX`; each batch is stored whole or not at all."""
     for begin in range(0, len(memories), BATCH_MAX):
         batch = list(memories[begin : begin + BATCH_MAX])
         await caller.call(RememberMany(batch))
@@ -82,7 +88,11 @@ PAGES_MAX = 20
 
 
 def make_record(text: str, value: Mapping[str, Any], **fields: Any) -> Remember:  # noqa: ANN401
-    """Make the memory of a record; a small record is found by `text`, a large one by its JSON."""
+    """Return a memory that holds `value` as JSON, to be restored exactly by `value_of`.
+
+    A search finds the memory by `text`, or by the JSON itself if that is too large for metadata.
+    Raises `InvalidRequest` for a value that is no JSON.
+    """
     try:
         written = json.dumps(value, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
@@ -97,9 +107,9 @@ def list_records(
     session: str | Sequence[str] | None = None,
     source: str | Sequence[str] | None = None,
 ) -> Steps[list[PreviewLine]]:
-    """List memories by session and source, oldest first, by the preview of a forget.
+    """List the memories of a session or source, oldest first, by the dry run of a forget.
 
-    Ids made by a client sort by their time.
+    Ids made by a client sort by their time. Raises `InvalidRequest` if there are too many.
     """
     lines: list[PreviewLine] = []
     after: str | None = None
@@ -118,11 +128,12 @@ def list_records(
 
 
 def _as_list(given: str | Sequence[str] | None) -> str | list[str] | None:
+    """Return a sequence of names as a list; a single name or None stays."""
     return given if given is None or isinstance(given, str) else list(given)
 
 
 def value_of(id: str) -> Steps[Any]:
-    """Read the exact value of a record; None if it was forgotten or pruned."""
+    """Return the value of a record of `make_record`, or None if it was forgotten or pruned."""
     try:
         got: Got = yield Get(id, reveal=True)
     except NotFound:
@@ -150,9 +161,10 @@ async def memory_section(
     session: str | None = None,
     source: str | None = None,
 ) -> str:
-    """Return memories and learnings under their headings; empty if none matters to the message.
+    """Return the memories and learnings for a message, under headings; empty if none matters.
 
-    Texts `before` the message, given with their roles, are not shown again.
+    Texts in `before`, pairs of role and text, are in the conversation already and not repeated.
+    `tokens` bounds the section.
     """
     share = tokens / WINDOW_TOKENS
     assembled: Assembled = await caller.call(

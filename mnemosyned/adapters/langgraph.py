@@ -80,7 +80,7 @@ class MnemosyneStore(BaseStore):
         self._name = name
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Run operations one after the other: reads first, then the last `put` of each item."""
+        """Run reads, then the last `put` of each item; return the results in the order of `ops`."""
         wanted = list(ops)
         results: list[Result] = [None] * len(wanted)
         for index in _execution_order(wanted):
@@ -97,6 +97,7 @@ class MnemosyneStore(BaseStore):
         return results
 
     def _steps_of(self, op: Op) -> Steps[Result]:
+        """Return the generator of requests that runs an operation."""
         match op:
             case GetOp():
                 return self._get_item(op.namespace, op.key)
@@ -119,16 +120,18 @@ class MnemosyneStore(BaseStore):
     def _list_versions(
         self, namespace: Namespace, key: str
     ) -> Steps[list[PreviewLine]]:
+        """List the memories that are versions of an item, oldest first."""
         return list_records(
             session=self._session_of(namespace, key), source=self._source_of(namespace)
         )
 
     def _get_item(self, namespace: Namespace, key: str) -> Steps[Item | None]:
+        """Return an item, or None if there is none."""
         fields = yield from self._read_fields(namespace, key)
         return Item(**fields) if fields else None
 
     def _read_fields(self, namespace: Namespace, key: str) -> Steps[dict[str, Any]]:
-        """Read the fields of an item; empty if there is no such item."""
+        """Return the fields of an item for `Item`; empty if there is no such item."""
         versions = yield from self._list_versions(namespace, key)
         value = (yield from value_of(versions[-1].id)) if versions else None
         if value is None:
@@ -142,6 +145,7 @@ class MnemosyneStore(BaseStore):
         }
 
     def _put_item(self, op: PutOp) -> Steps[None]:
+        """Store a new version of an item, or forget the item if the value is None."""
         session = self._session_of(op.namespace, op.key)
         source = self._source_of(op.namespace)
         versions = yield from self._list_versions(op.namespace, op.key)
@@ -172,11 +176,13 @@ class MnemosyneStore(BaseStore):
         )
 
     def _all_namespaces(self) -> Steps[list[Namespace]]:
+        """Return all namespaces that have been registered in this store."""
         lines = yield from list_records(session=self._name, source=self._name)
         prefix = f"{self._name}:"
         return [tuple(line.id.removeprefix(prefix).split(".")) for line in lines]
 
     def _list_namespaces(self, op: ListNamespacesOp) -> Steps[list[Namespace]]:
+        """Return one page of the namespaces that meet the conditions of an operation, sorted."""
         conditions = op.match_conditions or ()
         namespaces = yield from self._all_namespaces()
         chosen = {
@@ -189,6 +195,7 @@ class MnemosyneStore(BaseStore):
     # -------------------------------------------------------------- search
 
     def _search_items(self, op: SearchOp) -> Steps[list[SearchItem]]:
+        """Return one page of the items below a namespace that match the query and filter."""
         depth = len(op.namespace_prefix)
         namespaces = yield from self._all_namespaces()
         sources = [
@@ -208,7 +215,7 @@ class MnemosyneStore(BaseStore):
     def _recall_sessions(
         self, query: str, sources: list[str]
     ) -> Steps[dict[str, float | None]]:
-        """Return the sessions of items that match a query, best first, with their scores."""
+        """Return the score of each session whose item matches a query, best first."""
         recalled: Recalled = yield Recall(
             query[:QUERY_CHARS_MAX], source=sources, limit=SEARCHED_MAX
         )
@@ -224,7 +231,10 @@ class MnemosyneStore(BaseStore):
     def _read_page(
         self, op: SearchOp, candidates: Mapping[str, float | None]
     ) -> Steps[list[SearchItem]]:
-        """Read candidates until the page is full."""
+        """Return the items of one page that pass the filter.
+
+        `candidates` maps the session of each item to its score, in the order of the results.
+        """
         sessions = list(candidates)
         skipped = op.offset
         if not op.filter:  # items before the page need not be read
@@ -254,7 +264,7 @@ def _execution_order(ops: list[Op]) -> list[int]:
 def _searchable_text(
     key: str, value: Mapping[str, Any], paths: Iterable[str] | None
 ) -> str:
-    """Return an item's text for `recall`: the fields at `paths`, or all; never empty."""
+    """Return the text that finds an item: the fields at `paths`, or all; never empty."""
     if paths is None:
         texts = []
         for name, field in value.items():
@@ -270,6 +280,7 @@ def _searchable_text(
 
 
 def _matches_condition(namespace: Namespace, condition: MatchCondition) -> bool:
+    """Return whether a namespace begins or ends with a condition's path; `*` is any label."""
     path = tuple(condition.path)
     if len(namespace) < len(path):
         return False
@@ -282,7 +293,7 @@ def _matches_condition(namespace: Namespace, condition: MatchCondition) -> bool:
 def _passes_filter(
     value: Mapping[str, Any], conditions: Mapping[str, Any] | None
 ) -> bool:
-    """Return whether an item's fields meet the conditions of a search."""
+    """Return whether the fields of an item meet all conditions of a filter."""
     return all(
         _compare_field(value.get(name), condition)
         for name, condition in (conditions or {}).items()
@@ -290,7 +301,10 @@ def _passes_filter(
 
 
 def _compare_field(field: Any, condition: Any) -> bool:  # noqa: ANN401 values of JSON
-    """Compare a field with a value, or with operators such as `{"$gt": 3}`."""
+    """Return whether a field equals a value, or meets operators such as `{"$gt": 3}`.
+
+    Raises `ValueError` for an unknown operator.
+    """
     if not isinstance(condition, dict):
         return bool(field == condition)
     if not any(name.startswith("$") for name in condition):

@@ -41,6 +41,7 @@ class MnemosyneMemoryBlock(BaseMemoryBlock[str]):
         messages: list[ChatMessage] | None = None,
         **block_kwargs: Any,  # noqa: ANN401
     ) -> str:
+        """Return the section of memories for the last message; empty if there are no messages."""
         said = [
             (message.role.value, message.content)
             for message in messages or []
@@ -59,6 +60,7 @@ class MnemosyneMemoryBlock(BaseMemoryBlock[str]):
         )
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
+        """Store messages as memories, with their role and session; empty messages are left out."""
         memories = [
             Remember(
                 message.content,
@@ -72,7 +74,7 @@ class MnemosyneMemoryBlock(BaseMemoryBlock[str]):
         await remember_all(self._caller, memories)
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
-        """Drop last lines until enough tokens are saved; None if no line is left."""
+        """Drop last lines until `tokens_to_truncate` are saved; return None if no line is left."""
         lines = content.splitlines()
         counter = TokenEstimator()
         wanted = counter.count(content) - tokens_to_truncate

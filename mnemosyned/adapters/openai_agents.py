@@ -51,17 +51,17 @@ class MnemosyneSession(SessionABC):
         self._source = source
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
-        """Return the newest items, oldest first; all without a limit."""
+        """Return the newest `limit` items, oldest first; by default all or the settings' number."""
         most = resolve_session_limit(limit, self.session_settings)
         return await run_steps_async(self._newest_items(most), self._caller)
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
-        """Add items, all or none for each thousand."""
+        """Store items, in batches that are stored whole or not at all."""
         memories = [self._memory_of(cast("Mapping[str, Any]", item)) for item in items]
         await remember_all(self._caller, memories)
 
     async def pop_item(self) -> TResponseInputItem | None:
-        """Remove the newest item and return it."""
+        """Forget the newest item and return it, or None if there is none."""
         return await run_steps_async(self._pop_newest(), self._caller)
 
     async def clear_session(self) -> None:
@@ -69,6 +69,7 @@ class MnemosyneSession(SessionABC):
         await self._caller.call(Forget(session=self.session_id, source=self._source))
 
     def _memory_of(self, item: Mapping[str, Any]) -> Remember:
+        """Return the memory to store for an item of the conversation."""
         text = "\n".join(_texts_in(item)) or json.dumps(item, ensure_ascii=False)
         return make_record(
             text,
@@ -79,7 +80,7 @@ class MnemosyneSession(SessionABC):
         )
 
     def _newest_items(self, most: int | None) -> Steps[list[TResponseInputItem]]:
-        """Read the newest items that were not pruned."""
+        """Return the newest items, oldest first, at most `most`; pruned items are left out."""
         lines = yield from list_records(session=self.session_id, source=self._source)
         items: list[TResponseInputItem] = []
         for line in reversed(lines):
@@ -91,6 +92,7 @@ class MnemosyneSession(SessionABC):
         return items[::-1]
 
     def _pop_newest(self) -> Steps[TResponseInputItem | None]:
+        """Forget the newest item that was not pruned and return it, or None if there is none."""
         lines = yield from list_records(session=self.session_id, source=self._source)
         for line in reversed(lines):
             item: TResponseInputItem | None = yield from value_of(line.id)
@@ -101,7 +103,7 @@ class MnemosyneSession(SessionABC):
 
 
 def _texts_in(value: object) -> Iterator[str]:
-    """Yield the texts of an item and of its parts."""
+    """Yield the texts in an item and its parts, such as content, arguments and output."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):

@@ -43,7 +43,10 @@ class MemoryProcessor:
         session: str | None = None,
         tokens: int = 2_000,
     ) -> None:
-        """Without a `session`, each conversation of Pydantic AI is one; all of them are searched."""
+        """Set `source` and `session` of new memories, and the limit of shown ones in tokens.
+
+        Without a `session`, each conversation of Pydantic AI is one; all of them are searched.
+        """
         self._caller = caller or AsyncClient()
         self._source = source
         self._session = session
@@ -52,7 +55,7 @@ class MemoryProcessor:
     async def __call__(
         self, context: RunContext[Any], messages: list[ModelMessage]
     ) -> list[ModelMessage]:
-        """Remember what is new, and add a section of memories before the last message."""
+        """Store the messages, and return them with memories before the user's last message."""
         said = _without_section(messages)
         index, prompt = _last_prompt(said)
         shown = ""
@@ -72,7 +75,10 @@ class MemoryProcessor:
     async def remember(
         self, messages: Sequence[ModelMessage], *, conversation: str | None = None
     ) -> None:
-        """Remember what users and models said in these messages, each text once."""
+        """Store the texts of users and models in messages, each text once.
+
+        `conversation` is the session of messages without one of their own.
+        """
         memories = [
             memory
             for message in messages
@@ -83,6 +89,7 @@ class MemoryProcessor:
     def _memories_of(
         self, message: ModelMessage, conversation: str | None
     ) -> Iterator[Remember]:
+        """Yield a memory for each text of a message, with an id of session, time, role and text."""
         session = (
             self._session or conversation or message.conversation_id or DEFAULT_SESSION
         )
@@ -98,7 +105,7 @@ class MemoryProcessor:
 
 
 def _texts_in(message: ModelMessage) -> Iterator[tuple[str, str]]:
-    """Yield the texts of the user or the model in a message, with the role."""
+    """Yield role and text for each part of a message with words of the user or the model."""
     for part in message.parts:
         if isinstance(part, UserPromptPart):
             content = [part.content] if isinstance(part.content, str) else part.content
@@ -113,7 +120,7 @@ def _texts_in(message: ModelMessage) -> Iterator[tuple[str, str]]:
 
 
 def _last_prompt(messages: Sequence[ModelMessage]) -> tuple[int, str]:
-    """Return the position of the user's last message with text, and the text."""
+    """Return the position and the text of the user's last message; 0 and "" if there is none."""
     for index in range(len(messages) - 1, -1, -1):
         prompts = [text for role, text in _texts_in(messages[index]) if role == "user"]
         if prompts:
@@ -122,7 +129,7 @@ def _last_prompt(messages: Sequence[ModelMessage]) -> tuple[int, str]:
 
 
 def _without_section(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
-    """Return the history without sections of memories."""
+    """Return the messages without the sections of memories that this processor added."""
     return [
         replace(
             message, parts=[part for part in message.parts if not _is_section(part)]
@@ -140,7 +147,7 @@ def _is_section(part: object) -> bool:
 def _with_section(
     messages: list[ModelMessage], index: int, shown: str
 ) -> list[ModelMessage]:
-    """Return the history with a section before the message at `index`."""
+    """Return the messages with `shown` as a system prompt before the message at `index`."""
     request = messages[index]
     if not isinstance(request, ModelRequest):
         return messages

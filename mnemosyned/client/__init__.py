@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> object:
-    """Load `Client` at its first use: the shell sends requests without its methods."""
+    """Return `Client`, imported at its first use: the shell client sends requests without it."""
     if name != "Client":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from mnemosyned.client.blocking import Client  # noqa: PLC0415 see the docstring

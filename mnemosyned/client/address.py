@@ -42,7 +42,7 @@ class LocalAddress:
     """The argument of `connect`."""
 
     def connect(self, timeout_s: float) -> socket.socket:
-        """Return a new connection, as soon as there is room in the daemon's backlog.
+        """Return a new connection to the daemon; wait up to `timeout_s` if its backlog is full.
 
         Raises `OSError` and `ForeignDaemon`.
         """
@@ -60,19 +60,19 @@ class LocalAddress:
         return connection
 
     def open(self) -> socket.socket:
-        """Return a socket that is not connected yet."""
+        """Return a new socket of the address's family, not connected yet."""
         raise NotImplementedError
 
     def check(self, connection: socket.socket) -> None:
-        """Check who answers, where that can be known. Raises `ForeignDaemon`."""
+        """Check that a trusted user runs the daemon, if known. Raises `ForeignDaemon`."""
 
     def refusal(self, words: str) -> str:
-        """Return the advice for a caller whom the daemon refused with these words."""
+        """Return the message for a refused token, from the daemon's own words."""
         return words
 
 
 class SocketAddress(LocalAddress):
-    """A daemon's Unix socket."""
+    """The address of a daemon's Unix socket."""
 
     headers = b"Host: localhost\r\n"
 
@@ -122,7 +122,7 @@ class TcpAddress(LocalAddress):
 
 
 class TlsAddress:
-    """A daemon on any machine, which its certificate proves."""
+    """The address of a daemon on any machine, which proves itself by a TLS certificate."""
 
     remedy = "Check the address, and that the daemon runs there"
     explanation = "see the daemon's log there"
@@ -130,7 +130,7 @@ class TlsAddress:
     reset_is_unread = False  # whoever is on the way may have reset it
 
     def __init__(self, remote: RemoteDaemon) -> None:
-        """Read the authorities. Raises `ValueError` where the file of one cannot be used."""
+        """Load the certificates of the authorities. Raises `ValueError` for an unusable file."""
         # Loaded here: it takes 20 ms, which no call on this machine should pay.
         from mnemosyned.client.tls import (  # noqa: PLC0415
             connect,
@@ -147,11 +147,11 @@ class TlsAddress:
         return self.remote.url
 
     def refusal(self, words: str) -> str:
-        """Return the advice for a token that the daemon refused with these words."""
+        """Return the message for a refused token, from the daemon's own words."""
         return self.remote.refusal(words)
 
     def connect(self, timeout_s: float) -> socket.socket:
-        """Return a connection to the host of the certificate. Raises `RemoteFault`."""
+        """Return a new TLS connection, its certificate checked. Raises `RemoteFault`."""
         return self._connect(self.remote, self.context, timeout_s)
 
 
@@ -164,10 +164,11 @@ def address_of(
     token: str | None = None,
     ca: str | os.PathLike[str] | None = None,
 ) -> Address:
-    """Return the given address, or else the environment's URL, its socket, or the usual socket.
+    """Return the address of the given socket or URL, or else the one that the environment names.
 
-    Raises `ValueError` for arguments that do not belong together, and `InvalidRequest` for a path
-    that can be none.
+    Without either it is the usual socket. `ca` is the PEM file of a certificate authority. Raises
+    `ValueError` for arguments that do not belong together, and `InvalidRequest` for an unusable
+    path.
     """
     if path is None and url is None and token is None and ca is None:
         url = url_from_environment()
@@ -191,19 +192,19 @@ def address_of(
 
 
 def remote_address(remote: RemoteDaemon) -> Address:
-    """Return the address of a daemon behind a URL. Raises `ValueError` for an unusable authority."""
+    """Return the TCP or TLS address of a daemon. Raises `ValueError` for an unusable authority."""
     return TlsAddress(remote) if remote.tls else TcpAddress(remote)
 
 
 class IdleConnection(Protocol):
-    """A connection that can be kept for another call."""
+    """A connection that can be reused for another call."""
 
     def fileno(self) -> int:
-        """Return the descriptor of its socket."""
+        """Return the file descriptor of the socket."""
         ...
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         ...
 
 
@@ -211,13 +212,13 @@ C = TypeVar("C", bound=IdleConnection)
 
 
 class IdleConnections(Generic[C]):
-    """Connections without a call, the newest used first; safe to use from several threads."""
+    """A pool of open connections that no call uses; safe to use from several threads."""
 
     def __init__(self) -> None:
         self._connections: deque[C] = deque()
 
     def take(self) -> C | None:
-        """Return a connection that is still open, or None."""
+        """Remove and return the newest connection that is still open, or None."""
         while True:  # ends with the last idle one
             try:
                 connection = self._connections.pop()
@@ -233,13 +234,13 @@ class IdleConnections(Generic[C]):
             connection.close()  # the daemon closed it, or sent unexpected bytes
 
     def put(self, connection: C) -> None:
-        """Keep a connection for the next call; close it where enough are kept."""
+        """Add a connection to the pool, or close it if the pool is full."""
         if len(self._connections) < IDLE_MAX:
             self._connections.append(connection)
         else:
             connection.close()
 
     def close(self) -> None:
-        """Close them all."""
+        """Close all connections in the pool."""
         while self._connections:
             self._connections.pop().close()

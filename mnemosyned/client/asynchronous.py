@@ -48,27 +48,27 @@ RECORD_BYTES = 64 * 1024
 
 
 class Channel(Protocol):
-    """A connection that carries bytes for the running loop, and may be kept for another."""
+    """A connection that sends and receives bytes on the running event loop."""
 
     async def send(self, data: bytes) -> None:
-        """Send all. Raises `OSError`."""
+        """Send all bytes. Raises `OSError`."""
         ...
 
     async def receive(self, count: int) -> bytes:
-        """Receive up to a number of bytes; none at the end. Raises `OSError`."""
+        """Return up to `count` received bytes; none at the connection's end. Raises `OSError`."""
         ...
 
     def fileno(self) -> int:
-        """Return the descriptor of its socket."""
+        """Return the file descriptor of the socket."""
         ...
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         ...
 
 
 class PlainChannel:
-    """A connection on this machine."""
+    """A connection without TLS."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection
@@ -101,10 +101,11 @@ class TlsChannel:
         self.close = connection.close
 
     async def handshake(self) -> None:
-        """Begin TLS. Raises `OSError`."""
+        """Run the TLS handshake. Raises `OSError`."""
         await self._run_step(self._tls.do_handshake)
 
     async def send(self, data: bytes) -> None:
+        """Encrypt and send all bytes. Raises `OSError`."""
         view = memoryview(data)
         for begin in range(0, len(view), RECORD_BYTES):
             try:
@@ -114,6 +115,7 @@ class TlsChannel:
             await self._send_encrypted()
 
     async def receive(self, count: int) -> bytes:
+        """Return up to `count` decrypted bytes; none at the connection's end. Raises `OSError`."""
         try:
             return await self._run_step(lambda: self._tls.read(count))
         except self._cut_off:  # as of a plain connection that ends
@@ -122,11 +124,11 @@ class TlsChannel:
             raise ConnectionAbortedError(str(error)) from error
 
     def pending(self) -> int:
-        """Bytes that have come and were not received yet."""
+        """Return the number of bytes that arrived and were not returned by `receive` yet."""
         return self._tls.pending() + self._incoming.pending
 
     async def _run_step(self, step: Callable[[], T]) -> T:
-        """Run a step of TLS with the sending and receiving of bytes; return the result."""
+        """Run a TLS operation until it has the bytes that it needs, and return its result."""
         while True:  # ends with the connection, or the caller's limit
             try:
                 result = step()
@@ -144,7 +146,7 @@ class TlsChannel:
                 return result
 
     async def _send_encrypted(self) -> None:
-        """Send the encrypted bytes; drop the rest after a failure, as the daemon's answer says why."""
+        """Send the encrypted bytes; after a failure discard the others, as the answer says why."""
         while data := self._outgoing.read(RECORD_BYTES):
             try:
                 await self._plain.send(data)
@@ -154,7 +156,7 @@ class TlsChannel:
 
 
 async def open_channel(address: Address) -> Channel:
-    """Connect to a daemon. Raises `OSError` and `ForeignDaemon`."""
+    """Return a new connection to a daemon. Raises `OSError` and `ForeignDaemon`."""
     if isinstance(address, TlsAddress):
         return await _open_tls(address.remote, address.context)
     connection = address.open()
@@ -169,7 +171,7 @@ async def open_channel(address: Address) -> Channel:
 
 
 async def _connect_local(connection: socket.socket, address: LocalAddress) -> None:
-    """Connect, as soon as there is room in the daemon's backlog.
+    """Connect a socket to a daemon on this machine; if its backlog is full, try again and again.
 
     A Unix socket with a full backlog is no connection in progress that asyncio could wait for.
     """
@@ -184,7 +186,7 @@ async def _connect_local(connection: socket.socket, address: LocalAddress) -> No
 
 
 async def _open_tls(remote: RemoteDaemon, context: ssl.SSLContext) -> Channel:
-    """Connect with TLS. Raises `RemoteFault`."""
+    """Return a new TLS connection to a remote daemon. Raises `RemoteFault`."""
     from mnemosyned.client import (  # noqa: PLC0415 loaded with the context
         tls as connecting,
     )
@@ -204,7 +206,10 @@ async def _open_tls(remote: RemoteDaemon, context: ssl.SSLContext) -> Channel:
 
 
 async def _connect_remote(remote: RemoteDaemon) -> socket.socket:
-    """Connect to the first address that answers; each gets its share of the time."""
+    """Return a TCP connection to the first address of a host that answers. Raises `RemoteFault`.
+
+    Each address gets an equal share of the remaining time.
+    """
     from mnemosyned.client import tls as connecting  # noqa: PLC0415 the same
 
     loop = asyncio.get_running_loop()
@@ -281,7 +286,7 @@ class AsyncClient(AsyncVerbs):
         self._idle.close()
 
     async def call(self, request: Request[R]) -> R:
-        """Run one verb. Raises what the daemon raised, and `DaemonUnreachable`."""
+        """Run a verb and return its result. Raises the daemon's error, or `DaemonUnreachable`."""
         request = prepare_request(request)
         call = make_call(
             request, timeout_s=self._timeout_s, headers=self._address.headers
@@ -298,7 +303,7 @@ class AsyncClient(AsyncVerbs):
         return result_of(request, answer, self._address)
 
     async def events(self, *, after: int | None = None) -> AsyncGenerator[Event, None]:
-        """Yield what happens in the daemon, as `Client.events` does."""
+        """Yield the daemon's events as they happen, until it stops, as `Client.events` does."""
         reader = EventReader()
         while (
             not reader.ended_for_good
@@ -314,7 +319,10 @@ class AsyncClient(AsyncVerbs):
     async def _stream_events(
         self, reader: EventReader, after: int | None
     ) -> AsyncGenerator[Event, None]:
-        """Yield the events of one connection, to its end."""
+        """Yield the events of one connection until it ends.
+
+        `after` is the id of the last event already received, or None for new ones only.
+        """
         try:
             with contextlib.closing(await open_channel(self._address)) as channel:
                 await channel.send(events_request(after, self._address.headers))
@@ -327,7 +335,7 @@ class AsyncClient(AsyncVerbs):
             raise unreachable(error, self._address) from error
 
     async def _send_call(self, call: PreparedCall) -> HttpResponse:
-        """Send a call over an idle connection, or over a new one where that fails."""
+        """Send a call over an idle connection, else over a new one, and return the response."""
         if call.repeatable and (idle := self._idle.take()):
             with contextlib.suppress(ConnectionError):
                 return await self._exchange_over(idle, call.data)
@@ -339,7 +347,7 @@ class AsyncClient(AsyncVerbs):
         return await self._exchange_over(await open_channel(self._address), call.data)
 
     async def _exchange_over(self, channel: Channel, data: bytes) -> HttpResponse:
-        """Send a request over a channel; keep the channel for the next call, or close it.
+        """Send a request over a channel, return the response, and keep the channel or close it.
 
         Raises `Unread` if the request can be sent again. Sockets and not streams: a stream that
         cannot send loses the daemon's reason, which has come.

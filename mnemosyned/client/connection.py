@@ -63,9 +63,10 @@ class PreparedCall(msgspec.Struct, frozen=True):
 def make_call(
     request: Request[Any], *, timeout_s: float, headers: bytes
 ) -> PreparedCall:
-    """Write a request as HTTP. Each of `headers` ends with a line break.
+    """Return a request as HTTP bytes, with its time limit.
 
-    The daemon validates it; raises `InvalidRequest` for values that have no JSON.
+    Each of `headers` ends with a line break. The daemon validates the request; raises
+    `InvalidRequest` for values that have no JSON.
     """
     body = encode(request)
     head = (
@@ -83,7 +84,7 @@ def make_call(
 
 
 def prepare_request(request: Request[R]) -> Request[R]:
-    """Return a request whose memories have ids, so that a second sending stores nothing twice."""
+    """Return a request whose memories have ids, so that sending it again stores nothing twice."""
     if isinstance(request, Remember):
         changes: dict[str, Any] = {"id": request.id or new_id(datetime.now(UTC))}
     elif isinstance(request, RememberMany) and isinstance(request.memories, list):
@@ -94,7 +95,7 @@ def prepare_request(request: Request[R]) -> Request[R]:
 
 
 def _with_id(memory: object) -> object:
-    """Return a memory of a batch with an id; programs also give fields in a dictionary."""
+    """Return a memory of a batch with an id; a memory may be a `Remember` or a dictionary."""
     if isinstance(memory, Remember):
         return prepare_request(memory)
     if isinstance(memory, dict):
@@ -103,14 +104,14 @@ def _with_id(memory: object) -> object:
 
 
 def result_of(request: Request[R], answer: HttpResponse, address: Address) -> R:
-    """Return the result in a response. Raises what the daemon raised."""
+    """Return the result in an answer to a request. Raises the daemon's error."""
     if answer.status == 200:
         return parse_result(type(request), answer.body)
     raise refusal_of(answer.status, answer.body, address)
 
 
 def text_of(answer: HttpResponse, address: Address) -> str:
-    """Return the text of a response. Raises what the daemon raised."""
+    """Return the body of an answer as text. Raises the daemon's error."""
     if answer.status == 200:
         return answer.body.decode()
     raise refusal_of(answer.status, answer.body, address)
@@ -125,7 +126,7 @@ def refusal_of(status: int, answer: bytes, address: Address) -> MnemosynedError:
 
 
 def error_of(status: int, answer: bytes) -> MnemosynedError:
-    """Return the error that an answer with another status than 200 holds."""
+    """Return the error in the body of a response with another status than 200."""
     try:
         error = msgspec.json.decode(answer)["error"]
         kind = by_code().get(error["code"], MnemosynedError)
@@ -135,7 +136,7 @@ def error_of(status: int, answer: bytes) -> MnemosynedError:
 
 
 def unreachable(error: OSError, address: Address) -> MnemosynedError:
-    """Return the error for a failed connection to an address, with the next step."""
+    """Return the error for a failed connection to an address, with advice on what to do next."""
     if isinstance(error, RemoteFault):
         kind = ForeignDaemon if error.is_foreign else DaemonUnreachable
         return kind(error.words)
@@ -175,22 +176,23 @@ class Connection:
         ca: str | os.PathLike[str] | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
-        """Make a client of the socket, of a URL with a token, or of what the environment names.
+        """Make a client of the socket, of a URL with a token, or of the address in the environment.
 
-        `ca` is the PEM file of the authority that signed the certificate of an https:// URL; without
-        it the authorities that this machine knows count. Raises `ValueError` for arguments that do
-        not belong together.
+        `ca` is the PEM file of the authority that signed the certificate of an https:// URL;
+        without it the authorities that this machine knows count. Raises `ValueError` for arguments
+        that do not belong together.
         """
         self._set_up(address_of(socket, url, token, ca), timeout_s)
 
     @classmethod
     def to(cls, address: Address, *, timeout_s: float = TIMEOUT_S) -> Self:
-        """Make a client of an address."""
+        """Return a client of the daemon at an address."""
         client = cls.__new__(cls)
         client._set_up(address, timeout_s)  # noqa: SLF001 it is this class
         return client
 
     def _set_up(self, address: Address, timeout_s: float) -> None:
+        """Set the address and time limit of a new client, which has no idle connections."""
         self._address = address
         self._timeout_s = timeout_s
         self._idle: IdleConnections[socket.socket] = IdleConnections()
@@ -203,7 +205,7 @@ class Connection:
 
     @property
     def identity(self) -> str:
-        """A secret mark of this memory, different for each URL and token."""
+        """A secret mark of the daemon's memory: its URL and token, or empty for a socket."""
         return self._address.identity
 
     def close(self) -> None:
@@ -211,7 +213,7 @@ class Connection:
         self._idle.close()
 
     def call(self, request: Request[R]) -> R:
-        """Run one verb. Raises what the daemon raised, and `DaemonUnreachable`."""
+        """Run a verb and return its result. Raises the daemon's error, or `DaemonUnreachable`."""
         request = prepare_request(request)
         call = make_call(
             request, timeout_s=self._timeout_s, headers=self._address.headers
@@ -223,7 +225,7 @@ class Connection:
         return result_of(request, answer, self._address)
 
     def transfers(self) -> Transfers:
-        """Return what carries exports; the caller closes it."""
+        """Return a connection for exports and restores; the caller closes it."""
         # Loaded here: other calls need no stream.
         from mnemosyned.client.streams import Transfers  # noqa: PLC0415
 
@@ -247,7 +249,10 @@ class Connection:
             after = reader.last_id or after
 
     def _stream_events(self, reader: EventReader, after: int | None) -> Iterator[Event]:
-        """Yield the events of one connection, to its end."""
+        """Yield the events of one connection until it ends.
+
+        `after` is the id of the last event already received, or None for new ones only.
+        """
         from mnemosyned.client.streams import (  # noqa: PLC0415 the same
             SILENCE_S,
             events_request,
@@ -263,9 +268,9 @@ class Connection:
             raise unreachable(error, self._address) from error
 
     def page(self, path: str) -> str:
-        """Return the text of a page, such as `/metrics`.
+        """Return the text at a path that is no verb, such as `/metrics`.
 
-        Raises `DaemonUnreachable`, and `MnemosynedError` where there is no such page.
+        Raises `DaemonUnreachable`, and `MnemosynedError` if there is no such page.
         """
         head = f"GET {path} HTTP/1.1\r\n".encode() + self._address.headers + b"\r\n"
         call = PreparedCall(data=head, timeout_s=self._timeout_s, repeatable=True)
@@ -276,7 +281,7 @@ class Connection:
         return text_of(answer, self._address)
 
     def _send_call(self, call: PreparedCall) -> HttpResponse:
-        """Send a call over an idle connection, or over a new one where that fails."""
+        """Send a call over an idle connection, else over a new one, and return the response."""
         if call.repeatable and (idle := self._idle.take()):
             with contextlib.suppress(ConnectionError):
                 return self._exchange_over(idle, call)
@@ -288,7 +293,7 @@ class Connection:
     def _exchange_over(
         self, connection: socket.socket, call: PreparedCall
     ) -> HttpResponse:
-        """One call and its answer; the connection is kept for the next, or closed."""
+        """Send a call over a connection and return the answer; the connection is kept or closed."""
         try:
             connection.settimeout(call.timeout_s)
             answer = exchange(

@@ -37,7 +37,7 @@ class SpeaksTls(NoAnswer):
 
 
 class HttpResponse:
-    """A response, put together from bytes that the caller receives."""
+    """An HTTP response, assembled from the bytes that the caller receives."""
 
     def __init__(self) -> None:
         self.status = 0
@@ -54,12 +54,12 @@ class HttpResponse:
 
     @property
     def stays_open(self) -> bool:
-        """True if the connection can carry another request."""
+        """Whether the connection can carry another request."""
         return self.headers.get("connection", "").lower() != "close"
 
     @property
     def body(self) -> bytes:
-        """The received part of the body, without the parts taken by `take_body`."""
+        """The received part of the body, without the bytes already returned by `take_body`."""
         return bytes(self._body)
 
     def take_body(self) -> bytes:
@@ -68,7 +68,7 @@ class HttpResponse:
         return bytes(body)
 
     def feed(self, data: bytes, *, sent: bool = True) -> None:
-        """Add received bytes; empty `data` is the end of the connection.
+        """Add received bytes to the response; empty `data` means that the connection ended.
 
         `sent` is True if the whole request was sent. Raises `Unread` and `NoAnswer`.
         """
@@ -94,12 +94,17 @@ class HttpResponse:
             self._read_chunks(self._chunks)
 
     def broken(self, *, sent: bool) -> ConnectionError:
-        """Return the error for a connection that ended now; `sent` as in `feed`."""
+        """Return the error for a connection that ended before the response did.
+
+        It is `Unread` if nothing was received and the request was not `sent` whole, else
+        `NoAnswer`.
+        """
         if self._head or sent:
             return NoAnswer("the connection ended before the answer did")
         return Unread("the connection ended before the request was read")
 
     def _read_head(self, head: str) -> None:
+        """Set status, headers and body length from the head of the response. Raises `NoAnswer`."""
         first, *lines = head.split("\r\n")
         for line in lines:
             name, _, value = line.partition(":")
@@ -117,7 +122,7 @@ class HttpResponse:
             raise NoAnswer(f"this is not an answer of a daemon: {first[:100]!r}")
 
     def _read_chunks(self, data: bytearray) -> None:
-        """Move whole chunks to the body."""
+        """Move each whole chunk from `data` to the body. Raises `NoAnswer` for invalid chunks."""
         while (end := data.find(b"\r\n", 0, CHUNK_LINE_BYTES_MAX)) >= 0:
             try:
                 size = int(data[:end].partition(b";")[0], 16)
@@ -136,15 +141,19 @@ class HttpResponse:
 
 
 class EventBlocks:
-    """The data of server-sent events, put together from parts of a body."""
+    """The data of server-sent events, assembled from parts of a body."""
 
     def __init__(self, *, bytes_max: int | None = None) -> None:
+        """Set the limit of an unfinished event in bytes, or None for no limit."""
         self._text = bytearray()
         """The beginning of an event that has not ended."""
         self._bytes_max = bytes_max
 
     def feed(self, part: bytes) -> Iterator[bytes]:
-        """Add a part, and yield the data of each event that it ends. Raises `NoAnswer`."""
+        """Add a part of a body, and yield the data of each event that is now complete.
+
+        Raises `NoAnswer` for an event of more than `bytes_max`.
+        """
         self._text += part.replace(b"\r", b"")
         *blocks, rest = bytes(self._text).split(b"\n\n")
         self._text = bytearray(rest)
@@ -190,7 +199,7 @@ def exchange(
 ) -> HttpResponse:
     """Send a request and return its complete response.
 
-    Raises what `send_request` raises, and `NoAnswer` for a body of more than `bytes_max`.
+    Raises the errors of `send_request`, and `NoAnswer` for a body of more than `bytes_max`.
     """
     response = send_request(connection, request, reset_is_unread=reset_is_unread)
     received = len(response.body)
@@ -207,7 +216,7 @@ def exchange(
 
 
 def receive_parts(connection: socket.socket, response: HttpResponse) -> Iterator[bytes]:
-    """Yield the parts of the body as they come. Raises `NoAnswer`."""
+    """Yield the parts of the response's body as they arrive. Raises `NoAnswer`."""
     while True:  # ends with the response
         if part := response.take_body():
             yield part
@@ -217,9 +226,10 @@ def receive_parts(connection: socket.socket, response: HttpResponse) -> Iterator
 
 
 def foreign_listener(connection: socket.socket, path: str) -> int | None:
-    """Return the user who listens on a Unix socket, or None for a trusted user.
+    """Return the id of the user who listens on a Unix socket, or None for a trusted user.
 
-    Root may also ask the daemon of another user, if only that user can write to its directory.
+    Trusted are root and the own user. Root may also ask the daemon of another user, if only that
+    user can write to its directory.
     """
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
     _, uid, _ = struct.unpack("3i", credentials)

@@ -22,7 +22,7 @@ _FORMS = "https://HOST:PORT, or http://127.0.0.1:7464 for one on this machine"
 
 
 class RemoteDaemon(NamedTuple):
-    """The address of a daemon behind a URL, with what its clients need there."""
+    """The URL of a daemon with its parts, token and certificate authority."""
 
     url: str
     host: str
@@ -42,16 +42,16 @@ class RemoteDaemon(NamedTuple):
 
     @property
     def identity(self) -> str:
-        """A secret mark of the memory there, different for each URL and token."""
+        """A secret mark of the daemon's memory: its URL and token."""
         return f"{self.url} {self.token}"
 
     def refusal(self, words: str) -> str:
-        """Return the advice for a token that the daemon refused with these words."""
+        """Return the message for a refused token: the token's origin and the daemon's words."""
         return f"{self.url} refuses the token {self.token_origin}: {words}"
 
     @property
     def headers(self) -> bytes:
-        """The headers that requests need, each with its line break."""
+        """The HTTP headers of each request, `Host` and the token, each with its line break."""
         return (
             f"Host: {self.authority}\r\nAuthorization: Bearer {self.token}\r\n".encode()
         )
@@ -64,7 +64,7 @@ def remote_daemon(
     token_file: str | None = None,
     ca: str | None = None,
 ) -> RemoteDaemon:
-    """Return the daemon behind a URL; token and authority are the environment's unless given.
+    """Return the daemon behind a URL; token and authority come from the environment unless given.
 
     Raises `ValueError` for a URL over which the token would cross a network in the clear, for a
     missing token, and for a token file that others may read.
@@ -94,7 +94,7 @@ def remote_daemon(
 
 
 def _parse_url(url: str) -> tuple[str, str, int | None]:
-    """Return scheme, host and port in lower case. Raises `ValueError`."""
+    """Return scheme, host and port of a daemon's URL; the port may be None. Raises `ValueError`."""
     if "@" in url:  # not quoted: it may have a password
         raise ValueError(
             f"the URL of a daemon has no user in it: write {_FORMS}; the token goes by itself"
@@ -115,7 +115,7 @@ def _parse_url(url: str) -> tuple[str, str, int | None]:
 
 
 def _find_token(url: str, token: str | None, token_file: str | None) -> tuple[str, str]:
-    """Return the token, and where it is from. Raises `ValueError`."""
+    """Return the token for a URL, and its origin in words for messages. Raises `ValueError`."""
     if token is not None:
         return token, "given by the program"
     if not token_file and (token := os.environ.get(TOKEN_VARIABLE)):
@@ -131,7 +131,7 @@ def _find_token(url: str, token: str | None, token_file: str | None) -> tuple[st
 
 
 def read_token(file: str) -> str:
-    """Return the token in a file. Raises `ValueError` if other users may read the file.
+    """Return the token in a file. Raises `ValueError` if other users may read or change the file.
 
     A group may read a file of root: service managers hand secrets over like that.
     """

@@ -37,7 +37,7 @@ EXPORT_LINE_BYTES_MAX = 64 << 20
 
 
 def events_request(after: int | None, headers: bytes) -> bytes:
-    """Return the HTTP request for the events that follow the event id `after`, or for new ones."""
+    """Return the HTTP request for events after the id `after`, or for new ones if it is None."""
     query = b"" if after is None else b"?after=%d" % after
     return b"GET /v1/events%s HTTP/1.1\r\n%sAccept: text/event-stream\r\n\r\n" % (
         query,
@@ -46,7 +46,7 @@ def events_request(after: int | None, headers: bytes) -> bytes:
 
 
 class EventReader:
-    """Events of a stream, decoded from bytes that the caller receives."""
+    """Decodes the events of a stream from bytes that the caller receives."""
 
     def __init__(self) -> None:
         self.ended_for_good = False
@@ -57,13 +57,14 @@ class EventReader:
 
     @property
     def is_at_end(self) -> bool:
-        """True if the stream came to its end, and was not cut off."""
+        """Whether the stream ended properly, and was not cut off."""
         return self._response.is_complete
 
     def feed(self, data: bytes) -> Iterator[Event]:
         """Add received bytes, and yield the events that are complete.
 
-        Raises `NoAnswer` at the end of the connection, and the error of a refused stream.
+        Empty `data` means that the connection ended. Raises `NoAnswer`, and the error of a refused
+        stream.
         """
         if not data:
             raise NoAnswer("the stream of events was cut off")
@@ -86,7 +87,7 @@ class EventReader:
 
 
 class Transfers:
-    """A connection for exports: from a daemon, and back to one."""
+    """A connection that exports memories from a daemon, or restores exported ones."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
@@ -94,14 +95,14 @@ class Transfers:
 
     @contextmanager
     def export(self, request: Export) -> Iterator[Iterator[bytes]]:
-        """Give the lines of an export while the block runs. Raises what the daemon raised."""
+        """Yield the lines of an export, to be read within the block. Raises the daemon's error."""
         query = urlencode(msgspec.to_builtins(request), doseq=True)
         with closing(self):
             _, parts = self._send_request("GET", f"{EXPORT_PATH}?{query}")
             yield _export_lines(parts)
 
     def restore(self, lines: bytes) -> RestoreReport:
-        """Have the daemon store lines of an export. Raises what the daemon raised."""
+        """Send lines of an export to the daemon and return its report. Raises its errors."""
         response, parts = self._send_request("POST", RESTORE_PATH, lines)
         try:
             restored = msgspec.json.decode(b"".join(parts), type=RestoreReport)
@@ -121,9 +122,9 @@ class Transfers:
     def _send_request(
         self, method: str, path: str, body: bytes = b""
     ) -> tuple[HttpResponse, Iterator[bytes]]:
-        """Send a request; return the response and the parts of its body.
+        """Send a request, and return the response and an iterator of the parts of its body.
 
-        Raises what the daemon raised.
+        Raises the daemon's error.
         """
         fields = self._address.headers.decode()
         head = (
@@ -152,7 +153,10 @@ class Transfers:
 
 
 def _export_lines(parts: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the lines with their ends; a connection that ends early is an export without a footer."""
+    """Yield the lines of an export from the parts of a body; stop early if the connection breaks.
+
+    A caller notices the missing footer.
+    """
     pending = bytearray()
     searched = 0
     try:

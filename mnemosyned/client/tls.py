@@ -42,14 +42,14 @@ class TlsSocket(ssl.SSLSocket):
     """A TLS socket that raises `ConnectionError` where `ssl` raises `SSLError`."""
 
     def sendall(self, data: Any, flags: int = 0) -> None:  # noqa: ANN401 as its parent
-        """Send all. Raises `ConnectionResetError` where the connection is gone."""
+        """Send all bytes. Raises `ConnectionResetError` if the connection is gone."""
         try:
             super().sendall(data, flags)
         except ssl.SSLError as error:
             raise ConnectionResetError(str(error)) from error
 
     def recv(self, buflen: int = 1024, flags: int = 0) -> bytes:
-        """Receive. Raises `ConnectionAbortedError` for what is no whole record."""
+        """Return up to `buflen` bytes. Raises `ConnectionAbortedError` for a broken record."""
         try:
             return super().recv(buflen, flags)
         except ssl.SSLError as error:
@@ -57,9 +57,10 @@ class TlsSocket(ssl.SSLSocket):
 
 
 def tls_context(ca: str | None) -> ssl.SSLContext:
-    """Return a context that checks certificate and host name by the authority `ca` or the machine's.
+    """Return a TLS context that checks certificate and host name.
 
-    Raises `ValueError` for a file that cannot be used.
+    `ca` is a file of the trusted authority; None means this machine's own. Raises `ValueError` for
+    an unusable file.
     """
     try:
         context = ssl.create_default_context(cafile=ca)
@@ -76,7 +77,10 @@ def tls_context(ca: str | None) -> ssl.SSLContext:
 def connect(
     remote: RemoteDaemon, context: ssl.SSLContext, timeout_s: float
 ) -> socket.socket:
-    """Connect to a daemon with TLS, each wait within its limit. Raises `RemoteFault`."""
+    """Return a TLS connection to a remote daemon. Raises `RemoteFault`.
+
+    Connecting and the handshake take at most `timeout_s` each.
+    """
     try:
         addresses = socket.getaddrinfo(
             remote.host, remote.port, type=socket.SOCK_STREAM
@@ -104,14 +108,17 @@ def connect(
 
 
 def targets(addresses: Iterable[Any]) -> list[Target]:
-    """Return the addresses to try from the results of `getaddrinfo`."""
+    """Return the family and address of each result of `getaddrinfo`, at most `ADDRESSES_MAX`."""
     return [(family, place) for family, *_, place in addresses][:ADDRESSES_MAX]
 
 
 def _connect_to_any(
     tried: Sequence[Target], limit_s: float, remote: RemoteDaemon
 ) -> socket.socket:
-    """Connect to the first address that answers; each gets its share of the time."""
+    """Return a TCP connection to the first address that answers. Raises `RemoteFault`.
+
+    Each address gets an equal share of the remaining `limit_s`.
+    """
     deadline = time.monotonic() + limit_s
     failure: OSError = OSError("the host has no address")
     for position, (family, place) in enumerate(tried):
@@ -132,7 +139,7 @@ def _connect_to_any(
 
 
 def tcp_socket(family: int) -> socket.socket:
-    """Return a socket with keepalive, so that a machine that vanished is noticed."""
+    """Return a TCP socket with keepalive, to notice a vanished machine within two minutes."""
     plain = socket.socket(family, socket.SOCK_STREAM)
     for level, option, value in _KEEPALIVE:
         plain.setsockopt(level, option, value)
@@ -140,7 +147,7 @@ def tcp_socket(family: int) -> socket.socket:
 
 
 def unknown_host(remote: RemoteDaemon, error: Exception) -> RemoteFault:
-    """Return the fault of a host without an address."""
+    """Return the error for a host name without an address."""
     reason = getattr(error, "strerror", None) or str(error)
     return RemoteFault(
         f"the host of {remote} is not known ({reason}); check its name, and this machine's network"
@@ -148,7 +155,7 @@ def unknown_host(remote: RemoteDaemon, error: Exception) -> RemoteFault:
 
 
 def connect_fault(remote: RemoteDaemon, error: OSError) -> RemoteFault:
-    """Return the fault of an address on which no connection was made."""
+    """Return the error for a TCP connection that failed, with advice."""
     if isinstance(error, TimeoutError):
         return RemoteFault(
             f"{remote} does not answer; check the address, and the firewalls on the way"
@@ -160,7 +167,7 @@ def connect_fault(remote: RemoteDaemon, error: OSError) -> RemoteFault:
 
 
 def handshake_fault(remote: RemoteDaemon, error: OSError) -> RemoteFault:
-    """Return the fault of a connection on which TLS did not begin."""
+    """Return the error for a TLS handshake that failed, with advice."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return RemoteFault(_describe_certificate_fault(remote, error), is_foreign=True)
     if isinstance(error, TimeoutError):
@@ -184,6 +191,7 @@ def handshake_fault(remote: RemoteDaemon, error: OSError) -> RemoteFault:
 def _describe_certificate_fault(
     remote: RemoteDaemon, error: ssl.SSLCertVerificationError
 ) -> str:
+    """Return the message for a certificate that failed verification, with advice."""
     code = error.verify_code
     said = "nothing was sent"
     if code in _UNKNOWN_AUTHORITY and remote.ca:
