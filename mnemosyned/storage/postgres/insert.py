@@ -160,7 +160,7 @@ class PostgresIntake(IntakeTransaction):
     @property
     def working(self) -> int:
         """The size of working memory; asked for after the commit, it costs no round trip."""
-        _, before = self._session.locked or (0, 0)
+        _, before = self._session.locked_row or (0, 0)
         return int(before) + self._session.numbered
 
 
@@ -199,7 +199,7 @@ def insert_again(session: PostgresSession, memory: MemoryRecord, seq: int) -> No
 
 def newest_number(session: PostgresSession) -> int:
     """Return the number of the newest memory, those of this transaction included."""
-    last, _ = session.locked or (0, 0)
+    last, _ = session.locked_row or (0, 0)
     return int(last) + session.numbered
 
 

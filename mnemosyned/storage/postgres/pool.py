@@ -386,7 +386,7 @@ class Pool:
 
 
 def _check_owner(session: PostgresSession) -> None:
-    if session.locked is None:
+    if session.locked_row is None:
         raise NotFound("this owner was removed from the database")
 
 

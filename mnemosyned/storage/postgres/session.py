@@ -100,7 +100,7 @@ class PostgresSession:
             self._lock, self._is_locked = result, True
 
     @property
-    def locked(self) -> Row | None:
+    def locked_row(self) -> Row | None:
         """`LOCKED` of the owner's row as it was found; None where there is none, or no lock."""
         if self._lock:
             self._locked, self._lock = self._lock.fetchone(), None

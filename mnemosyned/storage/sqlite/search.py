@@ -267,7 +267,7 @@ STRETCHES_MAX, GAP_MIN = 16, 1_000
 """To begin a stretch costs as much as a common word's rows in one of a thousand."""
 
 
-def scored(
+def scores_of_matches(
     session: SqliteSession,
     table: str,
     match: str,
@@ -437,7 +437,9 @@ class SqliteIndex(SearchIndex):
     ) -> Iterable[tuple[int, float]]:
         narrow = episode_filter(query)
         found = dict(
-            scored(self._session, "episode_fts", any_of(forms), narrow, limit=limit)
+            scores_of_matches(
+                self._session, "episode_fts", any_of(forms), narrow, limit=limit
+            )
         )
         if has_glued(self._session, "episode_gram_fts"):
             match = any_of(map(glued_terms, forms))

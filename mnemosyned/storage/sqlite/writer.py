@@ -121,7 +121,10 @@ class Writer:
             self._begin(durable=durable)
             began = time.monotonic()
             for ticket in tickets:
-                self._run(ticket, alone=share == 1)
+                if share == 1:
+                    ticket.result = ticket.work(self._connection)
+                else:
+                    self._run_in_savepoint(ticket)
             self._connection.execute("COMMIT")
             self.held_max_s = max(self.held_max_s, time.monotonic() - began)
         except BaseException as error:
@@ -178,10 +181,7 @@ class Writer:
             )
             self._durable = durable
 
-    def _run(self, ticket: _CommitTicket[object], *, alone: bool) -> None:
-        if alone:
-            ticket.result = ticket.work(self._connection)
-            return
+    def _run_in_savepoint(self, ticket: _CommitTicket[object]) -> None:
         self._connection.execute("SAVEPOINT share")
         try:
             ticket.result = ticket.work(self._connection)
