@@ -51,7 +51,10 @@ HEALTH_TIMEOUT_S = 5.0
 
 
 def answers_health_check(path: Path) -> bool:
-    """Ask over the socket; the event loop answers without a thread of the pool."""
+    """Return whether the daemon on the Unix socket `path` answers its health check in time.
+
+    The event loop answers without a worker thread.
+    """
     head = f"GET {HEALTH_PATHS[0]} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     with socket.socket(
         socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC
@@ -69,12 +72,18 @@ LOG_FILE_BYTES_MAX = 5_000_000
 
 
 class LogFile:
-    """Standard output and standard error in a file, and in a new one when that is full.
+    """A log file that receives standard output and standard error.
+
+    It is rotated when it is full.
 
     Raises `ConfigInvalid` where the file cannot be written to.
     """
 
     def __init__(self, path: Path, *, bytes_max: int = LOG_FILE_BYTES_MAX) -> None:
+        """Redirect standard output and standard error to the file.
+
+        Rotate it from `bytes_max` bytes.
+        """
         self._path = path
         self._bytes_max = bytes_max
         try:
@@ -85,13 +94,17 @@ class LogFile:
             ) from error
 
     def rotate(self) -> None:
-        """Begin a new file if the present one is full; keep the present one if the disk fails."""
+        """Rename a full log file to `NAME.1` and begin a new one.
+
+        Keep the present file if the disk fails.
+        """
         with suppress(OSError):
             if self._path.stat().st_size >= self._bytes_max:
                 self._path.replace(self._path.with_name(f"{self._path.name}.1"))
                 self._open_file()
 
     def _open_file(self) -> None:
+        """Open the log file for appending, and point standard output and standard error to it."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
         descriptor = os.open(self._path, flags, 0o600)
         for standard in (1, 2):
@@ -104,8 +117,8 @@ NOTIFY_TIMEOUT_S = 1.0
 log = logger()
 
 
-def notify(*states: str) -> None:
-    """Send states such as `READY=1` to the service manager. Source: sd_notify(3)."""
+def notify_service_manager(*states: str) -> None:
+    """Send states such as `READY=1` to the service manager, if any. Source: sd_notify(3)."""
     address = os.environ.get("NOTIFY_SOCKET")
     if not address:
         return
@@ -124,8 +137,8 @@ def notify(*states: str) -> None:
         log.warning("notify_failed", address=address, reason=str(error))
 
 
-def watchdog_s() -> float | None:
-    """Seconds between two signs of life that the service manager wants; None for never."""
+def watchdog_interval_s() -> float | None:
+    """Return the seconds within which systemd expects a sign of life; None without a watchdog."""
     if os.environ.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
         return None
     interval = os.environ.get("WATCHDOG_USEC")
@@ -204,7 +217,7 @@ def main(
 
 
 class Daemon:
-    """One life of the process."""
+    """The daemon process, from its start to its stop."""
 
     def __init__(
         self,
@@ -214,6 +227,7 @@ class Daemon:
         overrides: dict[str, str],
         log_file: LogFile | None = None,
     ) -> None:
+        """Take the settings, their file and the `overrides` of the command line, by dotted key."""
         self._config = config
         self._log_file = log_file
         self._socket = config.socket_path  # for all this life, whatever a reload says
@@ -225,14 +239,17 @@ class Daemon:
         self._owners: OwnerMemories | None = None
 
     def run(self) -> None:
-        """Serve until a signal asks to stop; then consolidate once more and leave nothing open."""
+        """Serve requests until a stop signal.
+
+        Then run a final consolidation and close everything.
+        """
         started = time.monotonic()
         # Blocked before any thread starts, so that only the wait below receives them.
         signal.pthread_sigmask(signal.SIG_BLOCK, {*STOP_SIGNALS, signal.SIGHUP})
         config = self._config
         path = self._socket
         with ExitStack() as stack:
-            memory = self._open_memories(stack)
+            memory = self._await_memories(stack)
             if memory is None:
                 return
             listeners = [Listener(stack.enter_context(listening(path)), SocketAccess())]
@@ -246,11 +263,11 @@ class Daemon:
                     listeners,
                     limits=config.limits,
                     activity=activity,
-                    remote=_resources_of_owners(self._owners, memory),
+                    tcp_resources=_make_owner_resources(self._owners, memory),
                     owner_of=_owner_of_request if self._owners else None,
                 )
             )
-            notify("READY=1", f"STATUS=serving on {path}")
+            notify_service_manager("READY=1", f"STATUS=serving on {path}")
             log.info(
                 "ready",
                 pid=os.getpid(),
@@ -259,20 +276,21 @@ class Daemon:
                 start_s=round(time.monotonic() - started, 3),
             )
             self._wait_for_stop(memory, loop)
-            notify("STOPPING=1", "STATUS=final consolidation")
+            notify_service_manager("STOPPING=1", "STATUS=final consolidation")
             memory.service.stop_writes()
             if self._owners:
                 self._owners.stop_writes()
             memory.sleeper.cycle.lease.interrupt()  # a model stops writing now
             if self._config.sleep.on_shutdown and not memory.store.read_only:
-                self._consolidate_finally(memory)
+                self._run_final_consolidation(memory)
         log.info("stopped", uptime_s=round(time.monotonic() - started, 3))
 
-    def _open_memories(self, stack: ExitStack) -> OpenMemory | None:
-        """Open the memories; None where a signal ends the wait for a server that is away.
+    def _await_memories(self, stack: ExitStack) -> OpenMemory | None:
+        """Open the memories, trying again while the database server is away.
 
-        A server starts later than its clients after a power cut, and an upgrade of the tables may
-        wait for a backup. What waiting does not mend is raised.
+        Return None if a stop signal ends the wait. A server starts later than its clients after a
+        power cut, and an upgrade of the tables may wait for a backup. Raises errors that waiting
+        cannot fix.
         """
         pause_s, told, reason = AWAIT_MIN_S, -AWAIT_TOLD_S, ""
         while True:
@@ -281,7 +299,7 @@ class Daemon:
                     memory = opening.enter_context(
                         open_memory(self._config, socket=self._socket)
                     )
-                    self._owners = opening.enter_context(_owner_memories(memory))
+                    self._owners = opening.enter_context(_open_owner_memories(memory))
                 except (DatabaseUnreachable, MemoryBusy) as error:
                     former, reason = reason, error.reason
                 else:
@@ -291,8 +309,8 @@ class Daemon:
             if reason != former or now - told >= AWAIT_TOLD_S:
                 log.warning("database_awaited", reason=reason)
                 told = now
-            self._ask_for_time()
-            notify(f"STATUS=waiting for the database: {reason}")
+            self._extend_stop_timeout()
+            notify_service_manager(f"STATUS=waiting for the database: {reason}")
             received = signal.sigtimedwait(STOP_SIGNALS, pause_s)
             if received:
                 log.info("stopping", signal=signal.Signals(received.si_signo).name)
@@ -300,10 +318,15 @@ class Daemon:
             pause_s = min(2 * pause_s, AWAIT_MAX_S)
 
     def _wait_for_stop(self, memory: OpenMemory, loop: EventLoop) -> None:
-        """Sleep until a stop signal, with signs of life for systemd and the scheduler."""
-        watchdog = watchdog_s()
+        """Wait until a stop signal comes, and meanwhile do the upkeep at each heartbeat.
+
+        Upkeep: check the database file and the daemon's health, notify systemd's watchdog, trim
+        memory, rotate the log, and wake the schedulers after a jump of the clock. SIGHUP re-reads
+        the settings.
+        """
+        watchdog = watchdog_interval_s()
         beat = min(HEARTBEAT_S, watchdog / 2) if watchdog else HEARTBEAT_S
-        waited, wall = time.monotonic(), _wall_s()
+        waited, wall = time.monotonic(), _wall_clock_s()
         while True:
             received = signal.sigtimedwait({*STOP_SIGNALS, signal.SIGHUP}, beat)
             if received and received.si_signo in STOP_SIGNALS:
@@ -311,13 +334,13 @@ class Daemon:
                 return
             if received:
                 self._reload_settings(memory)
-            safe = self._check_file(memory)
-            self._give_memory_back(memory)
+            safe = self._check_database_file(memory)
+            self._trim_process_memory(memory)
             if self._log_file:
                 self._log_file.rotate()
             if watchdog and safe and self._is_healthy(memory, loop):
-                notify("WATCHDOG=1")
-            elapsed, now = time.monotonic() - waited, _wall_s()
+                notify_service_manager("WATCHDOG=1")
+            elapsed, now = time.monotonic() - waited, _wall_clock_s()
             if abs(now - wall - elapsed) > CLOCK_JUMP_S:
                 log.info("clock_jumped", seconds=round(now - wall - elapsed))
                 memory.sleeper.wake()
@@ -326,8 +349,10 @@ class Daemon:
             waited, wall = time.monotonic(), now
 
     @staticmethod
-    def _check_file(memory: OpenMemory) -> bool:
-        """Check the database file; return False if a restart would open the file that replaced it.
+    def _check_database_file(memory: OpenMemory) -> bool:
+        """Check the database file.
+
+        Return False only if it was replaced and a restart would lose no memory.
 
         With unsaved memories the daemon goes on: they would be lost with the process.
         """
@@ -342,9 +367,9 @@ class Daemon:
         return True
 
     def _is_healthy(self, memory: OpenMemory, loop: EventLoop) -> bool:
-        """Return True if socket and store still answer; otherwise a restart helps.
+        """Return whether the socket and the store answer; if not, a restart may help.
 
-        A daemon whose clients all wait for answers lets nobody in; it is busy, not dead.
+        A daemon whose clients all wait for answers accepts no more clients; it is busy, not dead.
         """
         if not answers_health_check(self._socket) and not loop.full:
             log.error("socket_silent", socket=str(self._socket))
@@ -361,8 +386,8 @@ class Daemon:
             log.error("unhealthy", problems=problems)
         return not problems
 
-    def _give_memory_back(self, memory: OpenMemory) -> None:
-        """Give memory back to the system that a cycle or a large request took."""
+    def _trim_process_memory(self, memory: OpenMemory) -> None:
+        """Return unused heap to the operating system when it has grown and, mostly, nobody asks."""
         cycle = memory.sleeper.cycle
         idle = cycle.gate.quiet_s >= QUIET_S and not cycle.lease.is_lent
         if self._growth.worth_a_trim(idle=idle):
@@ -373,6 +398,10 @@ class Daemon:
             self._growth.note_trim()
 
     def _reload_settings(self, memory: OpenMemory) -> None:
+        """Read the settings and the certificate again and apply them.
+
+        Keep the old ones if they are invalid.
+        """
         try:
             config = load_config(self._file or config_file(), overrides=self._overrides)
             config = with_default_model(config)
@@ -390,16 +419,20 @@ class Daemon:
         if pending := memory.settings.restart_needed:
             log.warning("restart_needed", settings=list(pending))
 
-    def _consolidate_finally(self, memory: OpenMemory) -> None:
+    def _run_final_consolidation(self, memory: OpenMemory) -> None:
+        """Run the last cycle before the process ends, within `sleep.shutdown_deadline_s`.
+
+        Log its errors.
+        """
         memory.service.release()  # the last cycle needs the room, and nobody asks any more
         clear_word_caches()
         process_memory.trim(collect=True)
-        self._ask_for_time()
+        self._extend_stop_timeout()
         try:
             final_consolidation(
                 memory.sleeper.cycle,
                 deadline_s=self._config.sleep.shutdown_deadline_s,
-                keep_going=self._may_go_on,
+                keep_going=self._extend_and_may_continue,
             )
         except (
             SleepInProgress
@@ -408,22 +441,23 @@ class Daemon:
         except MnemosynedError as error:
             log_failure("final_consolidation_failed", error)
 
-    def _may_go_on(self) -> bool:
-        """Ask for more time after a group; return False once a second signal has come."""
-        self._ask_for_time()
+    def _extend_and_may_continue(self) -> bool:
+        """Extend systemd's stop timeout; return False once a second stop signal has come."""
+        self._extend_stop_timeout()
         return not signal.sigpending() & STOP_SIGNALS
 
-    def _ask_for_time(self) -> None:
-        """Ask systemd for more time, once a second at most."""
+    def _extend_stop_timeout(self) -> None:
+        """Ask systemd, once a second at most, for `EXTENSION_S` seconds more before a kill."""
         now = time.monotonic()
         if now - self._extended >= 1:
             self._extended = now
-            notify(f"EXTEND_TIMEOUT_USEC={EXTENSION_S * 1_000_000}")
+            notify_service_manager(f"EXTEND_TIMEOUT_USEC={EXTENSION_S * 1_000_000}")
 
 
 def _listening_tcp(
     config: Config, certificate: Certificate | None
 ) -> AbstractContextManager[Listener]:
+    """Return a context manager that listens on the address of the setting `listen`."""
     # Loaded here: without TCP the start need not wait for them.
     from mnemosyned.daemon.http import tcp  # noqa: PLC0415
     from mnemosyned.daemon.owners import OwnerTokens  # noqa: PLC0415
@@ -434,8 +468,10 @@ def _listening_tcp(
     )
 
 
-def _owner_memories(memory: OpenMemory) -> AbstractContextManager[OwnerMemories | None]:
-    """Open the memories of owners, or give None if no owners are served."""
+def _open_owner_memories(
+    memory: OpenMemory,
+) -> AbstractContextManager[OwnerMemories | None]:
+    """Return a context manager of the memories of all owners; of None if no owners are served."""
     if not memory.config.owners.serve:
         return nullcontext()
     # Loaded here: a memory with one owner need not wait for it.
@@ -444,10 +480,13 @@ def _owner_memories(memory: OpenMemory) -> AbstractContextManager[OwnerMemories 
     return serve_owners(memory)
 
 
-def _resources_of_owners(
+def _make_owner_resources(
     owners: OwnerMemories | None, memory: OpenMemory
 ) -> ResourcesOf | None:
-    """Return the finder of resources for requests over TCP, or None if no owners are served."""
+    """Return the function that finds the resources for a request over TCP.
+
+    None if no owners are served.
+    """
     if owners is None:
         return None
     # Loaded here, as above.
@@ -457,6 +496,7 @@ def _resources_of_owners(
     )
 
     def memory_of(owner: int) -> OpenMemory | OwnerMemory:
+        """Return the memory of an owner by number; the local owner's is already open."""
         return memory if owner == LOCAL_OWNER else owners.get(owner)
 
     return OwnerResources(
@@ -465,13 +505,19 @@ def _resources_of_owners(
 
 
 def _owner_of_request(request: HttpRequest) -> int:
-    """Return the owner's number from the form of a request's token, without a look-up."""
+    """Return the owner's number as the request's token states it, without a database look-up.
+
+    A request without such a token, or over the Unix socket, is the local owner's.
+    """
     token = None if request.local else bearer_token(request.headers)
     return (token and owner_of(token)) or LOCAL_OWNER
 
 
 def _load_certificate(config: Config) -> Certificate | None:
-    """Return the certificate for clients over TCP, or None. Raises `ConfigInvalid`."""
+    """Load the certificate for clients over TCP, or return None if none is set.
+
+    Raises `ConfigInvalid`.
+    """
     _ = config.listen_address
     if config.tls_files is None:
         return None
@@ -481,6 +527,9 @@ def _load_certificate(config: Config) -> Certificate | None:
     return Certificate(*config.tls_files)
 
 
-def _wall_s() -> float:
-    """Return the wall clock in seconds, also past 2262, which `time.time()` cannot."""
+def _wall_clock_s() -> float:
+    """Return the wall clock in seconds since 1970.
+
+    Unlike `time.time()` it works past the year 2262.
+    """
     return time.clock_gettime(time.CLOCK_REALTIME)

@@ -34,7 +34,10 @@ log = logger()
 
 
 def metrics_route(collectors: Sequence[Collector]) -> Route:
-    """Return the route of all collectors' figures; it leaves out a collector that fails."""
+    """Return the route of `/metrics`, with the figures of all collectors.
+
+    A failing collector is left out.
+    """
 
     def metrics(_: HttpRequest) -> Response:
         families: list[Family] = []
@@ -50,7 +53,7 @@ def metrics_route(collectors: Sequence[Collector]) -> Route:
 
 
 def server_collector(activity: ServerActivity) -> Collector:
-    """Return the collector of requests, connections and the process."""
+    """Return a collector of metrics about requests, connections and the process."""
 
     def collect() -> Iterator[Family]:
         refused = dict(activity.refused)
@@ -91,7 +94,7 @@ def server_collector(activity: ServerActivity) -> Collector:
 
 
 def _process_families(started_at: float) -> Iterator[Family]:
-    """Yield the figures of the process, under the names that every Prometheus client uses."""
+    """Yield the process's start time, memory, CPU time and open files, under Prometheus' names."""
     yield gauge(
         "process_start_time_seconds",
         "Start time of the process since unix epoch in seconds.",
@@ -110,7 +113,7 @@ def _process_families(started_at: float) -> Iterator[Family]:
 
 
 def memory_collector(memory: OpenMemory) -> Collector:
-    """Return the collector of tiers, cycles and the summarizer."""
+    """Return a collector of metrics about an open memory: tiers, cycles, summarizer and hooks."""
 
     def collect() -> Iterator[Family]:
         stats = memory.service.call(Status())
@@ -133,6 +136,7 @@ def memory_collector(memory: OpenMemory) -> Collector:
 
 
 def _store_families(stats: Stats) -> Iterator[Family]:
+    """Yield metrics of the database: version, memories by tier, bytes, problems and backups."""
     tiers = {tier.value: totals for tier, totals in stats.tiers.items()}
     yield gauge(
         "mnemosyned_build_info",
@@ -179,6 +183,7 @@ def _store_families(stats: Stats) -> Iterator[Family]:
 
 
 def _sleep_families(sleep: SleepStatus) -> Iterator[Family]:
+    """Yield metrics of sleep: memories due, whether a cycle runs, and the end of the last cycle."""
     yield gauge(
         "mnemosyned_working_memory_due",
         "Memories that wait for the next cycle.",
@@ -196,6 +201,7 @@ def _sleep_families(sleep: SleepStatus) -> Iterator[Family]:
 
 
 def _summarizer_families(status: SummarizerStatus) -> Iterator[Family]:
+    """Yield the summarizer's name and state, and counts of the model's summaries by outcome."""
     yield gauge(
         "mnemosyned_summarizer_info",
         "The summarizer in force, and who writes the next summary.",
@@ -217,7 +223,7 @@ def _summarizer_families(status: SummarizerStatus) -> Iterator[Family]:
 
 
 def _hook_families(activities: Sequence[AgentActivity]) -> Iterator[Family]:
-    """Yield the counts of agents' hooks, which the database keeps."""
+    """Yield counts of agents' hooks, by client and event: calls, memories, failures, characters."""
     figures = (
         ("calls", "Calls of agents' hooks.", [each.calls for each in activities]),
         ("stored", "Memories that hooks stored.", [each.stored for each in activities]),

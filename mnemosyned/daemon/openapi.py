@@ -86,13 +86,13 @@ _RAISES = re.compile(r"\n\s*Raises (.*)", re.DOTALL)
 
 @cache
 def openapi_json() -> bytes:
-    """Return the description as JSON."""
+    """Return the OpenAPI document of the HTTP API, encoded as JSON."""
     return msgspec.json.encode(openapi())
 
 
 @cache
 def openapi() -> Schema:
-    """Return the description as an OpenAPI document."""
+    """Return the OpenAPI document of the HTTP API, made from the verbs."""
     types = [*VERBS.values(), *(result_type(verb) for verb in VERBS.values())]
     _, schemas = msgspec.json.schema_components(types, ref_template=REF)
     return {
@@ -107,21 +107,21 @@ def openapi() -> Schema:
             {"url": "http://127.0.0.1:7464", "description": "as `listen` says"},
         ],
         "security": [{}, {"token": []}],
-        "paths": {**_verb_paths(schemas), **_other_paths()},
+        "paths": {**_verb_paths(schemas), **_daemon_paths()},
         "components": {
-            "schemas": {**_with_descriptions(schemas), "Error": _error_schema()},
+            "schemas": {**_complete_schemas(schemas), "Error": _error_schema()},
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }
 
 
 def errors_of(verb: type[Request[Any]]) -> set[type[MnemosynedError]]:
-    """Return the errors named in a verb's docstring, and the errors of every verb."""
+    """Return the errors that a verb may raise: the errors in its docstring, and every verb's."""
     errors: set[type[MnemosynedError]] = set(OF_EVERY_VERB)
     if verb.writes:
         errors.add(ShuttingDown)
     named = _RAISES.search(verb.__doc__ or "")
-    known = {each.__name__: each for each in _error_tree(MnemosynedError)}
+    known = {each.__name__: each for each in _error_and_subclasses(MnemosynedError)}
     for name in re.findall(r"`(\w+)`", named[1] if named else ""):
         if name in known:
             errors.add(known[name])
@@ -130,7 +130,8 @@ def errors_of(verb: type[Request[Any]]) -> set[type[MnemosynedError]]:
     return errors
 
 
-def _error_tree(error: type[MnemosynedError]) -> list[type[MnemosynedError]]:
+def _error_and_subclasses(error: type[MnemosynedError]) -> list[type[MnemosynedError]]:
+    """Return an error class and all its subclasses, direct and indirect."""
     tree = [error]
     for each in tree:
         tree.extend(each.__subclasses__())
@@ -138,7 +139,7 @@ def _error_tree(error: type[MnemosynedError]) -> list[type[MnemosynedError]]:
 
 
 def summary_of(verb: type[Request[Any]]) -> tuple[str, str]:
-    """Return the first sentence of a verb's docstring, and the rest without its errors."""
+    """Return the first sentence of a verb's docstring, and the rest without its "Raises" part."""
     text = _RAISES.sub("", inspect.cleandoc(verb.__doc__ or "") + "\n")
     first, _, rest = text.partition("\n")
     return first.rstrip("."), rest.strip()
@@ -148,6 +149,10 @@ def summary_of(verb: type[Request[Any]]) -> tuple[str, str]:
 
 
 def _verb_paths(schemas: Mapping[str, Schema]) -> dict[str, Schema]:
+    """Return the OpenAPI path items of all verbs and aliases, by URL path.
+
+    Verbs that write have no GET.
+    """
     paths: dict[str, Schema] = {}
     for name in (*VERBS, *ALIASES):
         verb = VERBS[ALIASES.get(name, name)]
@@ -159,6 +164,7 @@ def _verb_paths(schemas: Mapping[str, Schema]) -> dict[str, Schema]:
 
 
 def _post_operation(name: str, verb: type[Request[Any]]) -> Schema:
+    """Return the OpenAPI operation of a verb called by POST, with its request body."""
     required = any(field.required for field in msgspec.structs.fields(verb))
     body = {
         "required": required,
@@ -170,18 +176,20 @@ def _post_operation(name: str, verb: type[Request[Any]]) -> Schema:
 def _get_operation(
     name: str, verb: type[Request[Any]], schemas: Mapping[str, Schema]
 ) -> Schema:
+    """Return the OpenAPI operation of a verb called by GET, with its fields as query parameters."""
     schema = schemas[verb.__name__]
     required = schema.get("required", [])
     parameters = [
         _query_parameter(field, described, required=field in required)
         for field, described in schema["properties"].items()
-        if _fits_a_url(described)
+        if _fits_in_query(described)
     ]
     operation = _verb_operation(name, verb)
     return {**operation, "operationId": f"{name}_by_url", "parameters": parameters}
 
 
 def _verb_operation(name: str, verb: type[Request[Any]]) -> Schema:
+    """Return the texts and responses of a verb, for its OpenAPI operations of GET and POST."""
     summary, description = summary_of(verb)
     if name in ALIASES:
         description = f"The same as `{ALIASES[name]}`. {description}"
@@ -196,8 +204,8 @@ def _verb_operation(name: str, verb: type[Request[Any]]) -> Schema:
     }
 
 
-def _other_paths() -> dict[str, Schema]:
-    """Return the routes that describe the daemon."""
+def _daemon_paths() -> dict[str, Schema]:
+    """Return the OpenAPI path items of events, health, metrics and documentation, by URL path."""
     return {
         "/v1/events": _page_path(
             "events", "Show what happens, as it happens", EVENT_STREAM
@@ -210,6 +218,7 @@ def _other_paths() -> dict[str, Schema]:
 
 
 def _page_path(name: str, summary: str, content_type: str) -> Schema:
+    """Return the OpenAPI path item of a page that GET reads, without parameters."""
     kind = "object" if content_type == JSON else "string"
     content = {content_type: {"schema": {"type": kind}}}
     return {
@@ -225,23 +234,23 @@ def _page_path(name: str, summary: str, content_type: str) -> Schema:
 
 
 def _query_parameter(name: str, schema: Schema, *, required: bool) -> Schema:
-    """Return the query parameter for a field of a request."""
+    """Return the OpenAPI query parameter for a field of a request."""
     described = {key: value for key, value in schema.items() if key != "description"}
     if "anyOf" in described:
-        described["anyOf"] = list(filter(_fits_a_url, described["anyOf"]))
+        described["anyOf"] = list(filter(_fits_in_query, described["anyOf"]))
     return {
         "name": name,
         "in": "query",
         "required": required,
         "description": schema.get("description", ""),
-        "schema": _with_items(described),
+        "schema": _complete_schema(described),
     }
 
 
-def _fits_a_url(schema: Schema) -> bool:
-    """Return True if a field is a word, a number or a list of words."""
+def _fits_in_query(schema: Schema) -> bool:
+    """Return whether a field of this schema, such as text or number, can be a query parameter."""
     if "anyOf" in schema:
-        return any(each != NULL and _fits_a_url(each) for each in schema["anyOf"])
+        return any(each != NULL and _fits_in_query(each) for each in schema["anyOf"])
     if schema.get("type") == "array":
         return bool(schema.get("items", {}).get("type") == "string")
     return bool(schema.get("type") != "object")
@@ -251,7 +260,10 @@ def _fits_a_url(schema: Schema) -> bool:
 
 
 def _error_responses(errors: Errors, *, body: bool) -> dict[str, Schema]:
-    """Return the responses of errors, by status, with the codes of each."""
+    """Return the OpenAPI responses of errors, by HTTP status; each lists its error codes.
+
+    Without a `body` the request cannot be too large, and 413 is left out.
+    """
     by_status: dict[str, list[type[MnemosynedError]]] = defaultdict(list)
     for error in sorted(errors, key=lambda each: each.code):
         by_status[str(STATUS_OF_KIND[error.kind].value)].append(error)
@@ -279,10 +291,12 @@ def _error_responses(errors: Errors, *, body: bool) -> dict[str, Schema]:
 
 
 def _json_response(description: str, schema: Schema) -> Schema:
+    """Return an OpenAPI response with a JSON body."""
     return {"description": description, "content": {JSON: {"schema": schema}}}
 
 
 def _schema_reference(name: str) -> Schema:
+    """Return a reference to the schema of this name."""
     return {"$ref": REF.format(name=name)}
 
 
@@ -290,7 +304,8 @@ def _schema_reference(name: str) -> Schema:
 
 
 def _error_schema() -> Schema:
-    codes = sorted(error.code for error in _error_tree(MnemosynedError))
+    """Return the schema of an error response, with all error codes."""
+    codes = sorted(error.code for error in _error_and_subclasses(MnemosynedError))
     error = {
         "type": "object",
         "required": ["code", "message", "field"],
@@ -312,25 +327,25 @@ def _error_schema() -> Schema:
     }
 
 
-def _with_descriptions(schemas: Mapping[str, Schema]) -> dict[str, Schema]:
-    """Return the schemas, with their docstrings without errors as descriptions."""
+def _complete_schemas(schemas: Mapping[str, Schema]) -> dict[str, Schema]:
+    """Return the schemas by name, completed, with descriptions that leave out "Raises" parts."""
     described = {}
     for name in sorted(schemas):
         schema = dict(schemas[name])
         if "description" in schema:
             text = inspect.cleandoc(schema["description"]) + "\n"
             schema["description"] = _RAISES.sub("", text).strip()
-        described[name] = _with_items(schema)
+        described[name] = _complete_schema(schema)
     return described
 
 
-def _with_items(schema: Any) -> Any:  # noqa: ANN401 any part of a schema
-    """Return a schema whose lists have `items`, and whose times may be given in words."""
+def _complete_schema(schema: Any) -> Any:  # noqa: ANN401 any part of a schema
+    """Return a copy of a schema: each array has `items`, and each time may also be in words."""
     if isinstance(schema, list):
-        return [_with_items(each) for each in schema]
+        return [_complete_schema(each) for each in schema]
     if not isinstance(schema, dict):
         return schema
-    whole = {key: _with_items(value) for key, value in schema.items()}
+    whole = {key: _complete_schema(value) for key, value in schema.items()}
     if {"type": "string", "format": "date-time"} in whole.get("anyOf", ()):
         whole["anyOf"].insert(1, IN_WORDS)
     if whole.get("type") == "array" and not {"items", "prefixItems"} & whole.keys():
@@ -374,10 +389,10 @@ EXAMPLES = {"string": "…", "integer": 1, "number": 0.5, "boolean": True}
 
 @cache
 def docs_page() -> str:
-    """Return the description as a page of HTML."""
+    """Return the documentation of the HTTP API as one page of HTML."""
     description = openapi()
     paths, schemas = description["paths"], description["components"]["schemas"]
-    bodies = {_body_of(path) for path in paths.values()}
+    bodies = {_request_schema_name(path) for path in paths.values()}
     parts = set(re.findall(r'schemas/(\w+)"', json.dumps(schemas)))
     results = [name for name in schemas if name in parts or name not in bodies]
     links = "".join(
@@ -406,8 +421,8 @@ def docs_page() -> str:
     )
 
 
-def _body_of(path: Schema) -> str:
-    """Return the name of the request object of a path, or an empty text."""
+def _request_schema_name(path: Schema) -> str:
+    """Return the schema name of a path's POST request body; empty if it has none."""
     body = path.get("post", {}).get("requestBody")
     return (
         _reference_name(body["content"]["application/json"]["schema"]) if body else ""
@@ -415,6 +430,7 @@ def _body_of(path: Schema) -> str:
 
 
 def _path_html(path: str, methods: Schema, schemas: Mapping[str, Schema]) -> str:
+    """Return the HTML section of a URL path: methods, fields, an example, result and errors."""
     operation = methods.get("post") or methods["get"]
     badges = "".join(f'<span class="method">{name.upper()}</span>' for name in methods)
     parts = [
@@ -422,7 +438,7 @@ def _path_html(path: str, methods: Schema, schemas: Mapping[str, Schema]) -> str
         f"<p>{_inline_html(operation['summary'])}.</p>",
         _paragraphs_html(operation.get("description", "")),
     ]
-    if body := _body_of(methods):
+    if body := _request_schema_name(methods):
         parts += [_example_html(path, schemas[body]), _field_table(schemas[body])]
     ((kind, media),) = operation["responses"]["200"]["content"].items()
     schema = media["schema"]
@@ -430,7 +446,7 @@ def _path_html(path: str, methods: Schema, schemas: Mapping[str, Schema]) -> str
         _type_html(schema) if "$ref" in schema else f"<code>{_escape_html(kind)}</code>"
     )
     rows = "".join(
-        f"<tr><td>{status}<td>{_list_html(response['description'])}</tr>"
+        f"<tr><td>{status}<td>{_bullet_list_html(response['description'])}</tr>"
         for status, response in operation["responses"].items()
         if status != "200"
     )
@@ -442,7 +458,7 @@ def _path_html(path: str, methods: Schema, schemas: Mapping[str, Schema]) -> str
 
 
 def _example_html(path: str, schema: Schema) -> str:
-    """Return a call with the fields that are required."""
+    """Return a `curl` call of a path as HTML, with example values for the required fields."""
     properties = schema.get("properties", {})
     values = {
         name: EXAMPLES.get(str(properties[name].get("type")), [])
@@ -454,6 +470,7 @@ def _example_html(path: str, schema: Schema) -> str:
 
 
 def _field_table(schema: Schema) -> str:
+    """Return the HTML table of a schema's fields: name, type, default and description."""
     required = schema.get("required", [])
     rows = "<tr><th>field<th>type<th>default<th></tr>"
     for name, field in schema.get("properties", {}).items():
@@ -473,6 +490,7 @@ def _field_table(schema: Schema) -> str:
 
 
 def _schema_html(name: str, schema: Schema) -> str:
+    """Return the HTML section of a named schema: its values if it is an enum, else its fields."""
     heading = (
         f'<h3 id="{name}">{name}</h3>{_paragraphs_html(schema.get("description", ""))}'
     )
@@ -485,7 +503,7 @@ def _schema_html(name: str, schema: Schema) -> str:
 
 
 def _type_html(schema: Schema) -> str:
-    """Return a type in words, with links to the objects it names."""
+    """Return a type in words as HTML, with links to the schemas it names."""
     if "$ref" in schema:
         name = _reference_name(schema)
         return f'<a href="#{name}">{name}</a>'
@@ -499,6 +517,7 @@ def _type_html(schema: Schema) -> str:
 
 
 def _plain_type_html(schema: Schema) -> str:
+    """Return a type without alternatives in words as HTML, such as "list of string" or "time"."""
     kind = schema.get("type", "any")
     if kind == "array":
         return f"list of {_type_html(schema.get('items') or {})}"
@@ -515,6 +534,7 @@ def _plain_type_html(schema: Schema) -> str:
 
 
 def _range_text(schema: Schema) -> str:
+    """Return the range of a number in words, such as ", 1 to 100"; empty if it has no limits."""
     low, high = schema.get("minimum"), schema.get("maximum")
     if low is None and high is None:
         return ""
@@ -524,15 +544,17 @@ def _range_text(schema: Schema) -> str:
 
 
 def _reference_name(schema: Schema) -> str:
+    """Return the name of the schema that a reference points to."""
     return str(schema["$ref"]).rpartition("/")[2]
 
 
 def _anchor_of(path: str) -> str:
+    """Return the HTML anchor of a URL path."""
     return re.sub(r"\W+", "-", path).strip("-")
 
 
-def _list_html(text: str) -> str:
-    """Lines that begin with a hyphen as a list."""
+def _bullet_list_html(text: str) -> str:
+    """Return lines that begin with "- " as an HTML list; any other text as a line of HTML."""
     lines = text.split("\n")
     if not lines[0].startswith("- "):
         return _inline_html(text)
@@ -541,13 +563,16 @@ def _list_html(text: str) -> str:
 
 
 def _paragraphs_html(text: str) -> str:
+    """Return a text as HTML paragraphs, which blank lines separate."""
     paragraphs = [part for part in re.split(r"\n\s*\n", text) if part.strip()]
     return "".join(f"<p>{_inline_html(part)}</p>" for part in paragraphs)
 
 
 def _inline_html(text: str) -> str:
+    """Return a text as HTML, with words in backquotes as code."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", _escape_html(text))
 
 
 def _escape_html(text: Any) -> str:  # noqa: ANN401 a value of the description
+    """Return a value as text, escaped for HTML."""
     return html.escape(str(text))

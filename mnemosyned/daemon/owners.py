@@ -16,7 +16,7 @@ import msgspec
 
 from mnemosyned.assembly.build import OpenMemory
 from mnemosyned.assembly.owners import OwnerMemory
-from mnemosyned.daemon.http.protocol import RequestRefused, bearer_token, token_refused
+from mnemosyned.daemon.http.protocol import RequestRefused, bearer_token, token_refusal
 from mnemosyned.daemon.resources import (
     EVENTS_PATH,
     MCP_PATH,
@@ -43,23 +43,28 @@ UNKNOWN_MAX = 1_000
 
 
 class OwnerTokens:
-    """The form of owners' tokens; a worker thread looks up the owner."""
+    """Check of owners' tokens by their form alone; a worker thread looks up the owner later."""
 
     file: Path | None = None
     advice = "send a token of an owner: Authorization: Bearer mnt_…"
 
-    def may_be(self, token: str) -> bool:
-        """Return whether a text has the form of a token."""
+    def may_be_valid(self, token: str) -> bool:
+        """Return whether a text has the form of an owner's token."""
         return owner_of(token) is not None
 
 
 class _CachedHolder(NamedTuple):
+    """A token's holder, or None for an unknown token, valid until a monotonic time in seconds."""
+
     holder: TokenHolder | None
     until: float
 
 
 class TokenCache:
-    """Holders of tokens, by the SHA-256 of each; the database is asked once a second."""
+    """Cache of tokens' holders; the database is asked about each token at most once a second.
+
+    Keys are the SHA-256 digests of tokens.
+    """
 
     def __init__(
         self, owners: OwnerStore, *, now: Callable[[], float] = time.monotonic
@@ -71,7 +76,10 @@ class TokenCache:
         self._unknown: OrderedDict[bytes, _CachedHolder] = OrderedDict()
 
     def holder(self, secret: str) -> TokenHolder | None:
-        """Whose a token is; None where it is none, or is valid no more. Raises `StorageFailed`."""
+        """Return owner and scopes of a token, or None if it is unknown, expired or revoked.
+
+        Raises `StorageFailed`.
+        """
         digest = hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
         asked = self._now()
         with self._lock:
@@ -80,10 +88,14 @@ class TokenCache:
             return kept.holder
         holder = self._owners.holder(secret)
         # From when it was asked: the answer may be older than its arrival.
-        self._remember_holder(digest, _CachedHolder(holder, asked + KEPT_S))
+        self._cache_holder(digest, _CachedHolder(holder, asked + KEPT_S))
         return holder
 
-    def _remember_holder(self, digest: bytes, kept: _CachedHolder) -> None:
+    def _cache_holder(self, digest: bytes, kept: _CachedHolder) -> None:
+        """Cache a token's holder, and drop the oldest entry beyond the limit.
+
+        Unknown tokens have their own.
+        """
         with self._lock:
             self._known.pop(digest, None)
             self._unknown.pop(digest, None)
@@ -102,7 +114,10 @@ ServedMemory = OpenMemory | OwnerMemory
 
 
 class OwnerResources:
-    """Finder of a request's owner and of the resources that its token allows; safe from any thread."""
+    """Finder of the resources that a request's token allows, on its owner's memory.
+
+    Safe from any thread.
+    """
 
     def __init__(
         self,
@@ -111,7 +126,7 @@ class OwnerResources:
         memory_of: Callable[[int], ServedMemory],
         common: Table,
     ) -> None:
-        """`common` is what describes the daemon, the same for all."""
+        """Take the resources `common` to all owners; `memory_of` opens a memory by owner number."""
         self._tokens = tokens
         self._memory_of = memory_of
         self._common = common
@@ -120,7 +135,7 @@ class OwnerResources:
         )
 
     def __call__(self, request: HttpRequest) -> Table:
-        """Return the resources of a request, by path. Raises `RequestRefused`."""
+        """Return the resources that a request may use, by path. Raises `RequestRefused`."""
         holder = self._find_holder(request)
         memory = self._memory_of(holder.owner)
         tables = self._tables.setdefault(memory, {})
@@ -133,10 +148,11 @@ class OwnerResources:
         return table
 
     def _find_holder(self, request: HttpRequest) -> TokenHolder:
+        """Return the holder of a request's token. Raises `RequestRefused` without a valid token."""
         given = bearer_token(request.headers)
         holder = self._tokens.holder(given) if given else None
         if holder is None:
-            raise token_refused(
+            raise token_refusal(
                 REFUSED if given else OwnerTokens.advice, given=bool(given)
             )
         return holder
@@ -144,17 +160,19 @@ class OwnerResources:
     def _make_resources(
         self, memory: ServedMemory, scopes: frozenset[Scope]
     ) -> dict[str, Resource]:
-        """Return the resources of one memory, as far as scopes allow."""
+        """Return the resources of one memory, by path, limited to the scopes of a token."""
         caller, bus = ScopedCaller(memory.service, scopes), memory.service.events
         progress = memory.sleeper.cycle
         exchange = exchange_resources(memory.service, scopes=scopes)
 
         def last_event(error: MnemosynedError) -> bytes:
+            """Return the event that ends a stream of events because of an error, as bytes."""
             return encode_server_event(
                 bus.event(EventKind.DROPPED, code=error.code, message=error.message)
             )
 
         def last_line(error: MnemosynedError) -> bytes:
+            """Return the line that ends an export because of an error, as bytes."""
             return msgspec.json.encode(CutOff(reason=error.message)) + b"\n"
 
         return {
@@ -172,36 +190,48 @@ class OwnerResources:
         }
 
     def _checked_stream_resource(
-        self, route: Route, what: str, last: Callable[[MnemosynedError], bytes]
+        self, route: Route, action: str, encode_end: Callable[[MnemosynedError], bytes]
     ) -> Resource:
-        """Return a stream as a resource, which ends with `last` when its token may not read any more."""
+        """Return a resource that streams a route's response while the token has the scope `read`.
+
+        When the token loses the scope or is revoked, the stream ends with the bytes of
+        `encode_end`. `action` names the stream in the error.
+        """
 
         def check(request: HttpRequest) -> None:
-            require_scope(Scope.READ, self._find_holder(request).scopes, what)
+            """Check that the request's token has the scope `read`.
+
+            Raises `ScopeMissing` and `RequestRefused`.
+            """
+            require_scope(Scope.READ, self._find_holder(request).scopes, action)
 
         def answer(request: HttpRequest) -> Response:
             check(request)
             response = route(request)
             if response.stream is None:
                 return response
-            stream = _CheckedStream(response.stream, lambda: check(request), last)
+            stream = _CheckedStream(response.stream, lambda: check(request), encode_end)
             return dataclasses.replace(response, stream=stream)
 
         return Resource(answer)
 
 
 class _CheckedStream:
-    """A stream that looks before each chunk whether its reader may still read."""
+    """A stream that checks before each chunk whether its reader may still read."""
 
     def __init__(
         self,
         stream: Iterator[bytes],
         check: Callable[[], None],
-        last: Callable[[MnemosynedError], bytes],
+        encode_end: Callable[[MnemosynedError], bytes],
     ) -> None:
+        """Call `check` before each chunk of `stream`.
+
+        End with `encode_end(error)` once it refuses.
+        """
         self._stream = stream
         self._check = check
-        self._last = last
+        self._encode_end = encode_end
         self._waiting = b""
         """The chunk that could not be checked, as the database was not there."""
         self._is_over = False
@@ -210,6 +240,7 @@ class _CheckedStream:
         return self
 
     def __next__(self) -> bytes:
+        """Return the next chunk, or nothing while the database cannot be asked about the token."""
         if self._is_over:
             raise StopIteration
         chunk, self._waiting = self._waiting or next(self._stream), b""
@@ -222,12 +253,12 @@ class _CheckedStream:
             return b""
         except (RequestRefused, ScopeMissing) as refused:
             self._is_over = True
-            return self._last(
+            return self._encode_end(
                 refused if isinstance(refused, ScopeMissing) else Unauthorized(REFUSED)
             )
         return chunk
 
     def close(self) -> None:
-        """Close the stream."""
+        """Close the underlying stream."""
         if close := getattr(self._stream, "close", None):
             close()

@@ -20,7 +20,7 @@ Labels = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One line: a value with its labels; the suffix extends the family's name."""
+    """A value of a metric with its labels; `suffix` is appended to the metric's name."""
 
     value: float
     labels: Labels
@@ -29,7 +29,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A figure under one name: `counter`, `gauge` or `histogram`."""
+    """A metric of one name, of the kind `counter`, `gauge` or `histogram`, with its samples."""
 
     name: str
     kind: str
@@ -42,33 +42,34 @@ Collector = Callable[[], Iterable[Family]]
 
 
 def gauge(name: str, help: str, value: float, **labels: str) -> Family:
-    """Return a figure that goes up and down."""
+    """Return a metric with one value, which may rise and fall."""
     return Family(name, "gauge", help, [Sample(value, labels)])
 
 
 def gauges(name: str, help: str, label: str, values: Mapping[str, float]) -> Family:
-    """Return a figure for each value of a label."""
+    """Return a metric with values that may rise and fall, by the value of one label."""
     samples = [Sample(value, {label: key}) for key, value in values.items()]
     return Family(name, "gauge", help, samples)
 
 
 def counter(name: str, help: str, value: float, **labels: str) -> Family:
-    """Return a figure that only goes up until a restart."""
+    """Return a metric with one count, which only rises until the process restarts."""
     return Family(name, "counter", help, [Sample(value, labels)])
 
 
 def counters(name: str, help: str, label: str, values: Mapping[str, float]) -> Family:
-    """Return a count for each value of a label."""
+    """Return a metric with counts that only rise, by the value of one label."""
     samples = [Sample(value, {label: key}) for key, value in values.items()]
     return Family(name, "counter", help, samples)
 
 
 class Histogram:
-    """Durations by label set, safe from any thread."""
+    """Histogram of durations, one for each set of label values; safe from any thread."""
 
     def __init__(
         self, name: str, help: str, labels: Sequence[str], *, bounds: Sequence[float]
     ) -> None:
+        """Take the names of the labels, and the upper `bounds` of the buckets."""
         self._name = name
         self._help = help
         self._labels = tuple(labels)
@@ -78,7 +79,7 @@ class Histogram:
         self._sums: dict[tuple[str, ...], float] = {}
 
     def observe(self, value: float, *labels: str) -> None:
-        """Count a value."""
+        """Count a value in the histogram of these label values."""
         bucket = bisect_left(self._bounds, value)
         with self._lock:
             counts = self._counts.get(labels)
@@ -91,12 +92,12 @@ class Histogram:
             self._sums[labels] += value
 
     def counts(self) -> dict[tuple[str, ...], int]:
-        """Return the number of values by label set."""
+        """Return how many values were counted, by label values."""
         with self._lock:
             return {labels: sum(each) for labels, each in self._counts.items()}
 
     def family(self) -> Family:
-        """Return the histogram as it stands."""
+        """Return the histograms of all label values as one metric."""
         with self._lock:
             counts = {labels: list(each) for labels, each in self._counts.items()}
             sums = dict(self._sums)
@@ -110,6 +111,7 @@ class Histogram:
     def _histogram_samples(
         self, values: tuple[str, ...], counts: Sequence[int], total: float
     ) -> Iterator[Sample]:
+        """Yield the samples of one histogram: cumulative buckets, sum and count."""
         labels = dict(zip(self._labels, values, strict=True))
         limits = [*(_format_number(bound) for bound in self._bounds), "+Inf"]
         for limit, count in zip(limits, accumulate(counts), strict=True):
@@ -119,7 +121,7 @@ class Histogram:
 
 
 def render(families: Iterable[Family]) -> str:
-    """Write families as text."""
+    """Return metrics in the text format of Prometheus."""
     lines: list[str] = []
     for family in families:
         lines.append(f"# HELP {family.name} {_escape_text(family.help)}")
@@ -129,6 +131,7 @@ def render(families: Iterable[Family]) -> str:
 
 
 def _format_sample(name: str, sample: Sample) -> str:
+    """Return a sample of the metric `name` as one line of text."""
     pairs = ",".join(
         f'{label}="{_escape_text(value, quote=True)}"'
         for label, value in sample.labels.items()
@@ -138,6 +141,7 @@ def _format_sample(name: str, sample: Sample) -> str:
 
 
 def _escape_text(text: str, *, quote: bool = False) -> str:
+    """Return a text with backslashes and line ends escaped, and with `quote` also double quotes."""
     text = text.replace("\\", "\\\\").replace("\n", "\\n")
     return text.replace('"', '\\"') if quote else text
 
@@ -152,7 +156,7 @@ OTHER = "other"
 
 
 class ServerActivity:
-    """Counts of requests and connections; the event loop and its threads write, any may read."""
+    """Counts of requests, connections and streams, for `/metrics`; any thread may read them."""
 
     def __init__(self) -> None:
         self.requests = Histogram(
@@ -173,7 +177,7 @@ class ServerActivity:
 
     @contextmanager
     def streaming(self) -> Iterator[None]:
-        """Count a stream while it is sent."""
+        """Count a stream as being sent while the block runs."""
         with self._lock:
             self.streams += 1
         try:
@@ -183,5 +187,5 @@ class ServerActivity:
                 self.streams -= 1
 
     def refuse(self, status: int) -> None:
-        """Count a request that was refused before it was read."""
+        """Count a request that was refused with an HTTP status before it was read."""
         self.refused[status] += 1

@@ -46,7 +46,10 @@ Progresses = Callable[[], Progress | None]
 
 
 def events_route(bus: EventBus, progress: Progresses) -> Route:
-    """Return the route of live events; `progress` tells how far a running cycle is."""
+    """Return the route that streams live events.
+
+    `progress` returns how far the running cycle is.
+    """
 
     def events(request: HttpRequest) -> Response:
         after = _last_seen_id(request)
@@ -61,7 +64,10 @@ def events_route(bus: EventBus, progress: Progresses) -> Route:
 
 
 def _last_seen_id(request: HttpRequest) -> int | None:
-    """Return the id that the client saw last. Raises `InvalidRequest`."""
+    """Return the id of the last event that the client has seen, or None.
+
+    Raises `InvalidRequest`.
+    """
     asked = parse_qs(request.query).get("after", [""])[-1]
     last = asked or request.headers.get("last-event-id", "")
     if not last:
@@ -74,7 +80,7 @@ def _last_seen_id(request: HttpRequest) -> int | None:
 
 
 class EventStream:
-    """One reader's events as bytes; `close` ends the subscription."""
+    """Iterator over one client's live events as bytes; `close` ends the subscription."""
 
     def __init__(
         self, bus: EventBus, subscription: Subscription, progress: Progresses
@@ -90,14 +96,14 @@ class EventStream:
         return next(self._event_chunks)
 
     def close(self) -> None:
-        """Stop reading events."""
+        """End the subscription to the events."""
         self._bus.unsubscribe(self._subscription)
 
 
 def _event_chunks(
     bus: EventBus, subscription: Subscription, progress: Progresses
 ) -> Iterator[bytes]:
-    """Yield events as they come, and an empty chunk now and then."""
+    """Yield events and a cycle's progress as bytes; chunks are empty while nothing happens."""
     ends = time.monotonic() + STREAM_S
     beats = 0.0
     last: Progress | None = None
@@ -126,7 +132,7 @@ def _event_chunks(
 
 
 def encode_server_event(event: Event) -> bytes:
-    """Return an event as it is sent."""
+    """Return an event in the format of server-sent events."""
     numbered = b"id: %d\n" % event.id if event.id else b""
     data = encode_event(event)
     return b"%sevent: %s\ndata: %s\n\n" % (numbered, event.kind.value.encode(), data)
@@ -135,16 +141,19 @@ def encode_server_event(event: Event) -> bytes:
 R = TypeVar("R")
 
 
-def require_scope(scope: Scope, scopes: Collection[Scope] | None, what: str) -> None:
-    """Require a scope of a token; who needs none has None. Raises `ScopeMissing`."""
+def require_scope(scope: Scope, scopes: Collection[Scope] | None, action: str) -> None:
+    """Check that `scopes` contains a scope; None allows everything. Raises `ScopeMissing`.
+
+    `action` names the refused action in the error.
+    """
     if scopes is None or scope in scopes:
         return
     allowed = " and ".join(each for each in Scope if each in scopes)
-    raise ScopeMissing(f"this token allows {allowed}; {what} needs the scope {scope}")
+    raise ScopeMissing(f"this token allows {allowed}; {action} needs the scope {scope}")
 
 
 def scopes_of(request: Request[Any]) -> tuple[Scope, ...]:
-    """Return the scopes that a call needs: the verb's, and `read` for a preview, which shows memories."""
+    """Return the scopes that a request needs; a preview that shows memories also needs `read`."""
     needed = Scope.READ
     if request.writes:
         needed = Scope.FORGET if request.deletes else Scope.WRITE
@@ -154,9 +163,10 @@ def scopes_of(request: Request[Any]) -> tuple[Scope, ...]:
 
 
 class ScopedCaller(Caller):
-    """A caller that does what a token allows."""
+    """Caller of verbs that allows only the scopes of a token."""
 
     def __init__(self, caller: Caller, scopes: Collection[Scope]) -> None:
+        """Pass requests on to `caller` if `scopes` allow them."""
         self._caller = caller
         self._scopes = scopes
 
@@ -176,9 +186,9 @@ JSON_LINES = "application/jsonl"
 def exchange_resources(
     service: MemoryService, *, scopes: Collection[Scope] | None = None
 ) -> dict[str, Resource]:
-    """Return the resources of export and import, for local callers alone if `scopes` is None.
+    """Return the resources of export and import, by path.
 
-    They read and write all there is.
+    They read and write the whole memory: only local callers may use them if `scopes` is None.
     """
     local_only = scopes is None
 
@@ -203,9 +213,10 @@ _encode = msgspec.json.Encoder().encode
 
 
 def hook_resources(hooks: HookService) -> dict[str, Resource]:
-    """Return the resource of agents' hooks: the path that `mnem-hook` posts to."""
+    """Return the resource of agents' hooks, by path: `mnem-hook` posts to it."""
 
     def handle_hook(request: HttpRequest) -> Response:
+        """Return the response to a hook's call. Raises `MalformedJson`."""
         try:
             envelope = _decode(request.body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -221,10 +232,11 @@ MCP_PATH = "/mcp"
 def mcp_resource(
     caller: Caller, agents: AgentStore, *, scopes: Collection[Scope] | None = None
 ) -> Resource:
-    """Return the resource of the Model Context Protocol; `scopes` are a token's, or None."""
+    """Return the resource of the Model Context Protocol, limited to a token's `scopes`, if given."""
     routes: list[Route] = []
 
     def route(request: HttpRequest) -> Response:
+        """Answer an MCP request; its route is made at the first request."""
         if not routes:
             routes.append(_make_mcp_route(caller, agents, scopes))
         return routes[0](request)
@@ -235,6 +247,10 @@ def mcp_resource(
 def _make_mcp_route(
     caller: Caller, agents: AgentStore, scopes: Collection[Scope] | None
 ) -> Route:
+    """Return the route of the Model Context Protocol.
+
+    It saves agents' sessions if `scopes` allow writes.
+    """
     # Loaded here: a start does not wait for it, and without agents nobody does.
     from mnemosyned.agents.mcp.identity import AgentSessions  # noqa: PLC0415
     from mnemosyned.agents.mcp.server import mcp_route  # noqa: PLC0415 the same
@@ -244,7 +260,7 @@ def _make_mcp_route(
 
 
 def verb_resources(caller: Caller) -> dict[str, Resource]:
-    """Return the resource of every verb, by path."""
+    """Return a resource for each verb and alias, by path."""
     return {
         VERB_PREFIX + name: _verb_resource(caller, VERBS[ALIASES.get(name, name)])
         for name in (*VERBS, *ALIASES)
@@ -252,6 +268,8 @@ def verb_resources(caller: Caller) -> dict[str, Resource]:
 
 
 def _verb_resource(caller: Caller, verb: type[Request[Any]]) -> Resource:
+    """Return the resource that calls a verb, with fields from the query (GET) or JSON (POST)."""
+
     def route(request: HttpRequest) -> Response:
         if request.method == "POST":
             call = parse(verb, request.body or b"{}")
@@ -264,7 +282,10 @@ def _verb_resource(caller: Caller, verb: type[Request[Any]]) -> Resource:
 
 
 def _query_fields(request: HttpRequest) -> dict[str, str | list[str]]:
-    """Return the fields of a query; a repeated field has a list of values."""
+    """Return the fields of a request's query string by name.
+
+    A repeated field has a list of values.
+    """
     query = parse_qs(request.query, keep_blank_values=True)
     return {k: v[0] if len(v) == 1 else v for k, v in query.items()}
 
@@ -277,7 +298,7 @@ PAGE_HEADERS = (
 
 
 def resources(memory: OpenMemory, activity: ServerActivity) -> dict[str, Resource]:
-    """Return the resources of an open memory, by path."""
+    """Return all resources that local callers of an open memory may use, by path."""
     cycle = memory.sleeper.cycle
     events = events_route(memory.service.events, lambda: cycle.progress)
     collectors = [server_collector(activity), memory_collector(memory)]
@@ -293,7 +314,7 @@ def resources(memory: OpenMemory, activity: ServerActivity) -> dict[str, Resourc
 
 
 def descriptions() -> dict[str, Resource]:
-    """Return the resources that describe the API, the same for all callers."""
+    """Return the resources of the API's documentation, by path: `/openapi.json` and `/docs`."""
 
     def openapi(_: HttpRequest) -> Response:
         # Loaded here: a start need not wait for it.

@@ -14,7 +14,7 @@ from e2e.conftest import Start
 from e2e.daemons import Answer, Daemon, UnixConnection, eventually
 
 from mnemosyned import MnemosynedError
-from mnemosyned.daemon.http.protocol import STATUS_OF_KIND, refusal
+from mnemosyned.daemon.http.protocol import STATUS_OF_KIND, error_response
 from mnemosyned.daemon.openapi import openapi
 from mnemosyned.errors import by_code
 
@@ -138,7 +138,7 @@ def test_each_error_has_the_form_and_status_that_are_described(
     described: dict[str, Any], code: str
 ) -> None:
     error = by_code()[code]
-    response = refusal(error("what to do next", field="x"))
+    response = error_response(error("what to do next", field="x"))
     body = json.loads(response.body)["error"]
     schema = described["components"]["schemas"]["Error"]["properties"]["error"]
 

@@ -49,7 +49,9 @@ class Service:
         self.answer = make_handler(
             {},
             ServerActivity(),
-            remote=OwnerResources(tokens=tokens, memory_of=lambda _: memory, common={}),
+            tcp_resources=OwnerResources(
+                tokens=tokens, memory_of=lambda _: memory, common={}
+            ),
         )
 
     def token(self, *scopes: Scope) -> str:

@@ -117,7 +117,9 @@ def service(dsn: str) -> Iterator[Service]:
         remote = OwnerResources(
             tokens=TokenCache(stores.owners), memory_of=memories.get, common={}
         )
-        yield Service(stores.owners, make_handler({}, ServerActivity(), remote=remote))
+        yield Service(
+            stores.owners, make_handler({}, ServerActivity(), tcp_resources=remote)
+        )
         memories.rounds.stop()
 
 

@@ -23,7 +23,7 @@ RECEIVE_BYTES = 64 * 1024
 
 
 class ConnectionState(Enum):
-    """The state of a connection: the event it waits for."""
+    """State of a connection, named for the event it waits for."""
 
     IDLE = auto()  # a request
     HEAD = auto()  # the rest of a request's head
@@ -35,7 +35,7 @@ class ConnectionState(Enum):
 
 
 class ClientConnection:
-    """One client's connection, owned by the event loop, and while WORKING by a worker thread."""
+    """A client's connection, owned by the event loop, and while WORKING by a worker thread."""
 
     def __init__(
         self,
@@ -45,6 +45,10 @@ class ClientConnection:
         now: float,
         tls: ServerTlsChannel | None = None,
     ) -> None:
+        """Take an accepted socket at the monotonic time `now`.
+
+        `tls` decrypts and encrypts its bytes.
+        """
         self.sock = sock
         self.fd = sock.fileno()
         self.protocol = protocol
@@ -66,11 +70,11 @@ class ClientConnection:
 
     @property
     def output_bytes(self) -> int:
-        """Output its client has not read yet."""
+        """Number of response bytes that the client has not taken yet."""
         return sum(len(part) for part in self._output)
 
     def receive(self) -> bytes | None:
-        """Return received bytes, b"" at the end of the connection, or None if none wait."""
+        """Return received bytes, b"" if the client has hung up, or None if no bytes have come."""
         try:
             data = self.sock.recv(RECEIVE_BYTES)
         except BlockingIOError:
@@ -86,7 +90,7 @@ class ClientConnection:
         return said
 
     def has_input(self) -> bool:
-        """Return True if the client has sent bytes, or has hung up."""
+        """Return whether the client has sent bytes or has hung up."""
         try:
             self.sock.recv(1, socket.MSG_PEEK)
         except BlockingIOError:
@@ -96,7 +100,10 @@ class ClientConnection:
         return True
 
     def respond(self, response: Response, *, last: bool = False) -> None:
-        """Send an answer, as far as the client takes it now."""
+        """Send a response, as far as the client takes it now.
+
+        `last` announces the connection's end.
+        """
         head, body = self.protocol.encode_response(response, last=last)
         if len(body) <= RECEIVE_BYTES:
             self._queue_output(head + body)
@@ -112,7 +119,7 @@ class ClientConnection:
         return not self.protocol.bodiless
 
     def send_chunk(self, data: bytes) -> None:
-        """Send a chunk of a streamed answer, as far as the client takes it now."""
+        """Send a chunk of a streamed response, as far as the client takes it now."""
         self._queue_output(self.protocol.encode_chunk(data))
         self.send()
 
@@ -123,19 +130,19 @@ class ClientConnection:
             self.send()
 
     def has_left(self) -> bool:
-        """Return whether its client has closed its side of the connection."""
+        """Return whether the client has closed its side of the connection."""
         poll = select.poll()
         poll.register(self.fd, select.POLLRDHUP)
         return bool(poll.poll(0))
 
     def invite_body(self) -> None:
-        """Send `100 Continue` if the client waits for it."""
+        """Send `100 Continue` if the client waits for it before its body."""
         if interim := self.protocol.continue_response():
             self._queue_output(interim)
             self.send()
 
     def _queue_output(self, data: bytes) -> None:
-        """Add to what is owed to the client."""
+        """Queue bytes for the client, encrypted if the connection has TLS."""
         if self._tls:
             try:
                 data = self._tls.seal(data)
@@ -145,7 +152,7 @@ class ClientConnection:
         self._output.append(memoryview(data))
 
     def send(self) -> bool:
-        """Send what the client takes without waiting; whether bytes moved."""
+        """Send queued bytes, as far as the client takes them now; return whether any were sent."""
         moved = False
         while self._output:
             try:
@@ -164,7 +171,7 @@ class ClientConnection:
         return moved
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the socket and drop unsent bytes."""
         self.state = ConnectionState.CLOSED
         self._output.clear()
         self.sock.close()
@@ -177,24 +184,27 @@ LARGEST = 4
 
 
 class BodyBudget:
-    """Reserves room for a body before it is read, until its request is answered."""
+    """Memory budget for large request bodies: reserved before reading, released once answered."""
 
     def __init__(self, *, body_bytes_max: int) -> None:
-        self._most = body_bytes_max
+        self._body_bytes_max = body_bytes_max
         self._free = LARGEST * body_bytes_max
         self.freed = False
         """Whether room was given back since the last call."""
 
     def missing_bytes(self, connection: ClientConnection) -> int:
-        """Return how many bytes a connection needs and has not reserved."""
+        """Return how many bytes a connection still has to reserve; 0 for a small body."""
         size = connection.protocol.body_bytes
         if connection.reserved or size <= SMALL_BYTES:
             return 0
         # Of a body in chunks nobody knows how much is to come.
-        return self._most if connection.protocol.in_chunks else size
+        return self._body_bytes_max if connection.protocol.in_chunks else size
 
     def reserve(self, connection: ClientConnection) -> bool:
-        """Reserve memory for the request body; return False if the budget is exhausted."""
+        """Reserve memory for a connection's request body.
+
+        Return False if the budget is exhausted.
+        """
         missing = self.missing_bytes(connection)
         if missing > self._free:
             return False
@@ -203,7 +213,7 @@ class BodyBudget:
         return True
 
     def release(self, connection: ClientConnection) -> None:
-        """Give back what the connection has reserved."""
+        """Return a connection's reserved bytes to the budget."""
         self._free += connection.reserved
         self.freed = self.freed or connection.reserved > 0
         connection.reserved = 0

@@ -39,14 +39,14 @@ log = logger()
 
 @contextmanager
 def listening(path: Path) -> Iterator[socket.socket]:
-    """Give a listening socket that only its owner can reach; replace a socket left by a crash.
+    """Listen on a Unix socket for its owner alone while the block runs; replace a stale socket.
 
     A lock on a file next to it makes the claim atomic: whoever holds the lock may remove, bind and
     unlink. Raises `DatabaseInUse` where another daemon has the path, and `InvalidRequest`.
     """
     usable_path(str(path), field="socket", bytes_max=SOCKET_PATH_BYTES_MAX)
     with _claim_path(path):
-        _remove_stale(path)
+        _remove_stale_socket(path)
         with socket.socket(
             socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC
         ) as listener:
@@ -61,18 +61,24 @@ def listening(path: Path) -> Iterator[socket.socket]:
                 listener.settimeout(0)
                 yield listener
             finally:
-                _unlink_own(path, bound)
+                _unlink_own_socket(path, bound)
 
 
-def refused_peer(connection: socket.socket) -> int | None:
-    """Return the user of a client that is to be refused: neither this user nor root; else None."""
+def refused_user_id(connection: socket.socket) -> int | None:
+    """Return the user id of a Unix socket's client.
+
+    None for this user and root, who are allowed.
+    """
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
     _, uid, _ = struct.unpack("3i", credentials)
     return None if uid in (0, os.geteuid()) else int(uid)
 
 
 def connections_allowed(wanted: int) -> int:
-    """Number of clients there are descriptors for; raises the soft limit if that helps."""
+    """Return how many connections the limit of open files allows, `wanted` at most.
+
+    Raises the process's soft limit if needed.
+    """
     needed = wanted + DESCRIPTORS_RESERVED
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     limit = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
@@ -94,7 +100,10 @@ def connections_allowed(wanted: int) -> int:
 
 @contextmanager
 def _claim_path(path: Path) -> Iterator[None]:
-    """Hold the lock of a socket's path; the kernel drops it with the process."""
+    """Hold the lock of a socket's path while the block runs.
+
+    The kernel drops it with the process.
+    """
     lock = path.with_name(path.name + ".lock")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -112,6 +121,10 @@ def _claim_path(path: Path) -> Iterator[None]:
 
 
 def _lock_file(lock: Path, path: Path) -> int:
+    """Lock the lock file of a socket's path; return its descriptor.
+
+    Raises `DatabaseInUse` if another daemon holds the lock.
+    """
     while True:  # ends: each turn means that a daemon has ended in between
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         descriptor = os.open(lock, flags, 0o600)
@@ -121,7 +134,7 @@ def _lock_file(lock: Path, path: Path) -> int:
                 return descriptor
         except BlockingIOError:
             os.close(descriptor)
-            raise _in_use_error(path) from None
+            raise _socket_in_use_error(path) from None
         except FileNotFoundError:  # its owner unlinked it after it was opened here
             pass
         except BaseException:
@@ -130,13 +143,15 @@ def _lock_file(lock: Path, path: Path) -> int:
         os.close(descriptor)
 
 
-def _in_use_error(path: Path) -> DatabaseInUse:
+def _socket_in_use_error(path: Path) -> DatabaseInUse:
+    """Return the error for a socket that another daemon listens on."""
     return DatabaseInUse(
         f"another daemon listens on {path}; stop it or choose another socket"
     )
 
 
-def _remove_stale(path: Path) -> None:
+def _remove_stale_socket(path: Path) -> None:
+    """Remove a socket file that nobody listens on. Raises `DatabaseInUse` and `InvalidRequest`."""
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:
@@ -159,11 +174,11 @@ def _remove_stale(path: Path) -> None:
                     f"{path} cannot be used: {error.strerror}; choose another socket path",
                     field="socket",
                 ) from error
-    raise _in_use_error(path)
+    raise _socket_in_use_error(path)
 
 
-def _unlink_own(path: Path, bound: os.stat_result) -> None:
-    """Remove the socket, unless another has taken its place since."""
+def _unlink_own_socket(path: Path, bound: os.stat_result) -> None:
+    """Remove the socket file unless it is another file than the `bound` one by now."""
     try:
         if os.path.samestat(path.lstat(), bound):
             path.unlink()
@@ -187,10 +202,10 @@ class Listener:
 
 
 class Acceptor:
-    """Accepts clients for the event loop, and pauses where it is full.
+    """Accepts clients for the event loop, and pauses while the loop has no room.
 
-    `full` says whether there is no room, `make_room` makes some if it can, and `admit` takes a
-    client.
+    `full` returns whether no connection is free, `make_room` closes one if it can, and `admit`
+    takes a client.
     """
 
     def __init__(
@@ -213,19 +228,19 @@ class Acceptor:
         """Whether new clients are accepted; otherwise they wait in the kernel's backlog."""
 
     def start(self) -> None:
-        """Begin to accept."""
+        """Begin to accept clients."""
         for fd in self._listeners:
             self._epoll.register(fd, select.EPOLLIN)
 
     def close(self) -> None:
-        """Accept no more."""
+        """Close the listeners: no more clients are accepted."""
         for fd, listener in self._listeners.items():
             self._epoll.unregister(fd)
             listener.sock.close()
         self._listeners.clear()
 
     def accept(self, fd: int) -> None:
-        """Accept the clients that wait at a listener, if the descriptor is one's."""
+        """Accept the clients that wait at the listener with this file descriptor, if there is one."""
         listener = self._listeners.get(fd)
         if listener is None:
             return
@@ -243,21 +258,22 @@ class Acceptor:
             except ConnectionAbortedError:
                 continue
             except OSError as error:
-                self._cannot_accept(error)
+                self._handle_accept_error(error)
                 return
-            self._let_in(sock, listener)
+            self._admit_client(sock, listener)
 
     def resume(self, now: float) -> None:
-        """Accept again, if there is room."""
+        """End a pause if it is over by `now` (monotonic) and there is room."""
         if self.accepting or not self._listeners or now < self._accept_at:
             return
         if not self._full() or self._make_room():
             self.accepting = True
-            self._set_events(select.EPOLLIN)
+            self._watch_listeners(select.EPOLLIN)
 
-    def _let_in(self, sock: socket.socket, listener: Listener) -> None:
+    def _admit_client(self, sock: socket.socket, listener: Listener) -> None:
+        """Hand a client to the event loop, unless it is another user's on the Unix socket."""
         if listener.access.local:
-            if (uid := refused_peer(sock)) is not None:
+            if (uid := refused_user_id(sock)) is not None:
                 log.warning("peer_refused", uid=uid)
                 sock.close()
                 return
@@ -266,8 +282,8 @@ class Acceptor:
         sock.settimeout(0)
         self._admit(sock, listener)
 
-    def _cannot_accept(self, error: OSError) -> None:
-        """Make room, wait a little, and log at most once a minute that no descriptor is left."""
+    def _handle_accept_error(self, error: OSError) -> None:
+        """Make room and pause after a failed accept; log the error once a minute at most."""
         now = time.monotonic()
         if now - self._logged >= LOGGED_EVERY_S:
             self._logged = now
@@ -277,12 +293,16 @@ class Acceptor:
         self._pause_accepting(now + PAUSE_S)
 
     def _pause_accepting(self, until: float) -> None:
-        """Let new clients wait in the kernel's backlog."""
+        """Accept no clients until a monotonic time and until there is room.
+
+        They wait in the backlog.
+        """
         self._accept_at = until
         if self.accepting:
             self.accepting = False
-            self._set_events(0)
+            self._watch_listeners(0)
 
-    def _set_events(self, event: int) -> None:
+    def _watch_listeners(self, event: int) -> None:
+        """Let epoll watch the listeners for `event`; 0 for none."""
         for fd in self._listeners:
             self._epoll.modify(fd, event)

@@ -39,10 +39,13 @@ STATUS_OF_KIND = {
 Headers = tuple[tuple[str, str], ...]
 
 
-def refusal(
+def error_response(
     error: MnemosynedError, status: HTTPStatus | None = None, headers: Headers = ()
 ) -> Response:
-    """Answer with an error: `{"error": {"code", "message", "field"}}`."""
+    """Return the response to an error: `{"error": {"code", "message", "field"}}`.
+
+    Without `status`, the kind of the error decides.
+    """
     body = {"code": error.code, "message": error.message, "field": error.field}
     if error.retry_after_s is not None:
         headers = (*headers, ("Retry-After", str(error.retry_after_s)))
@@ -54,7 +57,7 @@ def refusal(
 
 
 class RequestRefused(Exception):
-    """The request cannot be answered. Before its body is read, the connection must be closed, too."""
+    """Refusal of a request, with its response; one before the body was read ends the connection."""
 
     def __init__(
         self,
@@ -63,13 +66,13 @@ class RequestRefused(Exception):
         headers: Headers = (),
     ) -> None:
         super().__init__(error.message)
-        self.response = refusal(error, status, headers)
+        self.response = error_response(error, status, headers)
         self.status = self.response.status
         self.message = error.message
 
 
-def token_refused(reason: str, *, given: bool) -> RequestRefused:
-    """Refuse who may ask nothing; `given` is whether a token came."""
+def token_refusal(reason: str, *, given: bool) -> RequestRefused:
+    """Return the 401 refusal of a request; `given` tells whether it had a token."""
     challenge = 'Bearer realm="mnemosyned"'
     if given:
         challenge += ', error="invalid_token"'
@@ -86,11 +89,11 @@ _LOOPBACK_ORIGIN = re.compile(
 
 
 class Access(Protocol):
-    """The rules of one listener."""
+    """Access rules of one listener."""
 
     @property
     def local(self) -> bool:
-        """Whether its clients come over the Unix socket."""
+        """Whether the listener's clients come over the Unix socket."""
         ...
 
     def check(self, headers: Mapping[str, str], authority: str | None) -> None:
@@ -111,19 +114,19 @@ class SocketAccess:
     local = True
 
     def check(self, headers: Mapping[str, str], authority: str | None) -> None:  # noqa: ARG002
-        """Refuse a page of another machine."""
+        """Refuse requests from web pages of other machines. Raises `RequestRefused`."""
         if "origin" in headers:
             check_origin(headers["origin"])
 
 
 def bearer_token(headers: Mapping[str, str]) -> str | None:
-    """Return the token that a request brings; None without one."""
+    """Return the bearer token in a request's headers, or None if there is none."""
     scheme, _, given = headers.get("authorization", "").partition(" ")
     return given.strip() if scheme.lower() == "bearer" else None
 
 
 def check_origin(origin: str) -> None:
-    """Refuse an origin that is not on this machine. Raises `RequestRefused`."""
+    """Check that an `Origin` header names this machine. Raises `RequestRefused`."""
     if not _LOOPBACK_ORIGIN.fullmatch(origin):
         raise RequestRefused(
             ForeignOrigin(
@@ -153,6 +156,8 @@ SOCKET = SocketAccess()
 
 @dataclass(frozen=True, slots=True)
 class _Head:
+    """Parsed head of a request."""
+
     method: str
     path: str
     query: str
@@ -162,10 +167,10 @@ class _Head:
 
 
 class HttpProtocol:
-    """Parser of one client's requests, and encoder of their responses."""
+    """Parser of one client's requests and encoder of the responses; it does no input or output."""
 
     def __init__(self, *, body_bytes_max: int, access: Access = SOCKET) -> None:
-        self._most = body_bytes_max
+        self._body_bytes_max = body_bytes_max
         self._access = access
         self.local = access.local
         """Whether the client came over the Unix socket."""
@@ -184,37 +189,37 @@ class HttpProtocol:
 
     @property
     def has_input(self) -> bool:
-        """True if a part of a request has come."""
+        """Whether a part of a request has come."""
         return self._head is not None or bool(self._incoming)
 
     @property
     def in_body(self) -> bool:
-        """Whether the head is complete and the body is not."""
+        """Whether the head of a request is complete and its body is not."""
         return self._head is not None
 
     @property
     def in_chunks(self) -> bool:
-        """Whether the body comes in chunks, without a length."""
+        """Whether the request's body comes in chunks, without a Content-Length."""
         return self._head is not None and self._head.length is None
 
     @property
     def body_bytes(self) -> int:
-        """Size of the body; of a body in chunks, its received bytes."""
+        """Size of the request's body in bytes; of a body in chunks, the bytes received so far."""
         if self._head is None:
             return 0
         return len(self._body) if self._head.length is None else self._head.length
 
     @property
     def reusable(self) -> bool:
-        """Whether both sides are done with a request and another may follow."""
+        """Whether request and response are complete, so that another request may follow."""
         return self._http.our_state is h11.DONE and self._http.their_state is h11.DONE
 
     def feed(self, data: bytes) -> None:
-        """Add received bytes."""
+        """Add bytes that the client sent."""
         self._incoming += data
 
     def next_request(self) -> HttpRequest | None:
-        """Return the next request, or None until its last byte has come.
+        """Return the next request, or None until it has come completely.
 
         Raises `RequestRefused`.
         """
@@ -230,14 +235,18 @@ class HttpProtocol:
             _refuse_request(reason, HTTPStatus(error.error_status_hint))
 
     def _read_request(self) -> HttpRequest | None:
+        """Return the next request from h11, or None if bytes are missing.
+
+        Raises `h11` errors, too.
+        """
         while True:  # each turn takes bytes, or returns
             event = self._http.next_event()
             if isinstance(event, h11.Request):
                 self.bodiless = event.method == b"HEAD"
                 self._head = self._read_head(event)
             elif isinstance(event, h11.Data):
-                if len(self._body) + len(event.data) > self._most:
-                    _refuse_body(self._most)
+                if len(self._body) + len(event.data) > self._body_bytes_max:
+                    _refuse_body(self._body_bytes_max)
                 self._body += event.data
             elif isinstance(event, h11.EndOfMessage) and self._head:
                 head, self._head = self._head, None
@@ -250,13 +259,13 @@ class HttpProtocol:
                     head.headers,
                     self.local,
                 )
-            elif event is h11.NEED_DATA and (part := self._take_part()):
+            elif event is h11.NEED_DATA and (part := self._take_input()):
                 self._http.receive_data(part)
             else:
                 return None
 
-    def _take_part(self) -> bytes:
-        """Take the received bytes that h11 may read next; empty if they have not come."""
+    def _take_input(self) -> bytes:
+        """Take the received bytes that h11 may read next; empty if too few have come."""
         if self._head is None:
             return self._take_head()
         if self.in_chunks:
@@ -264,12 +273,13 @@ class HttpProtocol:
         return self._take_bytes(len(self._incoming))
 
     def _take_bytes(self, count: int) -> bytes:
+        """Take up to `count` received bytes."""
         part = bytes(self._incoming[:count])
         del self._incoming[:count]
         return part
 
     def _take_chunk_part(self) -> bytes:
-        """Take the next chunk size, or the received part of its chunk or of the trailers."""
+        """Take the next received part of a body in chunks: a size line, chunk bytes or trailers."""
         if self._chunk_left is None or self._chunk_left > 0:
             if len(self._http.trailing_data[0]) > CHUNKED_BYTES:
                 _refuse_head("its trailers are", CHUNKED_BYTES)
@@ -287,8 +297,8 @@ class HttpProtocol:
         if size is None:
             _refuse_request("the size of a chunk is not in hexadecimal digits alone")
         count = int(size[1], 16)
-        if len(self._body) + count > self._most:
-            _refuse_body(self._most)
+        if len(self._body) + count > self._body_bytes_max:
+            _refuse_body(self._body_bytes_max)
         self._chunk_left = count + len(b"\r\n") if count else None
         return line
 
@@ -313,6 +323,7 @@ class HttpProtocol:
         )
 
     def _read_head(self, request: h11.Request) -> _Head:
+        """Check the head of a request and return it parsed. Raises `RequestRefused`."""
         if not request.http_version.startswith(b"1."):
             _refuse_request(
                 "it is not in HTTP/1.1", HTTPStatus.HTTP_VERSION_NOT_SUPPORTED
@@ -338,12 +349,12 @@ class HttpProtocol:
             self._chunk_left = 0
         else:
             length = int(headers.get("content-length", "0"))
-            if length > self._most:
-                _refuse_body(self._most)
+            if length > self._body_bytes_max:
+                _refuse_body(self._body_bytes_max)
         return _Head(request.method.decode(), path or "/", query, headers, length)
 
     def continue_response(self) -> bytes:
-        """Return `100 Continue` once if the client waits for it with its body, else nothing."""
+        """Return the bytes of `100 Continue` if the client waits for it, else nothing."""
         if not self._http.they_are_waiting_for_100_continue:
             return b""
         proceed = HTTPStatus.CONTINUE
@@ -354,7 +365,7 @@ class HttpProtocol:
         )
 
     def encode_response(self, response: Response, *, last: bool) -> tuple[bytes, bytes]:
-        """Return head and body of a response as bytes; `last` announces the end of the connection."""
+        """Return head and body of a response as bytes; `last` adds `Connection: close`."""
         body = response.body
         headers = [("Content-Length", str(len(body)))]
         if last:
@@ -380,6 +391,7 @@ class HttpProtocol:
         return self._http.send(h11.EndOfMessage()) or b""
 
     def _encode_head(self, response: Response, headers: list[tuple[str, str]]) -> bytes:
+        """Return a response's head with these further headers as bytes."""
         if response.content_type:
             headers.insert(0, ("Content-Type", response.content_type))
         headers.extend(response.headers)
@@ -395,19 +407,22 @@ class HttpProtocol:
 def _refuse_request(
     reason: str, status: HTTPStatus = HTTPStatus.BAD_REQUEST
 ) -> NoReturn:
+    """Raise the refusal of a malformed request."""
     message = f"this is not an HTTP request that the daemon accepts: {reason}"
     raise RequestRefused(MalformedRequest(message), status)
 
 
-def _refuse_head(what: str, most: int) -> NoReturn:
+def _refuse_head(part: str, bytes_max: int) -> NoReturn:
+    """Raise the refusal of a request with a part that is longer than `bytes_max`."""
     _refuse_request(
-        f"{what} longer than {most:,} bytes; send fewer, or send a body",
+        f"{part} longer than {bytes_max:,} bytes; send fewer, or send a body",
         HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
     )
 
 
-def _refuse_body(most: int) -> NoReturn:
+def _refuse_body(bytes_max: int) -> NoReturn:
+    """Raise the refusal of a body that is longer than `bytes_max`."""
     too_large = ContentTooLarge(
-        f"the body exceeds {most:,} bytes; split it, or raise limits.body_bytes_max"
+        f"the body exceeds {bytes_max:,} bytes; split it, or raise limits.body_bytes_max"
     )
     raise RequestRefused(too_large, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)

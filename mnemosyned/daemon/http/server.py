@@ -29,7 +29,7 @@ from mnemosyned.daemon.http.listening import (
     Listener,
     connections_allowed,
 )
-from mnemosyned.daemon.http.protocol import HttpProtocol, RequestRefused, refusal
+from mnemosyned.daemon.http.protocol import HttpProtocol, RequestRefused, error_response
 from mnemosyned.daemon.http.workers import WAITING_MAX, OwnerOf, Workers
 from mnemosyned.daemon.prometheus import OTHER, ServerActivity
 from mnemosyned.errors import (
@@ -79,7 +79,7 @@ log = logger()
 
 
 class EventLoop:
-    """Serves its listeners with a bounded number of threads and connections."""
+    """HTTP server of some listeners, with a limited number of threads and connections."""
 
     def __init__(
         self,
@@ -92,6 +92,10 @@ class EventLoop:
         activity: ServerActivity,
         owner_of: OwnerOf | None = None,
     ) -> None:
+        """Take the function that answers requests.
+
+        `owner_of` tells the owner of each, if there are many.
+        """
         self._activity = activity
         activity.connections_max = connections_max
         self._body_bytes_max = body_bytes_max
@@ -111,12 +115,12 @@ class EventLoop:
             full=lambda: len(self._connections) >= connections_max,
             # Hang up on the client that has been idle longest, or else on one that stalls.
             make_room=lambda: any(self._drop_stalled(state) for state in GRACE_S),
-            admit=self._add_client,
+            admit=self._add_connection,
         )
         self._workers = Workers(
             answer,
             threads=threads,
-            done=self._take_back,
+            on_answered=self._queue_answered,
             activity=activity,
             owner_of=owner_of,
         )
@@ -126,18 +130,18 @@ class EventLoop:
 
     @property
     def full(self) -> bool:
-        """Whether new clients wait in the backlog, as no connection can give way."""
+        """Whether new clients wait in the backlog, as no connection can be closed for them."""
         return not self._acceptor.accepting
 
     def start(self) -> None:
-        """Begin to serve."""
+        """Begin to serve clients, in a thread."""
         self._acceptor.start()
         self._epoll.register(self._wake_fd, select.EPOLLIN)
         self._workers.start()
         self._thread.start()
 
     def stop(self) -> None:
-        """Accept no more, let running requests finish for `DRAIN_S`, and hang up."""
+        """Accept no more clients, let running requests finish for `DRAIN_S` seconds, and hang up."""
         deadline = time.monotonic() + DRAIN_S
         self._stop_at = deadline
         self._workers.drain()
@@ -145,28 +149,32 @@ class EventLoop:
         self._thread.join(DRAIN_S + 1)
         self._workers.stop(deadline)
 
-    def _take_back(self, connection: ClientConnection) -> None:
-        """Take a connection back from its thread."""
+    def _queue_answered(self, connection: ClientConnection) -> None:
+        """Hand a connection whose request is answered back to the loop, from a worker thread."""
         self._answered.append(connection)
         self._wake_up()
 
     def _wake_up(self) -> None:
+        """Wake the event loop from its wait, from another thread."""
         os.eventfd_write(self._wake_fd, 1)
 
     # ---------------------------------------------------------------- loop
 
     def _serve_clients(self) -> None:
+        """Run the event loop until it has stopped; then close all connections."""
         try:
-            while not self._has_stopped():
+            while not self._drain_connections():
                 timeout_s = SWEEP_S if self._busy else IDLE_SWEEP_S
                 if self.full or self._draining:
                     timeout_s = FULL_SWEEP_S
                 for fd, _ in self._epoll.poll(timeout_s):
                     self._handle_event(fd)
                 while self._answered:
-                    self._take_step(self._go_on_after_answer, self._answered.popleft())
+                    self._run_step(
+                        self._continue_after_answer, self._answered.popleft()
+                    )
                 if self._budget.freed:
-                    self._admit_queued()
+                    self._resume_queued()
                 self._check_deadlines()
         except Exception:
             log.exception("server_failed")
@@ -176,7 +184,11 @@ class EventLoop:
                 self._close_connection(connection)
             self._epoll.close()
 
-    def _has_stopped(self) -> bool:
+    def _drain_connections(self) -> bool:
+        """Return whether the loop may end: it was stopped, and no response is left or time is up.
+
+        Once it was stopped, close the listeners and all connections that await no response.
+        """
         if self._stop_at is None:
             return False
         if not self._draining:
@@ -191,24 +203,25 @@ class EventLoop:
         return not self._connections or time.monotonic() > self._stop_at
 
     def _handle_event(self, fd: int) -> None:
+        """Handle an event of epoll: a wake-up, a new client, or bytes to read or to write."""
         connection = self._connections.get(fd)
         if fd == self._wake_fd:
             os.eventfd_read(fd)
         elif connection is None:
             self._acceptor.accept(fd)
         elif connection.state is ConnectionState.WRITING:
-            self._take_step(self._write_output, connection)
+            self._run_step(self._write_output, connection)
         elif connection.state in (
             ConnectionState.IDLE,
             ConnectionState.HEAD,
             ConnectionState.BODY,
         ):
-            self._take_step(self._read_input, connection)
+            self._run_step(self._read_input, connection)
 
-    def _take_step(
+    def _run_step(
         self, step: Callable[[ClientConnection], None], connection: ClientConnection
     ) -> None:
-        """Take a step for one connection; an error closes this connection alone."""
+        """Run a step for one connection; an error is logged and closes only this connection."""
         try:
             step(connection)
         except Exception:
@@ -218,7 +231,8 @@ class EventLoop:
 
     # -------------------------------------------------------------- accept
 
-    def _add_client(self, sock: socket.socket, listener: Listener) -> None:
+    def _add_connection(self, sock: socket.socket, listener: Listener) -> None:
+        """Begin to serve an accepted client."""
         protocol = HttpProtocol(
             body_bytes_max=self._body_bytes_max, access=listener.access
         )
@@ -229,9 +243,12 @@ class EventLoop:
         self._epoll.register(connection.fd, select.EPOLLIN | select.EPOLLONESHOT)
 
     def _drop_stalled(self, state: ConnectionState, *, reserved: bool = False) -> bool:
-        """Hang up on the client that is longest over the time limit of a state, if any is.
+        """Close the connection that is longest in a state beyond its grace time.
 
-        Clients over TCP give way first: other users can connect there.
+        Return whether any was.
+
+        With `reserved`, only connections that hold memory for a body. Clients over TCP are closed
+        first: other users can connect there.
         """
         now = time.monotonic()
         for connection in sorted(
@@ -243,7 +260,7 @@ class EventLoop:
             if overdue and not (
                 state is ConnectionState.IDLE and connection.has_input()
             ):
-                self._give_up(connection)
+                self._close_overdue(connection)
                 return True
         return False
 
@@ -253,9 +270,10 @@ class EventLoop:
     # ---------------------------------------------------------------- read
 
     def _read_input(self, connection: ClientConnection) -> None:
+        """Read what a client has sent, and start its request when it is complete."""
         data = connection.receive()
         if data is None:
-            self._wait_for(connection, select.EPOLLIN)
+            self._watch_once(connection, select.EPOLLIN)
         elif not data:
             self._close_connection(connection)
         else:
@@ -264,7 +282,7 @@ class EventLoop:
             self._start_request(connection)
 
     def _start_request(self, connection: ClientConnection) -> None:
-        """Hand the next whole request to a thread, or wait for the rest of it."""
+        """Hand a connection's next request to a worker thread, or wait for the rest of its bytes."""
         protocol = connection.protocol
         try:
             request = protocol.next_request()
@@ -282,7 +300,7 @@ class EventLoop:
                     "send this again when some are answered"
                 )
                 self._activity.refuse(HTTPStatus.SERVICE_UNAVAILABLE)
-                connection.respond(refusal(busy))
+                connection.respond(error_response(busy))
                 self._answered.append(connection)
         elif self._budget.reserve(connection):
             if protocol.in_body:
@@ -295,11 +313,12 @@ class EventLoop:
                     else ConnectionState.IDLE,
                 )
             connection.invite_body()
-            self._wait_for(connection, select.EPOLLIN)
+            self._watch_once(connection, select.EPOLLIN)
         else:
             self._set_state(connection, ConnectionState.QUEUED)
 
     def _set_state(self, connection: ClientConnection, state: ConnectionState) -> None:
+        """Set the state of a connection, with its start and its grace time."""
         if connection.state is not state:
             self._busy += (state is not ConnectionState.IDLE) - (
                 connection.state is not ConnectionState.IDLE
@@ -309,13 +328,14 @@ class EventLoop:
             size = connection.protocol.body_bytes + connection.output_bytes
             connection.grace_s = GRACE_S.get(state, 0.0) + size / BYTES_PER_S
 
-    def _wait_for(self, connection: ClientConnection, event: int) -> None:
+    def _watch_once(self, connection: ClientConnection, event: int) -> None:
+        """Let epoll report the next event of this kind on a connection."""
         self._epoll.modify(connection.fd, event | select.EPOLLONESHOT)
 
     # -------------------------------------------------------------- bodies
 
-    def _admit_queued(self) -> None:
-        """Read on where there is room again, the smallest body first."""
+    def _resume_queued(self) -> None:
+        """Read on where bodies waited for memory, the smallest body first."""
         self._budget.freed = False
         queued = sorted(
             self._connections_in(ConnectionState.QUEUED), key=self._budget.missing_bytes
@@ -325,19 +345,19 @@ class EventLoop:
                 # A slow sender that holds room gives way; the next turn of the loop looks again.
                 self._drop_stalled(ConnectionState.BODY, reserved=True)
                 return
-            self._take_step(self._start_request, connection)
+            self._run_step(self._start_request, connection)
 
     # --------------------------------------------------------------- write
 
-    def _go_on_after_answer(self, connection: ClientConnection) -> None:
-        """Send the rest of an answer, or read the next request."""
+    def _continue_after_answer(self, connection: ClientConnection) -> None:
+        """Send the rest of a response, or else read the next request or close the connection."""
         self._budget.release(connection)
         connection.progress = time.monotonic()
         if connection.broken:
             self._close_connection(connection)
         elif connection.output_bytes:
             self._set_state(connection, ConnectionState.WRITING)
-            self._wait_for(connection, select.EPOLLOUT)
+            self._watch_once(connection, select.EPOLLOUT)
             self._limit_output()
         elif connection.protocol.reusable:
             self._set_state(connection, ConnectionState.IDLE)
@@ -346,14 +366,16 @@ class EventLoop:
             self._close_connection(connection)
 
     def _write_output(self, connection: ClientConnection) -> None:
+        """Send more of a response to a client that can take it."""
         if connection.send():
             connection.progress = time.monotonic()
         if connection.broken or not connection.output_bytes:
-            self._go_on_after_answer(connection)
+            self._continue_after_answer(connection)
         else:
-            self._wait_for(connection, select.EPOLLOUT)
+            self._watch_once(connection, select.EPOLLOUT)
 
     def _limit_output(self) -> None:
+        """Close slow readers until the unsent responses fit `OUTPUT_BYTES_MAX`."""
         while (
             sum(
                 each.output_bytes
@@ -367,7 +389,7 @@ class EventLoop:
     # ----------------------------------------------------------------- end
 
     def _check_deadlines(self) -> None:
-        """Hang up on connections past their deadlines, at most every `FULL_SWEEP_S`."""
+        """Close connections past their deadlines, at most every `FULL_SWEEP_S` seconds."""
         now = time.monotonic()
         if now - self._swept < FULL_SWEEP_S:
             return
@@ -377,35 +399,38 @@ class EventLoop:
             if connection.state is ConnectionState.WRITING:
                 stalled = now - connection.progress > WRITING_STALL_S
                 if stalled or now - connection.since > WRITING_S:
-                    self._give_up(connection)
+                    self._close_overdue(connection)
             elif limit_s is not None and now - connection.since > limit_s:
-                self._give_up(connection)
-        self._admit_queued()
+                self._close_overdue(connection)
+        self._resume_queued()
         self._limit_output()
         self._acceptor.resume(now)
 
-    def _give_up(self, connection: ClientConnection) -> None:
-        """Hang up, with an error response to a client that was sending."""
+    def _close_overdue(self, connection: ClientConnection) -> None:
+        """Close an overdue connection, with an error response if its request was incomplete."""
         if connection.state is ConnectionState.QUEUED:
             busy = DaemonBusy(
                 "too many large requests at once; send this again in a moment"
             )
-            self._refuse_request(connection, refusal(busy))
+            self._refuse_request(connection, error_response(busy))
         elif connection.state in (ConnectionState.HEAD, ConnectionState.BODY):
             slow = MalformedRequest(
                 "the request did not arrive completely in time; send it again"
             )
-            self._refuse_request(connection, refusal(slow, HTTPStatus.REQUEST_TIMEOUT))
+            self._refuse_request(
+                connection, error_response(slow, HTTPStatus.REQUEST_TIMEOUT)
+            )
         else:
             self._close_connection(connection)
 
     def _refuse_request(self, connection: ClientConnection, response: Response) -> None:
-        """Send an error response, as far as the client takes it at once, and hang up."""
+        """Send an error response, as far as the client takes it now, and close the connection."""
         self._activity.refuse(response.status)
         connection.respond(response, last=True)
         self._close_connection(connection)
 
     def _close_connection(self, connection: ClientConnection) -> None:
+        """Close a connection and free its reserved memory."""
         self._budget.release(connection)
         self._busy -= connection.state is not ConnectionState.IDLE
         del self._connections[connection.fd]
@@ -426,18 +451,19 @@ def serving(
     *,
     limits: LimitsConfig,
     activity: ServerActivity | None = None,
-    remote: ResourcesOf | None = None,
+    tcp_resources: ResourcesOf | None = None,
     owner_of: OwnerOf | None = None,
 ) -> Iterator[EventLoop]:
-    """Answer requests in the background while the block runs; at its end let running ones finish.
+    """Serve resources by path to the clients of the listeners while the block runs.
 
-    `remote` finds the resources of requests over TCP, where they differ from those of the socket.
-    `owner_of` returns the owner's number of a request, so that no owner takes all threads.
+    At the end, running requests may finish. `tcp_resources` returns the resources for a request
+    over TCP, where they differ from those for the socket. `owner_of` returns the number of a
+    request's owner, so that no owner takes all threads.
     """
     activity = activity or ServerActivity()
     loop = EventLoop(
         listeners,
-        answer=make_handler(resources, activity, remote=remote),
+        answer=make_handler(resources, activity, tcp_resources=tcp_resources),
         threads=limits.threads,
         body_bytes_max=limits.body_bytes_max,
         connections_max=connections_allowed(limits.connections_max),
@@ -455,17 +481,26 @@ def make_handler(
     resources: Mapping[str, Resource],
     activity: ServerActivity,
     *,
-    remote: ResourcesOf | None = None,
+    tcp_resources: ResourcesOf | None = None,
 ) -> Route:
-    """Return the request handler; it turns every error into a response."""
+    """Return a function that answers requests from `resources` by path, and errors with responses.
+
+    `tcp_resources` returns the resources for a request over TCP, if they are others; None: the
+    same.
+    """
     health = Resource(lambda _: HEALTHY)
     table = {**dict.fromkeys(HEALTH_PATHS, health), **resources}
     labels = {path: path.removeprefix(VERB_PREFIX) for path in table}
 
     def answer(request: HttpRequest) -> Response:
+        """Return the response to a request, and count it; log unexpected errors."""
         started = time.monotonic()
         try:
-            found = table if remote is None or request.local else remote(request)
+            found = (
+                table
+                if tcp_resources is None or request.local
+                else tcp_resources(request)
+            )
             response = _call_resource(found, request)
         except RequestRefused as refused:
             response = refused.response
@@ -473,13 +508,13 @@ def make_handler(
             # An error of the caller's is not logged.
             if error.kind is Kind.INTERNAL or isinstance(error, StorageFailed):
                 log_failure("request_failed", error, path=request.path, code=error.code)
-            response = refusal(error)
+            response = error_response(error)
         except Exception:
             log.exception("request_failed", path=request.path)
             unexpected = MnemosynedError(
                 "unexpected; the daemon's log has the traceback"
             )
-            response = refusal(unexpected)
+            response = error_response(unexpected)
         duration_s = time.monotonic() - started
         label = labels.get(request.path, OTHER)
         activity.requests.observe(duration_s, label, str(response.status.value))
@@ -495,7 +530,10 @@ def make_handler(
 
 
 def _call_resource(table: Mapping[str, Resource], request: HttpRequest) -> Response:
-    """Hand a request to its resource, if the resource takes its method. Raises `UnknownVerb`."""
+    """Return the response of the resource at a request's path, or 405 for a wrong method.
+
+    Raises `UnknownVerb` if no resource has this path.
+    """
     resource = table.get(request.path)
     if resource is None or (resource.local_only and not request.local):
         paths = ", ".join(path for path in table if not table[path].local_only)
@@ -510,4 +548,4 @@ def _call_resource(table: Mapping[str, Resource], request: HttpRequest) -> Respo
         return Response(HTTPStatus.NO_CONTENT, content_type="", headers=allow)
     takes = " or ".join(resource.methods)
     error = MethodNotAllowed(f"{request.path} takes {takes}, not {request.method}")
-    return refusal(error, headers=allow)
+    return error_response(error, headers=allow)

@@ -19,7 +19,7 @@ from mnemosyned.daemon.http.protocol import (
     RequestRefused,
     bearer_token,
     check_origin,
-    token_refused,
+    token_refusal,
 )
 from mnemosyned.errors import ConfigInvalid, ForeignOrigin, InvalidRequest
 from mnemosyned.logs import logger
@@ -35,7 +35,7 @@ log = logger()
 def listening_tcp(
     setting: str, *, tokens: TokenCheck, certificate: Certificate | None = None
 ) -> Iterator[Listener]:
-    """Give a listener on the address of the setting `listen`, for clients with a token.
+    """Listen on the address of the setting `listen` while the block runs, for clients with a token.
 
     With a certificate its clients speak TLS, and any address may be named.
 
@@ -78,7 +78,7 @@ class TcpAccess:
         self.address = ""
 
     def bound_to(self, host: str, port: int) -> None:
-        """Take requests to this address, by its number or as localhost."""
+        """Allow requests to the address that was bound, by its number or as localhost."""
         number = f"[{host}]" if ":" in host else host
         self.address = f"{number}:{port}"
         names = (number, LOCALHOST, "127.0.0.1", "[::1]")
@@ -96,12 +96,12 @@ class TcpAccess:
         if "origin" in headers:
             check_origin(headers["origin"])
         given = bearer_token(headers)
-        if given is None or not self._tokens.may_be(given):
-            raise token_refused(self._tokens.advice, given=given is not None)
+        if given is None or not self._tokens.may_be_valid(given):
+            raise token_refusal(self._tokens.advice, given=given is not None)
 
 
 class TokenCheck(Protocol):
-    """A check of tokens by their words alone: the event loop waits for nothing."""
+    """A check of tokens that looks nothing up, so that the event loop need not wait."""
 
     advice: str
     """What to do for those who are refused."""
@@ -109,30 +109,33 @@ class TokenCheck(Protocol):
     file: Path | None
     """Where the token is, if there is one for all."""
 
-    def may_be(self, token: str) -> bool:
-        """Return False if a text cannot be a valid token; nothing is looked up."""
+    def may_be_valid(self, token: str) -> bool:
+        """Return False if a text cannot be a valid token."""
         ...
 
 
 class DaemonToken:
-    """The one token of a daemon, from its file."""
+    """The single token of a daemon without owners, kept in a file."""
 
     advice = "send the daemon's token: Authorization: Bearer TOKEN"
 
     def __init__(self, file: Path) -> None:
-        """Read the file, which is made where there is none. Raises `ConfigInvalid`."""
+        """Read the token from the file; create the file if there is none.
+
+        Raises `ConfigInvalid`.
+        """
         self.file: Path | None = file
         self._token = read_token(file).encode()
 
-    def may_be(self, token: str) -> bool:
-        """Return True if it is this token."""
+    def may_be_valid(self, token: str) -> bool:
+        """Return whether a text is the daemon's token."""
         return hmac.compare_digest(token.encode(), self._token)
 
 
 def read_token(file: Path) -> str:
     """Return the token in the file; create a file with a new token if there is none.
 
-    Raises `ConfigInvalid` for one that others may read, or that is too short.
+    Raises `ConfigInvalid` for a token that others may read, or that is too short.
     """
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -160,7 +163,7 @@ def read_token(file: Path) -> str:
 
 
 def _make_token(file: Path) -> None:
-    """Write a new token, whole at once; one that is there stays."""
+    """Write a new token to the file in one step, unless the file exists."""
     fresh = file.with_name(f"{file.name}.{os.getpid()}")
     if file.exists() or file.is_symlink():
         return
@@ -180,10 +183,10 @@ PART_BYTES = 64 * 1024
 
 
 class Certificate:
-    """The certificate of the daemon, which can be read again when it was renewed."""
+    """The daemon's TLS certificate, which can be read again after a renewal."""
 
     def __init__(self, certificate: Path, key: Path) -> None:
-        """Read both files, of PEM. Raises `ConfigInvalid`."""
+        """Read the PEM files of certificate and key. Raises `ConfigInvalid`."""
         self._files = (certificate, key)
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -191,7 +194,7 @@ class Certificate:
         self.read()
 
     def read(self) -> None:
-        """Read the files again: new clients get what they hold now. Raises `ConfigInvalid`."""
+        """Read the files again, for new clients. Raises `ConfigInvalid`."""
 
         def refuse_password() -> str:  # nobody is there to type it
             raise OSError("the key is encrypted; decrypt it, and protect the file")
@@ -210,21 +213,21 @@ class Certificate:
             )
 
     def channel(self) -> ServerTlsChannel:
-        """Return the channel of a new client."""
+        """Return a TLS channel for a new client."""
         return ServerTlsChannel(self._context)
 
 
 class ServerTlsChannel:
-    """Decryption and encryption of one client's bytes, without sending or receiving."""
+    """TLS of one client: decrypts and encrypts bytes, without sending or receiving any."""
 
     def __init__(self, context: ssl.SSLContext) -> None:
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
 
     def open(self, data: bytes) -> bytes | None:
-        """Decrypt received bytes; return None if they are no complete record yet.
+        """Decrypt received bytes; return None until a whole TLS record has come.
 
-        Returns nothing if the client closed TLS or broke its rules; `unsent` may have an alert then.
+        Returns b"" if the client closed TLS or broke its rules; `unsent` may have an alert then.
         """
         self._incoming.write(data)
         parts: list[bytes] = []
@@ -243,9 +246,10 @@ class ServerTlsChannel:
         return self.unsent()
 
     def unsent(self) -> bytes:
-        """Return the bytes of TLS itself that are to be sent."""
+        """Return bytes of the TLS protocol that are to be sent to the client."""
         return self._outgoing.read()
 
 
 def _refuse_setting(reason: str, field: str) -> NoReturn:
+    """Raise `ConfigInvalid` for a setting."""
     raise ConfigInvalid(f"{field}: {reason}", field=field)

@@ -13,7 +13,7 @@ from math import inf
 from typing import NamedTuple
 
 from mnemosyned.daemon.http.connection import ClientConnection
-from mnemosyned.daemon.http.protocol import refusal
+from mnemosyned.daemon.http.protocol import error_response
 from mnemosyned.daemon.prometheus import ServerActivity
 from mnemosyned.errors import DaemonBusy
 from mnemosyned.fairness import FairTurns
@@ -39,7 +39,7 @@ log = logger()
 
 
 class QueuedRequest(NamedTuple):
-    """A request that waits for a thread, or is being answered."""
+    """A request that waits for a thread or is being answered, with connection and owner number."""
 
     owner: int
     connection: ClientConnection
@@ -47,10 +47,10 @@ class QueuedRequest(NamedTuple):
 
 
 class Workers:
-    """A bounded number of threads, each with one request at a time, and a thread for each stream.
+    """Worker threads that answer requests, with one further thread for each streamed response.
 
-    Where many owners are served, one has a part of the threads, the smaller the more owners are at
-    work; the requests of each wait in a queue of their own, and take turns.
+    With many owners, each gets a share of the threads, smaller the more owners have requests; every
+    owner's requests wait in a queue of their own, and the queues take turns.
     """
 
     def __init__(
@@ -58,14 +58,17 @@ class Workers:
         answer: Route,
         *,
         threads: int,
-        done: Callable[[ClientConnection], None],
+        on_answered: Callable[[ClientConnection], None],
         activity: ServerActivity,
         owner_of: OwnerOf | None = None,
     ) -> None:
-        """Create the threads; `owner_of` is None if all requests are of one owner."""
+        """Create the threads; they call `on_answered` with each connection that was answered.
+
+        `owner_of` returns a request's owner number; None if all requests are of one owner.
+        """
         self._activity = activity
         self._answer = answer
-        self._done = done
+        self._on_answered = on_answered
         self._owner_of = owner_of
         self._turns = FairTurns()
         self._tasks: queue.SimpleQueue[QueuedRequest | None] = queue.SimpleQueue()
@@ -92,9 +95,9 @@ class Workers:
             thread.start()
 
     def put(self, connection: ClientConnection, request: HttpRequest) -> bool:
-        """Queue a request; the connection belongs to its thread until `done`.
+        """Queue a request; its connection belongs to the workers until `on_answered`.
 
-        Returns False if `WAITING_MAX` requests of its owner wait.
+        Returns False if `WAITING_MAX` requests of its owner wait already.
         """
         owner = self._owner_of(request) if self._owner_of else 0
         with self._changing:
@@ -102,15 +105,15 @@ class Workers:
             if self._owner_of and len(waiting) >= WAITING_MAX:
                 return False
             waiting.append(QueuedRequest(owner, connection, request))
-            self._hand_out()
+            self._assign_requests()
         return True
 
     def drain(self) -> None:
-        """End all streams that have not ended within `STREAM_END_S`, at their next chunk."""
+        """Let streams end by themselves for `STREAM_END_S` seconds, then cut them off."""
         self._streams_end = time.monotonic() + STREAM_END_S
 
     def stop(self, deadline: float) -> None:
-        """Let the threads end, until the deadline."""
+        """Wait until the threads end, up to a deadline of the monotonic clock."""
         for _ in self._threads:
             self._tasks.put(None)
         with self._changing:
@@ -118,8 +121,8 @@ class Workers:
         for thread in threads:
             thread.join(max(0.0, deadline - time.monotonic()))
 
-    def _hand_out(self) -> None:
-        """Give free threads requests, one of each owner in turn."""
+    def _assign_requests(self) -> None:
+        """Give waiting requests to free threads, one of each owner in turn."""
         part = free = len(self._threads)
         free -= self._running.total()
         if self._owner_of:
@@ -140,6 +143,7 @@ class Workers:
         self._running += Counter()  # without those that have none
 
     def _answer_requests(self) -> None:
+        """Answer requests until the workers stop; this is the body of each thread."""
         while (task := self._tasks.get()) is not None:
             try:
                 with self._fair_turn(task.owner):
@@ -156,13 +160,14 @@ class Workers:
                 is_answered = task.connection.broken = True
             with self._changing:
                 self._running[task.owner] -= 1
-                self._hand_out()
+                self._assign_requests()
             if is_answered:
-                self._done(task.connection)
+                self._on_answered(task.connection)
 
     def _fair_turn(
         self, owner: int, *, is_awaited: bool = True
     ) -> AbstractContextManager[None]:
+        """Return a context manager for one owner's work, which gives other owners their turns."""
         if self._owner_of is None:
             return nullcontext()
         return self._turns.working(owner, is_awaited=is_awaited)
@@ -170,7 +175,10 @@ class Workers:
     def _begin_stream(
         self, task: QueuedRequest, response: Response, stream: Iterator[bytes]
     ) -> bool:
-        """Begin to send a stream in its own thread; return False if there are too many streams."""
+        """Start a thread that sends a stream.
+
+        If there are too many, send an error and return False.
+        """
         with self._changing:
             is_last = self._streams[task.owner] >= self._owner_streams_max
             is_free = not is_last and self._streams.total() < STREAMS_MAX
@@ -193,12 +201,16 @@ class Workers:
             if is_last
             else "the daemon sends as many streams as it can; ask again in a moment"
         )
-        task.connection.respond(refusal(busy))
+        task.connection.respond(error_response(busy))
         return False
 
     def _send_stream(
         self, task: QueuedRequest, response: Response, stream: Iterator[bytes]
     ) -> None:
+        """Send a streamed response, then hand the connection back.
+
+        This is the body of its thread.
+        """
         try:
             # Most of the time a stream waits: nobody rests for it.
             with (
@@ -215,12 +227,12 @@ class Workers:
                 self._streams[task.owner] -= 1
                 self._streams += Counter()
                 self._stream_threads.discard(threading.current_thread())
-            self._done(task.connection)
+            self._on_answered(task.connection)
 
     def _send_chunks(
         self, connection: ClientConnection, response: Response, stream: Iterator[bytes]
     ) -> None:
-        """Send chunk after chunk, each once the client has taken the one before."""
+        """Send the chunks of a stream, each after the client has taken the previous chunk."""
         deadline = time.monotonic() + STREAM_S
         if connection.begin_stream(response):
             goes_on = self._flush_output(connection, deadline)
@@ -234,7 +246,7 @@ class Workers:
         connection.end_stream()
 
     def _flush_output(self, connection: ClientConnection, deadline: float) -> bool:
-        """Wait until the client has taken all output; return False if the stream has to end."""
+        """Wait until the client has taken all output; return False if the stream must end."""
         progress = time.monotonic()
         ready = select.poll()
         ready.register(connection.fd, select.POLLOUT)
@@ -253,5 +265,6 @@ class Workers:
 
 
 def _close_stream(stream: Iterator[bytes]) -> None:
+    """Close a stream if it can be closed."""
     if close := getattr(stream, "close", None):
         close()
