@@ -32,7 +32,7 @@ _JOINERS = "\u200d\ufe0e\ufe0f"
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Memory, or a part of a memory, for the prompt of a model."""
+    """A memory, or a part of a memory's text, as input for a model's prompt."""
 
     memory: str
     """Id of the memory."""
@@ -42,7 +42,7 @@ class Piece:
 
 
 def whole_piece(memory: MemoryRecord) -> Piece:
-    """Return an unsplit memory as a piece."""
+    """Return a piece with the whole text of a memory."""
     return Piece(memory.id, memory.content, memory.created_at, memory.role)
 
 
@@ -54,8 +54,8 @@ def split_to_fit(
 ) -> list[list[Piece]]:
     """Split memories, in order, into parts of similar size with at most `tokens_max` tokens.
 
-    `count_tokens` counts a piece as in the prompt. A memory is split only if it alone exceeds a
-    part; if not even one character fits, it is split into single characters.
+    `count_tokens` counts a piece as rendered in the prompt. A memory is split only if it alone
+    exceeds a part; if not even one character fits, it is split into single characters.
     """
     originals = [whole_piece(memory) for memory in memories]
     sized = [
@@ -70,7 +70,7 @@ def split_to_fit(
 
 
 def is_complete(originals: Iterable[Piece], parts: Iterable[Sequence[Piece]]) -> bool:
-    """Tell whether the parts hold all text of every memory, in order."""
+    """Tell whether the parts hold the whole text of each original, in order, apart from blanks."""
     texts: dict[str, list[str]] = {}
     for part in parts:
         for piece in part:
@@ -84,7 +84,10 @@ def is_complete(originals: Iterable[Piece], parts: Iterable[Sequence[Piece]]) ->
 
 
 def _pack(sized: Sequence[tuple[Piece, int]], tokens_max: int) -> list[list[Piece]]:
-    """Pack pieces into parts of even size, as a last part of one line would say little."""
+    """Group pieces with their token counts into parts of similar size, at most `tokens_max` each.
+
+    Parts of similar size avoid a last part of a single line, whose summary would say little.
+    """
     total = sum(size for _, size in sized)
     fair = -(-total // max(-(-total // tokens_max), 1))
     parts: list[list[Piece]] = []
@@ -101,7 +104,10 @@ def _pack(sized: Sequence[tuple[Piece, int]], tokens_max: int) -> list[list[Piec
 def _split_piece(
     piece: Piece, count_tokens: Callable[[Piece], int], tokens_max: int
 ) -> Iterator[tuple[Piece, int]]:
-    """Yield the piece, or fitting parts of the piece, with the sizes."""
+    """Yield parts of a piece that fit in `tokens_max`, each with its token count.
+
+    A piece that fits is yielded whole.
+    """
     if len(piece.text) <= tokens_max * CHARS_PER_TOKEN_MAX:
         size = count_tokens(piece)
         if size <= tokens_max:
@@ -123,7 +129,7 @@ def _split_piece(
 def _longest_prefix(
     piece: Piece, text: str, count_tokens: Callable[[Piece], int], tokens_max: int
 ) -> int:
-    """Return the number of characters of a text that fit, at least one."""
+    """Return how many first characters of `text` fit in `tokens_max` tokens, at least one."""
     low, high = 1, len(text)
     while low < high:
         middle = (low + high + 1) // 2
@@ -135,7 +141,7 @@ def _longest_prefix(
 
 
 def _cut_position(text: str, stop: int) -> int:
-    """Return the position to cut at: after a sentence, else a word, else a whole character."""
+    """Return the last position up to `stop` after a sentence, or else after a word or character."""
     if stop >= len(text):
         return len(text)
     for shape in (_SENTENCE, _SPACE):

@@ -71,10 +71,10 @@ class StatementSelection:
         self._speakers: set[int] = set()
 
     def fill(self, pool: Iterable[Statement]) -> None:
-        """Keep the best of the pool while there is room.
+        """Select the statements of `pool` with the highest gain, as long as there is room.
 
-        The value of a statement can only shrink while others are kept, so a heap of stale values
-        is enough: the top is valued again, and is the best if it stays on top.
+        The gain of a statement can only shrink while others are selected, so a heap of old gains is
+        enough: the top is measured again, and is the best if it stays on top.
         """
         heap = sorted([(-self.value(statement), statement.at) for statement in pool])
         heap = heap[: self._weights.statements_max]
@@ -101,7 +101,10 @@ class StatementSelection:
         heap: list[tuple[float, int]],
         heads: dict[int, Statement | None],
     ) -> None:
-        """Push the beginning of a statement that is too long as a whole, once."""
+        """Push the first clauses of a statement that is too long onto the heap, once.
+
+        `heads` holds the shortened statements by position, None where no clause fits.
+        """
         if statement.at in heads or len(heads) >= HEADS_MAX:
             return
         head = heads[statement.at] = self._shorten(statement)
@@ -109,7 +112,10 @@ class StatementSelection:
             heappush(heap, (-self.value(head), statement.at))
 
     def value(self, statement: Statement) -> float:
-        """Return the added worth per length of a statement with its needed ones."""
+        """Return the worth that a statement adds, divided by a power of its length.
+
+        The preceding statements that it needs count too. The gain is 0 if it adds too little.
+        """
         worth, weights = self._worth, self._weights
         if statement.needs is None:
             fresh = sum(map(worth.__getitem__, statement.stems))
@@ -125,7 +131,7 @@ class StatementSelection:
         return statement.emphasis * fresh / length
 
     def cost(self, statement: Statement) -> int:
-        """Return the characters of a statement, with its needed ones and speaker names."""
+        """Return the characters of a statement with its needed statements and speaker names."""
         chars = 0
         for part in self._chain(statement):
             named = part.role and (
@@ -135,7 +141,7 @@ class StatementSelection:
         return chars
 
     def keep(self, statement: Statement) -> None:
-        """Add a statement and its needed ones to the selection."""
+        """Select a statement and the preceding statements that it needs."""
         self.room -= self.cost(statement)
         for part in self._chain(statement):
             self.kept[part.at] = part
@@ -143,7 +149,7 @@ class StatementSelection:
             self._speakers.add(part.memory)
 
     def _shorten(self, statement: Statement) -> Statement | None:
-        """Return the first clauses of a statement that is too long, if they fit."""
+        """Return a statement cut after its last clause that fits, or None if no clause fits."""
         if statement.needs is not None:
             return None
         frame = self.cost(statement) - len(statement.text)
@@ -158,11 +164,11 @@ class StatementSelection:
         )
 
     def in_order(self) -> list[Statement]:
-        """Return the statements kept, in the order of the source."""
+        """Return the selected statements in the order of the source."""
         return [self.kept[at] for at in sorted(self.kept)]
 
     def _chain(self, statement: Statement) -> list[Statement]:
-        """Return the needed statements that are not kept yet, then the statement."""
+        """Return the needed statements that are not selected yet, then the statement itself."""
         chain = [statement]
         needs = statement.needs
         while needs is not None and needs not in self.kept:
@@ -188,7 +194,7 @@ UNSPACED = tuple(UNSPACED_ENDS)
 
 @dataclass(frozen=True, slots=True)
 class Extract:
-    """Extract of a group."""
+    """Extract of a group of memories: sentences, and keywords for the other sentences."""
 
     lines: tuple[str, ...]
     """Sentences in their original order; each line makes sense alone."""
@@ -197,17 +203,17 @@ class Extract:
 
     @property
     def text(self) -> str:
-        """Whole text, as an episode shows it."""
+        """The lines as one text, as an episode shows it."""
         return "\n".join(self.lines)
 
 
 def extract(
     memories: Sequence[MemoryRecord], *, ratio: float, zone: tzinfo = UTC
 ) -> Extract:
-    """Keep about `ratio` of the group's characters, and index terms for the rest.
+    """Return the best sentences, about `ratio` of the group's characters, and index terms.
 
     Very short groups may keep more, but the text is never longer than its sources; very long
-    ones keep at most `CHARS_MAX`. `zone` is the time zone of the memories, for "yesterday".
+    ones keep at most `CHARS_MAX`. `zone` is the time zone in which "yesterday" is resolved.
     """
     size = sum(len(memory.content) for memory in memories)
     room = min(size, max(int(size * ratio), CHARS_MIN), CHARS_MAX)
@@ -234,7 +240,7 @@ def extract(
 
 
 def terms_room(memories: Sequence[MemoryRecord]) -> int:
-    """Return the characters that the index terms of a group may take."""
+    """Return the maximum number of characters of a group's index terms."""
     size = sum(len(memory.content) for memory in memories)
     return min(max(int(size * TERMS_SHARE), TERMS_CHARS_MIN), CHARS_MAX)
 
@@ -242,7 +248,7 @@ def terms_room(memories: Sequence[MemoryRecord]) -> int:
 def _read_statements(
     memories: Sequence[MemoryRecord], records: RecordSummary, reader: StatementReader
 ) -> None:
-    """Read prose and the lines that stand for records, in the order of the memories."""
+    """Add the sentences of prose and the lines of records to `reader`, in the order of memories."""
     lines_at: dict[int, list[RecordLine]] = {}
     for line in records.lines:
         lines_at.setdefault(line.position, []).append(line)
@@ -255,7 +261,7 @@ def _read_statements(
 
 
 def _select_record_terms(records: RecordSummary, *, chars_max: int) -> tuple[str, ...]:
-    """Return the terms of records that fit, in the order of the lines."""
+    """Return the first index terms of the record lines, as many as fit in `chars_max`."""
     terms: dict[str, None] = {}
     for line in records.lines:
         for term in line.index_terms:
@@ -267,7 +273,7 @@ def _select_record_terms(records: RecordSummary, *, chars_max: int) -> tuple[str
 
 
 def _show_days(memories: Sequence[MemoryRecord], zone: tzinfo) -> str:
-    """Return the days of a group, in words that questions use."""
+    """Return the period of the memories, such as "6–8 March 2026"; empty for no memories."""
     if not memories:
         return ""
     first, last = (
@@ -280,7 +286,7 @@ def _show_days(memories: Sequence[MemoryRecord], zone: tzinfo) -> str:
 def _select_statements(
     statements: Sequence[Statement], known: Vocabulary, *, chars_max: int
 ) -> list[Statement]:
-    """Select the most informative statements, or the beginning of one if none fits."""
+    """Return the most informative statements that fit, or the beginning of one if none fits."""
     selection = StatementSelection(statements, known.worth, chars_max=chars_max)
     readable = [statement for statement in statements if statement.readable]
     selection.fill(readable)
@@ -298,7 +304,7 @@ def _select_statements(
 def _find_fitting(
     ranked: Sequence[Statement], selection: StatementSelection
 ) -> Statement | None:
-    """Return the first statement that fits, whole or cut after a clause."""
+    """Return the first of the ranked statements that fits whole or cut after a clause, or None."""
     for statement in ranked[:FALLBACK_TRIES_MAX]:
         if statement.needs is not None:
             continue
@@ -311,7 +317,7 @@ def _find_fitting(
 
 
 def _cut_beginning(statement: Statement, chars_max: int) -> Statement:
-    """Return the beginning of a statement, cut between words if it has any."""
+    """Return a statement cut to `chars_max`, between words where possible."""
     room = max(chars_max - len(statement.role) - len(": …\n"), 1)
     if len(statement.text) <= room:
         return statement
@@ -322,7 +328,7 @@ def _cut_beginning(statement: Statement, chars_max: int) -> Statement:
 
 
 def _render_lines(kept: Iterable[Statement]) -> list[str]:
-    """Join the sentences of a memory; name the speaker of each line."""
+    """Return the lines of an extract: sentences joined by memory, each line with its speaker."""
     lines: list[str] = []
     previous: Statement | None = None
     for statement in kept:
@@ -351,7 +357,7 @@ PROSE_WORTH_MIN = 0.25
 
 @dataclass(frozen=True, slots=True)
 class ComposedEpisode:
-    """Episode text and index terms of a model's prose."""
+    """Text and index terms of an episode that a model summarized."""
 
     text: str
     index_terms: str
@@ -366,7 +372,7 @@ def compose_episode(
     extract: Extract,
     zone: tzinfo = UTC,
 ) -> ComposedEpisode:
-    """Join the lines, with index terms for the words they lack.
+    """Return an episode of a model's lines, with index terms for words that they lack.
 
     Every word of the extract that the lines lack becomes an index term, so that search finds at
     least as much; other words fill the remaining room for terms.
@@ -396,7 +402,10 @@ def compose_episode(
 def _missing_terms(
     known: Vocabulary, covered: AbstractSet[str], missing: Mapping[str, TextToken]
 ) -> Iterator[str]:
-    """Yield terms for missing words, as phrases where possible."""
+    """Yield index terms for the `missing` words, given by stem; adjacent words form a phrase.
+
+    `covered` are the stems that the text and earlier terms already hold.
+    """
     others = known.first.keys() - missing.keys()
     chars_max = sum(len(token.surface) * 2 for token in missing.values())
     phrases = select_keywords(known, covered=covered | others, chars_max=chars_max)
@@ -410,7 +419,7 @@ def _missing_terms(
 
 
 def _term_text(known: Vocabulary, token: TextToken) -> str:
-    """Return a word as written, and a bare number with the word after it."""
+    """Return a word as written; a bare number is followed by the word after it."""
     if token.kind is not TokenKind.NUMBER or token.stem not in known.first:
         return token.surface
     words, _, place = known.first[token.stem]
@@ -419,7 +428,7 @@ def _term_text(known: Vocabulary, token: TextToken) -> str:
 
 
 def _read_vocabulary(memories: Iterable[MemoryRecord], zone: tzinfo) -> Vocabulary:
-    """Return the words of the group with their worth, after resolving relative dates."""
+    """Return the words of the memories with their worth; relative dates are resolved first."""
     known = Vocabulary()
     roles: dict[str, None] = {}
     for memory in memories:
@@ -432,14 +441,17 @@ def _read_vocabulary(memories: Iterable[MemoryRecord], zone: tzinfo) -> Vocabula
 
 
 def _stems_of(text: str) -> set[str]:
+    """Return the distinct stems of a text's words."""
     return {token.stem for token in _tokenize_line(text)}
 
 
 def _tokenize_line(text: str) -> tuple[TextToken, ...]:
+    """Return the tokens of a text, read as one line."""
     return tokenize(" ".join(text.split()))
 
 
 def _sum_worth(known: Vocabulary, stems: Iterable[str]) -> float:
+    """Return the total worth of the stems; an unknown stem counts 0."""
     return sum(known.worth.get(root, 0.0) for root in stems)
 
 
@@ -449,7 +461,7 @@ REASON = "no model is configured; summaries are extractive"
 
 
 class ExtractiveSummarizer(Summarizer):
-    """Summarizer that selects sentences, used without a model."""
+    """Summarizer that selects sentences without a model."""
 
     name = BY_RULE
 
@@ -461,7 +473,7 @@ class ExtractiveSummarizer(Summarizer):
         self._zone = zone
 
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
-        """Return the most informative sentences, and index terms for the others."""
+        """Return a summary of the most informative sentences, with index terms for the others."""
         kept = (
             extract(memories, ratio=self._ratio, zone=self._zone) if memories else None
         )

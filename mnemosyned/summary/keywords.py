@@ -82,6 +82,8 @@ _WORD = TokenKind.WORD
 
 
 class _Candidate(NamedTuple):
+    """A possible keyword: its tokens, place and rank."""
+
     rank: float
     """Negated worth for its size: the best sorts first."""
     sentence: int
@@ -92,7 +94,7 @@ class _Candidate(NamedTuple):
 
 
 class Vocabulary:
-    """Worth and first occurrence of the words of a group of sentences."""
+    """Worth and first occurrence of the words in a group of sentences, both by stem."""
 
     def __init__(self) -> None:
         self.worth: dict[str, float] = {}
@@ -102,7 +104,7 @@ class Vocabulary:
         self._sentences = 0
 
     def add(self, words: Sequence[TextToken]) -> tuple[str, ...]:
-        """Add a sentence; return its stems in order, each once."""
+        """Add the words of a sentence; return their distinct stems in order, without stop words."""
         worth, first = self.worth, self.first
         stems: list[str] = []
         labelled = secret = False
@@ -132,7 +134,7 @@ class Vocabulary:
         return tuple(dict.fromkeys(stems))
 
     def discount(self, names: Iterable[str]) -> None:
-        """Set the worth of visible names, such as speakers, to 0."""
+        """Set the worth of names to 0, such as names of speakers, which each line shows anyway."""
         self.worth.update(
             [(light_stem(part), 0.0) for name in names for part in name.split()]
         )
@@ -141,7 +143,10 @@ class Vocabulary:
 def _exact_worth(
     words: Sequence[TextToken], place: int, value: float, *, labelled: bool
 ) -> float:
-    """Return the worth of an exact value in its place; `value` is the worth of its kind."""
+    """Return the worth of an exact value at a place: higher with a label, unit or currency.
+
+    `value` is the worth of the value's kind.
+    """
     label = _find_label(words, place) if labelled else None
     if label is not None:
         return SECRET if words[label].surface.lower() in SECRET_LABELS else LABELLED
@@ -154,7 +159,7 @@ def _exact_worth(
 
 
 def _measured_worth(words: Sequence[TextToken], place: int) -> float:
-    """Return the worth of a number with an adjacent unit or month, 0 without."""
+    """Return the worth of a number next to a unit, month or currency, 0 for a bare number."""
     measured = 0.0
     for neighbor in words[place - 1 if place else 0 : place + 2]:
         if neighbor.kind in ADJACENT:
@@ -167,7 +172,7 @@ _CURRENCY_STEMS = frozenset(map(light_stem, CURRENCIES))
 
 
 def _find_label(words: Sequence[TextToken], place: int) -> int | None:
-    """Find the label of a value: `code` in "the code is 4711"."""
+    """Return the place of a value's label, as of `code` in "the code is 4711", or None."""
     far = place and words[place - 1].surface.lower() in COPULAS
     reach = COPULA_REACH if far else 1 + CONNECTORS_MAX
     for at in range(place - 1, max(place - 1 - reach, -1), -1):
@@ -180,7 +185,7 @@ def _find_label(words: Sequence[TextToken], place: int) -> int | None:
 
 
 def _is_secret(words: Sequence[TextToken], place: int) -> bool:
-    """Tell whether an ordinary word is the value of a label: "password: marigold"."""
+    """Tell whether an ordinary word is the value of a label such as "password: marigold"."""
     at = _find_label(words, place)
     if at is None or words[at].surface.lower() not in SECRET_LABELS:
         return False
@@ -188,16 +193,17 @@ def _is_secret(words: Sequence[TextToken], place: int) -> bool:
 
 
 def join_terms(terms: Iterable[str]) -> str:
-    """Return terms in stored form: one a line."""
+    """Return index terms as stored: one text with a term on each line."""
     return SEPARATOR.join(terms)
 
 
 def select_keywords(
     known: Vocabulary, *, covered: AbstractSet[str], chars_max: int
 ) -> tuple[str, ...]:
-    """Return the most valuable words not yet covered, as written: exact values, then others.
+    """Return the most valuable keywords not yet covered, as written: exact values, then words.
 
-    A value includes its label and unit. Adjacent words become one phrase ("support group").
+    `covered` holds stems. A value includes its label and unit; adjacent words become one phrase
+    ("support group"). All keywords together fit in `chars_max`.
     """
     if chars_max <= 0:
         return ()
@@ -217,7 +223,7 @@ def select_keywords(
 
 
 def _select_fitting(candidates: list[_Candidate], room: int) -> list[_Candidate]:
-    """Return the best candidates that fit, in the order of the source."""
+    """Return the best candidates that fit in `room` characters, in the order of the source."""
     chosen: list[_Candidate] = []
     candidates.sort()
     for candidate in candidates:
@@ -232,7 +238,7 @@ def _select_fitting(candidates: list[_Candidate], room: int) -> list[_Candidate]
 
 
 def _value_candidates(known: Vocabulary, seen: set[str]) -> list[_Candidate]:
-    """Return candidates for exact values, and for ordinary words after a label."""
+    """Return candidates for exact values and for labeled words; add their stems to `seen`."""
     candidates: list[_Candidate] = []
     for root, value in known.worth.items():
         if value < MEASURE or root in seen or root not in known.first:
@@ -260,7 +266,7 @@ def _is_weak(kind: TokenKind, span: Sequence[TextToken]) -> bool:
 def _word_candidates(
     known: Vocabulary, seen: AbstractSet[str], worth_min: float, *, chars_max: int
 ) -> list[_Candidate]:
-    """Return candidates for all other words that fit the room."""
+    """Return candidates for words worth at least `worth_min` whose stem is not in `seen`."""
     candidates: list[_Candidate] = []
     for root, (words, sentence, place) in known.first.items():
         value = known.worth[root]
@@ -283,7 +289,7 @@ def _word_candidates(
 def _value_span(
     words: Sequence[TextToken], place: int, *, labelled: bool
 ) -> tuple[TextToken, ...]:
-    """Return a value with its label and adjacent months and units: "2 h 50 min"."""
+    """Return the tokens of a value with its label and adjacent months and units: "2 h 50 min"."""
     label = _find_label(words, place) if labelled else None
     before = [words[label]] if label is not None else []
     unit = place - 1
@@ -301,6 +307,7 @@ def _value_span(
 
 
 def _extends_value(words: Sequence[TextToken], place: int) -> bool:
+    """Tell whether the token at a place continues the preceding value: a unit or number."""
     if words[place].kind in ADJACENT:
         return True
     if words[place].kind is not _NUMBER or words[place - 1].kind not in ADJACENT:
@@ -310,23 +317,26 @@ def _extends_value(words: Sequence[TextToken], place: int) -> bool:
 
 
 def _is_informative(span: Sequence[TextToken], size: int) -> bool:
-    """Tell whether a value makes sense alone: no small number, and not too long."""
+    """Tell whether a keyword of `size` characters makes sense alone: not long, no small number."""
     return size <= SURFACE_CHARS_MAX and (
         len(span) > 1 or span[0].kind is not _NUMBER or size > 2
     )
 
 
 def _span_size(span: Sequence[TextToken]) -> int:
+    """Return the number of characters of tokens joined by blanks."""
     if len(span) == 1:
         return len(span[0].surface)
     return sum([len(token.surface) for token in span]) + len(span) - 1
 
 
 def _span_text(span: Sequence[TextToken]) -> str:
+    """Return the tokens as text, joined by blanks."""
     return " ".join(token.surface for token in span)
 
 
 def _join_phrases(chosen: Iterable[_Candidate]) -> list[str]:
+    """Return the candidates as text; words adjacent in the source are joined to a phrase."""
     phrases: list[str] = []
     open_at: tuple[int, int] | None = None
     for _, sentence, place, span, _ in chosen:

@@ -41,7 +41,10 @@ _LABEL = re.compile(
 
 
 def date_label(level: Level, begins: datetime) -> str:
-    """Return the date label of a line of a week or a month, without the year."""
+    """Return the date before a line, such as "Mon 2 March: ", empty for other than week and month.
+
+    In a week each line is a day; in a month each line is a week.
+    """
     first = in_zone(begins, UTC)
     month = MONTH_NAMES[first.month - 1]
     if level is Level.WEEK:
@@ -57,10 +60,10 @@ def date_label(level: Level, begins: datetime) -> str:
 def split_speeches(
     texts: Sequence[tuple[str, datetime]], *, chars_max: int
 ) -> tuple[list[tuple[int, MemoryRecord]], frozenset[str]]:
-    """Split texts with their times into speeches, and return the names of all speakers.
+    """Split texts, given with their times, by speaker; return the parts and the speakers' names.
 
-    Each speech is a memory, with the position of its text; only the first `chars_max` characters
-    of a text are read.
+    Each part is a memory with the index of its text. Only the first `chars_max` characters of a
+    text are read.
     """
     lines = [
         (position, without_label(line))
@@ -77,13 +80,13 @@ def split_speeches(
 
 
 def without_label(line: str) -> str:
-    """Return a line without its date label."""
+    """Return a line without the date label at its beginning."""
     label = _LABEL.match(line)
     return line[label.end() :] if label else line
 
 
 def _first_lines(text: str, chars_max: int) -> list[str]:
-    """Return the lines within `chars_max`, at least the beginning of the first."""
+    """Return the first lines of a text that fit in `chars_max`, or a beginning of the first."""
     if len(text) <= chars_max:
         return text.splitlines()
     head = text[: chars_max + 1]
@@ -94,7 +97,7 @@ def _first_lines(text: str, chars_max: int) -> list[str]:
 
 
 def _find_speakers(texts: Iterable[str]) -> frozenset[str]:
-    """Return names that precede two lines, or one line in the first person."""
+    """Return names followed by a colon in two lines, or in one line in the first person."""
     begun: Counter[str] = Counter()
     for text in texts:
         for speaker in _SPEAKER.finditer(text):
@@ -107,7 +110,7 @@ def _find_speakers(texts: Iterable[str]) -> frozenset[str]:
 def _split_line(
     text: str, said: datetime, speakers: frozenset[str]
 ) -> Iterator[MemoryRecord]:
-    """Yield the words of each speaker of a line as a memory."""
+    """Yield a memory for each part of a line between speaker names, the speaker as its role."""
     begins, role = 0, ""
     for speaker in _SPEAKER.finditer(text):
         if speaker[1] in speakers:
@@ -119,7 +122,7 @@ def _split_line(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollupWeights:
-    """Sizes of the lines of a roll-up."""
+    """Limits of a roll-up in characters and shares, and thresholds for its lines."""
 
     share: float = 0.55
     """Characters of a roll-up, as a share of the characters below."""
@@ -152,7 +155,7 @@ WEIGHTS = RollupWeights()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollupSource:
-    """A summary below a roll-up."""
+    """A summary to be rolled up: an episode, or the summary of a shorter period."""
 
     text: str
     index_terms: str = ""
@@ -162,7 +165,7 @@ class RollupSource:
 
 @dataclass(frozen=True, slots=True)
 class RollupText:
-    """Text and index terms of a day, a week or a month."""
+    """Text and index terms of the summary of a day, a week or a month."""
 
     lines: tuple[str, ...]
     line_of: tuple[int | None, ...]
@@ -171,6 +174,7 @@ class RollupText:
 
     @property
     def text(self) -> str:
+        """The lines as one text."""
         return "\n".join(self.lines)
 
 
@@ -200,7 +204,7 @@ def compose_rollup(
 
 @dataclass(slots=True)
 class _RollupLine:
-    """The line of one summary."""
+    """The line of one summary: its date label, its statements, and the statements chosen."""
 
     label: str
     statements: list[Statement] = field(default_factory=list)
@@ -211,7 +215,7 @@ class _RollupLine:
 
 
 class _RollupComposer:
-    """Chooses the statements of each line within the room of the roll-up."""
+    """Chooser of the statements of each line within the room of the roll-up."""
 
     def __init__(
         self,
@@ -244,7 +248,7 @@ class _RollupComposer:
         )
 
     def choose(self) -> None:
-        """Give each line its best statement, then more while there is room.
+        """Choose the best statement of each line, then further statements while there is room.
 
         Without room for all, the least informative summaries get no line.
         """
@@ -259,7 +263,7 @@ class _RollupComposer:
         self._add_more()
 
     def _choose_long(self) -> None:
-        """Choose one statement that exceeds the usual room."""
+        """Choose the best statement of all lines with more room, for use when none has fitted."""
         small = self._size <= self._weights.small_chars
         room = self._size if small else int(self._size * self._weights.share_max)
         self._selection.room = min(room, self._weights.chars_max)
@@ -269,7 +273,7 @@ class _RollupComposer:
                 break
 
     def line(self, position: int) -> str:
-        """Return the text of a line, empty if no statement was chosen."""
+        """Return the text of the line at a position, empty if no statement was chosen for it."""
         line = self._lines[position]
         text, speaker = "", ""
         for statement in sorted(line.chosen, key=lambda one: one.at):
@@ -289,7 +293,10 @@ class _RollupComposer:
         return f"{line.label}{text}" if text else ""
 
     def fallback_line(self) -> tuple[str, ...]:
-        """Return the beginning of the first summary, for texts without statements such as emoji."""
+        """Return one line with the beginning of the first summary, for texts without statements.
+
+        Such a text may be an emoji. The result is empty if all summaries are blank.
+        """
         for line, source in zip(self._lines, self._sources, strict=True):
             for text in filter(str.strip, source.text.splitlines()):
                 words = without_label(text)
@@ -299,7 +306,7 @@ class _RollupComposer:
         return ()
 
     def index_terms(self) -> str:
-        """Return the days, words that the lines lack, and terms of the summaries."""
+        """Return index terms: the period, words the lines lack, and terms of the summaries."""
         weights = self._weights
         kept = chain.from_iterable(line.chosen for line in self._lines)
         covered = {stem for statement in kept for stem in statement.stems}
@@ -319,7 +326,7 @@ class _RollupComposer:
         return join_terms(terms)
 
     def _informative_lines(self) -> list[_RollupLine]:
-        """Return the lines except trivial ones, the most informative first."""
+        """Return the lines worth more than a share of the median, the most informative first."""
         ranked = sorted(
             ((self._best_value(line), line) for line in self._lines),
             key=lambda entry: -entry[0],
@@ -331,10 +338,11 @@ class _RollupComposer:
         return [line for value, line in ranked if value >= least]
 
     def _best_value(self, line: _RollupLine) -> float:
+        """Return the highest gain of a line's statements, 0 without statements."""
         return max(map(self._selection.value, line.statements), default=0.0)
 
     def _add_best(self, line: _RollupLine, chars_max: int) -> None:
-        """Add the best statement that fits, cut after a clause if it is too long."""
+        """Add a line's best statement that fits in `chars_max`, whole or cut after a clause."""
         selection = self._selection
         ranked = sorted(
             ((-selection.value(one), one.at, one) for one in line.statements),
@@ -354,7 +362,7 @@ class _RollupComposer:
                     return
 
     def _add_more(self) -> None:
-        """Add statements that fit their lines, the most informative first."""
+        """Add further statements that fit in their lines, the most informative first."""
         selection = self._selection
         line_of = {one.at: line for line in self._lines for one in line.statements}
         ranked = sorted((-selection.value(self._statements[at]), at) for at in line_of)
@@ -364,7 +372,7 @@ class _RollupComposer:
                 self._keep(line, statement)
 
     def _fits(self, line: _RollupLine, statement: Statement) -> bool:
-        """Tell whether another statement has room and adds enough to the first."""
+        """Tell whether a further statement fits in a line and adds enough to the first."""
         selection = self._selection
         cost = selection.cost(statement)
         if not line.chosen:
@@ -379,6 +387,7 @@ class _RollupComposer:
         return selection.value(statement) > least
 
     def _keep(self, line: _RollupLine, statement: Statement) -> None:
+        """Add a statement, with the statements it needs, to its line and to the selection."""
         if not line.chosen:
             self._selection.room -= len(line.label)
             line.chars += len(line.label)
@@ -392,7 +401,7 @@ class _RollupComposer:
 def _read_source(
     sources: Sequence[RollupSource], level: Level, weights: RollupWeights
 ) -> tuple[StatementReader, list[_RollupLine]]:
-    """Read the statements of all summaries, line by line, each with its speaker."""
+    """Return a reader with the statements of all summaries, and a line for each summary."""
     even = weights.read_chars_max // max(1, len(sources))
     chars_max = max(even, weights.read_chars_min)
     said, speakers = split_speeches(
@@ -410,4 +419,5 @@ def _read_source(
 
 
 def _end_sentence(text: str) -> str:
+    """Return a text with a full stop, unless it has an end mark."""
     return text if text.endswith(SENTENCE_ENDINGS) else f"{text}."

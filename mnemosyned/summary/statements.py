@@ -32,7 +32,7 @@ _EDGE = "\"'“”‘’«»„([*_—–-…¿¡"
 
 
 def _all_words(field: str) -> frozenset[str]:
-    """Return the words of a field of all languages."""
+    """Return the words that all languages list in a field, such as "openers"."""
     return frozenset(
         word for language in LANGUAGES for word in getattr(language, field).split()
     )
@@ -85,17 +85,17 @@ _LEANING = BACKWARD | CONNECTIVES
 
 
 def may_lean_back(first: str) -> bool:
-    """Tell whether `leans_back` may hold for sentences with this first word, in lower case."""
+    """Tell whether `leans_back` may hold for sentences with this lower-case first word."""
     return first.replace("’", "'") in _LEANING
 
 
 def may_be_opener(first: str) -> bool:
-    """Tell whether some sentences can do without this first word, in lower case."""
+    """Tell whether a lower-case first word may be an opener, as `without_opener` removes."""
     return first in OPENERS or first in _CALLERS
 
 
 def leans_back(sentence: str) -> bool:
-    """Tell whether a sentence begins with a reference to the sentence before."""
+    """Tell whether a sentence begins with a reference to the preceding sentence, such as "That"."""
     head, _, rest = sentence.partition(" ")
     word = head.strip(_EDGE).rstrip(",.;:!?").lower()
     if not word.isalpha():
@@ -107,9 +107,9 @@ def leans_back(sentence: str) -> bool:
 
 
 def without_opener(sentence: str) -> str:
-    """Return a sentence without the interjections and connectives at its head.
+    """Return a sentence without interjections and connectives at its beginning.
 
-    "Well, but the invoice is paid." is "The invoice is paid."
+    "Well, but the invoice is paid." becomes "The invoice is paid.".
     """
     for _ in range(OPENERS_MAX):
         shorter = _without_first(sentence)
@@ -120,6 +120,7 @@ def without_opener(sentence: str) -> str:
 
 
 def _without_first(sentence: str) -> str:
+    """Return a sentence without an interjection, connective or called name at its beginning."""
     head, _, rest = sentence.partition(" ")
     if head in _CALLS and (called := _CALL.match(sentence)):
         rest = sentence[called.end() :]
@@ -139,14 +140,14 @@ def _without_first(sentence: str) -> str:
 
 
 def is_courtesy(words: Sequence[str]) -> bool:
-    """Tell whether a sentence of these words, in lower case, is a greeting, thanks or applause."""
+    """Tell whether a sentence, given as lower-case words, is a greeting, thanks or applause."""
     if words[0] not in COURTESIES and _SIGN_OFFS.isdisjoint(words):
         return False
     return not any(map(str.isdigit, "".join(words)))
 
 
 def names_somebody(text: str) -> bool:
-    """Tell whether a text names a person to whom a later "he" or "she" may refer."""
+    """Tell whether a text names a person, to whom a later "he" or "she" may refer."""
     return any(word not in CALENDAR for word in _SOMEBODY.findall(text))
 
 
@@ -159,7 +160,7 @@ def is_personal(sentence: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementWeights:
-    """Factors of a sentence's worth by its form, chosen on conversations 1-5 of LoCoMo."""
+    """Factors for a sentence's worth by its form, chosen on conversations 1-5 of LoCoMo."""
 
     question: float = 0.4
     plain: float = 0.85
@@ -235,7 +236,7 @@ class Statement(NamedTuple):
 
 
 class _StatementOrigin(NamedTuple):
-    """The memory of a sentence."""
+    """The memory of a sentence: its index in the group, its role, and a weight by importance."""
 
     memory: int
     role: str
@@ -243,7 +244,7 @@ class _StatementOrigin(NamedTuple):
 
 
 class StatementReader:
-    """Splits memories into statements, each distinct sentence once, and counts their words."""
+    """Reader that splits memories into distinct statements, and collects their words' worth."""
 
     def __init__(
         self, *, zone: tzinfo, several: bool, weights: StatementWeights = WEIGHTS
@@ -257,7 +258,7 @@ class StatementReader:
         self._seen: set[str] = set()
 
     def read(self, index: int, memory: MemoryRecord) -> None:
-        """Read the sentences of a memory; `index` is its place in the group."""
+        """Add the distinct sentences of a memory; `index` is the memory's place in the group."""
         said = None
         if formatting.may_have_relative_dates(memory.content):
             said = in_zone(memory.created_at, self._zone)
@@ -279,7 +280,7 @@ class StatementReader:
             before = len(self.statements) - 1
 
     def read_record(self, line: RecordLine) -> None:
-        """Add the line of a record as one statement."""
+        """Add a line of records as one statement."""
         words = tokenize(line.text)
         statement = Statement(
             len(self.statements),
@@ -299,6 +300,10 @@ class StatementReader:
         origin: _StatementOrigin,
         before: int | None,
     ) -> None:
+        """Add a sentence, given with its flags from `_split_sentences`, as a statement.
+
+        `before` is the position of the preceding statement of the same speaker, if any.
+        """
         text, starts_line, prose = sentence
         weights = self._weights
         stamp = _STAMP.match(text) if starts_line else None
@@ -335,7 +340,10 @@ class StatementReader:
         )
 
     def _may_follow(self, before: int, text: str) -> bool:
-        """Tell whether the sentences before make sense and are few enough."""
+        """Tell whether a text that refers back is understood after the statement at `before`.
+
+        The chain of needed statements must be short, readable, and not begin with a question.
+        """
         if is_personal(text) and not names_somebody(self.statements[before].text):
             return False
         for _ in range(CHAIN_MAX):
@@ -349,9 +357,9 @@ class StatementReader:
 
 
 def _split_sentences(content: str) -> Iterator[tuple[str, bool, bool]]:
-    """Yield each sentence of a memory, with flags for the start of a line and for prose.
+    """Yield each sentence of a memory, with two flags: whether it starts a line, and is prose.
 
-    Code is no prose, nor is a part of a sentence that was cut for its length.
+    Code is not prose, nor is a part of a sentence that was cut for its length.
     """
     parts = split_sentences(content)
     if len(parts) == 1:
@@ -372,7 +380,7 @@ def _split_sentences(content: str) -> Iterator[tuple[str, bool, bool]]:
 
 
 def _strip_marks(sentence: str, *, starts_line: bool) -> str:
-    """Return a sentence without a bullet and marks of emphasis."""
+    """Return a sentence without a bullet and without marks of emphasis such as asterisks."""
     text = sentence
     if "**" in text:
         text = text.replace("**", "") or sentence
@@ -381,12 +389,12 @@ def _strip_marks(sentence: str, *, starts_line: bool) -> str:
 
 
 def is_first_person(words: Sequence[TextToken]) -> bool:
-    """Tell whether words speak of their speaker."""
+    """Tell whether a sentence, given as tokens, speaks of its speaker ("I", "my")."""
     return not _FIRST_PERSON.isdisjoint(_lower_words(words))
 
 
 def with_speaker(memory: MemoryRecord) -> str:
-    """Return the text of a memory, after its speaker's name if it is in the first person."""
+    """Return a memory's text; a text in the first person is preceded by the speaker's name."""
     content, role = memory.content, " ".join(memory.role.split())
     if not role or content.startswith(f"{role}: "):
         return content
@@ -414,11 +422,12 @@ def _says_something(
 
 
 def _lower_words(words: Sequence[TextToken]) -> list[str]:
+    """Return the words as written, in lower case."""
     return [word.surface.lower() for word in words]
 
 
 def _is_bare_list(text: str, kinds: Sequence[TokenKind]) -> bool:
-    """Tell whether a sentence lists values and names without a function word."""
+    """Tell whether a sentence lists values and names without any function word."""
     if text.count(", ") < _LIST_COMMAS_MIN or _STOP in kinds:
         return False
     parts = text.split(", ")
@@ -433,7 +442,10 @@ def _reference_factor(
     early: Sequence[str],
     weights: StatementWeights,
 ) -> float:
-    """Return the factor of a sentence about something unnamed, or about the listener."""
+    """Return the factor for a sentence that addresses the listener or names its subject "it".
+
+    `early` are the first words in lower case. The factor is 1 for any other sentence.
+    """
     if early[0] in _ADDRESSING:
         return weights.reaction
     if not _PRONOUNS.isdisjoint(early[1:]):
@@ -450,7 +462,7 @@ def _form_factor(
     kinds: Sequence[TokenKind],
     weights: StatementWeights,
 ) -> float:
-    """Return the factor of a sentence for its form: emphasis, listing, plain, question."""
+    """Return the factor for the form of a sentence: emphasis, listing, plain text or question."""
     factor = emphasis_factor(words)
     if _is_listing(sentence, kinds, weights):
         factor *= weights.eventful_listing if factor > 1 else weights.listing
@@ -465,7 +477,7 @@ def _form_factor(
 def _is_listing(
     sentence: str, kinds: Sequence[TokenKind], weights: StatementWeights
 ) -> bool:
-    """Tell a table row, command or log line from a note: few stop words, no commas."""
+    """Tell whether a sentence is a table row, command or log line: few stop words, no commas."""
     if kinds.count(_STOP) >= weights.prose_stop_share * len(kinds):
         return False
     if _SIGNS.search(sentence):
@@ -507,7 +519,7 @@ _ENDS = (*SPACED_ENDS, *UNSPACED_ENDS)
 
 
 def shorten_at_clause(text: str, chars_max: int) -> str:
-    """Return the longest beginning of whole clauses that fits, or an empty text."""
+    """Return the longest beginning of a text that ends with a clause and fits, or empty."""
     best = ""
     for border in _BORDER.finditer(text, 0, chars_max + 2):
         head = text[: border.start()].rstrip(" ,;:–—-、，；：")
@@ -519,7 +531,7 @@ def shorten_at_clause(text: str, chars_max: int) -> str:
 
 
 def _is_whole(head: str) -> bool:
-    """Tell whether the beginning of a sentence makes sense alone."""
+    """Tell whether the beginning of a sentence makes sense without its rest."""
     if len(head) < HEAD_CHARS_MIN or head.endswith((":", "…")):
         return False
     if head.isascii() and head.count(" ") < HEAD_WORDS_MIN - 1:

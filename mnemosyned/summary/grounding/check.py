@@ -37,7 +37,7 @@ ROW_WORDS_MAX = 8
 
 
 class GroundingFault(StrEnum):
-    """Kind of fault in a summary."""
+    """Kind of fault in a summary, from a wrong shape or language to an invented value."""
 
     EMPTY = "empty"
     TOO_LONG = "too_long"
@@ -71,7 +71,7 @@ UNGROUNDED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One reason to reject a summary."""
+    """A fault of a summary, with the value at fault."""
 
     kind: GroundingFault
     item: str
@@ -128,7 +128,7 @@ class GroundingSources:
 
     @cached_property
     def calendar(self) -> SourceDates:
-        """Dates and timestamps of the sources, absolute or relative."""
+        """Dates that the sources mention, absolute or relative, and the days of the memories."""
         found = SourceDates()
         for piece in self.pieces:
             found.add(piece.text, in_zone(piece.created_at, self._zone))
@@ -136,7 +136,7 @@ class GroundingSources:
 
     @cached_property
     def numbers(self) -> frozenset[str]:
-        """Numbers in all readings, with the times of day of the memories."""
+        """Numbers of the sources in all their readings, with the times of day of the memories."""
         found: set[str] = {"1", "2"} if len(self.roles) == 2 else {"1"}
         for piece in self.pieces:
             said = in_zone(piece.created_at, self._zone)
@@ -152,7 +152,7 @@ class GroundingSources:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """Words in all forms that a name may take."""
+        """Words and roles of the sources, in all forms that a name may take."""
         return frozenset(
             form
             for text in (self.text, *self.roles)
@@ -161,11 +161,11 @@ class GroundingSources:
 
     @cached_property
     def folded_text(self) -> str:
-        """Whole text in lower case, to find exact values in."""
+        """Whole text of the sources in lower case, to find exact values in."""
         return f"{self.text}\n{' '.join(self.roles)}".casefold()
 
     def has_value(self, value: str) -> bool:
-        """Tell whether an exact value occurs as a whole, in upper or lower case."""
+        """Tell whether an exact value occurs as a whole in the sources, in upper or lower case."""
         wanted = value.casefold()
         start = self.folded_text.find(wanted)
         while start >= 0:
@@ -182,9 +182,10 @@ class GroundingSources:
 def check_grounding(
     summary: str, sources: Sequence[Piece], *, chars_max: int, zone: tzinfo = UTC
 ) -> tuple[Problem, ...]:
-    """Return the problems of a summary: in its shape, its language and its exact values.
+    """Return the problems of a summary in its shape, language and exact values, empty if valid.
 
-    `zone` is the time zone of the sources, which decides the day of "yesterday".
+    `chars_max` is the longest summary allowed; `zone` is the time zone of the sources, which
+    decides the day of "yesterday".
     """
     text = _normalize_text(summary).strip()
     if not text or not any(char.isalnum() for char in text):
@@ -202,6 +203,7 @@ def check_grounding(
 
 
 def _shape_problems(text: str, known: GroundingSources) -> Iterator[Problem]:
+    """Yield problems of form: repetition, a refusal, a script or language foreign to the sources."""
     if is_repetitive(text, known.text):
         yield Problem(GroundingFault.REPEATED, "")
     refusal = _REFUSAL.match(text)
@@ -214,7 +216,7 @@ def _shape_problems(text: str, known: GroundingSources) -> Iterator[Problem]:
 
 
 def _value_problems(text: str, known: GroundingSources) -> Iterator[Problem]:
-    """Yield every exact value that is not grounded.
+    """Yield a problem for each exact value, date, number and name that no source contains.
 
     A checked value is blanked out, so that no part of it is read as another kind.
     """
@@ -233,7 +235,7 @@ def _value_problems(text: str, known: GroundingSources) -> Iterator[Problem]:
 def _exact_problems(
     unread: _UncheckedText, known: GroundingSources
 ) -> Iterator[Problem]:
-    """Yield addresses, paths and identifiers that are not grounded."""
+    """Yield a problem for each address, path or identifier of no source; blank out all."""
     for kind, shape in _EXACT:
         for match in shape.finditer(unread.text):
             value = match[0].rstrip(_TRAILING)
@@ -253,12 +255,13 @@ class _UncheckedText:
         self.text = text
 
     def blank_out(self, start: int, stop: int) -> None:
+        """Replace the characters from `start` to `stop` by blanks; positions stay the same."""
         blank = " " * (stop - start)
         self.text = f"{self.text[:start]}{blank}{self.text[stop:]}"
 
 
 def _ungrounded_numbers(text: str, known: GroundingSources) -> Iterator[str]:
-    """Yield the numbers, in figures or words, of no source."""
+    """Yield the numbers of a text, in figures or words, that no source contains."""
     for figure, readings in read_numbers(text):
         if known.numbers.isdisjoint(readings):
             yield figure
@@ -274,7 +277,7 @@ def _ungrounded_numbers(text: str, known: GroundingSources) -> Iterator[str]:
 def is_repetitive(text: str, source: str = "") -> bool:
     """Tell whether a text repeats itself, like the output of a model in a loop.
 
-    A little more repetition than in its source is fine, such as in a list of similar entries.
+    A little more repetition than in `source` is fine, such as in a list of similar entries.
     """
     words = _GRAM.findall(text.casefold())
     if _repeats_sentence(text):
@@ -289,6 +292,7 @@ def is_repetitive(text: str, source: str = "") -> bool:
 
 
 def _repeats_sentence(text: str) -> bool:
+    """Tell whether a text repeats one of its longer sentences too often."""
     counts = Counter(
         sentence.casefold().strip(" .!?-*•") for sentence, _ in split_sentences(text)
     )
@@ -300,13 +304,13 @@ def _repeats_sentence(text: str) -> bool:
 
 
 def _distinct_share(words: Sequence[str]) -> float:
-    """Return the share of distinct groups of consecutive words."""
+    """Return the share of distinct ones among all groups of `GRAM` words, 1 for no group."""
     grams = [tuple(words[at : at + GRAM]) for at in range(len(words) - GRAM + 1)]
     return len(set(grams)) / len(grams) if grams else 1.0
 
 
 def _has_run(words: Sequence[str], size: int) -> bool:
-    """Tell whether a group of `size` words occurs four times in a row."""
+    """Tell whether a group of `size` words is repeated `ROW_MAX` times in a row."""
     run = 0
     for at in range(size, len(words)):
         run = run + 1 if words[at] == words[at - size] else 0
@@ -316,7 +320,10 @@ def _has_run(words: Sequence[str], size: int) -> bool:
 
 
 def _is_composed(value: str, known: GroundingSources) -> bool:
-    """Tell whether all words and numbers of a compound such as `5-year-old` are in the sources."""
+    """Tell whether a compound such as `5-year-old` consists of numbers and words of the sources.
+
+    A plain compound with hyphens may have other words.
+    """
     figures = {digits.lstrip("0") or "0" for digits in re.findall(r"\d+", value)}
     if not figures <= known.numbers:
         return False
@@ -326,13 +333,13 @@ def _is_composed(value: str, known: GroundingSources) -> bool:
 
 
 def _are_joined(first: str, second: str) -> bool:
-    """Tell whether two neighboring characters belong to one value, in scripts with spaces."""
+    """Tell whether two neighboring characters are ASCII letters or digits, and so of one value."""
     joined = first + second
     return joined.isascii() and first.isalnum() and second.isalnum()
 
 
 def _normalize_text(text: str) -> str:
-    """Return a text with plain characters for full-width figures and curly apostrophes."""
+    """Return a text with full-width figures and curly apostrophes replaced by plain characters."""
     return unicodedata.normalize("NFKC", text).replace("’", "'").replace("‘", "'")
 
 
@@ -353,8 +360,9 @@ def grounded_sentences(
 ) -> str:
     """Return an answer without its faulty sentences, cut at its first repetition.
 
-    As the model has invented something, the other sentences must pass `is_confirmed` too. The
-    result is empty if no sentence is left, or if none was faulty.
+    `judge` returns the problems of a sentence. As the model has invented something, the other
+    sentences must pass `is_confirmed` too. The result is empty if no sentence is left, or if none
+    was faulty.
     """
     seen: set[str] = set()
     kept: list[str] = []
@@ -374,7 +382,7 @@ def grounded_sentences(
 
 
 def is_confirmed(sentence: str, sources: Sequence[Piece]) -> bool:
-    """Tell whether the named speakers say all words of a sentence, with the same negation."""
+    """Tell whether the speakers named in a sentence said all its words, with equal negation."""
     roles = {piece.role for piece in sources}
     names = roles - {""}
     wanted = _content_stems([sentence]) - _content_stems(names)
@@ -391,6 +399,7 @@ def is_confirmed(sentence: str, sources: Sequence[Piece]) -> bool:
 
 
 def _content_stems(texts: Iterable[str]) -> set[str]:
+    """Return the distinct stems of texts, without stop words and other commonplace words."""
     return {
         token.stem
         for text in texts

@@ -95,7 +95,7 @@ _CONTENT_MIN = 2
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word of a claim or a sentence, in lower case."""
+    """A lower-case word of a claim or a sentence, with its position in characters."""
 
     text: str
     start: int
@@ -120,7 +120,7 @@ NOT_ALIGNED = Alignment(0)
 
 
 def words_of(text: str) -> list[Word]:
-    """Return the words of a text with their positions, contractions written out."""
+    """Return the words of a text with their positions; contractions are expanded."""
     plain = text.replace("’", "'").replace("‘", "'")
     result: list[Word] = []
     end = 0
@@ -136,7 +136,7 @@ def words_of(text: str) -> list[Word]:
 
 
 def _expand_contraction(word: str) -> Sequence[str]:
-    """Return the words of a contraction, or the word itself."""
+    """Return the words of a contraction, or the word itself if it is none."""
     if word in _SPOKEN:
         return _SPOKEN[word].split()
     for clitic, meaning in _CLITICS.items():
@@ -149,7 +149,7 @@ def _expand_contraction(word: str) -> Sequence[str]:
 
 
 def sentence_words(sentence: str) -> list[Word]:
-    """Return the words of a sentence, with an elided "I" restored."""
+    """Return the words of a sentence; an omitted "I" at its beginning is restored."""
     words = words_of(sentence)
     if words and words[0].text in _ELIDED:
         return [Word("i", 0, 0, pauses=True), *words]
@@ -157,7 +157,7 @@ def sentence_words(sentence: str) -> list[Word]:
 
 
 def align(claim: Sequence[Word], sentence: Sequence[Word]) -> Alignment:
-    """Return the longest beginning of a claim that the sentence confirms."""
+    """Return the longest beginning of a claim that a sentence confirms, from any of its clauses."""
     best = NOT_ALIGNED
     for start, word in enumerate(sentence):
         before = _word_texts(sentence[:start])
@@ -173,7 +173,7 @@ def align(claim: Sequence[Word], sentence: Sequence[Word]) -> Alignment:
 
 
 def _align_clause(claim: Sequence[Word], sentence: Sequence[Word]) -> Alignment:
-    """Align a claim with a sentence from the beginning of a clause, word by word."""
+    """Return the longest beginning of a claim that matches a sentence from its first word on."""
     best = NOT_ALIGNED
     at = said_at = 0  # next words to compare
     stop = said_stop = 0  # ends of the last equal words
@@ -206,25 +206,32 @@ def _align_clause(claim: Sequence[Word], sentence: Sequence[Word]) -> Alignment:
 
 
 def _is_pronoun(said: Word) -> bool:
+    """Tell whether a word is a pronoun or a pointer such as "this"."""
     return said.text in _POINTERS or said.text in _THIRD_OF
 
 
 def _is_unresolved(said: Word, content: int) -> bool:
-    """Tell whether a word refers to something before the first `content` words of a claim."""
+    """Tell whether a pointing word refers to something that the claim has not named yet.
+
+    `content` is the number of content words of the claim up to here.
+    """
     least = _CONTENT_MIN if said.text in ("it", "one") else 1
     is_early = content < least or said.text in _THIRD
     return said.text in _POINTERS and is_early
 
 
 def _is_clause(claim: Sequence[Word]) -> bool:
-    """Tell whether a claim cut short is a clause: its subject acts, or something "is"."""
+    """Tell whether a shortened claim is a clause: it has a subject that acts, or a finite verb."""
     texts = _word_texts(claim)
     acts = texts[:1] in (["he"], ["she"], [SPEAKER])
     return acts or not _FINITE.isdisjoint(texts)
 
 
 def _is_confirmed(claim: Sequence[Word], sentence: Sequence[Word], stop: int) -> bool:
-    """Tell whether the aligned words agree in time and subject, without a condition after."""
+    """Tell whether a claim agrees in time and subject with the sentence's words up to `stop`.
+
+    A condition after `stop` takes the confirmation away.
+    """
     claimed, said = _word_texts(claim), _word_texts(sentence[:stop])
     was_past = not _PAST.isdisjoint(said) and _PAST.isdisjoint(claimed)
     if was_past and not _PRESENT.isdisjoint(claimed):
@@ -236,11 +243,15 @@ def _is_confirmed(claim: Sequence[Word], sentence: Sequence[Word], stop: int) ->
 
 
 def _word_texts(words: Sequence[Word]) -> list[str]:
+    """Return the texts of words."""
     return [word.text for word in words]
 
 
 def _words_agree(said: Word, claimed: Word, before: Word | None) -> bool:
-    """Tell whether a word of a sentence and a word of a claim in the third person agree."""
+    """Tell whether a word said in the first person agrees with a word of a third-person claim.
+
+    `before` is the word of the claim before `claimed`, or None at its start.
+    """
     if said.text in _THIRD_OF:
         return claimed.text in _THIRD_OF[said.text] or claimed.text in _NAMED.get(
             said.text, ()
@@ -255,9 +266,9 @@ def _words_agree(said: Word, claimed: Word, before: Word | None) -> bool:
 
 @lru_cache(maxsize=1 << 12)
 def _is_form(said: str, claimed: str, *, is_verb: bool) -> bool:
-    """Tell whether two words are forms of one with the same meaning: `express`, `expresses`.
+    """Tell whether a claimed word is a said word in the same meaning: `express`, `expresses`.
 
-    An ending may become that of a third person, or of the past; nothing else may change.
+    The ending may become a third person's or the past's; nothing else may change.
     """
     if not (said.isalpha() and claimed.isalpha()):
         return False
@@ -269,7 +280,7 @@ def _is_form(said: str, claimed: str, *, is_verb: bool) -> bool:
 
 
 def _changes_meaning(said: str, claimed: str, *, is_verb: bool) -> bool:
-    """Tell whether two words differ in another ending than the third person or the past."""
+    """Tell whether two words differ in number, derivation or a lost past ending."""
     is_third_person = is_verb and claimed.endswith("s")
     numbered = said.endswith("s") != claimed.endswith("s") and not is_third_person
     derived = said.endswith(_DERIVED) != claimed.endswith(_DERIVED)
@@ -296,7 +307,7 @@ _ENDS = (".", "!", "…")
 
 @dataclass(frozen=True, slots=True)
 class Speakers:
-    """Speaker and listener of the sentences shown to a model."""
+    """Names of the speaker and the listener of the sentences shown to a model."""
 
     speaker: str
     """Name as a summary writes it."""
@@ -322,10 +333,10 @@ class SalvagedClaim:
 def salvage(
     answer: str, shown: Sequence[str], speakers: Speakers
 ) -> list[SalvagedClaim]:
-    """Return the sentences of an answer that the shown sentences confirm, each once.
+    """Return the parts of an answer that the shown sentences confirm, at most one per sentence.
 
-    The answer is cut where it begins to repeat or to continue the transcript. Of a sentence, the
-    longest confirmed beginning is kept; the source's own end completes it.
+    The answer is cut where it begins to repeat or to continue the transcript. For each sentence of
+    the answer the longest confirmed beginning is kept, and completed by the source's own end.
     """
     said = [sentence_words(sentence) for sentence in shown]
     kept: dict[int, SalvagedClaim] = {}
@@ -345,7 +356,7 @@ def salvage(
 
 
 def sentences_until_repeated(answer: str) -> Iterator[str]:
-    """Yield the sentences of an answer up to one that repeats or continues the transcript."""
+    """Yield the sentences of an answer before a repetition or a continued transcript."""
     seen: set[str] = set()
     for sentence, _ in split_sentences(answer.replace('"', "")):
         words = _word_texts(words_of(sentence))
@@ -360,13 +371,13 @@ def sentences_until_repeated(answer: str) -> Iterator[str]:
 
 
 def is_unsure(sentence: str) -> bool:
-    """Tell whether a sentence asks or quotes, and so states nothing of its speaker."""
+    """Tell whether a sentence asks or quotes, and so states nothing about its speaker."""
     asks = sentence.rstrip().endswith(tuple(QUESTION_MARKS))
     return asks or any(mark in sentence for mark in '"“”«»')
 
 
 class _Claim:
-    """A sentence of an answer: its verb of saying, and the words of the claim."""
+    """A sentence of a model's answer, split into its verb of saying and the words of the claim."""
 
     def __init__(self, sentence: str, speakers: Speakers) -> None:
         self._speakers = speakers
@@ -384,7 +395,10 @@ class _Claim:
         self.words: list[Word] = words_of(text)
 
     def complete(self, match: Alignment, source: int, sentence: str) -> SalvagedClaim:
-        """Return the confirmed part, with the speaker's name and the sentence's own end."""
+        """Return the confirmed part of the claim, completed by the end of the source's sentence.
+
+        `source` is the index of the sentence. The speaker is named.
+        """
         claimed = self._text[: self.words[match.stop - 1].end]
         if self.words[0].text in _HEADS:
             time = f"{sentence[: match.time_end]} " if match.time_end else ""
@@ -407,9 +421,10 @@ class _Claim:
 
 
 def split_remainder(text: str, *, inflected: bool = False) -> tuple[str, str]:
-    """Return the end of a source that completes a claim unchanged, and a clause left to quote.
+    """Return the unconfirmed end of a source in two: text that completes a claim, clause to quote.
 
-    With an inflected verb in the claim, the end may have no other verb of the same subject.
+    If the claim has an inflected verb, the completing text may have no other verb of the same
+    subject. The clause is empty if none stands alone.
     """
     if _VOCATIVE.fullmatch(text):
         return ".", ""
@@ -438,7 +453,10 @@ _PERFECT = re.compile(r"\b(?:have|\w+['’]ve)\b")
 
 
 def _expand_after_name(verb: str, said: str) -> str:
-    """Write out a contraction after the speaker's name; `said` is the restated text."""
+    """Return the words after a speaker's name with their contraction expanded.
+
+    `said` is the source's text, which tells "has" from "is".
+    """
     short = verb[: verb.find(" ") + 1].replace("’", "'")
     if short not in _WRITTEN_OUT:
         return verb

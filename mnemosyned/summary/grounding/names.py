@@ -96,6 +96,8 @@ _CYRILLIC_ENDINGS = tuple("а я ы и у ю е ой ей ом ем".split())
 
 
 class _NameWord(NamedTuple):
+    """A word of a line, perhaps a name, with its position in characters."""
+
     text: str
     start: int
     end: int
@@ -112,11 +114,11 @@ class _NameWord(NamedTuple):
 
 
 def unknown_names(text: str, known: AbstractSet[str], folded: str) -> Iterator[str]:
-    """Yield each name of a text whose forms are not known.
+    """Yield each name of a text of which no form is in `known`.
 
-    A capital marks a name in most languages, but also the first word of a sentence and any German
-    noun: those count only in the position of a person or place. `folded` is the known text in
-    lower case, for scripts without spaces.
+    A capital letter marks a name in most languages, but also the first word of a sentence and any
+    German noun: such a word counts only in the position of a person or place. `folded` is the
+    sources' text in lower case, for scripts without spaces.
     """
     counts = count_stop_words(text)
     german = bool(counts) and counts.get("de") == max(counts.values())
@@ -128,6 +130,7 @@ def unknown_names(text: str, known: AbstractSet[str], folded: str) -> Iterator[s
 def _unknown_names_in_line(
     line: str, known: AbstractSet[str], *, german: bool
 ) -> Iterator[str]:
+    """Yield each capitalized word of a line that is a name, and of which no form is in `known`."""
     words = list(_read_words(line))
     long = [word for word in words if len(word.text) > STEM_CHARS_MIN]
     capitals = sum(word.capital for word in long)
@@ -145,7 +148,10 @@ def _unknown_names_in_line(
 
 
 def name_forms(text: str) -> Iterator[str]:
-    """Yield the forms of the words of a text, in lower case, that another text may use."""
+    """Yield the lower-case forms under which another text may use the words of this text.
+
+    Capitalized words also yield forms marked as a name, and initials of neighboring names.
+    """
     previous: list[str] = []
     for match in _WORD.finditer(text):
         word = match[0]
@@ -158,6 +164,7 @@ def name_forms(text: str) -> Iterator[str]:
 
 
 def _word_forms(word: str) -> Iterator[str]:
+    """Yield a word in lower case and its stem, and both for each part of a compound."""
     lower = word.casefold().replace(".", "").removesuffix("'s").rstrip("'")
     yield lower
     yield from _distinctive_stem(lower)
@@ -168,19 +175,20 @@ def _word_forms(word: str) -> Iterator[str]:
 
 
 def _distinctive_stem(word: str) -> Iterator[str]:
-    """Yield the stem of a word if it is long enough to be distinctive."""
+    """Yield the stem of a word if the stem is long enough to be distinctive."""
     root = light_stem(word)
     if len(root) > STEM_CHARS_MIN:
         yield root
 
 
 def _split_parts(word: str) -> list[str]:
-    """Split `McKinsey-Report` or `iOS` into its words, without a possessive."""
+    """Return the lower-case parts of `McKinsey-Report` or `iOS`, without a possessive ending."""
     found = _PART.findall(word.removesuffix("'s"))
     return [part.casefold() for part in found if len(part) > 1]
 
 
 def _read_words(line: str) -> Iterator[_NameWord]:
+    """Yield the words of a line, each marked if it starts a sentence, a clause or an item."""
     end = 0
     for match in _WORD.finditer(line):
         gap = line[end : match.start()]
@@ -193,7 +201,7 @@ def _read_words(line: str) -> Iterator[_NameWord]:
 
 
 def _is_known(word: str, known: AbstractSet[str]) -> bool:
-    """Tell whether a capitalized word is an ordinary word or a known name."""
+    """Tell whether a capitalized word is an ordinary word or a form of a known name."""
     lower = word.casefold().removesuffix("'s")
     if lower in _NOT_NAMES or not set(_word_forms(word)).isdisjoint(known):
         return True
@@ -206,7 +214,7 @@ def _is_known(word: str, known: AbstractSet[str]) -> bool:
 
 
 def _is_transposition(word: str, known: AbstractSet[str]) -> bool:
-    """Tell whether a known name is the word with two letters transposed: Francsico.
+    """Tell whether a word is a known name with two letters transposed: Francsico.
 
     A name with another letter may be another name, as Marvin is not Martin.
     """
@@ -218,7 +226,7 @@ def _is_transposition(word: str, known: AbstractSet[str]) -> bool:
 
 
 def _is_inflection(word: str, known: AbstractSet[str]) -> bool:
-    """Tell whether a known name differs only in its ending, as in many languages."""
+    """Tell whether a word differs from a known name only in its ending."""
     if len(word) <= STEM_CHARS_MIN:
         return f"{AS_NAME}{word}s" in known
     for cut in range(1, ENDING_CHARS_MAX + 1):
@@ -236,7 +244,7 @@ def _is_inflection(word: str, known: AbstractSet[str]) -> bool:
 
 
 def _inflected_roots(word: str) -> Iterator[tuple[str, Sequence[str]]]:
-    """Yield possible roots of a name, each with the endings of other forms."""
+    """Yield possible roots of a name, each with the endings that other forms of it may have."""
     if any("а" <= char <= "я" for char in word):
         for cut in range(3):
             yield word[: len(word) - cut], _CYRILLIC_ENDINGS
@@ -247,7 +255,7 @@ def _inflected_roots(word: str) -> Iterator[tuple[str, Sequence[str]]]:
 def _is_name_in_context(
     words: list[_NameWord], at: int, known: AbstractSet[str], *, german: bool
 ) -> bool:
-    """Tell whether a capitalized word, perhaps an ordinary one, has the position of a name."""
+    """Tell whether a capitalized word, perhaps an ordinary one, stands where a name stands."""
     word = words[at]
     before, after = _adjacent_words(words, at)
     if before and before.folded in _ALL_TITLES:
@@ -267,7 +275,7 @@ def _is_name_in_context(
 
 
 def _has_no_article(before: _NameWord | None) -> bool:
-    """Tell whether a German noun after this word stands without an article, like a name."""
+    """Tell whether a German noun after the word `before` has no article, like a name."""
     return before is None or before.capital or _is_conjunction(before)
 
 
@@ -290,14 +298,14 @@ def _is_german_name(
 def _adjacent_words(
     words: Sequence[_NameWord], at: int
 ) -> tuple[_NameWord | None, _NameWord | None]:
-    """Return the words before and after a word in the same clause."""
+    """Return the words before and after a word in the same clause, None where there is none."""
     before = words[at - 1] if at and not words[at].opens else None
     after = words[at + 1] if at + 1 < len(words) else None
     return before, None if after is None or after.opens else after
 
 
 def _is_subject(words: list[_NameWord], at: int, after: _NameWord) -> bool:
-    """Tell whether an English sentence begins with a name, by the words that follow."""
+    """Tell whether an English sentence begins with a name, judged by the words that follow."""
     if _is_conjunction(after) and at + 2 < len(words):
         other = words[at + 2]
         if other.capital and not other.opens:
@@ -317,7 +325,7 @@ def _is_conjunction(word: _NameWord) -> bool:
 
 
 def _unknown_unspaced_names(text: str, folded: str) -> Iterator[str]:
-    """Yield names in scripts without capitals, recognized by the suffix after them."""
+    """Yield Chinese, Japanese and Korean names, found by their suffix, that `folded` lacks."""
     for match in _CJK_NAME.finditer(text):
         run = match[1]
         least = 1 if len(run) == 1 else 2

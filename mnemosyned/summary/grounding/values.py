@@ -41,7 +41,7 @@ _WORDS = re.compile(r"[^\W\d_]+")
 
 
 def read_numbers(text: str) -> list[tuple[str, frozenset[str]]]:
-    """Return each number in figures with its readings: 1,000 is 1000 or 1.0."""
+    """Return each number in figures as written, with its possible values: 1,000 is 1000 or 1.0."""
     plain = unicodedata.normalize("NFKC", text)
     return [
         (
@@ -55,6 +55,10 @@ def read_numbers(text: str) -> list[tuple[str, frozenset[str]]]:
 
 
 def _number_readings(written: str, after: str) -> Iterator[str]:
+    """Yield the possible values of a number; `after` is the text that follows, such as " million".
+
+    A day of the month is read as "day 5", a time of day in 24 hours.
+    """
     if len(written) > FIGURE_CHARS_MAX:
         yield written
         return
@@ -78,7 +82,7 @@ def _number_readings(written: str, after: str) -> Iterator[str]:
 
 
 def _normalize_number(written: str) -> str:
-    """Return a number with a decimal point and without separators of thousands."""
+    """Return a number with a decimal point and without thousands separators."""
     plain = re.sub(r"[,’'·]", ".", written)
     whole, _, rest = plain.rpartition(".")
     if _GROUPED.fullmatch(written):
@@ -89,11 +93,12 @@ def _normalize_number(written: str) -> str:
 
 
 def _format_number(value: float) -> str:
+    """Return a number as text, a whole one without decimals."""
     return str(int(value)) if value == int(value) else repr(round(value, 6))
 
 
 def clock_readings(written: str, half: re.Match[str] | None = None) -> Iterator[str]:
-    """Yield a time of day in 24 hours, in both halves of the day if none is named."""
+    """Yield a time of day in 24 hours: twice, 12 hours apart, unless `half` says am or pm."""
     head, _, rest = written.partition(":")
     hour = int(head)
     if half and hour <= 12:
@@ -104,7 +109,7 @@ def clock_readings(written: str, half: re.Match[str] | None = None) -> Iterator[
 
 
 def read_number_words(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each number written as a word, with its value."""
+    """Yield each number written as a word, with its value in figures."""
     for match in _WORDS.finditer(text):
         value = NUMBER_WORDS.get(match[0].lower())
         if value is not None:
@@ -177,7 +182,7 @@ _SLACK_DAYS = 6
 
 @dataclass(frozen=True, slots=True)
 class DateMention:
-    """Date, perhaps without year or day, with its position in a text."""
+    """A date in a text, perhaps without year or day, with its position."""
 
     text: str
     start: int
@@ -203,7 +208,7 @@ class SourceDates:
     """Years of the sources, the years before and the years after."""
 
     def add(self, text: str, said: datetime) -> None:
-        """Add the dates of a text, relative ones by its time."""
+        """Add the dates that a text mentions; relative dates are counted from `said`."""
         today = said.date()
         self._add_days(today, 0, 0)
         self.near_years.update((today.year - 1, today.year, today.year + 1))
@@ -216,7 +221,7 @@ class SourceDates:
         self._add_relative(text, said)
 
     def has_date(self, mention: DateMention) -> bool:
-        """Tell whether the sources mention a date at least as exactly."""
+        """Tell whether the sources mention a date, with at least the same precision."""
         if mention.weekday is not None:
             return mention.weekday in self.weekdays
         return any(self._has_reading(*reading) for reading in mention.readings)
@@ -224,6 +229,7 @@ class SourceDates:
     def _has_reading(
         self, year: int | None, month: int | None, day: int | None
     ) -> bool:
+        """Tell whether the sources mention a year, month and day, of which None are unspecified."""
         if year is None:
             return (month, day) in self.yearless
         near = year in self.near_years
@@ -236,6 +242,7 @@ class SourceDates:
         )
 
     def _add_date(self, year: int | None, month: int | None, day: int | None) -> None:
+        """Add a date of which year, month or day may be None."""
         if year is None:
             self.bare.update(((month, day), (month, None)))
             self.yearless.update(((month, day), (month, None)))
@@ -249,7 +256,7 @@ class SourceDates:
     def _add_days(
         self, today: date, first: int, last: int, *, only: int | None = None
     ) -> None:
-        """Add the days from `first` to `last`, counted from today."""
+        """Add the days from `first` to `last` days after today, or `only` the ones of a weekday."""
         for step in range(first, min(last, first + SPAN_DAYS_MAX) + 1):
             day = day_at(today, step)
             if day and (only is None or day.weekday() == only):
@@ -264,7 +271,7 @@ class SourceDates:
         self.yearless.add((month, None))
 
     def _add_relative(self, text: str, said: datetime) -> None:
-        """Add relative dates such as "yesterday" or "three weeks ago", longer ones with slack."""
+        """Add relative dates such as "yesterday" or "three weeks ago", longer spans with slack."""
         today = said.date()
         english = _RUSSIAN_AGO.sub(_translate_russian, _AGO.sub("ago", text))
         for span in mentioned_spans(english, said):
@@ -285,12 +292,13 @@ class SourceDates:
 
 
 def _translate_russian(match: re.Match[str]) -> str:
-    """Return "3 weeks ago" for "три недели назад"."""
+    """Return "3 weeks ago" for a match of "три недели назад"."""
     count = COUNTS.get(match[1].lower(), match[1])
     return f"{count} {_RUSSIAN_UNITS[match[2].lower()]} ago"
 
 
 def _valid_date(year: int, month: int, day: int) -> date | None:
+    """Return the date, or None if there is no such day."""
     try:
         return date(year, month, day)
     except ValueError:
@@ -298,7 +306,7 @@ def _valid_date(year: int, month: int, day: int) -> date | None:
 
 
 def find_mentions(text: str) -> list[DateMention]:
-    """Return the dates in a text in order, each in its fullest form."""
+    """Return the dates of a text in order; where several overlap, the most complete one."""
     found: list[DateMention] = []
     taken = bytearray(len(text))
     for mention in _candidate_mentions(text):
@@ -309,6 +317,7 @@ def find_mentions(text: str) -> list[DateMention]:
 
 
 def _candidate_mentions(text: str) -> Iterator[DateMention]:
+    """Yield all dates found in a text, the most complete forms first; they may overlap."""
     yield from _slashed_dates(text)
     for shape in _SHAPES:
         for match in shape.finditer(text):
@@ -321,7 +330,7 @@ def _candidate_mentions(text: str) -> Iterator[DateMention]:
 
 
 def _slashed_dates(text: str) -> Iterator[DateMention]:
-    """Yield dates such as `5/8/2023`, in both readings."""
+    """Yield dates such as `5/8/2023`, with the readings day first and month first."""
     for match in _SLASHED.finditer(text):
         first, second, year = int(match[1]), int(match[3]), int(match[4])
         year += 2000 if year < 100 else 0
@@ -335,7 +344,7 @@ def _slashed_dates(text: str) -> Iterator[DateMention]:
 
 
 def _months_and_weekdays(text: str) -> Iterator[DateMention]:
-    """Yield months and weekdays without a date."""
+    """Yield months and weekdays that stand without a day."""
     for match in _ALONE.finditer(text):
         name = match[1].lower()
         before = text[: match.start()].rstrip()
@@ -349,6 +358,7 @@ def _months_and_weekdays(text: str) -> Iterator[DateMention]:
 
 
 def _from_match(match: re.Match[str]) -> Iterator[DateMention]:
+    """Yield the date of a match with the groups `y`, `m` and `d`, unless it is out of range."""
     groups = match.groupdict()
     year = int(groups["y"]) if groups.get("y") else None
     named = (groups.get("m") or "").lower()
