@@ -23,8 +23,8 @@ from mnemosyned.summary.grounding.claims import (
     SalvagedClaim,
     Speakers,
     is_unsure,
-    salvage,
-    sentence_words,
+    salvage_claims,
+    split_sentence_words,
 )
 from mnemosyned.summary.statements import leans_back, without_opener
 from mnemosyned.text.dates import formatting
@@ -112,7 +112,7 @@ def spoken_name(role: str) -> str:
 
 def is_worth_asking(passage: Passage) -> bool:
     """Tell whether a passage is a statement about its speaker, which a model may retell."""
-    words = [word.text for word in sentence_words(passage.original)]
+    words = [word.text for word in split_sentence_words(passage.original)]
     if len(words) < WORDS_MIN or SUBJECTS.isdisjoint(words[:SUBJECT_WITHIN]):
         return False
     return ADDRESS.isdisjoint(words) and not is_unsure(passage.original)
@@ -268,4 +268,4 @@ class Reteller:
             temperature=TEMPERATURE,
         )
         text = f"{retelling_opening(speakers.speaker)} {clean_answer(answer)}"
-        return salvage(text, [part.original], speakers)
+        return salvage_claims(text, [part.original], speakers)

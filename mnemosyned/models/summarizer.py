@@ -33,7 +33,7 @@ from mnemosyned.summary.extract import (
 from mnemosyned.summary.grounding.check import (
     UNGROUNDED,
     GroundingFault,
-    Problem,
+    SummaryProblem,
     check_grounding,
     grounded_sentences,
 )
@@ -70,7 +70,7 @@ _FAULT_WORDS = {
     GroundingFault.UNINFORMATIVE: "too vague: it left out names, values and decisions",
 }
 
-Judge = Callable[[str], Sequence[Problem]]
+Judge = Callable[[str], Sequence[SummaryProblem]]
 
 
 class ModelSummarizer(Summarizer):
@@ -303,15 +303,15 @@ class _GroupSummary:
 
     def _check(
         self, text: str, *, sources: Sequence[Piece], chars_max: int
-    ) -> Sequence[Problem]:
+    ) -> Sequence[SummaryProblem]:
         return check_grounding(text, sources, chars_max=chars_max, zone=self._by.zone)
 
-    def _check_final(self, text: str) -> Sequence[Problem]:
+    def _check_final(self, text: str) -> Sequence[SummaryProblem]:
         """Return the problems of the final summary, which must also be informative."""
         problems = self._check(text, sources=self._pieces, chars_max=self._budget)
         if problems or self._compose_episode(text).informative:
             return problems
-        return (Problem(GroundingFault.UNINFORMATIVE, ""),)
+        return (SummaryProblem(GroundingFault.UNINFORMATIVE, ""),)
 
     def _compose_episode(self, prose: str) -> ComposedEpisode:
         return compose_episode(
@@ -323,7 +323,7 @@ class _GroupSummary:
 
 
 def _retry_request(
-    messages: Sequence[Message], problems: Sequence[Problem]
+    messages: Sequence[Message], problems: Sequence[SummaryProblem]
 ) -> list[Message]:
     """Return the request to retry, with the faults of the first answer."""
     ungrounded = [problem.item for problem in problems if problem.kind in UNGROUNDED]

@@ -34,8 +34,7 @@ _JOINERS = "\u200d\ufe0e\ufe0f"
 class Piece:
     """A memory, or a part of a memory's text, as input for a model's prompt."""
 
-    memory: str
-    """Id of the memory."""
+    memory_id: str
     text: str
     created_at: datetime
     role: str = ""
@@ -63,7 +62,7 @@ def split_to_fit(
         for original in originals
         for piece, size in _split_piece(original, count_tokens, max(tokens_max, 1))
     ]
-    parts = _pack(sized, max(tokens_max, 1))
+    parts = _pack_evenly(sized, max(tokens_max, 1))
     if not is_complete(originals, parts):
         raise AssertionError("A part of the group would be left out of its summary.")
     return parts
@@ -74,16 +73,18 @@ def is_complete(originals: Iterable[Piece], parts: Iterable[Sequence[Piece]]) ->
     texts: dict[str, list[str]] = {}
     for part in parts:
         for piece in part:
-            texts.setdefault(piece.memory, []).append(piece.text)
+            texts.setdefault(piece.memory_id, []).append(piece.text)
     return all(
-        original.memory in texts
-        and "".join("".join(texts[original.memory]).split())
+        original.memory_id in texts
+        and "".join("".join(texts[original.memory_id]).split())
         == "".join(original.text.split())
         for original in originals
     )
 
 
-def _pack(sized: Sequence[tuple[Piece, int]], tokens_max: int) -> list[list[Piece]]:
+def _pack_evenly(
+    sized: Sequence[tuple[Piece, int]], tokens_max: int
+) -> list[list[Piece]]:
     """Group pieces with their token counts into parts of similar size, at most `tokens_max` each.
 
     Parts of similar size avoid a last part of a single line, whose summary would say little.
@@ -119,14 +120,14 @@ def _split_piece(
         yield blank, count_tokens(blank)
     while rest:
         head = rest[: tokens_max * CHARS_PER_TOKEN_MAX]
-        fitting = _longest_prefix(piece, head, count_tokens, tokens_max)
-        stop = _cut_position(rest, fitting)
+        fitting = _count_fitting_chars(piece, head, count_tokens, tokens_max)
+        stop = _find_cut_position(rest, fitting)
         part = replace(piece, text=rest[:stop].strip())
         yield part, count_tokens(part)
         rest = rest[stop:].lstrip()
 
 
-def _longest_prefix(
+def _count_fitting_chars(
     piece: Piece, text: str, count_tokens: Callable[[Piece], int], tokens_max: int
 ) -> int:
     """Return how many first characters of `text` fit in `tokens_max` tokens, at least one."""
@@ -140,7 +141,7 @@ def _longest_prefix(
     return low
 
 
-def _cut_position(text: str, stop: int) -> int:
+def _find_cut_position(text: str, stop: int) -> int:
     """Return the last position up to `stop` after a sentence, or else after a word or character."""
     if stop >= len(text):
         return len(text)

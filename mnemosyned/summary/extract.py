@@ -70,13 +70,15 @@ class StatementSelection:
         """Remaining worth of each stem: 0 once it is covered."""
         self._speakers: set[int] = set()
 
-    def fill(self, pool: Iterable[Statement]) -> None:
+    def select_best(self, pool: Iterable[Statement]) -> None:
         """Select the statements of `pool` with the highest gain, as long as there is room.
 
         The gain of a statement can only shrink while others are selected, so a heap of old gains is
         enough: the top is measured again, and is the best if it stays on top.
         """
-        heap = sorted([(-self.value(statement), statement.at) for statement in pool])
+        heap = sorted(
+            [(-self.measure_gain(statement), statement.at) for statement in pool]
+        )
         heap = heap[: self._weights.statements_max]
         heads: dict[int, Statement | None] = {}
         while heap:
@@ -84,18 +86,18 @@ class StatementSelection:
             if at in self.kept:
                 continue
             statement = heads.get(at) or self._statements[at]
-            if self.cost(statement) > self.room:
-                self._push_head(statement, heap, heads)
+            if self.count_chars(statement) > self.room:
+                self._push_shortened(statement, heap, heads)
                 continue
-            gain = -self.value(statement)
+            gain = -self.measure_gain(statement)
             if gain > stale and heap and (gain, at) > heap[0]:
                 heappush(heap, (gain, at))
             elif gain < 0:
-                self.keep(statement)
+                self.select(statement)
             else:
                 break
 
-    def _push_head(
+    def _push_shortened(
         self,
         statement: Statement,
         heap: list[tuple[float, int]],
@@ -109,9 +111,9 @@ class StatementSelection:
             return
         head = heads[statement.at] = self._shorten(statement)
         if head:
-            heappush(heap, (-self.value(head), statement.at))
+            heappush(heap, (-self.measure_gain(head), statement.at))
 
-    def value(self, statement: Statement) -> float:
+    def measure_gain(self, statement: Statement) -> float:
         """Return the worth that a statement adds, divided by a power of its length.
 
         The preceding statements that it needs count too. The gain is 0 if it adds too little.
@@ -121,7 +123,7 @@ class StatementSelection:
             fresh = sum(map(worth.__getitem__, statement.stems))
             chars = len(statement.text)
         else:
-            chain = self._chain(statement)
+            chain = self._list_needed(statement)
             stems = dict.fromkeys([stem for part in chain for stem in part.stems])
             fresh = sum(map(worth.__getitem__, stems))
             chars = sum([len(part.text) for part in chain])
@@ -130,20 +132,20 @@ class StatementSelection:
         length: float = (chars + weights.sentence_cost_chars) ** weights.length_power
         return statement.emphasis * fresh / length
 
-    def cost(self, statement: Statement) -> int:
+    def count_chars(self, statement: Statement) -> int:
         """Return the characters of a statement with its needed statements and speaker names."""
         chars = 0
-        for part in self._chain(statement):
+        for part in self._list_needed(statement):
             named = part.role and (
                 part.starts_line or part.memory not in self._speakers
             )
             chars += len(part.text) + 1 + (len(part.role) + 2 if named else 0)
         return chars
 
-    def keep(self, statement: Statement) -> None:
+    def select(self, statement: Statement) -> None:
         """Select a statement and the preceding statements that it needs."""
-        self.room -= self.cost(statement)
-        for part in self._chain(statement):
+        self.room -= self.count_chars(statement)
+        for part in self._list_needed(statement):
             self.kept[part.at] = part
             self._worth.update(dict.fromkeys(part.stems, 0.0))
             self._speakers.add(part.memory)
@@ -152,7 +154,7 @@ class StatementSelection:
         """Return a statement cut after its last clause that fits, or None if no clause fits."""
         if statement.needs is not None:
             return None
-        frame = self.cost(statement) - len(statement.text)
+        frame = self.count_chars(statement) - len(statement.text)
         text = shorten_at_clause(statement.text, self.room - frame)
         if not text:
             return None
@@ -163,11 +165,11 @@ class StatementSelection:
             emphasis=statement.emphasis * self._weights.shortened,
         )
 
-    def in_order(self) -> list[Statement]:
+    def list_selected(self) -> list[Statement]:
         """Return the selected statements in the order of the source."""
         return [self.kept[at] for at in sorted(self.kept)]
 
-    def _chain(self, statement: Statement) -> list[Statement]:
+    def _list_needed(self, statement: Statement) -> list[Statement]:
         """Return the needed statements that are not selected yet, then the statement itself."""
         chain = [statement]
         needs = statement.needs
@@ -218,7 +220,7 @@ def extract(
     size = sum(len(memory.content) for memory in memories)
     room = min(size, max(int(size * ratio), CHARS_MIN), CHARS_MAX)
     roles = tuple(dict.fromkeys(memory.role for memory in memories if memory.role))
-    reader = StatementReader(zone=zone, several=len(roles) > 1)
+    reader = StatementReader(zone=zone, names_all_speakers=len(roles) > 1)
     # Loaded here: only a sleep needs the rules for records.
     from mnemosyned.summary.records.summarize import summarize_records  # noqa: PLC0415
 
@@ -228,10 +230,10 @@ def extract(
     _read_statements(memories, records, reader)
     reader.known.discount(roles)
     kept = _select_statements(reader.statements, reader.known, chars_max=room + 1)
-    days = _show_days(memories, zone) if size > room else ""
+    days = _format_memory_period(memories, zone) if size > room else ""
     covered = {stem for statement in kept for stem in statement.stems}
     covered.update([token.stem for token in tokenize(days)])
-    room = terms_room(memories) - len(days)
+    room = compute_terms_chars_max(memories) - len(days)
     of_records = _select_record_terms(records, chars_max=room // 2)
     room -= sum(len(term) + len(SEPARATOR) for term in of_records)
     of_prose = select_keywords(reader.known, covered=covered, chars_max=room)
@@ -239,7 +241,7 @@ def extract(
     return Extract(tuple(_render_lines(kept)), tuple(terms))
 
 
-def terms_room(memories: Sequence[MemoryRecord]) -> int:
+def compute_terms_chars_max(memories: Sequence[MemoryRecord]) -> int:
     """Return the maximum number of characters of a group's index terms."""
     size = sum(len(memory.content) for memory in memories)
     return min(max(int(size * TERMS_SHARE), TERMS_CHARS_MIN), CHARS_MAX)
@@ -272,7 +274,7 @@ def _select_record_terms(records: RecordSummary, *, chars_max: int) -> tuple[str
     return tuple(terms)
 
 
-def _show_days(memories: Sequence[MemoryRecord], zone: tzinfo) -> str:
+def _format_memory_period(memories: Sequence[MemoryRecord], zone: tzinfo) -> str:
     """Return the period of the memories, such as "6–8 March 2026"; empty for no memories."""
     if not memories:
         return ""
@@ -289,28 +291,28 @@ def _select_statements(
     """Return the most informative statements that fit, or the beginning of one if none fits."""
     selection = StatementSelection(statements, known.worth, chars_max=chars_max)
     readable = [statement for statement in statements if statement.readable]
-    selection.fill(readable)
+    selection.select_best(readable)
     if selection.kept:
-        return selection.in_order()
+        return selection.list_selected()
     # A name takes room that few words do not leave.
     nameless = [one._replace(role="") for one in statements]
     for pool in (readable, statements, nameless):
-        ranked = sorted(pool, key=lambda one: (-selection.value(one), one.at))
-        if whole := _find_fitting(ranked, selection):
+        ranked = sorted(pool, key=lambda one: (-selection.measure_gain(one), one.at))
+        if whole := _find_fitting_statement(ranked, selection):
             return [whole]
     return [_cut_beginning(ranked[0], chars_max)] if ranked else []
 
 
-def _find_fitting(
+def _find_fitting_statement(
     ranked: Sequence[Statement], selection: StatementSelection
 ) -> Statement | None:
     """Return the first of the ranked statements that fits whole or cut after a clause, or None."""
     for statement in ranked[:FALLBACK_TRIES_MAX]:
         if statement.needs is not None:
             continue
-        if selection.cost(statement) <= selection.room:
+        if selection.count_chars(statement) <= selection.room:
             return statement
-        frame = selection.cost(statement) - len(statement.text)
+        frame = selection.count_chars(statement) - len(statement.text)
         if head := shorten_at_clause(statement.text, selection.room - frame):
             return statement._replace(text=head)
     return None
@@ -379,27 +381,30 @@ def compose_episode(
     """
     known = _read_vocabulary(memories, zone)
     text = "\n".join(line for line in map(str.strip, lines) if line)
-    covered = _stems_of(text)
-    terms = [term for term in extract.index_terms if not _stems_of(term) <= covered]
-    covered |= _stems_of(" ".join(terms))
+    covered = _find_stems(text)
+    terms = [term for term in extract.index_terms if not _find_stems(term) <= covered]
+    covered |= _find_stems(" ".join(terms))
     missing = {
         token.stem: token
         for token in _tokenize_line(extract.text)
         if token.kind is not TokenKind.STOP and token.stem not in covered
     }
-    terms += _missing_terms(known, covered, missing)
+    terms += _make_missing_terms(known, covered, missing)
     covered |= missing.keys()
-    room = terms_room(memories) - sum(len(term) + len(SEPARATOR) for term in terms)
+    room = compute_terms_chars_max(memories) - sum(
+        len(term) + len(SEPARATOR) for term in terms
+    )
     terms += select_keywords(known, covered=covered, chars_max=room)
-    rule_worth = _sum_worth(known, _stems_of(extract.text))
+    rule_worth = _sum_worth(known, _find_stems(extract.text))
     return ComposedEpisode(
         text,
         join_terms(terms),
-        informative=_sum_worth(known, _stems_of(text)) >= PROSE_WORTH_MIN * rule_worth,
+        informative=_sum_worth(known, _find_stems(text))
+        >= PROSE_WORTH_MIN * rule_worth,
     )
 
 
-def _missing_terms(
+def _make_missing_terms(
     known: Vocabulary, covered: AbstractSet[str], missing: Mapping[str, TextToken]
 ) -> Iterator[str]:
     """Yield index terms for the `missing` words, given by stem; adjacent words form a phrase.
@@ -410,15 +415,15 @@ def _missing_terms(
     chars_max = sum(len(token.surface) * 2 for token in missing.values())
     phrases = select_keywords(known, covered=covered | others, chars_max=chars_max)
     yield from phrases
-    named = _stems_of(" ".join(phrases))
+    named = _find_stems(" ".join(phrases))
     for root, token in missing.items():
         if root not in named:
-            written = _term_text(known, token)
-            named |= _stems_of(written)
+            written = _write_term(known, token)
+            named |= _find_stems(written)
             yield written
 
 
-def _term_text(known: Vocabulary, token: TextToken) -> str:
+def _write_term(known: Vocabulary, token: TextToken) -> str:
     """Return a word as written; a bare number is followed by the word after it."""
     if token.kind is not TokenKind.NUMBER or token.stem not in known.first:
         return token.surface
@@ -440,7 +445,7 @@ def _read_vocabulary(memories: Iterable[MemoryRecord], zone: tzinfo) -> Vocabula
     return known
 
 
-def _stems_of(text: str) -> set[str]:
+def _find_stems(text: str) -> set[str]:
     """Return the distinct stems of a text's words."""
     return {token.stem for token in _tokenize_line(text)}
 

@@ -81,7 +81,7 @@ _UNIT = TokenKind.UNIT
 _WORD = TokenKind.WORD
 
 
-class _Candidate(NamedTuple):
+class _KeywordCandidate(NamedTuple):
     """A possible keyword: its tokens, place and rank."""
 
     rank: float
@@ -123,7 +123,9 @@ class Vocabulary:
                 else:
                     value = NAME if place and token.capital else ORDINARY
             elif kind in EXACT_KINDS:
-                value = _exact_worth(words, place, BY_KIND[kind], labelled=labelled)
+                value = _rate_exact_value(
+                    words, place, BY_KIND[kind], labelled=labelled
+                )
             else:
                 value = BY_KIND[kind]
             if value > worth.get(root, 0.0):
@@ -140,7 +142,7 @@ class Vocabulary:
         )
 
 
-def _exact_worth(
+def _rate_exact_value(
     words: Sequence[TextToken], place: int, value: float, *, labelled: bool
 ) -> float:
     """Return the worth of an exact value at a place: higher with a label, unit or currency.
@@ -155,10 +157,10 @@ def _exact_worth(
         return AMOUNT
     if kind is _IDENTIFIER and not _DIGIT.search(words[place].surface):
         return CODE_NAME
-    return max(value, _measured_worth(words, place)) if kind is _NUMBER else value
+    return max(value, _rate_measured_number(words, place)) if kind is _NUMBER else value
 
 
-def _measured_worth(words: Sequence[TextToken], place: int) -> float:
+def _rate_measured_number(words: Sequence[TextToken], place: int) -> float:
     """Return the worth of a number next to a unit, month or currency, 0 for a bare number."""
     measured = 0.0
     for neighbor in words[place - 1 if place else 0 : place + 2]:
@@ -209,22 +211,26 @@ def select_keywords(
         return ()
     seen = set(covered)
     room = chars_max + len(SEPARATOR)
-    values = _select_fitting(_value_candidates(known, seen), room)
+    values = _select_fitting(_find_value_candidates(known, seen), room)
     room -= sum([value.size + len(SEPARATOR) for value in values])
-    words: list[_Candidate] = []
+    words: list[_KeywordCandidate] = []
     if room >= ROOM_MIN:
         worth_min = 0.0 if chars_max >= ROOMY_CHARS else WORTH_MIN
         words = _select_fitting(
-            _word_candidates(known, seen, worth_min, chars_max=room - len(SEPARATOR)),
+            _find_word_candidates(
+                known, seen, worth_min, chars_max=room - len(SEPARATOR)
+            ),
             room,
         )
-    written = [_span_text(value.tokens) for value in values]
-    return (*dict.fromkeys(written), *_join_phrases(words))
+    written = [_join_span(value.tokens) for value in values]
+    return (*dict.fromkeys(written), *_join_adjacent_words(words))
 
 
-def _select_fitting(candidates: list[_Candidate], room: int) -> list[_Candidate]:
+def _select_fitting(
+    candidates: list[_KeywordCandidate], room: int
+) -> list[_KeywordCandidate]:
     """Return the best candidates that fit in `room` characters, in the order of the source."""
-    chosen: list[_Candidate] = []
+    chosen: list[_KeywordCandidate] = []
     candidates.sort()
     for candidate in candidates:
         cost = candidate.size + len(SEPARATOR)
@@ -237,37 +243,39 @@ def _select_fitting(candidates: list[_Candidate], room: int) -> list[_Candidate]
     return chosen
 
 
-def _value_candidates(known: Vocabulary, seen: set[str]) -> list[_Candidate]:
+def _find_value_candidates(
+    known: Vocabulary, seen: set[str]
+) -> list[_KeywordCandidate]:
     """Return candidates for exact values and for labeled words; add their stems to `seen`."""
-    candidates: list[_Candidate] = []
+    candidates: list[_KeywordCandidate] = []
     for root, value in known.worth.items():
         if value < MEASURE or root in seen or root not in known.first:
             continue
         words, sentence, place = known.first[root]
         if value < LABELLED and words[place].kind not in EXACT_KINDS:
             continue
-        span = _value_span(words, place, labelled=value >= LABELLED)
-        size = _span_size(span)
+        span = _find_value_span(words, place, labelled=value >= LABELLED)
+        size = _count_span_chars(span)
         if not _is_informative(span, size):
             continue
         seen.update([token.stem for token in span])
-        if _is_weak(words[place].kind, span):
+        if _says_little_alone(words[place].kind, span):
             value *= WEAK  # noqa: PLW2901
         rank = -value / (size + len(SEPARATOR)) ** VALUE_POWER
-        candidates.append(_Candidate(rank, sentence, place, span, size))
+        candidates.append(_KeywordCandidate(rank, sentence, place, span, size))
     return candidates
 
 
-def _is_weak(kind: TokenKind, span: Sequence[TextToken]) -> bool:
+def _says_little_alone(kind: TokenKind, span: Sequence[TextToken]) -> bool:
     """Tell whether a value is a time or a bare number, which says little alone."""
     return kind is _TIME or (kind is _NUMBER and len(span) == 1)
 
 
-def _word_candidates(
+def _find_word_candidates(
     known: Vocabulary, seen: AbstractSet[str], worth_min: float, *, chars_max: int
-) -> list[_Candidate]:
+) -> list[_KeywordCandidate]:
     """Return candidates for words worth at least `worth_min` whose stem is not in `seen`."""
-    candidates: list[_Candidate] = []
+    candidates: list[_KeywordCandidate] = []
     for root, (words, sentence, place) in known.first.items():
         value = known.worth[root]
         if root in seen or value < worth_min or value <= 0:
@@ -275,18 +283,18 @@ def _word_candidates(
         word = words[place]
         titled = place > 0 and word.capital and words[place - 1].kind is _TITLE
         span = tuple(words[place - titled : place + 1])
-        size = _span_size(span)
+        size = _count_span_chars(span)
         if size > chars_max or not _is_informative(span, size):
             continue
         short = value <= ORDINARY and len(word.surface) <= SHORT_CHARS
-        if short or _is_weak(word.kind, span):
+        if short or _says_little_alone(word.kind, span):
             value *= WEAK
         rank = -value / (size + len(SEPARATOR)) ** WORD_POWER
-        candidates.append(_Candidate(rank, sentence, place, span, size))
+        candidates.append(_KeywordCandidate(rank, sentence, place, span, size))
     return candidates
 
 
-def _value_span(
+def _find_value_span(
     words: Sequence[TextToken], place: int, *, labelled: bool
 ) -> tuple[TextToken, ...]:
     """Return the tokens of a value with its label and adjacent months and units: "2 h 50 min"."""
@@ -323,26 +331,26 @@ def _is_informative(span: Sequence[TextToken], size: int) -> bool:
     )
 
 
-def _span_size(span: Sequence[TextToken]) -> int:
+def _count_span_chars(span: Sequence[TextToken]) -> int:
     """Return the number of characters of tokens joined by blanks."""
     if len(span) == 1:
         return len(span[0].surface)
     return sum([len(token.surface) for token in span]) + len(span) - 1
 
 
-def _span_text(span: Sequence[TextToken]) -> str:
+def _join_span(span: Sequence[TextToken]) -> str:
     """Return the tokens as text, joined by blanks."""
     return " ".join(token.surface for token in span)
 
 
-def _join_phrases(chosen: Iterable[_Candidate]) -> list[str]:
+def _join_adjacent_words(chosen: Iterable[_KeywordCandidate]) -> list[str]:
     """Return the candidates as text; words adjacent in the source are joined to a phrase."""
     phrases: list[str] = []
     open_at: tuple[int, int] | None = None
     for _, sentence, place, span, _ in chosen:
         if open_at == (sentence, place):
-            phrases[-1] += f" {_span_text(span)}"
+            phrases[-1] += f" {_join_span(span)}"
         else:
-            phrases.append(_span_text(span))
+            phrases.append(_join_span(span))
         open_at = None if span[-1].closes else (sentence, place + 1)
     return phrases

@@ -66,26 +66,26 @@ def split_speeches(
     text are read.
     """
     lines = [
-        (position, without_label(line))
+        (position, remove_date_label(line))
         for position, (text, _) in enumerate(texts)
-        for line in _first_lines(text, chars_max)
+        for line in _read_first_lines(text, chars_max)
     ]
     speakers = _find_speakers(line for _, line in lines)
     said = [
         (position, speech)
         for position, line in lines
-        for speech in _split_line(line, texts[position][1], speakers)
+        for speech in _split_by_speaker(line, texts[position][1], speakers)
     ]
     return said, speakers
 
 
-def without_label(line: str) -> str:
+def remove_date_label(line: str) -> str:
     """Return a line without the date label at its beginning."""
     label = _LABEL.match(line)
     return line[label.end() :] if label else line
 
 
-def _first_lines(text: str, chars_max: int) -> list[str]:
+def _read_first_lines(text: str, chars_max: int) -> list[str]:
     """Return the first lines of a text that fit in `chars_max`, or a beginning of the first."""
     if len(text) <= chars_max:
         return text.splitlines()
@@ -107,7 +107,7 @@ def _find_speakers(texts: Iterable[str]) -> frozenset[str]:
     return frozenset(name for name, count in begun.items() if count > 1)
 
 
-def _split_line(
+def _split_by_speaker(
     text: str, said: datetime, speakers: frozenset[str]
 ) -> Iterator[MemoryRecord]:
     """Yield a memory for each part of a line between speaker names, the speaker as its role."""
@@ -190,15 +190,17 @@ def compose_rollup(
     A small day of fewer than `minimum` episodes keeps all statements.
     """
     composer = _RollupComposer(sources, level=level, minimum=minimum, weights=weights)
-    composer.choose()
+    composer.choose_statements()
     lines: list[str] = []
     line_of: list[int | None] = []
     for position in range(len(sources)):
-        line = composer.line(position)
+        line = composer.render_line(position)
         line_of.append(len(lines) if line else None)
         lines += [line] if line else []
     return RollupText(
-        tuple(lines) or composer.fallback_line(), tuple(line_of), composer.index_terms()
+        tuple(lines) or composer.make_fallback_line(),
+        tuple(line_of),
+        composer.select_index_terms(),
     )
 
 
@@ -211,7 +213,7 @@ class _RollupLine:
     chosen: list[Statement] = field(default_factory=list)
     chars: int = 0
     value: float = 0.0
-    """Worth of its first statement at the time of choice."""
+    """Gain of its first statement at the time of choice."""
 
 
 class _RollupComposer:
@@ -231,7 +233,7 @@ class _RollupComposer:
         self._size = size
         few = len(sources) < minimum
         self._says_all = few and level is Level.DAY and size <= weights.small_chars
-        reader, self._lines = _read_source(sources, level, weights)
+        reader, self._lines = _read_summaries(sources, level, weights)
         self._known = reader.known
         self._statements = reader.statements
         room = int(size * weights.share)
@@ -247,32 +249,32 @@ class _RollupComposer:
             weights.few_line_chars_max if few else weights.line_chars_max
         )
 
-    def choose(self) -> None:
+    def choose_statements(self) -> None:
         """Choose the best statement of each line, then further statements while there is room.
 
         Without room for all, the least informative summaries get no line.
         """
-        ranked = self._informative_lines()
+        ranked = self._rank_informative_lines()
         left = len(ranked)
         for line in ranked:
             share = self._selection.room / left * self._weights.share_of_line
-            self._add_best(line, int(max(share, self._weights.line_chars)))
+            self._add_best_statement(line, int(max(share, self._weights.line_chars)))
             left -= 1
         if not any(line.chosen for line in self._lines):
-            self._choose_long()
-        self._add_more()
+            self._choose_long_statement()
+        self._add_more_statements()
 
-    def _choose_long(self) -> None:
+    def _choose_long_statement(self) -> None:
         """Choose the best statement of all lines with more room, for use when none has fitted."""
         small = self._size <= self._weights.small_chars
         room = self._size if small else int(self._size * self._weights.share_max)
         self._selection.room = min(room, self._weights.chars_max)
-        for line in sorted(self._lines, key=self._best_value, reverse=True):
-            self._add_best(line, self._selection.room)
+        for line in sorted(self._lines, key=self._find_best_gain, reverse=True):
+            self._add_best_statement(line, self._selection.room)
             if line.chosen:
                 break
 
-    def line(self, position: int) -> str:
+    def render_line(self, position: int) -> str:
         """Return the text of the line at a position, empty if no statement was chosen for it."""
         line = self._lines[position]
         text, speaker = "", ""
@@ -292,20 +294,20 @@ class _RollupComposer:
             text = _end_sentence(text)
         return f"{line.label}{text}" if text else ""
 
-    def fallback_line(self) -> tuple[str, ...]:
+    def make_fallback_line(self) -> tuple[str, ...]:
         """Return one line with the beginning of the first summary, for texts without statements.
 
         Such a text may be an emoji. The result is empty if all summaries are blank.
         """
         for line, source in zip(self._lines, self._sources, strict=True):
             for text in filter(str.strip, source.text.splitlines()):
-                words = without_label(text)
+                words = remove_date_label(text)
                 room = self._weights.line_chars_max
                 cut = words if len(words) <= room else f"{words[:room].rstrip()}…"
                 return (f"{line.label}{cut}",)
         return ()
 
-    def index_terms(self) -> str:
+    def select_index_terms(self) -> str:
         """Return index terms: the period, words the lines lack, and terms of the summaries."""
         weights = self._weights
         kept = chain.from_iterable(line.chosen for line in self._lines)
@@ -325,10 +327,10 @@ class _RollupComposer:
             terms[term] = None
         return join_terms(terms)
 
-    def _informative_lines(self) -> list[_RollupLine]:
+    def _rank_informative_lines(self) -> list[_RollupLine]:
         """Return the lines worth more than a share of the median, the most informative first."""
         ranked = sorted(
-            ((self._best_value(line), line) for line in self._lines),
+            ((self._find_best_gain(line), line) for line in self._lines),
             key=lambda entry: -entry[0],
         )
         if self._size <= self._weights.small_chars:
@@ -337,44 +339,46 @@ class _RollupComposer:
         least = median * self._weights.trivial_share
         return [line for value, line in ranked if value >= least]
 
-    def _best_value(self, line: _RollupLine) -> float:
+    def _find_best_gain(self, line: _RollupLine) -> float:
         """Return the highest gain of a line's statements, 0 without statements."""
-        return max(map(self._selection.value, line.statements), default=0.0)
+        return max(map(self._selection.measure_gain, line.statements), default=0.0)
 
-    def _add_best(self, line: _RollupLine, chars_max: int) -> None:
+    def _add_best_statement(self, line: _RollupLine, chars_max: int) -> None:
         """Add a line's best statement that fits in `chars_max`, whole or cut after a clause."""
         selection = self._selection
         ranked = sorted(
-            ((-selection.value(one), one.at, one) for one in line.statements),
+            ((-selection.measure_gain(one), one.at, one) for one in line.statements),
         )
         ranked = [entry for entry in ranked if entry[0] < 0 or self._says_all]
         limit = min(chars_max, selection.room - len(line.label))
         for value, _, statement in ranked:
             line.value = -value
-            cost = selection.cost(statement)
+            cost = selection.count_chars(statement)
             if cost <= limit:
-                self._keep(line, statement)
+                self._add_statement(line, statement)
                 return
             if statement.needs is None:
                 frame = cost - len(statement.text)
                 if head := shorten_at_clause(statement.text, limit - frame):
-                    self._keep(line, statement._replace(text=head))
+                    self._add_statement(line, statement._replace(text=head))
                     return
 
-    def _add_more(self) -> None:
+    def _add_more_statements(self) -> None:
         """Add further statements that fit in their lines, the most informative first."""
         selection = self._selection
         line_of = {one.at: line for line in self._lines for one in line.statements}
-        ranked = sorted((-selection.value(self._statements[at]), at) for at in line_of)
+        ranked = sorted(
+            (-selection.measure_gain(self._statements[at]), at) for at in line_of
+        )
         for _, at in ranked:
             statement, line = self._statements[at], line_of[at]
-            if at not in selection.kept and self._fits(line, statement):
-                self._keep(line, statement)
+            if at not in selection.kept and self._adds_enough(line, statement):
+                self._add_statement(line, statement)
 
-    def _fits(self, line: _RollupLine, statement: Statement) -> bool:
+    def _adds_enough(self, line: _RollupLine, statement: Statement) -> bool:
         """Tell whether a further statement fits in a line and adds enough to the first."""
         selection = self._selection
-        cost = selection.cost(statement)
+        cost = selection.count_chars(statement)
         if not line.chosen:
             cost += len(line.label)
         if cost > selection.room:
@@ -384,21 +388,21 @@ class _RollupComposer:
         if line.chars + cost > self._line_chars_max:
             return False
         least = line.value * self._weights.more_value_min
-        return selection.value(statement) > least
+        return selection.measure_gain(statement) > least
 
-    def _keep(self, line: _RollupLine, statement: Statement) -> None:
+    def _add_statement(self, line: _RollupLine, statement: Statement) -> None:
         """Add a statement, with the statements it needs, to its line and to the selection."""
         if not line.chosen:
             self._selection.room -= len(line.label)
             line.chars += len(line.label)
         before = set(self._selection.kept)
-        line.chars += self._selection.cost(statement)
-        self._selection.keep(statement)
+        line.chars += self._selection.count_chars(statement)
+        self._selection.select(statement)
         kept = self._selection.kept
         line.chosen += [kept[at] for at in kept.keys() - before]
 
 
-def _read_source(
+def _read_summaries(
     sources: Sequence[RollupSource], level: Level, weights: RollupWeights
 ) -> tuple[StatementReader, list[_RollupLine]]:
     """Return a reader with the statements of all summaries, and a line for each summary."""
@@ -407,7 +411,7 @@ def _read_source(
     said, speakers = split_speeches(
         [(source.text, source.begins) for source in sources], chars_max=chars_max
     )
-    reader = StatementReader(zone=UTC, several=True)
+    reader = StatementReader(zone=UTC, names_all_speakers=True)
     for index, (_, speech) in enumerate(said):
         reader.read(index, speech)
     reader.known.discount(speakers)

@@ -31,17 +31,17 @@ OPENERS_MAX = 3
 _EDGE = "\"'“”‘’«»„([*_—–-…¿¡"
 
 
-def _all_words(field: str) -> frozenset[str]:
+def _collect_words(field: str) -> frozenset[str]:
     """Return the words that all languages list in a field, such as "openers"."""
     return frozenset(
         word for language in LANGUAGES for word in getattr(language, field).split()
     )
 
 
-BACKWARD = _all_words("backward_heads")
-CONNECTIVES = _all_words("connectives")
-OPENERS = _all_words("openers") | CONNECTIVES
-COURTESIES = _all_words("courtesies")
+BACKWARD = _collect_words("backward_heads")
+CONNECTIVES = _collect_words("connectives")
+OPENERS = _collect_words("openers") | CONNECTIVES
+COURTESIES = _collect_words("courtesies")
 _CONDITIONAL = frozenset(("so", "then", "also", "aussi", "también", "anche", "auch"))
 """Connectives that are something else before most words: "so glad", "so far"."""
 _SUBJECTS = frozenset(
@@ -112,14 +112,14 @@ def without_opener(sentence: str) -> str:
     "Well, but the invoice is paid." becomes "The invoice is paid.".
     """
     for _ in range(OPENERS_MAX):
-        shorter = _without_first(sentence)
+        shorter = _remove_first_word(sentence)
         if shorter == sentence:
             break
         sentence = shorter
     return sentence
 
 
-def _without_first(sentence: str) -> str:
+def _remove_first_word(sentence: str) -> str:
     """Return a sentence without an interjection, connective or called name at its beginning."""
     head, _, rest = sentence.partition(" ")
     if head in _CALLS and (called := _CALL.match(sentence)):
@@ -247,13 +247,17 @@ class StatementReader:
     """Reader that splits memories into distinct statements, and collects their words' worth."""
 
     def __init__(
-        self, *, zone: tzinfo, several: bool, weights: StatementWeights = WEIGHTS
+        self,
+        *,
+        zone: tzinfo,
+        names_all_speakers: bool,
+        weights: StatementWeights = WEIGHTS,
     ) -> None:
-        """Name the speaker of each sentence if `several`, else of sentences in the first person."""
+        """With `names_all_speakers` name every speaker, else only speakers in the first person."""
         self.statements: list[Statement] = []
         self.known = Vocabulary()
         self._zone = zone
-        self._several = several
+        self._names_all_speakers = names_all_speakers
         self._weights = weights
         self._seen: set[str] = set()
 
@@ -324,7 +328,7 @@ class StatementReader:
             if (is_opened or may_lean_back(early[0])) and leans_back(text):
                 needs = before
                 readable = before is not None and self._may_follow(before, text)
-        named = self._several or is_first_person(words)
+        named = self._names_all_speakers or is_first_person(words)
         self.statements.append(
             Statement(
                 len(self.statements),

@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from bench.report import Report
 
 from mnemosyned.summary.chunking import Piece
-from mnemosyned.summary.grounding.check import Problem, check_grounding
+from mnemosyned.summary.grounding.check import SummaryProblem, check_grounding
 
 TUNED_ON = 5
 REJECTED_MAX = 0.1
@@ -73,13 +73,13 @@ def piece(turn: dict[str, Any], when: datetime) -> Piece:
     return Piece(turn["dia_id"], turn["text"] + seen, when, turn["speaker"])
 
 
-def judged(session: Session, summary: str) -> Sequence[Problem]:
+def judged(session: Session, summary: str) -> Sequence[SummaryProblem]:
     return check_grounding(
         summary, session.turns, chars_max=sum(len(turn.text) for turn in session.turns)
     )
 
 
-def told(verdict: Sequence[Problem]) -> str:
+def told(verdict: Sequence[SummaryProblem]) -> str:
     return ", ".join(f"{problem.kind} {problem.item}".strip() for problem in verdict)
 
 

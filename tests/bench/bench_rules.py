@@ -179,14 +179,16 @@ RULES = (
         ("replay",),
     ),
     Rule(
-        "unknown names", ((_CHECK, "unknown_names", "lambda *_: ()"),), ("grounding",)
+        "unknown names",
+        ((_CHECK, "find_unknown_names", "lambda *_: ()"),),
+        ("grounding",),
     ),
     Rule(
         "numbers in words",
         (
             (
                 "mnemosyned.summary.grounding.values",
-                "number_words",
+                "read_number_words",
                 "lambda text: iter(())",
             ),
         ),

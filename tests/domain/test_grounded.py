@@ -10,7 +10,7 @@ import pytest
 
 from mnemosyned.summary.chunking import Piece
 from mnemosyned.summary.grounding.check import (
-    Problem,
+    SummaryProblem,
     check_grounding,
     grounded_sentences,
     is_confirmed,
@@ -23,7 +23,7 @@ SOURCES = [
 ]
 
 
-def problems(text: str) -> Sequence[Problem]:
+def problems(text: str) -> Sequence[SummaryProblem]:
     return check_grounding(text, SOURCES, chars_max=400)
 
 

@@ -13,7 +13,7 @@ from mnemosyned.models.retelling import (
     split_passages,
     spoken_name,
 )
-from mnemosyned.summary.grounding.claims import SalvagedClaim, salvage
+from mnemosyned.summary.grounding.claims import SalvagedClaim, salvage_claims
 
 WHEN = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
 LINES = (
@@ -43,7 +43,7 @@ def retold(*answers: tuple[int, str], chars_max: int = 1_000) -> Retelling:
         speakers = speakers_of(parts[at], TALK)
         assert speakers
         kept.update(
-            (at, one) for one in salvage(answer, [parts[at].original], speakers)
+            (at, one) for one in salvage_claims(answer, [parts[at].original], speakers)
         )
     return retell(parts, kept, chars_max=chars_max, zone=UTC)
 

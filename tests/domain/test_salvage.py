@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from mnemosyned.summary.grounding.claims import SalvagedClaim, Speakers, salvage
+from mnemosyned.summary.grounding.claims import SalvagedClaim, Speakers, salvage_claims
 
 TALK = Speakers("Ana", "Ben")
 
 
 def kept(answer: str, *said: str, speakers: Speakers = TALK) -> list[str]:
-    return [sentence.text for sentence in salvage(answer, said, speakers)]
+    return [sentence.text for sentence in salvage_claims(answer, said, speakers)]
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,9 @@ def test_an_invented_end_is_cut_and_the_source_completes_the_sentence() -> None:
 def test_a_clause_in_the_first_person_is_left_for_the_rules_to_quote() -> None:
     said = "I'm keen on counseling - I'd love to help others."
 
-    (sentence,) = salvage("Ana said that she's keen on counseling.", [said], TALK)
+    (sentence,) = salvage_claims(
+        "Ana said that she's keen on counseling.", [said], TALK
+    )
 
     assert sentence == SalvagedClaim(
         "Ana is keen on counseling.", 0, 25, "she", "I'd love to help others."

@@ -93,7 +93,9 @@ def test_a_piece_keeps_the_time_and_role_of_its_memory() -> None:
     found = split_to_fit([memory], count_tokens=words, tokens_max=3)
 
     assert {
-        (piece.memory, piece.created_at, piece.role) for part in found for piece in part
+        (piece.memory_id, piece.created_at, piece.role)
+        for part in found
+        for piece in part
     } == {(memory.id, memory.created_at, memory.role)}
 
 
@@ -128,7 +130,7 @@ def test_every_memory_is_covered_in_order_and_every_part_fits(
     found = split_to_fit(memories, count_tokens=characters, tokens_max=tokens_max)
 
     assert is_complete(map(whole_piece, memories), found)
-    order = [int(piece.memory) for part in found for piece in part]
+    order = [int(piece.memory_id) for part in found for piece in part]
     assert order == sorted(order)
     assert set(order) == set(range(len(contents)))
     assert all(sum(map(characters, part)) <= tokens_max for part in found)

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from mnemosyned.instants import in_zone
 from mnemosyned.summary.chunking import Piece
-from mnemosyned.summary.grounding.names import name_forms, unknown_names
+from mnemosyned.summary.grounding.names import find_unknown_names, list_name_forms
 from mnemosyned.summary.grounding.values import (
     SourceDates,
     find_mentions,
@@ -70,7 +70,7 @@ UNGROUNDED = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class SummaryProblem:
     """A fault of a summary, with the value at fault."""
 
     kind: GroundingFault
@@ -156,7 +156,7 @@ class GroundingSources:
         return frozenset(
             form
             for text in (self.text, *self.roles)
-            for form in name_forms(_normalize_text(text))
+            for form in list_name_forms(_normalize_text(text))
         )
 
     @cached_property
@@ -181,7 +181,7 @@ class GroundingSources:
 
 def check_grounding(
     summary: str, sources: Sequence[Piece], *, chars_max: int, zone: tzinfo = UTC
-) -> tuple[Problem, ...]:
+) -> tuple[SummaryProblem, ...]:
     """Return the problems of a summary in its shape, language and exact values, empty if valid.
 
     `chars_max` is the longest summary allowed; `zone` is the time zone of the sources, which
@@ -189,52 +189,60 @@ def check_grounding(
     """
     text = _normalize_text(summary).strip()
     if not text or not any(char.isalnum() for char in text):
-        return (Problem(GroundingFault.EMPTY, ""),)
-    too_long = [Problem(GroundingFault.TOO_LONG, f"{len(text)} characters")] * (
+        return (SummaryProblem(GroundingFault.EMPTY, ""),)
+    too_long = [SummaryProblem(GroundingFault.TOO_LONG, f"{len(text)} characters")] * (
         len(text) > chars_max
     )
     if len(text) > RUNAWAY * chars_max:  # not worth the time of a check
         return tuple(too_long)
     known = GroundingSources(sources, zone=zone)
     problems = dict.fromkeys(
-        [*too_long, *_shape_problems(text, known), *_value_problems(text, known)]
+        [
+            *too_long,
+            *_find_problems_of_form(text, known),
+            *_find_ungrounded_values(text, known),
+        ]
     )
     return tuple(problems)
 
 
-def _shape_problems(text: str, known: GroundingSources) -> Iterator[Problem]:
-    """Yield problems of form: repetition, a refusal, a script or language foreign to the sources."""
+def _find_problems_of_form(
+    text: str, known: GroundingSources
+) -> Iterator[SummaryProblem]:
+    """Yield problems of form: repetition, a refusal, a script or language foreign to sources."""
     if is_repetitive(text, known.text):
-        yield Problem(GroundingFault.REPEATED, "")
+        yield SummaryProblem(GroundingFault.REPEATED, "")
     refusal = _REFUSAL.match(text)
     if refusal and not known.has_value(refusal[0]):
-        yield Problem(GroundingFault.REFUSED, refusal[0])
+        yield SummaryProblem(GroundingFault.REFUSED, refusal[0])
     if script := foreign_script(text, known.text):
-        yield Problem(GroundingFault.SCRIPT, script)
+        yield SummaryProblem(GroundingFault.SCRIPT, script)
     elif language := foreign_language(text, known.text):
-        yield Problem(GroundingFault.LANGUAGE, language)
+        yield SummaryProblem(GroundingFault.LANGUAGE, language)
 
 
-def _value_problems(text: str, known: GroundingSources) -> Iterator[Problem]:
+def _find_ungrounded_values(
+    text: str, known: GroundingSources
+) -> Iterator[SummaryProblem]:
     """Yield a problem for each exact value, date, number and name that no source contains.
 
     A checked value is blanked out, so that no part of it is read as another kind.
     """
     unread = _UncheckedText(text)
-    yield from _exact_problems(unread, known)
+    yield from _find_ungrounded_exact_values(unread, known)
     for mention in find_mentions(unread.text):
         if not known.calendar.has_date(mention) and not known.has_value(mention.text):
-            yield Problem(GroundingFault.DATE, mention.text)
+            yield SummaryProblem(GroundingFault.DATE, mention.text)
         unread.blank_out(mention.start, mention.end)
-    for number in _ungrounded_numbers(unread.text, known):
-        yield Problem(GroundingFault.NUMBER, number)
-    for name in unknown_names(unread.text, known.words, known.folded_text):
-        yield Problem(GroundingFault.NAME, name)
+    for number in _find_ungrounded_numbers(unread.text, known):
+        yield SummaryProblem(GroundingFault.NUMBER, number)
+    for name in find_unknown_names(unread.text, known.words, known.folded_text):
+        yield SummaryProblem(GroundingFault.NAME, name)
 
 
-def _exact_problems(
+def _find_ungrounded_exact_values(
     unread: _UncheckedText, known: GroundingSources
-) -> Iterator[Problem]:
+) -> Iterator[SummaryProblem]:
     """Yield a problem for each address, path or identifier of no source; blank out all."""
     for kind, shape in _EXACT:
         for match in shape.finditer(unread.text):
@@ -244,7 +252,7 @@ def _exact_problems(
                     continue
                 bare = _AROUND_HOST.sub("", value) if kind is GroundingFault.URL else ""
                 if not bare or not known.has_value(bare):
-                    yield Problem(kind, value)
+                    yield SummaryProblem(kind, value)
             unread.blank_out(match.start(), match.start() + len(value))
 
 
@@ -260,7 +268,7 @@ class _UncheckedText:
         self.text = f"{self.text[:start]}{blank}{self.text[stop:]}"
 
 
-def _ungrounded_numbers(text: str, known: GroundingSources) -> Iterator[str]:
+def _find_ungrounded_numbers(text: str, known: GroundingSources) -> Iterator[str]:
     """Yield the numbers of a text, in figures or words, that no source contains."""
     for figure, readings in read_numbers(text):
         if known.numbers.isdisjoint(readings):
@@ -284,11 +292,13 @@ def is_repetitive(text: str, source: str = "") -> bool:
         return True
     least = min(
         GRAMS_DISTINCT_MIN,
-        _distinct_share(_GRAM.findall(source.casefold())) * SOURCE_SHARE,
+        _measure_distinct_share(_GRAM.findall(source.casefold())) * SOURCE_SHARE,
     )
-    if len(words) >= GRAMS_MIN and _distinct_share(words) < least:
+    if len(words) >= GRAMS_MIN and _measure_distinct_share(words) < least:
         return True
-    return any(_has_run(words, size) for size in range(1, ROW_WORDS_MAX + 1))
+    return any(
+        _repeats_words_in_row(words, size) for size in range(1, ROW_WORDS_MAX + 1)
+    )
 
 
 def _repeats_sentence(text: str) -> bool:
@@ -303,13 +313,13 @@ def _repeats_sentence(text: str) -> bool:
     )
 
 
-def _distinct_share(words: Sequence[str]) -> float:
+def _measure_distinct_share(words: Sequence[str]) -> float:
     """Return the share of distinct ones among all groups of `GRAM` words, 1 for no group."""
     grams = [tuple(words[at : at + GRAM]) for at in range(len(words) - GRAM + 1)]
     return len(set(grams)) / len(grams) if grams else 1.0
 
 
-def _has_run(words: Sequence[str], size: int) -> bool:
+def _repeats_words_in_row(words: Sequence[str], size: int) -> bool:
     """Tell whether a group of `size` words is repeated `ROW_MAX` times in a row."""
     run = 0
     for at in range(size, len(words)):
@@ -356,7 +366,9 @@ _NEGATION = re.compile(
 
 
 def grounded_sentences(
-    answer: str, judge: Callable[[str], Sequence[Problem]], sources: Sequence[Piece]
+    answer: str,
+    judge: Callable[[str], Sequence[SummaryProblem]],
+    sources: Sequence[Piece],
 ) -> str:
     """Return an answer without its faulty sentences, cut at its first repetition.
 
@@ -385,20 +397,20 @@ def is_confirmed(sentence: str, sources: Sequence[Piece]) -> bool:
     """Tell whether the speakers named in a sentence said all its words, with equal negation."""
     roles = {piece.role for piece in sources}
     names = roles - {""}
-    wanted = _content_stems([sentence]) - _content_stems(names)
+    wanted = _find_content_stems([sentence]) - _find_content_stems(names)
     named = {name for name in names if re.search(rf"\b{re.escape(name)}\b", sentence)}
     speakers = named or roles
     texts = [piece.text for piece in sources if piece.role in speakers]
-    if not wanted or not wanted <= _content_stems(texts):
+    if not wanted or not wanted <= _find_content_stems(texts):
         return False
     lines = [line for text in texts for line, _ in split_sentences(text)]
-    closest = max(lines, key=lambda line: len(wanted & _content_stems([line])))
-    if len(wanted & _content_stems([closest])) < SHARED_MIN * len(wanted):
+    closest = max(lines, key=lambda line: len(wanted & _find_content_stems([line])))
+    if len(wanted & _find_content_stems([closest])) < SHARED_MIN * len(wanted):
         return False
     return bool(_NEGATION.search(sentence)) == bool(_NEGATION.search(closest))
 
 
-def _content_stems(texts: Iterable[str]) -> set[str]:
+def _find_content_stems(texts: Iterable[str]) -> set[str]:
     """Return the distinct stems of texts, without stop words and other commonplace words."""
     return {
         token.stem

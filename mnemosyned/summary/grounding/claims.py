@@ -94,7 +94,7 @@ _CONTENT_MIN = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class ClaimWord:
     """A lower-case word of a claim or a sentence, with its position in characters."""
 
     text: str
@@ -105,7 +105,7 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
-class Alignment:
+class ClaimAlignment:
     """Beginning of a claim that a sentence confirms."""
 
     stop: int
@@ -116,20 +116,20 @@ class Alignment:
     """End of the words of time before the restated text: "Last week"."""
 
 
-NOT_ALIGNED = Alignment(0)
+NOT_ALIGNED = ClaimAlignment(0)
 
 
-def words_of(text: str) -> list[Word]:
+def split_words(text: str) -> list[ClaimWord]:
     """Return the words of a text with their positions; contractions are expanded."""
     plain = text.replace("’", "'").replace("‘", "'")
-    result: list[Word] = []
+    result: list[ClaimWord] = []
     end = 0
     for match in _WORD.finditer(plain):
         linked = bool(result) and result[-1].text in _LINKS
         paused = _PAUSE.search(plain[end : match.start()]) is not None
         pauses = not result or linked or paused
         for word in _expand_contraction(match[0].lower()):
-            result.append(Word(word, match.start(), match.end(), pauses))
+            result.append(ClaimWord(word, match.start(), match.end(), pauses))
             pauses = False
         end = match.end()
     return result
@@ -148,19 +148,21 @@ def _expand_contraction(word: str) -> Sequence[str]:
     return (word,)
 
 
-def sentence_words(sentence: str) -> list[Word]:
+def split_sentence_words(sentence: str) -> list[ClaimWord]:
     """Return the words of a sentence; an omitted "I" at its beginning is restored."""
-    words = words_of(sentence)
+    words = split_words(sentence)
     if words and words[0].text in _ELIDED:
-        return [Word("i", 0, 0, pauses=True), *words]
+        return [ClaimWord("i", 0, 0, pauses=True), *words]
     return words
 
 
-def align(claim: Sequence[Word], sentence: Sequence[Word]) -> Alignment:
+def align_claim(
+    claim: Sequence[ClaimWord], sentence: Sequence[ClaimWord]
+) -> ClaimAlignment:
     """Return the longest beginning of a claim that a sentence confirms, from any of its clauses."""
     best = NOT_ALIGNED
     for start, word in enumerate(sentence):
-        before = _word_texts(sentence[:start])
+        before = _list_texts(sentence[:start])
         is_timed = _TIMES.issuperset(before)  # "Last week I went"
         begins_clause = word.pauses or (word.text in SUBJECTS and is_timed)
         if not begins_clause or not _CONDITIONS.isdisjoint(before):
@@ -172,7 +174,9 @@ def align(claim: Sequence[Word], sentence: Sequence[Word]) -> Alignment:
     return best
 
 
-def _align_clause(claim: Sequence[Word], sentence: Sequence[Word]) -> Alignment:
+def _align_clause(
+    claim: Sequence[ClaimWord], sentence: Sequence[ClaimWord]
+) -> ClaimAlignment:
     """Return the longest beginning of a claim that matches a sentence from its first word on."""
     best = NOT_ALIGNED
     at = said_at = 0  # next words to compare
@@ -188,7 +192,7 @@ def _align_clause(claim: Sequence[Word], sentence: Sequence[Word]) -> Alignment:
                 and is_whole
                 and _is_confirmed(claim[:stop], sentence, said_stop)
             ):
-                best = Alignment(stop, sentence[said_stop - 1].end)
+                best = ClaimAlignment(stop, sentence[said_stop - 1].end)
         said = sentence[said_at] if said_at < len(sentence) else None
         if word and said and _words_agree(said, word, claim[at - 1] if at else None):
             if _is_unresolved(said, content):
@@ -205,12 +209,12 @@ def _align_clause(claim: Sequence[Word], sentence: Sequence[Word]) -> Alignment:
             return best
 
 
-def _is_pronoun(said: Word) -> bool:
+def _is_pronoun(said: ClaimWord) -> bool:
     """Tell whether a word is a pronoun or a pointer such as "this"."""
     return said.text in _POINTERS or said.text in _THIRD_OF
 
 
-def _is_unresolved(said: Word, content: int) -> bool:
+def _is_unresolved(said: ClaimWord, content: int) -> bool:
     """Tell whether a pointing word refers to something that the claim has not named yet.
 
     `content` is the number of content words of the claim up to here.
@@ -220,34 +224,36 @@ def _is_unresolved(said: Word, content: int) -> bool:
     return said.text in _POINTERS and is_early
 
 
-def _is_clause(claim: Sequence[Word]) -> bool:
+def _is_clause(claim: Sequence[ClaimWord]) -> bool:
     """Tell whether a shortened claim is a clause: it has a subject that acts, or a finite verb."""
-    texts = _word_texts(claim)
+    texts = _list_texts(claim)
     acts = texts[:1] in (["he"], ["she"], [SPEAKER])
     return acts or not _FINITE.isdisjoint(texts)
 
 
-def _is_confirmed(claim: Sequence[Word], sentence: Sequence[Word], stop: int) -> bool:
+def _is_confirmed(
+    claim: Sequence[ClaimWord], sentence: Sequence[ClaimWord], stop: int
+) -> bool:
     """Tell whether a claim agrees in time and subject with the sentence's words up to `stop`.
 
     A condition after `stop` takes the confirmation away.
     """
-    claimed, said = _word_texts(claim), _word_texts(sentence[:stop])
+    claimed, said = _list_texts(claim), _list_texts(sentence[:stop])
     was_past = not _PAST.isdisjoint(said) and _PAST.isdisjoint(claimed)
     if was_past and not _PRESENT.isdisjoint(claimed):
         return False
     is_one_of_several = "we" in said and "they" not in claimed
     if is_one_of_several and not _TOGETHER.isdisjoint(claimed):
         return False
-    return _UNDONE_AFTER.isdisjoint(_word_texts(sentence[stop:]))
+    return _UNDONE_AFTER.isdisjoint(_list_texts(sentence[stop:]))
 
 
-def _word_texts(words: Sequence[Word]) -> list[str]:
+def _list_texts(words: Sequence[ClaimWord]) -> list[str]:
     """Return the texts of words."""
     return [word.text for word in words]
 
 
-def _words_agree(said: Word, claimed: Word, before: Word | None) -> bool:
+def _words_agree(said: ClaimWord, claimed: ClaimWord, before: ClaimWord | None) -> bool:
     """Tell whether a word said in the first person agrees with a word of a third-person claim.
 
     `before` is the word of the claim before `claimed`, or None at its start.
@@ -330,7 +336,7 @@ class SalvagedClaim:
     """Clause of the source that the text lacks, to be quoted."""
 
 
-def salvage(
+def salvage_claims(
     answer: str, shown: Sequence[str], speakers: Speakers
 ) -> list[SalvagedClaim]:
     """Return the parts of an answer that the shown sentences confirm, at most one per sentence.
@@ -338,14 +344,14 @@ def salvage(
     The answer is cut where it begins to repeat or to continue the transcript. For each sentence of
     the answer the longest confirmed beginning is kept, and completed by the source's own end.
     """
-    said = [sentence_words(sentence) for sentence in shown]
+    said = [split_sentence_words(sentence) for sentence in shown]
     kept: dict[int, SalvagedClaim] = {}
     for sentence in sentences_until_repeated(answer):
         claim = _Claim(sentence, speakers)
         if not claim.words or claim.words[0].text in _UNCLEAR:
             continue
         matches = [
-            NOT_ALIGNED if is_unsure(shown[at]) else align(claim.words, words)
+            NOT_ALIGNED if is_unsure(shown[at]) else align_claim(claim.words, words)
             for at, words in enumerate(said)
         ]
         best = max(range(len(shown)), key=lambda at: matches[at].stop, default=None)
@@ -359,7 +365,7 @@ def sentences_until_repeated(answer: str) -> Iterator[str]:
     """Yield the sentences of an answer before a repetition or a continued transcript."""
     seen: set[str] = set()
     for sentence, _ in split_sentences(answer.replace('"', "")):
-        words = _word_texts(words_of(sentence))
+        words = _list_texts(split_words(sentence))
         key = " ".join(words)
         continues_transcript = _DIALOGUE.match(sentence) or not _PERSONS.isdisjoint(
             words
@@ -392,9 +398,11 @@ class _Claim:
             if name:
                 text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", mark, text)
         self._text = text
-        self.words: list[Word] = words_of(text)
+        self.words: list[ClaimWord] = split_words(text)
 
-    def complete(self, match: Alignment, source: int, sentence: str) -> SalvagedClaim:
+    def complete(
+        self, match: ClaimAlignment, source: int, sentence: str
+    ) -> SalvagedClaim:
         """Return the confirmed part of the claim, completed by the end of the source's sentence.
 
         `source` is the index of the sentence. The speaker is named.
@@ -430,7 +438,7 @@ def split_remainder(text: str, *, inflected: bool = False) -> tuple[str, str]:
         return ".", ""
     end = 0
     for segment in _SEGMENT.split(text):
-        words = _word_texts(words_of(segment))
+        words = _list_texts(split_words(segment))
         own = [word for word in words if word not in ("and", "but", "so", "plus")]
         has_verb = inflected and own and own[0] not in STOP_WORDS
         if has_verb or not _PERSONS.isdisjoint(words):

@@ -113,7 +113,9 @@ class _NameWord(NamedTuple):
         return self.text.casefold()
 
 
-def unknown_names(text: str, known: AbstractSet[str], folded: str) -> Iterator[str]:
+def find_unknown_names(
+    text: str, known: AbstractSet[str], folded: str
+) -> Iterator[str]:
     """Yield each name of a text of which no form is in `known`.
 
     A capital letter marks a name in most languages, but also the first word of a sentence and any
@@ -123,11 +125,11 @@ def unknown_names(text: str, known: AbstractSet[str], folded: str) -> Iterator[s
     counts = count_stop_words(text)
     german = bool(counts) and counts.get("de") == max(counts.values())
     for line in text.split("\n"):
-        yield from _unknown_names_in_line(line, known, german=german)
-    yield from _unknown_unspaced_names(text, folded)
+        yield from _find_unknown_names_in_line(line, known, german=german)
+    yield from _find_unknown_unspaced_names(text, folded)
 
 
-def _unknown_names_in_line(
+def _find_unknown_names_in_line(
     line: str, known: AbstractSet[str], *, german: bool
 ) -> Iterator[str]:
     """Yield each capitalized word of a line that is a name, and of which no form is in `known`."""
@@ -147,7 +149,7 @@ def _unknown_names_in_line(
             yield word.text
 
 
-def name_forms(text: str) -> Iterator[str]:
+def list_name_forms(text: str) -> Iterator[str]:
     """Yield the lower-case forms under which another text may use the words of this text.
 
     Capitalized words also yield forms marked as a name, and initials of neighboring names.
@@ -155,26 +157,26 @@ def name_forms(text: str) -> Iterator[str]:
     previous: list[str] = []
     for match in _WORD.finditer(text):
         word = match[0]
-        yield from _word_forms(word)
+        yield from _list_word_forms(word)
         if word[0].isupper():
-            yield from [f"{AS_NAME}{form}" for form in _word_forms(word)]
+            yield from [f"{AS_NAME}{form}" for form in _list_word_forms(word)]
         previous = [*previous[-4:], word[0].lower()] if word[0].isupper() else []
         for length in range(2, len(previous) + 1):
             yield "".join(previous[-length:])  # the initials of "New York City"
 
 
-def _word_forms(word: str) -> Iterator[str]:
+def _list_word_forms(word: str) -> Iterator[str]:
     """Yield a word in lower case and its stem, and both for each part of a compound."""
     lower = word.casefold().replace(".", "").removesuffix("'s").rstrip("'")
     yield lower
-    yield from _distinctive_stem(lower)
+    yield from _find_distinctive_stem(lower)
     if not lower.isalpha() or not (word.islower() or word.istitle()):
         for part in _split_parts(word):
             yield part
-            yield from _distinctive_stem(part)
+            yield from _find_distinctive_stem(part)
 
 
-def _distinctive_stem(word: str) -> Iterator[str]:
+def _find_distinctive_stem(word: str) -> Iterator[str]:
     """Yield the stem of a word if the stem is long enough to be distinctive."""
     root = light_stem(word)
     if len(root) > STEM_CHARS_MIN:
@@ -203,7 +205,7 @@ def _read_words(line: str) -> Iterator[_NameWord]:
 def _is_known(word: str, known: AbstractSet[str]) -> bool:
     """Tell whether a capitalized word is an ordinary word or a form of a known name."""
     lower = word.casefold().removesuffix("'s")
-    if lower in _NOT_NAMES or not set(_word_forms(word)).isdisjoint(known):
+    if lower in _NOT_NAMES or not set(_list_word_forms(word)).isdisjoint(known):
         return True
     parts = _split_parts(word)
     if len(parts) > 1 and all(
@@ -237,13 +239,13 @@ def _is_inflection(word: str, known: AbstractSet[str]) -> bool:
             return True
     return any(
         f"{AS_NAME}{root}{ending}" in known
-        for root, endings in _inflected_roots(word)
+        for root, endings in _list_inflected_roots(word)
         if len(root) >= STEM_CHARS_MIN
         for ending in endings
     )
 
 
-def _inflected_roots(word: str) -> Iterator[tuple[str, Sequence[str]]]:
+def _list_inflected_roots(word: str) -> Iterator[tuple[str, Sequence[str]]]:
     """Yield possible roots of a name, each with the endings that other forms of it may have."""
     if any("а" <= char <= "я" for char in word):
         for cut in range(3):
@@ -257,7 +259,7 @@ def _is_name_in_context(
 ) -> bool:
     """Tell whether a capitalized word, perhaps an ordinary one, stands where a name stands."""
     word = words[at]
-    before, after = _adjacent_words(words, at)
+    before, after = _find_adjacent_words(words, at)
     if before and before.folded in _ALL_TITLES:
         return True
     if german and (
@@ -295,7 +297,7 @@ def _is_german_name(
     return partner.capital and f"{AS_NAME}{partner.folded}" in known
 
 
-def _adjacent_words(
+def _find_adjacent_words(
     words: Sequence[_NameWord], at: int
 ) -> tuple[_NameWord | None, _NameWord | None]:
     """Return the words before and after a word in the same clause, None where there is none."""
@@ -324,7 +326,7 @@ def _is_conjunction(word: _NameWord) -> bool:
     return word.folded in _CONJUNCTIONS
 
 
-def _unknown_unspaced_names(text: str, folded: str) -> Iterator[str]:
+def _find_unknown_unspaced_names(text: str, folded: str) -> Iterator[str]:
     """Yield Chinese, Japanese and Korean names, found by their suffix, that `folded` lacks."""
     for match in _CJK_NAME.finditer(text):
         run = match[1]

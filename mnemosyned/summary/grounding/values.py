@@ -47,14 +47,14 @@ def read_numbers(text: str) -> list[tuple[str, frozenset[str]]]:
         (
             match[0],
             frozenset(
-                _number_readings(match[0], plain[match.end() : match.end() + 12])
+                _list_number_readings(match[0], plain[match.end() : match.end() + 12])
             ),
         )
         for match in _DIGITS.finditer(plain)
     ]
 
 
-def _number_readings(written: str, after: str) -> Iterator[str]:
+def _list_number_readings(written: str, after: str) -> Iterator[str]:
     """Yield the possible values of a number; `after` is the text that follows, such as " million".
 
     A day of the month is read as "day 5", a time of day in 24 hours.
@@ -63,13 +63,13 @@ def _number_readings(written: str, after: str) -> Iterator[str]:
         yield written
         return
     if ":" in written:
-        yield from clock_readings(written, _HALF_DAY.match(after))
+        yield from list_clock_readings(written, _HALF_DAY.match(after))
         return
     if _ORDINAL.match(after):
         yield f"day {int(written)}" if written.isdigit() else written
     half = _HALF_DAY.match(after)
     if half and written.isdigit():
-        yield from clock_readings(f"{written}:00", half)
+        yield from list_clock_readings(f"{written}:00", half)
     values = [_normalize_number(written)]
     if _THOUSANDS.fullmatch(written):
         values.append(_normalize_number(re.sub(r"\D", "", written)))
@@ -97,7 +97,9 @@ def _format_number(value: float) -> str:
     return str(int(value)) if value == int(value) else repr(round(value, 6))
 
 
-def clock_readings(written: str, half: re.Match[str] | None = None) -> Iterator[str]:
+def list_clock_readings(
+    written: str, half: re.Match[str] | None = None
+) -> Iterator[str]:
     """Yield a time of day in 24 hours: twice, 12 hours apart, unless `half` says am or pm."""
     head, _, rest = written.partition(":")
     hour = int(head)
@@ -309,27 +311,27 @@ def find_mentions(text: str) -> list[DateMention]:
     """Return the dates of a text in order; where several overlap, the most complete one."""
     found: list[DateMention] = []
     taken = bytearray(len(text))
-    for mention in _candidate_mentions(text):
+    for mention in _find_candidate_mentions(text):
         if not any(taken[mention.start : mention.end]):
             taken[mention.start : mention.end] = b"\1" * (mention.end - mention.start)
             found.append(mention)
     return sorted(found, key=lambda mention: mention.start)
 
 
-def _candidate_mentions(text: str) -> Iterator[DateMention]:
+def _find_candidate_mentions(text: str) -> Iterator[DateMention]:
     """Yield all dates found in a text, the most complete forms first; they may overlap."""
-    yield from _slashed_dates(text)
+    yield from _find_slashed_dates(text)
     for shape in _SHAPES:
         for match in shape.finditer(text):
-            yield from _from_match(match)
+            yield from _read_mention(match)
     for match in _DAY_SHORT.finditer(text):
         day, month = int(match[1]), int(match[2])
         if _valid_date(LEAP_YEAR, month, day):
             yield DateMention(match[0], *match.span(), ((None, month, day),))
-    yield from _months_and_weekdays(text)
+    yield from _find_months_and_weekdays(text)
 
 
-def _slashed_dates(text: str) -> Iterator[DateMention]:
+def _find_slashed_dates(text: str) -> Iterator[DateMention]:
     """Yield dates such as `5/8/2023`, with the readings day first and month first."""
     for match in _SLASHED.finditer(text):
         first, second, year = int(match[1]), int(match[3]), int(match[4])
@@ -343,7 +345,7 @@ def _slashed_dates(text: str) -> Iterator[DateMention]:
             yield DateMention(match[0], *match.span(), tuple(readings))
 
 
-def _months_and_weekdays(text: str) -> Iterator[DateMention]:
+def _find_months_and_weekdays(text: str) -> Iterator[DateMention]:
     """Yield months and weekdays that stand without a day."""
     for match in _ALONE.finditer(text):
         name = match[1].lower()
@@ -357,7 +359,7 @@ def _months_and_weekdays(text: str) -> Iterator[DateMention]:
             yield DateMention(match[0], *match.span(), (), WEEKDAYS[name])
 
 
-def _from_match(match: re.Match[str]) -> Iterator[DateMention]:
+def _read_mention(match: re.Match[str]) -> Iterator[DateMention]:
     """Yield the date of a match with the groups `y`, `m` and `d`, unless it is out of range."""
     groups = match.groupdict()
     year = int(groups["y"]) if groups.get("y") else None
