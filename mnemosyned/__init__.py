@@ -151,7 +151,7 @@ if not TYPE_CHECKING:
     from importlib import import_module
 
     @cache
-    def _homes() -> dict[str, str]:
+    def _modules_by_public_name() -> dict[str, str]:
         """Return the module of each public name, read from the imports for type checkers above."""
         import ast  # noqa: PLC0415 who imports a module by its own name never needs it
 
@@ -162,13 +162,15 @@ if not TYPE_CHECKING:
         return {name.name: part.module for part in public.body for name in part.names}
 
     def __dir__() -> list[str]:
-        return [*_homes(), "__version__"]
+        return [*_modules_by_public_name(), "__version__"]
 
     def __getattr__(name: str) -> object:
         """Return a public name, imported at its first use: the shell client needs no engine."""
         if name == "__all__":
             return __dir__()
-        if name.startswith("_") or name not in _homes():
+        if name.startswith("_") or name not in _modules_by_public_name():
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = globals()[name] = getattr(import_module(_homes()[name]), name)
+        value = globals()[name] = getattr(
+            import_module(_modules_by_public_name()[name]), name
+        )
         return value

@@ -90,7 +90,9 @@ def dated_backup(name: str) -> DatedBackup | None:
     return DatedBackup(made_at, name, bool(match[2]))
 
 
-def overdue(last: datetime | None, *, interval: timedelta, now: datetime) -> bool:
+def is_backup_overdue(
+    last: datetime | None, *, interval: timedelta, now: datetime
+) -> bool:
     """Return whether the last backup is older than twice the interval; False if there is none."""
     return last is not None and now - last > 2 * interval
 

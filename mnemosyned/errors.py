@@ -338,7 +338,7 @@ def reason_of(error: Exception) -> str:
     return error.message if isinstance(error, MnemosynedError) else type(error).__name__
 
 
-def by_code() -> dict[str, type[MnemosynedError]]:
+def error_classes_by_code() -> dict[str, type[MnemosynedError]]:
     """Return all error classes by their code, so that a client can raise the daemon's error."""
     tree = [MnemosynedError]
     for error in tree:

@@ -19,7 +19,7 @@ FORGOTTEN_S = 1.0
 _thread = threading.local()
 
 
-def give_way() -> None:
+def pause_for_other_owners() -> None:
     """Pause this thread's owner for owners that used less processor time, if any is at work."""
     if turns := getattr(_thread, "turns", None):
         turns.rest()

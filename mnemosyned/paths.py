@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from mnemosyned.errors import InvalidRequest
-from mnemosyned.socket_path import directory, usual_socket_path
+from mnemosyned.socket_path import standard_directory, usual_socket_path
 
 NAME_BYTES_MAX = 255
 """Bytes of one name in a path, on nearly all file systems."""
@@ -79,13 +79,13 @@ def _standard_directory(systemd: str, xdg: str, default: Path) -> Path:
 
     `systemd` and `xdg` are names of environment variables.
     """
-    return Path(directory(systemd, xdg, str(default)))
+    return Path(standard_directory(systemd, xdg, str(default)))
 
 
 # ---------------------------------------------------------------- named paths
 
 
-def usable_path(
+def require_usable_path(
     name: str,
     *,
     field: str | None = None,
@@ -108,7 +108,7 @@ def path_fault(name: str, *, suffix: str = "", bytes_max: int = PATH_BYTES_MAX) 
     A path with nothing there can be used. Links are followed, and nothing is changed. `suffix` is
     the longest suffix of files beside the path, `bytes_max` the limit of both together.
     """
-    fault = form_fault(name, suffix=suffix, bytes_max=bytes_max)
+    fault = path_form_fault(name, suffix=suffix, bytes_max=bytes_max)
     if fault:
         return fault
     try:
@@ -116,11 +116,13 @@ def path_fault(name: str, *, suffix: str = "", bytes_max: int = PATH_BYTES_MAX) 
     except FileNotFoundError:
         return ""
     except OSError as error:
-        return fault_of(error)
+        return describe_path_error(error)
     return ""
 
 
-def form_fault(name: str, *, suffix: str = "", bytes_max: int = PATH_BYTES_MAX) -> str:
+def path_form_fault(
+    name: str, *, suffix: str = "", bytes_max: int = PATH_BYTES_MAX
+) -> str:
     """Return why a name cannot be a path on any machine, with advice; empty if it can.
 
     Only the user after a `~` is looked up. `suffix` and `bytes_max` are as in `path_fault`.
@@ -147,7 +149,7 @@ def form_fault(name: str, *, suffix: str = "", bytes_max: int = PATH_BYTES_MAX) 
     return ""
 
 
-def fault_of(error: OSError) -> str:
+def describe_path_error(error: OSError) -> str:
     """Return the reason in an error about a path, with advice if there is any."""
     return _FAULTS.get(error.errno or 0) or error.strerror or str(error)
 

@@ -38,7 +38,7 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 log = logger()
 
 
-def bound_heap() -> None:
+def limit_heap() -> None:
     """Limit the number of glibc's heaps and the size of blocks inside, before threads start.
 
     It does nothing with another C library.
@@ -49,7 +49,7 @@ def bound_heap() -> None:
             mallopt(parameter, value)
 
 
-def trim(*, collect: bool = False) -> None:
+def trim_heap(*, collect: bool = False) -> None:
     """Return freed memory to the system; it does nothing without glibc.
 
     With `collect`, run the garbage collector first, which frees reference cycles such as a
@@ -91,7 +91,7 @@ class MemoryGrowth:
         self._least = resident_bytes()
         self._idle = False
 
-    def worth_a_trim(self, *, idle: bool = False) -> bool:
+    def is_trim_due(self, *, idle: bool = False) -> bool:
         """Return whether resident memory grew by more than `TRIM_GROWTH_BYTES` since the last trim.
 
         Also True if the process just became `idle` with more than `IDLE_BYTES`: trims during work

@@ -19,13 +19,13 @@ def socket_path(chosen: str | None = None) -> str:
 
 def usual_socket_path() -> str:
     """Return the path of the daemon's socket if neither settings nor environment name one."""
-    runtime = directory("RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR", "")
+    runtime = standard_directory("RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR", "")
     usual = os.path.join(os.path.expanduser("~"), ".local", "state")  # noqa: PTH111, PTH118
-    folder = runtime or directory("STATE_DIRECTORY", "XDG_STATE_HOME", usual)
+    folder = runtime or standard_directory("STATE_DIRECTORY", "XDG_STATE_HOME", usual)
     return os.path.join(folder, SOCKET_NAME)  # noqa: PTH118
 
 
-def directory(systemd: str, xdg: str, default: str) -> str:
+def standard_directory(systemd: str, xdg: str, default: str) -> str:
     """Return the directory in variable `systemd`, or `mnemosyned` in that of `xdg` or `default`.
 
     `systemd` and `xdg` are names of environment variables. Returns an empty string if neither is

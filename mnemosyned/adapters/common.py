@@ -87,8 +87,8 @@ PAGES_MAX = 20
 """Pages of a listing, of 10,000 memories each."""
 
 
-def make_record(text: str, value: Mapping[str, Any], **fields: Any) -> Remember:  # noqa: ANN401
-    """Return a memory that holds `value` as JSON, to be restored exactly by `value_of`.
+def make_record_memory(text: str, value: Mapping[str, Any], **fields: Any) -> Remember:  # noqa: ANN401
+    """Return a memory that holds `value` as JSON, to be restored exactly by `read_record_value`.
 
     A search finds the memory by `text`, or by the JSON itself if that is too large for metadata.
     Raises `InvalidRequest` for a value that is no JSON.
@@ -132,8 +132,8 @@ def _as_list(given: str | Sequence[str] | None) -> str | list[str] | None:
     return given if given is None or isinstance(given, str) else list(given)
 
 
-def value_of(id: str) -> Steps[Any]:
-    """Return the value of a record of `make_record`, or None if it was forgotten or pruned."""
+def read_record_value(id: str) -> Steps[Any]:
+    """Return the value of a record of `make_record_memory`, or None if it was forgotten or pruned."""
     try:
         got: Got = yield Get(id, reveal=True)
     except NotFound:

@@ -26,10 +26,10 @@ from langgraph.store.base import (
 from mnemosyned.adapters.common import (
     Steps,
     list_records,
-    make_record,
+    make_record_memory,
+    read_record_value,
     run_steps,
     run_steps_async,
-    value_of,
 )
 from mnemosyned.client.asynchronous import AsyncClient
 from mnemosyned.client.blocking import Client
@@ -133,7 +133,7 @@ class MnemosyneStore(BaseStore):
     def _read_fields(self, namespace: Namespace, key: str) -> Steps[dict[str, Any]]:
         """Return the fields of an item for `Item`; empty if there is no such item."""
         versions = yield from self._list_versions(namespace, key)
-        value = (yield from value_of(versions[-1].id)) if versions else None
+        value = (yield from read_record_value(versions[-1].id)) if versions else None
         if value is None:
             return {}
         return {
@@ -154,18 +154,18 @@ class MnemosyneStore(BaseStore):
                 yield Forget(session=session, source=source)
             return
         value = dict(op.value)
-        item = make_record(
+        item = make_record_memory(
             _searchable_text(op.key, value, [] if op.index is False else op.index),
             value,
             session=session,
             source=source,
             supersedes=versions[-1].id if versions else None,
         )
-        yield RememberMany([self._registration_of(op.namespace), item])
+        yield RememberMany([self._make_registration(op.namespace), item])
 
     # ---------------------------------------------------------- namespaces
 
-    def _registration_of(self, namespace: Namespace) -> Remember:
+    def _make_registration(self, namespace: Namespace) -> Remember:
         """Return the memory that registers a namespace; storing it again changes nothing."""
         return Remember(
             f"namespace {'.'.join(namespace)}",
@@ -210,7 +210,7 @@ class MnemosyneStore(BaseStore):
         else:
             lines = yield from list_records(source=sources)
             candidates = dict.fromkeys(line.session for line in lines)
-        return (yield from self._read_page(op, candidates))
+        return (yield from self._read_result_page(op, candidates))
 
     def _recall_sessions(
         self, query: str, sources: list[str]
@@ -228,7 +228,7 @@ class MnemosyneStore(BaseStore):
                     sessions.setdefault(got.memory.session, line.score)
         return sessions
 
-    def _read_page(
+    def _read_result_page(
         self, op: SearchOp, candidates: Mapping[str, float | None]
     ) -> Steps[list[SearchItem]]:
         """Return the items of one page that pass the filter.

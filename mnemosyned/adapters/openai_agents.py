@@ -16,10 +16,10 @@ from agents.memory.session_settings import (
 from mnemosyned.adapters.common import (
     Steps,
     list_records,
-    make_record,
+    make_record_memory,
+    read_record_value,
     remember_all,
     run_steps_async,
-    value_of,
 )
 from mnemosyned.client.asynchronous import AsyncClient
 from mnemosyned.verbs.facade import AsyncCaller
@@ -71,7 +71,7 @@ class MnemosyneSession(SessionABC):
     def _memory_of(self, item: Mapping[str, Any]) -> Remember:
         """Return the memory to store for an item of the conversation."""
         text = "\n".join(_texts_in(item)) or json.dumps(item, ensure_ascii=False)
-        return make_record(
+        return make_record_memory(
             text,
             item,
             session=self.session_id,
@@ -86,7 +86,7 @@ class MnemosyneSession(SessionABC):
         for line in reversed(lines):
             if most is not None and len(items) >= most:
                 break
-            item = yield from value_of(line.id)
+            item = yield from read_record_value(line.id)
             if item is not None:
                 items.append(item)
         return items[::-1]
@@ -95,7 +95,7 @@ class MnemosyneSession(SessionABC):
         """Forget the newest item that was not pruned and return it, or None if there is none."""
         lines = yield from list_records(session=self.session_id, source=self._source)
         for line in reversed(lines):
-            item: TResponseInputItem | None = yield from value_of(line.id)
+            item: TResponseInputItem | None = yield from read_record_value(line.id)
             yield Forget(line.id)
             if item is not None:
                 return item

@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from mnemosyned.errors import InvalidRequest
-from mnemosyned.paths import usable_path
+from mnemosyned.paths import require_usable_path
 from mnemosyned.verbs.request import Request, fields_of
 
 FILES = {"messages", "tools"}
@@ -188,7 +188,9 @@ def read_fields(given: dict[str, Any], command: str = "") -> dict[str, Any]:
             tag for part in parts for tag in part.split(",") if tag.strip()
         ]
     if "file" in fields:  # the daemon has another working directory
-        fields["file"] = str(usable_path(fields["file"], field="file").absolute())
+        fields["file"] = str(
+            require_usable_path(fields["file"], field="file").absolute()
+        )
     for name in FILES & fields.keys():
         fields[name] = _read_list(fields[name], field=name)
     return fields

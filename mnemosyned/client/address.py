@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from mnemosyned.client.http import foreign_listener
 from mnemosyned.errors import ForeignDaemon, InvalidRequest
-from mnemosyned.paths import form_fault, shown_path
+from mnemosyned.paths import path_form_fault, shown_path
 from mnemosyned.socket_path import socket_path, url_from_environment
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def address_of(
         if token is not None or ca is not None:
             raise ValueError("a token and an authority go with a url")
         named = socket_path(os.fspath(path) if path else None)
-        if fault := form_fault(named):
+        if fault := path_form_fault(named):
             raise InvalidRequest(
                 f"the socket {shown_path(named)} cannot be used: {fault}",
                 field="socket",

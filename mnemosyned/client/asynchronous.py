@@ -219,8 +219,8 @@ async def _connect_remote(remote: RemoteDaemon) -> socket.socket:
             remote.host, remote.port, type=socket.SOCK_STREAM
         )
     except (OSError, UnicodeError) as error:
-        raise connecting.unknown_host(remote, error) from error
-    tried = connecting.targets(addresses)
+        raise connecting.unknown_host_fault(remote, error) from error
+    tried = connecting.list_targets(addresses)
     failure: OSError = OSError("the host has no address")
     for position, (family, place) in enumerate(tried):
         connection = connecting.tcp_socket(family)

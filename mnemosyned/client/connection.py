@@ -27,7 +27,7 @@ from mnemosyned.errors import (
     MnemosynedError,
     RemoteFault,
     Unauthorized,
-    by_code,
+    error_classes_by_code,
 )
 from mnemosyned.ids import new_id
 from mnemosyned.paths import SOCKET_PATH_BYTES_MAX, path_fault, shown_path
@@ -129,7 +129,7 @@ def error_of(status: int, answer: bytes) -> MnemosynedError:
     """Return the error in the body of a response with another status than 200."""
     try:
         error = msgspec.json.decode(answer)["error"]
-        kind = by_code().get(error["code"], MnemosynedError)
+        kind = error_classes_by_code().get(error["code"], MnemosynedError)
         return kind(error["message"], field=error.get("field"))
     except (msgspec.DecodeError, KeyError, TypeError):
         return MnemosynedError(f"the daemon answered {status}: {answer[:200]!r}")

@@ -86,8 +86,8 @@ def connect(
             remote.host, remote.port, type=socket.SOCK_STREAM
         )
     except (OSError, UnicodeError) as error:
-        raise unknown_host(remote, error) from error
-    plain = _connect_to_any(targets(addresses), min(timeout_s, CONNECT_S), remote)
+        raise unknown_host_fault(remote, error) from error
+    plain = _connect_to_any(list_targets(addresses), min(timeout_s, CONNECT_S), remote)
     try:
         plain.settimeout(min(timeout_s, HANDSHAKE_S))
         sealed = context.wrap_socket(
@@ -107,7 +107,7 @@ def connect(
     return sealed
 
 
-def targets(addresses: Iterable[Any]) -> list[Target]:
+def list_targets(addresses: Iterable[Any]) -> list[Target]:
     """Return the family and address of each result of `getaddrinfo`, at most `ADDRESSES_MAX`."""
     return [(family, place) for family, *_, place in addresses][:ADDRESSES_MAX]
 
@@ -146,7 +146,7 @@ def tcp_socket(family: int) -> socket.socket:
     return plain
 
 
-def unknown_host(remote: RemoteDaemon, error: Exception) -> RemoteFault:
+def unknown_host_fault(remote: RemoteDaemon, error: Exception) -> RemoteFault:
     """Return the error for a host name without an address."""
     reason = getattr(error, "strerror", None) or str(error)
     return RemoteFault(

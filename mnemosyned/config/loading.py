@@ -25,7 +25,7 @@ from mnemosyned.config.settings import (
     variable,
 )
 from mnemosyned.errors import ConfigInvalid
-from mnemosyned.paths import config_dir, form_fault, models_dir, shown_path
+from mnemosyned.paths import config_dir, models_dir, path_form_fault, shown_path
 from mnemosyned.socket_path import CLIENT_VARIABLES
 from mnemosyned.verbs.validation import rephrase
 
@@ -286,9 +286,11 @@ def _text_problem(key: str, value: Any) -> str:  # noqa: ANN401
     if key == "database" and not is_server(value) and "://" in value:
         return "expected a file or postgresql://user@host/name"
     if key in PATHS and not (key == "database" and is_server(value)):
-        return "expected a path, not a URL" if "://" in value else form_fault(value)
+        return (
+            "expected a path, not a URL" if "://" in value else path_form_fault(value)
+        )
     if key == "watch.paths":
-        faults = ((path, form_fault(path)) for path in value)
+        faults = ((path, path_form_fault(path)) for path in value)
         return next(
             (f"{shown_path(path)}: {each}" for path, each in faults if each), ""
         )

@@ -194,7 +194,7 @@ def main(
     """
     os.umask(0o077)
     process_memory.forbid_core_dumps()
-    process_memory.bound_heap()
+    process_memory.limit_heap()
     sys.setswitchinterval(SWITCH_S)
     named = {"database": database, "socket": socket}
     overrides = {key: value for key, value in named.items() if value}
@@ -390,11 +390,11 @@ class Daemon:
         """Return unused heap to the operating system when it has grown and, mostly, nobody asks."""
         cycle = memory.sleeper.cycle
         idle = cycle.gate.quiet_s >= QUIET_S and not cycle.lease.is_lent
-        if self._growth.worth_a_trim(idle=idle):
+        if self._growth.is_trim_due(idle=idle):
             memory.service.release()
             if self._owners:
                 self._owners.release()
-            process_memory.trim(collect=True)
+            process_memory.trim_heap(collect=True)
             self._growth.note_trim()
 
     def _reload_settings(self, memory: OpenMemory) -> None:
@@ -426,7 +426,7 @@ class Daemon:
         """
         memory.service.release()  # the last cycle needs the room, and nobody asks any more
         clear_word_caches()
-        process_memory.trim(collect=True)
+        process_memory.trim_heap(collect=True)
         self._extend_stop_timeout()
         try:
             final_consolidation(

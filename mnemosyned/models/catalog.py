@@ -25,7 +25,7 @@ from urllib.parse import unquote, urlsplit
 from urllib.request import HTTPRedirectHandler, Request
 
 from mnemosyned.errors import FetchFailed, InvalidRequest
-from mnemosyned.paths import models_dir, usable_path
+from mnemosyned.paths import models_dir, require_usable_path
 
 MAGIC = b"GGUF"
 CHUNK_BYTES = 1 << 18
@@ -399,10 +399,10 @@ class ModelStore:
         """Find the file of an installed model by short name, file name or path."""
         if known := CATALOG.get(name):
             name = _file_name(known.url)
-        usable_path(name, field="name", suffix=".gguf.part")
+        require_usable_path(name, field="name", suffix=".gguf.part")
         candidates = [self.folder / name, self.folder / f"{name}.gguf"]
         if "/" in name:
-            candidates = [usable_path(name, field="name")]
+            candidates = [require_usable_path(name, field="name")]
         for path in candidates:
             if path.is_file() or (in_part and _part_path(path).is_file()):
                 return path.absolute()

@@ -24,7 +24,12 @@ from mnemosyned.backup_schedule import DatedBackup, dated_backup
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.instants import in_zone
 from mnemosyned.logs import log_failure
-from mnemosyned.paths import DATABASE_PATH_BYTES_MAX, fault_of, shown_path, usable_path
+from mnemosyned.paths import (
+    DATABASE_PATH_BYTES_MAX,
+    describe_path_error,
+    require_usable_path,
+    shown_path,
+)
 
 FILES_MAX = 10_000
 SQLITE = b"SQLite format 3\0"
@@ -60,7 +65,7 @@ def backup_target(name: str, database: Path) -> Path:
         target = given.resolve()
         refused = _reason_to_refuse(target, database)
     except OSError as error:  # changed since it was looked at
-        refused = f"{shown_path(name)} cannot be used: {fault_of(error)}"
+        refused = f"{shown_path(name)} cannot be used: {describe_path_error(error)}"
     if refused:
         raise InvalidRequest(f"{refused}; choose another name", field="file")
     return target
@@ -72,7 +77,7 @@ def named_target(name: str, *, suffix: str = "") -> Path:
         raise InvalidRequest(
             f"{shown_path(name)} is not an absolute path; begin it with /", field="file"
         )
-    return usable_path(
+    return require_usable_path(
         name, field="file", suffix=suffix, bytes_max=DATABASE_PATH_BYTES_MAX
     )
 

@@ -13,7 +13,7 @@ from mnemosyned.backup_schedule import (
     Keep,
     backup_name,
     dated_backup,
-    overdue,
+    is_backup_overdue,
 )
 from mnemosyned.config import BACKUP_SCHEDULES, Config, SettingsInForce
 from mnemosyned.errors import InvalidRequest, MnemosynedError, SleepInProgress
@@ -197,7 +197,7 @@ class BackupKeeper:
             warnings.append(f"the last scheduled backup failed: {self._problem}")
         last, now = self._last_backup_at(), self._clock.now()
         interval = interval_of(self._rules, now)
-        if last and overdue(last, interval=interval, now=now):
+        if last and is_backup_overdue(last, interval=interval, now=now):
             moment = in_zone(last, None).isoformat(" ")[:16]
             warnings.append(
                 f"the last scheduled backup is of {moment}, older than twice the interval "

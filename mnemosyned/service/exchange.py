@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from mnemosyned.errors import DaemonBusy, InvalidRequest, MnemosynedError
-from mnemosyned.fairness import give_way
+from mnemosyned.fairness import pause_for_other_owners
 from mnemosyned.logs import logger
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.consolidation import GroupStatus, LogEntry
@@ -277,7 +277,7 @@ class ExchangeService:
         ends = time.monotonic() + self._limits.duration_s
         log_bytes_max = self._log_bytes() + self._limits.log_bytes
         for record in records:
-            give_way()
+            pause_for_other_owners()
             written.add(KIND_OF[type(record)], record_line(record))
             if written.waiting_bytes < CHUNK_BYTES:
                 continue
@@ -332,7 +332,7 @@ def _parse_records(lines: list[bytes], rule: SecretRule, *, start: int) -> list[
     """Read the records from a line on. Raises the error that names the line at fault."""
     records: list[Record] = []
     for number, line in enumerate(lines[start:], start):
-        give_way()
+        pause_for_other_owners()
         try:
             records.append(accept_record(parse_record(line), rule))
         except MnemosynedError as error:

@@ -470,7 +470,7 @@ class RetentionService:
         clear_word_caches()
         self._store.maintenance.release_memory(words=True)
         if self._in_background:  # an embedding program collects its own garbage
-            process_memory.trim(collect=True)
+            process_memory.trim_heap(collect=True)
         return complete
 
     def _delete_in_chunks(

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from mnemosyned.config import SettingsInForce
 from mnemosyned.errors import InvalidRequest, MnemosynedError, ShuttingDown
-from mnemosyned.fairness import give_way
+from mnemosyned.fairness import pause_for_other_owners
 from mnemosyned.memory.consolidation import CycleReport, Trigger
 from mnemosyned.memory.edit import mask_revision
 from mnemosyned.memory.engine_ports import MemoryVectors
@@ -342,7 +342,7 @@ class MemoryService:
         for index, memory in enumerate(request.memories):
             place = f"memories[{index}]."
             drafts.append(self._drafts.draft(memory, now=now, place=place))
-            give_way()
+            pause_for_other_owners()
         if request.dry_run:
             learnings = [learning for draft in drafts for learning in draft.learnings]
             return RememberedMany([], would_learn=learnings)

@@ -145,7 +145,7 @@ def wrap_cells(text: str, first: int, further: int) -> list[str]:
         gap = " " * len(blanks) if line else ""
         remainder = word
         while remainder:
-            size = _chars_on_line(
+            size = _count_chars_for_line(
                 remainder, room - cell_count(line) - len(gap), further
             )
             if size:
@@ -158,7 +158,7 @@ def wrap_cells(text: str, first: int, further: int) -> list[str]:
     return [*lines, line] if line or not lines else lines
 
 
-def _chars_on_line(word: str, space: int, whole_line: int) -> int:
+def _count_chars_for_line(word: str, space: int, whole_line: int) -> int:
     """Return the number of characters of a word to put on a line with `space` cells left.
 
     `whole_line` is the width of an empty line in cells. 0 means that the word begins the next line.

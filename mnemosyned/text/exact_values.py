@@ -143,7 +143,7 @@ def extract_details(text: str, *, memory: str = "") -> tuple[Detail, ...]:
         value = text[start:stop]
         details[kind, value] = Detail(kind, value, sensitive=True, memory=memory)
     starts = [secret.start for secret in secrets]
-    for kind, start, value in _value_matches(text):
+    for kind, start, value in _find_exact_values(text):
         if len(details) >= DETAILS_MAX:
             break
         if (kind, value) in details:
@@ -161,7 +161,7 @@ def extract_details(text: str, *, memory: str = "") -> tuple[Detail, ...]:
     return tuple(details.values())
 
 
-def _value_matches(text: str) -> Iterator[tuple[DetailKind, int, str]]:
+def _find_exact_values(text: str) -> Iterator[tuple[DetailKind, int, str]]:
     """Yield the kind, start and text of each exact value that the pattern finds."""
     for match in _SCAN.finditer(text):
         group = match.lastgroup

@@ -88,7 +88,7 @@ def light_stem(word: str) -> str:
     word = word.lower().replace("’", "'").removesuffix("'s")
     if not word.isascii():
         return word
-    suffix = _light_suffix(word)
+    suffix = _find_light_suffix(word)
     if suffix in ("ied", "ies"):
         return word.removesuffix(suffix) + "i"
     if suffix:
@@ -100,7 +100,7 @@ def light_stem(word: str) -> str:
     return word[:-1] + "i" if word.endswith("y") else word
 
 
-def _light_suffix(word: str) -> str:
+def _find_light_suffix(word: str) -> str:
     """Return the common English ending of a lower-case word, such as `ing`, or an empty string."""
     for suffix in _SUFFIXES:
         if word.endswith(suffix) and len(word) - len(suffix) >= STEM_CHARS_MIN:
@@ -127,31 +127,31 @@ def stem_bytes(word: str) -> str:
         word = word[:-2]
     elif word.endswith("s") and not word.endswith("ss"):
         word = word[:-1]
-    word = _without_participle(word)
+    word = _remove_participle_ending(word)
     if word.endswith("y") and _has_vowel(word[:-1]):
         word = word[:-1] + "i"
     word = _replace_ending(word, _BY_LENGTH_2, _STEP_2)
     word = _replace_ending(word, _BY_LENGTH_3, _STEP_3)
-    word = _step_4(word)
-    return _step_5(word)
+    word = _apply_porter_step_4(word)
+    return _apply_porter_step_5(word)
 
 
-def _step_5(word: str) -> str:
+def _apply_porter_step_5(word: str) -> str:
     """Return the word without a final `e` or second `l`, by step 5 of Porter's algorithm."""
     if word.endswith("e"):
         base = word[:-1]
-        size = _vowel_groups(base)
-        if size > 1 or (size == 1 and not _ends_short(base)):
+        size = _count_vowel_groups(base)
+        if size > 1 or (size == 1 and not _ends_in_short_syllable(base)):
             word = base
-    if word.endswith("ll") and _vowel_groups(word[:-1]) > 1:
+    if word.endswith("ll") and _count_vowel_groups(word[:-1]) > 1:
         word = word[:-1]
     return word
 
 
-def _without_participle(word: str) -> str:
+def _remove_participle_ending(word: str) -> str:
     """Return the word without `ed` or `ing`, as a verb, by step 1b of Porter's algorithm."""
     if word.endswith("eed") and word != "eed":
-        return word[:-1] if _vowel_groups(word[:-3]) else word
+        return word[:-1] if _count_vowel_groups(word[:-3]) else word
     for ending in ("ed", "ing"):
         if word.endswith(ending):
             base = word[: -len(ending)]
@@ -173,7 +173,7 @@ def _restore_ending(base: str) -> str:
         return base + "e"
     if base.endswith(_DOUBLES) or (base[-1:] >= "\x80" and base[-2:-1] == base[-1:]):
         return base[:-1]
-    if _vowel_groups(base) == 1 and _ends_short(base):
+    if _count_vowel_groups(base) == 1 and _ends_in_short_syllable(base):
         return base + "e"
     return base
 
@@ -186,18 +186,18 @@ def _replace_ending(word: str, endings: list[str], table: dict[str, str]) -> str
     for ending in endings:
         if word.endswith(ending) and word != ending:
             base = word[: -len(ending)]
-            return base + table[ending] if _vowel_groups(base) else word
+            return base + table[ending] if _count_vowel_groups(base) else word
     return word
 
 
-def _step_4(word: str) -> str:
+def _apply_porter_step_4(word: str) -> str:
     """Return the word without an ending such as `ment`, by step 4 of Porter's algorithm."""
     for ending in _STEP_4:
         if word.endswith(ending):
             base = word[: -len(ending)]
             if ending == "ion" and not base.endswith(("s", "t")):
                 return word
-            return base if _vowel_groups(base) > 1 else word
+            return base if _count_vowel_groups(base) > 1 else word
     return word
 
 
@@ -212,7 +212,7 @@ def _letter_kinds(word: str) -> str:
     return kinds
 
 
-def _vowel_groups(word: str) -> int:
+def _count_vowel_groups(word: str) -> int:
     """Return the number of vowel groups followed by a consonant: Porter's measure m."""
     return _letter_kinds(word).count("vc")
 
@@ -221,7 +221,7 @@ def _has_vowel(word: str) -> bool:
     return "v" in _letter_kinds(word)
 
 
-def _ends_short(word: str) -> bool:
+def _ends_in_short_syllable(word: str) -> bool:
     """Tell whether a word ends in consonant, vowel, consonant, the last not w, x or y."""
     return _letter_kinds(word)[-3:] == "cvc" and word[-1] not in "wxy"
 

@@ -197,7 +197,7 @@ def split_compound(word: str) -> tuple[str, ...]:
     return tuple(
         f"{first} {second}"
         for first, second in halves
-        if _may_be_part(first) and _may_be_part(second)
+        if _may_be_compound_part(first) and _may_be_compound_part(second)
     )
 
 
@@ -231,7 +231,7 @@ def _may_be_joined(parts: Iterable[str]) -> bool:
     )
 
 
-def _may_be_part(word: str) -> bool:
+def _may_be_compound_part(word: str) -> bool:
     """Tell whether a word may be part of a compound: `on` may, `of` may not."""
     lower = word.lower()
     return lower in _PARTICLES or lower not in FUNCTION_WORDS
@@ -247,7 +247,7 @@ EDGE_CHARS = 20
 
 @clear_on_forget
 @lru_cache(maxsize=64)
-def _beginnings_pattern(terms: Terms) -> re.Pattern[str] | None:
+def _compile_beginnings_pattern(terms: Terms) -> re.Pattern[str] | None:
     """Return a pattern of the beginnings of matching words in lower case, or None for no terms."""
     words = "|".join(re.escape(match_prefix(word).lower()) for word in terms.words)
     prefixes = [rf"{WORD_START}(?:{words})"] if words else []
@@ -270,7 +270,7 @@ def cut_snippet(content: str, terms: Terms, *, width: int = SNIPPET_CHARS) -> st
     """
     if len(content) <= width:
         return content
-    begin = min(_best_begin(content, terms, width), len(content) - width)
+    begin = min(_find_best_start(content, terms, width), len(content) - width)
     end = begin + width
     before = after = ""
     if begin > 0:
@@ -283,9 +283,9 @@ def cut_snippet(content: str, terms: Terms, *, width: int = SNIPPET_CHARS) -> st
     return before + content[begin:end] + after
 
 
-def _best_begin(content: str, terms: Terms, width: int) -> int:
+def _find_best_start(content: str, terms: Terms, width: int) -> int:
     """Return the position at which the snippet with the most distinct matches begins."""
-    pattern = _beginnings_pattern(terms)
+    pattern = _compile_beginnings_pattern(terms)
     if pattern is None:
         return 0
     low = content.replace("İ", "I").lower()  # this letter alone would become two

@@ -272,7 +272,7 @@ def _word_units(word: str, group: str, *, joined: bool) -> list[tuple[str, float
     ]
 
 
-def _weight_cache(group: str) -> WordCache[float]:
+def _make_weight_cache(group: str) -> WordCache[float]:
     """Return a cache of the estimated tokens of each piece of text in a group of languages."""
 
     def weight(piece: str) -> float:
@@ -284,5 +284,5 @@ def _weight_cache(group: str) -> WordCache[float]:
     return WordCache(weight, entries_max=PIECES_MAX)
 
 
-_WEIGHTS = {group: _weight_cache(group) for group in _COVERED_CHARS}
+_WEIGHTS = {group: _make_weight_cache(group) for group in _COVERED_CHARS}
 """The weight of each piece, by the group of the languages of its text."""

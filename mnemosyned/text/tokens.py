@@ -172,7 +172,7 @@ def emphasis_factor(words: Sequence[TextToken]) -> float:
     A ruling, such as a decision, counts `RULING`; an answer such as "ok" counts less than 1.
     """
     notable = [word for word in words if word.notable]
-    if notable and _is_ruling(words):
+    if notable and _contains_ruling(words):
         return RULING
     factor = max([word.cue for word in notable], default=1.0)
     if words and factor < RULING:
@@ -186,7 +186,7 @@ _OPENING_FACTORS = dict.fromkeys(_WORDS["references"], ECHO) | dict.fromkeys(
 """Factor of a sentence by its first word: an answer or a reference says little of its own."""
 
 
-def _is_ruling(words: Sequence[TextToken]) -> bool:
+def _contains_ruling(words: Sequence[TextToken]) -> bool:
     """Return whether an order opens a clause of the sentence, or two words form a ruling."""
     previous = ""
     opens_clause = True
@@ -240,7 +240,7 @@ def _analyze_chunk(chunk: str) -> tuple[TextToken, ...]:
         return (_word_token(core, closes=closes),)
     unspaced = not core.isascii() and _UNSPACED_LETTER.search(core)
     is_short = not unspaced and len(core) <= SENTENCE_CHARS_MAX
-    if is_short and (kind := _exact_kind(core)):
+    if is_short and (kind := _find_exact_kind(core)):
         label = kind is _IDENTIFIER and lower.endswith(LABEL_ENDINGS)
         return (TextToken(lower, core, kind, core[0].isupper(), closes, 1.0, label),)
     if "-" in core and _NAME.fullmatch(core):
@@ -248,7 +248,7 @@ def _analyze_chunk(chunk: str) -> tuple[TextToken, ...]:
     return tuple(_compound_tokens(core, closes=closes))
 
 
-def _exact_kind(core: str) -> TokenKind | None:
+def _find_exact_kind(core: str) -> TokenKind | None:
     """Return the kind of an exact value such as a date or a path, or None for other text."""
     exact = _EXACT.fullmatch(core)
     return _KINDS[exact.lastgroup or ""] if exact else None
@@ -271,7 +271,7 @@ def _compound_tokens(core: str, *, closes: bool) -> Iterator[TextToken]:
             yield from _han_tokens(run, closes=tail)
         elif match["particle"]:
             yield TextToken(run, run, _COMMON, capital=False, closes=tail)
-        elif exact_kind := _exact_kind(run):
+        elif exact_kind := _find_exact_kind(run):
             yield TextToken(run.lower(), run, exact_kind, capital=False, closes=tail)
         else:
             yield _word_token(run, closes=tail)
@@ -313,7 +313,7 @@ def _word_token(word: str, *, closes: bool) -> TextToken:
     return TextToken(
         root,
         word,
-        _word_kind(word, lower, root),
+        _classify_word(word, lower, root),
         word[0].isupper(),
         closes,
         cue=cue,
@@ -322,7 +322,7 @@ def _word_token(word: str, *, closes: bool) -> TextToken:
     )
 
 
-def _word_kind(word: str, lower: str, root: str) -> TokenKind:
+def _classify_word(word: str, lower: str, root: str) -> TokenKind:
     """Return the kind of a word: calendar, unit, title, stop, number, common or plain word.
 
     `lower` is the word in lower case, `root` its light stem.

@@ -9,7 +9,7 @@ from mnemosyned.backup_schedule import (
     Keep,
     backup_name,
     dated_backup,
-    overdue,
+    is_backup_overdue,
 )
 
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)
@@ -81,4 +81,4 @@ def test_a_backup_is_overdue_after_twice_its_interval(
 ) -> None:
     last = NOON - timedelta(hours=hours)
 
-    assert overdue(last, interval=timedelta(days=1), now=NOON) is late
+    assert is_backup_overdue(last, interval=timedelta(days=1), now=NOON) is late

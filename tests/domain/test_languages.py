@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from mnemosyned.text.dates.questions import rule_groups, translate_times
+from mnemosyned.text.dates.questions import compile_translation_rules, translate_times
 from mnemosyned.text.languages.tables import (
     COUNTS,
     LANGUAGES,
@@ -65,7 +65,7 @@ def test_each_grammar_is_read(text: str, english: str) -> None:
 @settings(max_examples=20)
 @given(st.data())
 def test_what_a_rule_translates_has_a_word_of_its_group(data: st.DataObject) -> None:
-    group = data.draw(st.sampled_from(rule_groups()))
+    group = data.draw(st.sampled_from(compile_translation_rules()))
     pattern, _ = data.draw(st.sampled_from(group.rules))
 
     expression = data.draw(st.from_regex(pattern, fullmatch=True))

@@ -39,7 +39,9 @@ LETTERS = st.sampled_from(("a", "é", "İ", "\u212a", "\n", " "))
 def without_hints(text: str) -> list[Secret]:
     """The secrets as the rules alone find them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(secret_names, "_name_windows", lambda low: [("", 0, len(low))])
+        patch.setattr(
+            secret_names, "_find_name_windows", lambda low: [("", 0, len(low))]
+        )
         patch.setattr(secret_forms, "TOKEN_HINTS", {"": ("",)})
         return find_secrets(text)
 

@@ -28,7 +28,7 @@ NEXT_WEEK = TimeSpan(
     ],
 )
 def test_a_date_to_come_is_read_from_when_it_was_said(text: str) -> None:
-    assert MentionReader([FRIDAY]).speaks_of_them(text, SAID)
+    assert MentionReader([FRIDAY]).mentions_any_time(text, SAID)
 
 
 @pytest.mark.parametrize(
@@ -42,8 +42,10 @@ def test_a_date_to_come_is_read_from_when_it_was_said(text: str) -> None:
 def test_a_day_is_counted_from_when_it_was_said(text: str, days_before: int) -> None:
     said = FRIDAY.since - timedelta(days=days_before)
 
-    assert MentionReader([FRIDAY]).speaks_of_them(text, said)
-    assert not MentionReader([FRIDAY]).speaks_of_them(text, said - timedelta(days=30))
+    assert MentionReader([FRIDAY]).mentions_any_time(text, said)
+    assert not MentionReader([FRIDAY]).mentions_any_time(
+        text, said - timedelta(days=30)
+    )
 
 
 @pytest.mark.parametrize(
@@ -58,12 +60,14 @@ def test_a_day_is_counted_from_when_it_was_said(text: str, days_before: int) -> 
     ],
 )
 def test_another_or_a_longer_time_is_not_that_day(text: str) -> None:
-    assert not MentionReader([FRIDAY]).speaks_of_them(text, SAID)
+    assert not MentionReader([FRIDAY]).mentions_any_time(text, SAID)
 
 
 def test_a_week_has_the_days_of_it_and_what_is_called_next_week() -> None:
-    assert MentionReader([NEXT_WEEK]).speaks_of_them("the parts arrive next week", SAID)
-    assert MentionReader([NEXT_WEEK]).speaks_of_them(
+    assert MentionReader([NEXT_WEEK]).mentions_any_time(
+        "the parts arrive next week", SAID
+    )
+    assert MentionReader([NEXT_WEEK]).mentions_any_time(
         "on-call 2 to 8 November: Ravi", SAID
     )
 

@@ -16,7 +16,7 @@ from e2e.daemons import Answer, Daemon, UnixConnection, eventually
 from mnemosyned import MnemosynedError
 from mnemosyned.daemon.http.protocol import STATUS_OF_KIND, error_response
 from mnemosyned.daemon.openapi import openapi
-from mnemosyned.errors import by_code
+from mnemosyned.errors import error_classes_by_code
 
 pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
 
@@ -133,11 +133,11 @@ def test_an_error_is_answered_as_described(
     assert f"`{code}`" in response["description"]
 
 
-@pytest.mark.parametrize("code", by_code())
+@pytest.mark.parametrize("code", error_classes_by_code())
 def test_each_error_has_the_form_and_status_that_are_described(
     described: dict[str, Any], code: str
 ) -> None:
-    error = by_code()[code]
+    error = error_classes_by_code()[code]
     response = error_response(error("what to do next", field="x"))
     body = json.loads(response.body)["error"]
     schema = described["components"]["schemas"]["Error"]["properties"]["error"]
@@ -154,5 +154,5 @@ def test_codes_are_described_under_their_own_status(described: dict[str, Any]) -
                 for code in re.findall(
                     r"^- `(\w+)`", response["description"], re.MULTILINE
                 ):
-                    error: type[MnemosynedError] = by_code()[code]
+                    error: type[MnemosynedError] = error_classes_by_code()[code]
                     assert STATUS_OF_KIND[error.kind] == int(status)

@@ -12,7 +12,7 @@ import pytest
 from e2e.daemons import Daemon, UnixConnection
 from prometheus_client.parser import text_string_to_metric_families
 
-from mnemosyned.errors import by_code
+from mnemosyned.errors import error_classes_by_code
 from mnemosyned.verbs.facade import ALIASES, VERBS
 
 pytestmark = pytest.mark.e2e
@@ -133,7 +133,7 @@ def test_every_reference_leads_to_a_schema(shared: Daemon) -> None:
 
     assert named == set(schemas)
     codes = schemas["Error"]["properties"]["error"]["properties"]["code"]["enum"]
-    assert set(codes) == set(by_code())
+    assert set(codes) == set(error_classes_by_code())
 
 
 def test_an_operation_names_its_errors(shared: Daemon) -> None:

@@ -15,7 +15,7 @@ from fuzz.values import Raw
 from soak.wire import Reply, Wire
 
 from mnemosyned.agents.mcp.protocol import INTERNAL_ERROR
-from mnemosyned.errors import by_code
+from mnemosyned.errors import error_classes_by_code
 from mnemosyned.verbs.exchange import FOOTER
 
 S = TypeVar("S", list[Any], str)
@@ -27,7 +27,7 @@ SAME_MAX = 5
 TRIES_MAX = 200
 PARTS_MAX = 10
 BODY_SHOWN = 600
-KNOWN_CODES = by_code().keys() | {"malformed_request"}
+KNOWN_CODES = error_classes_by_code().keys() | {"malformed_request"}
 PROGRESS = 1_000
 
 

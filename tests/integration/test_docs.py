@@ -13,7 +13,7 @@ from support.pages import DOCS, PAGES, PROJECT, README, anchors, blocks, links
 
 from mnemosyned.cli.main import mnem
 from mnemosyned.daemon.http.protocol import STATUS_OF_KIND
-from mnemosyned.errors import by_code
+from mnemosyned.errors import error_classes_by_code
 from mnemosyned.verbs.facade import VERBS
 
 README_BYTES_MAX = 6_144
@@ -124,7 +124,8 @@ def test_every_error_has_its_code_and_status() -> None:
     rows = table("http-api.md", r"^\| `(\w+)` \| (\d+) \|")
 
     assert dict(rows) == {
-        code: str(STATUS_OF_KIND[error.kind].value) for code, error in by_code().items()
+        code: str(STATUS_OF_KIND[error.kind].value)
+        for code, error in error_classes_by_code().items()
     }
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from mnemosyned import fairness
-from mnemosyned.fairness import QUANTUM_S, FairTurns, give_way
+from mnemosyned.fairness import QUANTUM_S, FairTurns, pause_for_other_owners
 
 
 def use_processor(seconds: float) -> None:
@@ -25,7 +25,7 @@ def another_at_work(turns: FairTurns, *, used_s: float) -> Iterator[Callable[[],
     def work() -> None:
         with turns.working(2):
             use_processor(used_s)
-            give_way()
+            pause_for_other_owners()
             begun.set()
             going.wait()
 
@@ -64,7 +64,7 @@ def test_who_used_more_rests_until_the_other_is_done(
 
         monkeypatch.setattr(time, "sleep", rest)
         use_processor(2 * QUANTUM_S)
-        give_way()
+        pause_for_other_owners()
 
     assert len(rests) == 1
 
@@ -73,7 +73,7 @@ def test_who_used_more_goes_on_after_a_while(rests: list[float]) -> None:
     turns = FairTurns()
     with another_at_work(turns, used_s=0.0), turns.working(1):
         use_processor(2 * QUANTUM_S)
-        give_way()
+        pause_for_other_owners()
 
     assert rests
 
@@ -83,7 +83,7 @@ def test_who_used_less_does_not_rest(rests: list[float]) -> None:
     with another_at_work(turns, used_s=20 * QUANTUM_S), turns.working(1):
         rests.clear()
         use_processor(2 * QUANTUM_S)
-        give_way()
+        pause_for_other_owners()
 
     assert rests == []
 
@@ -92,7 +92,7 @@ def test_an_owner_does_not_rest_for_itself(rests: list[float]) -> None:
     turns = FairTurns()
     with turns.working(1):
         use_processor(2 * QUANTUM_S)
-        give_way()
-    give_way()  # nobody's
+        pause_for_other_owners()
+    pause_for_other_owners()  # nobody's
 
     assert rests == []

@@ -11,10 +11,10 @@ from mnemosyned import process_memory as heap
 FREED = """
 import threading
 from mnemosyned import process_memory as heap
-heap.bound_heap()
+heap.limit_heap()
 before = heap.resident_bytes()
 growth = heap.MemoryGrowth()
-assert not growth.worth_a_trim()
+assert not growth.is_trim_due()
 kept, freed = [], []
 def work():
     for number in range(20_000):  # what stays lies between what goes
@@ -22,18 +22,18 @@ def work():
 threads = [threading.Thread(target=work) for _ in range(4)]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
-assert growth.worth_a_trim()
+assert growth.is_trim_due()
 freed.clear()
 untrimmed = heap.resident_bytes()
-heap.trim()
+heap.trim_heap()
 growth.note_trim()
-assert not growth.worth_a_trim()
+assert not growth.is_trim_due()
 print(untrimmed - before, heap.resident_bytes() - before)
 """
 LARGE_BLOCKS = """
 import threading
 from mnemosyned import process_memory as heap
-heap.bound_heap()
+heap.limit_heap()
 before = heap.resident_bytes()
 most = 0
 def grow_and_drop():
@@ -56,9 +56,9 @@ from mnemosyned import process_memory as heap
 growth = heap.MemoryGrowth()
 held = bytearray(b"x" * heap.IDLE_BYTES)
 growth.note_trim()  # while it was in use
-answers = [growth.worth_a_trim(idle=idle) for idle in (False, True, True, False, True)]
+answers = [growth.is_trim_due(idle=idle) for idle in (False, True, True, False, True)]
 del held
-answers += [growth.worth_a_trim(idle=idle) for idle in (False, True)]
+answers += [growth.is_trim_due(idle=idle) for idle in (False, True)]
 print(*answers)
 """
 NO_DUMPS = """

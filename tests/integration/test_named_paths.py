@@ -25,9 +25,9 @@ from mnemosyned.paths import (
     DEPTH_MAX,
     NAME_BYTES_MAX,
     PATH_BYTES_MAX,
-    form_fault,
     path_fault,
-    usable_path,
+    path_form_fault,
+    require_usable_path,
 )
 
 NOBODY = 65_534
@@ -89,7 +89,7 @@ def test_a_fault_of_a_path_is_named_with_what_to_do(room: Path, case: str) -> No
 
     assert fault in path_fault(f"{room}/{name}")
     with pytest.raises(InvalidRequest, match="cannot be used: ") as refused:
-        usable_path(f"{room}/{name}", field="file")
+        require_usable_path(f"{room}/{name}", field="file")
 
     assert refused.value.field == "file"
     assert len(refused.value.message) < 400
@@ -106,29 +106,29 @@ def test_an_unknown_user_is_named() -> None:
 )
 def test_a_path_that_can_be_has_no_fault(room: Path, name: str) -> None:
     assert path_fault(f"{room}/{name}") == ""
-    assert usable_path(f"{room}/{name}", field="file") == room / name
+    assert require_usable_path(f"{room}/{name}", field="file") == room / name
 
 
 def test_a_home_is_put_in_place_of_its_sign(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/ada")
 
-    assert usable_path("~/x", field="file") == Path("/home/ada/x")
+    assert require_usable_path("~/x", field="file") == Path("/home/ada/x")
 
 
 def test_names_of_files_beside_it_need_room() -> None:
     longest = NAME_BYTES_MAX - len(".partial")
 
-    assert form_fault("x" * longest, suffix=".partial") == ""
-    assert "with .partial" in form_fault("x" * (longest + 1), suffix=".partial")
-    assert form_fault("/x" * 9, bytes_max=18) == ""
-    assert "18 bytes, and 17 fit" in form_fault("/x" * 9, bytes_max=17)
+    assert path_form_fault("x" * longest, suffix=".partial") == ""
+    assert "with .partial" in path_form_fault("x" * (longest + 1), suffix=".partial")
+    assert path_form_fault("/x" * 9, bytes_max=18) == ""
+    assert "18 bytes, and 17 fit" in path_form_fault("/x" * 9, bytes_max=17)
 
 
 def test_what_passes_as_form_the_system_takes(room: Path) -> None:
     longest = ("x" * (NAME_BYTES_MAX - 1) + "/") * (PATH_BYTES_MAX // NAME_BYTES_MAX)
 
-    assert form_fault(longest) == ""
-    assert form_fault("/".join("x" * DEPTH_MAX)) == ""
+    assert path_form_fault(longest) == ""
+    assert path_form_fault("/".join("x" * DEPTH_MAX)) == ""
     with pytest.raises(FileNotFoundError):
         (room / "x" / ("x" * NAME_BYTES_MAX)).stat()
 

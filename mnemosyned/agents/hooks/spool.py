@@ -11,7 +11,7 @@ import os
 import stat
 import time
 
-from mnemosyned.socket_path import directory
+from mnemosyned.socket_path import standard_directory
 
 TYPE_CHECKING = False
 
@@ -39,7 +39,9 @@ _usual = os.path.join(os.path.expanduser("~"), ".local", "state")
 
 def folder() -> str:
     """Return the directory of the spool, in the state directory."""
-    return os.path.join(directory("STATE_DIRECTORY", "XDG_STATE_HOME", _usual), "spool")
+    return os.path.join(
+        standard_directory("STATE_DIRECTORY", "XDG_STATE_HOME", _usual), "spool"
+    )
 
 
 def is_empty() -> bool:

@@ -29,7 +29,7 @@ from mnemosyned.client.connection import Connection
 from mnemosyned.errors import InvalidRequest, MnemosynedError
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.exchange import ExportedEpisode, ExportedMemory
-from mnemosyned.paths import usable_path
+from mnemosyned.paths import require_usable_path
 from mnemosyned.text.details import Detail, DetailKind
 from mnemosyned.text.secrets.masking import mask_secrets
 from mnemosyned.verbs.exchange import (
@@ -96,7 +96,7 @@ def export_command(
             field="reveal",
         )
     if file != "-":
-        usable_path(file, field="file", suffix=PARTIAL)
+        require_usable_path(file, field="file", suffix=PARTIAL)
     if file != "-" and not _is_folder_of_days(file, format_name):
         check_target(Path(file), force=force)
     with on_interrupt(lambda: NOTHING_WRITTEN), connect_to_daemon(context) as client:
@@ -143,7 +143,7 @@ def _copy_database(client: Connection, request: Export, file: str) -> dict[str, 
         )
     if file == "-":
         raise InvalidRequest("name the file that the copy is written to", field="file")
-    path = str(usable_path(file, field="file").absolute())
+    path = str(require_usable_path(file, field="file").absolute())
     written = call_daemon(client, Backup(path))
     return {"file": written.file, "bytes": written.bytes}
 

@@ -13,7 +13,7 @@ from mnemosyned.cli.settings_file import write_settings
 from mnemosyned.config import NO_MODEL, config_file, load_config
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.models.catalog import CATALOG, ModelStore, manual_instructions
-from mnemosyned.paths import config_dir, usable_path
+from mnemosyned.paths import config_dir, require_usable_path
 
 RELOAD = "the daemon takes it up with `systemctl --user reload mnemosyned`, or SIGHUP"
 
@@ -135,4 +135,4 @@ def remove(name: str, *, yes: bool) -> None:
 
 def _model_in_use() -> Path | None:
     named = load_config(config_file()).llm.model_path
-    return usable_path(named).absolute() if named else None
+    return require_usable_path(named).absolute() if named else None

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from mnemosyned.agents.hooks import spool
 from mnemosyned.assembly.stores import refuses_writes, server_exposures
-from mnemosyned.backup_schedule import overdue
+from mnemosyned.backup_schedule import is_backup_overdue
 from mnemosyned.cli.maintenance.findings import (
     Finding,
     Installation,
@@ -319,7 +319,7 @@ def check_backups(installation: Installation) -> Iterator[Finding]:
     text = f"the newest backup is of {local_time(newest.made_at)}, in {folder}"
     now = datetime.now(UTC)
     interval = interval_of(rules, now) if scheduled else BY_HAND
-    if overdue(newest.made_at, interval=interval, now=now):
+    if is_backup_overdue(newest.made_at, interval=interval, now=now):
         yield warning("backups", f"{text}, and old", "mnem backup")
     else:
         yield ok("backups", f"{text}, and whole")

@@ -23,7 +23,11 @@ from mnemosyned.config import Config, DatabaseLocation, without_password
 from mnemosyned.config.settings import is_server
 from mnemosyned.errors import DatabaseInUse, InvalidRequest, PartlyDone, StorageFailed
 from mnemosyned.memory.engine_ports import LOCAL_NAME
-from mnemosyned.paths import DATABASE_PATH_BYTES_MAX, DATABASE_SUFFIX, usable_path
+from mnemosyned.paths import (
+    DATABASE_PATH_BYTES_MAX,
+    DATABASE_SUFFIX,
+    require_usable_path,
+)
 from mnemosyned.service.move import (
     Advance,
     AnswerComparison,
@@ -57,7 +61,7 @@ def location_of(text: str, *, field: str | None = None) -> DatabaseLocation:
     """Return the database that an argument names. Raises `InvalidRequest`."""
     if is_server(text):
         return DatabaseLocation(url=text)
-    path = usable_path(
+    path = require_usable_path(
         text,
         field=field,
         suffix=DATABASE_SUFFIX,

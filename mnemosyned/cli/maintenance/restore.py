@@ -22,8 +22,8 @@ from mnemosyned.memory.ports import CopyReport
 from mnemosyned.paths import (
     DATABASE_PATH_BYTES_MAX,
     DATABASE_SUFFIX,
+    require_usable_path,
     shipped,
-    usable_path,
 )
 from mnemosyned.service.backup_files import forgotten_since
 from mnemosyned.service.intake import chunks
@@ -157,13 +157,13 @@ def restore_db(
     config = daemon_process.load_present_config()
     target = config.database_path
     if database:  # it is set aside under a longer name
-        target = usable_path(
+        target = require_usable_path(
             str(database),
             field="database",
             suffix=DATABASE_SUFFIX,
             bytes_max=DATABASE_PATH_BYTES_MAX,
         ).absolute()
-    backup = usable_path(str(file), field="file").absolute()
+    backup = require_usable_path(str(file), field="file").absolute()
     process = running_daemon(target)
     if process and not restart:
         raise DatabaseInUse(

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from mnemosyned.daemon.http.protocol import Access
 from mnemosyned.errors import DatabaseInUse, InvalidRequest
 from mnemosyned.logs import logger
-from mnemosyned.paths import SOCKET_PATH_BYTES_MAX, usable_path
+from mnemosyned.paths import SOCKET_PATH_BYTES_MAX, require_usable_path
 
 if TYPE_CHECKING:
     from mnemosyned.daemon.http.tcp import Certificate
@@ -44,7 +44,7 @@ def listening(path: Path) -> Iterator[socket.socket]:
     A lock on a file next to it makes the claim atomic: whoever holds the lock may remove, bind and
     unlink. Raises `DatabaseInUse` where another daemon has the path, and `InvalidRequest`.
     """
-    usable_path(str(path), field="socket", bytes_max=SOCKET_PATH_BYTES_MAX)
+    require_usable_path(str(path), field="socket", bytes_max=SOCKET_PATH_BYTES_MAX)
     with _claim_path(path):
         _remove_stale_socket(path)
         with socket.socket(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal
 
-from mnemosyned.fairness import give_way
+from mnemosyned.fairness import pause_for_other_owners
 from mnemosyned.memory.intake import IntakeTransaction, Known
 from mnemosyned.memory.ports import Draft, RememberReport
 from mnemosyned.memory.values import MemoryRecord, Tier
@@ -224,7 +224,7 @@ def columns(rows: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
 
 def _array_text(numbers: Sequence[int] | None) -> str | None:
     """Return an array as PostgreSQL reads it."""
-    give_way()
+    pause_for_other_owners()
     return None if numbers is None else f"{{{','.join(map(str, numbers))}}}"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from mnemosyned.fairness import give_way
+from mnemosyned.fairness import pause_for_other_owners
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.fields import ROW_FIELDS, column_list
 from mnemosyned.memory.values import Episode, MemoryRecord, Tier
@@ -59,7 +59,7 @@ def storable(text: str) -> str:
 
 def memory_values(memory: MemoryRecord, owner: int) -> dict[str, Any]:
     """Return the values of a row of `memory` but for its number, by column."""
-    give_way()
+    pause_for_other_owners()
     metadata = (
         msgspec.json.encode(memory.metadata).decode() if memory.metadata else "{}"
     )

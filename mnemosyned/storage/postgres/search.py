@@ -78,7 +78,7 @@ from mnemosyned.text.dates.mentions import (
     MentionReader,
     MentionSearch,
     mention_searches,
-    times_ahead,
+    select_times_ahead,
 )
 from mnemosyned.text.dates.spans import TimeSpan
 from mnemosyned.text.languages.tables import TimeOrder
@@ -208,7 +208,7 @@ def _ordered_by_words(session: PostgresSession, query: Query) -> set[int]:
 def rows_mentioning_time(session: PostgresSession, query: Query) -> set[int]:
     """Return memories whose words speak of the times to come that a question names."""
     now = asked_time(query)
-    ahead = times_ahead(query.spans, now)
+    ahead = select_times_ahead(query.spans, now)
     candidates = {
         position
         for span in ahead
@@ -226,7 +226,7 @@ def rows_mentioning_time(session: PostgresSession, query: Query) -> set[int]:
     return {
         position
         for position, created_at, text in rows.fetchall()
-        if reader.speaks_of_them(text, in_zone(created_at, now.tzinfo))
+        if reader.mentions_any_time(text, in_zone(created_at, now.tzinfo))
     }
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 
 import psycopg
 
-from mnemosyned.fairness import give_way
+from mnemosyned.fairness import pause_for_other_owners
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.edit import Position
 from mnemosyned.memory.engine_ports import LOCAL_NAME, LOCAL_OWNER
@@ -136,7 +136,7 @@ class PostgresSession:
     def _send(
         self, sql: str, values: Mapping[str, object], *, prepare: bool | None = None
     ) -> Result:
-        give_way()
+        pause_for_other_owners()
         text = sql.encode()
         bound: dict[str, object] = {"owner": self.owner}
         bound |= {name: _in_utc(value) for name, value in values.items()}

@@ -59,13 +59,13 @@ def annotate_relative_dates(text: str, written_at: datetime) -> str:
         """Return a relative date with its date in brackets, but unchanged inside code or quotes."""
         if any(text.count(quote, 0, match.start()) % 2 for quote in QUOTES):
             return match[0]
-        meant = _resolved_date(match, written_at)
+        meant = _resolve_relative_date(match, written_at)
         return f"{match[0]} ({meant})" if meant else match[0]
 
     return _RELATIVE.sub(annotate, text)
 
 
-def _resolved_date(match: re.Match[str], written_at: datetime) -> str:
+def _resolve_relative_date(match: re.Match[str], written_at: datetime) -> str:
     """Return the day, month or year of a matched relative date as text.
 
     The text is empty if the date lies outside the calendar.
@@ -73,12 +73,12 @@ def _resolved_date(match: re.Match[str], written_at: datetime) -> str:
     today = written_at.date()
     words = {name: (text or "").lower() for name, text in match.groupdict().items()}
     if words["day"]:
-        return _shift_date(today, "day", _STEP_OF.get(words["day"], -1))
+        return _format_shifted_date(today, "day", _STEP_OF.get(words["day"], -1))
     if words["step"]:
-        return _shift_date(today, words["unit"], _STEP_OF[words["step"]])
+        return _format_shifted_date(today, words["unit"], _STEP_OF[words["step"]])
     count = words["count"]
     amount = int(count) if count.isdigit() else _COUNTS[count]
-    return _shift_date(today, words["ago"], -amount)
+    return _format_shifted_date(today, words["ago"], -amount)
 
 
 _STEP_OF = {"tomorrow": 1, "next": 1, "last": -1}
@@ -86,7 +86,7 @@ _DAYS_OF = {"day": 1, "week": 7}
 _MONTHS_OF = {"month": 1, "year": 12}
 
 
-def _shift_date(today: date, unit: str, amount: int) -> str:
+def _format_shifted_date(today: date, unit: str, amount: int) -> str:
     """Return the day, month or year that is `amount` units after `today`, as text.
 
     A week gives "about" and a day. The text is empty outside the calendar.

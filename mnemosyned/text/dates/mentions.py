@@ -54,17 +54,17 @@ class MentionTerms:
 
 def mention_terms(span: TimeSpan) -> MentionTerms:
     """Return the search terms for texts that may mention a time: months, days, dates, weekdays."""
-    days = list(_days_of(span))
+    days = list(_iterate_days(span))
     months = {day.month for day in days} or {span.since.month}
     named = days if len(days) <= NAMED_DAYS_MAX else []
     date = "%Y-%m-%d" if named else "%Y-%m"
-    forms = [_day_forms(day) for day in named]
+    forms = [_spell_day_of_month(day) for day in named]
     weekdays = {day.weekday() for day in days} if len(days) <= WEEKDAYS_MAX else ()
-    soon = [*_SOON, *_names_with(WEEKDAYS, weekdays)]
+    soon = [*_SOON, *_select_names(WEEKDAYS, weekdays)]
     for number, _, ordinal, _ in forms:
         soon += [ordinal, f"am {number}"]
     return MentionTerms(
-        months=_names_with(MONTHS, months),
+        months=_select_names(MONTHS, months),
         days=tuple(dict.fromkeys(chain.from_iterable(forms))),
         dates=tuple(dict.fromkeys(f"{day:{date}}" for day in days)),
         soon=tuple(soon),
@@ -79,7 +79,7 @@ class MentionSearch(NamedTuple):
     said: TimeSpan
 
 
-def times_ahead(spans: Sequence[TimeSpan], now: datetime) -> list[TimeSpan]:
+def select_times_ahead(spans: Sequence[TimeSpan], now: datetime) -> list[TimeSpan]:
     """Return the spans that end after `now` and are not longer than `MENTIONED_MAX`."""
     return [
         span
@@ -103,12 +103,14 @@ def mention_searches(span: TimeSpan, now: datetime) -> list[MentionSearch]:
     ]
 
 
-def _names_with(numbers: Mapping[str, int], among: Collection[int]) -> tuple[str, ...]:
-    """Return the names, such as those of months, whose numbers are in `among`."""
-    return tuple(name for name, number in numbers.items() if number in among)
+def _select_names(
+    numbers_by_name: Mapping[str, int], numbers: Collection[int]
+) -> tuple[str, ...]:
+    """Return the names, such as those of months, whose numbers are in `numbers`."""
+    return tuple(name for name, number in numbers_by_name.items() if number in numbers)
 
 
-def _days_of(span: TimeSpan) -> Iterator[datetime]:
+def _iterate_days(span: TimeSpan) -> Iterator[datetime]:
     """Yield each day of a span at noon, at most `DAYS_MAX` days."""
     day = shift(span.since, _DAY / 2)
     for _ in range(DAYS_MAX):
@@ -118,7 +120,7 @@ def _days_of(span: TimeSpan) -> Iterator[datetime]:
         day = shift(day, _DAY)
 
 
-def _day_forms(day: datetime) -> tuple[str, str, str, str]:
+def _spell_day_of_month(day: datetime) -> tuple[str, str, str, str]:
     """Return four spellings of the day of a month: `5`, `05`, `5th` and `fifth`."""
     number = day.day
     ending = {1: "st", 2: "nd", 3: "rd"}.get(
@@ -142,7 +144,7 @@ class MentionReader:
         either = "|".join(map(re.escape, sorted(terms, key=len, reverse=True)))
         self._term = re.compile(rf"(?<!\w)(?:{either})(?!\w)", re.IGNORECASE)
 
-    def speaks_of_them(self, text: str, said_at: datetime) -> bool:
+    def mentions_any_time(self, text: str, said_at: datetime) -> bool:
         """Return whether a text written at `said_at` mentions a time within one of the spans.
 
         A mentioned time must overlap a span and be no longer than the span.
@@ -150,7 +152,7 @@ class MentionReader:
         text = text[:MENTION_CHARS_MAX]
         terms = islice(self._term.finditer(text), PLACES_MAX)
         said = "\n".join(
-            _words_around(text, term.start(), term.end()) for term in terms
+            _cut_words_around(text, term.start(), term.end()) for term in terms
         )
         return any(
             mention.since < span.until
@@ -161,7 +163,7 @@ class MentionReader:
         )
 
 
-def _words_around(text: str, start: int, end: int) -> str:
+def _cut_words_around(text: str, start: int, end: int) -> str:
     """Return `text[start:end]` with up to `NEAR_CHARS` on each side, cut at spaces."""
     begin = max(0, start - NEAR_CHARS)
     if begin:

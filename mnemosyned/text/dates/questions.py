@@ -141,7 +141,7 @@ _HINTS = frozenset(
 """Words of which every time expression without a year has at least one."""
 
 
-def time_rules(present: Collection[str]) -> Iterator[re.Pattern[str]]:
+def matching_time_patterns(present: Collection[str]) -> Iterator[re.Pattern[str]]:
     """Yield the patterns of time expressions that can match a text with the words in `present`."""
     for words, pattern in TIME_PATTERNS:
         if not words or not words.isdisjoint(present):
@@ -179,9 +179,9 @@ def parse_times(text: str, now: datetime) -> QuestionTimes:
     """
     english = translate_times(with_words_apart(text))
     if not _may_mention_time(english):
-        order, subject = time_order(text)
+        order, subject = extract_time_order(text)
         return QuestionTimes((), text.strip(), order=order, subject_text=subject)
-    reader = _TimeReader(english, now, ahead=asks_ahead(english))
+    reader = _TimeReader(english, now, ahead=asks_about_future(english))
     return reader.question_times()
 
 
@@ -214,7 +214,7 @@ class _TimeReader:
         self._unmatched = text
         self._remaining = text
         present = set(WORD.findall(text.casefold()))
-        for rule in time_rules(present):
+        for rule in matching_time_patterns(present):
             self._apply_rule(rule)
 
     @property
@@ -238,13 +238,13 @@ class _TimeReader:
             self._is_dated |= not groups.keys().isdisjoint(("name", "year", "month"))
             dated = "name" in groups and "nth" not in groups
             if dated:
-                self._date_terms.append(_date_as_terms(groups))
+                self._date_terms.append(_make_date_terms(groups))
             if dated or not groups.keys() & _VERBATIM_GROUPS:
                 self._remaining = _blank_out(self._remaining, match, " ")
 
     def question_times(self) -> QuestionTimes:
         """Return the spans, the order asked for and the remaining words of the question."""
-        order, subject = time_order(self._unmatched)
+        order, subject = extract_time_order(self._unmatched)
         if order is TimeOrder.CURRENT and self._is_dated:
             order = None
         elif order is TimeOrder.CURRENT:  # "is it still on Wednesday" asks of today
@@ -256,7 +256,7 @@ class _TimeReader:
             only_time=bool(self._spans)
             and (
                 all(map(is_vague, words))
-                or any(map(frozenset(words).issubset, _asking_words()))
+                or any(map(frozenset(words).issubset, _question_words_by_language()))
             )
             and not _DUTY.search(self._unmatched),
             order=order,
@@ -265,7 +265,7 @@ class _TimeReader:
 
 
 @cache
-def _asking_words() -> list[frozenset[str]]:
+def _question_words_by_language() -> list[frozenset[str]]:
     """Return, for each language, the folded words of a question that names no subject."""
     asking = (
         f"{language.stop_words} {language.question_stop_words} {language.deeds}"
@@ -282,17 +282,17 @@ def _blank_out(text: str, match: re.Match[str], blank: str) -> str:
 def _may_mention_time(text: str) -> bool:
     """Return False if a text surely has no time expression; a quick check before the patterns."""
     words = WORD.findall(text.casefold())
-    return not _HINTS.isdisjoint(words) or any(map(_is_dated, words))
+    return not _HINTS.isdisjoint(words) or any(map(_may_be_year_or_day, words))
 
 
-def _is_dated(word: str) -> bool:
+def _may_be_year_or_day(word: str) -> bool:
     """Return whether a word may be a year, or the day of a month such as `26th`."""
     return (len(word) == YEAR_CHARS and word.isdigit()) or (
         word[-2:] in _NTH_ENDS and word[:-2].isdigit()
     )
 
 
-def _date_as_terms(groups: Mapping[str, str]) -> str:
+def _make_date_terms(groups: Mapping[str, str]) -> str:
     """Return a date as terms such as `8-May`, which match only day and month side by side."""
     month = MONTH_NAMES[ENGLISH_MONTHS[groups["name"]] - 1]
     if "day" in groups:
@@ -327,7 +327,7 @@ class _TranslationRules(NamedTuple):
 def translate_times(text: str) -> str:
     """Return a text with the time expressions of other languages translated into English."""
     words = set(WORD.findall(text.lower()))
-    for group in rule_groups():
+    for group in compile_translation_rules():
         if not group.hints.isdisjoint(words):
             for pattern, translation in group.rules:
                 text = pattern.sub(translation, text)
@@ -335,7 +335,7 @@ def translate_times(text: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def rule_groups() -> list[_TranslationRules]:
+def compile_translation_rules() -> list[_TranslationRules]:
     """Return the rules that translate time expressions into English, in order of use."""
     phrases, ago = set[str](), set[str]()
     for grammar in GRAMMARS:
@@ -347,11 +347,11 @@ def rule_groups() -> list[_TranslationRules]:
     ]
     return [
         _compile_rules(phrases, phrase_rules),
-        _compile_rules(ago, _ago_rules()),
-        _compile_rules(MONTHS, _date_rules()),
+        _compile_rules(ago, _ago_translation_rules()),
+        _compile_rules(MONTHS, _date_translation_rules()),
         _compile_rules(_DAYS_IN_FIGURES, [_DATE_IN_FIGURES]),
         _compile_rules(("am", "zum"), [_DAY_ALONE]),
-        _compile_rules(WEEKDAYS, _weekday_rules()),
+        _compile_rules(WEEKDAYS, _weekday_translation_rules()),
     ]
 
 
@@ -369,7 +369,7 @@ def _compile_rules(
     return _TranslationRules(frozenset(hints), compiled)
 
 
-def _ago_rules() -> Iterator[tuple[str, Translation]]:
+def _ago_translation_rules() -> Iterator[tuple[str, Translation]]:
     """Yield the translation rules for "vor drei Wochen" and "tre settimane fa"."""
     number = rf"(?P<count>\d{{1,3}}|{alternatives(map(re.escape, COUNTS))})"
     units = alternatives(
@@ -382,7 +382,7 @@ def _ago_rules() -> Iterator[tuple[str, Translation]]:
     yield rf"{number} (?:{units}) (?:{after})", _translate_ago
 
 
-def _date_rules() -> Iterator[tuple[str, Translation]]:
+def _date_translation_rules() -> Iterator[tuple[str, Translation]]:
     """Yield the translation rules for dates and months, such as "am 5. Mai 2023", "im Mai"."""
     month = rf"(?P<month>{alternatives(map(re.escape, MONTHS))}){_YEAR}"
     on_day = alternatives(grammar.on_day for grammar in GRAMMARS)
@@ -397,7 +397,7 @@ def _date_rules() -> Iterator[tuple[str, Translation]]:
     )
 
 
-def _weekday_rules() -> Iterator[tuple[str, Translation]]:
+def _weekday_translation_rules() -> Iterator[tuple[str, Translation]]:
     """Yield the translation rules for weekdays: "letzten Montag", "lundi dernier"."""
     days = [name for name in WEEKDAYS if len(name) >= WEEKDAY_CHARS_MIN]
     weekday = rf"(?P<weekday>{alternatives(map(re.escape, days))})"
@@ -407,11 +407,20 @@ def _weekday_rules() -> Iterator[tuple[str, Translation]]:
     last_after = alternatives(grammar.last_after for grammar in GRAMMARS)
     next_after = alternatives(grammar.next_after for grammar in GRAMMARS)
     on_weekday = alternatives(grammar.on_weekday for grammar in GRAMMARS)
-    yield rf"(?:{on_weekday})?(?:{last}){weekday}", _weekday_translation("last")
-    yield rf"(?:{article})?{weekday} (?:{last_after})", _weekday_translation("last")
-    yield rf"(?:{on_weekday})?(?:{following}){weekday}", _weekday_translation("next")
-    yield rf"(?:{article})?{weekday} (?:{next_after})", _weekday_translation("next")
-    yield rf"(?:{on_weekday}){weekday}", _weekday_translation("on")
+    yield rf"(?:{on_weekday})?(?:{last}){weekday}", _make_weekday_translation("last")
+    yield (
+        rf"(?:{article})?{weekday} (?:{last_after})",
+        _make_weekday_translation("last"),
+    )
+    yield (
+        rf"(?:{on_weekday})?(?:{following}){weekday}",
+        _make_weekday_translation("next"),
+    )
+    yield (
+        rf"(?:{article})?{weekday} (?:{next_after})",
+        _make_weekday_translation("next"),
+    )
+    yield rf"(?:{on_weekday}){weekday}", _make_weekday_translation("on")
 
 
 def _translate_date(match: re.Match[str]) -> str:
@@ -429,12 +438,12 @@ def _translate_ago(match: re.Match[str]) -> str:
     return f"{count} {unit}s ago"
 
 
-def _weekday_translation(step: str) -> Translation:
+def _make_weekday_translation(step: str) -> Translation:
     """Return a function that translates a weekday and puts `step` before it: "last Monday"."""
     return lambda match: f"{step} {WEEKDAY_NAMES[WEEKDAYS[match['weekday'].lower()]]}"
 
 
-def _translate_figures(match: re.Match[str]) -> str:
+def _translate_date_in_figures(match: re.Match[str]) -> str:
     """Return the English form of a date in figures: `22 November 2026` for "am 22.11.26"."""
     year = match["year"] or ""
     full_year = f"20{year}" if len(year) == 2 else year
@@ -447,7 +456,7 @@ _DATE_IN_FIGURES = (
         r"(?:am|vom|zum|de[nm]|bis|seit|ab) (?P<day>0?[1-9]|[12][0-9]|3[01])\. ?"
         r"(?P<month>0?[1-9]|1[0-2])(?:\. ?(?P<year>[0-9]{4}|[0-9]{2})(?![\w.:])|\.|(?= ?\?))"
     ),
-    _translate_figures,
+    _translate_date_in_figures,
 )
 """The rule of "am 22.11." and "am 22.11.26"; without a preposition it may be a version."""
 _DAY_ALONE = (
@@ -475,7 +484,7 @@ _FROM = r"(?i)\b(?:from|of|since|vom|seit|del|du|depuis|dal|desde)\b"
 
 
 @cache
-def _order_pattern(*fields: str) -> re.Pattern[str]:
+def _compile_order_pattern(*fields: str) -> re.Pattern[str]:
     """Return a pattern of the order words of all languages, with a named group for each field.
 
     `fields` are fields of `OrderWords`, such as `latest`.
@@ -487,27 +496,27 @@ def _order_pattern(*fields: str) -> re.Pattern[str]:
     return re.compile(rf"(?i)(?<![\w-])(?:{'|'.join(groups)})(?![\w'’-])")
 
 
-def time_order(text: str) -> tuple[TimeOrder | None, str]:
+def extract_time_order(text: str) -> tuple[TimeOrder | None, str]:
     """Return the order that a question asks for, or None, and the question without its order word.
 
     The order is the newest, oldest or current match. `text` has no time expression left: "last
     week" is a time, "last note" an order.
     """
-    match = _order_pattern(*(order.value for order in TimeOrder)).search(text)
+    match = _compile_order_pattern(*(order.value for order in TimeOrder)).search(text)
     if match is None or match.lastgroup is None or _NO_TIME.search(text):
         return None, text
     order = TimeOrder(match.lastgroup)
     return order, f"{text[: match.start()]} {text[match.end() :]}"
 
 
-def asks_ahead(text: str) -> bool:
+def asks_about_future(text: str) -> bool:
     """Return whether the verbs of a question are in the present or future, and none in the past.
 
     A weekday or date in such a question is the coming one.
     """
     text = _GERMAN_WAS.sub("", text)
     return (
-        _order_pattern("ahead").search(text) is not None
-        and _order_pattern("past").search(text) is None
+        _compile_order_pattern("ahead").search(text) is not None
+        and _compile_order_pattern("past").search(text) is None
         and re.search(_FROM, text) is None
     )

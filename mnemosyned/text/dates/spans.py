@@ -113,7 +113,7 @@ def _calendar_span(
     month = ENGLISH_MONTHS.get(groups.get("name", "")) or int(groups.get("month", 0))
     if month:
         return _month_span(groups, today, month, ahead=ahead)
-    if day := _day_of_month(groups):
+    if day := _read_day_of_month(groups):
         return _month_day_span(today, day, ahead=ahead)
     return _year_span(today, int(groups["year"])) if "year" in groups else None
 
@@ -122,7 +122,7 @@ def _month_span(
     groups: Mapping[str, str], today: datetime, month: int, *, ahead: bool
 ) -> TimeSpan:
     """Return the span of a month, or of the third of the month or the day that the groups name."""
-    day = _day_of_month(groups)
+    day = _read_day_of_month(groups)
     year = int(groups.get("year", today.year))
     begin = today.replace(year=year, month=month, day=day or 1)
     end = shift(begin, _DAY) if day else shift_months(begin, 1)
@@ -136,7 +136,7 @@ def _month_span(
     return TimeSpan(shift_months(begin, 12 * years), shift_months(end, 12 * years))
 
 
-def _day_of_month(groups: Mapping[str, str]) -> int:
+def _read_day_of_month(groups: Mapping[str, str]) -> int:
     """Return the day of a month that the groups of a match name, or 0 for none."""
     if "nth" in groups:
         return ORDINALS.index(groups["nth"]) + 1
@@ -176,11 +176,11 @@ def _counted_span(
     number = groups["count"]
     count = int(number) if number.isdigit() else COUNTS_IN_TEXT[number]
     if "back" in groups:
-        return TimeSpan(_shift_units(now, groups["back"], -count), now)
+        return TimeSpan(_shift_by_units(now, groups["back"], -count), now)
     if groups["ago"] == "day":
         day = today - count * _DAY
         return TimeSpan(day, shift(day, _DAY))
-    middle = _shift_units(today, groups["ago"], -count)
+    middle = _shift_by_units(today, groups["ago"], -count)
     tolerance = _TOLERANCE_DAYS[groups["ago"]] * _DAY
     return TimeSpan(shift(middle, -tolerance), shift(middle, tolerance + _DAY))
 
@@ -245,7 +245,7 @@ def _year_span(today: datetime, year: int) -> TimeSpan:
     return TimeSpan(first, shift_months(first, 12))
 
 
-def _shift_units(moment: datetime, unit: str, count: int) -> datetime:
+def _shift_by_units(moment: datetime, unit: str, count: int) -> datetime:
     """Return the moment shifted by a count of days, weeks, months or years; below 0 is back."""
     if unit in ("day", "week"):
         return shift(moment, timedelta(days=count * (7 if unit == "week" else 1)))

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Literal
 
 from mnemosyned.instants import in_zone, shift, shift_months
-from mnemosyned.text.dates.questions import time_rules, translate_times
+from mnemosyned.text.dates.questions import matching_time_patterns, translate_times
 from mnemosyned.text.dates.spans import TimeSpan, matched_spans
 from mnemosyned.text.languages.tables import (
     COUNTS,
@@ -84,10 +84,14 @@ def read_time(text: str, now: datetime, *, ahead: bool = False) -> TypedTime | N
     words = _normalize_text(text)
     if not words:
         return None
-    meant = _read_typed(words, now, ahead=ahead)
+    meant = _read_normalized_time(words, now, ahead=ahead)
     if meant is None and words.isascii():
-        accented = with_accents(words)
-        meant = _read_typed(accented, now, ahead=ahead) if accented != words else None
+        accented = restore_accents(words)
+        meant = (
+            _read_normalized_time(accented, now, ahead=ahead)
+            if accented != words
+            else None
+        )
     if meant is None:
         return None
     since, until = in_zone(meant.since, UTC), in_zone(meant.until, UTC)
@@ -96,7 +100,9 @@ def read_time(text: str, now: datetime, *, ahead: bool = False) -> TypedTime | N
     return replace(meant, since=since, until=until)
 
 
-def _read_typed(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
+def _read_normalized_time(
+    words: str, now: datetime, *, ahead: bool
+) -> TypedTime | None:
     """Return the time of a normalized text, or None if it means none, as 31 April does."""
     try:
         if words in _NOW:
@@ -177,10 +183,10 @@ def _read_day_at_clock(
     If it is past instead of future, or the reverse, the next day of that kind is taken. None for
     words that are no day.
     """
-    clock = _clock_time(match)
+    clock = _parse_clock_time(match)
     kind = words or "today"
     day = read_day(kind, now, ahead=ahead)
-    meant = _set_clock(day, clock, now)
+    meant = _instant_at_clock(day, clock, now)
     if day is None or meant is None:
         return None
     recurs = day.recurs or not words
@@ -188,11 +194,11 @@ def _read_day_at_clock(
     is_on_wrong_side = meant.until <= now if ahead else meant.since > now
     if has_others and is_on_wrong_side:
         from_there = shift(now, _DAY if ahead else -_DAY)
-        meant = _set_clock(read_day(kind, from_there, ahead=ahead), clock, now)
+        meant = _instant_at_clock(read_day(kind, from_there, ahead=ahead), clock, now)
     return replace(meant, recurs=recurs) if meant else None
 
 
-def _clock_time(match: re.Match[str]) -> time:
+def _parse_clock_time(match: re.Match[str]) -> time:
     """Return the time of day of a match, in 12 or 24 hours. Raises `ValueError` for 25:00."""
     hour, half = int(match["hour"]), match["half"] or match["half_alone"]
     if half:
@@ -204,7 +210,9 @@ def _clock_time(match: re.Match[str]) -> time:
     return time(hour, minute, second, micros)
 
 
-def _set_clock(day: TypedTime | None, clock: time, now: datetime) -> TypedTime | None:
+def _instant_at_clock(
+    day: TypedTime | None, clock: time, now: datetime
+) -> TypedTime | None:
     """Return the instant when the clock shows `clock` on a day; None if `day` is longer than a day.
 
     An hour that occurs twice, as the clock goes back, gives a span from the first to the second. A
@@ -265,7 +273,7 @@ def read_day(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
     for pattern, reader in figures:
         if match := re.fullmatch(pattern, words, re.ASCII):
             return reader(match, now, ahead)
-    return _read_words(words, now, ahead=ahead)
+    return _read_words_for_day(words, now, ahead=ahead)
 
 
 # ------------------------------------------------------------ dates in figures
@@ -299,36 +307,38 @@ def _read_date(match: re.Match[str], now: datetime, ahead: bool) -> TypedTime:  
     """
     day, month = int(match["day"]), int(match["month"])
     if year := match["year"]:
-        return _one_day(now, _full_year(year), month, day)
+        return _make_day_span(now, _expand_year(year), month, day)
     if not 1 <= month <= _MONTHS_OF_A_YEAR:
         raise ValueError(match[0])
-    named = _read_english(f"{day} {MONTH_NAMES[month - 1].lower()}", now, ahead=ahead)
+    named = _read_english_time(
+        f"{day} {MONTH_NAMES[month - 1].lower()}", now, ahead=ahead
+    )
     if named is None:
         raise ValueError(match[0])
     return named
 
 
-def _read_slashed(match: re.Match[str], now: datetime, _: bool) -> TypedTime:  # noqa: FBT001
+def _read_slashed_date(match: re.Match[str], now: datetime, _: bool) -> TypedTime:  # noqa: FBT001
     """Return the day of `18/11/2026` or `11/18/2026`; a number above 12 is the day.
 
     Raises `AmbiguousDate` if both numbers may be the month.
     """
-    first, second, year = int(match[1]), int(match[2]), _full_year(match[3])
+    first, second, year = int(match[1]), int(match[2]), _expand_year(match[3])
     if first == second or second > _MONTHS_OF_A_YEAR:
-        return _one_day(now, year, first, second)
+        return _make_day_span(now, year, first, second)
     if first > _MONTHS_OF_A_YEAR:
-        return _one_day(now, year, second, first)
+        return _make_day_span(now, year, second, first)
     raise AmbiguousDate(
         f"{year:04}-{first:02}-{second:02}", f"{year:04}-{second:02}-{first:02}"
     )
 
 
-def _full_year(figures: str) -> int:
+def _expand_year(figures: str) -> int:
     """Return the year of two or four figures; two figures are of this century."""
     return int(figures) + (_CENTURY if len(figures) == 2 else 0)
 
 
-def _one_day(now: datetime, year: int, month: int, day: int) -> TypedTime:
+def _make_day_span(now: datetime, year: int, month: int, day: int) -> TypedTime:
     """Return the span of a calendar day, in the time zone of `now`."""
     first = _midnight_of(now).replace(year=year, month=month, day=day)
     return TypedTime(first, shift(first, _DAY))
@@ -348,8 +358,8 @@ _FIGURES: tuple[tuple[str, FigureReader], ...] = (
     (r"(?P<year>\d{4})-?w(?P<week>\d{1,2})", _read_week),
     (r"(?P<year>\d{4})(?P<month>\d\d)(?P<day>\d\d)", _read_date),
     (rf"{_D}\. ?{_M}\.(?: ?(?P<year>\d{{4}}|\d\d))?", _read_date),
-    (r"(\d{1,2})/(\d{1,2})/(\d{4}|\d\d)", _read_slashed),
-    (r"(\d{1,2})-(\d{1,2})-(\d{4})", _read_slashed),
+    (r"(\d{1,2})/(\d{1,2})/(\d{4}|\d\d)", _read_slashed_date),
+    (r"(\d{1,2})-(\d{1,2})-(\d{4})", _read_slashed_date),
 )
 """Forms of dates in figures, each with its reader."""
 
@@ -357,7 +367,7 @@ _FIGURES: tuple[tuple[str, FigureReader], ...] = (
 # ------------------------------------------------------------- dates in words
 
 
-def _read_words(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
+def _read_words_for_day(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
     """Return the span of a day, week, month or year named in words of any language, or None.
 
     Words may have an article, a preposition or a weekday before the date; a weekday must be right.
@@ -365,11 +375,13 @@ def _read_words(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
     bare = _FILLERS.sub("", words)
     # Most are English, or names and numbers alone: the translation is compiled for the others.
     for form in (words, bare):
-        if day := _read_english(_with_english_names(form), now, ahead=ahead):
+        if day := _read_english_time(
+            _translate_names_to_english(form), now, ahead=ahead
+        ):
             return day
     for form in (words, bare, *(f"{article}{bare}" for article in _ARTICLES)):
-        english = _with_english_names(translate_times(form).lower())
-        if day := _read_english(_IN_MONTH.sub("", english), now, ahead=ahead):
+        english = _translate_names_to_english(translate_times(form).lower())
+        if day := _read_english_time(_IN_MONTH.sub("", english), now, ahead=ahead):
             return day
     weekday, _, date = bare.partition(" ")
     number = WEEKDAYS.get(weekday.rstrip(",."))
@@ -381,7 +393,7 @@ def _read_words(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
     return None
 
 
-def _with_english_names(words: str) -> str:
+def _translate_names_to_english(words: str) -> str:
     """Return the words with months and weekdays in English, and no full stops after words."""
     return _STOP.sub("", _WORD.sub(_english_name, words))
 
@@ -396,9 +408,9 @@ def _english_name(match: re.Match[str]) -> str:
     return WEEKDAY_NAMES[WEEKDAYS[word]].lower() if word in WEEKDAYS else word
 
 
-def _read_english(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
+def _read_english_time(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
     """Return the span of a time expression in English, or None if the whole text is none."""
-    for rule in time_rules(set(WORD.findall(words))):
+    for rule in matching_time_patterns(set(WORD.findall(words))):
         match = rule.fullmatch(words)
         if match is None:
             continue
@@ -422,7 +434,7 @@ def _nearest_leap_day(words: str, now: datetime, *, ahead: bool) -> TypedTime | 
     """
     for years in range(LEAP_YEARS + 1):
         year = now.year + (years if ahead else -years)
-        day = _read_english(f"{words} {year}", now, ahead=ahead)
+        day = _read_english_time(f"{words} {year}", now, ahead=ahead)
         if day and (day.until > now if ahead else day.since <= now):
             return replace(day, recurs=True)
     return None
@@ -462,24 +474,24 @@ def read_duration(text: str, now: datetime, *, ahead: bool) -> datetime | None:
     """
     if not (_DIGIT.search(text) or _NUMBERS.keys() & text.split()):
         return None  # the patterns are compiled for those that may match
-    match = _duration_pattern().fullmatch(text)
+    match = _compile_duration_pattern().fullmatch(text)
     if match is None or (match["on"] and match["ago"]):
         return None
     is_back = match["back"] or match["ago"]
     is_ahead = not is_back and (ahead or match["on"] or match["later"])
     moment = now
-    for part in _amount_pattern().finditer(match["parts"]):
+    for part in _compile_amount_pattern().finditer(match["parts"]):
         moment = _add_amount(moment, part, 1 if is_ahead else -1)
     return moment
 
 
 @lru_cache(maxsize=1)
-def _duration_pattern() -> re.Pattern[str]:
+def _compile_duration_pattern() -> re.Pattern[str]:
     """Return the pattern of a duration: amounts, with a sign or words such as "ago"."""
     back = alternatives(["-", *(grammar.ago_before for grammar in GRAMMARS)])
     on = alternatives([r"\+", "in", *(grammar.ahead_before for grammar in GRAMMARS)])
     ago = alternatives(["ago", *(grammar.ago_after for grammar in GRAMMARS)])
-    one = _amount_pattern().pattern
+    one = _compile_amount_pattern().pattern
     # A bound on the parts: nobody writes more, and each costs a search.
     unnamed = re.sub(r"\?P<\w+>", "?:", one)
     return re.compile(
@@ -490,7 +502,7 @@ def _duration_pattern() -> re.Pattern[str]:
 
 
 @lru_cache(maxsize=1)
-def _amount_pattern() -> re.Pattern[str]:
+def _compile_amount_pattern() -> re.Pattern[str]:
     """Return the pattern of a number and its unit of time, with a named group for each unit."""
     numbers = alternatives(sorted(map(re.escape, _NUMBERS), key=len, reverse=True))
     unit_patterns = {
@@ -527,26 +539,26 @@ _LONG_WORD = re.compile(r"[^\W\d_]{3,}")
 _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss"})
 
 
-def with_accents(words: str) -> str:
+def restore_accents(words: str) -> str:
     """Return lower-case words with accents restored in names of times: `märz` for `marz`."""
-    pattern, accented = _accent_table()
+    pattern, accented = _build_accent_table()
     return pattern.sub(lambda match: accented[match[0]], words)
 
 
 @lru_cache(maxsize=1)
-def _accent_table() -> tuple[re.Pattern[str], dict[str, str]]:
+def _build_accent_table() -> tuple[re.Pattern[str], dict[str, str]]:
     """Return a pattern of time words without accents, and the accented word for each."""
     accented: dict[str, str] = {}
     for language in LANGUAGES:
-        for word in _LONG_WORD.findall(" ".join(_time_words(language))):
+        for word in _LONG_WORD.findall(" ".join(_iterate_time_words(language))):
             if not word.isascii():
-                accented.setdefault(_without_accents(word), word)
-                accented.setdefault(_without_accents(word.translate(_UMLAUTS)), word)
+                accented.setdefault(_strip_accents(word), word)
+                accented.setdefault(_strip_accents(word.translate(_UMLAUTS)), word)
     longest_first = sorted(filter(str.isascii, accented), key=len, reverse=True)
     return re.compile(rf"\b(?:{'|'.join(longest_first)})"), accented
 
 
-def _time_words(language: Language) -> Iterator[str]:
+def _iterate_time_words(language: Language) -> Iterator[str]:
     """Yield the months, weekdays, numbers and time phrases of a language."""
     yield from (*language.months, *language.weekdays, *language.counts)
     if grammar := language.times:
@@ -555,7 +567,7 @@ def _time_words(language: Language) -> Iterator[str]:
         yield from (grammar.next_before, grammar.next_after)
 
 
-def _without_accents(word: str) -> str:
+def _strip_accents(word: str) -> str:
     """Return the word with its combining accents removed: `marz` for `märz`."""
     decomposed = unicodedata.normalize("NFD", word)
     return "".join(char for char in decomposed if not unicodedata.combining(char))

@@ -138,7 +138,7 @@ def _find_basic_auth(text: str) -> Iterator[Secret]:
                 yield Secret(DetailKind.PASSWORD, *match.span("token"))
 
 
-def _find_in_pgpass(text: str) -> Iterator[Secret]:
+def _find_pgpass_passwords(text: str) -> Iterator[Secret]:
     """Yield the passwords in lines of a `.pgpass` file, which have five fields."""
     if text.count(":") >= 4:
         yield from _find_spans(_PGPASS, text)
@@ -164,7 +164,7 @@ def _find_cookies(text: str) -> Iterator[Secret]:
 
 _FINDER_FUNCTIONS = {
     "basic_auth": _find_basic_auth,
-    "pgpass": _find_in_pgpass,
+    "pgpass": _find_pgpass_passwords,
     "signatures": _find_signatures,
     "cookies": _find_cookies,
 }
@@ -179,7 +179,7 @@ for _format in _TABLES["formats"]:
     _FINDERS.setdefault(_format["sign"], []).append((_format["hint"], _finder))
 
 
-def _card_chars(text: str) -> int:
+def _measure_card_number(text: str) -> int:
     """Return the length of a card number in characters, or 0 if its digits are not valid."""
     digits = re.sub(r"\W", "", text)
     wanted = _CARD_DIGITS.get(digits[:2], 0) if digits[0] == "3" else 16
@@ -189,20 +189,20 @@ def _card_chars(text: str) -> int:
     return len(text) * valid
 
 
-def _ssn_chars(text: str) -> int:
+def _measure_ssn(text: str) -> int:
     """Return the length of a US social security number, or 0 if its area number is never issued."""
     unused = text.startswith(("000", "666", "9"))
     return len(text) * (not unused)
 
 
-def _nir_chars(text: str) -> int:
+def _measure_nir(text: str) -> int:
     """Return the length of a French social security number, or 0 if its check digits are wrong."""
     digits = re.sub(r"\W", "", text)
     number, key = int(digits[:13]), int(digits[13:])
     return len(text) * (97 - number % 97 == key)
 
 
-def _iban_chars(text: str) -> int:
+def _measure_iban(text: str) -> int:
     """Return the length of the IBAN at the start of a text, with its spaces, or 0 for none."""
     size = _IBAN_CHARS.get(text[:2], 0)
     if not size:
@@ -217,9 +217,9 @@ def _iban_chars(text: str) -> int:
 
 
 _NUMBER_KINDS: dict[str, tuple[DetailKind, Callable[[str], int]]] = {
-    "card": (DetailKind.CARD_NUMBER, _card_chars),
-    "ssn": (DetailKind.SSN, _ssn_chars),
-    "nir": (DetailKind.SSN, _nir_chars),
-    "iban": (DetailKind.IBAN, _iban_chars),
+    "card": (DetailKind.CARD_NUMBER, _measure_card_number),
+    "ssn": (DetailKind.SSN, _measure_ssn),
+    "nir": (DetailKind.SSN, _measure_nir),
+    "iban": (DetailKind.IBAN, _measure_iban),
 }
 """The kind of each number, and a function that returns its length within a match, 0 if invalid."""

@@ -132,9 +132,9 @@ class KnownSecrets:
 
     def mask(self, text: str) -> str:
         """Return the text with its own secrets and all known secrets masked."""
-        return mask_secrets(text, self._details_within(text))
+        return mask_secrets(text, self._find_known_details(text))
 
-    def _details_within(self, text: str) -> Iterable[Detail]:
+    def _find_known_details(self, text: str) -> Iterable[Detail]:
         """Return the known secrets that occur in a text, or simply all if they are few."""
         if len(self._by_value) <= SCANNED_SECRETS_MAX:
             return self._by_value.values()

@@ -52,7 +52,7 @@ _TABLES = tomllib.loads(
 )
 
 
-def words_of(*tables: str) -> frozenset[str]:
+def words_in_tables(*tables: str) -> frozenset[str]:
     """Return the words of all languages in the named tables of `names.toml`."""
     rows = [row for table in tables for row in _TABLES[table].values()]
     return frozenset(" ".join(rows).split())
@@ -66,7 +66,7 @@ HINTS = tuple(_TABLES["hints"])
 HINTS_BEYOND_ASCII = tuple(_TABLES["hints_beyond_ascii"])
 HINTS_OF_LOGINS = tuple(_TABLES["hints_of_logins"])
 LOGIN_SIGN = " / "
-COPULAS, ADVERBS = words_of("copulas"), words_of("adverbs")
+COPULAS, ADVERBS = words_in_tables("copulas"), words_in_tables("adverbs")
 FROM_TO: dict[str, set[str]] = {}
 """Words between an old and a new value, by the word before the old one."""
 for _from, _to in _TABLES["from_to"].values():
@@ -115,7 +115,7 @@ class ValueLink(NamedTuple):
 
 
 @cache
-def _names_pattern(hint: str) -> re.Pattern[str]:
+def _compile_names_pattern(hint: str) -> re.Pattern[str]:
     """Return a pattern of all secret names that contain a hint, one group per label.
 
     It is compiled on first use: all of them together would delay every start.
@@ -160,7 +160,7 @@ _COLONS = ("=", ":", "：", "->", "=>")
 _ENDS = (".", "!", "?", ";", '"', '",', "',", ")")
 TOKEN = re.compile(r"\S{1,100}")
 _SPACE = re.compile(r"[^\S\n]{0,3}")
-_PREPOSITIONS = words_of("prepositions")
+_PREPOSITIONS = words_in_tables("prepositions")
 _AMBIGUOUS_COPULAS = frozenset(_TABLES["ambiguous_copulas"])
 _KEYWORDS = tuple(_TABLES["keywords"])
 _ELIDED = ("d'", "l'", "dell'", "all'", "nell'", "d’", "l’", "dell’", "all’")
@@ -172,20 +172,22 @@ def find_names(text: str) -> Iterator[SecretName]:
     if len(low) != len(text):
         # A letter whose lower case is two letters stays, so that positions agree.
         low = "".join(char if len(char.lower()) > 1 else char.lower() for char in text)
-    for hint, start, stop in _name_windows(low):
-        for match in _names_pattern(hint).finditer(low, start, stop):
-            if match.lastgroup != "MASK" and (name := _checked_name(text, low, match)):
+    for hint, start, stop in _find_name_windows(low):
+        for match in _compile_names_pattern(hint).finditer(low, start, stop):
+            if match.lastgroup != "MASK" and (
+                name := _check_name_match(text, low, match)
+            ):
                 yield name
 
 
-def _checked_name(text: str, low: str, match: re.Match[str]) -> SecretName | None:
+def _check_name_match(text: str, low: str, match: re.Match[str]) -> SecretName | None:
     """Return the secret name of a match, or None inside a longer word or after a keyword.
 
     `low` is the text in lower case.
     """
     label = SecretLabel[match.lastgroup or ""]
     start = match.start()
-    end = _match_end(_SUFFIX, low, match.end())
+    end = _end_of_match(_SUFFIX, low, match.end())
     if _LONGER.match(low, end) or low.endswith(_KEYWORDS, 0, start):
         return None
     before = low[max(0, start - 1) : start]
@@ -195,13 +197,13 @@ def _checked_name(text: str, low: str, match: re.Match[str]) -> SecretName | Non
     return SecretName(text, low, match[0], label, start, end)
 
 
-def _name_windows(low: str) -> Iterator[tuple[str, int, int]]:
+def _find_name_windows(low: str) -> Iterator[tuple[str, int, int]]:
     """Yield hint, start and end of each window of a text that may contain secret names.
 
     The text is in lower case. Overlapping windows are joined; the hint is empty if a window has
     several. Searching for a hint takes 50 ns, one pattern of all names 1 µs for each character.
     """
-    hits = _hint_positions(low)
+    hits = _find_hints(low)
     if not hits:
         return
     stop, window = hits[0]
@@ -216,7 +218,7 @@ def _name_windows(low: str) -> Iterator[tuple[str, int, int]]:
     yield window, start, stop
 
 
-def _hint_positions(low: str) -> list[tuple[int, str]]:
+def _find_hints(low: str) -> list[tuple[int, str]]:
     """Return the positions in a lower-case text of hints of secret names, each with its hint."""
     hints: tuple[str, ...] = HINTS if low.isascii() else HINTS + HINTS_BEYOND_ASCII
     if LOGIN_SIGN in low:
@@ -232,7 +234,7 @@ def _hint_positions(low: str) -> list[tuple[int, str]]:
     return hits
 
 
-def find_links(name: SecretName) -> Iterator[ValueLink]:
+def find_value_links(name: SecretName) -> Iterator[ValueLink]:
     """Yield the places after a name where its secret value may begin, the likeliest first."""
     text, end = name.text, name.end
     if colon := _COLON.match(text, end):
@@ -265,7 +267,7 @@ def _find_distant_links(name: SecretName) -> Iterator[ValueLink]:
             inside = True
             continue
         if raw in _COLONS or (word and raw[-1] in ":："):
-            yield ValueLink(":", _match_end(_SPACE, text, token.end()), apart=True)
+            yield ValueLink(":", _end_of_match(_SPACE, text, token.end()), apart=True)
             return
         ends_clause = word and raw.endswith(_ENDS)
         if inside or word in ADVERBS:
@@ -290,7 +292,7 @@ def skip_words(low: str, start: int, limit: int, words: frozenset[str]) -> int:
     return limit
 
 
-def _match_end(pattern: re.Pattern[str], text: str, start: int) -> int:
+def _end_of_match(pattern: re.Pattern[str], text: str, start: int) -> int:
     """Return the end of a match at `start`, or `start` if there is none."""
     match = pattern.match(text, start)
     return match.end() if match else start

@@ -26,10 +26,10 @@ from mnemosyned.text.secrets.names import (
     SecretLabel,
     SecretName,
     ValueLink,
-    find_links,
     find_names,
+    find_value_links,
     skip_words,
-    words_of,
+    words_in_tables,
 )
 from mnemosyned.text.sentences import UNSPACED, WORD_END, ending_at_unspaced
 
@@ -91,7 +91,7 @@ class SecretCandidate(NamedTuple):
     quoted: bool
 
 
-def read_value(text: str, start: int) -> SecretCandidate | None:
+def read_candidate(text: str, start: int) -> SecretCandidate | None:
     """Return the quotation at `start`, or else the text up to the next space; None for neither.
 
     Punctuation around the text is left out.
@@ -109,10 +109,10 @@ def read_value(text: str, start: int) -> SecretCandidate | None:
         words = words[: following.start()]
     if following or run.end() < start + JUDGED_CHARS:
         words = words.rstrip(CLOSING)
-    return _unquoted_value(words, start + quotes) if words else None
+    return _make_unquoted_candidate(words, start + quotes) if words else None
 
 
-def _unquoted_value(words: str, begin: int) -> SecretCandidate:
+def _make_unquoted_candidate(words: str, begin: int) -> SecretCandidate:
     """Return a candidate without quotation marks that begins at position `begin`."""
     return SecretCandidate(words, begin, begin + len(words), quoted=False)
 
@@ -133,16 +133,18 @@ def _read_quotation(text: str, start: int) -> SecretCandidate | None:
     return SecretCandidate(inside, begin, begin + len(inside), quoted=True)
 
 
-def extend_value(text: str, value: SecretCandidate) -> SecretCandidate:
-    """Return a candidate up to the next space if `read_value` cut it at `JUDGED_CHARS`."""
+def extend_candidate(text: str, value: SecretCandidate) -> SecretCandidate:
+    """Return a candidate up to the next space if `read_candidate` cut it at `JUDGED_CHARS`."""
     if value.quoted or len(value.text) < JUDGED_CHARS - QUOTES_MAX:
         return value
     remainder = _REST.match(text, value.stop)
     stop = remainder.end() if remainder else value.stop
-    return _unquoted_value(text[value.start : stop].rstrip(CLOSING), value.start)
+    return _make_unquoted_candidate(
+        text[value.start : stop].rstrip(CLOSING), value.start
+    )
 
 
-def is_possible(value: str) -> bool:
+def may_be_password(value: str) -> bool:
     """Return whether a value may be a password: no blank, placeholder, address, date or code."""
     blank = not value.strip("*•.xX-_")
     if blank or len(value) < PASSWORD_CHARS_MIN:
@@ -152,7 +154,7 @@ def is_possible(value: str) -> bool:
     return not _UNLIKELY.fullmatch(value)
 
 
-def is_strong(value: str, *, signs: str = SIGNS) -> bool:
+def looks_like_password(value: str, *, signs: str = SIGNS) -> bool:
     """Return whether a value mixes letters with digits or signs, as no word does."""
     inside = value.rstrip("!?")
     if not _LETTER.search(inside):
@@ -160,12 +162,9 @@ def is_strong(value: str, *, signs: str = SIGNS) -> bool:
     return bool(_DIGIT.search(inside)) or not set(signs).isdisjoint(inside)
 
 
-def is_random(value: str, least: int) -> bool:
-    """Return whether a value looks random: letters and digits mixed, of high entropy.
-
-    `least` is the least number of characters.
-    """
-    if len(value) < least:
+def looks_random(value: str, chars_min: int) -> bool:
+    """Return whether at least `chars_min` characters mix letters and digits at random."""
+    if len(value) < chars_min:
         return False
     value = value[:JUDGED_CHARS]
     if not _DIGIT.search(value) or not _LETTER.search(value):
@@ -195,7 +194,7 @@ def read_passphrase(text: str, start: int, *, named: bool) -> SecretCandidate | 
     else:
         is_bare = len(words) in BARE_PHRASE_WORDS and min(map(len, words)) > 2
         plausible = words == low and is_bare and _NO_PHRASE.isdisjoint(words)
-    return _unquoted_value(match[0], start) if plausible else None
+    return _make_unquoted_candidate(match[0], start) if plausible else None
 
 
 KEY_CHARS_MIN = 8
@@ -219,9 +218,9 @@ CHANGES_MAX = 3
 """Successive values read from one sentence: "it was A, then B, now C"."""
 
 _AND_NOW, _AS, _DETERMINERS = (
-    words_of("and_now"),
-    words_of("as"),
-    words_of("determiners"),
+    words_in_tables("and_now"),
+    words_in_tables("as"),
+    words_in_tables("determiners"),
 )
 _CHANGES = ADVERBS | COPULAS
 _LATER = _CHANGES | _AND_NOW
@@ -280,42 +279,44 @@ def find_by_name(text: str) -> Iterator[Secret]:
 def _find_passwords(name: SecretName) -> Iterator[Secret]:
     """Yield the password of a name, with an old or new password that the sentence also names."""
     text = name.text
-    if change := _changed_values(name):
-        yield from (_password_secret(text, value) for value in change)
+    if change := _find_changed_passwords(name):
+        yield from (_make_password_secret(text, value) for value in change)
         return
-    for link in islice(find_links(name), LINKS_MAX):
-        if value := _password_value(name, link):
-            secret = _password_secret(text, value)
+    for link in islice(find_value_links(name), LINKS_MAX):
+        if value := _read_linked_password(name, link):
+            secret = _make_password_secret(text, value)
             yield secret
             yield from _find_successors(name, secret.stop)
             return
-    if earlier := _strong_or_none(_value_before(name)):
-        yield _password_secret(text, earlier)
+    if earlier := _require_strong(_find_value_before(name)):
+        yield _make_password_secret(text, earlier)
 
 
-def _password_value(name: SecretName, link: ValueLink) -> SecretCandidate | None:
+def _read_linked_password(name: SecretName, link: ValueLink) -> SecretCandidate | None:
     """Return the password or passphrase at a link, or None if the text there is neither."""
     short = name.label is SecretLabel.PASS
-    value = _passphrase_at(name, link) or read_value(name.text, link.start)
+    value = _read_linked_passphrase(name, link) or read_candidate(name.text, link.start)
     if value and _is_password(name.text, value, link, short=short):
         return value
     return None
 
 
-def _password_secret(text: str, value: SecretCandidate) -> Secret:
+def _make_password_secret(text: str, value: SecretCandidate) -> Secret:
     """Return a candidate as a secret of the kind password, up to its end."""
-    value = extend_value(text, value)
+    value = extend_candidate(text, value)
     return Secret(DetailKind.PASSWORD, value.start, value.stop)
 
 
-def _strong_or_none(value: SecretCandidate | None) -> SecretCandidate | None:
+def _require_strong(value: SecretCandidate | None) -> SecretCandidate | None:
     """Return a candidate that looks like a password by itself, else None."""
-    if value is None or not is_possible(value.text):
+    if value is None or not may_be_password(value.text):
         return None
-    return value if is_strong(value.text) else None
+    return value if looks_like_password(value.text) else None
 
 
-def _passphrase_at(name: SecretName, link: ValueLink) -> SecretCandidate | None:
+def _read_linked_passphrase(
+    name: SecretName, link: ValueLink
+) -> SecretCandidate | None:
     """Return the passphrase at a link after "passphrase" or a colon, or None."""
     named = name.label is SecretLabel.PHRASE
     announced = link.sign != "" if named else link.sign == ":"
@@ -332,15 +333,19 @@ def _is_password(
     `short` says that the name is short and ambiguous, such as "pass", so that more is demanded.
     """
     words, quoted = value.text, value.quoted
-    if not is_possible(words.replace(" ", "") if quoted else words):
+    if not may_be_password(words.replace(" ", "") if quoted else words):
         return False
     if link.sign:
-        distinct = " " in words or is_strong(words) or (quoted and not words.isdigit())
+        distinct = (
+            " " in words
+            or looks_like_password(words)
+            or (quoted and not words.isdigit())
+        )
         return distinct or (not short and _is_bare_password(text, value, link))
     adjacent = text[link.start - 1].isspace() and text[link.start - 2] != ","
     if quoted and adjacent:
         return True
-    return is_strong(words, signs="!#$%&*+@^~?")
+    return looks_like_password(words, signs="!#$%&*+@^~?")
 
 
 def _is_bare_password(text: str, value: SecretCandidate, link: ValueLink) -> bool:
@@ -360,7 +365,9 @@ def _is_bare_password(text: str, value: SecretCandidate, link: ValueLink) -> boo
     return ends and not link.apart
 
 
-def _changed_values(name: SecretName) -> tuple[SecretCandidate, SecretCandidate] | None:
+def _find_changed_passwords(
+    name: SecretName,
+) -> tuple[SecretCandidate, SecretCandidate] | None:
     """Return the old and the new password of "password changed from A to B", or None."""
     text, low, end = name.text, name.low, name.end
     start = skip_words(low, end, min(end + WINDOW_CHARS, len(low)), _CHANGES)
@@ -371,12 +378,12 @@ def _changed_values(name: SecretName) -> tuple[SecretCandidate, SecretCandidate]
     opening, old, to, new = tokens
     if to[0] not in FROM_TO.get(opening[0], ()):
         return None
-    before = read_value(text, old.start())
-    after = read_value(text, new.start())
+    before = read_candidate(text, old.start())
+    after = read_candidate(text, new.start())
     if before is None or after is None:
         return None
     return (
-        (before, after) if _strong_or_none(before) or _strong_or_none(after) else None
+        (before, after) if _require_strong(before) or _require_strong(after) else None
     )
 
 
@@ -391,14 +398,14 @@ def _find_successors(name: SecretName, stop: int) -> Iterator[Secret]:
         between = low[stop:start].replace(",", " ").split()
         if COPULAS.isdisjoint(between) or _AND_NOW.isdisjoint(between):
             return
-        value = _strong_or_none(read_value(text, start))
+        value = _require_strong(read_candidate(text, start))
         if value is None:
             return
-        yield _password_secret(text, value)
+        yield _make_password_secret(text, value)
         stop = value.stop
 
 
-def _value_before(name: SecretName) -> SecretCandidate | None:
+def _find_value_before(name: SecretName) -> SecretCandidate | None:
     """Return the value of "use X as the password" or "X is my password", or None."""
     if not name.has_spaces:
         return None
@@ -409,7 +416,7 @@ def _value_before(name: SecretName) -> SecretCandidate | None:
         word = token[0]
         is_mine = word in COPULAS and following in _DETERMINERS
         if is_mine or word in _AS:
-            return read_value(name.text, value.start())
+            return read_candidate(name.text, value.start())
         following = word
     return None
 
@@ -417,27 +424,27 @@ def _value_before(name: SecretName) -> SecretCandidate | None:
 def _find_keys(name: SecretName) -> Iterator[Secret]:
     """Yield the API key, token or other random value of a name, if there is one."""
     kind = DetailKind.TOKEN if name.label is SecretLabel.TOKEN else DetailKind.API_KEY
-    if value := _key_value(name):
+    if value := _find_key_value(name):
         yield Secret(kind, value.start, value.stop)
 
 
-def _key_value(name: SecretName) -> SecretCandidate | None:
+def _find_key_value(name: SecretName) -> SecretCandidate | None:
     """Return the random value that follows or precedes a name such as "API key", or None."""
     before = max(0, name.start - 16)
     is_bare = name.label is SecretLabel.KEY and not _NAMED.search(
         name.low, before, name.start
     )
     if is_bare:  # no word before "key" says what it opens
-        return _linked_key(name, BARE_KEY_CHARS_MIN, bare=True)
-    if value := _linked_key(name, KEY_CHARS_MIN, bare=False):
+        return _find_linked_key(name, BARE_KEY_CHARS_MIN, bare=True)
+    if value := _find_linked_key(name, KEY_CHARS_MIN, bare=False):
         return value
-    earlier = _value_before(name)
-    if earlier and is_random(earlier.text, KEY_CHARS_MIN):
+    earlier = _find_value_before(name)
+    if earlier and looks_random(earlier.text, KEY_CHARS_MIN):
         return earlier
     return None
 
 
-def _linked_key(
+def _find_linked_key(
     name: SecretName, chars_min: int, *, bare: bool
 ) -> SecretCandidate | None:
     """Return the whole random value of at least `chars_min` characters after a name, or None.
@@ -445,24 +452,26 @@ def _linked_key(
     `bare` says that the name is "key" alone, which needs a colon or copula next to it.
     """
     text = name.text
-    for link in islice(find_links(name), LINKS_MAX):
+    for link in islice(find_value_links(name), LINKS_MAX):
         if bare and (link.apart or not link.sign):
             return None
         least = chars_min if link.sign else max(chars_min, UNLINKED_KEY_CHARS_MIN)
-        if value := _random_value(text, link, least):
-            return value if value.quoted else _key_at(text, value.start, None)
+        if value := _read_random_value(text, link, least):
+            return value if value.quoted else _read_key(text, value.start, None)
     return None
 
 
-def _random_value(text: str, link: ValueLink, chars_min: int) -> SecretCandidate | None:
+def _read_random_value(
+    text: str, link: ValueLink, chars_min: int
+) -> SecretCandidate | None:
     """Return the value at a link if it looks random and has `chars_min` characters, else None."""
-    value = read_value(text, link.start)
+    value = read_candidate(text, link.start)
     if value is None:
         return None
     whole = value.quoted and " " not in value.text
     if not whole:
-        value = _key_at(text, value.start, KEY_CHARS)
-    return value if is_random(value.text, chars_min) else None
+        value = _read_key(text, value.start, KEY_CHARS)
+    return value if looks_random(value.text, chars_min) else None
 
 
 def _find_bearer_tokens(name: SecretName) -> Iterator[Secret]:
@@ -471,7 +480,7 @@ def _find_bearer_tokens(name: SecretName) -> Iterator[Secret]:
         yield Secret(DetailKind.TOKEN, *value.span("value"))
 
 
-def _key_at(text: str, start: int, chars: int | None) -> SecretCandidate:
+def _read_key(text: str, start: int, chars: int | None) -> SecretCandidate:
     """Return the key at `start`, up to `chars` characters, or in full if `chars` is None."""
     run = _KEY_VALUE.match(text, start, len(text) if chars is None else start + chars)
     words = run[0].rstrip(".") if run else ""
@@ -485,7 +494,7 @@ def _find_codes(name: SecretName) -> Iterator[Secret]:
     digits_min = CHECK_DIGITS if of_card else CODE_DIGITS_MIN
     if name.label is SecretLabel.COMBINATION:
         patterns, digits_min = (_GROUPS,), 0
-    for link in find_links(name):
+    for link in find_value_links(name):
         for pattern in patterns:
             value = pattern.match(name.text, link.start)
             if value and sum(map(str.isdigit, value[0])) >= digits_min:
@@ -495,7 +504,7 @@ def _find_codes(name: SecretName) -> Iterator[Secret]:
 
 def _find_login_codes(name: SecretName) -> Iterator[Secret]:
     """Yield one-time codes or recovery codes, up to `CODES_MAX` in a list."""
-    for link in find_links(name):
+    for link in find_value_links(name):
         codes, start = 0, link.start
         while codes < CODES_MAX and (code := _LOGIN_CODE.match(name.text, start)):
             yield Secret(DetailKind.LOGIN_CODE, *code.span())
@@ -523,24 +532,24 @@ def _find_answers(name: SecretName) -> Iterator[Secret]:
     if name.word == "answer" and "security" not in around:
         return
     text = name.text
-    for link in find_links(name):
-        value = read_value(text, link.start) if link.sign else None
+    for link in find_value_links(name):
+        value = read_candidate(text, link.start) if link.sign else None
         if value is None or value.text.lower() in PROSE:
             continue
-        if is_possible(value.text):
-            yield _password_secret(text, value)
+        if may_be_password(value.text):
+            yield _make_password_secret(text, value)
             return
 
 
 def _find_logins(name: SecretName) -> Iterator[Secret]:
     """Yield the password after "credentials: user /"."""
     text = name.text
-    for link in find_links(name):
+    for link in find_value_links(name):
         slash = _AFTER_SLASH.match(text, link.start)
         if slash is None or link.sign != ":":
             continue
-        if value := _strong_or_none(read_value(text, slash.end())):
-            yield _password_secret(text, value)
+        if value := _require_strong(read_candidate(text, slash.end())):
+            yield _make_password_secret(text, value)
             return
 
 
