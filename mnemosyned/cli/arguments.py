@@ -52,7 +52,7 @@ def make_parameter(
     verb: type[Request[Any]], field: msgspec.inspect.Field
 ) -> click.Parameter:
     """Return an argument or option of a field; its value stays text for the verb to parse."""
-    kind, description = _without_metadata(field.type)
+    kind, description = _unwrap_metadata(field.type)
     if field.name in (*verb.__match_args__, FIRST.get(verb.verb_name())):
         argument = _make_argument(field, kind)
         suggest_for(argument, verb.verb_name())
@@ -120,7 +120,7 @@ def _make_argument(
     return click.Argument([field.name], required=required, metavar=metavar)
 
 
-def _without_metadata(kind: msgspec.inspect.Type) -> tuple[msgspec.inspect.Type, str]:
+def _unwrap_metadata(kind: msgspec.inspect.Type) -> tuple[msgspec.inspect.Type, str]:
     """Return a type without its metadata, and the description in that metadata."""
     description = ""
     while isinstance(kind, msgspec.inspect.Metadata):
@@ -135,7 +135,7 @@ def _union_members(kind: msgspec.inspect.Type) -> list[msgspec.inspect.Type]:
 
 
 def _takes_list(kind: msgspec.inspect.Type) -> bool:
-    members = [_without_metadata(member)[0] for member in _union_members(kind)]
+    members = [_unwrap_metadata(member)[0] for member in _union_members(kind)]
     return any(isinstance(member, msgspec.inspect.ListType) for member in members)
 
 

@@ -50,7 +50,7 @@ def configured_socket() -> str | None:
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
-        _say_ignored(f"{file} cannot be read: {error}")
+        _warn_of_ignored_mistake(f"{file} cannot be read: {error}")
         return None
     line = _LINE.search(text)
     if line is None or _UNSET.fullmatch(line[2]):
@@ -61,13 +61,13 @@ def configured_socket() -> str | None:
     try:
         named = load_config(file, environ={}).socket
     except ConfigInvalid as error:
-        _say_ignored(error.message)
+        _warn_of_ignored_mistake(error.message)
         value = _TEXT.fullmatch(line[2])
         named = value[2] if value else None
     return os.path.expanduser(named) if named else None  # noqa: PTH111 no such user: as it is
 
 
-def _say_ignored(problem: str) -> None:
+def _warn_of_ignored_mistake(problem: str) -> None:
     say(f"mnem: a mistake in the settings was ignored: {problem}", err=True)
 
 

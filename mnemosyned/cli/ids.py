@@ -114,9 +114,9 @@ def with_whole_ids(
     for name in id_fields(verb):
         typed = whole.get(name)
         if isinstance(typed, str):
-            whole[name] = _whole_id(typed, verb, client)
+            whole[name] = _resolve_id(typed, verb, client)
         elif isinstance(typed, list):
-            whole[name] = [_whole_id(word, verb, client) for word in typed]
+            whole[name] = [_resolve_id(word, verb, client) for word in typed]
     return whole
 
 
@@ -125,7 +125,7 @@ def id_fields(verb: str) -> tuple[str, ...]:
     return _FIELDS.get(verb, ("id",))
 
 
-def _whole_id(word: str, verb: str, client: Connection) -> str:
+def _resolve_id(word: str, verb: str, client: Connection) -> str:
     number = number_of(word)
     if number is not None and is_marked(word):
         return id_in_last_list(number)
@@ -139,7 +139,7 @@ def _whole_id(word: str, verb: str, client: Connection) -> str:
         return id_in_last_list(number)
     if len(matches) == 1:
         return matches[0][0]
-    if matches and not _is_whole_id(word, verb, client):
+    if matches and not _is_id_of_memory(word, verb, client):
         lines = [f"{id}  {words}".rstrip() for id, words in matches[:SHOWN_MAX]]
         lines += ["and more"] if len(matches) > SHOWN_MAX else []
         problem = f"several ids begin with {word}; type more of the one you mean:"
@@ -147,12 +147,12 @@ def _whole_id(word: str, verb: str, client: Connection) -> str:
     return word  # the daemon finds it as it is, or says that there is none
 
 
-def ids_with_prefix(word: str, verb: str, client: Connection) -> list[Named]:
+def ids_with_prefix(prefix: str, verb: str, client: Connection) -> list[Named]:
     """Return ids of a verb's records with this prefix, in any case; a few more than are shown."""
-    return _LOOKUPS.get(verb, _find_memories)(word, client)
+    return _LOOKUPS.get(verb, _find_memories)(prefix, client)
 
 
-def _is_whole_id(word: str, verb: str, client: Connection) -> bool:
+def _is_id_of_memory(word: str, verb: str, client: Connection) -> bool:
     """Return whether a memory has this id, although longer ids begin with it."""
     # Loaded here, as below: a whole id is not looked up.
     from mnemosyned.verbs.memories import Get  # noqa: PLC0415
@@ -164,32 +164,37 @@ def _is_whole_id(word: str, verb: str, client: Connection) -> bool:
     return verb not in _LOOKUPS
 
 
-def _find_memories(word: str, client: Connection) -> list[Named]:
+def _find_memories(prefix: str, client: Connection) -> list[Named]:
     from mnemosyned.verbs.listing import ListMemories  # noqa: PLC0415 as above
 
-    request = ListMemories(id_prefix=word, limit=SHOWN_MAX + 1, history=True)
-    return [(record.id, _shorten(record.content)) for record in client.call(request)]
-
-
-def _find_learnings(word: str, client: Connection) -> list[Named]:
-    from mnemosyned.verbs.conversation import Learnings  # noqa: PLC0415 as above
-
-    listed = client.call(Learnings(superseded=True, limit=LISTED_MAX)).learnings
-    begin = word.upper()
+    request = ListMemories(id_prefix=prefix, limit=SHOWN_MAX + 1, history=True)
     return [
-        (learning.id, _shorten(learning.text))
-        for learning in listed
-        if learning.id.upper().startswith(begin)
+        (record.id, _shorten_description(record.content))
+        for record in client.call(request)
     ]
 
 
-def _find_cycles(word: str, client: Connection) -> list[Named]:
+def _find_learnings(prefix: str, client: Connection) -> list[Named]:
+    from mnemosyned.verbs.conversation import Learnings  # noqa: PLC0415 as above
+
+    listed = client.call(Learnings(superseded=True, limit=LISTED_MAX)).learnings
+    upper_prefix = prefix.upper()
+    return [
+        (learning.id, _shorten_description(learning.text))
+        for learning in listed
+        if learning.id.upper().startswith(upper_prefix)
+    ]
+
+
+def _find_cycles(prefix: str, client: Connection) -> list[Named]:
     from mnemosyned.verbs.upkeep import Log  # noqa: PLC0415 as above
 
-    begin = word.upper()
+    upper_prefix = prefix.upper()
     rows = client.call(Log(limit=LISTED_MAX)).rows
     found = {row.cycle: f"{row.created_at:%Y-%m-%d %H:%M}" for row in rows}
-    return [named for named in found.items() if named[0].upper().startswith(begin)]
+    return [
+        named for named in found.items() if named[0].upper().startswith(upper_prefix)
+    ]
 
 
 _LOOKUPS: dict[str, Callable[[str, Connection], list[Named]]] = {
@@ -201,7 +206,7 @@ _LOOKUPS: dict[str, Callable[[str, Connection], list[Named]]] = {
 """By verb: the search for ids, if not among memories and summaries."""
 
 
-def _shorten(text: str) -> str:
+def _shorten_description(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= WORDS_CHARS else f"{line[: WORDS_CHARS - 1]}…"
 
@@ -226,7 +231,7 @@ def suggester(parameter: click.Parameter, verb: str) -> Suggest:
         try:
             with connect_to_daemon(context, timeout_s=TIMEOUT_S) as client:
                 if name in ("session", "source"):
-                    values = _find_origins(name, word, client)
+                    values = _find_sessions_or_sources(name, word, client)
                 else:
                     values = ids_with_prefix(word, verb, client)
                 return [CompletionItem(value, help=words) for value, words in values]
@@ -236,7 +241,9 @@ def suggester(parameter: click.Parameter, verb: str) -> Suggest:
     return suggest
 
 
-def _find_origins(kind: str, prefix: str, client: Connection) -> list[Named]:
+def _find_sessions_or_sources(
+    kind: str, prefix: str, client: Connection
+) -> list[Named]:
     """Return sessions or sources with this prefix, each with its number of memories."""
     from mnemosyned.verbs.listing import Sessions, Sources  # noqa: PLC0415 as above
 

@@ -122,14 +122,14 @@ def _refuse_urls(command: click.Command) -> None:
         return
 
     @wraps(run)
-    def run_here(*args: Any, **given: Any) -> Any:  # noqa: ANN401
+    def run_unless_url(*args: Any, **given: Any) -> Any:  # noqa: ANN401
         context = click.get_current_context()
         if context.invoked_subcommand is None:  # else that one refuses it
             refuse_url(context)
         return run(*args, **given)
 
-    vars(run_here)[_REFUSES_URLS] = True
-    command.callback = run_here
+    vars(run_unless_url)[_REFUSES_URLS] = True
+    command.callback = run_unless_url
 
 
 HELP_COLUMNS = 100

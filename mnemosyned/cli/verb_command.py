@@ -90,7 +90,7 @@ def confirm_and_call(client: Connection, request: Request[R]) -> object:
             say(text, styled=True)
     else:
         say(text, err=True, styled=True)
-    if not ask_user(_question_of(name, foreseen), default=False):
+    if not ask_user(_confirmation_question(name, foreseen), default=False):
         done = (DELETES | CHANGES).get(name, "taken back")
         say(f"nothing was {done}", err=True)
         raise click.exceptions.Exit(EXIT_NOTHING)
@@ -121,25 +121,25 @@ def join_preview_pages(client: Connection, preview: Request[Any], first: R) -> R
     return joined
 
 
-def _question_of(name: str, foreseen: Any) -> str:  # noqa: ANN401 the result of any such verb
+def _confirmation_question(name: str, preview: Any) -> str:  # noqa: ANN401 the result of any such verb
     if name == UNDO:
         return "Take this cycle back? Its summaries are deleted."
-    count = foreseen.memories
+    count = preview.memories
     if name == "prune":
         return (
             f"Delete the words of {count_of(count, 'original')}? This cannot be undone."
         )
-    selected = [_these_things(count, "memory")] if count else []
-    learnings = getattr(foreseen, "learnings", 0)
+    selected = [_this_or_these(count, "memory")] if count else []
+    learnings = getattr(preview, "learnings", 0)
     if learnings:
-        selected.append(_these_things(learnings, "learning"))
+        selected.append(_this_or_these(learnings, "learning"))
     final = " This cannot be undone." if name in DELETES else ""
-    if until := getattr(foreseen, "final_at", None):
+    if until := getattr(preview, "final_at", None):
         part = "what is forgotten"
-        if foreseen.recoverable < count:
-            part = f"{foreseen.recoverable:,} of {count:,}"
+        if preview.recoverable < count:
+            part = f"{preview.recoverable:,} of {count:,}"
         final = f" mnem restore can put back {part} until {local_time(until)}."
-    if archived := getattr(foreseen, "archived", 0) if name in PINS else 0:
+    if archived := getattr(preview, "archived", 0) if name in PINS else 0:
         them = "One of them is" if archived == 1 else f"{archived:,} of them are"
         if archived == count:
             them = "It is" if count == 1 else "All of them are"
@@ -147,7 +147,7 @@ def _question_of(name: str, foreseen: Any) -> str:  # noqa: ANN401 the result of
     return f"{name.capitalize()} {' and '.join(selected)}?{final}"
 
 
-def _these_things(count: int, noun: str) -> str:
+def _this_or_these(count: int, noun: str) -> str:
     return f"this {noun}" if count == 1 else f"these {count_of(count, noun)}"
 
 

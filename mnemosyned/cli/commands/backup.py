@@ -76,7 +76,7 @@ def back_up(client: Connection, request: Backup) -> BackedUp:
     this process moves it to where it was wanted.
     """
     try:
-        made = _call_with_bar(client, request)
+        made = _back_up_with_bar(client, request)
     except (StorageFailed, InvalidRequest) as refused:
         named = request.file
         if not named or path_fault(named) or not _is_closed_to_daemon(refused, named):
@@ -88,7 +88,7 @@ def back_up(client: Connection, request: Backup) -> BackedUp:
     return made
 
 
-def _call_with_bar(client: Connection, request: Backup) -> BackedUp:
+def _back_up_with_bar(client: Connection, request: Backup) -> BackedUp:
     """Make a backup; at a terminal, show the size of the unfinished copy meanwhile."""
     if not sys.stderr.isatty():
         return client.call(request)

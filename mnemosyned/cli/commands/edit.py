@@ -47,7 +47,7 @@ def _run_edit(context: click.Context, /, **given: Any) -> object:  # noqa: ANN40
             "say what to change, as with --text or --session, or call this at a terminal, where "
             "the editor opens"
         )
-    return _open_editor(context, ids[0], given)
+    return _edit_in_editor(context, ids[0], given)
 
 
 def _send_changes(given: dict[str, Any]) -> object:
@@ -55,7 +55,7 @@ def _send_changes(given: dict[str, Any]) -> object:
     return _send(**given)
 
 
-def _open_editor(context: click.Context, id: str, given: dict[str, Any]) -> object:
+def _edit_in_editor(context: click.Context, id: str, given: dict[str, Any]) -> object:
     """Open the editor and send the changes; a text that cannot be sent stays in a file."""
     with connect_to_daemon(context) as client:
         (id,) = with_whole_ids("edit", {"id": [id]}, client)["id"]

@@ -227,8 +227,6 @@ def _write_markdown(
     client: Connection, request: Export, file: str, *, reveal: bool, force: bool
 ) -> dict[str, Any]:
     """Write days as Markdown to a folder, one file, or standard output."""
-    # Loaded here: the other formats need nothing of it.
-
     with DaysOfExport(reveal=reveal) as days:
         with open_export(client, request) as lines:
             days.collect(lines)
@@ -283,11 +281,11 @@ class DaysOfExport:
                 self._waiting[_local_day(record.created_at)].append(line)
                 self._waiting_bytes += len(line)
                 if self._waiting_bytes > WAITING_BYTES_MAX:
-                    self._write_waiting()
+                    self._write_waiting_lines()
             elif isinstance(record, ExportedEpisode) and record.level == DAY_LEVEL:
                 day = _local_day(record.period_from or record.covers_from)
-                self._summaries[day] = self._mask(record.content)
-        self._write_waiting()
+                self._summaries[day] = self._mask_unless_revealed(record.content)
+        self._write_waiting_lines()
 
     def texts(self) -> Iterator[str]:
         """Yield the text of each day, the earliest first."""
@@ -317,7 +315,7 @@ class DaysOfExport:
         days = {path.name for path in Path(self._folder.name).iterdir()}
         return sorted(days | self._summaries.keys())
 
-    def _write_waiting(self) -> None:
+    def _write_waiting_lines(self) -> None:
         for day, lines in self._waiting.items():
             with Path(self._folder.name, day).open("ab") as file:
                 file.writelines(lines)
@@ -359,13 +357,13 @@ class DaysOfExport:
             if sensitive
         ]
         # No line may be taken for a heading of ours.
-        lines = self._mask(memory.content, known).rstrip().splitlines()
+        lines = self._mask_unless_revealed(memory.content, known).rstrip().splitlines()
         text = "\n".join(
             f"\\{line}" if line.startswith(_MARKUP) else line for line in lines
         )
         return f"\n## {heading}\n\n{text}\n"
 
-    def _mask(self, text: str, known: Iterable[Detail] = ()) -> str:
+    def _mask_unless_revealed(self, text: str, known: Iterable[Detail] = ()) -> str:
         return text if self._reveal else mask_secrets(text, known)
 
 

@@ -25,8 +25,8 @@ from mnemosyned.cli.output.show import open_printer, register_list, show
 from mnemosyned.cli.output.terminal import (
     count_of,
     cut_line,
-    has_reader_left,
     indent_lines,
+    is_reader_gone,
     width,
     wrap_lines,
 )
@@ -68,7 +68,7 @@ def print_list(context: click.Context, /, *, all_: bool, **given: Any) -> int:  
         for page in pages:
             printer.show(page)
             shown += len(page)
-            if printer.is_over() or has_reader_left():
+            if printer.is_over() or is_reader_gone():
                 break
     return 0 if shown else EXIT_NOTHING
 
@@ -301,7 +301,7 @@ def _part_lines(part: PeriodPart, number: int, period: PeriodView) -> Iterator[s
             if period.unit == "day":
                 command = f"mnem list --since {day} --until {day} --all"
             filters = " with the same filters" if period.narrowed else ""
-            yield _dim(f"and more: {command}{filters}")
+            yield _dim_hint(f"and more: {command}{filters}")
         return
     count = count_of(part.summary.item_count, "memory")
     head = f"{number:>4}  {period_name(part.unit, part.first)}"
@@ -312,10 +312,10 @@ def _part_lines(part: PeriodPart, number: int, period: PeriodView) -> Iterator[s
         yield f"{INDENT}{cut_line(line, room)}"
     if len(lines) > LINES_OF_A_PART:
         left = count_of(len(lines) - LINES_OF_A_PART, "more line")
-        yield _dim(f"{left}: mnem {part.unit} {day}")
+        yield _dim_hint(f"{left}: mnem {part.unit} {day}")
 
 
-def _dim(text: str) -> str:
+def _dim_hint(text: str) -> str:
     return click.style(indent_lines(f"   {text}"), dim=True)
 
 

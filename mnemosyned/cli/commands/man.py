@@ -81,12 +81,14 @@ def _page_text(command: click.Command, context: click.Context) -> str:
     summary, _, further = (command.help or "").partition("\n\n")
     usage = " ".join(command.collect_usage_pieces(context))
     lines = [
-        f'.TH {_quote(title.upper())} 1 "" "mnemosyned {__version__}" "User Commands"',
+        f'.TH {_quote_for_roff(title.upper())} 1 "" "mnemosyned {__version__}" "User Commands"',
         ".SH NAME",
-        _roff(f"{title} - {command.get_short_help_str(LINE_CHARS).removesuffix('.')}"),
+        _escape_for_roff(
+            f"{title} - {command.get_short_help_str(LINE_CHARS).removesuffix('.')}"
+        ),
         ".SH SYNOPSIS",
-        f".B {_roff(context.command_path)}",
-        _roff(usage),
+        f".B {_escape_for_roff(context.command_path)}",
+        _escape_for_roff(usage),
         ".SH DESCRIPTION",
         *_paragraph_lines(summary),
         *_paragraph_lines(further),
@@ -95,19 +97,19 @@ def _page_text(command: click.Command, context: click.Context) -> str:
     ]
     first = (command.epilog or "").partition("\n\n")[0]
     if first.startswith("Example: "):
-        example = _roff(first.removeprefix("Example: "))
+        example = _escape_for_roff(first.removeprefix("Example: "))
         lines += [".SH EXAMPLE", ".EX", example, ".EE"]
     if title == "mnem":
         lines.append(".SH ENVIRONMENT")
         for name, meaning in ENVIRONMENT.items():
-            lines += [".TP", f".B {_roff(name)}", _roff(meaning)]
+            lines += [".TP", f".B {_escape_for_roff(name)}", _escape_for_roff(meaning)]
     if title != "mnemosyned":
         lines.append(".SH EXIT STATUS")
         codes = EXIT_CODES.removeprefix("Exit codes: ").removesuffix(".").split("; ")
         for code, _, meaning in (entry.partition(" ") for entry in codes):
-            lines += [".TP", f".B {code}", _roff(meaning)]
+            lines += [".TP", f".B {code}", _escape_for_roff(meaning)]
     others = {"mnem": "mnemosyned", "mnemosyned": "mnem"}
-    lines += [".SH SEE ALSO", f".BR {_roff(others.get(title, 'mnem'))} (1)"]
+    lines += [".SH SEE ALSO", f".BR {_escape_for_roff(others.get(title, 'mnem'))} (1)"]
     return "\n".join(lines) + "\n"
 
 
@@ -120,15 +122,15 @@ def _option_lines(command: click.Command, context: click.Context) -> Iterator[st
     yield ".SH OPTIONS"
     for names, meaning in filter(None, rows):
         yield ".TP"
-        yield f".B {_roff(names)}"
-        yield _roff(meaning)
+        yield f".B {_escape_for_roff(names)}"
+        yield _escape_for_roff(meaning)
 
 
 def _command_lines(command: click.Command, context: click.Context) -> Iterator[str]:
     """Yield the commands of a group, each with its summary."""
     if isinstance(command, CommandTable):
         for group in GROUPS:
-            yield f".SS {_quote(group)}"
+            yield f".SS {_quote_for_roff(group)}"
             for entry in COMMANDS.values():
                 if entry.group == group:
                     yield from _entry_lines(entry.name, entry.summary)
@@ -142,25 +144,25 @@ def _command_lines(command: click.Command, context: click.Context) -> Iterator[s
 
 def _entry_lines(name: str, summary: str) -> Iterator[str]:
     yield ".TP"
-    yield f".B {_roff(name)}"
-    yield _roff(summary)
+    yield f".B {_escape_for_roff(name)}"
+    yield _escape_for_roff(summary)
 
 
 def _paragraph_lines(text: str) -> Iterator[str]:
     for paragraph in filter(None, text.split("\n\n")):
         yield ".PP"
-        yield _roff(" ".join(paragraph.replace("\b", "").split()))
+        yield _escape_for_roff(" ".join(paragraph.replace("\b", "").split()))
 
 
-def _roff(text: str) -> str:
+def _escape_for_roff(text: str) -> str:
     r"""Escape a text for roff; a hyphen stays one, so that commands can be copied."""
     escaped = text.replace("\\", r"\e").replace("-", r"\-")
     escaped = re.sub("[^\x00-\x7f]", lambda sign: rf"\[u{ord(sign[0]):04X}]", escaped)
     return rf"\&{escaped}" if escaped.startswith((".", "'")) else escaped
 
 
-def _quote(text: str) -> str:
-    return '"' + _roff(text).replace('"', '""') + '"'
+def _quote_for_roff(text: str) -> str:
+    return '"' + _escape_for_roff(text).replace('"', '""') + '"'
 
 
 def completion_script(shell: str) -> str:

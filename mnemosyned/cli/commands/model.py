@@ -70,11 +70,11 @@ def pull(name: str, sha256: str | None, *, only_say: bool) -> None:
         hidden=not sys.stderr.isatty(),
     ) as bar:
 
-        def progress(have: int, total: int | None) -> None:
+        def update_bar(have: int, total: int | None) -> None:
             bar.length = total or max(have, bar.length or 0)
             bar.update(have - bar.pos)
 
-        path, digest = shelf.pull(name, sha256=sha256, progress=progress)
+        path, digest = shelf.pull(name, sha256=sha256, progress=update_bar)
     say(f"{path}\nSHA-256 {digest}")
     if sha256 is None:
         advice = "compare that with the one its publisher states; it was not known here"

@@ -39,7 +39,7 @@ from mnemosyned.cli.output.terminal import (
     count_of,
     cut_text,
     duration_text,
-    has_reader_left,
+    is_reader_gone,
     is_terminal,
     key_lines,
     local_time,
@@ -293,7 +293,7 @@ def tail(
                 for memory in reversed(newest):
                     printer.print_memory(memory)
             for event in _read_events(client) if follow else ():
-                if has_reader_left():
+                if is_reader_gone():
                     break
                 printer.print_event(event)
     except KeyboardInterrupt:

@@ -58,19 +58,23 @@ def plan_text(plan: ToolPlan, *, whole: bool) -> str:
     shown = plan.site.machine.short_path
     lines = [click.style(plan.target.title, bold=True)]
     if not plan.found:
-        lines.append(_paragraph("it was not found on this machine"))
+        lines.append(_fill_paragraph("it was not found on this machine"))
     for change in plan.changes:
         if not change.problem:
-            lines.append(_paragraph(f"{shown(change.file)}: {summarize_parts(change)}"))
+            lines.append(
+                _fill_paragraph(f"{shown(change.file)}: {summarize_parts(change)}")
+            )
         if change.entry is not None and change.changes:
-            lines.append(_paragraph(f"written by `{' '.join(change.entry.add[:3])}`"))
+            lines.append(
+                _fill_paragraph(f"written by `{' '.join(change.entry.add[:3])}`")
+            )
     if not plan.problems:
         lines += [
             diff_text(change, shown(change.file), whole=whole)
             for change in plan.changed_files
         ]
         if not plan.changed_files:
-            lines.append(_paragraph("no change"))
+            lines.append(_fill_paragraph("no change"))
     return "\n".join(lines)
 
 
@@ -104,10 +108,10 @@ def next_steps_text(plan: ToolPlan, confirmed: str) -> str:
     lines += [f"note: {note}" for note in target.notes]
     lines += [f"not confirmed: {doubt}" for doubt in target.unconfirmed]
     lines.append(f"undo: mnem setup --undo {target.name}")
-    return "\n".join(map(_paragraph, lines))
+    return "\n".join(map(_fill_paragraph, lines))
 
 
-def _paragraph(line: str, indent: str = INDENT) -> str:
+def _fill_paragraph(line: str, indent: str = INDENT) -> str:
     return textwrap.fill(
         escape_strings(line),
         prose_width(),
@@ -160,7 +164,7 @@ def plan_data(
 
 def daemon_text(state: str) -> str:
     """Return the state of the daemon in a paragraph."""
-    return _paragraph(f"daemon: {state}", indent="")
+    return _fill_paragraph(f"daemon: {state}", indent="")
 
 
 def checks_text(checks: list[ToolCheck], *, daemon: str) -> str:
@@ -168,10 +172,10 @@ def checks_text(checks: list[ToolCheck], *, daemon: str) -> str:
     lines = [daemon_text(daemon)]
     for check in checks:
         lines.append(f"{click.style(check.title, bold=True)}: {check.verdict}")
-        lines += [_paragraph(f"our plugin: {plugin}") for plugin in check.plugins]
-        lines += map(_paragraph, check.problems)
+        lines += [_fill_paragraph(f"our plugin: {plugin}") for plugin in check.plugins]
+        lines += map(_fill_paragraph, check.problems)
         if check.set_up and check.activity is not None:
-            lines += map(_paragraph, _activity_lines(check.activity))
+            lines += map(_fill_paragraph, _activity_lines(check.activity))
     if not checks:
         lines.append("none of the tools was found on this machine")
     return "\n".join(lines)

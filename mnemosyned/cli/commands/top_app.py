@@ -107,11 +107,11 @@ class SearchScreen(OverlayScreen):
         try:
             recalled = self._connection.call(Recall(question, limit=RESULTS))
         except MnemosynedError as error:
-            self.app.call_from_thread(self._show_note, error.message)
+            self.app.call_from_thread(self._show_note_line, error.message)
         else:
             self.app.call_from_thread(self._show_hits, recalled)
 
-    def _show_note(self, words: str) -> None:
+    def _show_note_line(self, words: str) -> None:
         shown = Content(escape_invisible(words, one_line=True))
         self.query_one("#note", Static).update(shown)
 
@@ -127,7 +127,9 @@ class SearchScreen(OverlayScreen):
             )
             for hit in recalled.hits
         )
-        self._show_note(recalled.note or ("" if recalled.hits else "nothing was found"))
+        self._show_note_line(
+            recalled.note or ("" if recalled.hits else "nothing was found")
+        )
         if recalled.hits:
             hits.highlighted = 0
             hits.focus()
@@ -232,16 +234,18 @@ class Top(App[None]):
         Binding("q", "quit", "quit"),
     ]
 
-    def __init__(self, looks: Connection, calls: Connection) -> None:
-        """Show a daemon; `looks` is for reading the state and has a short time limit."""
+    def __init__(
+        self, state_connection: Connection, call_connection: Connection
+    ) -> None:
+        """Show a daemon; `state_connection` is for reading the state and has a short time limit."""
         super().__init__(ansi_color=True)
         self.theme = "ansi-dark"
-        self._looks = looks
-        self._calls = calls
-        self._feed = Feed(self._looks)
-        self._over = threading.Event()
+        self._state_connection = state_connection
+        self._call_connection = call_connection
+        self._feed = Feed(self._state_connection)
+        self._has_ended = threading.Event()
         self._events: deque[Event] = deque(maxlen=EVENTS_KEPT)
-        self._listener = EventListener(self._calls, self._events.append)
+        self._listener = EventListener(self._call_connection, self._events.append)
         self._events_shown: list[Event] = []
         self._paused = False
         self._shown: Sequence[MemoryRecord] = ()
@@ -258,29 +262,29 @@ class Top(App[None]):
     def on_mount(self) -> None:
         self.query_one("#panels").styles.height = "auto"
         self.query_one("#latest").focus()
-        self._watch()
+        self._post_snapshots()
         self._listener.start()
         self.set_interval(EVENTS_EVERY_S, self._show_events)
 
     def on_unmount(self) -> None:
-        self._over.set()
+        self._has_ended.set()
         self._listener.stop()
-        self._looks.close()
-        self._calls.close()
+        self._state_connection.close()
+        self._call_connection.close()
 
     # ------------------------------------------------------------------ looks
 
     @work(thread=True, group="looks")
-    def _watch(self) -> None:
+    def _post_snapshots(self) -> None:
         """Read and post snapshots until the end."""
-        while not self._over.is_set():
+        while not self._has_ended.is_set():
             try:
                 self.post_message(SnapshotRead(self._feed.read()))
             except MnemosynedError as error:
                 self._feed.forget_seen()
                 self.post_message(DaemonLostMessage(error.message))
-            self._over.wait(EVERY_S)
-        self._looks.close()  # the last look may have ended after the view
+            self._has_ended.wait(EVERY_S)
+        self._state_connection.close()  # the last look may have ended after the view
 
     def on_snapshot_read(self, message: SnapshotRead) -> None:
         snapshot, minute = message.snapshot, self._feed.minute
@@ -355,14 +359,14 @@ class Top(App[None]):
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         if event.option_id:
-            self.push_screen(RecordScreen(self._calls, event.option_id))
+            self.push_screen(RecordScreen(self._call_connection, event.option_id))
 
     def action_search(self) -> None:
         """Show the screen to search."""
         if isinstance(self.screen, SearchScreen):
             self.screen.ask_again()
         else:
-            self.push_screen(SearchScreen(self._calls))
+            self.push_screen(SearchScreen(self._call_connection))
 
     def action_help(self) -> None:
         """Show the keys."""
@@ -383,7 +387,7 @@ class Top(App[None]):
     def _call_daemon(self, request: Request[R], notice: Callable[[R], str]) -> None:
         """Call the daemon and notify of the result."""
         try:
-            answer = notice(self._calls.call(request))
+            answer = notice(self._call_connection.call(request))
         except MnemosynedError as error:
             self.call_from_thread(self.notify, error.message, severity="error")
         else:
@@ -403,6 +407,6 @@ def _pause_notice(report: CycleReport) -> str:
     return f"no cycle starts by itself until {local_time(report.held_until)}"
 
 
-def run_top(looks: Connection, calls: Connection) -> None:
+def run_top(state_connection: Connection, call_connection: Connection) -> None:
     """Show the live view until `q`."""
-    Top(looks, calls).run()
+    Top(state_connection, call_connection).run()

@@ -123,21 +123,21 @@ class LastMinute:
     def rows(self) -> list[RequestRow]:
         """Return the groups of requests with rates and latencies."""
         newest = self.newest
-        return [self._row_of(name, newest) for name in GROUPS] if newest else []
+        return [self._request_row(name, newest) for name in GROUPS] if newest else []
 
     def memories_per_s(self) -> float:
         """Return the growth in memories a second."""
         newest = self.newest
         if newest is None:
             return 0.0
-        before = self._rate_base()
+        before = self._rate_baseline()
         return _rate_between(newest.memories - before.memories, before, newest)
 
-    def _rate_base(self) -> Figures:
+    def _rate_baseline(self) -> Figures:
         return self._samples[max(0, len(self._samples) - RATE_SAMPLES)]
 
-    def _row_of(self, name: str, newest: Figures) -> RequestRow:
-        before = self._rate_base()
+    def _request_row(self, name: str, newest: Figures) -> RequestRow:
+        before = self._rate_baseline()
         answered = newest.requests[name] - before.requests[name]
         taken = Counter(newest.buckets[name])
         if len(self._samples) > 1:
@@ -226,12 +226,12 @@ class Feed:
         self.minute.add(read_figures(page, moment=self._now_s()))
         watched_s = self._watched_s(stats)
         looks = int(watched_s // RUNNING_LOG_S)
-        if self._note_change("cycles", (stats.pid, stats.sleep.last_cycle, looks)):
+        if self._has_changed("cycles", (stats.pid, stats.sleep.last_cycle, looks)):
             self._cycles = self._connection.call(Log(limit=LOG_ROWS)).rows
         totals = {
             tier: (total.count, total.characters) for tier, total in stats.tiers.items()
         }
-        if self._note_change("latest", (stats.pid, totals)):
+        if self._has_changed("latest", (stats.pid, totals)):
             self._latest = self._connection.call(
                 ListMemories(limit=MEMORIES_SHOWN)
             ).memories
@@ -241,7 +241,7 @@ class Feed:
         """Let the next read fetch everything again."""
         self._seen.clear()
 
-    def _note_change(self, name: str, state: object) -> bool:
+    def _has_changed(self, name: str, state: object) -> bool:
         changed = self._seen.get(name) != state
         self._seen[name] = state
         return changed
@@ -268,7 +268,7 @@ class EventListener:
     ) -> None:
         self._connection = connection
         self._handle = handle
-        self._over = threading.Event()
+        self._has_ended = threading.Event()
 
     def start(self) -> None:
         """Start a thread that does not outlive the program."""
@@ -276,16 +276,16 @@ class EventListener:
 
     def stop(self) -> None:
         """Hand over no further event."""
-        self._over.set()
+        self._has_ended.set()
 
     def _run(self) -> None:
-        while not self._over.is_set():
+        while not self._has_ended.is_set():
             with suppress(MnemosynedError, OSError):  # the heading shows the loss
                 for event in self._connection.events():
-                    if self._over.is_set():
+                    if self._has_ended.is_set():
                         return
                     self._handle(event)
-            self._over.wait(RETRY_S)
+            self._has_ended.wait(RETRY_S)
 
 
 BAR_CELLS = 24
@@ -336,7 +336,7 @@ def tiers(stats: Stats, per_s: float) -> list[Line]:
     due = f"  {stats.sleep.due:,} due" if stats.sleep.due else ""
     rows = [
         [
-            *_name_and_count("working", working.count),
+            *_tier_name_and_count("working", working.count),
             Span(f" of {stats.wm_max:,} "),
             Span(bar(share), "bold"),
             Span(f"{due}{coming}"),
@@ -349,14 +349,14 @@ def tiers(stats: Stats, per_s: float) -> list[Line]:
         size = f"{totals.characters / 1e6:.1f} M characters"
         rows.append(
             [
-                *_name_and_count(tier.value, totals.count),
+                *_tier_name_and_count(tier.value, totals.count),
                 Span(f" {things}, {size}{since}"),
             ]
         )
     return rows
 
 
-def _name_and_count(name: str, count: int) -> Line:
+def _tier_name_and_count(name: str, count: int) -> Line:
     return [Span(f"{name:<10}", "dim"), Span(f"{count:>9,}")]
 
 

@@ -264,7 +264,7 @@ def _write_changes(changes: Mapping[str, Value]) -> Path:
         _check_key(key)
     file = usual_file()
     defaults = Config()
-    _check_whole(
+    _check_as_at_start(
         load_config(
             file if file.exists() else None,
             environ={},
@@ -312,7 +312,7 @@ def _edit_until_valid(before: str, file: Path) -> str:
             try:
                 text = draft.read_text("utf-8")
                 if text != before:
-                    _check_whole(load_config(draft, environ={}))
+                    _check_as_at_start(load_config(draft, environ={}))
             except (ConfigInvalid, OSError, UnicodeDecodeError) as error:
                 reason = str(error).replace(str(draft), str(file))
                 if sys.stdin.isatty() and ask_user(
@@ -340,7 +340,7 @@ def _open_editor(draft: Path) -> None:
         )
 
 
-def _check_whole(settings: Config) -> None:
+def _check_as_at_start(settings: Config) -> None:
     """Check settings as a start would. Raises `ConfigInvalid`."""
     # Loaded here: it takes the whole engine, and only a change is checked.
     from mnemosyned.assembly.build import check_settings  # noqa: PLC0415

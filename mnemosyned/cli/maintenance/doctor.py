@@ -124,7 +124,7 @@ def present_installation(*, deep: bool = False) -> Installation:
         installation = replace(installation, database=config.database_path)
     with suppress(ConfigInvalid):
         installation = replace(installation, socket=config.socket_path)
-    return _with_daemon(installation)
+    return _add_running_daemon(installation)
 
 
 def _load_checked_config(file: Path) -> tuple[Config, str]:
@@ -141,7 +141,7 @@ def _load_checked_config(file: Path) -> tuple[Config, str]:
     return config, ""
 
 
-def _with_daemon(installation: Installation) -> Installation:
+def _add_running_daemon(installation: Installation) -> Installation:
     """Return the installation with the process that has the database open, and its status."""
     try:
         process = configured_daemon(installation.config)

@@ -84,7 +84,7 @@ def move(
     `InvalidRequest`, `DatabaseInUse`, `ConfigInvalid`, `SleepInProgress`, `PartlyDone` and
     `StorageFailed`.
     """
-    _refuse_places(source, target)
+    _refuse_unmovable(source, target)
     for location in (source, target):
         _refuse_in_use(location, config, owner)
     with ExitStack() as stack:
@@ -117,7 +117,7 @@ def move(
     )
 
 
-def _refuse_places(source: DatabaseLocation, target: DatabaseLocation) -> None:
+def _refuse_unmovable(source: DatabaseLocation, target: DatabaseLocation) -> None:
     """Raise `InvalidRequest` for places between which nothing is moved."""
     if source.file and target.file:
         raise InvalidRequest(

@@ -120,7 +120,7 @@ def add_token(
     valid_for = timedelta(days=days) if days else None
     with _open_owners() as owners:
         issued = owners.issue(owner, name, allowed, valid_for=valid_for)
-    _say_issued(issued, as_json=as_json)
+    _print_issued_token(issued, as_json=as_json)
 
 
 @token.command("list")
@@ -153,7 +153,7 @@ def rotate(owner: str, token: str, keep_hours: float, *, as_json: bool) -> None:
     """Replace a token, named by its id or name, by a new one of the same kind."""
     with _open_owners() as owners:
         issued = owners.rotate(owner, token, keep_for=timedelta(hours=keep_hours))
-    _say_issued(issued, as_json=as_json)
+    _print_issued_token(issued, as_json=as_json)
 
 
 @token.command()
@@ -188,17 +188,17 @@ def _parse_scopes(text: str) -> list[Scope]:
     return [Scope(word) for word in words]
 
 
-def _token_row(each: OwnerToken) -> tuple[str, ...]:
+def _token_row(token: OwnerToken) -> tuple[str, ...]:
     state = "valid"
-    if each.revoked_at:
-        state = f"revoked {local_time(each.revoked_at)}"
-    elif each.expires_at:
-        state = f"{'valid until' if each.valid else 'expired'} {local_time(each.expires_at)}"
-    scopes = ",".join(each.scopes)
-    return (each.id, each.name, scopes, local_time(each.created_at), state)
+    if token.revoked_at:
+        state = f"revoked {local_time(token.revoked_at)}"
+    elif token.expires_at:
+        state = f"{'valid until' if token.valid else 'expired'} {local_time(token.expires_at)}"
+    scopes = ",".join(token.scopes)
+    return (token.id, token.name, scopes, local_time(token.created_at), state)
 
 
-def _say_issued(issued: IssuedToken, *, as_json: bool) -> None:
+def _print_issued_token(issued: IssuedToken, *, as_json: bool) -> None:
     """Print a new token to standard output, and its validity to standard error."""
     if as_json:
         say_json(issued)

@@ -361,11 +361,11 @@ def _print_log(file: Path, lines: int, *, follow: bool) -> None:
 
     with file.open(encoding="utf-8", errors="replace") as opened:
         for line in deque(opened, lines):
-            _say_line(line)
+            _print_log_line(line)
         while follow:
             line = opened.readline()
             if line:
-                _say_line(line)
+                _print_log_line(line)
             elif is_rotated():
                 _print_log(file, LINES_MAX, follow=True)
                 return
@@ -373,7 +373,7 @@ def _print_log(file: Path, lines: int, *, follow: bool) -> None:
                 time.sleep(FOLLOW_S)
 
 
-def _say_line(line: str) -> None:
+def _print_log_line(line: str) -> None:
     """Print a line of the log: unchanged in a pipe, in words at a terminal."""
     line = line.rstrip("\n")
     say(readable_line(line) if is_terminal(sys.stdout) else line)

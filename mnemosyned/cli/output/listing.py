@@ -114,7 +114,7 @@ def _list_text(result: Listed, first: int) -> str:
     """Return memories under their days, a line each, and summaries with their times."""
     lines = list(rows_by_day(result.memories, first))
     for number, episode in enumerate(result.episodes, first + len(result.memories)):
-        head = click.style(f"{number:>4}  {_period_of(episode)}", bold=True)
+        head = click.style(f"{number:>4}  {_covered_period(episode)}", bold=True)
         count = count_of(episode.item_count, "memory")
         kind = click.style(f"{level_name(episode.level)}, {count}", dim=True)
         lines += [
@@ -124,7 +124,7 @@ def _list_text(result: Listed, first: int) -> str:
     return "\n".join(lines)
 
 
-def _period_of(episode: Episode) -> str:
+def _covered_period(episode: Episode) -> str:
     """Return the day, week or month of a summary; of an episode, the times that it covers."""
     if episode.level and episode.period_from:
         first = in_zone(episode.period_from, UTC).date()
@@ -150,7 +150,7 @@ def _sessions_table(result: SessionList) -> str:
             total.session,
             ", ".join(total.sources),
             f"{total.count:,}",
-            *_first_and_last(total.first, total.last),
+            *_first_and_last_cells(total.first, total.last),
             "" if width() < PROJECT_COLUMNS_MIN else total.project,
         ]
         for total in result.sessions
@@ -164,7 +164,7 @@ def _sources_table(result: SourceList) -> str:
             total.source or NO_SOURCE,
             f"{total.count:,}",
             f"{total.sessions:,}",
-            *_first_and_last(total.first, total.last),
+            *_first_and_last_cells(total.first, total.last),
         ]
         for total in result.sources
     ]
@@ -180,7 +180,7 @@ def _totals_remark(shown: int, total: int, noun: str) -> str:
     return f"{shown:,} of {count_of(total, noun)}; -n shows more"
 
 
-def _first_and_last(first: datetime, last: datetime) -> tuple[str, str]:
+def _first_and_last_cells(first: datetime, last: datetime) -> tuple[str, str]:
     """Return the first day and the last time; on a narrow terminal the last day alone."""
     if width() < TIMES_COLUMNS_MIN:
         return "", local_time(last)[:10]

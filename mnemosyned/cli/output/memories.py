@@ -145,10 +145,10 @@ def _hit_text(number: int, hit: Hit, matching: Sequence[str]) -> str:
     ]
     if hit.duplicates:
         says = "says" if hit.duplicates == 1 else "say"
-        lines.append(_dim(f"and {hit.duplicates} more that {says} the same"))
+        lines.append(_dim_note(f"and {hit.duplicates} more that {says} the same"))
     if hit.explanation is not None:
         parts = (f"{name} {part:+.2f}" for name, part in hit.explanation.items())
-        lines.append(_dim(f"score {hit.score:.2f} = {'  '.join(parts)}"))
+        lines.append(_dim_note(f"score {hit.score:.2f} = {'  '.join(parts)}"))
     return "\n".join(lines)
 
 
@@ -197,14 +197,16 @@ def _expand_hint(hit: Hit) -> list[str]:
         left_out = hit.content.count("\n") + 1 - SUMMARY_LINES_MAX
         more = count_of(left_out, "more line") if left_out > 0 else "made of others"
         is_whole = "\n" not in hit.content
-        return [] if is_whole else [_dim(f"{more}: mnem expand {hit.id} --depth 1")]
+        return (
+            [] if is_whole else [_dim_note(f"{more}: mnem expand {hit.id} --depth 1")]
+        )
     if len(hit.summary_of) <= 1:
         return []
     count = f"{len(hit.lines)} of {len(hit.summary_of)}"
-    return [_dim(f"{count} originals: mnem expand {hit.id}")]
+    return [_dim_note(f"{count} originals: mnem expand {hit.id}")]
 
 
-def _dim(note: str) -> str:
+def _dim_note(note: str) -> str:
     return click.style(f"   {note}", dim=True)
 
 

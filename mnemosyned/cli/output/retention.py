@@ -34,7 +34,7 @@ def forget_text(result: Forgotten) -> str:
         )
     lines = [head]
     lines += preview_lines(result)
-    return "\n".join([*lines, *_loss_notes(result), *_left_notes(result)])
+    return "\n".join([*lines, *_loss_notes(result), *_recovery_notes(result)])
 
 
 def _loss_notes(result: Forgotten) -> Iterator[str]:
@@ -55,7 +55,7 @@ def _loss_notes(result: Forgotten) -> Iterator[str]:
         )
 
 
-def _left_notes(result: Forgotten) -> Iterator[str]:
+def _recovery_notes(result: Forgotten) -> Iterator[str]:
     """Yield a line for each memory in force again, for the way to restore, and for copies left."""
     if ids := result.in_force_again:
         more = f" and {len(ids) - SHOWN_IDS:,} more" if len(ids) > SHOWN_IDS else ""

@@ -51,12 +51,14 @@ def say(text: str, *, err: bool = False, styled: bool = False) -> None:
     parts = _STYLE.split(text) if styled else [text]
     parts[::2] = map(escape_invisible, parts[::2])  # between them are the styles
     shown = "".join(parts)
-    _print_text(fold_lines(shown, columns_of(sys.stderr)) if err else shown, err=err)
+    _print_to_stream(
+        fold_lines(shown, columns_of(sys.stderr)) if err else shown, err=err
+    )
 
 
 def say_json(value: object, *, err: bool = False) -> None:
     """Print as JSON, with terminal control characters escaped."""
-    _print_text(
+    _print_to_stream(
         escape_invisible_json(msgspec.json.encode(value).decode()).encode(), err=err
     )
 
@@ -104,7 +106,7 @@ def is_terminal(stream: TextIO) -> bool:
         return False
 
 
-def has_reader_left() -> bool:
+def is_reader_gone() -> bool:
     """Return whether the reader of a pipe at standard output has gone."""
     poll = select.poll()
     with suppress(AttributeError, OSError, ValueError):
@@ -120,7 +122,7 @@ def has_styles(stream: TextIO) -> bool:
     return is_terminal(stream) or os.environ.get("FORCE_COLOR", "0") not in ("", "0")
 
 
-def _print_text(text: str | bytes, *, err: bool) -> None:
+def _print_to_stream(text: str | bytes, *, err: bool) -> None:
     stream = sys.stderr if err else sys.stdout
     styled = has_styles(stream)
     if isinstance(text, str):
@@ -128,12 +130,12 @@ def _print_text(text: str | bytes, *, err: bool) -> None:
         if _sinks and not err:
             _sinks[-1](f"{text}\n")
             return
-    _write_stream(text, stream, end=True)
+    _write_to_stream(text, stream, end=True)
 
 
 def print_as_is(text: str) -> None:
     """Print a sink's text, from which `say` has removed control characters."""
-    _write_stream(text, sys.stdout, end=False)
+    _write_to_stream(text, sys.stdout, end=False)
 
 
 def show_progress(text: str) -> None:
@@ -141,10 +143,10 @@ def show_progress(text: str) -> None:
     columns = min(columns_of(sys.stderr), WIDTH_MAX) - 1
     shown = escape_invisible(text, one_line=True)[:columns]
     line = _text_for_stream(f"\r{shown:<{columns}}\r{shown}", sys.stderr)
-    _write_stream(line, sys.stderr, end=False)
+    _write_to_stream(line, sys.stderr, end=False)
 
 
-def _write_stream(text: str | bytes, stream: TextIO, *, end: bool) -> None:
+def _write_to_stream(text: str | bytes, stream: TextIO, *, end: bool) -> None:
     try:
         click.echo(text, file=stream, nl=end, color=True)
     except OSError as error:
@@ -203,7 +205,7 @@ def fold_lines(text: str, columns: int) -> str:
 
 
 def _fold_line(line: str, columns: int) -> str:
-    before, inner, after = _styles_of(line)
+    before, inner, after = _split_style(line)
     if cell_count(inner) <= columns or "\x1b" in inner:
         return line
     lead = inner[: len(inner) - len(inner.lstrip())][: columns // 2]
@@ -230,7 +232,7 @@ def key_lines(rows: Iterable[tuple[str, str]]) -> str:
 def hanging_text(head: str, text: str, indent: int) -> str:
     """Return a text next to its head, wrapped in a column of its own."""
     room = max(width() - indent, CELLS_MIN)
-    before, inner, after = _styles_of(text)
+    before, inner, after = _split_style(text)
     is_one_word = inner.isascii() and " " not in inner.strip()  # a path stays whole
     if cell_count(inner) <= room or is_one_word:
         return head + text
@@ -238,7 +240,7 @@ def hanging_text(head: str, text: str, indent: int) -> str:
     return head + f"\n{' ' * indent}".join(lines)
 
 
-def _styles_of(text: str) -> tuple[str, str, str]:
+def _split_style(text: str) -> tuple[str, str, str]:
     """Return the style around a text, the text, and the end of the style."""
     match = _STYLED.fullmatch(text)
     return (match[1], match[2], match[3]) if match else ("", text, "")
@@ -268,7 +270,7 @@ def count_of(number: int, noun: str) -> str:
 
 def cut_text(text: str, room: int) -> str:
     """Truncate a text to one line of so many cells; a style around the whole text stays."""
-    before, inner, after = _styles_of(text)
+    before, inner, after = _split_style(text)
     return f"{before}{cut_line(' '.join(inner.split()), room)}{after}"
 
 
@@ -376,22 +378,22 @@ def _surplus_cells(sizes: Sequence[int]) -> int:
     return sum(sizes) + len(GAP) * (len(sizes) - 1) - width()
 
 
-def _fit_sizes(wanted: Sequence[int], headers: Sequence[int]) -> list[int] | None:
+def _fit_sizes(wanted: Sequence[int], minima: Sequence[int]) -> list[int] | None:
     """Return the columns' sizes, the widest cut first; None if the table does not fit."""
     sizes = list(wanted)
     for _ in range(max(_surplus_cells(sizes), 0)):
         widest = max(range(len(sizes)), key=sizes.__getitem__)
-        if sizes[widest] <= max(CELLS_MIN, headers[widest]):
+        if sizes[widest] <= max(CELLS_MIN, minima[widest]):
             return None
         sizes[widest] -= 1
     return sizes
 
 
 def _align_cells(
-    cells: Sequence[str], sizes: Sequence[int], right: Sequence[bool]
+    cells: Sequence[str], sizes: Sequence[int], at_right: Sequence[bool]
 ) -> str:
     parts: list[str] = []
-    for cell, size, is_right in zip(cells, sizes, right, strict=True):
+    for cell, size, is_right in zip(cells, sizes, at_right, strict=True):
         blanks = " " * max(size - _visible_cells(cell), 0)
         parts.append(blanks + cell if is_right else cell + blanks)
     return GAP.join(parts).rstrip()

@@ -93,7 +93,7 @@ def _groups_table(report: CycleReport) -> str:
     names = "session source into covers groups items chars".split()
     if not report.dry_run:
         names += ["after", "status"]
-    rows = [_cycle_row(groups)[: len(names)] for groups in together.values()]
+    rows = [_group_row(groups)[: len(names)] for groups in together.values()]
     return table(names, rows, optional=("covers", "groups", "after", "source"))
 
 
@@ -111,7 +111,7 @@ def _undo_text(report: CycleReport) -> str:
         back = report.restored
         head = f"cycle {report.cycle} undone: {count_of(back, 'memory')} back in working memory"
         stay = "stay"
-    lines = [head + _kept_groups(report), *_undo_problems(report)]
+    lines = [head + _kept_groups_note(report), *_undo_problems(report)]
     if back and report.held_until:
         lines.append(
             f"they {stay} until {local_time(report.held_until)}, then a cycle takes what is old enough; "
@@ -120,7 +120,7 @@ def _undo_text(report: CycleReport) -> str:
     return "\n".join(lines)
 
 
-def _kept_groups(report: CycleReport) -> str:
+def _kept_groups_note(report: CycleReport) -> str:
     """Return how many groups an undo left as before; empty for none."""
     kept = sum(group.status is GroupStatus.KEPT for group in report.groups)
     if not kept:
@@ -190,7 +190,7 @@ def _period_counts(report: CycleReport) -> str:
     return ", ".join(count_of(written[level], level_name(level)) for level in levels)
 
 
-def _cycle_row(groups: list[GroupReport]) -> tuple[object, ...]:
+def _group_row(groups: list[GroupReport]) -> tuple[object, ...]:
     kind = groups[0]
     periods = {group.period for group in groups}
     into = kind.period
@@ -221,7 +221,7 @@ def _log_text(result: Logged, first: int) -> str:
         return ""
     headers = ["no.", "id", "session", "source", "status", "items", "by", "summary"]
     rows = [
-        [str(number), *_table_row(entry)]
+        [str(number), *_log_row(entry)]
         for number, entry in enumerate(result.rows, first)
     ]
     text = table(headers, rows, optional=("by", "items", "id"), room={"summary": 24})
@@ -233,7 +233,7 @@ def _log_text(result: Logged, first: int) -> str:
     return "\n".join([*_log_lines(result, text), *fallbacks])
 
 
-def _table_row(entry: LogEntry) -> list[str]:
+def _log_row(entry: LogEntry) -> list[str]:
     """Return the cells of an entry of the log."""
     summary = " ".join((entry.error or entry.summary_preview).split())
     if not (summary or entry.undone_at):
@@ -363,7 +363,7 @@ def _status_text(stats: Stats) -> str:
         ("database", f"{stats.database}{size}"),
         ("today", count_of(stats.today, "memory")),
         ("working cap", count_of(stats.wm_max, "memory")),
-        ("sleep", f"{sleep.schedule}{_activity_of(sleep)}"),
+        ("sleep", f"{sleep.schedule}{_sleep_activity(sleep)}"),
         ("waits for", sleep.waits_for),
         ("last cycle", last),
         ("next cycle", "" if sleep.paused_until else coming),
@@ -407,7 +407,7 @@ def _backups_row(stats: Stats) -> str:
     return f"{count_of(backup.count, 'backup')} in {backup.folder}{last}{due}"
 
 
-def _activity_of(sleep: SleepStatus) -> str:
+def _sleep_activity(sleep: SleepStatus) -> str:
     if sleep.progress:
         return f", running now: {sleep.progress.done:,} of {sleep.progress.total:,} memories"
     if sleep.running:
@@ -454,7 +454,7 @@ def _embedder_row(stats: Stats) -> str:
     return ", ".join(parts)
 
 
-def _entry_cells(entry: LogEntry) -> list[str]:
+def _log_entry_cells(entry: LogEntry) -> list[str]:
     time = zoned_time(entry.created_at)
     origin = [entry.session, entry.source or ""]
     summary = [str(entry.status), str(entry.items_consolidated), entry.summarizer]
@@ -472,4 +472,4 @@ register(
 register_list(Logged, _log_text, lambda result: result.rows, remark=_log_remark)
 register(Stats, _status_text)
 register(Watching, _watching_text)
-register_record(LogEntry, _entry_cells, lambda entry: entry.episode)
+register_record(LogEntry, _log_entry_cells, lambda entry: entry.episode)
