@@ -43,7 +43,7 @@ FIRST = {"tag": "tags", "untag": "tags"}
 
 
 def ordered_fields(verb: type[Request[Any]]) -> list[msgspec.inspect.Field]:
-    """Return the fields of a verb, those of its first argument first."""
+    """Return the fields of a verb, the field of its first argument in front."""
     first = FIRST.get(verb.verb_name())
     return sorted(fields_of(verb), key=lambda field: field.name != first)
 
@@ -51,7 +51,11 @@ def ordered_fields(verb: type[Request[Any]]) -> list[msgspec.inspect.Field]:
 def make_parameter(
     verb: type[Request[Any]], field: msgspec.inspect.Field
 ) -> click.Parameter:
-    """Return an argument or option of a field; its value stays text for the verb to parse."""
+    """Return a click argument or option for a verb's field.
+
+    Its value stays the typed text, which the verb parses later. Required and positional fields are
+    arguments, flags and lists of objects get their own forms.
+    """
     kind, description = _unwrap_metadata(field.type)
     if field.name in (*verb.__match_args__, FIRST.get(verb.verb_name())):
         argument = _make_argument(field, kind)
@@ -87,7 +91,7 @@ def make_parameter(
 
 
 def _short_option(name: str, verb: type[Request[Any]]) -> list[str]:
-    """Return the letter of an option, unless an earlier field of the verb has it."""
+    """Return `[letter]` of an option's short form; [] without, or if an earlier field has it."""
     letter = SHORT.get(name)
     others = verb.__struct_fields__[: verb.__struct_fields__.index(name)]
     is_taken = letter in {SHORT.get(other) for other in others}
@@ -95,7 +99,10 @@ def _short_option(name: str, verb: type[Request[Any]]) -> list[str]:
 
 
 def suggest_for(parameter: click.Parameter, verb: str = "") -> None:
-    """Let a shell that completes a line ask the daemon for an option's values."""
+    """Let shell completion of a parameter ask the daemon for values.
+
+    It does nothing unless a shell asks for a completion.
+    """
     if COMPLETION_VARIABLE not in os.environ:
         return
     # Loaded here: a command that runs completes nothing.
@@ -107,6 +114,10 @@ def suggest_for(parameter: click.Parameter, verb: str = "") -> None:
 def _make_argument(
     field: msgspec.inspect.Field, kind: msgspec.inspect.Type
 ) -> click.Argument:
+    """Return the click argument of a field with a metavar for the help page.
+
+    Lists and texts in `FROM_STDIN` take several words; lists of objects take the name of a file.
+    """
     if field.name == "tags":
         return click.Argument(["tags"], metavar="TAGS")
     if _takes_list(kind) and field.name not in FILES:
@@ -121,7 +132,7 @@ def _make_argument(
 
 
 def _unwrap_metadata(kind: msgspec.inspect.Type) -> tuple[msgspec.inspect.Type, str]:
-    """Return a type without its metadata, and the description in that metadata."""
+    """Return a msgspec type without its metadata, and the description from the metadata."""
     description = ""
     while isinstance(kind, msgspec.inspect.Metadata):
         extra = kind.extra_json_schema or {}
@@ -131,10 +142,12 @@ def _unwrap_metadata(kind: msgspec.inspect.Type) -> tuple[msgspec.inspect.Type, 
 
 
 def _union_members(kind: msgspec.inspect.Type) -> list[msgspec.inspect.Type]:
+    """Return the types of a union, or a list with the type itself."""
     return list(kind.types) if isinstance(kind, msgspec.inspect.UnionType) else [kind]
 
 
 def _takes_list(kind: msgspec.inspect.Type) -> bool:
+    """Return whether a field's type is a list, or a union with a list."""
     members = [_unwrap_metadata(member)[0] for member in _union_members(kind)]
     return any(isinstance(member, msgspec.inspect.ListType) for member in members)
 
@@ -142,7 +155,7 @@ def _takes_list(kind: msgspec.inspect.Type) -> bool:
 def _choice_or_metavar(
     name: str, kind: msgspec.inspect.Type
 ) -> tuple[click.Choice[str] | None, str | None]:
-    """Return the values to choose from, or else the name of a value on the help page."""
+    """Return the choice of an enumeration or literal, else the metavar for the help page."""
     members = _union_members(kind)
     for member in members:
         if isinstance(member, msgspec.inspect.EnumType):
@@ -165,7 +178,12 @@ STDIN_BYTES_MAX = 64 << 20
 
 
 def read_fields(given: dict[str, Any], command: str = "") -> dict[str, Any]:
-    """Return the fields of a command as typed, with files and standard input read."""
+    """Return the fields of a command as typed, with files and standard input read.
+
+    `given` holds click's values by field, `command` is the name for hints. Fields without a value
+    are left out, tags are split at commas, and `metadata` and lists of objects are parsed as JSON.
+    Raises `InvalidRequest` and `click.UsageError`.
+    """
     fields: dict[str, Any] = {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in given.items()
@@ -197,7 +215,11 @@ def read_fields(given: dict[str, Any], command: str = "") -> dict[str, Any]:
 
 
 def read_standard_input(hint: str) -> str:
-    """Return the text of standard input. Raises `click.UsageError`, at a terminal with the hint."""
+    """Return the text of standard input without its last newline.
+
+    Raises `click.UsageError` at a terminal, with `hint`, and for input that is too long or not
+    UTF-8.
+    """
     if sys.stdin.isatty():
         raise click.UsageError(f"{hint}, or pipe it in")
     data = sys.stdin.buffer.read(STDIN_BYTES_MAX + 1)
@@ -214,7 +236,10 @@ def read_standard_input(hint: str) -> str:
 
 
 def _read_list(file: str, *, field: str) -> object:
-    """Return the list in a JSON file, or the list of a field in a JSON object."""
+    """Return a list from a JSON file, or from standard input if `file` is "-".
+
+    Of a JSON object, it is the value of `field`. Raises `InvalidRequest`.
+    """
     if file == "-":
         text = read_standard_input(f"{field} are JSON: name a file")
     else:
@@ -230,6 +255,7 @@ def _read_list(file: str, *, field: str) -> object:
 
 
 def _parse_json(text: str, where: str, *, field: str) -> object:
+    """Return the value of a JSON text. Raises `InvalidRequest`, which names `where` it is from."""
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError as error:

@@ -35,11 +35,11 @@ _TEXT = re.compile(r"""(["']?)([^"'#]+?)\1[ \t\r]*(?:#.*)?""")
 
 
 def configured_socket() -> str | None:
-    """Return the socket that the configuration file names; None if it names none.
+    """Return the socket path in the configuration file; None if the file has no such setting.
 
-    The file is read as YAML only where it names one: most name none, and commands must start at
-    once. If the file has a mistake, it is named on standard error, and its line on the socket
-    counts.
+    None as well if the environment names a socket. The file is read as YAML only if it has a line
+    for the socket: most have none, and commands must start at once. A mistake in the file is
+    printed on standard error, and the line on the socket counts.
     """
     if SOCKET_VARIABLE in os.environ:
         return None
@@ -68,6 +68,7 @@ def configured_socket() -> str | None:
 
 
 def _warn_of_ignored_mistake(problem: str) -> None:
+    """Print on standard error that a mistake in the settings was ignored."""
     say(f"mnem: a mistake in the settings was ignored: {problem}", err=True)
 
 
@@ -76,7 +77,7 @@ WATCH_HINT = "watch it with `mnem status` or `mnem tail -f`"
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C, with a message on the call that was ended."""
+    """Ctrl-C, with the message to print about the interrupted call."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -85,7 +86,7 @@ class Interrupted(KeyboardInterrupt):
 
 @contextmanager
 def on_interrupt(message: Callable[[], str]) -> Iterator[None]:
-    """Let Ctrl-C end the command with this message."""
+    """Turn Ctrl-C in the block into `Interrupted` with the text that `message` returns."""
     try:
         yield
     except KeyboardInterrupt as error:
@@ -93,13 +94,13 @@ def on_interrupt(message: Callable[[], str]) -> Iterator[None]:
 
 
 def interruption_message(error: BaseException) -> str:
-    """Return the message of a command that ended by Ctrl-C, or at a question by Ctrl-D."""
+    """Return the message to print for Ctrl-C, or for Ctrl-D at a question."""
     cause = error.__cause__ if isinstance(error, click.Abort) else error
     return cause.message if isinstance(cause, Interrupted) else "interrupted"
 
 
 def interrupted_call_message(request: Request[Any]) -> str:
-    """Return the message for Ctrl-C during a call, which the daemon may go on with."""
+    """Return the message for Ctrl-C during a call: whether the daemon goes on with the request."""
     if not request.writes or getattr(request, "dry_run", False):
         return NOTHING_CHANGED
     name = request.verb_name()
@@ -121,7 +122,7 @@ BAR_EVERY_S = 0.2
 def connect_to_daemon(
     context: click.Context, *, timeout_s: float = TIMEOUT_S
 ) -> Connection:
-    """Return a connection to the daemon named on the command line, or to the configured one.
+    """Return a connection to the daemon on the command line, else to the configured daemon.
 
     Raises `InvalidRequest` for an address that cannot be used.
     """
@@ -138,9 +139,10 @@ def connect_to_daemon(
 
 
 def call_daemon(client: Connection, request: Request[R]) -> R:
-    """Call the daemon, with a progress bar for a sleep at a terminal; return the result.
+    """Send a request to the daemon and return the result.
 
-    Ctrl-C ends the wait at once; the daemon does not notice, and finishes the request.
+    A sleep cycle at a terminal shows a progress bar, and a backup may be made outside the daemon's
+    sandbox. Ctrl-C ends the wait at once with `Interrupted`; the daemon finishes the request.
     """
     plans_or_stops = any(getattr(request, name, False) for name in ("dry_run", "stop"))
     is_pause = getattr(request, "pause_minutes", None) is not None
@@ -157,7 +159,7 @@ def call_daemon(client: Connection, request: Request[R]) -> R:
 
 
 def _run_cycle_with_bar(client: Connection, request: Request[R]) -> R:
-    """Run a sleep in a thread and show its progress on standard error until it ends."""
+    """Send a sleep request in a thread, show progress on standard error, and return the report."""
     # Loaded here: only a long call at a terminal needs them.
     from concurrent.futures import wait  # noqa: PLC0415
 
@@ -180,12 +182,13 @@ def _run_cycle_with_bar(client: Connection, request: Request[R]) -> R:
 
 
 def run_in_background(work: Callable[[], R]) -> Future[R]:
-    """Return the future result of work in a thread that does not outlive the program."""
+    """Run `work` in a daemon thread and return the future of its result or exception."""
     from concurrent.futures import Future  # noqa: PLC0415 the same
 
     future: Future[R] = Future()
 
     def run() -> None:
+        """Run `work` and put its result or exception into the future."""
         try:
             future.set_result(work())
         except BaseException as error:  # noqa: BLE001 raised again where it is waited for

@@ -7,7 +7,7 @@ import sys
 
 
 def main() -> None:
-    """Run the shell client, or carry an agent's messages."""
+    """Run the shell client; of `mnem mcp` alone, run the pump between an agent and the daemon."""
     _open_closed_streams()
     if sys.argv[1:] == ["mcp"]:
         # Loaded here: each needs nothing of the other.
@@ -23,7 +23,10 @@ def main() -> None:
 
 
 def _open_closed_streams() -> None:
-    """Let a standard stream that was closed read and write nothing; no other file takes its number."""
+    """Open each closed standard stream to the null device.
+
+    Otherwise the next opened file would take its number, and prints would go into that file.
+    """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             null = open(os.devnull, mode, encoding="utf-8")  # noqa: SIM115 to the end

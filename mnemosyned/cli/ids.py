@@ -34,20 +34,21 @@ _NUMBER = re.compile(r"[#@%]([0-9]{1,5})|([0-9]{1,3})")
 
 
 def number_of(word: str) -> int | None:
-    """Return the number in the last list that a word names: `#3`, `@3`, `%3` or `3`."""
+    """Return the number in `#3`, `@3`, `%3` or `3`; None for any word of another form."""
     match = _NUMBER.fullmatch(word)
     return int(match[1] or match[2]) if match else None
 
 
 def is_marked(word: str) -> bool:
-    """Return whether a word can only be a number of the last list."""
+    """Return whether a word begins with `#`, `@` or `%`, so that it cannot be an id."""
     return word[:1] in ("#", "@", "%")
 
 
 def save_list(ids: Sequence[str]) -> None:
-    """Save the ids of a list that was shown; a directory without write access is no failure.
+    """Save the ids of a printed list, so that later commands can use its numbers.
 
-    An id of several lines, which only a program gives, cannot be kept.
+    Lists of other terminals older than a week are deleted. A directory without write access is no
+    failure. An id with line breaks is saved as an empty line.
     """
     file = _list_file()
     ids = ["" if "\n" in id else id for id in ids]
@@ -65,7 +66,10 @@ def save_list(ids: Sequence[str]) -> None:
 
 
 def id_in_last_list(number: int) -> str:
-    """Return the id of an entry of the last list. Raises `InvalidRequest`."""
+    """Return the id of entry `number` (from 1) of the last list.
+
+    Raises `InvalidRequest` if there is no list, no such entry, or no id in the entry.
+    """
     try:
         ids = _list_file().read_text("utf-8").split("\n")[:-1]
     except (OSError, UnicodeDecodeError):
@@ -85,6 +89,7 @@ def id_in_last_list(number: int) -> str:
 
 
 def _list_file() -> Path:
+    """Return the path of the last list of this terminal's session of processes."""
     return state_dir() / "lists" / f"session-{os.getsid(0)}"
 
 
@@ -109,7 +114,10 @@ Named = tuple[str, str]
 def with_whole_ids(
     verb: str, fields: Mapping[str, Any], client: Connection
 ) -> dict[str, Any]:
-    """Return the fields of a request with whole ids. Raises `InvalidRequest` for an ambiguous prefix."""
+    """Return a request's fields with numbers and prefixes replaced by whole ids.
+
+    Raises `InvalidRequest` for an ambiguous prefix and for a number without an id.
+    """
     whole = dict(fields)
     for name in id_fields(verb):
         typed = whole.get(name)
@@ -121,11 +129,19 @@ def with_whole_ids(
 
 
 def id_fields(verb: str) -> tuple[str, ...]:
-    """Return the fields of a verb that name a memory, summary, learning or cycle."""
+    """Return the names of a verb's fields that hold ids.
+
+    The ids are of memories, summaries, learnings or cycles.
+    """
     return _FIELDS.get(verb, ("id",))
 
 
 def _resolve_id(word: str, verb: str, client: Connection) -> str:
+    """Return the whole id for a typed number of the last list, a prefix, or an id.
+
+    `verb` decides between ids of memories, learnings and cycles. A word without a match is returned
+    unchanged. Raises `InvalidRequest` for an ambiguous prefix and for a number without an id.
+    """
     number = number_of(word)
     if number is not None and is_marked(word):
         return id_in_last_list(number)
@@ -148,12 +164,19 @@ def _resolve_id(word: str, verb: str, client: Connection) -> str:
 
 
 def ids_with_prefix(prefix: str, verb: str, client: Connection) -> list[Named]:
-    """Return ids of a verb's records with this prefix, in any case; a few more than are shown."""
+    """Return ids with a prefix, in either case, each with a short description.
+
+    `verb` decides between memories, learnings and cycles. More than `SHOWN_MAX` means that some are
+    left out when they are printed.
+    """
     return _LOOKUPS.get(verb, _find_memories)(prefix, client)
 
 
 def _is_id_of_memory(word: str, verb: str, client: Connection) -> bool:
-    """Return whether a memory has this id, although longer ids begin with it."""
+    """Return whether a memory or summary has exactly this id, although longer ids begin with it.
+
+    False for verbs whose ids are of learnings or cycles.
+    """
     # Loaded here, as below: a whole id is not looked up.
     from mnemosyned.verbs.memories import Get  # noqa: PLC0415
 
@@ -165,6 +188,7 @@ def _is_id_of_memory(word: str, verb: str, client: Connection) -> bool:
 
 
 def _find_memories(prefix: str, client: Connection) -> list[Named]:
+    """Return at most `SHOWN_MAX + 1` memories and summaries whose ids have a prefix."""
     from mnemosyned.verbs.listing import ListMemories  # noqa: PLC0415 as above
 
     request = ListMemories(id_prefix=prefix, limit=SHOWN_MAX + 1, history=True)
@@ -175,6 +199,7 @@ def _find_memories(prefix: str, client: Connection) -> list[Named]:
 
 
 def _find_learnings(prefix: str, client: Connection) -> list[Named]:
+    """Return the learnings whose ids have a prefix, among the newest `LISTED_MAX`."""
     from mnemosyned.verbs.conversation import Learnings  # noqa: PLC0415 as above
 
     listed = client.call(Learnings(superseded=True, limit=LISTED_MAX)).learnings
@@ -187,6 +212,7 @@ def _find_learnings(prefix: str, client: Connection) -> list[Named]:
 
 
 def _find_cycles(prefix: str, client: Connection) -> list[Named]:
+    """Return the sleep cycles in the log whose ids have a prefix, each with its time."""
     from mnemosyned.verbs.upkeep import Log  # noqa: PLC0415 as above
 
     upper_prefix = prefix.upper()
@@ -207,6 +233,7 @@ _LOOKUPS: dict[str, Callable[[str, Connection], list[Named]]] = {
 
 
 def _shorten_description(text: str) -> str:
+    """Return a text on one line, truncated to `WORDS_CHARS` characters."""
     line = " ".join(text.split())
     return line if len(line) <= WORDS_CHARS else f"{line[: WORDS_CHARS - 1]}…"
 
@@ -219,12 +246,16 @@ Suggest = Callable[[click.Context, str], list["CompletionItem"]]
 
 
 def suggester(parameter: click.Parameter, verb: str) -> Suggest:
-    """Return the completion of a parameter: values of the daemon, or else click's own."""
+    """Return the completion function of a parameter.
+
+    It asks the daemon for sessions, sources or ids; other parameters keep click's own completion.
+    """
     name = parameter.name
     if name not in ("session", "source") and not (verb and name in id_fields(verb)):
         return parameter.shell_complete
 
     def suggest(context: click.Context, word: str) -> list[CompletionItem]:
+        """Return the values that begin with a word; none if the daemon does not answer in time."""
         # Loaded here, as below: a command that runs completes nothing.
         from click.shell_completion import CompletionItem  # noqa: PLC0415
 
@@ -244,7 +275,7 @@ def suggester(parameter: click.Parameter, verb: str) -> Suggest:
 def _find_sessions_or_sources(
     kind: str, prefix: str, client: Connection
 ) -> list[Named]:
-    """Return sessions or sources with this prefix, each with its number of memories."""
+    """Return sessions, or sources, with this prefix, each with its number of memories."""
     from mnemosyned.verbs.listing import Sessions, Sources  # noqa: PLC0415 as above
 
     if kind == "session":

@@ -33,7 +33,7 @@ _REFUSES_URLS = "_refuses_urls"
 
 
 class CommandTable(click.Group):
-    """The commands of the table, each loaded when it is named."""
+    """The click group of all commands in the registry, each imported when it is named."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return list(COMMANDS)
@@ -44,7 +44,10 @@ class CommandTable(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find a command; a misspelled name gets the nearest ones."""
+        """Return a command by its name.
+
+        Raises `click.UsageError` for a misspelled name, with the nearest one.
+        """
         name = args[0]
         if name in COMMANDS or name.startswith("-") or ctx.resilient_parsing:
             return super().resolve_command(ctx, args)
@@ -59,7 +62,7 @@ class CommandTable(click.Group):
     def shell_complete(
         self, ctx: click.Context, incomplete: str
     ) -> list[CompletionItem]:
-        """Complete names from the table, and options as any command."""
+        """Complete the names of commands, or else options."""
         # Loaded here: a command that runs completes nothing.
         from click.shell_completion import CompletionItem  # noqa: PLC0415
 
@@ -75,7 +78,7 @@ class CommandTable(click.Group):
         ctx: click.Context,  # noqa: ARG002
         formatter: click.HelpFormatter,
     ) -> None:
-        """Write the commands of each group with their summaries."""
+        """Write the help page's groups of commands with their summaries."""
         for group in GROUPS:
             commands = [each for each in COMMANDS.values() if each.group == group]
             with formatter.section(group):
@@ -83,7 +86,7 @@ class CommandTable(click.Group):
 
 
 def load_command(entry: Command) -> click.Command:
-    """Import a command of the table, with its example and the options of all commands."""
+    """Import a command of the registry; add its example and the options common to all commands."""
     module, _, attribute = entry.target.partition(":")
     target: Any = getattr(import_module(module), attribute)
     if not isinstance(target, click.Command):
@@ -102,7 +105,7 @@ def load_command(entry: Command) -> click.Command:
 
 
 def _add_common_options(command: click.Command) -> None:
-    """Let the options of address and format also follow a command's name."""
+    """Let the options of address and format also follow the name of a command or subcommand."""
     command.context_settings.setdefault("help_option_names", ["-h", "--help"])
     taken = [name for parameter in command.params for name in parameter.opts]
     command.params += address_options(hidden=True, taken=taken)
@@ -113,7 +116,7 @@ def _add_common_options(command: click.Command) -> None:
 
 
 def _refuse_urls(command: click.Command) -> None:
-    """Let a command and its subcommands refuse a URL."""
+    """Make a command and its subcommands raise `InvalidRequest` if a URL is given."""
     if isinstance(command, click.Group):
         for member in command.commands.values():
             _refuse_urls(member)
@@ -123,6 +126,7 @@ def _refuse_urls(command: click.Command) -> None:
 
     @wraps(run)
     def run_unless_url(*args: Any, **given: Any) -> Any:  # noqa: ANN401
+        """Refuse a URL, then run the command; a group leaves the refusal to its subcommand."""
         context = click.get_current_context()
         if context.invoked_subcommand is None:  # else that one refuses it
             refuse_url(context)
@@ -163,7 +167,7 @@ mnem.params += format_options(hidden=True)
 
 
 def main() -> None:
-    """Run the shell client; every failure is one sentence and an exit code."""
+    """Run the shell client and exit with its code; print every failure as one sentence."""
     try:
         code = mnem(standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -187,7 +191,7 @@ def main() -> None:
 
 
 def _print_system_error(error: OSError) -> int:
-    """Print an error of the system, such as a full disk; return the exit code."""
+    """Print an error of the operating system, such as a full disk; return the exit code."""
     # Loaded here, as below.
     from mnemosyned.paths import path_fault, shown_path  # noqa: PLC0415
 
@@ -200,7 +204,7 @@ def _print_system_error(error: OSError) -> int:
 
 
 def _print_usage_error(error: click.ClickException) -> None:
-    """Print a mistake on the command line, and the command for help."""
+    """Print a mistake on the command line, and the command that shows help."""
     if asks_for_json(sys.argv):
         _print_error(InvalidRequest(error.format_message()))
         return
@@ -234,7 +238,7 @@ def _print_error(error: MnemosynedError) -> None:
 
 
 def _say_error(words: str) -> None:
-    """Print on standard error."""
+    """Print a line on standard error."""
     from mnemosyned.cli.output.terminal import say  # noqa: PLC0415 a help page prints without it
 
     say(words, err=True)

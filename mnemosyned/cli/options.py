@@ -33,7 +33,7 @@ _TYPED = "mnemosyned.address"
 
 
 def address_options(*, hidden: bool, taken: Sequence[str] = ()) -> list[click.Option]:
-    """Return the options of an address, for any place on the line, except those `taken`."""
+    """Return the click options --socket, --url, --token-file and --ca, except those `taken`."""
     return [
         click.Option(
             [name],
@@ -51,21 +51,23 @@ def address_options(*, hidden: bool, taken: Sequence[str] = ()) -> list[click.Op
 def _store_address(
     context: click.Context, parameter: click.Parameter, value: str | None
 ) -> None:
+    """Store the value of an address option in the context (a click callback)."""
     if value is not None:
         _typed_address(context)[parameter.opts[0]] = value
 
 
 def _typed_address(context: click.Context) -> dict[str, str]:
+    """Return the address options of the command line with their values, by option."""
     return cast("dict[str, str]", context.meta.setdefault(_TYPED, {}))
 
 
 def typed_socket(context: click.Context) -> str | None:
-    """Return the socket on the command line."""
+    """Return the path after --socket on the command line; None without the option."""
     return _typed_address(context).get(SOCKET)
 
 
 def typed_url(context: click.Context) -> str | None:
-    """Return the URL on the command line or in the environment; None for a socket.
+    """Return the daemon's URL from the command line or the environment; None for a socket.
 
     Raises `InvalidRequest` for options that do not belong together.
     """
@@ -84,7 +86,7 @@ def typed_url(context: click.Context) -> str | None:
 
 
 def typed_remote(context: click.Context) -> RemoteDaemon | None:
-    """Return the daemon behind the URL of a command line; None for a socket.
+    """Return the daemon behind the URL, with its token and certificate; None for a socket.
 
     Raises `InvalidRequest`.
     """
@@ -102,9 +104,9 @@ def typed_remote(context: click.Context) -> RemoteDaemon | None:
 
 
 def refuse_url(context: click.Context, form: str = "") -> None:
-    """Refuse a URL for a command, or a form of it, that needs the daemon's own machine.
+    """Raise `InvalidRequest` if a URL is given to a command of the daemon's own machine.
 
-    Raises `InvalidRequest`.
+    `form` names a form of the command that alone is local, such as `export --format sqlite`.
     """
     url = typed_url(context)
     if url is None:
@@ -131,7 +133,11 @@ FORMAT_HELP = (
 
 
 def chosen_format() -> str:
-    """Return the form chosen by an option or MNEM_FORMAT; a table for people, lines for a pipe."""
+    """Return the output format: table, tsv, jsonl, json or ids.
+
+    An option decides, then MNEM_FORMAT, else table at a terminal and tsv in a pipe. Raises
+    `click.UsageError` for an unknown format in MNEM_FORMAT.
+    """
     chosen: str = _root_meta().get(_FORMAT) or os.environ.get(VARIABLE, "")
     if not chosen:
         # Loaded here: the help page prints without it.
@@ -146,19 +152,19 @@ def chosen_format() -> str:
 
 
 def prints_json() -> bool:
-    """Return whether JSON was chosen, for commands without other forms."""
+    """Return whether json or jsonl was chosen: the default of a command's own --json."""
     context = click.get_current_context(silent=True)
     completes = context is not None and context.resilient_parsing
     return not completes and chosen_format() in ("json", "jsonl")
 
 
 def may_page() -> bool:
-    """Return whether a pager may show long answers."""
+    """Return whether a pager may show long answers: --no-pager was not given."""
     return not _root_meta().get(_NO_PAGER)
 
 
 def asks_for_json(words: Sequence[str]) -> bool:
-    """Return whether a command line asks for JSON, even if it has mistakes."""
+    """Return whether the words of a command line ask for JSON, even if they have mistakes."""
     command = next(filter(COMMANDS.__contains__, words[1:]), "")
     if command in FORMATS_OF_FILES:
         return "--json" in words or asks_for_json(words[: words.index(command)])
@@ -168,7 +174,7 @@ def asks_for_json(words: Sequence[str]) -> bool:
 
 
 class AnswerCommand(click.Command):
-    """A command with the options of `output.show` for printing its answer."""
+    """A command with the options --format, --json and --no-pager."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 those of click
         super().__init__(*args, **kwargs)
@@ -176,9 +182,10 @@ class AnswerCommand(click.Command):
 
 
 def format_options(*, hidden: bool = False) -> list[click.Parameter]:
-    """Return the options for the form of the answer and for the pager."""
+    """Return the click options --format, --json and --no-pager."""
 
     def make_option(name: str, help_text: str, **settings: Any) -> click.Option:  # noqa: ANN401
+        """Return an option whose value `_store_format` puts into the context."""
         return click.Option(
             [name],
             expose_value=False,
@@ -198,6 +205,7 @@ def format_options(*, hidden: bool = False) -> list[click.Parameter]:
 def _store_format(
     context: click.Context, parameter: click.Parameter, value: object
 ) -> None:
+    """Store the chosen format, or --no-pager, in the root context (a click callback)."""
     meta = context.find_root().meta
     if parameter.name == "no_pager":
         meta[_NO_PAGER] = meta.get(_NO_PAGER) or value
@@ -206,7 +214,10 @@ def _store_format(
 
 
 def understand_json_format(command: click.Command) -> None:
-    """Let a command with a `--json` of its own also understand --format and MNEM_FORMAT."""
+    """Let a command with its own `--json` also follow --format and MNEM_FORMAT.
+
+    Commands without `--json` stay as they are.
+    """
     as_json = [each for each in command.params if each.name == "as_json"]
     for parameter in as_json:
         parameter.default = prints_json
@@ -216,6 +227,7 @@ def understand_json_format(command: click.Command) -> None:
 
 
 def _root_meta() -> dict[str, Any]:
+    """Return the dictionary of the root click context; an empty one outside a command."""
     context = click.get_current_context(silent=True)
     return context.find_root().meta if context else {}
 

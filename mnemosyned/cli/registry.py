@@ -183,6 +183,7 @@ class Command(NamedTuple):
 
 
 def _read_table() -> Iterator[Command]:
+    """Yield the commands in `_TABLE`, in their order."""
     group = ""
     lines = iter(_TABLE.strip().splitlines())
     for line in lines:

@@ -24,9 +24,11 @@ _CHILD = re.compile(r"([ \t]+)[^\s#]")
 
 
 def write_settings(file: Path, changes: Mapping[str, Value]) -> None:
-    """Change settings by their dotted keys, on their present lines if there are any; all or nothing.
+    """Change settings in the configuration file, all or none of them.
 
-    Raises `ConfigInvalid` where the file is not valid, or would not be.
+    `changes` maps dotted keys to values; UNSET removes a setting. Comments and other lines stay.
+    Raises `ConfigInvalid` if the file is invalid, would become so, or cannot be edited line by
+    line.
     """
     file = file.resolve()
     before = after = ""
@@ -47,7 +49,7 @@ def write_settings(file: Path, changes: Mapping[str, Value]) -> None:
 
 
 def replace_settings(file: Path, text: str) -> None:
-    """Replace the file's text in one step. Raises `ConfigInvalid` if the text is invalid."""
+    """Write the file's new text in one step. Raises `ConfigInvalid` if the text is invalid."""
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     mode = file.stat().st_mode & 0o777 if file.exists() else 0o600
     handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
@@ -64,7 +66,7 @@ def replace_settings(file: Path, text: str) -> None:
 
 
 def with_setting(text: str, key: str, value: Value) -> str:
-    """Return the text of a file with a setting changed, added or, for UNSET, removed."""
+    """Return a file's text with one setting changed or added, or removed if the value is UNSET."""
     before, newline = text, "\r\n" if "\r\n" in text else "\n"
     if text and not text.endswith("\n"):
         text += newline
@@ -94,7 +96,10 @@ def with_setting(text: str, key: str, value: Value) -> str:
 
 
 def _find_section(lines: list[str], section: str) -> tuple[int, list[str], str]:
-    """Return the first line of a section, or -1, and the section's lines and their indent."""
+    """Return the index of a section's first line, its lines, and their indent.
+
+    The index is after the section's head, -1 if there is no such section, and 0 for the top level.
+    """
     if not section:
         return 0, lines, ""
     head = re.compile(rf"{re.escape(section)}[ \t]*:[ \t]*(#.*)?\r?\n?")
@@ -109,7 +114,7 @@ def _find_section(lines: list[str], section: str) -> tuple[int, list[str], str]:
 
 
 def _yaml_text(value: Value) -> str:
-    """Return a value as YAML: JSON is YAML too, but for an unset value."""
+    """Return a value as YAML, which includes JSON; UNSET as `null`."""
     return (
         "null"
         if value in (None, msgspec.UNSET)
@@ -118,7 +123,7 @@ def _yaml_text(value: Value) -> str:
 
 
 def _changes_one_setting(before: str, after: str, key: str, value: Value) -> bool:
-    """Return whether two texts differ in the value of one setting alone."""
+    """Return whether `after` is `before` with exactly this setting changed to `value`."""
     # Loaded here: only a change of settings needs it.
     import yaml  # noqa: PLC0415
 

@@ -44,7 +44,10 @@ PAGES_MAX = 10_000
 
 
 def must_ask(request: Request[Any]) -> bool:
-    """Return whether a request is to be confirmed."""
+    """Return whether a request needs a confirmation.
+
+    Deletions and undo do, and changes of memories selected by filters; dry runs do not.
+    """
     if getattr(request, "dry_run", False):
         return False
     name = request.verb_name()
@@ -53,15 +56,16 @@ def must_ask(request: Request[Any]) -> bool:
 
 
 def may_ask(verb: type[Request[Any]]) -> bool:
-    """Return whether requests of a verb may have to be confirmed."""
+    """Return whether some requests of a verb need a confirmation: its command gets --yes."""
     return verb.verb_name() in {*DELETES, *CHANGES, UNDO}
 
 
 def confirm_and_call(client: Connection, request: Request[R]) -> object:
-    """Show a preview, ask, and call the daemon; without a terminal --yes is needed.
+    """Show a preview of a request, ask for confirmation, and call the daemon.
 
-    An empty preview is the answer. Confirming a preview that says the clock jumped trusts the
-    clock.
+    Return the result, or the preview if it is empty. If the preview doubts the clock, a
+    confirmation makes the request trust the clock. Raises `InvalidRequest` without a terminal; the
+    answer no exits with code 1.
     """
     preview: Request[Any] = msgspec.structs.replace(request, dry_run=True)
     can_ask = sys.stdin.isatty()
@@ -102,7 +106,10 @@ def confirm_and_call(client: Connection, request: Request[R]) -> object:
 
 
 def join_preview_pages(client: Connection, preview: Request[Any], first: R) -> R:
-    """Return a preview with the lines of all its pages, of which `first` is the first."""
+    """Return a preview with the lines of all its pages.
+
+    `preview` is the request for further pages, `first` the first page.
+    """
     further = getattr(first, "further", 0)
     if not further:
         return first
@@ -122,6 +129,7 @@ def join_preview_pages(client: Connection, preview: Request[Any], first: R) -> R
 
 
 def _confirmation_question(name: str, preview: Any) -> str:  # noqa: ANN401 the result of any such verb
+    """Return the question to confirm: what is deleted or changed, and whether for good."""
     if name == UNDO:
         return "Take this cycle back? Its summaries are deleted."
     count = preview.memories
@@ -148,11 +156,12 @@ def _confirmation_question(name: str, preview: Any) -> str:  # noqa: ANN401 the 
 
 
 def _this_or_these(count: int, noun: str) -> str:
+    """Return "this memory" or "these 3 memories", by the count."""
     return f"this {noun}" if count == 1 else f"these {count_of(count, noun)}"
 
 
 def make_verb_command(name: str, verb: type[Request[Any]]) -> click.Command:
-    """Return a shell command with the verb's fields as arguments and options."""
+    """Return the click command of a verb, with the verb's fields as arguments and options."""
     params = [make_parameter(verb, field) for field in ordered_fields(verb)]
     if may_ask(verb):
         params.append(
@@ -171,6 +180,8 @@ def make_verb_command(name: str, verb: type[Request[Any]]) -> click.Command:
 
 
 def _make_callback(name: str, verb: type[Request[Any]]) -> Callable[..., int]:
+    """Return the function that runs a verb's command."""
+
     def run_verb(
         context: click.Context,
         /,
@@ -178,6 +189,7 @@ def _make_callback(name: str, verb: type[Request[Any]]) -> Callable[..., int]:
         yes: bool = True,
         **given: Any,  # noqa: ANN401
     ) -> int:
+        """Send the request, ask first if need be, and print the result; return the exit code."""
         fields = read_fields(given, name)
         with connect_to_daemon(context) as client:
             fields = with_whole_ids(verb.verb_name(), fields, client)
