@@ -29,13 +29,13 @@ from mnemosyned.verbs.conversation import (
 
 
 def _learning_remark(result: Learned) -> str:
-    """Return the new learning, and the ids of those it replaces."""
+    """Return the kind and text of a new learning, and the ids of learnings replaced by it."""
     head = f"{result.learning.kind.value}: {result.learning.text}"
     return "\n".join([head, *(f"   replaces {id}" for id in result.superseded)])
 
 
 def _learnings_text(result: LearningList) -> str:
-    """Return learnings, each with its kind, session, source and id."""
+    """Return each learning with its time, kind, session, source and id."""
     lines = []
     for learning in result.learnings:
         origin = (learning.kind.value, learning.session, learning.source or "")
@@ -52,12 +52,12 @@ def _learnings_text(result: LearningList) -> str:
 
 
 def _purge_remark(result: EditedLearning | RemovedLearning) -> str:
-    """Return a remark on words that are not purged from the file yet."""
+    """Return a remark if words are not yet purged from the database file; else empty."""
     return f"not finished: {result.note}" if result.note else ""
 
 
 def _context_text(result: Assembled) -> str:
-    """Return a context, and the tokens of each part."""
+    """Return an assembled context: the tokens of each part, then its messages."""
     parts = result.tokens
     names = (
         "system",
@@ -90,7 +90,7 @@ def _context_text(result: Assembled) -> str:
 
 
 def _compact_text(result: Shortened) -> str:
-    """Return a shortened conversation, and the ids of the words taken out."""
+    """Return a shortened conversation: its tokens before and after, then its messages."""
     if not result.changed:
         return (
             f"nothing to do: {result.tokens_before:,} tokens of {result.limit:,}, by "
@@ -113,7 +113,7 @@ def _compact_text(result: Shortened) -> str:
 
 
 def _message_lines(result: Assembled | Shortened) -> Iterator[str]:
-    """Yield the messages of a conversation, each cut to one paragraph."""
+    """Yield the role and the truncated text of each message."""
     for message in result.messages:
         content = message.get("content")
         words = (
@@ -126,6 +126,7 @@ def _message_lines(result: Assembled | Shortened) -> Iterator[str]:
 
 
 def _learning_cells(learning: Learning) -> list[str]:
+    """Return a learning as cells: id, time, kind, session, source, text."""
     origin = [learning.session, learning.source or ""]
     time = zoned_time(learning.created_at)
     return [learning.id, time, learning.kind.value, *origin, learning.text]

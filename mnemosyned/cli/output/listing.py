@@ -37,7 +37,7 @@ def day_title(day: date) -> str:
 
 
 def period_name(unit: str, first: date) -> str:
-    """Return the name of a day, a week or a month by its first day."""
+    """Return the title of a day, week or month that begins on `first`."""
     if unit == "day":
         return day_title(first)
     if unit == "month":
@@ -53,12 +53,12 @@ def period_name(unit: str, first: date) -> str:
 
 
 def local_day(moment: datetime) -> date:
-    """Return the day of an instant on this machine's calendar."""
+    """Return the date of a time in the local zone."""
     return in_zone(moment, None).date()
 
 
 def rows_by_day(memories: Sequence[MemoryRecord], first: int) -> Iterator[str]:
-    """Yield rows of memories, under a title for each day."""
+    """Yield numbered lines of memories, with a title for each day; `first` is the first number."""
     start = 0
     for index in range(len(memories) + 1):
         day = local_day(memories[start].created_at) if memories else None
@@ -71,7 +71,10 @@ def rows_by_day(memories: Sequence[MemoryRecord], first: int) -> Iterator[str]:
 
 
 def rows_by_origin(memories: Sequence[MemoryRecord], first: int) -> Iterator[str]:
-    """Yield rows of memories, below a heading for each change of session or source."""
+    """Yield numbered lines of memories, with a heading where session or source change.
+
+    `first` is the number of the first memory.
+    """
     before: str | None = None
     for number, memory in enumerate(memories, first):
         origin = origin_of(memory.session, memory.source)
@@ -82,12 +85,12 @@ def rows_by_origin(memories: Sequence[MemoryRecord], first: int) -> Iterator[str
 
 
 def origin_of(session: str, source: str | None) -> str:
-    """Return session and source as one text."""
+    """Return `session · source`, or the session alone."""
     return f"{session} · {source}" if source else session
 
 
 def memory_row(memory: MemoryRecord, number: int) -> str:
-    """Return a memory on one line: number, time, and truncated text."""
+    """Return a memory on one line: its number in the list, the time, and truncated text."""
     head = f"{number:>4}  {in_zone(memory.created_at, None):%H:%M}  "
     speaker = f"{memory.role}: " if memory.role else ""
     text = "(its words were pruned)" if memory.pruned_at else memory.content
@@ -99,7 +102,7 @@ def memory_row(memory: MemoryRecord, number: int) -> str:
 
 
 def room_after(head: str) -> int:
-    """Return the number of cells left on a line."""
+    """Return the number of cells left on a line after `head`, at least `TEXT_CELLS_MIN`."""
     return max(width() - cell_count(head), TEXT_CELLS_MIN)
 
 
@@ -111,7 +114,7 @@ INDENT = " " * 6
 
 
 def _list_text(result: Listed, first: int) -> str:
-    """Return memories under their days, a line each, and summaries with their times."""
+    """Return memories under titles of their days, then summaries with their periods."""
     lines = list(rows_by_day(result.memories, first))
     for number, episode in enumerate(result.episodes, first + len(result.memories)):
         head = click.style(f"{number:>4}  {_covered_period(episode)}", bold=True)
@@ -125,7 +128,7 @@ def _list_text(result: Listed, first: int) -> str:
 
 
 def _covered_period(episode: Episode) -> str:
-    """Return the day, week or month of a summary; of an episode, the times that it covers."""
+    """Return the day, week or month of a summary, or the times that an episode covers."""
     if episode.level and episode.period_from:
         first = in_zone(episode.period_from, UTC).date()
         return period_name(level_name(episode.level), first)
@@ -136,6 +139,7 @@ def _covered_period(episode: Episode) -> str:
 
 
 def _list_remark(result: Listed) -> str:
+    """Return that nothing matches, or the options that show more of the list; else empty."""
     if not len(result):
         return "nothing matches"
     if not result.next:
@@ -144,6 +148,7 @@ def _list_remark(result: Listed) -> str:
 
 
 def _sessions_table(result: SessionList) -> str:
+    """Return a table of sessions with their sources, counts and times."""
     headers = ["session", "source", "memories", "first", "last", "project"]
     rows = [
         [
@@ -159,6 +164,7 @@ def _sessions_table(result: SessionList) -> str:
 
 
 def _sources_table(result: SourceList) -> str:
+    """Return a table of sources with their counts and times."""
     rows = [
         [
             total.source or NO_SOURCE,
@@ -173,6 +179,7 @@ def _sources_table(result: SourceList) -> str:
 
 
 def _totals_remark(shown: int, total: int, noun: str) -> str:
+    """Return that nothing matches, or `50 of 120 sessions`; empty if all are shown."""
     if not total:
         return f"no {noun} matches"
     if shown == total:
@@ -181,31 +188,38 @@ def _totals_remark(shown: int, total: int, noun: str) -> str:
 
 
 def _first_and_last_cells(first: datetime, last: datetime) -> tuple[str, str]:
-    """Return the first day and the last time; on a narrow terminal the last day alone."""
+    """Return the day of the first memory and the time of the last memory.
+
+    On a narrow terminal, the first cell is empty and the second is a day.
+    """
     if width() < TIMES_COLUMNS_MIN:
         return "", local_time(last)[:10]
     return local_time(first)[:10], local_time(last)
 
 
 def _memory_cells(memory: MemoryRecord) -> list[str]:
+    """Return a memory as cells: id, time, tier, session, source, role, text."""
     origin = [memory.session, memory.source or "", memory.role]
     time = zoned_time(memory.created_at)
     return [memory.id, time, memory.tier.value, *origin, memory.content]
 
 
 def _episode_cells(episode: Episode) -> list[str]:
+    """Return a summary as cells: id, time, level, session, source, empty role, text."""
     origin = [episode.session, episode.source or "", ""]
     time = zoned_time(episode.covers_until)
     return [episode.id, time, level_name(episode.level), *origin, episode.content]
 
 
 def _session_cells(totals: SessionTotals) -> list[str]:
+    """Return a session as cells: name, count, first and last time, sources, project."""
     times = [zoned_time(totals.first), zoned_time(totals.last)]
     origin = [", ".join(totals.sources), totals.project]
     return [totals.session, str(totals.count), *times, *origin]
 
 
 def _source_cells(totals: SourceTotals) -> list[str]:
+    """Return a source as cells: name, count, first and last time, number of sessions."""
     times = [zoned_time(totals.first), zoned_time(totals.last)]
     return [totals.source or "", str(totals.count), *times, str(totals.sessions)]
 

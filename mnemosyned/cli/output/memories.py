@@ -57,7 +57,7 @@ SHORT_CHARS = 4
 
 
 def highlight(text: str, matching: Sequence[str]) -> str:
-    """Return a text in which words with these beginnings are bold."""
+    """Return a text with each word that begins like a word in `matching` bold and underlined."""
     if not matching:
         return text
     pattern = re.compile(
@@ -73,6 +73,10 @@ def highlight(text: str, matching: Sequence[str]) -> str:
 
 
 def _word_pattern(word: str) -> str:
+    """Return a regular expression that matches a word with common endings.
+
+    A short word of a script without spaces matches anywhere.
+    """
     if len(word) <= GRAM_CHARS and not word.isascii():
         return re.escape(word)
     if not word.isalpha():
@@ -86,7 +90,7 @@ def _word_pattern(word: str) -> str:
 
 
 def _plain_lower(text: str) -> str:
-    """Return a text of the same length in lower case, without accents."""
+    """Return a text in lower case without accents; each character keeps its position."""
     if text.isascii():
         return text.lower()
     return "".join(
@@ -101,6 +105,7 @@ SUMMARY_LINES_MAX = 12
 
 
 def _storing_remark(result: Acknowledged) -> str:
+    """Return a remark on a stored memory: known, forgotten, or with a secret; else empty."""
     notes = [] if result.stored else ["already known"]
     if result.forgotten:
         notes = ["it was forgotten, and stays so"]
@@ -110,7 +115,7 @@ def _storing_remark(result: Acknowledged) -> str:
 
 
 def _recall_text(result: Recalled, first: int) -> str:
-    """Return the hits, numbered."""
+    """Return hits as numbered paragraphs; `first` is the number of the first hit."""
     return "\n\n".join(
         _hit_text(number, hit, result.matching)
         for number, hit in enumerate(result.hits, first)
@@ -118,11 +123,13 @@ def _recall_text(result: Recalled, first: int) -> str:
 
 
 def _recall_remark(result: Recalled) -> str:
+    """Return that nothing was found, and the note of the search; else empty."""
     nothing = "" if result.hits else "nothing found"
     return "\n".join(filter(None, [nothing, result.note]))
 
 
 def _hit_text(number: int, hit: Hit, matching: Sequence[str]) -> str:
+    """Return a hit as a paragraph: heading, id, text with bold matches, and notes."""
     where = "  ".join(
         part for part in (hit.session, hit.source or "", hit.role) if part
     )
@@ -153,9 +160,10 @@ def _hit_text(number: int, hit: Hit, matching: Sequence[str]) -> str:
 
 
 def _hit_lines(hit: Hit) -> list[str]:
-    """Return the text of a hit: matching originals, the lines of a summary, or a snippet.
+    """Return the text of a hit as indented lines.
 
-    A long text begins with its title, where the snippet begins behind it.
+    Of a summary, these are its matching originals or its first lines; of a memory, the snippet,
+    with the first line of the memory in front as a title if the snippet begins later.
     """
     if hit.tier is not Tier.EPISODIC:
         title, _, further = hit.content.partition("\n")
@@ -175,7 +183,7 @@ def _hit_lines(hit: Hit) -> list[str]:
 
 
 def _quote_original(hit: Hit, line: Line) -> str:
-    """Return a matching original with its role and time, code with its line breaks."""
+    """Return a matching original of a summary with role and time; code keeps line breaks."""
     who = f"{line.role}: " if line.role else ""
     stamp = "" if len(hit.summary_of) == 1 else f"{local_time(line.created_at)}  "
     stamp += "superseded  " if line.superseded_at else ""
@@ -190,7 +198,7 @@ def _quote_original(hit: Hit, line: Line) -> str:
 
 
 def _expand_hint(hit: Hit) -> list[str]:
-    """Return the command that expands a summary, unless all its text is shown."""
+    """Return a line with the command that shows the rest of a summary; [] if all is shown."""
     if hit.tier is not Tier.EPISODIC:
         return []
     if not hit.lines:
@@ -207,11 +215,12 @@ def _expand_hint(hit: Hit) -> list[str]:
 
 
 def _dim_note(note: str) -> str:
+    """Return a note as an indented dim line."""
     return click.style(f"   {note}", dim=True)
 
 
 def _record_text(result: Got) -> str:
-    """Return a memory with its earlier revisions, or an episode, in full."""
+    """Return a memory with its earlier revisions, or a summary, in full."""
     if result.memory is None:
         return _episode_text(result.episode) if result.episode else ""
     parts = [_memory_text(result.memory)]
@@ -224,6 +233,7 @@ def _record_text(result: Got) -> str:
 
 
 def _memory_text(memory: MemoryRecord) -> str:
+    """Return a memory in full: a line for each field, then its content."""
     valid_until = local_time(memory.valid_until)
     if memory.valid_until and memory.valid_until <= datetime.now(UTC):
         valid_until += ", so it is not recalled any more"
@@ -247,22 +257,26 @@ def _memory_text(memory: MemoryRecord) -> str:
 
 
 def _edit_note(memory: MemoryRecord) -> str:
+    """Return when a memory was edited, and the command for its history; empty if it never was."""
     if not memory.edited_at:
         return ""
     return f"{local_time(memory.edited_at)}; mnem get {memory.id} --history shows what it was"
 
 
 def _content_or_note(memory: MemoryRecord) -> str:
+    """Return the content of a memory, or a note that its words were pruned."""
     if memory.pruned_at:
         return click.style(f"(pruned on {local_time(memory.pruned_at)})", dim=True)
     return memory.content
 
 
 def _superseding_note(moment: datetime | None, by: str | None = None) -> str:
+    """Return when, and by which id, a memory was superseded; empty if `moment` is None."""
     return f"on {local_time(moment)}{f' by {by}' if by else ''}" if moment else ""
 
 
 def _episode_text(episode: Episode) -> str:
+    """Return a summary in full: a line for each field, its content, and exact details."""
     rows = [
         ("id", episode.id),
         ("tier", episode.tier.value),
@@ -280,7 +294,7 @@ def _episode_text(episode: Episode) -> str:
 
 
 def _details_text(details: Iterable[Detail]) -> str:
-    """Return a line for each kind of detail, with its values once and in order."""
+    """Return a line for each kind of detail with its distinct values; empty without details."""
     values: dict[DetailKind, dict[str, None]] = {kind: {} for kind in DetailKind}
     for detail in details:
         values[detail.kind][detail.value] = None
@@ -303,7 +317,7 @@ def _details_text(details: Iterable[Detail]) -> str:
 
 
 def _expanded_text(result: Expanded) -> str:
-    """Return a summary, and the summaries or originals below it."""
+    """Return a summary, then the summaries or the originals that it was made from."""
     lines = [_episode_text(result.episode), ""]
     if result.summaries:
         lines.append(
@@ -328,7 +342,7 @@ def _expanded_text(result: Expanded) -> str:
 
 
 def preview_lines(result: SelectionPreview) -> Iterator[str]:
-    """Yield the memories of a preview, a paragraph each."""
+    """Yield a paragraph for each memory of a dry run, and a last line if there are more."""
     for line in result.lines:
         who = "  ".join(filter(None, (line.session, line.role)))
         words = line.snippet or "(its words were pruned)"
@@ -338,6 +352,7 @@ def preview_lines(result: SelectionPreview) -> Iterator[str]:
 
 
 def _edit_text(result: Edited) -> str:
+    """Return how many memories were or would be edited."""
     if not result.memories:
         return "no memory matches"
     memories = count_of(result.memories, "memory")
@@ -349,6 +364,7 @@ def _edit_text(result: Edited) -> str:
 
 
 def _edit_remark(result: Edited) -> str:
+    """Return consequences of an edit: masked secrets, and originals put back or left."""
     notes = []
     if result.secrets:
         notes.append(f"a secret in it was {result.secrets}")
@@ -365,6 +381,7 @@ def _edit_remark(result: Edited) -> str:
 
 
 def _tag_text(result: Tagged) -> str:
+    """Return how many memories were or would be tagged, with their tags."""
     tags = ", ".join(result.tags)
     memories = count_of(result.memories, "memory")
     if not result.memories:
@@ -375,6 +392,7 @@ def _tag_text(result: Tagged) -> str:
 
 
 def _pin_text(result: Pinned) -> str:
+    """Return how many memories were or would be pinned or unpinned."""
     state = "pinned" if result.pinned else "no longer pinned"
     memories = count_of(result.memories, "memory")
     if result.dry_run:
@@ -391,6 +409,7 @@ def _pin_text(result: Pinned) -> str:
 
 
 def _hit_cells(hit: Hit) -> list[str]:
+    """Return a hit as cells: id, time, tier, session, source, role, text, explained score."""
     text = hit.snippet
     if hit.summary_of:
         text = " ".join(line.content for line in hit.lines) or hit.content

@@ -17,7 +17,7 @@ SLOW_REWRITE_BYTES = 200e6
 
 
 def forget_text(result: Forgotten) -> str:
-    """Return the receipt or preview of a forget, with its consequences."""
+    """Return the result or preview of a forget, with its consequences."""
     where = f"({result.working:,} working, {result.archived:,} archived)"
     gone = [
         f"{count_of(result.memories, 'memory')} {where}",
@@ -38,7 +38,7 @@ def forget_text(result: Forgotten) -> str:
 
 
 def _loss_notes(result: Forgotten) -> Iterator[str]:
-    """Yield a line for each further consequence: learnings, pruned originals, waiting writes."""
+    """Yield notes on losses by a forget: learnings, pruned originals, and writes that wait."""
     if result.dry_run and result.learnings:
         yield "mnem learnings shows what was learned"
     if result.pruned_losing_summary:
@@ -56,7 +56,11 @@ def _loss_notes(result: Forgotten) -> Iterator[str]:
 
 
 def _recovery_notes(result: Forgotten) -> Iterator[str]:
-    """Yield a line for each memory in force again, for the way to restore, and for copies left."""
+    """Yield notes on the words left after a forget.
+
+    They name memories in force again, the command that restores, the time of the purge, and backup
+    copies.
+    """
     if ids := result.in_force_again:
         more = f" and {len(ids) - SHOWN_IDS:,} more" if len(ids) > SHOWN_IDS else ""
         holds = "would hold" if result.dry_run else "holds"
@@ -82,7 +86,10 @@ def _recovery_notes(result: Forgotten) -> Iterator[str]:
 
 
 def _purge_note(purge_in_s: float | None) -> str:
-    """Return a note on when the words leave the database's files."""
+    """Return a note on when the words leave the database's files.
+
+    `purge_in_s` is the time until the purge, None while another program reads the database.
+    """
     if purge_in_s is None:
         return (
             "another program reads the database: until it is done, and the daemon has slept or "
@@ -96,7 +103,7 @@ def _purge_note(purge_in_s: float | None) -> str:
 
 
 def _backup_text(result: BackedUp) -> str:
-    """Return the path and size of a backup, and faults of the database that were copied."""
+    """Return the path, size and counts of a backup, and faults copied with the database."""
     whole = (
         f"{result.file}: {result.bytes / 1e6:,.1f} MB, {count_of(result.memories, 'memory')}, "
         f"{count_of(result.episodes, 'summary')}; checked, complete and on disk"
@@ -109,6 +116,7 @@ def _backup_text(result: BackedUp) -> str:
 
 
 def _restore_text(result: Restored) -> str:
+    """Return what was restored to working memory, and how the summary changed."""
     if not result.episode:
         return f"{count_of(result.memories, 'memory')} back in working memory"
     change = "was rewritten without it"
@@ -118,7 +126,7 @@ def _restore_text(result: Restored) -> str:
 
 
 def _prune_text(result: Pruned) -> str:
-    """Return the result or preview of a prune, with doubts about the clock."""
+    """Return the result or preview of a prune, and a doubt about the clock if there is one."""
     doubt = f"\n{result.doubt} {REMEDY}" if result.doubt else ""
     if not result.memories:
         return (

@@ -56,7 +56,7 @@ TEXTS = frozenset({"content", "snippet", "text", "system"})
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Renderer:
-    """How the shell shows results of one type; `register` and `register_list` check its types."""
+    """How the shell shows results of one type: as text, with remarks, and as records."""
 
     text: Callable[[Any, int], str]
     """The result in words; lists take the number of their first entry."""
@@ -73,7 +73,7 @@ class Renderer:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RecordForm:
-    """How records of one type are printed on lines of their own."""
+    """How records of one type are printed one a line, as cells or as an id."""
 
     cells: Callable[[Any], list[str]]
     id: Callable[[Any], str | None]
@@ -92,7 +92,11 @@ def register(
     is_nothing: Callable[[R], bool] | None = None,
     is_as_written: bool = False,
 ) -> None:
-    """Let `text` show results of a type."""
+    """Register the renderer of a type of results: `text` returns a result in words.
+
+    `remark` returns a remark for standard error, `records` the records of a list. `is_nothing`
+    decides about exit code 1. With `is_as_written` long lines are not wrapped.
+    """
     _RENDERERS[kind] = Renderer(
         lambda result, _first: text(result),
         remark,
@@ -110,19 +114,23 @@ def register_list(
     remark: Callable[[R], str] | None = None,
     is_nothing: Callable[[R], bool] | None = None,
 ) -> None:
-    """Let `text` show lists of a type, whose entries have numbers."""
+    """Register the renderer of a type of lists with numbered entries.
+
+    `text` takes a result and the number of its first entry. The ids are kept, so that later
+    commands can use the numbers.
+    """
     _RENDERERS[kind] = Renderer(text, remark, records, is_nothing, is_numbered=True)
 
 
 def register_record(
     kind: type[R], cells: Callable[[R], list[str]], id: Callable[[R], str | None]
 ) -> None:
-    """Let records of a type be printed as cells, and be named by an id."""
+    """Register how records of a type are printed: as cells, or by their id."""
     _RECORDS[kind] = RecordForm(cells, id)
 
 
 def renderer_of(kind: type) -> Renderer:
-    """Return the renderer of a type of results; without one, a renderer of the fields."""
+    """Return the renderer of a type of results; without one, a renderer that lists the fields."""
     # A result comes from a verb, whose module is loaded.
     for name in sorted(MODULES, key=lambda name: f"{VERBS}.{name}" not in sys.modules):
         if kind in _RENDERERS:
@@ -132,7 +140,7 @@ def renderer_of(kind: type) -> Renderer:
 
 
 def _fields_text(result: object, _first: int) -> str:
-    """Return a line for each field of a result that no module has registered."""
+    """Return a line for each field of a result whose type has no renderer."""
     values = msgspec.to_builtins(result)
     if not isinstance(values, dict):
         return str(values)
@@ -153,25 +161,25 @@ def render(result: object, *, first: int = 1) -> str:
 
 
 def remarks_on(result: object) -> str:
-    """Return remarks on a result for standard error; empty if there are none."""
+    """Return the remark on a result for standard error; empty if there is none."""
     remark = renderer_of(type(result)).remark
     return remark(result) if remark else ""
 
 
 def records_of(result: object) -> list[object] | None:
-    """Return the records of a list; None for an answer of another kind."""
+    """Return the records of a list; None for a result that is no list."""
     records = renderer_of(type(result)).records
     return list(records(result)) if records else None
 
 
 def id_of(record: object) -> str:
-    """Return the name of a record in other commands, mostly its id; empty if it has none."""
+    """Return the id or name of a record for use in other commands; empty if it has none."""
     form = _RECORDS.get(type(record))
     return str((form.id(record) if form else getattr(record, "id", None)) or "")
 
 
 def ids_of(result: object) -> list[str]:
-    """Return the ids in an answer; of an answer about one thing, its id."""
+    """Return the ids of a list's records, or the one id of another result."""
     records = records_of(result)
     if records is not None:
         return list(filter(None, map(id_of, records)))
@@ -181,13 +189,13 @@ def ids_of(result: object) -> list[str]:
 
 
 def cells_of(record: object) -> list[str]:
-    """Return the cells of a record on a line of its own."""
+    """Return the cells of a record for one line; without a registered form, its id."""
     form = _RECORDS.get(type(record))
     return form.cells(record) if form else [id_of(record)]
 
 
 def zoned_time(moment: datetime | None) -> str:
-    """Return local time with its zone, to the second; empty for None."""
+    """Return a local time with its zone, to the second; empty for None."""
     return in_zone(moment, None).isoformat(timespec="seconds") if moment else ""
 
 
@@ -195,12 +203,17 @@ def zoned_time(moment: datetime | None) -> str:
 
 
 def escape_strings(value: R) -> R:
-    """Return a result with all control characters escaped, names and ids on one line."""
+    """Return a copy of a result with control characters in all its strings escaped."""
     clean: R = _escape_value(value, "", 0)
     return clean
 
 
 def _escape_value(value: Any, name: str, depth: int) -> Any:  # noqa: ANN401 any part of a result
+    """Return a value with control characters in its strings escaped, also in nested values.
+
+    `name` is the field of the value: only fields in `TEXTS` keep line breaks. Values deeper than
+    `DEPTH_MAX` become JSON.
+    """
     if isinstance(value, str):
         is_name = name not in TEXTS
         is_constant = isinstance(value, Enum)
@@ -234,9 +247,9 @@ def _escape_value(value: Any, name: str, depth: int) -> Any:  # noqa: ANN401 any
 
 
 class AnswerPrinter:
-    """Prints one answer or the pages of a list; entries are numbered through.
+    """Prints one answer, or the pages of a list with entries numbered through.
 
-    A list of any length goes out as it comes: ask `is_over` whether anyone still reads.
+    A list of any length is printed as its pages arrive: ask `is_over` whether the reader has left.
     """
 
     def __init__(self, form: str) -> None:
@@ -246,15 +259,16 @@ class AnswerPrinter:
         self.is_over: Callable[[], bool] = lambda: False
 
     def show(self, result: object) -> None:
-        """Print a result, or the next page of a list."""
+        """Print a result or the next page of a list, and keep its remark for the end."""
         first = len(self.ids) + 1
         if renderer_of(type(result)).is_numbered:
             self.ids += map(id_of, records_of(result) or ())
-        self._print(result, first)
+        self._print_answer(result, first)
         if remark := remarks_on(result):
             self._remarks.append(remark)
 
-    def _print(self, result: object, first: int) -> None:
+    def _print_answer(self, result: object, first: int) -> None:
+        """Print a result in the chosen format; `first` is the number of a list's first entry."""
         records = records_of(result)
         if self._form == "json":
             say_json(result)
@@ -275,7 +289,7 @@ class AnswerPrinter:
                 say_cells(cells_of(record))
 
     def close(self) -> None:
-        """Print the remarks below the answer; keep the ids of a list that was shown with numbers."""
+        """Print the remarks, and save the ids of a numbered list for later commands."""
         for remark in self._remarks:
             say(click.style(remark, dim=True), err=True, styled=True)
         if self._form == "table" and self.ids:
@@ -283,13 +297,13 @@ class AnswerPrinter:
 
 
 def say_cells(cells: Sequence[str]) -> None:
-    """Print a record on one line, its cells parted by tabs."""
+    """Print cells on one line, separated by tabs."""
     say("\t".join(escape_invisible(cell, one_line=True) for cell in cells))
 
 
 @contextmanager
 def open_printer() -> Iterator[AnswerPrinter]:
-    """Print answers in the chosen form, through a pager if they are long and at a terminal."""
+    """Yield a printer for the chosen format; long answers at a terminal go to a pager."""
     printer = AnswerPrinter(chosen_format())
     try:
         with page_output(printer):
@@ -299,7 +313,7 @@ def open_printer() -> Iterator[AnswerPrinter]:
 
 
 class PagedOutput:
-    """Standard output at a terminal: it is held until a screen is full, then goes to a pager."""
+    """Standard output at a terminal: held back until a screen is full, then sent to a pager."""
 
     def __init__(self, pager: str) -> None:
         self._pager = pager
@@ -310,7 +324,7 @@ class PagedOutput:
         """Whether the reader has left the pager."""
 
     def write(self, text: str) -> None:
-        """Take a piece of text."""
+        """Hold a text back, or send it to the pager once the screen is full."""
         if self._process is not None:
             self._write_to_pager(text)
             return
@@ -320,7 +334,7 @@ class PagedOutput:
             self._start_pager()
 
     def close(self) -> None:
-        """Print what fits the screen, or wait until the reader leaves the pager."""
+        """Print the text if it fits the screen, or wait until the reader leaves the pager."""
         if self._process is None:
             self._print_waiting()
             return
@@ -335,6 +349,7 @@ class PagedOutput:
             return
 
     def _start_pager(self) -> None:
+        """Start the pager with the text so far; if it cannot run, print without a pager."""
         # Loaded here: most answers fit a screen, or go into a pipe.
         import subprocess  # noqa: PLC0415
 
@@ -356,6 +371,7 @@ class PagedOutput:
         self._waiting = []
 
     def _write_to_pager(self, text: str) -> None:
+        """Send a text to the pager; after the reader has left, set `is_over` and drop the text."""
         try:
             if self._process and self._process.stdin and not self.is_over:
                 self._process.stdin.write(text)
@@ -364,6 +380,7 @@ class PagedOutput:
             self.is_over = True
 
     def _print_waiting(self) -> None:
+        """Print the text held back so far."""
         print_as_is("".join(self._waiting))
         self._waiting, self._lines = [], 0
 
@@ -384,7 +401,10 @@ def find_pager() -> str:
 
 @contextmanager
 def page_output(printer: AnswerPrinter | None = None) -> Iterator[None]:
-    """Send standard output through a pager once it is longer than the screen."""
+    """Send standard output of the block through a pager once it fills the screen.
+
+    A `printer` can then ask by `is_over` whether the reader has left the pager.
+    """
     if not (is_terminal(sys.stdout) and may_page()):
         yield
         return

@@ -44,9 +44,10 @@ _IN_ASCII = str.maketrans(
 
 
 def say(text: str, *, err: bool = False, styled: bool = False) -> None:
-    """Print without terminal control characters; a reader that closes the pipe is no failure.
+    """Print a text and a newline, without terminal control characters.
 
-    `styled` keeps our own styles: escape values first, with `show.escape_strings`.
+    `styled` keeps our own styles: escape values first, with `show.escape_strings`. On standard
+    error long lines are wrapped. A reader that closes the pipe is no failure.
     """
     parts = _STYLE.split(text) if styled else [text]
     parts[::2] = map(escape_invisible, parts[::2])  # between them are the styles
@@ -57,14 +58,14 @@ def say(text: str, *, err: bool = False, styled: bool = False) -> None:
 
 
 def say_json(value: object, *, err: bool = False) -> None:
-    """Print as JSON, with terminal control characters escaped."""
+    """Print a value as JSON, with terminal control characters escaped."""
     _print_to_stream(
         escape_invisible_json(msgspec.json.encode(value).decode()).encode(), err=err
     )
 
 
 def say_result(value: object, text: str, *, as_json: bool) -> None:
-    """Print the result of a command as JSON or in words."""
+    """Print a command's result: `value` as JSON, or else `text`."""
     if as_json:
         say_json(value)
     else:
@@ -72,14 +73,14 @@ def say_result(value: object, text: str, *, as_json: bool) -> None:
 
 
 def ask_or_exit(question: str) -> None:
-    """Ask on standard error whether to go on; otherwise end with exit code 1."""
+    """Ask whether to go on; after a no, exit with code 1."""
     if not ask_user(question, default=False):
         say("nothing was changed", err=True)
         raise click.exceptions.Exit(1)
 
 
 def ask_user(question: str, *, default: bool) -> bool:
-    """Ask a yes-or-no question on standard error; return the answer."""
+    """Ask a yes-or-no question on standard error; return True for yes."""
     shown = _text_for_stream(escape_invisible(question, one_line=True), sys.stderr)
     return click.confirm(shown, default=default, err=True)
 
@@ -90,7 +91,7 @@ _sinks: list[Callable[[str], object]] = []
 
 @contextmanager
 def printing_to(sink: Callable[[str], object]) -> Iterator[None]:
-    """Hand standard output to a function while the block runs."""
+    """Call `sink` with the text for standard output while the block runs."""
     _sinks.append(sink)
     try:
         yield
@@ -99,7 +100,7 @@ def printing_to(sink: Callable[[str], object]) -> Iterator[None]:
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Return whether a stream is a terminal; a closed one is not."""
+    """Return whether a stream is a terminal; False for a closed stream."""
     try:
         return stream.isatty()
     except (AttributeError, ValueError):
@@ -107,7 +108,7 @@ def is_terminal(stream: TextIO) -> bool:
 
 
 def is_reader_gone() -> bool:
-    """Return whether the reader of a pipe at standard output has gone."""
+    """Return whether standard output is a pipe whose reader has closed it."""
     poll = select.poll()
     with suppress(AttributeError, OSError, ValueError):
         poll.register(sys.stdout.fileno(), select.POLLERR)
@@ -116,13 +117,14 @@ def is_reader_gone() -> bool:
 
 
 def has_styles(stream: TextIO) -> bool:
-    """Return whether styles are shown: at a terminal that knows them, or with FORCE_COLOR."""
+    """Return whether a stream shows styles: a terminal does, unless NO_COLOR or TERM forbids it."""
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
     return is_terminal(stream) or os.environ.get("FORCE_COLOR", "0") not in ("", "0")
 
 
 def _print_to_stream(text: str | bytes, *, err: bool) -> None:
+    """Print a text and a newline on standard error or output, or to the last sink."""
     stream = sys.stderr if err else sys.stdout
     styled = has_styles(stream)
     if isinstance(text, str):
@@ -134,12 +136,12 @@ def _print_to_stream(text: str | bytes, *, err: bool) -> None:
 
 
 def print_as_is(text: str) -> None:
-    """Print a sink's text, from which `say` has removed control characters."""
+    """Print a text without a newline; `say` has removed its control characters before."""
     _write_to_stream(text, sys.stdout, end=False)
 
 
 def show_progress(text: str) -> None:
-    """Replace the progress line at the terminal of standard error; an empty text removes it."""
+    """Replace the progress line on standard error by a text; an empty text removes the line."""
     columns = min(columns_of(sys.stderr), WIDTH_MAX) - 1
     shown = escape_invisible(text, one_line=True)[:columns]
     line = _text_for_stream(f"\r{shown:<{columns}}\r{shown}", sys.stderr)
@@ -147,6 +149,10 @@ def show_progress(text: str) -> None:
 
 
 def _write_to_stream(text: str | bytes, stream: TextIO, *, end: bool) -> None:
+    """Write a text to a stream; `end` adds a newline.
+
+    A broken pipe is ignored. Raises `OSError` for other failures, such as a full disk.
+    """
     try:
         click.echo(text, file=stream, nl=end, color=True)
     except OSError as error:
@@ -159,7 +165,7 @@ def _write_to_stream(text: str | bytes, stream: TextIO, *, end: bool) -> None:
 
 
 def _text_for_stream(text: str, stream: TextIO) -> str:
-    """Return a text in the characters of a stream, with ASCII for our own signs if need be."""
+    """Return a text in the encoding of a stream, with ASCII for signs that the encoding lacks."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     try:
         text.encode(encoding)
@@ -172,7 +178,7 @@ def _text_for_stream(text: str, stream: TextIO) -> str:
 
 
 def ellipsis() -> str:
-    """Return the sign for truncated text, in the characters of standard output."""
+    """Return `…`, or `...` if standard output cannot encode the sign."""
     return _text_for_stream("…", sys.stdout)
 
 
@@ -180,9 +186,9 @@ def ellipsis() -> str:
 
 
 def width() -> int:
-    """Return the number of columns of standard output; without a terminal, `ENDLESS`.
+    """Return the number of columns of standard output, or `ENDLESS` without a terminal.
 
-    COLUMNS names another number, as everywhere.
+    The environment variable COLUMNS overrides it.
     """
     named = os.environ.get("COLUMNS", "")
     if named.isdecimal() and int(named):
@@ -200,11 +206,12 @@ def columns_of(stream: TextIO) -> int:
 
 
 def fold_lines(text: str, columns: int) -> str:
-    """Break long lines at blanks; the further lines keep the indent of the first."""
+    """Wrap each line longer than `columns` at blanks; continuation lines keep its indent."""
     return "\n".join(_fold_line(line, columns) for line in text.split("\n"))
 
 
 def _fold_line(line: str, columns: int) -> str:
+    """Wrap one line at blanks; a style around the whole line is repeated on each part."""
     before, inner, after = _split_style(line)
     if cell_count(inner) <= columns or "\x1b" in inner:
         return line
@@ -215,13 +222,16 @@ def _fold_line(line: str, columns: int) -> str:
 
 
 def prose_width() -> int:
-    """Return the number of columns for running text: long lines are hard to read."""
+    """Return the number of columns for running text, at most `WIDTH_MAX` at a terminal."""
     columns = width()
     return columns if columns == ENDLESS else min(columns, WIDTH_MAX)
 
 
 def key_lines(rows: Iterable[tuple[str, str]]) -> str:
-    """Return a line for each key with a value; long values are wrapped in their column."""
+    """Return `key  value` lines for pairs of key and value; empty values are left out.
+
+    Long values are wrapped in a column of their own.
+    """
     return "\n".join(
         hanging_text(click.style(f"{key:<12}", dim=True), value, 12)
         for key, value in rows
@@ -230,7 +240,7 @@ def key_lines(rows: Iterable[tuple[str, str]]) -> str:
 
 
 def hanging_text(head: str, text: str, indent: int) -> str:
-    """Return a text next to its head, wrapped in a column of its own."""
+    """Return `head` and `text` on one line; a long text is wrapped, indented by `indent` cells."""
     room = max(width() - indent, CELLS_MIN)
     before, inner, after = _split_style(text)
     is_one_word = inner.isascii() and " " not in inner.strip()  # a path stays whole
@@ -241,18 +251,18 @@ def hanging_text(head: str, text: str, indent: int) -> str:
 
 
 def _split_style(text: str) -> tuple[str, str, str]:
-    """Return the style around a text, the text, and the end of the style."""
+    """Split a styled text into its first style codes, the bare text, and its last codes."""
     match = _STYLED.fullmatch(text)
     return (match[1], match[2], match[3]) if match else ("", text, "")
 
 
 def local_time(moment: datetime | None) -> str:
-    """Return local time, to the minute."""
+    """Return a time as `2026-11-23 10:00` in the local zone; empty for None."""
     return in_zone(moment, None).isoformat(" ")[:16] if moment else ""
 
 
 def duration_text(seconds: float) -> str:
-    """Return a length of time, to the second or the minute."""
+    """Return seconds as `2 h 5 min`, or as `5 min 3 s` below an hour."""
     minutes, whole_seconds = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:
@@ -269,13 +279,13 @@ def count_of(number: int, noun: str) -> str:
 
 
 def cut_text(text: str, room: int) -> str:
-    """Truncate a text to one line of so many cells; a style around the whole text stays."""
+    """Join a text to one line and truncate it to `room` cells; a style around the text stays."""
     before, inner, after = _split_style(text)
     return f"{before}{cut_line(' '.join(inner.split()), room)}{after}"
 
 
 def cut_line(line: str, room: int) -> str:
-    """Truncate a line to so many cells; its blanks stay."""
+    """Truncate a line to `room` cells, with an ellipsis at the end; its blanks stay."""
     if len(line) * 2 <= room or cell_count(line) <= room:
         return line
     sign = ellipsis()
@@ -283,13 +293,13 @@ def cut_line(line: str, room: int) -> str:
 
 
 def wrap_paragraph(text: str) -> str:
-    """Return a text as an indented paragraph."""
+    """Wrap a text to one indented paragraph; its line breaks become blanks."""
     room = max(prose_width() - len(INDENT), CELLS_MIN)
     return "\n".join(f"{INDENT}{line}" for line in wrap_cells(text, room, room))
 
 
 def wrap_lines(text: str) -> str:
-    """Wrap the long lines of a text, which keeps its line breaks and indents."""
+    """Wrap the long lines of a text and indent them all; line breaks and indents stay."""
     room = max(prose_width() - len(INDENT), CELLS_MIN)
     lines: list[str] = []
     for line in text.expandtabs(TAB_CELLS).splitlines() or [""]:
@@ -303,7 +313,7 @@ def wrap_lines(text: str) -> str:
 
 
 def wrap_prose(text: str) -> str:
-    """Wrap long lines of prose at words; indented lines, such as code, stay."""
+    """Wrap long lines at words, except for indented lines, such as code."""
     room = width()
     lines: list[str] = []
     for line in text.splitlines():
@@ -313,12 +323,12 @@ def wrap_prose(text: str) -> str:
 
 
 def indent_lines(text: str) -> str:
-    """Indent each line of a text."""
+    """Indent each line of a text by three blanks."""
     return "\n".join(f"{INDENT}{line}" for line in text.splitlines() or [""])
 
 
 def level_name(level: int) -> str:
-    """Return the name of summaries of a level."""
+    """Return the name of a summary level: episode, day, week or month for 0 to 3."""
     return ("episode", "day", "week", "month")[level]
 
 
@@ -334,12 +344,13 @@ def table(
     room: Mapping[str, int] | None = None,
     without_empty: bool = False,
 ) -> str:
-    """Return rows under their headers, columns aligned, within the columns of the terminal.
+    """Return rows under their headers, columns aligned, within the width of the terminal.
 
-    Where they do not fit, `optional` columns are left out, the first one first; then the widest
-    are cut. Where even that does not fit, each row is a block with a line for each column. `room`
-    is the size to which columns of long texts may shrink before others are left out for them.
-    `without_empty` leaves out columns without values, and the headers of a table without rows.
+    If the table is too wide, `optional` columns are left out, the first of the names first; then
+    the widest columns are truncated. If it is still too wide, each row becomes a block with a line
+    for each column. `room` is the size to which columns of long texts may shrink before optional
+    columns are left out for them. `without_empty` leaves out columns without values, and returns ""
+    if there are no rows.
     """
     texts = (map(str, row) for row in rows)
     columns: list[tuple[str, ...]] = list(zip(headers, *texts, strict=True))
@@ -370,16 +381,20 @@ def table(
 
 
 def _column_sizes(columns: Iterable[Iterable[str]]) -> list[int]:
+    """Return the width of each column in cells: the size of its longest text."""
     return [max(map(_visible_cells, column)) for column in columns]
 
 
 def _surplus_cells(sizes: Sequence[int]) -> int:
-    """Return by how many cells a line of such columns is too long for the terminal."""
+    """Return by how many cells a row of columns of these sizes exceeds the terminal's width."""
     return sum(sizes) + len(GAP) * (len(sizes) - 1) - width()
 
 
 def _fit_sizes(wanted: Sequence[int], minima: Sequence[int]) -> list[int] | None:
-    """Return the columns' sizes, the widest cut first; None if the table does not fit."""
+    """Return the columns' sizes in cells, the widest shrunk until a row fits the terminal.
+
+    None if a column would fall below its entry in `minima` or below `CELLS_MIN`.
+    """
     sizes = list(wanted)
     for _ in range(max(_surplus_cells(sizes), 0)):
         widest = max(range(len(sizes)), key=sizes.__getitem__)
@@ -392,6 +407,7 @@ def _fit_sizes(wanted: Sequence[int], minima: Sequence[int]) -> list[int] | None
 def _align_cells(
     cells: Sequence[str], sizes: Sequence[int], at_right: Sequence[bool]
 ) -> str:
+    """Return one row of a table: each text padded to its size, on the left where `at_right`."""
     parts: list[str] = []
     for cell, size, is_right in zip(cells, sizes, at_right, strict=True):
         blanks = " " * max(size - _visible_cells(cell), 0)
@@ -400,6 +416,7 @@ def _align_cells(
 
 
 def _visible_cells(text: str) -> int:
+    """Return the number of terminal cells of a text without its styles."""
     return cell_count(click.unstyle(text) if "\x1b" in text else text)
 
 
@@ -412,10 +429,10 @@ Advance = Callable[[int, int], object]
 
 
 class ProgressLine:
-    """The progress line of one task."""
+    """A progress line on standard error for one task, with a rate and the time left."""
 
     def __init__(self, label: str, noun: str, total: int) -> None:
-        """Show progress out of a total amount, such as bytes; 0 if it is unknown."""
+        """Count things called `noun` towards `total`, such as bytes; 0 if the total is unknown."""
         self._label = label
         self._noun = noun
         self._total = total
@@ -427,7 +444,11 @@ class ProgressLine:
         self._shown = 0.0
 
     def advance(self, amount: int, things: int) -> None:
-        """Add to the progress, and show it at most every `SHOWN_EVERY_S`."""
+        """Add `amount` to the part of the total that is done, and show the line.
+
+        `things` is the number of things done so far; 0 means that an earlier run did this part. The
+        line is drawn at most every `SHOWN_EVERY_S`.
+        """
         self._done += amount
         self._things = things
         if not things:
@@ -438,7 +459,7 @@ class ProgressLine:
             show_progress(self.text(now - self._began))
 
     def text(self, elapsed_s: float) -> str:
-        """Return the line after so many seconds."""
+        """Return the progress line `elapsed_s` seconds after the start."""
         parts = [self._label]
         if self._total:
             parts.append(f"{min(100, 100 * self._done // self._total)} %")
@@ -453,14 +474,14 @@ class ProgressLine:
         return " · ".join(parts)
 
     def close(self) -> None:
-        """Remove the line."""
+        """Remove the line from the terminal."""
         if self._shown:
             show_progress("")
 
 
 @contextmanager
 def progress_line(label: str, noun: str, total: int) -> Iterator[Advance]:
-    """Give a function that advances a progress line, shown only at a terminal."""
+    """Show a progress line while the block runs; yield the function that advances the line."""
     if not sys.stderr.isatty():
         yield lambda _amount, _things: None
         return

@@ -51,7 +51,7 @@ OF_AN_UNDO = (GroupStatus.UNDONE, GroupStatus.KEPT)
 
 
 def _cycle_text(report: CycleReport) -> str:
-    """Return the report or plan of a cycle, group by group."""
+    """Return the result or plan of a sleep cycle: counts, then a table of its groups."""
     if report.status is CycleStatus.NOTHING_TO_DO:
         return (
             "nothing to do: every memory is too new, pinned or held back after an undo "
@@ -84,7 +84,7 @@ def _cycle_text(report: CycleReport) -> str:
 
 
 def _groups_table(report: CycleReport) -> str:
-    """Return a table of groups; of many, a row for each source and status."""
+    """Return a table of groups; many groups are combined by session, source and status."""
     many = len(report.groups) > GROUPS_SHOWN_MAX
     together: dict[object, list[GroupReport]] = {}
     for number, group in enumerate(report.groups):
@@ -98,7 +98,7 @@ def _groups_table(report: CycleReport) -> str:
 
 
 def _undo_text(report: CycleReport) -> str:
-    """Return the report or plan of an undo, with the reasons why groups were left."""
+    """Return the result or plan of an undo, with the reasons for groups left as before."""
     if report.dry_run:
         groups = [each for each in report.groups if each.status is not GroupStatus.KEPT]
         back = sum(group.items for group in groups)
@@ -121,7 +121,7 @@ def _undo_text(report: CycleReport) -> str:
 
 
 def _kept_groups_note(report: CycleReport) -> str:
-    """Return how many groups an undo left as before; empty for none."""
+    """Return a note on how many groups an undo left as before; empty for none."""
     kept = sum(group.status is GroupStatus.KEPT for group in report.groups)
     if not kept:
         return ""
@@ -130,7 +130,7 @@ def _kept_groups_note(report: CycleReport) -> str:
 
 
 def _undo_problems(report: CycleReport) -> Iterator[str]:
-    """Yield the reasons why groups could not return, each once."""
+    """Yield each reason why groups could not be undone, with the number of groups."""
     problems = Counter(
         f"{group.session}, {group.source or '-'}: {group.error}"
         for group in report.groups
@@ -146,6 +146,7 @@ def _undo_problems(report: CycleReport) -> Iterator[str]:
 
 
 def _plan_summary(report: CycleReport) -> str:
+    """Return the first line of a dry run: what a cycle would consolidate and write."""
     groups = [group for group in report.groups if not group.level]
     items = sum(group.items for group in groups)
     memories, into = count_of(items, "memory"), count_of(len(groups), "group")
@@ -160,6 +161,7 @@ def _plan_summary(report: CycleReport) -> str:
 
 
 def _cycle_summary(report: CycleReport) -> str:
+    """Return the first line of a finished cycle: counts, time, failures and fallbacks."""
     head = (
         f"{report.status.value} in {report.duration_s:.2f} s: "
         f"{count_of(report.evicted, 'memory')} became {count_of(report.promoted, 'episode')}, "
@@ -181,7 +183,7 @@ def _cycle_summary(report: CycleReport) -> str:
 
 
 def _period_counts(report: CycleReport) -> str:
-    """Return the numbers of days, weeks and months: `6 days, 1 week`."""
+    """Return the numbers of day, week and month summaries: `6 days, 1 week`."""
     written: Counter[int] = Counter()
     for group in report.groups:
         written[group.level] += 1 if report.dry_run else len(group.episodes)
@@ -191,6 +193,7 @@ def _period_counts(report: CycleReport) -> str:
 
 
 def _group_row(groups: list[GroupReport]) -> tuple[object, ...]:
+    """Return one row of the groups' table, with sums over the given groups."""
     kind = groups[0]
     periods = {group.period for group in groups}
     into = kind.period
@@ -216,7 +219,7 @@ def _group_row(groups: list[GroupReport]) -> tuple[object, ...]:
 
 
 def _log_text(result: Logged, first: int) -> str:
-    """Return rows of the consolidation log, numbered."""
+    """Return numbered rows of the consolidation log, then reasons why rules wrote summaries."""
     if not result.rows:
         return ""
     headers = ["no.", "id", "session", "source", "status", "items", "by", "summary"]
@@ -234,7 +237,7 @@ def _log_text(result: Logged, first: int) -> str:
 
 
 def _log_row(entry: LogEntry) -> list[str]:
-    """Return the cells of an entry of the log."""
+    """Return the row of a log entry: id, session, source, status, items, writer, summary."""
     summary = " ".join((entry.error or entry.summary_preview).split())
     if not (summary or entry.undone_at):
         summary = click.style("(forgotten or restored since)", dim=True)
@@ -259,6 +262,7 @@ def _log_row(entry: LogEntry) -> list[str]:
 
 
 def _log_remark(result: Logged) -> str:
+    """Return a remark if the log has no entries; else empty."""
     none = (
         "no entries: nothing was consolidated yet, or nothing of this session or cycle"
     )
@@ -266,7 +270,10 @@ def _log_remark(result: Logged) -> str:
 
 
 def _log_lines(result: Logged, text: str) -> Iterator[str]:
-    """Yield the lines of a table, with id, time and trigger above the rows of each cycle."""
+    """Yield the lines of the log's table, with a line above each cycle.
+
+    The line has the cycle's id, time and trigger. A table too wide for the terminal stays as it is.
+    """
     lines = text.splitlines()
     if len(lines) != len(result.rows) + 2:  # blocks, where a table does not fit
         yield from lines
@@ -282,6 +289,7 @@ def _log_lines(result: Logged, text: str) -> Iterator[str]:
 
 
 def _status_cell(status: str) -> str:
+    """Return the status of a group, in red if it failed."""
     return (
         click.style(status, fg="red") if status == GroupStatus.FAILED else str(status)
     )
@@ -291,12 +299,12 @@ BY_THE_SERVER = "those of the server: mnem export writes a copy besides"
 
 
 def size_on_disk(stats: Stats) -> str:
-    """Return the size of the database; empty if it is unknown."""
+    """Return the size of the database as `3.2 MB on disk`; empty if it is unknown."""
     return f"{stats.bytes_on_disk / 1e6:.1f} MB on disk" if stats.bytes_on_disk else ""
 
 
 def _watching_text(watching: Watching) -> str:
-    """Return a table of the folders that are followed."""
+    """Return a table of watched folders, with their problems below."""
     if not watching.folders:
         return "nothing is watched; mnem watch DIR follows a folder"
     rows = [
@@ -321,7 +329,7 @@ def _watching_text(watching: Watching) -> str:
 
 
 def _watching_row(folders: list[WatchedFolder]) -> str:
-    """Return the line of watched folders in `status`; empty if nothing is followed."""
+    """Return the counts of watched folders, files and memories; empty without folders."""
     if not folders:
         return ""
     files = sum(folder.files for folder in folders)
@@ -337,7 +345,7 @@ def _watching_row(folders: list[WatchedFolder]) -> str:
 
 
 def _status_text(stats: Stats) -> str:
-    """Return counts, sizes, cycles and the summarizer."""
+    """Return the daemon's status: a table of tiers, then a line for each other part."""
     tiers = table(
         ("tier", "memories", "characters", "oldest"),
         [
@@ -396,7 +404,7 @@ def _status_text(stats: Stats) -> str:
 
 
 def _backups_row(stats: Stats) -> str:
-    """Return number and age of the dated backups, and the time of the next."""
+    """Return the number and last time of dated backups, and the time of the next backup."""
     if stats.on_server:
         return BY_THE_SERVER
     backup = stats.backup
@@ -408,6 +416,7 @@ def _backups_row(stats: Stats) -> str:
 
 
 def _sleep_activity(sleep: SleepStatus) -> str:
+    """Return the progress of a running cycle, or the end of a pause; empty for neither."""
     if sleep.progress:
         return f", running now: {sleep.progress.done:,} of {sleep.progress.total:,} memories"
     if sleep.running:
@@ -418,7 +427,7 @@ def _sleep_activity(sleep: SleepStatus) -> str:
 
 
 def _summaries_row(status: SummarizerStatus) -> str:
-    """Return counts of the model's work since the start; empty without a model."""
+    """Return counts of the model's summaries since the start; empty without a model."""
     if status.state is SummarizerState.RULES:
         return ""
     counts = (
@@ -434,7 +443,7 @@ def _summaries_row(status: SummarizerStatus) -> str:
 
 
 def _embedder_row(stats: Stats) -> str:
-    """Return the state of the embedding model, and the share of memories with a vector."""
+    """Return the state of the embedding model, and how many memories have a vector."""
     status = stats.embedder
     if status.state is EmbedderState.OFF:
         return "none: recall goes by words alone (embedding.model_path names a model)"
@@ -455,6 +464,11 @@ def _embedder_row(stats: Stats) -> str:
 
 
 def _log_entry_cells(entry: LogEntry) -> list[str]:
+    """Return a log entry as cells for a line of its own.
+
+    They are: episode, cycle, time, session, source, status, items, summarizer, and summary or
+    error.
+    """
     time = zoned_time(entry.created_at)
     origin = [entry.session, entry.source or ""]
     summary = [str(entry.status), str(entry.items_consolidated), entry.summarizer]
