@@ -27,7 +27,7 @@ PARTIAL = ".partial"
 
 
 def check_target(path: Path, *, force: bool) -> None:
-    """Raise `InvalidRequest` for another thing than a file, and for a file unless forced."""
+    """Raise `InvalidRequest` if `path` exists, unless it is a file and `force` is given."""
     if not path.exists():
         return
     if not path.is_file():
@@ -41,7 +41,10 @@ def check_target(path: Path, *, force: bool) -> None:
 
 @contextmanager
 def open_whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Open a file next to a path, which takes the path's name after the block."""
+    """Open a new file for writing that takes the name `path` after the block.
+
+    After an exception in the block, nothing is left of it.
+    """
     target = path.resolve()
     partial = target.with_name(target.name + PARTIAL)
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -70,10 +73,10 @@ CLOSED = "is closed to the process"
 
 
 def back_up(client: Connection, request: Backup) -> BackedUp:
-    """Make a backup, also where the daemon itself may not write.
+    """Have the daemon make a backup; return its report.
 
-    A unit's sandbox closes most folders to the daemon. It then makes the backup in its own, and
-    this process moves it to where it was wanted.
+    A systemd unit's sandbox closes most folders to the daemon. If the wanted folder is one of
+    these, the daemon makes the backup in its own folder, and this process moves the file.
     """
     try:
         made = _back_up_with_bar(client, request)
@@ -89,7 +92,7 @@ def back_up(client: Connection, request: Backup) -> BackedUp:
 
 
 def _back_up_with_bar(client: Connection, request: Backup) -> BackedUp:
-    """Make a backup; at a terminal, show the size of the unfinished copy meanwhile."""
+    """Have the daemon make a backup; at a terminal, show the growing size of the copy."""
     if not sys.stderr.isatty():
         return client.call(request)
     copying = run_in_background(lambda: client.call(request))
@@ -109,7 +112,10 @@ def _back_up_with_bar(client: Connection, request: Backup) -> BackedUp:
 
 
 def _bytes_written(named: str | None, folder: str) -> int:
-    """Return the size of the unfinished copy; 0 if it cannot be seen."""
+    """Return the size in bytes of the unfinished copy; 0 if it cannot be seen.
+
+    `named` is the requested file or folder, `folder` the daemon's folder of backups.
+    """
     with suppress(OSError):
         if named and not Path(named).is_dir():
             return Path(f"{named}.partial").stat().st_size
@@ -119,7 +125,10 @@ def _bytes_written(named: str | None, folder: str) -> int:
 
 
 def _is_closed_to_daemon(refused: MnemosynedError, file: str) -> bool:
-    """Return whether the daemon's sandbox alone keeps a file from being written."""
+    """Return whether only the daemon's sandbox prevents a backup to `file`.
+
+    `refused` is the daemon's error; this process can write there.
+    """
     folder = Path(file) if Path(file).is_dir() else Path(file).parent
     if isinstance(refused, InvalidRequest) and folder.is_dir():
         return refused.message.startswith(UNSEEN) or CLOSED in refused.message
@@ -129,7 +138,10 @@ def _is_closed_to_daemon(refused: MnemosynedError, file: str) -> bool:
 def _move_out_of_sandbox(
     client: Connection, file: Path, refused: MnemosynedError | None
 ) -> BackedUp:
-    """Have a backup made in the daemon's folder and move it; on failure raise the first refusal."""
+    """Have a backup made in the daemon's own folder, then move it to `file`.
+
+    Raises `refused`, the daemon's first error, if this fails too.
+    """
     _check_replaceable(file)
     try:
         made = client.call(Backup())
@@ -150,7 +162,7 @@ def _move_out_of_sandbox(
 
 
 def _check_replaceable(file: Path) -> None:
-    """Raise `InvalidRequest` if another file than a database would be replaced."""
+    """Raise `InvalidRequest` if `file` exists and is neither empty nor an SQLite database."""
     if file.is_dir() or not file.exists():
         return
     check_target(file, force=True)

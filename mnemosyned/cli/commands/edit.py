@@ -35,7 +35,7 @@ _send: Callable[..., object] | None = edit.callback
 
 
 def _run_edit(context: click.Context, /, **given: Any) -> object:  # noqa: ANN401
-    """Send the options; open the editor if they change nothing of one memory."""
+    """Send the changes in the options; without any, open the editor for the one memory."""
     if given.get("text") == "-":
         given["text"] = read_standard_input(WORDS)
     changes = any(given.get(name) not in (None, ()) for name in CHANGES)
@@ -51,12 +51,16 @@ def _run_edit(context: click.Context, /, **given: Any) -> object:  # noqa: ANN40
 
 
 def _send_changes(given: dict[str, Any]) -> object:
+    """Send an edit request with the given fields; return the exit code."""
     assert _send is not None  # noqa: S101 `command_of` has set it
     return _send(**given)
 
 
 def _edit_in_editor(context: click.Context, id: str, given: dict[str, Any]) -> object:
-    """Open the editor and send the changes; a text that cannot be sent stays in a file."""
+    """Open a memory in the editor and send the changed fields; return the exit code.
+
+    If the changes cannot be sent, the edited text is kept in a file, whose path is printed.
+    """
     with connect_to_daemon(context) as client:
         (id,) = with_whole_ids("edit", {"id": [id]}, client)["id"]
         memory = client.call(Get(id, reveal=True)).memory
@@ -93,7 +97,7 @@ def _edit_in_editor(context: click.Context, id: str, given: dict[str, Any]) -> o
 
 
 def form_text(memory: MemoryRecord) -> str:
-    """Return the page of the editor: a line for each field, a rule, and the text."""
+    """Return the editor's text of a memory: a line for each field, a rule, and the content."""
     lines = [
         f"{name}: {value}".rstrip() for name, value in _form_fields(memory).items()
     ]
@@ -101,6 +105,7 @@ def form_text(memory: MemoryRecord) -> str:
 
 
 def _form_fields(memory: MemoryRecord) -> dict[str, str]:
+    """Return the editable fields of a memory as text, by their names in the editor."""
     return {
         "time": in_zone(memory.created_at, None).isoformat(" "),
         "session": memory.session,
@@ -112,9 +117,10 @@ def _form_fields(memory: MemoryRecord) -> dict[str, str]:
 
 
 def changes_in(edited: str, memory: MemoryRecord) -> dict[str, Any]:
-    """Return the fields that differ from a memory, as typed; none for an emptied form.
+    """Return the changed fields of an edited form, by their names in the request.
 
-    Raises `InvalidRequest`.
+    Empty if nothing differs from `memory`, or if the form was emptied. Raises `InvalidRequest` for
+    an unknown field and a missing rule.
     """
     if not edited.strip():
         return {}

@@ -118,10 +118,12 @@ export_command.params[1:1] = _FILTERS
 
 
 def _is_folder_of_days(file: str, format_name: str) -> bool:
+    """Return whether a Markdown export writes a folder with a file for each day."""
     return format_name == "markdown" and not file.endswith(".md")
 
 
 def _summary_text(summary: dict[str, Any]) -> str:
+    """Return the printed line about a finished export: file, counts and bytes."""
     parts = [
         count_of(summary[name], noun)
         for name, noun in (
@@ -136,7 +138,10 @@ def _summary_text(summary: dict[str, Any]) -> str:
 
 
 def _copy_database(client: Connection, request: Export, file: str) -> dict[str, Any]:
-    """Have the daemon write a copy of the database."""
+    """Have the daemon write a copy of its database to a file; return file and bytes.
+
+    Raises `InvalidRequest` for filters and for standard output.
+    """
     if request != Export():
         raise InvalidRequest(
             "a copy of the database is whole; filters are for jsonl and markdown"
@@ -152,7 +157,10 @@ def _copy_database(client: Connection, request: Export, file: str) -> dict[str, 
 
 
 def _write_lines(client: Connection, request: Export, file: str) -> dict[str, Any]:
-    """Write the lines; a file takes its name once it is whole."""
+    """Write the export as JSON lines to a file, or to standard output if it is "-".
+
+    Return file, bytes and counts. The file takes its name once it is whole.
+    """
     if file == "-":
         if sys.stdout.isatty():
             raise InvalidRequest(
@@ -169,7 +177,7 @@ def _write_lines(client: Connection, request: Export, file: str) -> dict[str, An
 def _stream_lines(
     client: Connection, request: Export, write: Callable[[bytes], object]
 ) -> tuple[dict[str, int], int]:
-    """Write all lines; return the counts in the last line, and the bytes."""
+    """Hand an export's lines to `write`; return the footer's counts and the number of bytes."""
     size = 0
     footer = b""
     digest = hashlib.sha256()
@@ -183,7 +191,11 @@ def _stream_lines(
 
 
 def _read_footer(footer: bytes, sha256: str) -> dict[str, int]:
-    """Return the counts in the last line. Raises `MnemosynedError` if it is incomplete."""
+    """Return the record counts in the last line of an export, by kind.
+
+    `sha256` is the digest of all other lines. Raises `MnemosynedError` for an incomplete or changed
+    export.
+    """
     kind = line_kind(footer).record if footer.endswith(b"\n") else ""
     if kind == CUT_OFF:
         reason = decoder_of(CutOff).decode(footer).reason
@@ -200,7 +212,7 @@ def _read_footer(footer: bytes, sha256: str) -> dict[str, int]:
 
 @contextmanager
 def open_export(client: Connection, request: Export) -> Iterator[Iterable[bytes]]:
-    """Give the lines of an export while the block runs, with a bar at a terminal."""
+    """Yield the lines of an export while the block runs, with a progress bar at a terminal."""
     with (
         closing(client.transfers()) as transfers,
         transfers.export(request) as lines,
@@ -212,6 +224,7 @@ def open_export(client: Connection, request: Export) -> Iterator[Iterable[bytes]
         with progress_line("exporting", "record", count) as advance:
 
             def advancing_lines() -> Iterator[bytes]:
+                """Yield the lines and advance the progress bar."""
                 yield first
                 for number, line in enumerate(lines, 1):
                     yield line
@@ -226,7 +239,10 @@ def open_export(client: Connection, request: Export) -> Iterator[Iterable[bytes]
 def _write_markdown(
     client: Connection, request: Export, file: str, *, reveal: bool, force: bool
 ) -> dict[str, Any]:
-    """Write days as Markdown to a folder, one file, or standard output."""
+    """Write the memories of each day as Markdown to a folder, one file, or standard output.
+
+    Return file and counts.
+    """
     with DaysOfExport(reveal=reveal) as days:
         with open_export(client, request) as lines:
             days.collect(lines)
@@ -251,10 +267,10 @@ _MARKUP = ("#", "---", "```", "~~~")
 
 
 class DaysOfExport:
-    """The memories of an export by day, on disk until each day is written."""
+    """The memories of an export sorted by day into temporary files."""
 
     def __init__(self, *, reveal: bool) -> None:
-        """Mask secrets, unless they are to be revealed."""
+        """Mask secrets, unless `reveal` is given."""
         self._reveal = reveal
         self._folder = tempfile.TemporaryDirectory(prefix="mnem-export-")
         self._waiting: dict[str, list[bytes]] = defaultdict(list)
@@ -270,7 +286,7 @@ class DaysOfExport:
         self._folder.cleanup()
 
     def collect(self, lines: Iterable[bytes]) -> None:
-        """Sort the lines of an export by day."""
+        """Sort the memories and day summaries among an export's lines by local day."""
         for line in lines:
             kind = line_kind(line)
             if kind.record not in ("memory", "episode"):
@@ -288,14 +304,14 @@ class DaysOfExport:
         self._write_waiting_lines()
 
     def texts(self) -> Iterator[str]:
-        """Yield the text of each day, the earliest first."""
+        """Yield the Markdown text of each day, the earliest first."""
         for day in self._sorted_days():
             yield self._day_text(day)
 
     def write(self, folder: Path, *, force: bool) -> int:
-        """Write a file for each day; return the number of files.
+        """Write a Markdown file for each day to a folder; return the number of files.
 
-        Raises `InvalidRequest` before the first is written if one exists, unless forced.
+        Raises `InvalidRequest` before anything is written if a file exists, unless forced.
         """
         if folder.exists() and not folder.is_dir():
             raise InvalidRequest(f"{folder} is not a folder", field="file")
@@ -312,10 +328,12 @@ class DaysOfExport:
         return len(self._sorted_days())
 
     def _sorted_days(self) -> list[str]:
+        """Return the days with memories or a summary, as ISO dates, the earliest first."""
         days = {path.name for path in Path(self._folder.name).iterdir()}
         return sorted(days | self._summaries.keys())
 
     def _write_waiting_lines(self) -> None:
+        """Append the lines held in memory to the temporary files of their days."""
         for day, lines in self._waiting.items():
             with Path(self._folder.name, day).open("ab") as file:
                 file.writelines(lines)
@@ -323,6 +341,7 @@ class DaysOfExport:
         self._waiting_bytes = 0
 
     def _day_text(self, day: str) -> str:
+        """Return the Markdown text of a day: front matter, summary, and a section per memory."""
         path = Path(self._folder.name, day)
         memories: list[ExportedMemory] = []
         if path.exists():
@@ -345,7 +364,7 @@ class DaysOfExport:
         return head + summary + "".join(map(self._memory_section, memories)) + "\n"
 
     def _memory_section(self, memory: ExportedMemory) -> str:
-        """Return a memory under a heading of its time, session, source and role."""
+        """Return a memory as Markdown under a heading of its time, session, source and role."""
         time = f"{in_zone(memory.created_at, None):%H:%M}"
         about = (memory.session, memory.source or "", memory.role)
         heading = " · ".join(
@@ -364,8 +383,10 @@ class DaysOfExport:
         return f"\n## {heading}\n\n{text}\n"
 
     def _mask_unless_revealed(self, text: str, known: Iterable[Detail] = ()) -> str:
+        """Return a text with secrets masked, or as it is if they are to be revealed."""
         return text if self._reveal else mask_secrets(text, known)
 
 
 def _local_day(moment: datetime) -> str:
+    """Return the ISO date of a time in the local zone."""
     return in_zone(moment, None).date().isoformat()

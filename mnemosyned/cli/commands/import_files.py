@@ -125,6 +125,7 @@ def import_command(
 
 
 def _open_source(path: str) -> ImportSource:
+    """Return the source of a path: a file, a folder, a stream, or standard input for `-`."""
     if path == "-":
         return ImportSource.of_stream(sys.stdin.buffer)
     named = Path(path)
@@ -141,7 +142,11 @@ def _open_source(path: str) -> ImportSource:
 def _open_journals(
     database: str, sources: Sequence[ImportSource], format: str, *, restart: bool
 ) -> dict[str, ImportJournal]:
-    """Return a journal for each path; a stream cannot be read from the middle."""
+    """Return the journal of each file or folder, by its path.
+
+    A journal stores where an interrupted import goes on; with `restart` it is deleted. A stream has
+    none, as it cannot be read from the middle.
+    """
     journals: dict[str, ImportJournal] = {}
     for source in sources:
         if source.stream:
@@ -156,7 +161,10 @@ def _open_journals(
 def _check_records(
     plan: ImportPlan, carriers: Carriers, sources: Sequence[ImportSource]
 ) -> ImportReport:
-    """Let the daemon check every record and store none."""
+    """Read all records and let the daemon check them; return the report, store nothing.
+
+    Raises `InvalidRequest` for a stream, which can be read only once.
+    """
     for source in sources:
         if source.stream:
             raise InvalidRequest(
@@ -172,7 +180,10 @@ def _check_records(
 
 
 def _run_with_progress(run: ImportRun, label: str) -> None:
-    """Run an import with its progress; an error or Ctrl-C says how much is stored."""
+    """Run an import with a progress line called `label`.
+
+    An error or Ctrl-C is raised again with the number of memories stored so far.
+    """
     try:
         with progress_line(label, "memory", run.plan.size) as advance:
             run.progress = lambda amount, _report: advance(amount, _records_done(run))
@@ -189,6 +200,7 @@ def _run_with_progress(run: ImportRun, label: str) -> None:
 
 
 def _stored_so_far(run: ImportRun) -> str:
+    """Return a sentence on how many memories an interrupted import has stored."""
     count = _records_done(run)
     are = "is" if count == 1 else "are"
     stored = f"{count_of(count, 'memory')} of this import {are} stored"
@@ -196,6 +208,7 @@ def _stored_so_far(run: ImportRun) -> str:
 
 
 def _records_done(run: ImportRun) -> int:
+    """Return the number of memories stored or already known, or previewed in a dry run."""
     if run.preview:
         return run.preview.memories
     return run.report.stored + run.report.known
@@ -205,6 +218,7 @@ def _records_done(run: ImportRun) -> int:
 
 
 def _print_report(report: ImportReport, *, as_json: bool) -> None:
+    """Print the problems and the result of an import."""
     _print_problems(report)
     if as_json:
         say_json(msgspec.to_builtins(report))
@@ -239,6 +253,7 @@ def _print_report(report: ImportReport, *, as_json: bool) -> None:
 
 
 def _print_problems(report: ImportReport) -> None:
+    """Print the problems of bad records on standard error."""
     for problem in report.problems:
         say(escape_invisible(problem, one_line=True), err=True)
     hidden = report.bad - len(report.problems)
@@ -247,7 +262,7 @@ def _print_problems(report: ImportReport) -> None:
 
 
 def _show_preview(plan: ImportPlan, carriers: Carriers, *, as_json: bool) -> int:
-    """Show what would be stored."""
+    """Run an import as a dry run and print what would be stored; return the exit code."""
     preview = Preview()
     run = ImportRun(*carriers, plan, preview=preview)
     _run_with_progress(run, "checking")
@@ -260,6 +275,7 @@ def _show_preview(plan: ImportPlan, carriers: Carriers, *, as_json: bool) -> int
 
 
 def _preview_lines(preview: Preview, report: ImportReport) -> Iterator[str]:
+    """Yield the lines of a dry run: counts, formats, roles, sources, sessions and times."""
     files = count_of(report.files, "file")
     yield f"{count_of(preview.memories, 'memory')} in {files}, {report.bad:,} bad; nothing stored"
     yield f"formats:  {_named_counts(preview.formats)}"
@@ -276,6 +292,7 @@ def _preview_lines(preview: Preview, report: ImportReport) -> Iterator[str]:
 
 
 def _named_counts(counts: Counter[str]) -> str:
+    """Return the largest counts with their names: `user 120, assistant 80, 3 more`."""
     shown = [
         f"{escape_invisible(name or 'none', one_line=True)} {count:,}"
         for name, count in counts.most_common(SESSIONS_SHOWN)

@@ -40,7 +40,7 @@ from mnemosyned.verbs.request import fields_of, parse_text
 
 
 def _read_page(client: Connection, request: ListMemories, **changes: Any) -> Listed:  # noqa: ANN401
-    """Read one page of a list, with some fields of the request changed."""
+    """Return one page of a list; `changes` replace fields of the request."""
     return call_daemon(client, msgspec.structs.replace(request, **changes))
 
 
@@ -53,7 +53,7 @@ RECORDS_SHOWN_MAX = 100_000_000
 
 
 def print_list(context: click.Context, /, *, all_: bool, **given: Any) -> int:  # noqa: ANN401
-    """Print pages of the list up to its limit."""
+    """Print the pages of a list up to its limit; return the exit code."""
     fields = read_fields(given)
     limit = _read_limit(fields.pop("limit", None), everything=all_)
     request = parse_text(ListMemories, fields)
@@ -74,7 +74,7 @@ def print_list(context: click.Context, /, *, all_: bool, **given: Any) -> int:  
 
 
 def _read_limit(typed: str | None, *, everything: bool) -> int:
-    """Return the number of records to list. Raises `InvalidRequest`."""
+    """Return the number of records to list from the typed --limit. Raises `InvalidRequest`."""
     if everything:
         return RECORDS_SHOWN_MAX
     if typed is None:
@@ -90,7 +90,7 @@ def _read_limit(typed: str | None, *, everything: bool) -> int:
 def _read_pages(
     client: Connection, request: ListMemories, left: int
 ) -> Iterator[Listed]:
-    """Yield page after page; only the last one says what follows."""
+    """Yield pages until `left` records are read; only the last page has the id for --after."""
     while True:  # ends with the records
         page = _read_page(client, request, limit=min(left, PAGE))
         left -= len(page)
@@ -133,7 +133,7 @@ PERIOD_FILTERS = ("session", "source", "role", "tag", "history", "reveal")
 
 
 class PeriodPart(msgspec.Struct, frozen=True):
-    """A part of a period: a day or a week by its summary, or a day by its memories."""
+    """A day or week within a period: its summary, or else the memories of the day."""
 
     first: date
     last: date
@@ -144,12 +144,12 @@ class PeriodPart(msgspec.Struct, frozen=True):
 
     @property
     def unit(self) -> Unit:
-        """The unit of its summary."""
+        """`day` or `week`."""
         return "day" if self.first == self.last else "week"
 
 
 class PeriodView(msgspec.Struct, frozen=True):
-    """A day, week or month."""
+    """A day, week or month to be printed: its summary and its parts."""
 
     unit: str
     first: date
@@ -162,7 +162,7 @@ class PeriodView(msgspec.Struct, frozen=True):
 
     @property
     def records(self) -> list[Episode | MemoryRecord]:
-        """All summaries and memories that are shown, in order."""
+        """The summaries and memories in the order in which they are printed."""
         records: list[Episode | MemoryRecord] = []
         if self.summary:
             records.append(self.summary)
@@ -173,7 +173,7 @@ class PeriodView(msgspec.Struct, frozen=True):
 
 
 class PeriodReader:
-    """Reads periods from the daemon; `fixed` narrows and bounds each of its requests."""
+    """Reads days, weeks and months from the daemon; `fixed` holds the filters of each request."""
 
     def __init__(self, client: Connection, fixed: ListMemories) -> None:
         self._client = client
@@ -181,7 +181,7 @@ class PeriodReader:
         self._narrowed = bool(fixed.session or fixed.source or fixed.role or fixed.tag)
 
     def read_period(self, typed: str, unit: Unit) -> PeriodView:
-        """Return the period in which a typed time lies. Raises `InvalidTime`."""
+        """Return the day, week or month around a typed time. Raises `InvalidTime`."""
         # Loaded here: a list reads no dates, and their languages take long to load.
         from mnemosyned.verbs.times import local_now, read_period  # noqa: PLC0415
 
@@ -203,7 +203,11 @@ class PeriodReader:
         )
 
     def _read_parts(self, first: date, last: date, unit: Unit) -> list[PeriodPart]:
-        """Return weeks and days of a period, each by the highest summary below the period's own."""
+        """Return the weeks and days of a period, from `first` to `last`.
+
+        A month has a part for each week with a summary; days outside these weeks, and the days of a
+        week, are shown by their summary or else by their memories.
+        """
         weeks = self._read_summaries("week", first, last) if unit == "month" else {}
         days = self._read_summaries("day", first, last)
         parts: list[PeriodPart] = []
@@ -223,9 +227,10 @@ class PeriodReader:
     def _read_summaries(
         self, unit: Unit, first: date, last: date
     ) -> dict[date, Episode]:
-        """Return summaries of periods that begin within these days of the UTC calendar.
+        """Return the summaries of days, weeks or months by the first day of their period (UTC).
 
-        The memories of a week may begin days after the week does.
+        Only periods that begin from `first` to `last` are included; none if a filter is set.
+        Memories of a week may begin days after the week does.
         """
         if self._narrowed:
             return {}
@@ -244,6 +249,7 @@ class PeriodReader:
         return {day: begun[day] for day in begun if first <= day <= last}
 
     def _read_memories(self, day: date, limit: int) -> PeriodPart:
+        """Return a day with its first `limit` memories, the oldest first."""
         since, until = (
             in_zone(datetime.combine(midnight, time()), None)
             for midnight in (day, day + ONE_DAY)
@@ -260,7 +266,7 @@ class PeriodReader:
 
 
 def _period_text(period: PeriodView, first: int) -> str:
-    """Return a title, the period's summary and its parts; records are numbered."""
+    """Return a period's title, summary and parts; `first` is the number of the first record."""
     if not period.records:
         return ""
     number = first
@@ -279,6 +285,7 @@ def _period_text(period: PeriodView, first: int) -> str:
 
 
 def _period_remark(period: PeriodView) -> str:
+    """Return that the period is empty or has no summary yet; else empty."""
     if not period.records:
         nothing = "nothing matches in" if period.narrowed else "nothing is kept of"
         return f"{nothing} {period_name(period.unit, period.first)}"
@@ -290,7 +297,7 @@ def _period_remark(period: PeriodView) -> str:
 
 
 def _part_lines(part: PeriodPart, number: int, period: PeriodView) -> Iterator[str]:
-    """Yield the lines of a week or a day by its summary, or of a day by its memories."""
+    """Yield the lines of a part of `period`; `number` is the number of its first record."""
     day = part.first.isoformat()
     if part.summary is None:
         if period.unit != "day":
@@ -316,6 +323,7 @@ def _part_lines(part: PeriodPart, number: int, period: PeriodView) -> Iterator[s
 
 
 def _dim_hint(text: str) -> str:
+    """Return a text as an indented dim line."""
     return click.style(indent_lines(f"   {text}"), dim=True)
 
 
@@ -325,6 +333,7 @@ register_list(
 
 
 def _period_command(name: str, unit: Unit, help_text: str) -> click.Command:
+    """Return the click command `name` that prints a day, week or month."""
     fields = {field.name: field for field in fields_of(ListMemories)}
     params: list[click.Parameter] = [
         make_parameter(ListMemories, fields[filter_name])
@@ -341,6 +350,7 @@ def _period_command(name: str, unit: Unit, help_text: str) -> click.Command:
         when: tuple[str, ...] = (),
         **given: Any,  # noqa: ANN401
     ) -> int:
+        """Print the period around a typed time, or the present period; return the exit code."""
         request = parse_text(ListMemories, read_fields(given))
         with connect_to_daemon(context) as client:
             period = PeriodReader(client, request).read_period(" ".join(when), unit)

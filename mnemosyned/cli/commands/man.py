@@ -44,7 +44,7 @@ ENVIRONMENT = {
 
 
 def pages() -> Iterator[tuple[str, str]]:
-    """Yield every manual page: its name, and its text as roff."""
+    """Yield the name and the roff text of each manual page."""
     context = _make_context(mnem, "mnem")
     yield "mnem", _page_text(mnem, context)
     yield from _pages_below(mnem, context)
@@ -56,6 +56,7 @@ def pages() -> Iterator[tuple[str, str]]:
 def _make_context(
     command: click.Command, name: str, parent: click.Context | None = None
 ) -> click.Context:
+    """Return a click context under which a command's help can be formatted."""
     names = ["-h", "--help"]
     return click.Context(
         command, info_name=name, parent=parent, help_option_names=names
@@ -65,6 +66,7 @@ def _make_context(
 def _pages_below(
     group: click.Group, context: click.Context
 ) -> Iterator[tuple[str, str]]:
+    """Yield the name and the roff text of the pages of all commands below a group."""
     for name in group.list_commands(context):
         command = group.get_command(context, name)
         if command is None:
@@ -76,7 +78,7 @@ def _pages_below(
 
 
 def _page_text(command: click.Command, context: click.Context) -> str:
-    """Return the manual page of a command."""
+    """Return the manual page of a command as roff."""
     title = context.command_path.replace(" ", "-")
     summary, _, further = (command.help or "").partition("\n\n")
     usage = " ".join(command.collect_usage_pieces(context))
@@ -114,6 +116,7 @@ def _page_text(command: click.Command, context: click.Context) -> str:
 
 
 def _option_lines(command: click.Command, context: click.Context) -> Iterator[str]:
+    """Yield the OPTIONS section of a manual page as roff lines."""
     rows = [
         parameter.get_help_record(context)
         for parameter in command.get_params(context)
@@ -127,7 +130,7 @@ def _option_lines(command: click.Command, context: click.Context) -> Iterator[st
 
 
 def _command_lines(command: click.Command, context: click.Context) -> Iterator[str]:
-    """Yield the commands of a group, each with its summary."""
+    """Yield the commands of a group with their summaries as roff lines."""
     if isinstance(command, CommandTable):
         for group in GROUPS:
             yield f".SS {_quote_for_roff(group)}"
@@ -143,30 +146,33 @@ def _command_lines(command: click.Command, context: click.Context) -> Iterator[s
 
 
 def _entry_lines(name: str, summary: str) -> Iterator[str]:
+    """Yield the roff lines of one command in a list: its name and summary."""
     yield ".TP"
     yield f".B {_escape_for_roff(name)}"
     yield _escape_for_roff(summary)
 
 
 def _paragraph_lines(text: str) -> Iterator[str]:
+    """Yield the roff lines of a text's paragraphs."""
     for paragraph in filter(None, text.split("\n\n")):
         yield ".PP"
         yield _escape_for_roff(" ".join(paragraph.replace("\b", "").split()))
 
 
 def _escape_for_roff(text: str) -> str:
-    r"""Escape a text for roff; a hyphen stays one, so that commands can be copied."""
+    """Escape a text for roff; hyphens stay hyphens, so that commands can be copied."""
     escaped = text.replace("\\", r"\e").replace("-", r"\-")
     escaped = re.sub("[^\x00-\x7f]", lambda sign: rf"\[u{ord(sign[0]):04X}]", escaped)
     return rf"\&{escaped}" if escaped.startswith((".", "'")) else escaped
 
 
 def _quote_for_roff(text: str) -> str:
+    """Return a text as a quoted argument of a roff macro."""
     return '"' + _escape_for_roff(text).replace('"', '""') + '"'
 
 
 def completion_script(shell: str) -> str:
-    """Return the script that completes lines in a shell."""
+    """Return the script that a shell loads to complete `mnem` command lines."""
     script = get_completion_class(shell)
     if script is None:
         raise click.UsageError(f"no completion for {shell}")
@@ -174,7 +180,7 @@ def completion_script(shell: str) -> str:
 
 
 def write(folder: Path) -> None:
-    """Write all manual pages and completion scripts below a folder."""
+    """Write all manual pages and completion scripts to subfolders of `folder`."""
     files = {f"man/man1/{name}.1": text for name, text in pages()}
     files |= {file: completion_script(shell) for shell, file in SCRIPTS.items()}
     for name, text in files.items():

@@ -71,6 +71,7 @@ def pull(name: str, sha256: str | None, *, only_say: bool) -> None:
     ) as bar:
 
         def update_bar(have: int, total: int | None) -> None:
+            """Show `have` of `total` bytes on the bar; `total` is None if unknown."""
             bar.length = total or max(have, bar.length or 0)
             bar.update(have - bar.pos)
 
@@ -134,5 +135,6 @@ def remove(name: str, *, yes: bool) -> None:
 
 
 def _model_in_use() -> Path | None:
+    """Return the path of the model in the settings; None if they name none."""
     named = load_config(config_file()).llm.model_path
     return require_usable_path(named).absolute() if named else None

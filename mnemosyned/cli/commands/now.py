@@ -62,14 +62,14 @@ mnem start starts it; mnem doctor finds out why it does not run"""
 
 
 class Glance(msgspec.Struct, frozen=True):
-    """The state of the daemon, and the newest memory."""
+    """The data of `mnem` without a command: the daemon's status and the newest memory."""
 
     status: Stats
     newest: MemoryRecord | None = None
 
 
 def run_glance(context: click.Context) -> int:
-    """Print health, tiers, today and the next sleep; without a daemon, how to start it."""
+    """Print the daemon's state; without a daemon, print how to start it. Return the exit code."""
     try:
         with connect_to_daemon(context) as client:
             stats = client.call(Status())
@@ -84,7 +84,7 @@ def run_glance(context: click.Context) -> int:
 
 
 def _glance_text(state: Glance) -> str:
-    """Return health, today, tiers, sleep, agents, backups and faults."""
+    """Return health, counts, sleep, agents, backups and faults, a line each."""
     stats = state.status
     faults = list(_faults_of(stats))
     health = "needs attention" if faults else "is well"
@@ -117,6 +117,7 @@ def _glance_text(state: Glance) -> str:
 
 
 def _today_row(state: Glance) -> str:
+    """Return the number of memories of today, and the time and origin of the newest memory."""
     newest = state.newest
     if newest is None:
         return "nothing is remembered yet: mnem remember WORDS"
@@ -127,6 +128,7 @@ def _today_row(state: Glance) -> str:
 
 
 def _sleep_row(stats: Stats) -> str:
+    """Return whether a cycle runs, or the time of the next cycle, and the time of the last."""
     sleep = stats.sleep
     last = f"; the last {local_time(sleep.last_cycle)}" if sleep.last_cycle else ""
     if sleep.running:
@@ -143,7 +145,7 @@ def _sleep_row(stats: Stats) -> str:
 
 
 def _faults_of(stats: Stats) -> Iterator[str]:
-    """Yield faults with their remedies."""
+    """Yield each fault in the daemon's status with the command that repairs it."""
     yield from stats.problems
     yield from stats.warnings
     if stats.restart_needed:
@@ -168,7 +170,7 @@ SECONDS_MAX = 60
 
 
 def event_lines(event: Event) -> Iterator[str]:
-    """Yield the lines of an event: one, or one for each new memory."""
+    """Yield one line for an event, or a line for each new memory; none for internal events."""
     if event.kind is EventKind.REMEMBERED:
         for memory in event.memories:
             yield memory_line(event.at, memory, memory.text)
@@ -187,7 +189,7 @@ def event_lines(event: Event) -> Iterator[str]:
 def memory_line(
     moment: datetime, memory: EventMemory | MemoryRecord, content: str
 ) -> str:
-    """Return the line of a memory: its time, origin and the beginning of its content."""
+    """Return a memory on one line: time, session and source, and truncated content."""
     head = f"{in_zone(moment, None):%H:%M:%S}  "
     session = escape_invisible(origin_of(memory.session, memory.source), one_line=True)
     origin = cut_text(session, room_after(head) // 2)
@@ -198,13 +200,14 @@ def memory_line(
 
 
 def _event_line(moment: datetime, text: str, **style: Any) -> str:  # noqa: ANN401 of click
+    """Return the time and the truncated text of an event on one line, in a click style."""
     head = f"{in_zone(moment, None):%H:%M:%S}  "
     shown = cut_text(escape_invisible(text, one_line=True), room_after(head))
     return click.style(f"{head}{shown}", **style)
 
 
 def _event_text(event: Event) -> str:
-    """Return an event in words; empty if it is of no interest to people."""
+    """Return an event in words; empty for kinds of events that are not printed."""
     match event.kind:
         case EventKind.RECALLED:
             where = f" in {event.session}" if event.session else ""
@@ -277,7 +280,7 @@ def tail(
     session: tuple[str, ...],
     source: tuple[str, ...],
 ) -> int:
-    """Print the newest memories, then events until Ctrl-C."""
+    """Print the newest memories, then with --follow each event until Ctrl-C."""
     printer = EventPrinter(chosen_format(), session, source)
     shown = 0
     try:
@@ -315,7 +318,7 @@ tail.params[2:2] = _FILTERS
 
 
 def _read_events(client: Connection) -> Iterator[Event]:
-    """Yield events, over all restarts of the daemon once it has answered."""
+    """Yield the daemon's events without end; after a lost connection, wait and connect again."""
     last: int | None = None
     while True:  # until Ctrl-C
         try:
@@ -329,7 +332,7 @@ def _read_events(client: Connection) -> Iterator[Event]:
 
 
 def _wait_for_daemon(client: Connection) -> bool:
-    """Wait until the daemon answers; return whether it was gone meanwhile."""
+    """Wait until the daemon answers; return False if it did at once."""
     lost = False
     while True:  # until Ctrl-C
         try:
@@ -346,7 +349,7 @@ def _wait_for_daemon(client: Connection) -> bool:
 
 
 class EventPrinter:
-    """Prints memories and events in the chosen form, of some sessions and sources or of all."""
+    """Prints memories and events in a format; `sessions` and `sources` filter events if given."""
 
     def __init__(
         self, form: str, sessions: Sequence[str], sources: Sequence[str]
@@ -357,7 +360,7 @@ class EventPrinter:
         self._sources = sources
 
     def print_memory(self, memory: MemoryRecord) -> None:
-        """Print a memory that was stored before."""
+        """Print a stored memory."""
         if self._form in ("json", "jsonl"):
             say_json(memory)
         elif self._form == "ids":
@@ -369,7 +372,7 @@ class EventPrinter:
             self._print_lines(memory.created_at, [line])
 
     def print_event(self, event: Event) -> None:
-        """Print an event, unless it is of other sessions and sources."""
+        """Print an event if it passes the filters of session and source."""
         is_narrowed = self._sessions or self._sources
         if is_narrowed and not any(
             (not self._sessions or memory.session in self._sessions)
@@ -394,7 +397,7 @@ class EventPrinter:
             self._print_lines(event.at, event_lines(event))
 
     def _print_lines(self, moment: datetime, lines: Iterable[str]) -> None:
-        """Print lines under the title of their day, once for each day."""
+        """Print lines, below the title of the day if the day has changed."""
         day = local_day(moment)
         if day != self._day:
             say(click.style(day_title(day), bold=True), styled=True)

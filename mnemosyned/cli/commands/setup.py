@@ -54,7 +54,7 @@ DIFF_LINES_MAX = 60
 
 
 def plan_text(plan: ToolPlan, *, whole: bool) -> str:
-    """Return the planned changes for a tool as a diff."""
+    """Return the planned changes for a tool, with a diff of each file; `whole` keeps long diffs."""
     shown = plan.site.machine.short_path
     lines = [click.style(plan.target.title, bold=True)]
     if not plan.found:
@@ -79,7 +79,7 @@ def plan_text(plan: ToolPlan, *, whole: bool) -> str:
 
 
 def diff_text(change: FileChange, name: str, *, whole: bool = False) -> str:
-    """Return the change of a file as a colored diff, cut to a screenful unless `whole`."""
+    """Return the change of a file as a colored diff, at most a screenful unless `whole`."""
     lines = change.diff(name).splitlines()
     limit = len(lines) if whole else DIFF_LINES_MAX
     shown = []
@@ -98,7 +98,10 @@ def diff_text(change: FileChange, name: str, *, whole: bool = False) -> str:
 
 
 def next_steps_text(plan: ToolPlan, confirmed: str) -> str:
-    """Return the written files, the steps left to the user, and what is not confirmed."""
+    """Return the written files, the user's next steps, and the command to undo.
+
+    `confirmed` is a line on the tool's own confirmation, or empty.
+    """
     shown = plan.site.machine.short_path
     written = ", ".join(shown(change.file) for change in plan.changed_files)
     target = plan.target
@@ -112,6 +115,7 @@ def next_steps_text(plan: ToolPlan, confirmed: str) -> str:
 
 
 def _fill_paragraph(line: str, indent: str = INDENT) -> str:
+    """Return a line wrapped to the terminal; continuation lines are indented further."""
     return textwrap.fill(
         escape_strings(line),
         prose_width(),
@@ -140,7 +144,7 @@ def tools_table(plans: list[ToolPlan]) -> str:
 def plan_data(
     plan: ToolPlan, failures: list[str], *, written: bool
 ) -> dict[str, object]:
-    """Return a plan for JSON."""
+    """Return a tool's plan as a dictionary for JSON; `failures` are the problems of its setup."""
     target = plan.target
     return {
         "tool": target.name,
@@ -163,12 +167,12 @@ def plan_data(
 
 
 def daemon_text(state: str) -> str:
-    """Return the state of the daemon in a paragraph."""
+    """Return the line on the daemon's state."""
     return _fill_paragraph(f"daemon: {state}", indent="")
 
 
 def checks_text(checks: list[ToolCheck], *, daemon: str) -> str:
-    """Return each tool with its state, problems and activity."""
+    """Return the daemon's state, then each tool with its problems and hook activity."""
     lines = [daemon_text(daemon)]
     for check in checks:
         lines.append(f"{click.style(check.title, bold=True)}: {check.verdict}")
@@ -182,6 +186,7 @@ def checks_text(checks: list[ToolCheck], *, daemon: str) -> str:
 
 
 def _activity_lines(activity: ToolActivity) -> list[str]:
+    """Return when a tool's hooks were called, their counts and times, and the last failure."""
     if not activity.calls:
         return ["its hooks have not run yet"]
     times = {
@@ -269,7 +274,10 @@ def setup(
 
 
 def _find_project(machine: Machine) -> Path:
-    """Return the project of the present directory. Raises `InvalidRequest`."""
+    """Return the root of the project around the working directory, or the directory itself.
+
+    Raises `InvalidRequest` in the home directory.
+    """
     here = machine.directory
     roots = (folder for folder in (here, *here.parents) if (folder / ".git").exists())
     root = next(roots, here)
@@ -281,7 +289,7 @@ def _find_project(machine: Machine) -> Path:
 
 
 def _read_activity(client: Connection) -> tuple[str, list[AgentActivity] | None]:
-    """Return an error and the activity of hooks, of which the daemon gives one."""
+    """Return "" and the activity of all hooks, or the error message and None without a daemon."""
     try:
         with client:
             return "", client.call(Status()).agents
@@ -290,7 +298,7 @@ def _read_activity(client: Connection) -> tuple[str, list[AgentActivity] | None]
 
 
 class SetupRun:
-    """One run of `mnem setup`."""
+    """A run of `mnem setup` with the options given, and a method for each mode."""
 
     def __init__(
         self,
@@ -314,7 +322,10 @@ class SetupRun:
         self._site = SetupSite(machine=machine, programs=programs, project=project)
 
     def set_up(self, tools: tuple[str, ...]) -> int:
-        """Set up the given tools, one after the other."""
+        """Set up the given tools; return the exit code.
+
+        Raises `InvalidRequest` without a terminal, unless --yes or --dry-run is given.
+        """
         self._check_programs()
         if not (self._assumes_yes or self._dry_run) and not sys.stdin.isatty():
             raise InvalidRequest(
@@ -327,12 +338,13 @@ class SetupRun:
         return EXIT_CONFLICT if any(failed for _, failed in results) else 0
 
     def _remind_of_daemon(self) -> None:
-        """Print that no daemon answers, if a tool was set up."""
+        """Print that no daemon answers, if a tool was set up and none does."""
         problem = _read_activity(self._client)[0] if self._has_written else ""
         if problem:
             self._say_text(daemon_text(problem))
 
     def _check_programs(self) -> None:
+        """Raise `InvalidRequest` if our programs are missing or installed only for a moment."""
         programs = self._site.programs
         if missing := programs.missing:
             raise InvalidRequest(
@@ -347,9 +359,9 @@ class SetupRun:
     def _set_up_tool(
         self, name: str, *, one_of_many: bool = False
     ) -> tuple[dict[str, object], bool]:
-        """Set up a tool; return its data for JSON, and whether it failed.
+        """Show a tool's plan, ask, and write the files; return data for JSON, and True for a failure.
 
-        The answer no ends the command, unless there are many tools.
+        The answer no exits the command; of `one_of_many`, only this tool is left out.
         """
         plan = plan_tool(TARGETS[name], self._site, self._journal)
         self._say_text(plan_text(plan, whole=self._dry_run))
@@ -367,17 +379,22 @@ class SetupRun:
         return plan_data(plan, failures, written=writes), bool(failures)
 
     def _say_text(self, text: str) -> None:
-        """Print for people, unless --json was given."""
+        """Print a text, unless --json was given."""
         if not self._as_json:
             say(text, styled=True)
 
     def _report_problems(self, problems: Sequence[str]) -> None:
-        """Print problems for people, unless --json was given."""
+        """Print problems on standard error, unless --json was given."""
         if not self._as_json:
             for problem in problems:
                 say(f"mnem: {problem}", err=True)
 
     def _is_confirmed(self, plan: ToolPlan, *, one_of_many: bool) -> bool:
+        """Ask whether to write a plan; return the answer.
+
+        The answer no exits the command, except for `one_of_many`. With --yes nothing is asked for a
+        single tool.
+        """
         question = f"Write this for {plan.target.title}?"
         if one_of_many:
             return ask_user(question, default=True)
@@ -386,7 +403,10 @@ class SetupRun:
         return True
 
     def guide(self) -> int:
-        """Ask about each tool on this machine; without a terminal, refuse and list the tools."""
+        """Ask about each tool found on this machine, and set up the confirmed ones.
+
+        Return the exit code. Raises `InvalidRequest` without tools, and without a terminal.
+        """
         found = [
             name for name, target in TARGETS.items() if target.is_present(self._machine)
         ]
@@ -411,9 +431,10 @@ class SetupRun:
         return EXIT_CONFLICT if any_failed else 0
 
     def undo(self, tools: tuple[str, ...]) -> int:
-        """Take out the edits of setup for these tools, or for all.
+        """Remove setup's edits for these tools, or for all; return the exit code.
 
-        The journal lists them; without it, our own entries are recognized.
+        The journal lists the edits; without a journal, our entries are recognized in the tools'
+        files.
         """
         recognized = recognized_edits(TARGETS.values(), self._site, self._journal)
         self._journal.edits += recognized
@@ -454,7 +475,7 @@ class SetupRun:
         return EXIT_CONFLICT if failures else 0
 
     def check(self, tools: tuple[str, ...]) -> int:
-        """Show whether tools have memory, and the activity of their hooks."""
+        """Print each tool's state and the activity of its hooks; return the exit code."""
         problem, reports = _read_activity(self._client)
         checks = [
             check_tool(TARGETS[name], self._site, self._journal, reports)
@@ -473,7 +494,7 @@ class SetupRun:
         return EXIT_PART if problem or failed or missing else 0
 
     def package(self, folder: Path) -> int:
-        """Write the plugin packages."""
+        """Write the plugin packages to an empty or new folder; return the exit code."""
         if folder.exists() and any(folder.iterdir()):
             raise InvalidRequest(f"{folder} is not empty")
         written = write_packages(folder)

@@ -46,20 +46,20 @@ The daemon may restart: this view finds it again."""
 
 
 def styled_content(line: top_view.Line) -> Content:
-    """Return a line in the form of Textual."""
+    """Return a line of styled spans as Textual content."""
     return Content.assemble(
         *((span.text, STYLES.get(span.style, span.style)) for span in line)
     )
 
 
 class RecordList(OptionList):
-    """Memories or hits, a line each; Enter opens the selected one."""
+    """A list of memories or hits, one a line; Enter opens the selected record."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "select", "open")]
 
 
 class OverlayScreen(Screen[None]):
-    """A screen above the main one, which Escape leaves."""
+    """A screen on top of the main screen; Escape closes it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "app.pop_screen", "back"),
@@ -67,7 +67,7 @@ class OverlayScreen(Screen[None]):
 
 
 class HelpScreen(OverlayScreen):
-    """The keys."""
+    """The screen that lists the keys."""
 
     def compose(self) -> ComposeResult:
         yield Static("mnem top: keys", classes="title")
@@ -76,7 +76,7 @@ class HelpScreen(OverlayScreen):
 
 
 class SearchScreen(OverlayScreen):
-    """A question and its hits."""
+    """The screen with a search field and the hits."""
 
     CSS = """
     #hits { height: 1fr; border: none; padding: 0; background: ansi_default;
@@ -95,7 +95,7 @@ class SearchScreen(OverlayScreen):
         yield Footer(compact=True, show_command_palette=False)
 
     def ask_again(self) -> None:
-        """Move the focus back to the question."""
+        """Move the focus back to the search field."""
         self.query_one("#question", Input).focus()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -104,6 +104,7 @@ class SearchScreen(OverlayScreen):
 
     @work(thread=True, exclusive=True)
     def _search(self, question: str) -> None:
+        """Search in a thread and show the hits, or the error."""
         try:
             recalled = self._connection.call(Recall(question, limit=RESULTS))
         except MnemosynedError as error:
@@ -112,10 +113,12 @@ class SearchScreen(OverlayScreen):
             self.app.call_from_thread(self._show_hits, recalled)
 
     def _show_note_line(self, words: str) -> None:
+        """Show a text on the line below the search field."""
         shown = Content(escape_invisible(words, one_line=True))
         self.query_one("#note", Static).update(shown)
 
     def _show_hits(self, recalled: Recalled) -> None:
+        """Show the hits and the note of a search, and select the first hit."""
         hits = self.query_one("#hits", OptionList)
         hits.clear_options()
         hits.add_options(
@@ -136,7 +139,7 @@ class SearchScreen(OverlayScreen):
 
 
 class RecordScreen(OverlayScreen):
-    """One memory or summary in full."""
+    """The screen with one memory or summary in full."""
 
     def __init__(self, connection: Connection, id: str) -> None:
         super().__init__()
@@ -156,6 +159,7 @@ class RecordScreen(OverlayScreen):
 
     @work(thread=True)
     def _read_record(self) -> None:
+        """Read the record in a thread and show it, a summary with its originals."""
         try:
             got = self._connection.call(Get(self._record))
             text = _full_text(got)
@@ -170,10 +174,12 @@ class RecordScreen(OverlayScreen):
         self.app.call_from_thread(self._show_text, text)
 
     def _show_text(self, text: str) -> None:
+        """Show a text in place of the record."""
         self.query_one("#text", Static).update(Content(escape_invisible(text)))
 
 
 def _full_text(got: Got) -> str:
+    """Return a heading and the content of a memory or summary; empty without either."""
     if got.memory:
         memory = got.memory
         names = (memory.tier.value, memory.session, memory.source, memory.role)
@@ -198,7 +204,7 @@ TALL_ROWS = 36
 
 
 class SnapshotRead(Message):
-    """A snapshot that was read."""
+    """The message that a snapshot of the daemon's state was read."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         super().__init__()
@@ -206,7 +212,7 @@ class SnapshotRead(Message):
 
 
 class DaemonLostMessage(Message):
-    """A failure to read a snapshot, and its reason."""
+    """The message that the daemon does not answer, with the reason."""
 
     def __init__(self, reason: str) -> None:
         super().__init__()
@@ -214,7 +220,7 @@ class DaemonLostMessage(Message):
 
 
 class Top(App[None]):
-    """The full screen of `mnem top`."""
+    """The Textual application of `mnem top`."""
 
     TITLE = "mnem top"
     ENABLE_COMMAND_PALETTE = False
@@ -237,7 +243,11 @@ class Top(App[None]):
     def __init__(
         self, state_connection: Connection, call_connection: Connection
     ) -> None:
-        """Show a daemon; `state_connection` is for reading the state and has a short time limit."""
+        """Show the state of a daemon.
+
+        `state_connection` reads the state, with a short time limit; `call_connection` carries
+        events and requests.
+        """
         super().__init__(ansi_color=True)
         self.theme = "ansi-dark"
         self._state_connection = state_connection
@@ -276,7 +286,7 @@ class Top(App[None]):
 
     @work(thread=True, group="looks")
     def _post_snapshots(self) -> None:
-        """Read and post snapshots until the end."""
+        """Read a snapshot each second in a thread and post it, until the program ends."""
         while not self._has_ended.is_set():
             try:
                 self.post_message(SnapshotRead(self._feed.read()))
@@ -307,7 +317,7 @@ class Top(App[None]):
         self._show_latest(snapshot.latest)
 
     def _show_events(self) -> None:
-        """Show the newest events."""
+        """Show the newest events, if there are new ones."""
         events = list(self._events)
         if events == self._events_shown:
             return
@@ -317,7 +327,7 @@ class Top(App[None]):
 
     @property
     def _is_tall(self) -> bool:
-        """Whether the terminal has room for more lines."""
+        """Whether the terminal has at least `TALL_ROWS` rows."""
         return bool(self.size.height >= TALL_ROWS)
 
     def on_daemon_lost_message(self, message: DaemonLostMessage) -> None:
@@ -325,15 +335,19 @@ class Top(App[None]):
         self._mark_lost(lost=True)
 
     def _mark_lost(self, *, lost: bool) -> None:
-        """Dim the figures while no daemon answers."""
+        """Dim the panels while no daemon answers."""
         self.screen_stack[0].query_one("#panels").set_class(lost, "lost")
 
     def _show_panel(self, id: str, lines: Sequence[top_view.Line]) -> None:
-        """Show lines in a panel of the main screen, also below another screen."""
+        """Replace the lines of the panel `id` on the main screen.
+
+        It works while a help or search screen covers the main screen.
+        """
         panel = self.screen_stack[0].query_one(f"#{id}", Static)
         panel.update(Content("\n").join(styled_content(line) for line in lines))
 
     def _show_latest(self, records: Sequence[MemoryRecord]) -> None:
+        """Replace the list of the newest memories; the selected memory stays selected."""
         if records == self._shown:
             return
         self._shown = records
@@ -362,30 +376,30 @@ class Top(App[None]):
             self.push_screen(RecordScreen(self._call_connection, event.option_id))
 
     def action_search(self) -> None:
-        """Show the screen to search."""
+        """Open the search screen, or move the focus to its search field."""
         if isinstance(self.screen, SearchScreen):
             self.screen.ask_again()
         else:
             self.push_screen(SearchScreen(self._call_connection))
 
     def action_help(self) -> None:
-        """Show the keys."""
+        """Open the screen with the keys."""
         if not isinstance(self.screen, HelpScreen):
             self.push_screen(HelpScreen())
 
     def action_sleep(self) -> None:
-        """Run a cycle, and notify of its end."""
+        """Run a sleep cycle and show a notification at its end."""
         self.notify("a sleep cycle was asked for")
         self._call_daemon(Sleep(), _cycle_notice)
 
     def action_pause(self) -> None:
-        """Pause automatic cycles for an hour, or resume them."""
+        """Pause automatic sleep for an hour, or resume it; show a notification."""
         minutes = 0 if self._paused else PAUSE_MINUTES
         self._call_daemon(Sleep(pause_minutes=minutes), _pause_notice)
 
     @work(thread=True, group="calls")
     def _call_daemon(self, request: Request[R], notice: Callable[[R], str]) -> None:
-        """Call the daemon and notify of the result."""
+        """Send a request in a thread and show `notice` of its result, or the error."""
         try:
             answer = notice(self._call_connection.call(request))
         except MnemosynedError as error:
@@ -395,6 +409,7 @@ class Top(App[None]):
 
 
 def _cycle_notice(report: CycleReport) -> str:
+    """Return the notification on a finished sleep cycle."""
     if report.status is CycleStatus.NOTHING_TO_DO:
         return "nothing to do: no memory is old enough (mnem sleep --force takes all)"
     episodes = count_of(report.promoted, "episode")
@@ -402,11 +417,15 @@ def _cycle_notice(report: CycleReport) -> str:
 
 
 def _pause_notice(report: CycleReport) -> str:
+    """Return the notification on a pause of automatic sleep, or on its end."""
     if report.held_until is None:
         return "cycles start by themselves again"
     return f"no cycle starts by itself until {local_time(report.held_until)}"
 
 
 def run_top(state_connection: Connection, call_connection: Connection) -> None:
-    """Show the live view until `q`."""
+    """Show the live view until the user quits.
+
+    `state_connection` has a short time limit; `call_connection` carries events and requests.
+    """
     Top(state_connection, call_connection).run()

@@ -42,7 +42,7 @@ _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The figures of one moment."""
+    """Figures from the daemon's metrics page at one moment."""
 
     moment: float
     """Seconds of a clock that only goes forward."""
@@ -60,7 +60,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class RequestRow:
-    """One group of requests with its rate and latencies."""
+    """Rate and latencies of one group of requests over the last minute."""
 
     name: str
     per_s: float
@@ -72,7 +72,7 @@ class RequestRow:
 
 
 def read_figures(page: str, *, moment: float) -> Figures:
-    """Read the figures of a page in the text format of Prometheus; unknown ones are left out."""
+    """Parse a metrics page in the Prometheus format; `moment` is the time of a monotonic clock."""
     plain: dict[str, float] = {}
     memories = 0.0
     buckets: dict[str, Counter[float]] = {name: Counter() for name in GROUPS}
@@ -104,29 +104,29 @@ def read_figures(page: str, *, moment: float) -> Figures:
 
 
 class LastMinute:
-    """The figures of the last minute; a restart of the daemon empties them."""
+    """Samples of the figures over the last minute; a restart of the daemon clears them."""
 
     def __init__(self) -> None:
         self._samples: deque[Figures] = deque(maxlen=SAMPLES_MAX)
 
     def add(self, figures: Figures) -> None:
-        """Add the newest figures."""
+        """Add a sample."""
         if self._samples and figures.started_at != self._samples[-1].started_at:
             self._samples.clear()
         self._samples.append(figures)
 
     @property
     def newest(self) -> Figures | None:
-        """The newest figures."""
+        """The newest sample; None before the first."""
         return self._samples[-1] if self._samples else None
 
     def rows(self) -> list[RequestRow]:
-        """Return the groups of requests with rates and latencies."""
+        """Return a row for each group in `GROUPS`; none before the first sample."""
         newest = self.newest
         return [self._request_row(name, newest) for name in GROUPS] if newest else []
 
     def memories_per_s(self) -> float:
-        """Return the growth in memories a second."""
+        """Return the growth of memories per second, over some five seconds."""
         newest = self.newest
         if newest is None:
             return 0.0
@@ -134,9 +134,11 @@ class LastMinute:
         return _rate_between(newest.memories - before.memories, before, newest)
 
     def _rate_baseline(self) -> Figures:
+        """Return the sample from which rates are computed, some five seconds old."""
         return self._samples[max(0, len(self._samples) - RATE_SAMPLES)]
 
     def _request_row(self, name: str, newest: Figures) -> RequestRow:
+        """Return the rate and latencies of the group `name`."""
         before = self._rate_baseline()
         answered = newest.requests[name] - before.requests[name]
         taken = Counter(newest.buckets[name])
@@ -154,15 +156,16 @@ class LastMinute:
 
 
 def _rate_between(difference: float, before: Figures, newest: Figures) -> float:
+    """Return a difference per second between two samples; 0 if no time has passed."""
     seconds = newest.moment - before.moment
     return difference / seconds if seconds > 0 else 0.0
 
 
 def percentile(buckets: Mapping[float, int], share: float) -> float | None:
-    """Return the value below which this share of a histogram lies, interpolated in a bucket.
+    """Return the value below which a share of a histogram's values lies, interpolated.
 
-    `buckets` counts the values up to each bound. None where there are no values; the last bound
-    where it lies beyond.
+    `buckets` maps each upper bound to the number of values up to it. None without values; the last
+    finite bound if the value lies beyond.
     """
     bounds = sorted(buckets)
     total = buckets[bounds[-1]] if bounds else 0
@@ -189,7 +192,7 @@ RUNNING_LOG_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The state of the daemon at one moment."""
+    """The daemon's state at one moment, as the view shows it."""
 
     stats: Stats
     cycles: Sequence[LogEntry]
@@ -199,10 +202,10 @@ class Snapshot:
 
 
 class Feed:
-    """Reads the daemon's state, one reader at a time.
+    """Reads the daemon's state for the view, in one thread at a time.
 
-    The log and the newest memories count as requests, and the daemon defers work while there are
-    requests: both are read again only after a change of the state.
+    Reading the log or the newest memories counts as a request, and the daemon defers work while
+    there are requests: both are read again only after a change of the state.
     """
 
     def __init__(
@@ -217,7 +220,7 @@ class Feed:
         self._running_since: float | None = None
 
     def read(self) -> Snapshot:
-        """Read the present state. Raises `MnemosynedError` if the daemon does not answer."""
+        """Return the present state. Raises `MnemosynedError` if the daemon does not answer."""
         stats = self._connection.call(Status())
         try:
             page = self._connection.page("/metrics")
@@ -238,15 +241,17 @@ class Feed:
         return Snapshot(stats, self._cycles, self._latest, watched_s)
 
     def forget_seen(self) -> None:
-        """Let the next read fetch everything again."""
+        """Make the next read fetch the log and the newest memories again."""
         self._seen.clear()
 
     def _has_changed(self, name: str, state: object) -> bool:
+        """Save the state called `name`; return whether it differs from the state saved before."""
         changed = self._seen.get(name) != state
         self._seen[name] = state
         return changed
 
     def _watched_s(self, stats: Stats) -> float:
+        """Return for how many seconds the running cycle has been watched; 0 if none runs."""
         if not stats.sleep.running:
             self._running_since = None
             return 0.0
@@ -261,7 +266,7 @@ RETRY_S = 2.0
 
 
 class EventListener:
-    """Hands each event of the daemon to a function, over restarts, until it is stopped."""
+    """Calls a function with each event of the daemon, also after restarts, until it is stopped."""
 
     def __init__(
         self, connection: Connection, handle: Callable[[Event], object]
@@ -271,14 +276,15 @@ class EventListener:
         self._has_ended = threading.Event()
 
     def start(self) -> None:
-        """Start a thread that does not outlive the program."""
+        """Start listening in a thread, which does not keep the program alive."""
         threading.Thread(target=self._run, name="events", daemon=True).start()
 
     def stop(self) -> None:
-        """Hand over no further event."""
+        """Stop listening: no further event is handled."""
         self._has_ended.set()
 
     def _run(self) -> None:
+        """Handle events until the end; after a lost connection, connect again."""
         while not self._has_ended.is_set():
             with suppress(MnemosynedError, OSError):  # the heading shows the loss
                 for event in self._connection.events():
@@ -306,7 +312,7 @@ Line = list[Span]
 
 
 def heading(stats: Stats, figures: Figures | None) -> Line:
-    """Return the state of the daemon in one line."""
+    """Return the heading: health, uptime, and sizes in memory and on disk."""
     sick = bool(stats.problems)
     warned = bool(stats.warnings or stats.clock)
     health = ("bad", "red") if sick else ("warning", "yellow") if warned else None
@@ -319,7 +325,7 @@ def heading(stats: Stats, figures: Figures | None) -> Line:
 
 
 def lost_heading(reason: str) -> Line:
-    """Return the heading while no daemon answers."""
+    """Return the heading while no daemon answers, with the reason."""
     return [
         Span("mnem top", "bold"),
         Span("  "),
@@ -329,7 +335,7 @@ def lost_heading(reason: str) -> Line:
 
 
 def tiers(stats: Stats, per_s: float) -> list[Line]:
-    """Return the tiers, a line each; working memory with a bar."""
+    """Return a line for each tier; working memory with a bar and its growth `per_s`."""
     working = stats.tiers[Tier.WORKING]
     share = working.count / stats.wm_max if stats.wm_max else 0.0
     coming = f"  {per_s:+.1f} a second" if round(per_s, 1) else ""
@@ -357,17 +363,18 @@ def tiers(stats: Stats, per_s: float) -> list[Line]:
 
 
 def _tier_name_and_count(name: str, count: int) -> Line:
+    """Return the padded name of a tier and its number of records."""
     return [Span(f"{name:<10}", "dim"), Span(f"{count:>9,}")]
 
 
 def bar(share: float, cells: int = BAR_CELLS) -> str:
-    """Return a bar that is filled to this share."""
+    """Return a bar of `cells` cells, filled to `share` between 0 and 1."""
     filled = round(max(0.0, min(1.0, share)) * cells)
     return "█" * filled + "░" * (cells - filled)
 
 
 def activity(rows: Sequence[RequestRow]) -> list[Line]:
-    """Return rates and latencies of requests, a line for each group."""
+    """Return the table of requests: rates, latencies and failures of each group."""
     head = f"{'':<10}{'a second':>9}{'p50':>10}{'p95':>10}{'in all':>12}{'failed':>9}"
     lines = [[Span(head, "dim")]]
     for row in rows:
@@ -381,7 +388,7 @@ def activity(rows: Sequence[RequestRow]) -> list[Line]:
 
 
 def short_duration(seconds: float | None) -> str:
-    """Return a short time; a dash for None."""
+    """Return seconds as `1.2 s` or `3.4 ms`; a dash for None."""
     if seconds is None:
         return "-"
     if seconds >= 1:
@@ -390,9 +397,10 @@ def short_duration(seconds: float | None) -> str:
 
 
 def sleep(status: SleepStatus, watched_s: float) -> Line:
-    """Return the running cycle with its bar, or the time of the next cycle.
+    """Return the progress of the running cycle, or the time of the next cycle.
 
-    `watched_s` is for how long the running cycle has been watched.
+    `watched_s` is for how many seconds the running cycle has been watched; the time left follows
+    from it.
     """
     if progress := status.progress:
         share = progress.done / progress.total if progress.total else 0.0
@@ -418,7 +426,10 @@ def sleep(status: SleepStatus, watched_s: float) -> Line:
 
 
 def cycles(entries: Sequence[LogEntry], limit: int) -> list[Line]:
-    """Return the last cycles, newest first, with the writers of their summaries."""
+    """Return a line for each of the last `limit` sleep cycles, newest first.
+
+    `entries` is the log, with an entry for each group of a cycle.
+    """
     by_cycle: dict[str, list[LogEntry]] = {}
     for entry in entries:
         by_cycle.setdefault(entry.cycle, []).append(entry)
@@ -427,6 +438,7 @@ def cycles(entries: Sequence[LogEntry], limit: int) -> list[Line]:
 
 
 def _cycle_line(groups: Sequence[LogEntry]) -> Line:
+    """Return the line of one cycle: its time, trigger, memories, writers and failures."""
     newest = groups[0]
     items = sum(group.items_consolidated for group in groups)
     line = [
@@ -443,7 +455,7 @@ def _cycle_line(groups: Sequence[LogEntry]) -> Line:
 
 
 def _writer_counts(groups: Sequence[LogEntry]) -> Iterator[str]:
-    """Yield the number of summaries by a model, by rules, and kept word for word."""
+    """Yield how many summaries a model wrote, rules wrote, or were kept word for word."""
     numbers: Counter[str] = Counter()
     for group in groups:
         if group.status is GroupStatus.FAILED:
@@ -461,7 +473,7 @@ def _writer_counts(groups: Sequence[LogEntry]) -> Iterator[str]:
 
 
 def hooks(agents: Sequence[AgentActivity], now: datetime) -> list[Line]:
-    """Return the activity of each tool's hooks, the last used first."""
+    """Return a line for each tool's hooks, the last used first, at most `HOOKS_SHOWN_MAX`."""
     by_client: dict[str, list[AgentActivity]] = defaultdict(list)
     for agent in agents:
         by_client[agent.client].append(agent)
@@ -473,10 +485,12 @@ def hooks(agents: Sequence[AgentActivity], now: datetime) -> list[Line]:
 
 
 def _last_call_at(events: Sequence[AgentActivity]) -> datetime:
+    """Return the time of the last call of a tool's hooks."""
     return max(event.called_at for event in events)
 
 
 def _hook_line(events: Sequence[AgentActivity], now: datetime) -> Line:
+    """Return the line of one tool: memories stored, characters shown, and failures."""
     stored = sum(event.stored for event in events)
     characters = sum(event.characters for event in events)
     failures = sum(event.failures for event in events)
@@ -493,7 +507,10 @@ def _hook_line(events: Sequence[AgentActivity], now: datetime) -> Line:
 
 
 def events(happened: Sequence[Event], limit: int) -> list[Line]:
-    """Return the last events, oldest first; of many, failures stay longest."""
+    """Return a line for each of the last `limit` events, oldest first.
+
+    Failed requests are preferred, with room left for one other event.
+    """
     news = [event for event in happened if event.kind is not EventKind.CYCLE_PROGRESS]
     failures = [event for event in news if event.kind is EventKind.REFUSED]
     others = [event for event in news if event.kind is not EventKind.REFUSED]
@@ -506,6 +523,7 @@ def events(happened: Sequence[Event], limit: int) -> list[Line]:
 
 
 def _event_line(event: Event) -> Line:
+    """Return the line of an event: time, words and session; failures in red."""
     time = in_zone(event.at, None).isoformat(" ")[11:19]
     describe = _EVENT_WORDS.get(event.kind)
     plain = event.kind.value.replace("_", " ")
@@ -538,7 +556,7 @@ _EVENT_WORDS: Mapping[EventKind, Callable[[Event], str]] = {
 
 
 def problems(stats: Stats) -> list[Line]:
-    """Return problems and warnings; one line if there is none."""
+    """Return the daemon's problems and warnings, at most `PROBLEMS_SHOWN_MAX`; or "no problems"."""
     shown = [
         *((problem, "red") for problem in stats.problems),
         *((warning, "yellow") for warning in stats.warnings),
@@ -551,7 +569,7 @@ def problems(stats: Stats) -> list[Line]:
 
 
 def record_line(moment: datetime, source: str | None, content: str) -> Line:
-    """Return a memory or a hit on one line."""
+    """Return a memory or hit on one line: time, source and content."""
     time = in_zone(moment, None).isoformat(" ")[5:16]
     return [
         Span(f"{time}  ", "dim"),
@@ -561,5 +579,5 @@ def record_line(moment: datetime, source: str | None, content: str) -> Line:
 
 
 def _escape(text: str) -> str:
-    """Escape control characters in a text from outside."""
+    """Escape control characters in a text from outside; line breaks too."""
     return escape_invisible(text, one_line=True)
