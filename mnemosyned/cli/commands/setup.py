@@ -359,7 +359,7 @@ class SetupRun:
     def _set_up_tool(
         self, name: str, *, one_of_many: bool = False
     ) -> tuple[dict[str, object], bool]:
-        """Show a tool's plan, ask, and write the files; return data for JSON, and True for a failure.
+        """Show a tool's plan, ask, and write the files; return data for JSON, and True on failure.
 
         The answer no exits the command; of `one_of_many`, only this tool is left out.
         """

@@ -280,7 +280,7 @@ class EventListener:
         threading.Thread(target=self._run, name="events", daemon=True).start()
 
     def stop(self) -> None:
-        """Stop listening: no further event is handled."""
+        """Stop the thread: no further event is handled."""
         self._has_ended.set()
 
     def _run(self) -> None:

@@ -56,7 +56,7 @@ DEFAULT = "default"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingInForce:
-    """A setting with its present value and origin."""
+    """A setting with its present value, its origin, and whether a change needs a restart."""
 
     key: str
     value: object
@@ -68,7 +68,7 @@ class SettingInForce:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingSources:
-    """The file, environment and options of the running daemon, or of the next one."""
+    """The file, environment and options that give a daemon its settings."""
 
     file: Path | None
     environment: Mapping[str, str]
@@ -78,12 +78,12 @@ class SettingSources:
 
 
 def usual_file() -> Path:
-    """Return the configuration file, which may not exist yet."""
+    """Return the path of the configuration file, which may not exist yet."""
     return config_file() or config_dir() / "mnemosyned.yaml"
 
 
 def present_sources() -> SettingSources:
-    """Return the sources of settings of the running daemon, or else of this shell."""
+    """Return the sources of the running daemon's settings, or else of this shell's settings."""
     present = SettingSources(file=config_file(), environment=os.environ, options={})
     try:
         config = load_with_origins(present.file, environ=os.environ)[0]
@@ -129,14 +129,14 @@ def settings_in_force(sources: SettingSources) -> list[SettingInForce]:
 
 
 def masked_value(key: str, value: object) -> object:
-    """Return the value of a setting without the password of a URL."""
+    """Return a setting's value; of a database URL, without the password."""
     if key == "database" and isinstance(value, str) and is_server(value):
         return without_password(value)
     return value
 
 
 def ask_for_reload() -> DaemonProcess | None:
-    """Have the running daemon read its settings again; None if none runs."""
+    """Tell the running daemon to read its settings again; return it, or None if none runs."""
     process = present_sources().process
     if process is None or process.socket is None or not process.pid:
         return None
@@ -152,6 +152,7 @@ VALUE_CHARS = 40
 
 
 def _complete_key(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
+    """Return the keys of settings that begin with the typed text (a click callback)."""
     return [key for key in KEYS if key.startswith(typed)]
 
 
@@ -259,7 +260,7 @@ def unset(keys: tuple[str, ...], *, no_reload: bool) -> None:
 
 
 def _write_changes(changes: Mapping[str, Value]) -> Path:
-    """Write changes that are valid together; return the file."""
+    """Check changes of settings together and write them; return the path of the file."""
     for key in changes:
         _check_key(key)
     file = usual_file()
@@ -302,7 +303,10 @@ def edit(*, no_reload: bool) -> None:
 
 
 def _edit_until_valid(before: str, file: Path) -> str:
-    """Return the text that the user saved, once it is valid. Raises `ConfigInvalid`."""
+    """Open a draft with the text `before` in the editor; return the saved text.
+
+    After a mistake the user is asked to edit again. Raises `ConfigInvalid` if the user gives up.
+    """
     with tempfile.TemporaryDirectory(prefix="mnem-") as folder:
         draft = Path(folder, file.name)
         draft.write_text(before, encoding="utf-8")
@@ -324,6 +328,7 @@ def _edit_until_valid(before: str, file: Path) -> str:
 
 
 def _open_editor(draft: Path) -> None:
+    """Open a file in the user's editor. Raises `InvalidRequest` if the editor fails."""
     named = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     words = shlex.split(named) if named else []
     if not words:
@@ -341,7 +346,7 @@ def _open_editor(draft: Path) -> None:
 
 
 def _check_as_at_start(settings: Config) -> None:
-    """Check settings as a start would. Raises `ConfigInvalid`."""
+    """Check settings as the daemon does at its start. Raises `ConfigInvalid`."""
     # Loaded here: it takes the whole engine, and only a change is checked.
     from mnemosyned.assembly.build import check_settings  # noqa: PLC0415
 
@@ -349,7 +354,10 @@ def _check_as_at_start(settings: Config) -> None:
 
 
 def _apply_changes(keys: list[str], *, reload: bool) -> None:
-    """Have the daemon reload; print the keys that are overridden or need a restart."""
+    """Let the running daemon read its settings again, if `reload` is given.
+
+    Print which of the changed keys are overridden by the environment or need a restart.
+    """
     for key in keys:
         name = variable(key)
         if name in present_sources().environment:
@@ -363,12 +371,13 @@ def _apply_changes(keys: list[str], *, reload: bool) -> None:
 
 
 def _check_key(key: str) -> None:
+    """Raise `ConfigInvalid`, with the nearest name, if a setting is unknown."""
     if key not in KEYS:
         value_from_text(key, "", where="command line")  # which suggests a name
 
 
 def _yaml_text(value: object) -> str:
-    """Return a value as YAML writes it."""
+    """Return a value as YAML text."""
     if isinstance(value, bool):
         return str(value).lower()
     if value is None:

@@ -44,7 +44,7 @@ OPTIONS_KEPT = ("--config", "--database", "--socket")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaemonProcess:
-    """A running daemon, or a program that has the memory open."""
+    """A process that has a memory open: a daemon, or a program that embeds the memory."""
 
     pid: int
     socket: str | None
@@ -52,26 +52,26 @@ class DaemonProcess:
 
 
 def log_path() -> Path:
-    """Return the log of a daemon that was started by `mnem start`."""
+    """Return the path of the log of a daemon started by `mnem start`."""
     return state_dir() / "mnemosyned.log"
 
 
 def load_present_config() -> Config:
-    """Read the settings as a daemon would now. Raises `ConfigInvalid`."""
+    """Return the settings as a daemon started now would read them. Raises `ConfigInvalid`."""
     return load_config(config_file())
 
 
 def running_daemon(database: Path) -> DaemonProcess | None:
-    """Return the process that has a database open; None if there is none."""
+    """Return the process that has a database file open, by its lock; None if there is none."""
     owner = database_owner(database)
     return DaemonProcess(pid=owner.pid, socket=owner.socket) if owner else None
 
 
 def configured_daemon(config: Config) -> DaemonProcess | None:
-    """Return the daemon of these settings; None if none runs.
+    """Return the running daemon for these settings; None if none runs.
 
-    The lock of the configured file names the process, even if it does not answer. Otherwise it is
-    the process that listens on the configured socket, with any memory, as `mnem` asks that one.
+    It is the process in the lock of the database file, even if it does not answer. Without one it
+    is the process that listens on the configured socket, with whatever database.
     """
     with suppress(
         ConfigInvalid
@@ -88,7 +88,7 @@ def configured_daemon(config: Config) -> DaemonProcess | None:
 
 
 def database_of(process: DaemonProcess) -> str | None:
-    """Ask a daemon for its database; None if it does not answer."""
+    """Return the path or URL of a daemon's database; None if the daemon does not answer."""
     with (
         suppress(DaemonUnreachable),
         Connection(process.socket, timeout_s=ANSWER_S) as client,
@@ -98,7 +98,10 @@ def database_of(process: DaemonProcess) -> str | None:
 
 
 def daemon_options(pid: int) -> dict[str, str]:
-    """Return the options of a running daemon that a restart repeats, with absolute paths."""
+    """Return the command-line options of a running daemon that a restart repeats, by name.
+
+    Paths are absolute. Empty if they cannot be read.
+    """
     options: dict[str, str] = {}
     with suppress(OSError):
         folder = Path(f"/proc/{pid}/cwd").readlink()
@@ -112,7 +115,7 @@ def daemon_options(pid: int) -> dict[str, str]:
 
 
 def daemon_environment(pid: int) -> dict[str, str]:
-    """Return the settings in a running daemon's environment; empty if they cannot be read."""
+    """Return a running daemon's environment variables for settings; empty if unreadable."""
     with suppress(OSError):
         entries = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
         pairs = (os.fsdecode(entry).partition("=") for entry in entries)
@@ -124,9 +127,11 @@ def daemon_environment(pid: int) -> dict[str, str]:
 def start_detached(
     arguments: Sequence[str] = (), *, environment: Mapping[str, str] | None = None
 ) -> int:
-    """Start a daemon in a session of its own, and return the process id once it is ready.
+    """Start a daemon as a process of its own session; return its process id once it is ready.
 
-    Raises `DaemonUnreachable` with the end of its log if it ends instead.
+    `arguments` are further options; `environment` holds the variables for settings, those of this
+    shell if None. Raises `DaemonUnreachable`, with the end of the log, if the daemon ends or is not
+    ready in time.
     """
     others = {
         name: value
@@ -182,9 +187,10 @@ def start_detached(
 def stop_process(
     process: DaemonProcess, *, wait_s: float, watch: Callable[[], object]
 ) -> bool:
-    """Ask a daemon to stop, and wait for its end; return False after `wait_s`.
+    """Send a process the signal to stop and wait for its end; return False after `wait_s`.
 
-    `watch` is called repeatedly meanwhile.
+    `watch` is called repeatedly during the wait. Raises `DatabaseInUse` for a process of another
+    user.
     """
     try:
         handle = os.pidfd_open(process.pid)
@@ -209,7 +215,7 @@ def stop_process(
 
 
 def find_program() -> str:
-    """Return the path of this installation's `mnemosyned`. Raises `ConfigInvalid`."""
+    """Return the path of the installed `mnemosyned` program. Raises `ConfigInvalid`."""
     beside = Path(sys.argv[0]).resolve().with_name(PROGRAM)
     for candidate in (beside, Path(sys.executable).with_name(PROGRAM)):
         if os.access(candidate, os.X_OK):
@@ -221,7 +227,10 @@ def find_program() -> str:
 
 
 def _is_ready(inbox: socket.socket, process: subprocess.Popen[bytes]) -> bool:
-    """Wait until the daemon is ready, and print its status meanwhile."""
+    """Wait for the daemon's message that it is ready; print its status meanwhile.
+
+    Return False if the process ends or `READY_S` is over.
+    """
     deadline, printed = time.monotonic() + READY_S, ""
     while time.monotonic() < deadline:
         with suppress(TimeoutError):

@@ -93,7 +93,7 @@ ABOUT_FILES = (
 
 
 def examine(installation: Installation) -> list[Finding]:
-    """Run every check; a check that cannot run is itself a finding."""
+    """Return the findings of all checks; a check that fails to run is a warning itself."""
     findings: list[Finding] = []
     on_server = is_server(installation.config.database)
     for check in CHECKS:
@@ -108,7 +108,10 @@ def examine(installation: Installation) -> list[Finding]:
 
 
 def present_installation(*, deep: bool = False) -> Installation:
-    """Return the installation of this user, also a broken one."""
+    """Return the installation of this user, even if its settings are broken.
+
+    `deep` allows checks that take long.
+    """
     file = config_file() or config_dir() / "mnemosyned.yaml"
     config, config_problem = _load_checked_config(file)
     installation = Installation(
@@ -128,7 +131,10 @@ def present_installation(*, deep: bool = False) -> Installation:
 
 
 def _load_checked_config(file: Path) -> tuple[Config, str]:
-    """Return the settings or the defaults, and the error of a daemon that would read them."""
+    """Return the settings and the error that would keep a daemon from starting.
+
+    The error is empty if the settings are valid. If they cannot be read, the defaults are returned.
+    """
     named = os.environ.get(CONFIG_VARIABLE)
     try:
         config = load_config(file if named or file.exists() else None)
@@ -162,7 +168,7 @@ def _add_running_daemon(installation: Installation) -> Installation:
 
 
 def repair(findings: Sequence[Finding], installation: Installation) -> Iterator[str]:
-    """Make the repairs of all findings; yield each repair, or the reason why it failed."""
+    """Repair the findings that have a remedy; yield a line for each repair or failure."""
     for finding in findings:
         if finding.path:
             try:
@@ -175,7 +181,10 @@ def repair(findings: Sequence[Finding], installation: Installation) -> Iterator[
 
 
 def _repair_database(database: Path, remedies: set[Remedy | None]) -> Iterator[str]:
-    """Repair the database, which no daemon may have open; yield each repair."""
+    """Repair the database file under its lock; yield a line for each repair or failure.
+
+    `remedies` are the wanted repairs. The database is backed up before it is changed.
+    """
     try:
         if Remedy.RESTORE in remedies:
             with lock_database(database):  # which finishes it
@@ -197,7 +206,7 @@ def _repair_database(database: Path, remedies: set[Remedy | None]) -> Iterator[s
 
 
 def back_up_for_repair(database: Path) -> Path:
-    """Copy the database with its faults; return the copy."""
+    """Copy the database as it is into the folder of backups; return the copy's path."""
     folder = database.with_name("backups")
     folder.mkdir(mode=0o700, exist_ok=True)
     # No dated backup: it has the faults that are about to be mended.
@@ -209,7 +218,7 @@ def back_up_for_repair(database: Path) -> Path:
 
 
 def _repair_file(remedy: Remedy | None, path: Path) -> Iterator[str]:
-    """Close a file to others, or remove it; yield the repair."""
+    """Take away others' rights to a file, or remove the file; yield a line on the repair."""
     if remedy is Remedy.PERMISSIONS:
         mode = 0o700 if path.is_dir() else 0o600
         path.chmod(mode)
@@ -257,7 +266,7 @@ def doctor(*, mends: bool, deep: bool, as_json: bool) -> int:
 
 
 def _print_findings(findings: Sequence[Finding]) -> None:
-    """Print findings; the gravest come last, next to the prompt."""
+    """Print findings, the most severe last, and their number."""
     for finding in sorted(
         findings, key=lambda each: list(Severity).index(each.severity)
     ):

@@ -68,7 +68,10 @@ MENDABLE = {
 
 
 def check_server(installation: Installation) -> Iterator[Finding]:
-    """Check whether the server answers and takes writes, and who may connect or read along."""
+    """Check whether the database server answers and accepts writes.
+
+    Warn of other logins that may connect or read.
+    """
     if not is_server(installation.config.database):
         return
     try:
@@ -86,7 +89,7 @@ def check_server(installation: Installation) -> Iterator[Finding]:
 
 
 def check_database(installation: Installation) -> Iterator[Finding]:
-    """Check the file of the database, then its content."""
+    """Check the database file: form, schema, indexes, counts and exact values."""
     path = installation.database
     refusals = [*_file_findings(path)]
     yield from refusals
@@ -141,7 +144,7 @@ def check_database(installation: Installation) -> Iterator[Finding]:
 
 
 def check_leftovers(installation: Installation) -> Iterator[Finding]:
-    """Check for files that a crash or a restore left next to the database."""
+    """Check for files that a crash, a restore or a backup left next to the database."""
     database = installation.database
     name = glob.escape(database.name)
     if installation.process is None:
@@ -171,14 +174,14 @@ def check_leftovers(installation: Installation) -> Iterator[Finding]:
 
 
 def newest_backup(installation: Installation) -> Path | None:
-    """Return the newest dated backup, from which a damaged database can be restored."""
+    """Return the path of the newest dated backup; None if there is none."""
     folder = installation.backup_folder
     newest = max(dated_backups(folder), default=None)
     return folder / newest.name if newest else None
 
 
 def _file_findings(path: Path) -> Iterator[Finding]:
-    """Yield findings that keep the file from being read at all."""
+    """Yield findings that prevent the database file from being opened; none if it can be."""
     if not path.exists():
         yield note(CHECK, f"there is no database yet: {path}", "mnem start")
         return
@@ -207,6 +210,10 @@ def _file_findings(path: Path) -> Iterator[Finding]:
 
 
 def _version_findings(connection: sqlite3.Connection, path: Path) -> Iterator[Finding]:
+    """Yield a note if the schema is older than this version's.
+
+    Raises `MnemosynedError` for a database of another program or a newer version.
+    """
     refuse_foreign(connection, path)
     latest = latest_version(shipped("migrations"))
     refuse_newer(connection, latest)
@@ -219,7 +226,10 @@ def _version_findings(connection: sqlite3.Connection, path: Path) -> Iterator[Fi
 def _index_faults(
     connection: sqlite3.Connection, path: Path, *, deep: bool
 ) -> Iterator[StorageFault]:
-    """Yield faults of indexes, found by comparison with the texts."""
+    """Yield faults of the indexes, found in a copy of the database in memory.
+
+    A large database is left out unless `deep`.
+    """
     if file_bytes(path) > DEEP_BYTES and not deep:
         return
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
@@ -228,6 +238,7 @@ def _index_faults(
 
 
 def _fault_finding(fault: StorageFault, installation: Installation) -> Finding:
+    """Return a storage fault as a finding, with a repair or else a backup to restore."""
     if fault.kind in MENDABLE:
         return problem(
             CHECK, fault.text, REPAIR, Remedy.DATABASE, installation.database
@@ -238,6 +249,7 @@ def _fault_finding(fault: StorageFault, installation: Installation) -> Finding:
 
 
 def _damage_finding(text: str, installation: Installation) -> Finding:
+    """Return a finding on damage that only a restored backup repairs."""
     backup = newest_backup(installation)
     words = f"mnem restore-db {backup}" if backup else "mnem restore-db BACKUP"
     return problem(CHECK, text, words)
@@ -255,7 +267,7 @@ BY_HAND = timedelta(days=7)
 
 
 def check_permissions(installation: Installation) -> Iterator[Finding]:
-    """Check whether the files of the memory belong to this user alone."""
+    """Check whether the memory's files are closed to other users."""
     database = installation.database
     files = [
         database,
@@ -293,7 +305,7 @@ def check_space(installation: Installation) -> Iterator[Finding]:
 
 
 def check_backups(installation: Installation) -> Iterator[Finding]:
-    """Check whether there is a backup, its age, and whether the newest is whole."""
+    """Check whether there is a backup, whether it is recent, and whether it can be restored."""
     rules = backup_rules(installation.config)
     folder, scheduled = installation.backup_folder, rules.has_schedule
     if scheduled and folder.exists() and not os.access(folder, os.W_OK):
@@ -326,7 +338,7 @@ def check_backups(installation: Installation) -> Iterator[Finding]:
 
 
 def check_models(installation: Installation) -> Iterator[Finding]:
-    """Check whether the models of the settings exist, are whole, and can be run."""
+    """Check whether the models in the settings exist, are whole, and can be run."""
     config = with_default_model(installation.config)
     named = {
         "llm.model_path": config.llm.model_path,
@@ -338,7 +350,7 @@ def check_models(installation: Installation) -> Iterator[Finding]:
 
 
 def check_spool(_: Installation) -> Iterator[Finding]:
-    """Check whether calls of hooks wait for the daemon."""
+    """Check whether calls of agents' hooks wait on disk for the daemon."""
     folder = Path(spool.folder())
     try:
         files = list(islice(folder.iterdir(), FILES_MAX))
@@ -364,7 +376,10 @@ def check_spool(_: Installation) -> Iterator[Finding]:
 
 
 def _permission_finding(path: Path, mask: int) -> Finding | None:
-    """Return a finding on a file of another user, or open to others; None if all is well."""
+    """Return a finding on a path of another user, or one open to others.
+
+    `mask` has the mode bits that others must not have. None if all is well, or nothing is there.
+    """
     try:
         status = path.stat()
     except OSError:
@@ -387,6 +402,10 @@ def _permission_finding(path: Path, mask: int) -> Finding | None:
 
 
 def _model_findings(key: str, name: str, *, deep: bool) -> Iterator[Finding]:
+    """Yield findings on the model file `name` in the setting `key`.
+
+    With `deep` the file's size and SHA-256 are compared too.
+    """
     path = Path(name).expanduser()
     if not path.is_file():
         yield problem("model", f"{key}: there is no file {path}", "mnem model list")

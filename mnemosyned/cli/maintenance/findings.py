@@ -14,7 +14,7 @@ from mnemosyned.verbs.upkeep import Stats
 
 
 class Severity(StrEnum):
-    """Severity of a finding."""
+    """How serious a finding is, from `ok` to `problem`."""
 
     OK = "ok"
     NOTE = "note"
@@ -24,7 +24,7 @@ class Severity(StrEnum):
 
     @property
     def is_bad(self) -> bool:
-        """Whether the user should act."""
+        """Whether it is a warning or a problem."""
         return self in (Severity.WARNING, Severity.PROBLEM)
 
 
@@ -41,7 +41,7 @@ class Remedy(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One line of the report."""
+    """One line of the doctor's report."""
 
     check: str
     severity: Severity
@@ -55,7 +55,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installation:
-    """An installation to be checked, also a broken one."""
+    """The settings, files and daemon that the doctor checks; any of them may be broken."""
 
     config: Config
     """The settings, or the defaults if they cannot be read."""
@@ -86,6 +86,7 @@ def _make_finding(  # noqa: PLR0917 read as a sentence where a check yields it
     remedy: Remedy | None = None,
     path: Path | None = None,
 ) -> Finding:
+    """Return a finding; `check` names the check, `command` and `remedy` repair the fault."""
     return Finding(
         check=check,
         severity=severity,

@@ -47,7 +47,7 @@ Watched = Callable[[str, int], AbstractContextManager[Advance]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveReport:
-    """A completed move."""
+    """The result of a completed move."""
 
     source: DatabaseLocation
     target: DatabaseLocation
@@ -58,7 +58,7 @@ class MoveReport:
 
 
 def location_of(text: str, *, field: str | None = None) -> DatabaseLocation:
-    """Return the database that an argument names. Raises `InvalidRequest`."""
+    """Return the database that a URL or a path names. Raises `InvalidRequest` for `field`."""
     if is_server(text):
         return DatabaseLocation(url=text)
     path = require_usable_path(
@@ -78,9 +78,10 @@ def move(
     watched: Watched,
     owner: str = LOCAL_NAME,
 ) -> MoveReport:
-    """Copy the whole source into the target, which is empty or partly filled by the same move.
+    """Copy all records from one database into another and compare both.
 
-    `owner` is the owner on the server. Raises `NotFound` for an unknown owner,
+    The target is empty, or partly filled by an interrupted move. `watched` shows progress during a
+    step, `owner` is the owner on the server. Raises `NotFound` for an unknown owner,
     `InvalidRequest`, `DatabaseInUse`, `ConfigInvalid`, `SleepInProgress`, `PartlyDone` and
     `StorageFailed`.
     """
@@ -118,7 +119,7 @@ def move(
 
 
 def _refuse_unmovable(source: DatabaseLocation, target: DatabaseLocation) -> None:
-    """Raise `InvalidRequest` for places between which nothing is moved."""
+    """Raise `InvalidRequest` unless a move goes from a file to a server, or back."""
     if source.file and target.file:
         raise InvalidRequest(
             f"{source} and {target} are both files: `mnem backup` copies one into the other",
@@ -136,9 +137,9 @@ def _refuse_unmovable(source: DatabaseLocation, target: DatabaseLocation) -> Non
 
 
 def _refuse_in_use(location: DatabaseLocation, config: Config, owner: str) -> None:
-    """Raise `DatabaseInUse` while a process of this machine has a memory open.
+    """Raise `DatabaseInUse` while a process of this machine has the database open.
 
-    Daemons that serve many owners go on: what one of them stores meanwhile is noticed in the end.
+    Daemons that serve many owners may go on: the comparison at the end notices what they store.
     """
     process = None
     if location.file:
@@ -154,7 +155,7 @@ def _refuse_in_use(location: DatabaseLocation, config: Config, owner: str) -> No
 
 @contextmanager
 def _open_claimed(location: DatabaseLocation, owner: str) -> Iterator[OpenStore]:
-    """Open a store in which no daemon consolidates meanwhile."""
+    """Open a store and claim its sleep, so that no daemon consolidates during the block."""
     with ExitStack() as stack:
         store = stack.enter_context(open_store_of(location, owner))
         stack.enter_context(store.sleep.claim())
@@ -232,6 +233,7 @@ def move_command(to: str, source: str | None, owner: str, *, as_json: bool) -> i
 
 
 def _move_data(done: MoveReport) -> dict[str, object]:
+    """Return the report of a move as a dictionary for JSON."""
     return {
         "source": str(done.source),
         "target": str(done.target),
@@ -247,6 +249,7 @@ def _move_data(done: MoveReport) -> dict[str, object]:
 
 
 def _move_lines(done: MoveReport) -> Iterator[str]:
+    """Yield the report of a move as lines: counts, comparison, and the next command."""
     counts = done.compared.counts
     things = ", ".join(
         count_of(counts[kind], noun) for kind, noun in _NOUNS.items() if kind in counts
@@ -265,7 +268,7 @@ def _move_lines(done: MoveReport) -> Iterator[str]:
 
 
 def _next_command(done: MoveReport) -> str:
-    """Return the command that puts the new database to use."""
+    """Return the command that makes the daemon or client use the new database."""
     if done.target.url and done.owner != LOCAL_NAME:
         return f"mnem owner token add {done.owner}"
     if not done.target.url:

@@ -57,7 +57,7 @@ REPAIR = "mnem doctor --repair"
 
 
 def check_settings(installation: Installation) -> Iterator[Finding]:
-    """Check whether the settings can be read, and are in force."""
+    """Check whether the settings are valid, and in force without a restart."""
     if installation.config_problem:
         url = url_in_path(installation.config.database or "")
         bare = shlex.quote(without_password(url or "", shown=""))
@@ -84,7 +84,7 @@ def check_settings(installation: Installation) -> Iterator[Finding]:
 
 
 def check_programs(_: Installation) -> Iterator[Finding]:
-    """Check the versions of Python and SQLite, and whether the programs are on the PATH."""
+    """Check the versions of Python and SQLite, and whether `mnemosyned` is on the PATH."""
     version = tuple(map(int, sqlite3.sqlite_version.split(".")))
     text = f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
     if version < SQLITE_MIN:
@@ -107,7 +107,7 @@ def check_programs(_: Installation) -> Iterator[Finding]:
 
 
 def check_socket(installation: Installation) -> Iterator[Finding]:
-    """Check whether the socket leads to a daemon of this user."""
+    """Check whether the socket is a live socket of this user."""
     path = installation.socket
     length = len(os.fsencode(path))
     if length > SOCKET_PATH_BYTES_MAX:
@@ -130,7 +130,7 @@ def check_socket(installation: Installation) -> Iterator[Finding]:
 
 
 def check_daemon(installation: Installation) -> Iterator[Finding]:
-    """Check whether the daemon runs and answers, and yield its warnings."""
+    """Check whether the daemon runs, answers, and has the configured database."""
     process, status = installation.process, installation.status
     lock = installation.database.with_name(installation.database.name + ".lock")
     if lock.is_symlink():
@@ -161,7 +161,7 @@ def check_daemon(installation: Installation) -> Iterator[Finding]:
 
 
 def check_unit(_: Installation) -> Iterator[Finding]:
-    """Check the systemd unit, if there is a systemd of this user."""
+    """Check the systemd user unit, if systemd runs for this user."""
     unit, file = present_unit(), unit_file()
     if unit is None:
         if file.exists():
@@ -179,7 +179,7 @@ def check_unit(_: Installation) -> Iterator[Finding]:
 
 
 def check_clock(installation: Installation) -> Iterator[Finding]:
-    """Check whether the clock went back."""
+    """Check whether the system clock is behind the times that a daemon has seen."""
     status = installation.status
     if status is not None:
         if status.clock:
@@ -192,6 +192,7 @@ def check_clock(installation: Installation) -> Iterator[Finding]:
 
 
 def _unit_findings(unit: SystemdUnit) -> Iterator[Finding]:
+    """Yield findings on an installed unit: failed, not enabled, or without lingering."""
     if unit.active == "failed":
         text = f"the unit failed ({unit.result}), and systemd does not try again"
         yield problem("unit", text, "mnem logs")
@@ -208,6 +209,7 @@ def _unit_findings(unit: SystemdUnit) -> Iterator[Finding]:
 
 
 def _is_socket_alive(path: Path) -> bool:
+    """Return whether a process accepts connections on a socket, even if it is busy."""
     with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as probe:
         probe.settimeout(CONNECT_S)
         try:
@@ -220,7 +222,7 @@ def _is_socket_alive(path: Path) -> bool:
 
 
 def _last_clock_reading(database: Path) -> datetime | None:
-    """Return the last time that a daemon trusted; None if it is unknown."""
+    """Return the last time of the clock stored in a database; None if it is unknown."""
     if not database.is_file():
         return None
     with suppress(sqlite3.Error, OSError, ValueError):
@@ -231,7 +233,7 @@ def _last_clock_reading(database: Path) -> datetime | None:
 
 
 def check_tools(installation: Installation) -> Iterator[Finding]:
-    """Check each tool that was set up, as `mnem setup --check` does."""
+    """Check each agents' tool that was set up, as `mnem setup --check` does."""
     machine = Machine.present()
     site = SetupSite(machine=machine, programs=Programs.of(machine, Path(sys.argv[0])))
     journal = SetupJournal(state_dir() / "setup")

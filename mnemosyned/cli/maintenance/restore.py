@@ -41,7 +41,7 @@ from mnemosyned.verbs.retention import Forget
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoredDatabase:
-    """A backup that was put in the place of the database."""
+    """The result of a restore."""
 
     backup: Path
     database: Path
@@ -57,7 +57,11 @@ class RestoredDatabase:
 
 
 def check_restorable(backup: Path, database: Path) -> None:
-    """Raise `InvalidRequest` or `SchemaTooNew` for a file that cannot become the database."""
+    """Check that a backup can replace the database.
+
+    Raises `InvalidRequest` for the database itself or a damaged file, `SchemaTooNew` for a newer
+    one.
+    """
     if backup.exists() and database.exists() and backup.samefile(database):
         raise InvalidRequest(f"{backup} is the database itself", field="file")
     check_backup(backup, shipped("migrations"))
@@ -70,12 +74,12 @@ def restore_database(
     folder: Path | None = None,
     forget_again: bool = False,
 ) -> RestoredDatabase:
-    """Put a copy of a backup in the place of the database, and set that aside.
+    """Put a copy of a backup in the place of the database; set the former database aside.
 
-    What was forgotten after the backup was made is counted, by the list next to the backup or in
-    the `folder` of backups; with `forget_again` it is forgotten in the copy too.
-    Raises `InvalidRequest`, `SchemaTooNew`, `DatabaseInUse` and `StorageFailed`; the database is
-    as it was then.
+    Memories that were forgotten after the backup are counted by the list next to the backup or in
+    `folder`, the folder of backups; `forget_again` forgets them in the copy too. Raises
+    `InvalidRequest`, `SchemaTooNew`, `DatabaseInUse` and `StorageFailed`; the database is unchanged
+    then.
     """
     check_restorable(backup, database)
     folders = dict.fromkeys([backup.parent, folder or database.with_name("backups")])
@@ -83,6 +87,7 @@ def restore_database(
     forgotten: list[str] = []
 
     def look_or_forget(copy: Path) -> None:
+        """Collect the ids of forgotten memories in the copy; forget them if wanted."""
         with closing(open_to_read(copy)) as connection:
             rows = connection.execute(
                 "SELECT id FROM working_memory UNION ALL SELECT id FROM archive"
@@ -108,7 +113,7 @@ def restore_database(
 
 
 def _forget_in_copy(copy: Path, ids: Sequence[str]) -> None:
-    """Forget memories in an unused database, and leave no file next to it."""
+    """Forget memories in a staged copy of the database, and remove the lock beside it."""
     # The list of the backup folder has it already, from the time when it was forgotten.
     config = Config(
         database=str(copy),

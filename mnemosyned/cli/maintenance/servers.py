@@ -173,12 +173,13 @@ _HEADERS = ("owner", "memories", "summaries", "characters", "bytes", "tokens", "
 
 @contextmanager
 def _open_owners() -> Iterator[OwnerStore]:
-    """Open the owners of the configured database. Raises `ConfigInvalid`."""
+    """Open the store of owners in the configured database. Raises `ConfigInvalid`."""
     with open_owners(daemon_process.load_present_config().location) as owners:
         yield owners
 
 
 def _parse_scopes(text: str) -> list[Scope]:
+    """Return the scopes in a comma-separated text. Raises `click.BadParameter`."""
     words = [word.strip() for word in text.split(",")]
     unknown = [word for word in words if word not in tuple(Scope)]
     if unknown:
@@ -189,6 +190,7 @@ def _parse_scopes(text: str) -> list[Scope]:
 
 
 def _token_row(token: OwnerToken) -> tuple[str, ...]:
+    """Return a token as cells: id, name, scopes, time, and validity."""
     state = "valid"
     if token.revoked_at:
         state = f"revoked {local_time(token.revoked_at)}"
@@ -199,7 +201,7 @@ def _token_row(token: OwnerToken) -> tuple[str, ...]:
 
 
 def _print_issued_token(issued: IssuedToken, *, as_json: bool) -> None:
-    """Print a new token to standard output, and its validity to standard error."""
+    """Print a new token on standard output, and its validity on standard error."""
     if as_json:
         say_json(issued)
         return
@@ -210,6 +212,7 @@ def _print_issued_token(issued: IssuedToken, *, as_json: bool) -> None:
 
 
 def _removal_text(removed: RemovedOwner) -> str:
+    """Return the report on a deleted owner, with the places where words may be left."""
     held = f"{count_of(removed.memories, 'memory')}, {count_of(removed.summaries, 'summary')}"
     lines = [f"deleted {removed.name}: {held}"]
     if not removed.purged:
@@ -310,6 +313,7 @@ def _open_configured_server() -> DatabaseServer:
 
 
 def _purge_lines(purged: ServerPurge) -> Iterator[str]:
+    """Yield the report of a server's purge: tables, log files, steps not done, words left."""
     yield (
         f"written anew: {count_of(purged.tables, 'table')} in {duration_text(purged.duration_s)}; "
         f"the longest was locked for {purged.longest_s:.1f} s"

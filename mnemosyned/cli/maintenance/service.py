@@ -42,7 +42,7 @@ _LEVELS_LEFT_OUT = {"info", "debug"}
 
 
 def readable_line(line: str) -> str:
-    """Return a line of JSON as time, event and values; another line as it is."""
+    """Return a JSON log line as `time event  name=value`; other lines unchanged."""
     try:
         entry = msgspec.json.decode(line)
     except msgspec.DecodeError:
@@ -76,7 +76,7 @@ _PROPERTIES = ("LoadState", "ActiveState", "UnitFileState", "MainPID", "Result")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemdUnit:
-    """The user unit as systemd sees it."""
+    """The state of the user unit in systemd."""
 
     loaded: bool
     active: str
@@ -87,18 +87,18 @@ class SystemdUnit:
 
     @property
     def is_running(self) -> bool:
-        """Whether systemd runs the daemon or is about to."""
+        """Whether the unit is active, or starting or reloading."""
         return self.active in ("active", "activating", "reloading")
 
 
 def unit_file() -> Path:
-    """Return the place where `make install` puts the user unit."""
+    """Return the path of the user unit that `make install` writes."""
     config = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
     return Path(config) / "systemd" / "user" / UNIT
 
 
 def present_unit() -> SystemdUnit | None:
-    """Return the user unit, or None if no systemd of this user answers."""
+    """Return the state of the user unit; None if systemd does not run for this user."""
     shown = systemctl("show", UNIT, *(f"--property={name}" for name in _PROPERTIES))
     if shown is None or shown.returncode != 0:
         return None
@@ -115,13 +115,14 @@ def present_unit() -> SystemdUnit | None:
 def systemctl(
     *words: str, timeout_s: float = ASK_TIMEOUT_S
 ) -> subprocess.CompletedProcess[str] | None:
-    """Ask the user's systemd; None if there is none, or it does not answer."""
+    """Run `systemctl --user`; return the finished process, or None if it cannot be run in time."""
     return _run_tool("systemctl", "--user", "--no-pager", *words, timeout_s=timeout_s)
 
 
 def _run_tool(
     name: str, *words: str, timeout_s: float
 ) -> subprocess.CompletedProcess[str] | None:
+    """Run a program with its output captured; None if it is missing or exceeds `timeout_s`."""
     program = shutil.which(name)
     if program is None:
         return None
@@ -138,7 +139,7 @@ def _run_tool(
 
 
 def is_lingering() -> bool | None:
-    """Return whether this user's services run without a login; None if it is unknown."""
+    """Return whether the user's services run without a login; None if it is unknown."""
     words = ["show-user", str(os.geteuid()), "--property=Linger"]
     shown = _run_tool("loginctl", *words, timeout_s=ASK_TIMEOUT_S)
     if shown is None or shown.returncode != 0:
@@ -210,7 +211,7 @@ def logs(lines: int, *, follow: bool) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoppedDaemon:
-    """The options and environment of a stopped daemon, for starting it again."""
+    """The options and environment of a stopped daemon, to start it again."""
 
     by_systemd: bool
     arguments: Sequence[str]
@@ -218,9 +219,10 @@ class StoppedDaemon:
 
 
 def start_daemon(config: Config) -> None:
-    """Start the daemon by systemd, or detached; print its process if it runs already.
+    """Start the daemon by systemd, or as a detached process.
 
-    Raises `ConfigInvalid` for a database that cannot be.
+    If it runs already, print its process. Raises `DatabaseInUse` if it runs with another database,
+    `ConfigInvalid` for an impossible database.
     """
     wanted = str(config.location)
     if process := configured_daemon(config):
@@ -251,7 +253,11 @@ def start_daemon(config: Config) -> None:
 def stop_daemon(
     config: Config, *, database: Path | None = None
 ) -> StoppedDaemon | None:
-    """Stop the daemon and wait for its end; None if none ran."""
+    """Stop the daemon and wait for its end; None if none ran.
+
+    `database` selects the process that has this file open, instead of the configured daemon. Raises
+    `DatabaseInUse` for a program that is no daemon, `DaemonUnreachable` if it does not end in time.
+    """
     process = running_daemon(database) if database else configured_daemon(config)
     if process is None:
         say("no daemon runs", err=True)
@@ -273,6 +279,7 @@ def stop_daemon(
     wait_s = config.sleep.shutdown_deadline_s + STOP_SLACK_S
 
     def show_consolidation() -> None:
+        """Show the progress of the last consolidation at a terminal."""
         if not (process.socket and sys.stderr.isatty()):
             return
         with (
@@ -301,7 +308,7 @@ def stop_daemon(
 
 
 def _refuse_program(process: DaemonProcess) -> None:
-    """Raise `DatabaseInUse` for a program that has the memory open and is no daemon."""
+    """Raise `DatabaseInUse` if a process is no daemon, but a program that embeds the memory."""
     if process.pid and process.socket is None:
         raise DatabaseInUse(
             f"process {process.pid} is not a daemon, but a program that has the memory open: end it "
@@ -310,7 +317,7 @@ def _refuse_program(process: DaemonProcess) -> None:
 
 
 def start_again(stopped: StoppedDaemon) -> None:
-    """Start a daemon as it ran before it was stopped."""
+    """Start a stopped daemon with its former options and environment."""
     if stopped.by_systemd:
         _start_unit()
     else:
@@ -318,9 +325,9 @@ def start_again(stopped: StoppedDaemon) -> None:
 
 
 def restart_daemon(config: Config) -> None:
-    """Stop the daemon if one runs, and start it with the same options.
+    """Stop the daemon, if one runs, and start it with the same options.
 
-    Raises `ConfigInvalid`, before it is stopped, for a database that cannot be.
+    Raises `ConfigInvalid`, before anything is stopped, for an impossible database.
     """
     _ = config.location
     if stopped := stop_daemon(config):
@@ -330,6 +337,7 @@ def restart_daemon(config: Config) -> None:
 
 
 def _start_detached(former: StoppedDaemon | None = None) -> None:
+    """Start a detached daemon and print its process; `former` gives options and environment."""
     pid = daemon_process.start_detached(
         former.arguments if former else (),
         environment=former.environment if former else None,
@@ -339,7 +347,7 @@ def _start_detached(former: StoppedDaemon | None = None) -> None:
 
 
 def _start_unit() -> int:
-    """Have systemd start the daemon; return its process."""
+    """Start the daemon by systemd; return its process id. Raises `DaemonUnreachable`."""
     answer = systemctl("start", UNIT, timeout_s=CHANGE_TIMEOUT_S)
     unit = present_unit()
     if answer is None or answer.returncode != 0 or unit is None or not unit.is_running:
@@ -352,9 +360,10 @@ def _start_unit() -> int:
 
 
 def _print_log(file: Path, lines: int, *, follow: bool) -> None:
-    """Print the last lines of a log, and follow the log over rotations."""
+    """Print the last lines of a log file; with `follow`, also new lines, over rotations."""
 
     def is_rotated() -> bool:
+        """Return whether the log's path now names another file than the opened one."""
         with suppress(OSError):
             return file.stat().st_ino != os.fstat(opened.fileno()).st_ino
         return False
@@ -374,6 +383,6 @@ def _print_log(file: Path, lines: int, *, follow: bool) -> None:
 
 
 def _print_log_line(line: str) -> None:
-    """Print a line of the log: unchanged in a pipe, in words at a terminal."""
+    """Print a log line: unchanged in a pipe, in readable form at a terminal."""
     line = line.rstrip("\n")
     say(readable_line(line) if is_terminal(sys.stdout) else line)
