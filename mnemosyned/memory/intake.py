@@ -17,7 +17,7 @@ from mnemosyned.errors import BatchChanged, IdTaken
 from mnemosyned.memory.capture import CAPTURED_PREFIX, IMPORTED_PREFIX
 from mnemosyned.memory.consolidation import LogEntry
 from mnemosyned.memory.ports import Draft, Promotion, RememberReport
-from mnemosyned.memory.values import Acknowledged, MemoryRecord, content_hash
+from mnemosyned.memory.values import Acknowledged, MemoryRecord
 from mnemosyned.text.details import Detail
 
 if TYPE_CHECKING:
@@ -26,6 +26,16 @@ if TYPE_CHECKING:
 Known = tuple[str | None, datetime, int | None]
 """Content, time and content hash of the record with an id; only the time of an episode."""
 _MADE = re.compile(rf"({CAPTURED_PREFIX}|{IMPORTED_PREFIX})[0-9a-f]{{32}}")
+
+
+def content_hash(content: str) -> int:
+    """Return the first 64 bits of SHA-256 as a signed integer, to find known contents.
+
+    Whoever finds a match compares the contents themselves.
+    """
+    return int.from_bytes(
+        hashlib.sha256(content.encode()).digest()[:8], "big", signed=True
+    )
 
 
 def is_made_of_source(id: str) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -145,16 +144,6 @@ class TierTotals:
     count: int
     characters: int
     oldest: datetime | None
-
-
-def content_hash(content: str) -> int:
-    """Return the first 64 bits of SHA-256 as a signed integer, to find known contents.
-
-    Whoever finds a match compares the contents themselves.
-    """
-    return int.from_bytes(
-        hashlib.sha256(content.encode()).digest()[:8], "big", signed=True
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,6 @@ NEEDLESS = {
     "hashlib",
     "http.client",
     "logging",
-    "mnemosyned.memory.consolidation",
     "mnemosyned.text.languages.tables",
     "mnemosyned.memory.forgetting",
     "mnemosyned.text.terms",
@@ -34,7 +33,7 @@ def modules_after(statement: str) -> set[str]:
 
 
 def test_the_client_loads_no_rules_and_no_library_it_does_not_need() -> None:
-    assert modules_after("import mnemosyned.client") & NEEDLESS == set()
+    assert modules_after("import mnemosyned.client.blocking") & NEEDLESS == set()
 
 
 def test_tls_is_loaded_for_a_daemon_behind_https_alone() -> None:

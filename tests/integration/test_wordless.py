@@ -18,7 +18,8 @@ from support.compactions import (
 from support.fakes import FakeClock, files_containing
 
 from mnemosyned.conversation.archived import WORDLESS, as_message
-from mnemosyned.memory.values import MemoryRecord, content_hash
+from mnemosyned.memory.intake import content_hash
+from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.paths import shipped
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite.store import SqliteStore, open_store

@@ -9,7 +9,7 @@ from functools import partial
 
 from mnemosyned.conversation.archived import ABOUT, archived_memory_ids
 from mnemosyned.instants import shift
-from mnemosyned.memory.intake import IntakeTransaction
+from mnemosyned.memory.intake import IntakeTransaction, content_hash
 from mnemosyned.memory.ports import (
     ArchivedMessage,
     CompactionRecord,
@@ -17,7 +17,7 @@ from mnemosyned.memory.ports import (
     NewCompaction,
     places_of,
 )
-from mnemosyned.memory.values import MemoryRecord, content_hash
+from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.storage.common.rows import instant
 from mnemosyned.storage.common.session import (
     CommonSession,

@@ -10,7 +10,8 @@ import msgspec
 
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.memory.edit import REVISIONS_MAX, MemoryEdit, latest_in_chain
-from mnemosyned.memory.values import TAGS_MAX, Revision, content_hash
+from mnemosyned.memory.intake import content_hash
+from mnemosyned.memory.values import TAGS_MAX, Revision
 from mnemosyned.storage.common.episodes import invalidate
 from mnemosyned.storage.common.rows import instant
 from mnemosyned.storage.common.session import CommonSession

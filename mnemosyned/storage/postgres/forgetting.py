@@ -9,9 +9,9 @@ import msgspec
 
 from mnemosyned.memory.edit import in_force_again
 from mnemosyned.memory.forgetting import ForgetFilter, Grace, Newest, Removal, naming
-from mnemosyned.memory.intake import is_made_of_source, keys_of_forgotten
+from mnemosyned.memory.intake import content_hash, is_made_of_source, keys_of_forgotten
 from mnemosyned.memory.ports import DeletionStore
-from mnemosyned.memory.values import Tier, content_hash
+from mnemosyned.memory.values import Tier
 from mnemosyned.storage.common.episodes import invalidate
 from mnemosyned.storage.common.learnings import remove_learnings, remove_learnings_of
 from mnemosyned.storage.common.session import BELOW, Row, reads, writes

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from mnemosyned.memory.forgetting import Grace
-from mnemosyned.memory.intake import keys_of_forgotten
-from mnemosyned.memory.values import Learning, MemoryRecord, content_hash
+from mnemosyned.memory.intake import content_hash, keys_of_forgotten
+from mnemosyned.memory.values import Learning, MemoryRecord
 from mnemosyned.storage.common.episodes import invalidate
 from mnemosyned.storage.common.grace import LEARNING, REPLACE_FORGOTTEN, CommonGrace
 from mnemosyned.storage.common.learnings import LearningRows, learnings_where

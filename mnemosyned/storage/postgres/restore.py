@@ -13,9 +13,9 @@ from mnemosyned.memory.exchange import (
     Record,
     RestoreReport,
 )
-from mnemosyned.memory.intake import Known
+from mnemosyned.memory.intake import Known, content_hash
 from mnemosyned.memory.restore import PlacedMemory
-from mnemosyned.memory.values import MemoryRecord, Tier, content_hash
+from mnemosyned.memory.values import MemoryRecord, Tier
 from mnemosyned.storage.common.exchange import CommonRestoring, insert_states
 from mnemosyned.storage.common.session import writes
 from mnemosyned.storage.postgres.connections import Use

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from mnemosyned.memory.values import MemoryRecord, content_hash
+from mnemosyned.memory.intake import content_hash
+from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.storage.common.compactions import CommonCompactions
 from mnemosyned.storage.sqlite.insert import SqliteIntake
 from mnemosyned.storage.sqlite.session import SqliteSession

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mnemosyned.memory.edit import EditTarget, StoredMemory, details_with
 from mnemosyned.memory.fields import EDITED_FIELDS, column_list
-from mnemosyned.memory.values import content_hash
+from mnemosyned.memory.intake import content_hash
 from mnemosyned.storage.common.edits import CommonChanges, CommonEditing
 from mnemosyned.storage.common.rows import instant
 from mnemosyned.storage.common.session import writes

@@ -18,7 +18,7 @@ from mnemosyned.memory.exchange import (
     Record,
     RecoverableRecord,
 )
-from mnemosyned.memory.values import content_hash
+from mnemosyned.memory.intake import content_hash
 from mnemosyned.storage.common.exchange import (
     EXPORTED_EPISODE,
     CommonExporting,

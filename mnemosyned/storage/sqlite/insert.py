@@ -8,9 +8,9 @@ from datetime import datetime
 from itertools import chain
 from typing import TypeVar, cast
 
-from mnemosyned.memory.intake import IntakeTransaction, Known
+from mnemosyned.memory.intake import IntakeTransaction, Known, content_hash
 from mnemosyned.memory.ports import Draft, RememberReport
-from mnemosyned.memory.values import MemoryRecord, Tier, content_hash
+from mnemosyned.memory.values import MemoryRecord, Tier
 from mnemosyned.storage.common.learnings import LearningRows
 from mnemosyned.storage.common.records import CommonRecords
 from mnemosyned.storage.common.rows import instant

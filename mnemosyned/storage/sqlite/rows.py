@@ -11,7 +11,8 @@ import msgspec
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.exchange import ExportedMemory
 from mnemosyned.memory.fields import ROW_FIELDS, column_list
-from mnemosyned.memory.values import MemoryRecord, Tier, content_hash
+from mnemosyned.memory.intake import content_hash
+from mnemosyned.memory.values import MemoryRecord, Tier
 from mnemosyned.storage.common.rows import (
     instant,
     optional_instant,
