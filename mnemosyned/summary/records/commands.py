@@ -61,7 +61,7 @@ _EXIT = re.compile(
 
 
 def read_session(memory: MemoryRecord, _zone: tzinfo) -> Sentences | None:
-    """Return each command, with its end, of a memory that is a shell session."""
+    """Return each command of a shell session with its outcome; None for any other memory."""
     if not _PROMPT_SIGN.search(memory.content, 0, PROMPT_CHARS_MAX):
         return None
     lines = nonblank_lines(memory.content.strip())[:SESSION_LINES_MAX]
@@ -85,7 +85,7 @@ def read_session(memory: MemoryRecord, _zone: tzinfo) -> Sentences | None:
 
 
 def _command_of(line: str) -> str:
-    """Return the command after a prompt, or an empty text."""
+    """Return the command after a shell prompt, or an empty text if the line has no prompt."""
     match = _PROMPT.fullmatch(line.strip())
     if not match or _NOT_A_COMMAND.match(match["command"]):
         return ""
@@ -94,7 +94,7 @@ def _command_of(line: str) -> str:
 
 
 def _command_sentence(command: str, output: Sequence[str]) -> Sentence:
-    """Return a command with its failure, or else with the last line of its output."""
+    """Return a sentence of a command with its failure, or else with the last line of its output."""
     exits = list(filter(None, map(_EXIT.fullmatch, output)))
     code = exits[-1]["code"] if exits else ""
     failures = list(filter(_FAILURE.search, output))
@@ -113,7 +113,7 @@ def _command_sentence(command: str, output: Sequence[str]) -> Sentence:
 
 
 def _output_line(output: Sequence[str]) -> str:
-    """Return the line of a success, or else the number of lines and the last."""
+    """Return the output's last line of success, or else its last line after the number of lines."""
     lines = [line for line in output if not _EXIT.fullmatch(line)]
     successes = list(filter(_SUCCESS.search, lines))
     if successes or len(lines) < 2:
@@ -221,7 +221,7 @@ _SUITES = {
 
 @dataclass(frozen=True, slots=True)
 class TestRun:
-    """Outcome of one run of tests."""
+    """Outcome of one run of a test suite."""
 
     suite: str
     """The test runner or command; runs of one suite are counted together."""
@@ -234,7 +234,7 @@ class TestRun:
 
 
 def read_run(memory: MemoryRecord, _zone: tzinfo) -> TestRun | None:
-    """Return the result of a memory that is nothing but the output of a test run."""
+    """Return the outcome of a memory that is only the output of a test run, else None."""
     content = memory.content.strip()
     is_one_line = "\n" not in content
     signs = _ONE_LINE_SIGNS if is_one_line else _SIGNS
@@ -252,7 +252,7 @@ def read_run(memory: MemoryRecord, _zone: tzinfo) -> TestRun | None:
 
 
 def _read_title(content: str) -> TestRun | None:
-    """Read a sentence of a CI server: "Run 8791 on main passed: 412 passed, 3 skipped"."""
+    """Read a CI server's sentence: "Run 8791 on main passed: 412 passed, 3 skipped"."""
     match = _TITLE.fullmatch(content)
     if not match:
         return None
@@ -269,7 +269,7 @@ def _read_title(content: str) -> TestRun | None:
 
 
 def _read_counts(content: str) -> TestRun | None:
-    """Read counts alone: "2 failed, 61 passed in 8.4 s"."""
+    """Read a text of counts alone: "2 failed, 61 passed in 8.4 s"."""
     match = _COUNTED.fullmatch(content)
     if not match or "," not in match["counts"]:
         return None
@@ -277,7 +277,7 @@ def _read_counts(content: str) -> TestRun | None:
 
 
 def _read_command(content: str) -> TestRun | None:
-    """Read a command with its counts: "pytest -q: 2 failed, 61 passed in 8.4 s"."""
+    """Read a test command with its counts: "pytest -q: 2 failed, 61 passed in 8.4 s"."""
     match = _COMMAND.fullmatch(content)
     if not match:
         return None
@@ -294,7 +294,7 @@ def _read_command(content: str) -> TestRun | None:
 
 
 def _read_last_line(content: str) -> TestRun | None:
-    """Read the last line of a test runner's output."""
+    """Read the summary line of a test runner without the output before it."""
     return _read_output(content, "") if _BARE.match(content) else None
 
 
@@ -302,6 +302,7 @@ _ONE_LINE_READERS = (_read_title, _read_counts, _read_command, _read_last_line)
 
 
 def _suite_of(command: str) -> str:
+    """Return the test runner in a command, or else the command's first word."""
     match = _RUNNERS.search(command)
     return match[0] if match else command.partition(" ")[0]
 
@@ -311,7 +312,7 @@ def _has_failed(counts: str) -> bool:
 
 
 def _read_output(text: str, command: str) -> TestRun | None:
-    """Read the output of a test runner over many lines."""
+    """Read the whole output of a test runner; `command` is empty if unknown."""
     summary = first_reading((_go_counts, _summary_counts), text)
     if summary is None:
         return None
@@ -327,7 +328,7 @@ def _read_output(text: str, command: str) -> TestRun | None:
 
 
 def _summary_counts(text: str) -> tuple[str, bool] | None:
-    """Return the counts of the last summary line, and True if the run failed."""
+    """Return the counts of the last summary line, and whether the run failed, or None."""
     for form in _SUMMARIES:
         if summaries := [match.groupdict("") for match in form.finditer(text)]:
             break
@@ -345,7 +346,7 @@ def _summary_counts(text: str) -> tuple[str, bool] | None:
 
 
 def _go_counts(text: str) -> tuple[str, bool] | None:
-    """Return how many packages passed and failed under `go test`."""
+    """Return the counts of passed and failed packages of `go test` and whether the run failed."""
     verdicts = Counter(match["verdict"] for match in _GO_PACKAGE.finditer(text))
     if not verdicts:
         return None
@@ -358,7 +359,7 @@ def _go_counts(text: str) -> tuple[str, bool] | None:
 
 
 def _failed_tests(text: str) -> tuple[str, ...]:
-    """Return each failed test, with its message if the output has one."""
+    """Return the name of each failed test, with its message if the output has one."""
     above = text.rpartition("passing")[0] or text
     messages_by_form = (_failure_messages(form, above) for form in _FAILURES)
     messages = next(filter(None, messages_by_form), {})
@@ -373,7 +374,7 @@ def _failed_tests(text: str) -> tuple[str, ...]:
 
 
 def _failure_messages(form: re.Pattern[str], text: str) -> dict[str, str]:
-    """Return the failed tests in lines of one form, with their messages."""
+    """Return the message of each failed test in the lines that match `form`, empty if none."""
     messages: dict[str, str] = {}
     for match in form.finditer(text):
         parts = match.groupdict("")
@@ -385,7 +386,7 @@ def _failure_messages(form: re.Pattern[str], text: str) -> dict[str, str]:
 def write_runs(
     readings: Sequence[RecordReading[TestRun]], _zone: tzinfo
 ) -> Iterator[RecordLine]:
-    """Write one line for the runs of each suite."""
+    """Write one line for all runs of each suite."""
     for group in group_by(readings, lambda reading: reading.value.suite).values():
         runs = [reading.value for reading in group]
         text = _run_text(runs[0]) if len(runs) == 1 else _suite_text(runs)
@@ -397,7 +398,7 @@ def write_runs(
 
 
 def _run_text(run: TestRun) -> str:
-    """Return the name, counts and failures of one run."""
+    """Return the name, counts and failed tests of a single run."""
     unnamed = "Test run" if run.suite == "tests" else f"Test run of {run.suite}"
     title = shorten(run.title, RUN_COMMAND_CHARS_MAX) or unnamed
     if not run.counts:
@@ -407,7 +408,7 @@ def _run_text(run: TestRun) -> str:
 
 
 def _suite_text(runs: Sequence[TestRun]) -> str:
-    """Return the failures of several runs of a suite, and the counts of the last that passed."""
+    """Return the failures of a suite's runs, and the counts of the last run that passed."""
     failed = [run for run in runs if run.failed]
     suite = runs[0].suite
     noun = "test run" if suite in _PLAIN_SUITES else f"{suite} run"
@@ -425,7 +426,7 @@ def _suite_text(runs: Sequence[TestRun]) -> str:
 
 
 def _failure_causes(run: TestRun) -> tuple[str, ...]:
-    """Return the failed tests of a run, or its title with the counts."""
+    """Return the failed tests of a run, or its title with the counts where none is known."""
     if run.failures and (run.counts or not run.title):
         return run.failures
     title = shorten(run.title, RUN_COMMAND_CHARS_MAX)
@@ -434,7 +435,7 @@ def _failure_causes(run: TestRun) -> tuple[str, ...]:
 
 
 def _limit_failures(failures: Sequence[str]) -> list[str]:
-    """Return the first failures; the others are counted."""
+    """Return the first failures, and a count of the others."""
     shown = [
         shorten(failure, 2 * RUN_MESSAGE_CHARS_MAX)
         for failure in failures[:FAILURES_SHOWN_MAX]

@@ -1,4 +1,4 @@
-"""Commits: git logs, single commits and reports of hooks, group_by by component and day."""
+"""Commits: git logs, single commits and reports of hooks, grouped by component and day."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ _PLAIN_WORDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class CommitRecord:
-    """One commit, without its hash."""
+    """A commit as read from a memory, without its hash."""
 
     subject: str
     author: str = ""
@@ -123,7 +123,7 @@ class CommitRecord:
 
 @dataclass(frozen=True, slots=True)
 class _ComponentCommit:
-    """A commit with its component, memory and day."""
+    """A commit with its component, day, and the index of its memory."""
 
     position: int
     commit: CommitRecord
@@ -135,7 +135,7 @@ class _ComponentCommit:
 def read_commits(
     memory: MemoryRecord, _zone: tzinfo
 ) -> tuple[CommitRecord, ...] | None:
-    """Return the commits of a memory that is nothing but commits."""
+    """Return the commits of a memory that holds only commits, else None."""
     content = memory.content
     if not _OPENING.match(content) and not _HASH_AT_END.match(content):
         return None
@@ -148,7 +148,7 @@ def read_commits(
 
 
 def _read_log(lines: Sequence[str]) -> tuple[CommitRecord, ...] | None:
-    """Read the output of `git log`: a head over each commit."""
+    """Read the output of `git log`, in which each commit begins with a line of its hash."""
     if not _HEAD.fullmatch(lines[0]):
         return None
     blocks: list[list[str]] = []
@@ -164,7 +164,7 @@ def _read_log(lines: Sequence[str]) -> tuple[CommitRecord, ...] | None:
 
 
 def _read_block(lines: Sequence[str]) -> CommitRecord | None:
-    """Read the fields, the indented message and the files of a commit."""
+    """Read one commit of `git log`: its fields, its indented message and its files."""
     fields: dict[str, str] = {}
     message: list[str] = []
     paths: list[str] = []
@@ -189,12 +189,12 @@ def _read_block(lines: Sequence[str]) -> CommitRecord | None:
 
 
 def _paths_in(text: str) -> list[str]:
-    """Return the files in the lines below a commit."""
+    """Return the file paths in the lines of a commit's statistics."""
     return [match["stat"] or match["status"] for match in _PATH.finditer(text)]
 
 
 def _read_one_lines(lines: Sequence[str]) -> tuple[CommitRecord, ...] | None:
-    """Read one commit a line, as in `git log --oneline` and from hooks."""
+    """Read commits of one line each, as written by `git log --oneline` and by hooks."""
     commits: list[CommitRecord] = []
     paths: list[str] = []
     for line in lines[:COMMITS_PER_MEMORY_MAX]:
@@ -213,12 +213,13 @@ def _read_one_lines(lines: Sequence[str]) -> tuple[CommitRecord, ...] | None:
 
 
 def _is_body(lines: Sequence[str]) -> bool:
-    """Tell whether lines are a commit and, indented, its message."""
+    """Tell whether lines are a commit of one line followed by its indented message."""
     indented = all(line.startswith(("  ", "\t")) for line in lines[1:])
     return indented and _read_one_line(lines[0]) is not None
 
 
 def _read_one_line(line: str) -> CommitRecord | None:
+    """Read a commit of one line; return None if the line has no hash with a subject."""
     for form in (_STAMPED, _HANDED_ON, _ONE_LINE):
         match = form.fullmatch(line)
         parts = match.groupdict("") if match else {}
@@ -231,7 +232,7 @@ def _read_one_line(line: str) -> CommitRecord | None:
 
 
 def _looks_like_commit(hash_: str, subject: str) -> bool:
-    """Tell a hash from a number or a word, and a subject from prose."""
+    """Tell whether a hash is no word or number, and a subject no sentence of prose."""
     if _WORD_OR_NUMBER.fullmatch(hash_):
         return _CONVENTIONAL.fullmatch(subject) is not None
     is_sentence = subject[0].islower() and subject.endswith(".")
@@ -240,7 +241,7 @@ def _looks_like_commit(hash_: str, subject: str) -> bool:
 
 
 def _read_committed(lines: Sequence[str]) -> tuple[CommitRecord, ...] | None:
-    """Read the output of `git commit`, the command itself, or a merge."""
+    """Read the output of `git commit`, the command itself, or the message of a merge."""
     first = lines[0].strip().removeprefix("$ ")
     if _PULL_REQUEST.fullmatch(first):
         title = "".join(lines[1:])  # of the pull request
@@ -261,7 +262,7 @@ def _read_committed(lines: Sequence[str]) -> tuple[CommitRecord, ...] | None:
 def write_commits(
     readings: Sequence[RecordReading[tuple[CommitRecord, ...]]], zone: tzinfo
 ) -> Iterator[RecordLine]:
-    """Write the commits of each component and day, a few subjects a line."""
+    """Write the commits of each component and day, a few subjects on a line."""
     commits = _assign_components(readings, zone)
     groups = group_by(commits, lambda item: (item.component, item.day))
     several_days = len({day for _, day in groups}) > 1
@@ -275,7 +276,7 @@ def write_commits(
 def _assign_components(
     readings: Sequence[RecordReading[tuple[CommitRecord, ...]]], zone: tzinfo
 ) -> list[_ComponentCommit]:
-    """Return each commit with its component, or else with a word that subjects share."""
+    """Return each commit with its component, or else with a word that several subjects share."""
     common = _common_words(
         commit.subject for reading in readings for commit in reading.value
     )
@@ -292,7 +293,7 @@ def _assign_components(
 
 
 def _common_words(subjects: Iterable[str]) -> dict[str, int]:
-    """Return words of at least two subjects, with their rank."""
+    """Return the words of at least two subjects with their rank, 0 for the most frequent."""
     counts = Counter(
         word
         for subject in subjects
@@ -307,7 +308,10 @@ def _common_words(subjects: Iterable[str]) -> dict[str, int]:
 
 
 def _component_of(commit: CommitRecord, common: dict[str, int]) -> tuple[str, str]:
-    """Return the component of a commit, and its subject without that name."""
+    """Return the component of a commit and the subject without it; `common` holds words by rank.
+
+    The component is empty if the subject names none and has no common word.
+    """
     subject = without_hashes(commit.subject)
     if match := _CONVENTIONAL.fullmatch(subject):
         kind = match["type"]
@@ -321,7 +325,7 @@ def _component_of(commit: CommitRecord, common: dict[str, int]) -> tuple[str, st
 
 
 def _common_path(paths: Sequence[str]) -> str:
-    """Return the deepest common folder of the paths, or else the most frequent folder."""
+    """Return the deepest common folder, else the most frequent one; a single path whole."""
     if len(paths) == 1:
         return paths[0]
     folders = [path.rpartition("/")[0] for path in paths]
@@ -335,7 +339,7 @@ def _common_path(paths: Sequence[str]) -> str:
 def _commits_line(
     chunk: Sequence[_ComponentCommit], zone: tzinfo, *, dated: bool
 ) -> RecordLine:
-    """Write one line of a few commits: count, component, authors, day and subjects."""
+    """Write one line of a few commits: their count, component, authors, day and subjects."""
     first = chunk[0]
     head = show_count(len(chunk), "commit") if len(chunk) > 1 else "Commit"
     is_kind = first.component.startswith("(")

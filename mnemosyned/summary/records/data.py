@@ -68,7 +68,7 @@ Value = dict[str, Any] | list[Any]
 
 
 def parse_json(content: str) -> Value | None:
-    """Return the object, array or JSON lines that the whole text is."""
+    """Return the value of a text that is a JSON object, array or lines of JSON, else None."""
     text = content.strip()
     if text.startswith("```"):
         text = text.removeprefix("```json").strip("`").strip()
@@ -82,6 +82,7 @@ def parse_json(content: str) -> Value | None:
 
 
 def _parse_value(text: str) -> Value | None:
+    """Return the object or array of a JSON text, or None for any other text."""
     try:
         value = json.loads(text, parse_float=str)
     except (ValueError, RecursionError):
@@ -90,7 +91,7 @@ def _parse_value(text: str) -> Value | None:
 
 
 def read_json(memory: MemoryRecord, zone: tzinfo) -> Sentences | None:
-    """Return a sentence for each object of a memory that is JSON."""
+    """Return a sentence for each object of a memory that is JSON, else None."""
     value = parse_json(memory.content)
     if value is None:
         return None
@@ -108,7 +109,7 @@ def read_json(memory: MemoryRecord, zone: tzinfo) -> Sentences | None:
 
 
 def _find_wrapped_list(value: Mapping[str, Any]) -> list[Any] | None:
-    """Return the list of objects that an answer wraps: {"items": [{…}], "total": 2}."""
+    """Return the list of objects in an API's answer, `{"items": [{…}], "total": 2}`, or None."""
     lists = [item for item in value.values() if isinstance(item, list) and item]
     is_record = not _RECORD_NAMES.isdisjoint(_fields_of(value))
     if len(lists) != 1 or len(value) > ANSWER_KEYS_MAX or is_record:
@@ -117,7 +118,7 @@ def _find_wrapped_list(value: Mapping[str, Any]) -> list[Any] | None:
 
 
 def _describe_list(value: Sequence[Any]) -> Sentence:
-    """Return the sentence of a list with other values than objects."""
+    """Return a sentence about a list that holds other values than objects."""
     scalars = list(filter(None, map(_show_scalar, value)))
     source = " ".join(scalars)
     if not scalars:
@@ -129,7 +130,7 @@ def _describe_list(value: Sequence[Any]) -> Sentence:
 
 
 def _describe_object(value: Mapping[str, Any], zone: tzinfo) -> Sentence:
-    """Return the sentence of an object: a message, an event or another record."""
+    """Return a sentence about an object, as a message, an event or another record."""
     fields = _fields_of(value)
     way = str(first_value(value, "message_type", "direction")).lower()
     if way in _SENT and "sender" in fields and "recipient" not in fields:
@@ -153,7 +154,7 @@ def _describe_object(value: Mapping[str, Any], zone: tzinfo) -> Sentence:
 
 
 def _kind_of(value: Mapping[str, Any]) -> str:
-    """Return the kind that the object states, such as "SMS"."""
+    """Return the kind that an object states, such as "SMS", or an empty text."""
     kind = first_value(value, *_KIND_KEYS)
     if not isinstance(kind, str) or not 1 < len(kind) <= 30 or kind.count(" ") > 2:
         return ""
@@ -162,12 +163,12 @@ def _kind_of(value: Mapping[str, Any]) -> str:
 
 
 def first_value(value: Mapping[str, Any], *keys: str) -> object | None:
-    """Return the value of the first key that has one."""
+    """Return the first value that is neither missing nor empty among the keys, or None."""
     return next(filter(None, map(value.get, keys)), None)
 
 
 def _describe_titled(fields: Fields, value: Mapping[str, Any], zone: tzinfo) -> str:
-    """Return the title, time and exact scalars of an object."""
+    """Return the title, time and exact values of an object with a title."""
     base = {name: fields.get(name, "") for name in ("title", "date", "body")}
     used = set(filter(base.get, base))
     scalars = [
@@ -183,7 +184,7 @@ def _describe_titled(fields: Fields, value: Mapping[str, Any], zone: tzinfo) -> 
 
 
 def _describe_keys(value: Mapping[str, Any], kind: str) -> str:
-    """Return the exact scalars of an object without a title, or else its keys."""
+    """Return the exact values of an object without a title, or its keys if it has no such value."""
     scalars = dict(_exact_scalars(value))
     head = f"{kind or 'Config'} with"
     if not scalars:
@@ -201,7 +202,7 @@ def _describe_keys(value: Mapping[str, Any], kind: str) -> str:
 
 
 def _list_scalars(scalars: Sequence[tuple[str, str]]) -> str:
-    """Return the scalars with their keys; past the limit the keys alone."""
+    """Return pairs of key and value as text; past a limit, keys only."""
     shown = [f"{label} {text}" for label, text in scalars[:SCALARS_MAX]]
     hidden = [label for label, _ in scalars[SCALARS_MAX:]]
     if not hidden:
@@ -211,7 +212,10 @@ def _list_scalars(scalars: Sequence[tuple[str, str]]) -> str:
 
 
 def _exact_scalars(value: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    """Return the exact scalars with their keys, and those of inner objects."""
+    """Return pairs of key and value as text, with dotted keys for the values of inner objects.
+
+    Ids are left out. `prefix` stands before each key.
+    """
     pairs: list[tuple[str, str]] = []
     for key, item in value.items():
         label = f"{prefix}{key}"
@@ -228,7 +232,7 @@ def _exact_scalars(value: Mapping[str, Any], prefix: str = "") -> list[tuple[str
 
 
 def _show_scalar(value: object) -> str:
-    """Return a scalar as written, without hashes; empty for other values."""
+    """Return a number, flag or text as text without hashes, or an empty text for another value."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int | float):
@@ -237,7 +241,7 @@ def _show_scalar(value: object) -> str:
 
 
 def _fields_of(value: Mapping[str, Any]) -> dict[str, str]:
-    """Return the known fields of an object under their common names."""
+    """Return the texts of an object's known fields by common name, such as "title"."""
     fields: dict[str, str] = {}
     for key, item in value.items():
         name = common_name(key)
@@ -251,7 +255,7 @@ def _fields_of(value: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _text_of(item: object) -> str:
-    """Return the text of a field; of an inner object the name, time or address in it."""
+    """Return the text of a field's value; of an inner object, its name, time or address."""
     if isinstance(item, dict):
         inner = map(item.get, _INNER_KEYS)
         return next((text for text in inner if isinstance(text, str)), "")
@@ -264,7 +268,7 @@ def _text_of(item: object) -> str:
 
 
 def _index_texts(item: object, depth: int) -> Iterator[str]:
-    """Yield the texts of a value, for the index."""
+    """Yield the texts within a value, down to `depth` levels, for index terms."""
     if isinstance(item, str):
         yield without_hashes(item[:SOURCE_CHARS_MAX])
     elif depth and isinstance(item, dict):
@@ -301,7 +305,7 @@ Grid = list[list[str]]
 
 
 def read_table(memory: MemoryRecord, _zone: tzinfo) -> Sentences | None:
-    """Return the size, columns and first rows of a memory that is a table."""
+    """Return a sentence with size, columns and first rows of a table, None for no table."""
     if memory.content.count("\n") < 2:
         return None
     lines = nonblank_lines(memory.content.strip("\n"))[:ROWS_READ_MAX]
@@ -324,6 +328,7 @@ def read_table(memory: MemoryRecord, _zone: tzinfo) -> Sentences | None:
 
 
 def _row_text(names: Sequence[str], row: Sequence[str]) -> str:
+    """Return a row as text, each cell after its column's name; empty cells are left out."""
     cells = [
         enclose(f"{name} ", shorten(cell, CELL_CHARS_MAX))
         for name, cell in zip(names, row, strict=True)
@@ -332,7 +337,7 @@ def _row_text(names: Sequence[str], row: Sequence[str]) -> str:
 
 
 def _read_piped(lines: Sequence[str]) -> Grid | None:
-    """Read Markdown tables and the frames that SQL shells draw."""
+    """Read a Markdown table or a table framed by a SQL shell; return None for other lines."""
     head = lines[0].replace("│", "|")
     is_ruled = "|" in head and _RULE_ROW.fullmatch(lines[1].strip())
     if not (is_ruled or head.count("|") > 1 or _FRAME.fullmatch(head)):
@@ -347,7 +352,7 @@ def _read_piped(lines: Sequence[str]) -> Grid | None:
 
 
 def _read_separated(lines: Sequence[str]) -> Grid | None:
-    """Read CSV with tabs, semicolons or commas; one separator a line needs four lines."""
+    """Read CSV with tabs, semicolons or commas; two columns need at least four lines."""
     for separator in ("\t", ";", ","):
         count = lines[0].count(separator)
         if count == 0 or (count == 1 and len(lines) < 4):
@@ -362,7 +367,7 @@ def _read_separated(lines: Sequence[str]) -> Grid | None:
 
 
 def _is_tabular(grid: Grid, lines: Sequence[str]) -> bool:
-    """Tell a table from lines of prose that happen to have as many commas."""
+    """Tell whether a grid is a table, not lines of prose that happen to have as many commas."""
     cells = list(chain.from_iterable(grid[:200]))
     spaced = sum(cell.startswith(" ") for cell in cells)
     mean = sum(map(len, cells)) / len(cells)
@@ -378,7 +383,7 @@ def _is_tabular(grid: Grid, lines: Sequence[str]) -> bool:
 
 
 def _read_aligned(lines: Sequence[str]) -> Grid | None:
-    """Read columns aligned with blanks, as `df` and `kubectl get` print them."""
+    """Read columns aligned with blanks, as printed by `df` and `kubectl get`."""
     header = lines[0].strip().replace("Mounted on", "Mounted")
     if _DIGIT.search(header) or header.endswith(_ENDING_MARK):
         return None
@@ -393,7 +398,7 @@ def _read_aligned(lines: Sequence[str]) -> Grid | None:
 
 
 def _is_even(grid: Grid) -> bool:
-    """Tell whether all rows have as many cells as the first."""
+    """Tell whether all rows have the same number of cells as the first."""
     width = len(grid[0])
     return 2 <= width <= COLUMNS_MAX and all(len(row) == width for row in grid)
 

@@ -79,13 +79,16 @@ LABELS = {label: name for name, labels in _LABELS.items() for label in labels.sp
 
 
 def common_name(label: str) -> str:
-    """Return the common name of a field's label, or an empty text."""
+    """Return the common name of a field's label, "sender" for "From"; empty if unknown."""
     lower = label.strip().lower()
     return LABELS.get(lower) or LABELS.get(re.sub(r"[\s_-]", "", lower), "")
 
 
 def show_when(fields: Fields, zone: tzinfo) -> str:
-    """Return the time or span of the fields; an unreadable time stays as written."""
+    """Return the time or time span of an event's or message's fields as text.
+
+    An unreadable time stays as written; without a time the text is empty.
+    """
     start_text = fields.get("start") or fields.get("date") or ""
     end_text = fields.get("end", "")
     start = parse_moment(start_text) or parse_epoch(start_text)
@@ -99,7 +102,10 @@ def show_when(fields: Fields, zone: tzinfo) -> str:
 
 
 def event_sentence(fields: Fields, zone: tzinfo) -> str:
-    """Return "Dentist at Praxis Huber, Tue 10 March 2026, 08:20–08:50." and the notes."""
+    """Return a sentence such as "Dentist at Praxis Huber, Tue 10 March 2026, 08:20–08:50."
+
+    The notes of the event follow it.
+    """
     text = shorten(fields["title"], TITLE_CHARS_MAX).rstrip(".")
     text += enclose(" at ", shorten(fields.get("place", ""), PLACE_CHARS_MAX))
     text += enclose(", ", show_when(fields, zone))
@@ -114,7 +120,7 @@ def event_sentence(fields: Fields, zone: tzinfo) -> str:
 
 
 def message_sentence(fields: Fields, zone: tzinfo, *, kind: str = "Message") -> str:
-    """Return "Message from Anna to Ben, “Trip”, 14:03: See you at the station."."""
+    """Return "Message from Anna to Ben, “Trip”, 14:03: See you there.", made from the fields."""
     head = kind
     via = "in" if fields.get("sender") else "from"
     for label, name in (("from", "sender"), ("to", "recipient"), (via, "app")):
@@ -137,9 +143,9 @@ def person_name(text: str) -> str:
 
 
 def read_fields(lines: Sequence[str]) -> dict[str, str] | None:
-    """Return the fields of lines "Label: value"; a body may go on over several lines.
+    """Return the values of lines "Label: value" by common name; a body may take several lines.
 
-    Returns None if any other line has no known label. Of equal labels the first counts; a time of
+    Return None if any other line has no known label. Of equal labels the first counts; a time of
     day completes a day before it.
     """
     fields: dict[str, str] = {}
@@ -162,7 +168,7 @@ def read_fields(lines: Sequence[str]) -> dict[str, str] | None:
 
 
 def split_title(text: str) -> tuple[str, str]:
-    """Return a title in capitals and the sentence after it, if the two can be told apart."""
+    """Split a capitalized title from the sentence after it; the sentence is empty if unclear."""
     words = text.split()
     capital = 0
     for index, word in enumerate(words):
@@ -207,7 +213,7 @@ _FLAT = re.compile(
 
 
 def read_calendar(memory: MemoryRecord, zone: tzinfo) -> Sentences | None:
-    """Return a sentence for each event of a memory made of calendar entries."""
+    """Return a sentence for each event of a memory that holds calendar entries, else None."""
     content = memory.content.strip()
     events: list[Fields] = []
     label = _LABEL.match(content.lstrip("*- "))
@@ -222,14 +228,14 @@ def read_calendar(memory: MemoryRecord, zone: tzinfo) -> Sentences | None:
 
 
 def _read_flat(parts: dict[str, str]) -> Fields:
-    """Return the event of a row "title description start end created note" without labels."""
+    """Return the fields of a phone's row "title description start end created note"."""
     title, body = split_title(" ".join(parts["text"].split()))
     times = {"start": parts["start"], "end": parts["end"]}
     return {"title": title, **times, "body": body, "note": parts["note"]}
 
 
 def _read_ics(content: str) -> list[Fields]:
-    """Return the events of iCalendar (RFC 5545), none if a line is no property."""
+    """Return the fields of each iCalendar event (RFC 5545); no event if a line is invalid."""
     events: list[Fields] = []
     fields: dict[str, str] = {}
     depth = 0  # of alarms and time zones, whose properties are not the event's
@@ -254,7 +260,7 @@ def _read_ics(content: str) -> list[Fields]:
 
 
 def _finish_event(fields: dict[str, str]) -> Fields:
-    """Return an event with the last day of its span and its recurrence in words."""
+    """Set an event's last day, shown status and recurrence in words; return its fields."""
     end = parse_moment(fields.get("end", ""))
     if end and not isinstance(end, datetime):  # the format excludes the last day
         last = end - timedelta(1) if end > date.min else end
@@ -273,7 +279,10 @@ def _finish_event(fields: dict[str, str]) -> Fields:
 
 
 def _read_labeled(content: str) -> list[Fields]:
-    """Return the event of "Event: …" with other labels, one a line or all on one line."""
+    """Return the event of a text "Event: …" with other labels, on one line or several.
+
+    The list is empty if title or start are missing.
+    """
     lines = nonblank_lines(content)[:LABELED_LINES_MAX]
     fields = read_fields(lines) if len(lines) > 1 else _read_inline(content)
     if fields is None or not 0 < len(fields.get("title", "")) <= BODY_CHARS_MAX:
@@ -282,7 +291,7 @@ def _read_labeled(content: str) -> list[Fields]:
 
 
 def _read_inline(content: str) -> dict[str, str] | None:
-    """Return the fields of "Event: Dentist, Start: 2026-03-10", labels on one line."""
+    """Return the fields of a line "Event: Dentist, Start: 2026-03-10", or None."""
     labels = [
         label
         for label in _LABEL.finditer(content)

@@ -54,7 +54,7 @@ K = TypeVar("K", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class RecordLine:
-    """A line of a summary that stands for records."""
+    """A line of a summary about one or several records."""
 
     text: str
     """A whole sentence or a whole record, readable alone."""
@@ -70,7 +70,7 @@ class RecordLine:
 
 @dataclass(frozen=True, slots=True)
 class RecordSummary:
-    """Lines for the records of a group, and the memories that are prose."""
+    """Lines about the records of a group, and the memories that are prose."""
 
     lines: tuple[RecordLine, ...]
     prose: tuple[MemoryRecord, ...]
@@ -78,7 +78,7 @@ class RecordSummary:
 
 @dataclass(frozen=True, slots=True)
 class RecordReading(Generic[T]):
-    """A memory and the value that a rule read in it."""
+    """A memory, its index in the group, and the value that a rule read from it."""
 
     position: int
     memory: MemoryRecord
@@ -87,7 +87,7 @@ class RecordReading(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Rule(Generic[T]):
-    """A kind of record: how it is recognized and how a group of it is written."""
+    """A kind of record, with its functions to read a memory and to write the lines of a group."""
 
     plural: str
     """Name of the kind where lines are left out: "and 14 more commits"."""
@@ -114,7 +114,7 @@ Sentences = tuple[Sentence, ...]
 def write_sentences(
     readings: Sequence[RecordReading[Sentences]], _zone: tzinfo
 ) -> Iterator[RecordLine]:
-    """Write the sentences of all memories, equal ones once with their count."""
+    """Write a line for each distinct sentence of all memories, with its count if repeated."""
     return merge_equal(
         (reading.position, sentence)
         for reading in readings
@@ -123,7 +123,7 @@ def write_sentences(
 
 
 def merge_equal(sentences: Iterable[tuple[int, Sentence]]) -> Iterator[RecordLine]:
-    """Write each distinct sentence once, with its count if it repeats."""
+    """Write a line for each distinct sentence, given with its memory's index, with its count."""
     for pairs in group_by(sentences, lambda pair: pair[1].text).values():
         sentence = pairs[0][1]
         text = sentence.text
@@ -136,13 +136,13 @@ def merge_equal(sentences: Iterable[tuple[int, Sentence]]) -> Iterator[RecordLin
 def make_line(
     text: str, source: str, positions: Sequence[int], worth: float
 ) -> RecordLine:
-    """Return the line for the memories at the positions, with index terms of the source."""
+    """Return a line about the memories at `positions`, with index terms from `source`."""
     terms = index_terms(source, text)
     return RecordLine(text, terms, positions[0], worth, memories=len(set(positions)))
 
 
 def first_match(patterns: Iterable[re.Pattern[str]], text: str) -> re.Match[str] | None:
-    """Return the match of the first pattern for the whole text, or None."""
+    """Return the first match of a pattern with the whole text, or None."""
     for pattern in patterns:
         if match := pattern.fullmatch(text):
             return match
@@ -150,7 +150,7 @@ def first_match(patterns: Iterable[re.Pattern[str]], text: str) -> re.Match[str]
 
 
 def first_reading(readers: Iterable[Callable[[S], T | None]], source: S) -> T | None:
-    """Return the value of the first reader that can read the source, or None."""
+    """Return the first value that is not empty when the readers read `source`, or None."""
     for reader in readers:
         if value := reader(source):
             return value
@@ -158,7 +158,7 @@ def first_reading(readers: Iterable[Callable[[S], T | None]], source: S) -> T | 
 
 
 def group_by(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
-    """Return the items by their key, in the order of the items."""
+    """Return lists of items by key; keys and items keep their order."""
     groups: dict[K, list[T]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)
@@ -166,12 +166,12 @@ def group_by(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
 
 
 def collapse(text: str) -> str:
-    """Return the text on one line."""
+    """Return a text on one line, with single blanks."""
     return _SPACES.sub(" ", text).strip()
 
 
 def without_hashes(text: str) -> str:
-    """Return the text on one line without commit ids, digests, UUIDs and addresses."""
+    """Return a text on one line without commit ids, digests, UUIDs and memory addresses."""
     bare = _HASH.sub("", text)
     if bare != text:
         bare = _SPACED_MARK.sub("", _HOLLOW.sub("", bare))
@@ -179,7 +179,7 @@ def without_hashes(text: str) -> str:
 
 
 def shorten(text: str, chars_max: int) -> str:
-    """Return the text without hashes, cut after a word with an ellipsis if it is too long."""
+    """Return a text without hashes, cut after a word with an ellipsis beyond `chars_max`."""
     clean = without_hashes(text)
     if len(clean) <= chars_max:
         return clean
@@ -191,7 +191,7 @@ def shorten(text: str, chars_max: int) -> str:
 
 
 def first_sentences(text: str, chars_max: int) -> str:
-    """Return as many whole sentences from the beginning as fit; at least part of the first."""
+    """Return as many whole first sentences as fit in `chars_max`, or the beginning of the first."""
     result = ""
     for sentence, _ in split_sentences(text[: chars_max * 4]):
         longer = f"{result} {sentence}".strip()
@@ -202,32 +202,32 @@ def first_sentences(text: str, chars_max: int) -> str:
 
 
 def end_sentence(text: str) -> str:
-    """Return the text with a full stop, unless it has an end mark."""
+    """Return a text with a full stop, unless it has an end mark."""
     return text if text.endswith(_ENDS) else f"{text}."
 
 
 def end_line(text: str) -> str:
-    """Return the text with a full stop, except after an ellipsis."""
+    """Return a text with a full stop, unless it ends with an ellipsis."""
     return f"{text}.".replace("….", "…")
 
 
 def enclose(before: str, text: str, after: str = "") -> str:
-    """Return the text between two marks, or an empty text if it is empty."""
+    """Return a text between `before` and `after`; empty if the text is empty."""
     return f"{before}{text}{after}" if text else ""
 
 
 def pluralize(count: int, noun: str) -> str:
-    """Return the noun in the singular or plural."""
+    """Return a noun in the plural, or in the singular for a count of 1."""
     return noun if count == 1 else f"{noun}s"
 
 
 def show_count(count: int, noun: str) -> str:
-    """Return "1 commit" or "2 commits"."""
+    """Return a count with its noun: "1 commit" or "2 commits"."""
     return f"{count} {pluralize(count, noun)}"
 
 
 def join_names(names: Sequence[str], limit: int) -> str:
-    """Return "a, b and c"; names past the limit are counted: "a, b and 3 more"."""
+    """Return names as "a, b and c"; names past `limit` are counted: "a, b and 3 more"."""
     shown = list(names[:limit])
     left = len(names) - len(shown)
     if left:
@@ -238,7 +238,7 @@ def join_names(names: Sequence[str], limit: int) -> str:
 
 
 def index_terms(source: str, text: str) -> tuple[str, ...]:
-    """Return distinct words of the source that the text lacks, without hashes."""
+    """Return the distinct words of `source` that `text` lacks, for the index, without hashes."""
     clean = without_hashes(source[:TERM_SOURCE_CHARS_MAX])
     if len(clean) <= len(text) and clean in text:
         return ()
@@ -256,7 +256,7 @@ def index_terms(source: str, text: str) -> tuple[str, ...]:
 
 
 def is_prose(line: str) -> bool:
-    """Tell whether a line is a sentence a person wrote, not a part of a record."""
+    """Tell whether a line is a sentence that a person wrote, not a part of a record."""
     if _CODE.search(line):
         return False
     words = [word.lower() for word in _WORD.findall(line)]
@@ -267,14 +267,14 @@ def is_prose(line: str) -> bool:
 
 
 def nonblank_lines(text: str) -> list[str]:
-    """Return the non-blank lines of a text, without trailing spaces."""
+    """Return the lines of a text without blank lines and trailing spaces."""
     return [
         line[:LINE_CHARS_MAX].rstrip() for line in text.splitlines() if line.strip()
     ]
 
 
 def split_command(lines: list[str]) -> tuple[str, list[str]]:
-    """Return the command of a first line `$ make test`, and the lines below."""
+    """Return the command of a first line such as `$ make test`, else empty, and the other lines."""
     if not lines[0].startswith("$ "):
         return "", lines
     return lines[0].removeprefix("$ "), lines[1:]
@@ -307,7 +307,7 @@ _EPOCH = re.compile(r"1\d{9}(?:\d{3})?(?:\.\d+)?")
 
 
 def parse_moment(text: str) -> Moment | None:
-    """Return the time or day that the whole text spells, or None."""
+    """Return the time or day of a text that is nothing else, or None."""
     match = first_match(_MOMENT_FORMS, text.strip())
     if match is None:
         return None
@@ -335,13 +335,13 @@ def parse_moment(text: str) -> Moment | None:
 
 
 def has_stamp_in_first_paragraph(text: str) -> bool:
-    """Tell whether a text may be a row of a phone: with a time in its first paragraph."""
+    """Tell whether the first paragraph has a timestamp, as the rows of a phone do."""
     stamp = _STAMP.search(text)
     return stamp is not None and "\n\n" not in text[: stamp.start()]
 
 
 def parse_epoch(text: str) -> Moment | None:
-    """Return the time of a count of seconds or milliseconds of our years, or None."""
+    """Return the time of a text that counts seconds or milliseconds since 1970, or None."""
     if not _EPOCH.fullmatch(text):
         return None
     count = float(text)
@@ -349,7 +349,7 @@ def parse_epoch(text: str) -> Moment | None:
 
 
 def show_moment(moment: Moment, zone: tzinfo) -> str:
-    """Return a time as `Tue 10 March 2026, 08:20`."""
+    """Return a time as `Tue 10 March 2026, 08:20`, a day without the time of day."""
     if not isinstance(moment, datetime):
         return format_period(moment, moment)
     local = to_zone(moment, zone)
@@ -357,7 +357,7 @@ def show_moment(moment: Moment, zone: tzinfo) -> str:
 
 
 def show_span(start: Moment, end: Moment | None, zone: tzinfo) -> str:
-    """Return the start and end of a span; a common day stands once."""
+    """Return a time span as text; if both ends are on one day, the day is written once."""
     is_clocked = isinstance(start, datetime)
     if end is None or is_clocked != isinstance(end, datetime):
         return show_moment(start, zone)
@@ -377,12 +377,12 @@ def show_span(start: Moment, end: Moment | None, zone: tzinfo) -> str:
 
 
 def show_clock(moment: Moment | None, zone: tzinfo) -> str:
-    """Return the time of day as `08:20`, or an empty text for a day."""
+    """Return the time of day as `08:20`; empty for a day or None."""
     if not isinstance(moment, datetime):
         return ""
     return f"{to_zone(moment, zone):%H:%M}"
 
 
 def to_zone(moment: datetime, zone: tzinfo) -> datetime:
-    """Return a time in the zone; a wall-clock time stays unchanged."""
+    """Return a time in a zone; a time without a zone stays unchanged."""
     return moment if moment.tzinfo is None else in_zone(moment, zone)

@@ -95,7 +95,7 @@ _STAMP_SIGN = re.compile(r"\d\d:\d\d")
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """One log line: its level, message, unit and time."""
+    """A line of a log, or a request of an access log."""
 
     level: str
     message: str
@@ -106,7 +106,7 @@ class LogLine:
 
 
 def read_log(memory: MemoryRecord, _zone: tzinfo) -> tuple[LogLine, ...] | None:
-    """Return the entries of a memory that is nothing but log lines."""
+    """Return the lines of a memory that holds only log lines, else None."""
     content = memory.content.strip()
     if content.startswith("{"):
         return _read_json_log(content)
@@ -129,6 +129,7 @@ def read_log(memory: MemoryRecord, _zone: tzinfo) -> tuple[LogLine, ...] | None:
 
 
 def _read_line(line: str) -> LogLine | None:
+    """Read a line of an access log, of a common log form, or of logfmt; return None for others."""
     if match := _ACCESS.fullmatch(line):
         return _read_request(match)
     if match := first_match(_LOG_FORMS, line):
@@ -137,7 +138,7 @@ def _read_line(line: str) -> LogLine | None:
 
 
 def _read_pairs(line: str) -> LogLine | None:
-    """Read a line of logfmt: `time=… level=… msg="…"` and other values."""
+    """Read a line of logfmt, `time=… level=… msg="…"`; return None if one of these is missing."""
     pairs = {name: quoted or bare for name, quoted, bare in _PAIR.findall(line)}
     level = _LEVEL_NAMES.get(pairs.pop("level", "").lower())
     message = pairs.pop("msg", "") or pairs.pop("message", "")
@@ -150,6 +151,7 @@ def _read_pairs(line: str) -> LogLine | None:
 
 
 def _read_request(match: re.Match[str]) -> LogLine:
+    """Read a line of an access log; a status of 500 or more is an error."""
     status = match["status"]
     path = match["path"].partition("?")[0]
     level = "error" if status >= "500" else "info"
@@ -161,6 +163,7 @@ def _read_request(match: re.Match[str]) -> LogLine:
 
 
 def _read_entry(parts: dict[str, str]) -> LogLine:
+    """Read the named parts of a log line; without a level, the message's words decide it."""
     message, unit = parts["message"], parts.get("unit", "")
     name = parts.get("level") or parts.get("letter", "")
     if unit:
@@ -179,12 +182,13 @@ def _read_entry(parts: dict[str, str]) -> LogLine:
 
 
 def _parse_instant(text: str) -> datetime | None:
+    """Return the time of day and date that a text spells, or None for other texts."""
     moment = parse_moment(text)
     return moment if isinstance(moment, datetime) else None
 
 
 def _read_json_log(content: str) -> tuple[LogLine, ...] | None:
-    """Read JSON lines that have a level, a message and a time."""
+    """Read lines of JSON with a level, a message and a time; return None for other texts."""
     value = parse_json(content)
     objects = value if isinstance(value, list) else [value]
     entries: list[LogLine] = []
@@ -197,6 +201,7 @@ def _read_json_log(content: str) -> tuple[LogLine, ...] | None:
 
 
 def _read_object(item: Mapping[str, Any]) -> LogLine | None:
+    """Read a JSON log entry; return None if level, message or time is missing."""
     level = first_value(item, "level", "severity", "levelname")
     message = first_value(item, "msg", "message", "event")
     when = first_value(item, "time", "timestamp", "ts")
@@ -216,7 +221,7 @@ LogReading = RecordReading[LogLine]
 def write_logs(
     readings: Sequence[RecordReading[tuple[LogLine, ...]]], zone: tzinfo
 ) -> Iterator[RecordLine]:
-    """Write the number of lines of each level, and quote each error and warning once."""
+    """Write a line with the number of log lines by level, then each error and warning once."""
     entries = [
         RecordReading(reading.position, reading.memory, entry)
         for reading in readings
@@ -247,11 +252,12 @@ def write_logs(
 def _log_line(
     text: str, source: str, items: Sequence[LogReading], worth: float
 ) -> RecordLine:
+    """Return a line about the memories of some log readings."""
     return make_line(text, source, [item.position for item in items], worth)
 
 
 def _overview_line(items: Sequence[LogReading], zone: tzinfo) -> RecordLine:
-    """Return the number of lines of each level, their time span and commonest messages."""
+    """Return a line with log lines counted by level, their time span and most frequent messages."""
     entries = [item.value for item in items]
     first, last = _show_time(items[0], zone), _show_time(items[-1], zone)
     span = first if first == last else f"{first} to {last.rpartition(', ')[2]}"
@@ -277,7 +283,7 @@ def _overview_line(items: Sequence[LogReading], zone: tzinfo) -> RecordLine:
 
 
 def _show_repetitions(messages: Sequence[str]) -> str:
-    """Return "(3 times)" for equal messages, "(and 2 more like it)" for similar ones."""
+    """Return " (3 times)" for equal messages, " (and 2 more like it)" for similar ones."""
     if len(messages) == 1:
         return ""
     if len(set(messages)) == 1:
@@ -286,7 +292,7 @@ def _show_repetitions(messages: Sequence[str]) -> str:
 
 
 def _list_commonest(entries: Sequence[LogLine]) -> str:
-    """Return the commonest plain messages, the first of each template as it stands."""
+    """Return the most frequent messages without trouble; similar messages count as one."""
     plain = [entry.message for entry in entries if entry.level not in _TROUBLES]
     groups = sorted(group_by(plain, _blank_values).values(), key=len, reverse=True)
     shown = [
@@ -297,12 +303,12 @@ def _list_commonest(entries: Sequence[LogLine]) -> str:
 
 
 def _blank_values(message: str) -> str:
-    """Return a message with its values blanked: equal for messages of one kind."""
+    """Return a message with "#" for each value, equal for messages of one kind."""
     return _VALUES.sub("#", message[:LOG_MESSAGE_CHARS_MAX])
 
 
 def _quote_trouble(items: Sequence[LogReading], zone: tzinfo) -> RecordLine:
-    """Return the line of an error or warning in its own words, with its count."""
+    """Return a line that quotes an error or warning, with the count of similar messages."""
     entry = items[0].value
     message = shorten(entry.message, LOG_MESSAGE_CHARS_MAX).rstrip(".")
     message = enclose("status ", entry.status, " on ") + message
@@ -314,7 +320,7 @@ def _quote_trouble(items: Sequence[LogReading], zone: tzinfo) -> RecordLine:
 
 
 def _show_time(item: LogReading, zone: tzinfo) -> str:
-    """Return the time of an entry, or else the time of day of its memory."""
+    """Return the time of a log line as text, or else the time of day of its memory."""
     entry = item.value
     if entry.when:
         return show_moment(entry.when, zone)
@@ -395,7 +401,7 @@ _SIGNS = (
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Error and deepest own frame of a stack trace."""
+    """Error of a stack trace, with the deepest frame that belongs to no library."""
 
     error: str
     message: str
@@ -407,7 +413,7 @@ class Trace:
 
 
 def read_trace(memory: MemoryRecord, _zone: tzinfo) -> Trace | None:
-    """Return the error of a memory that is nothing but a stack trace."""
+    """Return the error of a memory that holds only a stack trace, else None."""
     content = memory.content.strip("\n")
     is_framed = "\n" in content or "panicked at" in content
     if not is_framed or not any(sign in content for sign in _SIGNS):
@@ -426,7 +432,10 @@ def read_trace(memory: MemoryRecord, _zone: tzinfo) -> Trace | None:
 
 
 def _python_trace(lines: Sequence[str], repeats: int) -> Trace | None:
-    """Read tracebacks of Python: the deepest frame comes last, the error below it."""
+    """Read a Python traceback, in which the deepest frame is last and followed by the error.
+
+    `repeats` is how often the memory holds it.
+    """
     heads, frames = _match_python_ends(lines), _match_frames(lines)
     if not heads or not frames:
         return None
@@ -436,7 +445,7 @@ def _python_trace(lines: Sequence[str], repeats: int) -> Trace | None:
 
 
 def _other_trace(lines: Sequence[str]) -> Trace | None:
-    """Read traces with the error on top; the last cause counts."""
+    """Read a trace that begins with the error; of several causes the last counts."""
     heads = [match for line in lines if (match := first_match(_HEADS, line.strip()))]
     frames = _match_frames(lines)
     if not heads or not (frames or heads[0].groupdict().get("path")):
@@ -454,7 +463,10 @@ def _make_trace(
     head: re.Match[str],
     frames: Sequence[re.Match[str]],
 ) -> Trace:
-    """Return the trace of an error and its frames, the deepest first."""
+    """Return the trace of the error in `head`; `frames` come deepest first.
+
+    `heads` are the matches of all errors, whose names become index terms.
+    """
     message = head.groupdict().get("message") or ""
     if not message and head["error"] == "panicked":  # Rust has it on the next line
         below = next(index for index, line in enumerate(lines) if head[0] in line) + 1
@@ -473,11 +485,12 @@ def _make_trace(
 
 
 def _match_frames(lines: Sequence[str]) -> list[re.Match[str]]:
+    """Return the matches of the lines that are frames."""
     return [match for line in lines if (match := first_match(_FRAMES, line))]
 
 
 def _match_python_ends(lines: Sequence[str]) -> list[re.Match[str]]:
-    """Return the lines that end a Python traceback: flush left, right below a frame."""
+    """Return the matches of the lines with an error, each right after a traceback's frames."""
     ends: list[re.Match[str]] = []
     inside = False
     for line in lines:
@@ -492,12 +505,13 @@ def _match_python_ends(lines: Sequence[str]) -> list[re.Match[str]]:
 
 
 def _is_trace_line(line: str) -> bool:
-    """Tell whether a line has a form of stack traces."""
+    """Tell whether a line has a form that occurs in stack traces."""
     body = first_match((*_FRAMES, _FURNITURE), line)
     return bool(body or first_match(_HEADS, line.strip()))
 
 
 def _error_name(head: re.Match[str]) -> str:
+    """Return the short name of an error, without module; a panic of Rust with its thread."""
     error = head["error"]
     if error == "panicked":
         return f"Panic in thread {head['thread']}"
@@ -507,7 +521,7 @@ def _error_name(head: re.Match[str]) -> str:
 
 
 def _error_place(head: re.Match[str], frames: Sequence[re.Match[str]]) -> str:
-    """Return function, file and line of the error: of its head or of the first frame."""
+    """Return the function, file and line of an error, from its head or from the first frame."""
     if head.groupdict().get("path"):
         return _file_and_line(head)
     if not frames:
@@ -518,27 +532,30 @@ def _error_place(head: re.Match[str], frames: Sequence[re.Match[str]]) -> str:
 
 
 def _file_and_line(match: re.Match[str]) -> str:
+    """Return the short path and line of a frame or an error as text."""
     line = match.groupdict("").get("line", "")
     return _short_path(match["path"]) + enclose(", line ", line)
 
 
 def _function_of(frame: re.Match[str]) -> str:
+    """Return the function of a frame, or an empty text."""
     return frame.groupdict("").get("function", "")
 
 
 def _is_library_frame(frame: re.Match[str]) -> bool:
+    """Tell whether a frame belongs to a library, by its path or function."""
     return any(map(_LIBRARY.search, (frame["path"], _function_of(frame))))
 
 
 def _short_path(path: str) -> str:
-    """Return the last three parts of a path: enough to find the file."""
+    """Return the last three parts of a path, enough to find the file."""
     return "/".join(path.removeprefix("file://").split("/")[-3:])
 
 
 def write_traces(
     readings: Sequence[RecordReading[Trace]], _zone: tzinfo
 ) -> Iterator[RecordLine]:
-    """Write each error with its place once, and its count."""
+    """Write a line for each distinct error with its place, and its count if it repeats."""
     for group in group_by(readings, _trace_kind).values():
         trace = group[0].value
         count = sum(reading.value.repeats for reading in group)
@@ -552,7 +569,7 @@ def write_traces(
 
 
 def _trace_kind(reading: RecordReading[Trace]) -> tuple[str, str, str]:
-    """Return the error, message without numbers, and place: equal for traces of one fault."""
+    """Return the error, message without numbers, and place, equal for traces of one fault."""
     trace = reading.value
     return trace.error, re.sub(r"\d+", "#", trace.message), trace.place
 

@@ -118,7 +118,7 @@ _ROWS = (
 
 @dataclass(frozen=True, slots=True)
 class PhoneMessage:
-    """One message, call, notice or caption; the text about it stands first."""
+    """A message, call, notification or photo caption of a phone."""
 
     head: str
     """Kind and party: "SMS from Anna"."""
@@ -135,7 +135,7 @@ class PhoneMessage:
 def read_messages(
     memory: MemoryRecord, _zone: tzinfo
 ) -> tuple[PhoneMessage, ...] | None:
-    """Return the messages of a memory that is nothing but messages."""
+    """Return the messages of a memory that holds only messages, else None."""
     content = memory.content.strip()
     if messages := first_reading((_read_chat, _read_labeled), content):
         return messages
@@ -143,6 +143,7 @@ def read_messages(
 
 
 def _read_row(content: str) -> tuple[PhoneMessage, ...] | None:
+    """Read a phone's row without labels by the first form that matches; return None without one."""
     for pattern, head, source, worth in _ROWS:
         match = pattern.fullmatch(content)
         parts = match.groupdict("") if match else {}
@@ -172,13 +173,14 @@ def _read_row(content: str) -> tuple[PhoneMessage, ...] | None:
 
 
 def _is_name(text: str) -> bool:
+    """Tell whether a text of few words may be a name: no lower-case word other than "of"."""
     words = text.split()
     plain = set(filter(_PLAIN_WORD.fullmatch, words)) - _LINKS
     return len(words) <= 5 and not plain
 
 
 def _read_chat(content: str) -> tuple[PhoneMessage, ...] | None:
-    """Read exports of messengers and IRC: a time, a name and the text on each line."""
+    """Read a messenger's or IRC's export: a time, a name and the text on each line."""
     lines = nonblank_lines(content)
     form = _CHAT_LINE if content.startswith("[") else _CHAT_DASH
     if not lines or not form.fullmatch(lines[0]):
@@ -202,7 +204,7 @@ def _read_chat(content: str) -> tuple[PhoneMessage, ...] | None:
 
 
 def _read_labeled(content: str) -> tuple[PhoneMessage, ...] | None:
-    """Read "SMS" or "Notification" with the fields From, Time and Text below it."""
+    """Read a line "SMS" or "Notification", followed by lines with labels such as From and Time."""
     if "\n" not in content:
         return None
     lines = nonblank_lines(content)
@@ -221,7 +223,7 @@ def _read_labeled(content: str) -> tuple[PhoneMessage, ...] | None:
 
 
 def _kind_of(line: str) -> str:
-    """Return the kind that a first line names: "SMS", "[Notification]" or "Type: SMS"."""
+    """Return the kind in a first line such as "[Notification]" or "Type: SMS", or an empty text."""
     label, _, value = (part.strip().lower() for part in line.partition(":"))
     name = label.strip("[]# ")
     if name == "type":
@@ -232,7 +234,7 @@ def _kind_of(line: str) -> str:
 def write_messages(
     readings: Sequence[RecordReading[tuple[PhoneMessage, ...]]], zone: tzinfo
 ) -> Iterator[RecordLine]:
-    """Write each message with its time, and its day if the group has several."""
+    """Write a line for each message with its time, and its day if the group has several days."""
     first, last = readings[0].memory.created_at, readings[-1].memory.created_at
     dated = in_zone(first, zone).date() != in_zone(last, zone).date()
     return merge_equal(
@@ -248,6 +250,7 @@ def write_messages(
 def _message_sentence(
     message: PhoneMessage, memory: MemoryRecord, zone: tzinfo, *, dated: bool
 ) -> Sentence:
+    """Return a sentence about a message: its head, time and text; `dated` adds the day."""
     text, worth = message.text, message.worth
     head = shorten(message.head, MESSAGE_NAME_CHARS_MAX)
     head += enclose(", ", _show_time(message, memory, zone, dated=dated))
@@ -262,6 +265,7 @@ def _message_sentence(
 def _show_time(
     message: PhoneMessage, memory: MemoryRecord, zone: tzinfo, *, dated: bool
 ) -> str:
+    """Return the time or span of a message as text; `dated` adds the day. Empty without a time."""
     if message.when == "-":
         return ""
     moment = parse_moment(message.when) if message.when else memory.created_at
@@ -321,7 +325,7 @@ _QUOTED = re.compile(
 
 
 def read_mail(memory: MemoryRecord, zone: tzinfo) -> Sentences | None:
-    """Return sender, subject and gist of a memory that is a mail: headers, then the body."""
+    """Return a sentence with sender, subject and gist of a memory that is a mail, else None."""
     if not _OPENING.match(memory.content):
         return None
     lines = memory.content.strip().splitlines()
@@ -347,7 +351,7 @@ def read_mail(memory: MemoryRecord, zone: tzinfo) -> Sentences | None:
 
 
 def _mail_gist(body: str) -> str:
-    """Return the first sentence, and others with exact values while there is room."""
+    """Return a mail's first sentence, and sentences with exact values while there is room."""
     informative = _informative_sentences(body)
     exact = [
         sum(token.kind in EXACT_KINDS for token in tokenize(sentence))
@@ -367,7 +371,7 @@ def _mail_gist(body: str) -> str:
 
 
 def _informative_sentences(body: str) -> list[str]:
-    """Return the sentences of a body without greetings, courtesies, farewell and quotes."""
+    """Return the sentences of a mail's body without greetings, courtesies, farewell and quotes."""
     paragraphs: list[str] = []
     is_wrapped = False
     for line in body.splitlines():

@@ -52,7 +52,7 @@ RULES: tuple[Rule[Any], ...] = (
 def summarize_records(
     memories: Sequence[MemoryRecord], *, zone: tzinfo
 ) -> RecordSummary:
-    """Summarize the memories that are records, and return the others as prose."""
+    """Summarize the memories that are records; return the lines, and other memories as prose."""
     readings: dict[int, list[RecordReading[Any]]] = {}
     prose: list[MemoryRecord] = []
     for position, memory in enumerate(memories):
@@ -73,14 +73,17 @@ def summarize_records(
 
 
 def _may_be_record(content: str) -> bool:
-    """Tell whether any rule may take a memory: several lines, or a sign of all records."""
+    """Tell whether a memory has several lines or a sign of a record, so that a rule may read it."""
     if len(content) > CONTENT_CHARS_MAX or content.isspace():
         return False
     return "\n" in content or _SIGN.search(content) is not None
 
 
 def _limit_lines(plural: str, written: Iterable[RecordLine]) -> list[RecordLine]:
-    """Return the lines of a rule; past the limit those worth least are counted in one."""
+    """Return the lines of a rule; past a limit the least valuable are counted in one line.
+
+    `plural` is the noun for the count.
+    """
     lines = list(written)
     if len(lines) <= LINES_MAX:
         return lines
