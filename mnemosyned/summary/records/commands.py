@@ -13,13 +13,13 @@ from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.summary.records.lines import (
     RecordLine,
     RecordReading,
-    Rule,
-    Sentence,
+    RecordRule,
+    RecordSentence,
     Sentences,
-    collapse,
+    collapse_blanks,
     enclose,
     end_line,
-    first_reading,
+    find_first_reading,
     group_by,
     is_prose,
     make_line,
@@ -66,25 +66,25 @@ def read_session(memory: MemoryRecord, _zone: tzinfo) -> Sentences | None:
         return None
     lines = nonblank_lines(memory.content.strip())[:SESSION_LINES_MAX]
     ends_in_prose = is_prose(lines[-1]) and not _FAILURE.search(lines[-1])
-    if not _command_of(lines[0]) or ends_in_prose:
+    if not _find_command(lines[0]) or ends_in_prose:
         return None
     if sum(map(is_prose, lines)) > len(lines) // 3:
         return None
     commands: list[tuple[str, list[str]]] = []
     for line in lines:
-        if command := _command_of(line):
+        if command := _find_command(line):
             commands.append((command, []))
         else:
             commands[-1][1].append(line)
-    sentences = [_command_sentence(*command) for command in commands[:COMMANDS_MAX]]
+    sentences = [_describe_command(*command) for command in commands[:COMMANDS_MAX]]
     if hidden := commands[COMMANDS_MAX:]:
         source = "\n".join(command for command, _ in hidden)
         text = f"The session ran {len(hidden)} more commands."
-        sentences.append(Sentence(text, 0.2, source))
+        sentences.append(RecordSentence(text, 0.2, source))
     return tuple(sentences)
 
 
-def _command_of(line: str) -> str:
+def _find_command(line: str) -> str:
     """Return the command after a shell prompt, or an empty text if the line has no prompt."""
     match = _PROMPT.fullmatch(line.strip())
     if not match or _NOT_A_COMMAND.match(match["command"]):
@@ -93,13 +93,13 @@ def _command_of(line: str) -> str:
     return "" if is_prose(command) else command
 
 
-def _command_sentence(command: str, output: Sequence[str]) -> Sentence:
+def _describe_command(command: str, output: Sequence[str]) -> RecordSentence:
     """Return a sentence of a command with its failure, or else with the last line of its output."""
     exits = list(filter(None, map(_EXIT.fullmatch, output)))
     code = exits[-1]["code"] if exits else ""
     failures = list(filter(_FAILURE.search, output))
     has_failed = code != "0" and bool(code or failures)
-    outcome = _output_line(output)
+    outcome = _summarize_output(output)
     if has_failed:
         outcome = failures[-1].strip() if failures else outcome
         outcome += enclose(" (exit code ", code, ")")
@@ -109,10 +109,10 @@ def _command_sentence(command: str, output: Sequence[str]) -> Sentence:
     text = f"The command `{line}` {verb}: {outcome}" if outcome else f"Ran `{line}`"
     worth = FAILED_COMMAND_WORTH if has_failed else COMMAND_WORTH
     source = "\n".join((command, *output[-40:]))
-    return Sentence(end_line(text), worth, source)
+    return RecordSentence(end_line(text), worth, source)
 
 
-def _output_line(output: Sequence[str]) -> str:
+def _summarize_output(output: Sequence[str]) -> str:
     """Return the output's last line of success, or else its last line after the number of lines."""
     lines = [line for line in output if not _EXIT.fullmatch(line)]
     successes = list(filter(_SUCCESS.search, lines))
@@ -121,7 +121,7 @@ def _output_line(output: Sequence[str]) -> str:
     return f"{len(lines)} lines, the last {lines[-1].strip()}"
 
 
-SHELLS = Rule("commands", read_session, write_sentences)
+SHELLS = RecordRule("commands", read_session, write_sentences)
 
 
 RUN_LINES_MAX = 5_000
@@ -241,7 +241,7 @@ def read_run(memory: MemoryRecord, _zone: tzinfo) -> TestRun | None:
     if not any(sign in content for sign in signs):
         return None
     if is_one_line:
-        return first_reading(_ONE_LINE_READERS, content)
+        return find_first_reading(_ONE_LINE_READERS, content)
     command, lines = split_command(nonblank_lines(content)[:RUN_LINES_MAX])
     if not lines or sum(map(is_prose, lines)) > PROSE_SHARE_MAX * len(lines):
         return None
@@ -251,12 +251,12 @@ def read_run(memory: MemoryRecord, _zone: tzinfo) -> TestRun | None:
     return _read_output("\n".join(lines), command)
 
 
-def _read_title(content: str) -> TestRun | None:
+def _read_ci_sentence(content: str) -> TestRun | None:
     """Read a CI server's sentence: "Run 8791 on main passed: 412 passed, 3 skipped"."""
     match = _TITLE.fullmatch(content)
     if not match:
         return None
-    title, detail = match["title"], collapse(match["detail"] or "")
+    title, detail = match["title"], collapse_blanks(match["detail"] or "")
     suite = title.partition(" ")[0].lower()
     failed = match["verdict"] not in {"passed", "succeeded", "is green"}
     if _COUNTED.fullmatch(detail):
@@ -268,7 +268,7 @@ def _read_title(content: str) -> TestRun | None:
     return TestRun(suite, title, "", failed, (detail,))
 
 
-def _read_counts(content: str) -> TestRun | None:
+def _read_bare_counts(content: str) -> TestRun | None:
     """Read a text of counts alone: "2 failed, 61 passed in 8.4 s"."""
     match = _COUNTED.fullmatch(content)
     if not match or "," not in match["counts"]:
@@ -276,13 +276,13 @@ def _read_counts(content: str) -> TestRun | None:
     return TestRun("tests", "", content.rstrip("."), _has_failed(content))
 
 
-def _read_command(content: str) -> TestRun | None:
+def _read_command_with_counts(content: str) -> TestRun | None:
     """Read a test command with its counts: "pytest -q: 2 failed, 61 passed in 8.4 s"."""
     match = _COMMAND.fullmatch(content)
     if not match:
         return None
     parts = match.groupdict("")
-    command, detail = parts["command"], collapse(parts["detail"])
+    command, detail = parts["command"], collapse_blanks(parts["detail"])
     if not _RUNNERS.search(command) or is_prose(command):
         return None
     if detail and not _TEST_NAME.search(detail):
@@ -290,18 +290,23 @@ def _read_command(content: str) -> TestRun | None:
     counts = parts["counts"] + parts["time"].rstrip(" .")
     failed = _has_failed(counts)
     failures = tuple(filter(None, (detail.rstrip("."),))) if failed else ()
-    return TestRun(_suite_of(command), command, counts, failed, failures)
+    return TestRun(_name_suite(command), command, counts, failed, failures)
 
 
-def _read_last_line(content: str) -> TestRun | None:
+def _read_summary_line(content: str) -> TestRun | None:
     """Read the summary line of a test runner without the output before it."""
     return _read_output(content, "") if _BARE.match(content) else None
 
 
-_ONE_LINE_READERS = (_read_title, _read_counts, _read_command, _read_last_line)
+_ONE_LINE_READERS = (
+    _read_ci_sentence,
+    _read_bare_counts,
+    _read_command_with_counts,
+    _read_summary_line,
+)
 
 
-def _suite_of(command: str) -> str:
+def _name_suite(command: str) -> str:
     """Return the test runner in a command, or else the command's first word."""
     match = _RUNNERS.search(command)
     return match[0] if match else command.partition(" ")[0]
@@ -313,21 +318,21 @@ def _has_failed(counts: str) -> bool:
 
 def _read_output(text: str, command: str) -> TestRun | None:
     """Read the whole output of a test runner; `command` is empty if unknown."""
-    summary = first_reading((_go_counts, _summary_counts), text)
+    summary = find_first_reading((_count_go_packages, _find_summary_counts), text)
     if summary is None:
         return None
     counts, failed = summary
-    failures = _failed_tests(text)
+    failures = _list_failed_tests(text)
     if counts.startswith("# tests"):
         counts, failed = show_count(int(counts[8:]), "test"), bool(failures)
     suite = next((suite for sign, suite in _SUITES.items() if sign in text), "tests")
     shown = (f"failed: {failures[0]}", *failures[1:]) if failed and failures else ()
     return TestRun(
-        _suite_of(command) if command else suite, command, counts, failed, shown
+        _name_suite(command) if command else suite, command, counts, failed, shown
     )
 
 
-def _summary_counts(text: str) -> tuple[str, bool] | None:
+def _find_summary_counts(text: str) -> tuple[str, bool] | None:
     """Return the counts of the last summary line, and whether the run failed, or None."""
     for form in _SUMMARIES:
         if summaries := [match.groupdict("") for match in form.finditer(text)]:
@@ -336,7 +341,7 @@ def _summary_counts(text: str) -> tuple[str, bool] | None:
         return None
     last = summaries[-1]
     time = enclose(" in ", last.get("took", "")) or last.get("time", "")
-    counts = collapse(last["counts"].replace(";", ",").replace(" |", ",") + time)
+    counts = collapse_blanks(last["counts"].replace(";", ",").replace(" |", ",") + time)
     failing = _FAILING.search(text)
     if failing and "passing" in counts:
         counts += f", {failing[1]}"
@@ -345,7 +350,7 @@ def _summary_counts(text: str) -> tuple[str, bool] | None:
     return counts, failed or _has_failed(counts)
 
 
-def _go_counts(text: str) -> tuple[str, bool] | None:
+def _count_go_packages(text: str) -> tuple[str, bool] | None:
     """Return the counts of passed and failed packages of `go test` and whether the run failed."""
     verdicts = Counter(match["verdict"] for match in _GO_PACKAGE.finditer(text))
     if not verdicts:
@@ -358,10 +363,10 @@ def _go_counts(text: str) -> tuple[str, bool] | None:
     return ", ".join(counts), "FAIL" in verdicts
 
 
-def _failed_tests(text: str) -> tuple[str, ...]:
+def _list_failed_tests(text: str) -> tuple[str, ...]:
     """Return the name of each failed test, with its message if the output has one."""
     above = text.rpartition("passing")[0] or text
-    messages_by_form = (_failure_messages(form, above) for form in _FAILURES)
+    messages_by_form = (_find_failure_messages(form, above) for form in _FAILURES)
     messages = next(filter(None, messages_by_form), {})
     error = _ERROR_LINE.search(text)
     if error and list(messages.values()) == [""]:
@@ -373,7 +378,7 @@ def _failed_tests(text: str) -> tuple[str, ...]:
     )
 
 
-def _failure_messages(form: re.Pattern[str], text: str) -> dict[str, str]:
+def _find_failure_messages(form: re.Pattern[str], text: str) -> dict[str, str]:
     """Return the message of each failed test in the lines that match `form`, empty if none."""
     messages: dict[str, str] = {}
     for match in form.finditer(text):
@@ -389,7 +394,7 @@ def write_runs(
     """Write one line for all runs of each suite."""
     for group in group_by(readings, lambda reading: reading.value.suite).values():
         runs = [reading.value for reading in group]
-        text = _run_text(runs[0]) if len(runs) == 1 else _suite_text(runs)
+        text = _describe_run(runs[0]) if len(runs) == 1 else _describe_suite(runs)
         source = "\n".join(f"{run.title} {' '.join(run.failures)}" for run in runs)
         positions = [reading.position for reading in group]
         failed = any(run.failed for run in runs)
@@ -397,7 +402,7 @@ def write_runs(
         yield make_line(end_line(text), source, positions, worth)
 
 
-def _run_text(run: TestRun) -> str:
+def _describe_run(run: TestRun) -> str:
     """Return the name, counts and failed tests of a single run."""
     unnamed = "Test run" if run.suite == "tests" else f"Test run of {run.suite}"
     title = shorten(run.title, RUN_COMMAND_CHARS_MAX) or unnamed
@@ -407,7 +412,7 @@ def _run_text(run: TestRun) -> str:
     return title + enclose(": ", "; ".join(part.rstrip(".") for part in parts))
 
 
-def _suite_text(runs: Sequence[TestRun]) -> str:
+def _describe_suite(runs: Sequence[TestRun]) -> str:
     """Return the failures of a suite's runs, and the counts of the last run that passed."""
     failed = [run for run in runs if run.failed]
     suite = runs[0].suite
@@ -415,7 +420,7 @@ def _suite_text(runs: Sequence[TestRun]) -> str:
     text = f"{show_count(len(runs), noun)}, {len(failed) or 'none'} failed"
     causes: dict[str, None] = {}
     for run in failed:
-        named = (cause.removeprefix("failed: ") for cause in _failure_causes(run))
+        named = (cause.removeprefix("failed: ") for cause in _list_failure_causes(run))
         causes.update(dict.fromkeys(named))
     text += enclose(": ", "; ".join(_limit_failures(list(causes))))
     if passed := [run for run in runs if run.counts and not run.failed]:
@@ -425,7 +430,7 @@ def _suite_text(runs: Sequence[TestRun]) -> str:
     return text
 
 
-def _failure_causes(run: TestRun) -> tuple[str, ...]:
+def _list_failure_causes(run: TestRun) -> tuple[str, ...]:
     """Return the failed tests of a run, or its title with the counts where none is known."""
     if run.failures and (run.counts or not run.title):
         return run.failures
@@ -444,4 +449,4 @@ def _limit_failures(failures: Sequence[str]) -> list[str]:
     return [*shown, f"and {left} more"] if left else shown
 
 
-RUNS = Rule("test runs", read_run, write_runs)
+RUNS = RecordRule("test runs", read_run, write_runs)

@@ -14,12 +14,12 @@ from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.summary.records.lines import (
     RecordLine,
     RecordReading,
-    Rule,
-    collapse,
+    RecordRule,
+    collapse_blanks,
     enclose,
     end_line,
-    first_match,
-    first_reading,
+    find_first_match,
+    find_first_reading,
     group_by,
     is_prose,
     join_names,
@@ -144,7 +144,9 @@ def read_commits(
         lines = lines[1:]
     if not lines:
         return None
-    return first_reading((_read_log, _read_one_lines, _read_committed), lines)
+    return find_first_reading(
+        (_read_log, _read_oneline_log, _read_commit_output), lines
+    )
 
 
 def _read_log(lines: Sequence[str]) -> tuple[CommitRecord, ...] | None:
@@ -157,13 +159,13 @@ def _read_log(lines: Sequence[str]) -> tuple[CommitRecord, ...] | None:
             blocks.append([])
         else:
             blocks[-1].append(line)
-    commits = list(map(_read_block, blocks))
+    commits = list(map(_read_log_commit, blocks))
     if None in commits:
         return None
     return tuple(commit for commit in commits if commit and commit.subject) or None
 
 
-def _read_block(lines: Sequence[str]) -> CommitRecord | None:
+def _read_log_commit(lines: Sequence[str]) -> CommitRecord | None:
     """Read one commit of `git log`: its fields, its indented message and its files."""
     fields: dict[str, str] = {}
     message: list[str] = []
@@ -171,7 +173,7 @@ def _read_block(lines: Sequence[str]) -> CommitRecord | None:
     for line in lines:
         if match := _FIELD.fullmatch(line):
             fields[match[1]] = match[2]
-        elif path := _paths_in(line):
+        elif path := _find_paths(line):
             paths += path
         elif line.startswith("    ") or (fields and not message):
             message.append(line.strip())
@@ -188,22 +190,22 @@ def _read_block(lines: Sequence[str]) -> CommitRecord | None:
     )
 
 
-def _paths_in(text: str) -> list[str]:
+def _find_paths(text: str) -> list[str]:
     """Return the file paths in the lines of a commit's statistics."""
     return [match["stat"] or match["status"] for match in _PATH.finditer(text)]
 
 
-def _read_one_lines(lines: Sequence[str]) -> tuple[CommitRecord, ...] | None:
+def _read_oneline_log(lines: Sequence[str]) -> tuple[CommitRecord, ...] | None:
     """Read commits of one line each, as written by `git log --oneline` and by hooks."""
     commits: list[CommitRecord] = []
     paths: list[str] = []
     for line in lines[:COMMITS_PER_MEMORY_MAX]:
-        if commits and first_match(_BETWEEN_COMMITS, line):
-            paths += _paths_in(line)
-        elif commit := _read_one_line(_GRAPH.sub("", line).strip()):
+        if commits and find_first_match(_BETWEEN_COMMITS, line):
+            paths += _find_paths(line)
+        elif commit := _read_oneline_commit(_GRAPH.sub("", line).strip()):
             commits.append(commit)
-        elif len(commits) == 1 and _is_body(lines):
-            body = collapse(" ".join(lines[1:]))[:BODY_CHARS_MAX]
+        elif len(commits) == 1 and _is_oneline_with_body(lines):
+            body = collapse_blanks(" ".join(lines[1:]))[:BODY_CHARS_MAX]
             return (replace(commits[0], body=body),)
         else:
             return None
@@ -212,13 +214,13 @@ def _read_one_lines(lines: Sequence[str]) -> tuple[CommitRecord, ...] | None:
     return tuple(commits)
 
 
-def _is_body(lines: Sequence[str]) -> bool:
+def _is_oneline_with_body(lines: Sequence[str]) -> bool:
     """Tell whether lines are a commit of one line followed by its indented message."""
     indented = all(line.startswith(("  ", "\t")) for line in lines[1:])
-    return indented and _read_one_line(lines[0]) is not None
+    return indented and _read_oneline_commit(lines[0]) is not None
 
 
-def _read_one_line(line: str) -> CommitRecord | None:
+def _read_oneline_commit(line: str) -> CommitRecord | None:
     """Read a commit of one line; return None if the line has no hash with a subject."""
     for form in (_STAMPED, _HANDED_ON, _ONE_LINE):
         match = form.fullmatch(line)
@@ -240,7 +242,7 @@ def _looks_like_commit(hash_: str, subject: str) -> bool:
     return fits and not (is_sentence and is_prose(subject))
 
 
-def _read_committed(lines: Sequence[str]) -> tuple[CommitRecord, ...] | None:
+def _read_commit_output(lines: Sequence[str]) -> tuple[CommitRecord, ...] | None:
     """Read the output of `git commit`, the command itself, or the message of a merge."""
     first = lines[0].strip().removeprefix("$ ")
     if _PULL_REQUEST.fullmatch(first):
@@ -255,7 +257,7 @@ def _read_committed(lines: Sequence[str]) -> tuple[CommitRecord, ...] | None:
     remaining = lines[2:] if echoed else lines[1:]
     if not all(_STAT.fullmatch(line) for line in remaining):
         return None
-    paths = tuple(_paths_in("\n".join(remaining)))
+    paths = tuple(_find_paths("\n".join(remaining)))
     return (CommitRecord(match["subject"], paths=paths),)
 
 
@@ -270,20 +272,20 @@ def write_commits(
         for start in range(0, len(group), SUBJECTS_PER_LINE):
             chunk = group[start : start + SUBJECTS_PER_LINE]
             dated = several_days or chunk[0].commit.when is not None
-            yield _commits_line(chunk, zone, dated=dated)
+            yield _make_commits_line(chunk, zone, dated=dated)
 
 
 def _assign_components(
     readings: Sequence[RecordReading[tuple[CommitRecord, ...]]], zone: tzinfo
 ) -> list[_ComponentCommit]:
     """Return each commit with its component, or else with a word that several subjects share."""
-    common = _common_words(
+    common = _rank_common_words(
         commit.subject for reading in readings for commit in reading.value
     )
     result: list[_ComponentCommit] = []
     for reading in readings:
         for commit in reading.value:
-            component, subject = _component_of(commit, common)
+            component, subject = _split_component(commit, common)
             day = commit.when or reading.memory.created_at
             if isinstance(day, datetime):
                 day = (in_zone(day, zone) if day.tzinfo else day).date()
@@ -292,7 +294,7 @@ def _assign_components(
     return result
 
 
-def _common_words(subjects: Iterable[str]) -> dict[str, int]:
+def _rank_common_words(subjects: Iterable[str]) -> dict[str, int]:
     """Return the words of at least two subjects with their rank, 0 for the most frequent."""
     counts = Counter(
         word
@@ -307,7 +309,7 @@ def _common_words(subjects: Iterable[str]) -> dict[str, int]:
     return {word: rank for rank, word in enumerate(shared[:COMMON_WORDS_MAX])}
 
 
-def _component_of(commit: CommitRecord, common: dict[str, int]) -> tuple[str, str]:
+def _split_component(commit: CommitRecord, common: dict[str, int]) -> tuple[str, str]:
     """Return the component of a commit and the subject without it; `common` holds words by rank.
 
     The component is empty if the subject names none and has no common word.
@@ -319,12 +321,12 @@ def _component_of(commit: CommitRecord, common: dict[str, int]) -> tuple[str, st
     if match := _COMPONENT.fullmatch(subject):
         return match["bracket"] or match["plain"], match["what"]
     if commit.paths:
-        return _common_path(commit.paths), subject
+        return _find_common_folder(commit.paths), subject
     words = [word for word in _WORD.findall(subject.lower())[1:] if word in common]
     return min(words, key=common.__getitem__, default=""), subject
 
 
-def _common_path(paths: Sequence[str]) -> str:
+def _find_common_folder(paths: Sequence[str]) -> str:
     """Return the deepest common folder, else the most frequent one; a single path whole."""
     if len(paths) == 1:
         return paths[0]
@@ -336,7 +338,7 @@ def _common_path(paths: Sequence[str]) -> str:
     return "/".join(shared) or Counter(folders).most_common(1)[0][0]
 
 
-def _commits_line(
+def _make_commits_line(
     chunk: Sequence[_ComponentCommit], zone: tzinfo, *, dated: bool
 ) -> RecordLine:
     """Write one line of a few commits: their count, component, authors, day and subjects."""
@@ -361,4 +363,4 @@ def _commits_line(
     return make_line(text, "\n".join(sources), positions, worth)
 
 
-COMMITS = Rule("commits", read_commits, write_commits)
+COMMITS = RecordRule("commits", read_commits, write_commits)

@@ -13,20 +13,20 @@ from typing import Any
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.summary.records.fields import (
     Fields,
-    common_name,
-    event_sentence,
-    message_sentence,
+    describe_event,
+    describe_message,
+    find_common_name,
 )
 from mnemosyned.summary.records.lines import (
-    Rule,
-    Sentence,
+    RecordRule,
+    RecordSentence,
     Sentences,
-    collapse,
+    collapse_blanks,
     enclose,
     end_line,
     end_sentence,
-    first_match,
-    first_reading,
+    find_first_match,
+    find_first_reading,
     is_prose,
     join_names,
     nonblank_lines,
@@ -104,56 +104,60 @@ def read_json(memory: MemoryRecord, zone: tzinfo) -> Sentences | None:
     if hidden := items[OBJECTS_MAX:]:
         left = show_count(len(hidden), "more record")
         source = json.dumps(hidden, ensure_ascii=False)
-        sentences.append(Sentence(f"The list has {left}.", OTHER_WORTH / 2, source))
+        sentences.append(
+            RecordSentence(f"The list has {left}.", OTHER_WORTH / 2, source)
+        )
     return tuple(sentences)
 
 
 def _find_wrapped_list(value: Mapping[str, Any]) -> list[Any] | None:
     """Return the list of objects in an API's answer, `{"items": [{…}], "total": 2}`, or None."""
     lists = [item for item in value.values() if isinstance(item, list) and item]
-    is_record = not _RECORD_NAMES.isdisjoint(_fields_of(value))
+    is_record = not _RECORD_NAMES.isdisjoint(_read_known_fields(value))
     if len(lists) != 1 or len(value) > ANSWER_KEYS_MAX or is_record:
         return None
     return lists[0] if all(isinstance(item, dict) for item in lists[0]) else None
 
 
-def _describe_list(value: Sequence[Any]) -> Sentence:
+def _describe_list(value: Sequence[Any]) -> RecordSentence:
     """Return a sentence about a list that holds other values than objects."""
     scalars = list(filter(None, map(_show_scalar, value)))
     source = " ".join(scalars)
     if not scalars:
         text = f"JSON list of {show_count(len(value), 'item')}."
-        return Sentence(text, 0.2, source)
+        return RecordSentence(text, 0.2, source)
     shown = join_names(scalars, SCALARS_MAX)
     text = f"JSON list of {show_count(len(value), 'value')}: {shown}"
-    return Sentence(end_sentence(text), OTHER_WORTH / 2, source[:SOURCE_CHARS_MAX])
+    return RecordSentence(
+        end_sentence(text), OTHER_WORTH / 2, source[:SOURCE_CHARS_MAX]
+    )
 
 
-def _describe_object(value: Mapping[str, Any], zone: tzinfo) -> Sentence:
+def _describe_object(value: Mapping[str, Any], zone: tzinfo) -> RecordSentence:
     """Return a sentence about an object, as a message, an event or another record."""
-    fields = _fields_of(value)
+    fields = _read_known_fields(value)
     way = str(first_value(value, "message_type", "direction")).lower()
     if way in _SENT and "sender" in fields and "recipient" not in fields:
         fields["recipient"] = fields.pop("sender")
-    source = " ".join(_index_texts(value, DEPTH_MAX))[:SOURCE_CHARS_MAX]
-    kind = _kind_of(value)
+    source = " ".join(_walk_texts(value, DEPTH_MAX))[:SOURCE_CHARS_MAX]
+    kind = _find_object_kind(value)
     has_party = bool(fields.keys() & {"sender", "recipient"})
     if has_party and ("body" in fields or (kind and "title" not in fields)):
-        text = message_sentence(fields, zone, kind=kind or "Message")
-        return Sentence(text, MESSAGE_WORTH, source)
+        text = describe_message(fields, zone, kind=kind or "Message")
+        return RecordSentence(text, MESSAGE_WORTH, source)
     if "title" in fields and fields.keys() & {"start", "place"}:
-        return Sentence(event_sentence(fields, zone), EVENT_WORTH, source)
+        return RecordSentence(describe_event(fields, zone), EVENT_WORTH, source)
     if "title" in fields:
-        text, worth = _describe_titled(fields, value, zone), MESSAGE_WORTH
+        text, worth = _describe_titled_object(fields, value, zone), MESSAGE_WORTH
     else:
-        text, worth = _describe_keys(value, kind), OTHER_WORTH
+        text, worth = _describe_untitled_object(value, kind), OTHER_WORTH
     status = fields.get("status", "").lower().split()
     if "error" in value or not _FAILURES.isdisjoint(status):
         worth = FAILED_WORTH
-    return Sentence(text, worth, source)
+    return RecordSentence(text, worth, source)
 
 
-def _kind_of(value: Mapping[str, Any]) -> str:
+def _find_object_kind(value: Mapping[str, Any]) -> str:
     """Return the kind that an object states, such as "SMS", or an empty text."""
     kind = first_value(value, *_KIND_KEYS)
     if not isinstance(kind, str) or not 1 < len(kind) <= 30 or kind.count(" ") > 2:
@@ -167,25 +171,29 @@ def first_value(value: Mapping[str, Any], *keys: str) -> object | None:
     return next(filter(None, map(value.get, keys)), None)
 
 
-def _describe_titled(fields: Fields, value: Mapping[str, Any], zone: tzinfo) -> str:
+def _describe_titled_object(
+    fields: Fields, value: Mapping[str, Any], zone: tzinfo
+) -> str:
     """Return the title, time and exact values of an object with a title."""
     base = {name: fields.get(name, "") for name in ("title", "date", "body")}
     used = set(filter(base.get, base))
     scalars = [
-        pair for pair in _exact_scalars(value) if common_name(pair[0]) not in used
+        pair
+        for pair in _list_exact_scalars(value)
+        if find_common_name(pair[0]) not in used
     ]
     base["title"] = shorten(fields["title"], VALUE_CHARS_MAX).rstrip(".")
-    sentence = event_sentence(base, zone)
+    sentence = describe_event(base, zone)
     if not scalars:
         return sentence
-    head = event_sentence({**base, "body": ""}, zone)
+    head = describe_event({**base, "body": ""}, zone)
     body = sentence[len(head) :]
     return f"{head.rstrip('.')} ({_list_scalars(scalars)}).{body}"
 
 
-def _describe_keys(value: Mapping[str, Any], kind: str) -> str:
+def _describe_untitled_object(value: Mapping[str, Any], kind: str) -> str:
     """Return the exact values of an object without a title, or its keys if it has no such value."""
-    scalars = dict(_exact_scalars(value))
+    scalars = dict(_list_exact_scalars(value))
     head = f"{kind or 'Config'} with"
     if not scalars:
         keys = join_names([shorten(key, 40) for key in value], KEYS_MAX)
@@ -211,7 +219,9 @@ def _list_scalars(scalars: Sequence[tuple[str, str]]) -> str:
     return f"{', '.join(shown)}, and {len(hidden)} more: {names}"
 
 
-def _exact_scalars(value: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+def _list_exact_scalars(
+    value: Mapping[str, Any], prefix: str = ""
+) -> list[tuple[str, str]]:
     """Return pairs of key and value as text, with dotted keys for the values of inner objects.
 
     Ids are left out. `prefix` stands before each key.
@@ -220,7 +230,7 @@ def _exact_scalars(value: Mapping[str, Any], prefix: str = "") -> list[tuple[str
     for key, item in value.items():
         label = f"{prefix}{key}"
         if isinstance(item, dict) and prefix.count(".") < DEPTH_MAX:
-            pairs += _exact_scalars(item, f"{label}.")
+            pairs += _list_exact_scalars(item, f"{label}.")
             continue
         if isinstance(item, list):
             text = "/".join(list(filter(None, map(_show_scalar, item)))[:5])
@@ -240,12 +250,12 @@ def _show_scalar(value: object) -> str:
     return shorten(value, VALUE_CHARS_MAX) if isinstance(value, str) else ""
 
 
-def _fields_of(value: Mapping[str, Any]) -> dict[str, str]:
+def _read_known_fields(value: Mapping[str, Any]) -> dict[str, str]:
     """Return the texts of an object's known fields by common name, such as "title"."""
     fields: dict[str, str] = {}
     for key, item in value.items():
-        name = common_name(key)
-        text = _text_of(item)
+        name = find_common_name(key)
+        text = _show_field(item)
         if name and text and name not in fields:
             fields[name] = text
     amount, currency = fields.get("amount"), fields.pop("currency", "")
@@ -254,33 +264,33 @@ def _fields_of(value: Mapping[str, Any]) -> dict[str, str]:
     return fields
 
 
-def _text_of(item: object) -> str:
+def _show_field(item: object) -> str:
     """Return the text of a field's value; of an inner object, its name, time or address."""
     if isinstance(item, dict):
         inner = map(item.get, _INNER_KEYS)
         return next((text for text in inner if isinstance(text, str)), "")
     if isinstance(item, list):
-        names = filter(None, map(_text_of, item[:SCALARS_MAX]))
+        names = filter(None, map(_show_field, item[:SCALARS_MAX]))
         return join_names(list(names), SCALARS_MAX)
     if isinstance(item, str):
-        return collapse(item)
+        return collapse_blanks(item)
     return _show_scalar(item)
 
 
-def _index_texts(item: object, depth: int) -> Iterator[str]:
+def _walk_texts(item: object, depth: int) -> Iterator[str]:
     """Yield the texts within a value, down to `depth` levels, for index terms."""
     if isinstance(item, str):
         yield without_hashes(item[:SOURCE_CHARS_MAX])
     elif depth and isinstance(item, dict):
         for key, inner in item.items():
             if key.lower() not in _IDENTIFIERS:
-                yield from _index_texts(inner, depth - 1)
+                yield from _walk_texts(inner, depth - 1)
     elif depth and isinstance(item, list):
         for inner in item[:SCALARS_MAX]:
-            yield from _index_texts(inner, depth - 1)
+            yield from _walk_texts(inner, depth - 1)
 
 
-JSON = Rule("JSON records", read_json, write_sentences)
+JSON = RecordRule("JSON records", read_json, write_sentences)
 
 
 ROWS_READ_MAX = 20_000
@@ -311,23 +321,23 @@ def read_table(memory: MemoryRecord, _zone: tzinfo) -> Sentences | None:
     lines = nonblank_lines(memory.content.strip("\n"))[:ROWS_READ_MAX]
     if len(lines) < 3:
         return None
-    grid = first_reading(_READERS, split_command(lines)[1])
+    grid = find_first_reading(_READERS, split_command(lines)[1])
     if grid is None:
         return None
     columns, *rows = grid
     names = [shorten(name, NAME_CHARS_MAX) or "unnamed" for name in columns]
     text = f"Table of {show_count(len(rows), 'row')} with columns "
     text += join_names(names, COLUMNS_SHOWN_MAX)
-    shown = [_row_text(names, row) for row in rows[:ROWS_SHOWN_MAX]]
+    shown = [_show_row(names, row) for row in rows[:ROWS_SHOWN_MAX]]
     label = pluralize(len(shown), "row")
     if len(rows) > len(shown):
         label = f"first {label}"
     text += enclose(f"; {label}: ", "; ".join(filter(None, shown)))
     source = "\n".join(map(" ".join, rows[:SOURCE_ROWS_MAX]))
-    return (Sentence(end_line(text), TABLE_WORTH, source),)
+    return (RecordSentence(end_line(text), TABLE_WORTH, source),)
 
 
-def _row_text(names: Sequence[str], row: Sequence[str]) -> str:
+def _show_row(names: Sequence[str], row: Sequence[str]) -> str:
     """Return a row as text, each cell after its column's name; empty cells are left out."""
     cells = [
         enclose(f"{name} ", shorten(cell, CELL_CHARS_MAX))
@@ -346,9 +356,9 @@ def _read_piped(lines: Sequence[str]) -> Grid | None:
     grid = [
         [cell.strip() for cell in line.strip("|").split("|")]
         for line in barred
-        if not first_match(_BETWEEN_ROWS, line)
+        if not find_first_match(_BETWEEN_ROWS, line)
     ]
-    return grid if len(grid) > 1 and _is_even(grid) else None
+    return grid if len(grid) > 1 and _has_even_rows(grid) else None
 
 
 def _read_separated(lines: Sequence[str]) -> Grid | None:
@@ -361,7 +371,7 @@ def _read_separated(lines: Sequence[str]) -> Grid | None:
             grid = list(csv.reader(lines, delimiter=separator))
         except csv.Error:
             continue
-        if grid and _is_even(grid) and _is_tabular(grid, lines):
+        if grid and _has_even_rows(grid) and _is_tabular(grid, lines):
             return [[cell.strip() for cell in row] for row in grid]
     return None
 
@@ -392,12 +402,12 @@ def _read_aligned(lines: Sequence[str]) -> Grid | None:
         return None
     for split in (_GAP.split, str.split):
         grid = list(map(split, (header, *rows)))
-        if len(grid[0]) > 2 and _is_even(grid):
+        if len(grid[0]) > 2 and _has_even_rows(grid):
             return grid
     return None
 
 
-def _is_even(grid: Grid) -> bool:
+def _has_even_rows(grid: Grid) -> bool:
     """Tell whether all rows have the same number of cells as the first."""
     width = len(grid[0])
     return 2 <= width <= COLUMNS_MAX and all(len(row) == width for row in grid)
@@ -410,4 +420,4 @@ _READERS: tuple[Callable[[Sequence[str]], Grid | None], ...] = (
 )
 
 
-TABLES = Rule("tables", read_table, write_sentences)
+TABLES = RecordRule("tables", read_table, write_sentences)

@@ -9,10 +9,10 @@ from datetime import date, datetime, timedelta, tzinfo
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.summary.records.lines import (
     STAMP,
-    Rule,
-    Sentence,
+    RecordRule,
+    RecordSentence,
     Sentences,
-    collapse,
+    collapse_blanks,
     enclose,
     end_sentence,
     first_sentences,
@@ -78,13 +78,13 @@ _SMALL_WORDS = frozenset(
 LABELS = {label: name for name, labels in _LABELS.items() for label in labels.split()}
 
 
-def common_name(label: str) -> str:
+def find_common_name(label: str) -> str:
     """Return the common name of a field's label, "sender" for "From"; empty if unknown."""
     lower = label.strip().lower()
     return LABELS.get(lower) or LABELS.get(re.sub(r"[\s_-]", "", lower), "")
 
 
-def show_when(fields: Fields, zone: tzinfo) -> str:
+def show_event_time(fields: Fields, zone: tzinfo) -> str:
     """Return the time or time span of an event's or message's fields as text.
 
     An unreadable time stays as written; without a time the text is empty.
@@ -94,49 +94,49 @@ def show_when(fields: Fields, zone: tzinfo) -> str:
     start = parse_moment(start_text) or parse_epoch(start_text)
     end = parse_moment(end_text) or parse_epoch(end_text)
     if start:
-        unread_end = "" if end else collapse(end_text)
+        unread_end = "" if end else collapse_blanks(end_text)
         return show_span(start, end, zone) + enclose("–", unread_end)
     if not start_text:
         return ""
     return shorten(start_text + enclose("–", end_text), NAME_CHARS_MAX)
 
 
-def event_sentence(fields: Fields, zone: tzinfo) -> str:
-    """Return a sentence such as "Dentist at Praxis Huber, Tue 10 March 2026, 08:20–08:50."
+def describe_event(fields: Fields, zone: tzinfo) -> str:
+    """Return a sentence such as "Dentist at Praxis Huber, Tue 10 March 2026, 08:20.".
 
     The notes of the event follow it.
     """
     text = shorten(fields["title"], TITLE_CHARS_MAX).rstrip(".")
     text += enclose(" at ", shorten(fields.get("place", ""), PLACE_CHARS_MAX))
-    text += enclose(", ", show_when(fields, zone))
+    text += enclose(", ", show_event_time(fields, zone))
     extras = [
         shorten(fields.get(name, ""), NAME_CHARS_MAX) for name in ("status", "duration")
     ]
     text = end_sentence(text + enclose(" (", ", ".join(filter(None, extras)), ")"))
     body = fields.get("body", "")
-    if collapse(body) in text:
+    if collapse_blanks(body) in text:
         return text
     return f"{text} {end_sentence(first_sentences(body, BODY_CHARS_MAX))}"
 
 
-def message_sentence(fields: Fields, zone: tzinfo, *, kind: str = "Message") -> str:
+def describe_message(fields: Fields, zone: tzinfo, *, kind: str = "Message") -> str:
     """Return "Message from Anna to Ben, “Trip”, 14:03: See you there.", made from the fields."""
     head = kind
     via = "in" if fields.get("sender") else "from"
     for label, name in (("from", "sender"), ("to", "recipient"), (via, "app")):
-        party = person_name(fields.get(name, ""))
+        party = extract_person_name(fields.get(name, ""))
         head += enclose(f" {label} ", shorten(party, NAME_CHARS_MAX))
     body = fields.get("body", "")
-    title = collapse(fields.get("title", ""))
+    title = collapse_blanks(fields.get("title", ""))
     if title not in body:
         head += f", “{shorten(title, TITLE_CHARS_MAX).rstrip('.')}”"
-    head += enclose(", ", show_when(fields, zone))
+    head += enclose(", ", show_event_time(fields, zone))
     if not body.strip():
         return end_sentence(head)
     return f"{head}: {end_sentence(first_sentences(body, BODY_CHARS_MAX))}"
 
 
-def person_name(text: str) -> str:
+def extract_person_name(text: str) -> str:
     """Return the name in an address such as `Ben Kofler <ben@example.org>`."""
     name = text.partition("<")[0].strip().strip("\"'")
     return name or text.strip(" <>")
@@ -152,7 +152,7 @@ def read_fields(lines: Sequence[str]) -> dict[str, str] | None:
     last = ""
     for line in lines:
         label, colon, value = line.partition(":")
-        name = common_name(label.strip("*- \t"))
+        name = find_common_name(label.strip("*- \t"))
         if name and colon and value[:1] in " \t*":
             last, text = name, value.strip(" \t*")
             day = fields.get("date", "")
@@ -219,15 +219,15 @@ def read_calendar(memory: MemoryRecord, zone: tzinfo) -> Sentences | None:
     label = _LABEL.match(content.lstrip("*- "))
     if content.startswith(("BEGIN:VCALENDAR", "BEGIN:VEVENT", "BEGIN:VTODO")):
         events = _read_ics(content)
-    elif label and common_name(label["label"]) == "title":
-        events = _read_labeled(content)
+    elif label and find_common_name(label["label"]) == "title":
+        events = _read_labeled_event(content)
     if not events and has_stamp_in_first_paragraph(content):
         match = _FLAT.fullmatch(content)
-        events += [_read_flat(match.groupdict(""))] if match else []
-    return tuple(_describe_event(fields, zone) for fields in events) or None
+        events += [_read_flat_event(match.groupdict(""))] if match else []
+    return tuple(_make_event_sentence(fields, zone) for fields in events) or None
 
 
-def _read_flat(parts: dict[str, str]) -> Fields:
+def _read_flat_event(parts: dict[str, str]) -> Fields:
     """Return the fields of a phone's row "title description start end created note"."""
     title, body = split_title(" ".join(parts["text"].split()))
     times = {"start": parts["start"], "end": parts["end"]}
@@ -278,24 +278,24 @@ def _finish_event(fields: dict[str, str]) -> Fields:
     return fields
 
 
-def _read_labeled(content: str) -> list[Fields]:
+def _read_labeled_event(content: str) -> list[Fields]:
     """Return the event of a text "Event: …" with other labels, on one line or several.
 
     The list is empty if title or start are missing.
     """
     lines = nonblank_lines(content)[:LABELED_LINES_MAX]
-    fields = read_fields(lines) if len(lines) > 1 else _read_inline(content)
+    fields = read_fields(lines) if len(lines) > 1 else _read_inline_fields(content)
     if fields is None or not 0 < len(fields.get("title", "")) <= BODY_CHARS_MAX:
         return []
     return [fields] if fields.get("start") or fields.get("date") else []
 
 
-def _read_inline(content: str) -> dict[str, str] | None:
+def _read_inline_fields(content: str) -> dict[str, str] | None:
     """Return the fields of a line "Event: Dentist, Start: 2026-03-10", or None."""
     labels = [
         label
         for label in _LABEL.finditer(content)
-        if label["label"][0].isupper() and common_name(label["label"])
+        if label["label"][0].isupper() and find_common_name(label["label"])
     ]
     if len(labels) < 2 or labels[0].start() > 0:
         return None
@@ -303,11 +303,11 @@ def _read_inline(content: str) -> dict[str, str] | None:
     ends = [label.start() for label in labels[1:]] + [len(content)]
     for label, end in zip(labels, ends, strict=True):
         value = content[label.end() : end].strip(" ;,|\t")
-        fields.setdefault(common_name(label["label"]), value.rstrip("."))
+        fields.setdefault(find_common_name(label["label"]), value.rstrip("."))
     return fields
 
 
-def _describe_event(fields: Fields, zone: tzinfo) -> Sentence:
+def _make_event_sentence(fields: Fields, zone: tzinfo) -> RecordSentence:
     """Return the sentence of an event; a row without a title is quoted after its time."""
     title = fields["title"]
     start = parse_moment(fields.get("start", ""))
@@ -317,10 +317,10 @@ def _describe_event(fields: Fields, zone: tzinfo) -> Sentence:
         text = f"Event, {span}: {quoted}"
     else:
         short = {"title": shorten(title, BODY_CHARS_MAX)}
-        text = event_sentence({**fields, **short}, zone)
+        text = describe_event({**fields, **short}, zone)
     worth = CANCELED_WORTH if fields.get("status") == "canceled" else EVENT_WORTH
     source = [fields.get(name, "") for name in _SOURCE_NAMES]
-    return Sentence(text, worth, " ".join(source))
+    return RecordSentence(text, worth, " ".join(source))
 
 
-CALENDARS = Rule("calendar entries", read_calendar, write_sentences)
+CALENDARS = RecordRule("calendar entries", read_calendar, write_sentences)

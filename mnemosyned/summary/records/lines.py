@@ -86,7 +86,7 @@ class RecordReading(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule(Generic[T]):
+class RecordRule(Generic[T]):
     """A kind of record, with its functions to read a memory and to write the lines of a group."""
 
     plural: str
@@ -98,7 +98,7 @@ class Rule(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
+class RecordSentence:
     """Sentence about one memory, before equal sentences are counted."""
 
     text: str
@@ -107,7 +107,7 @@ class Sentence:
     """Text of the record, whose words go to the index if the sentence lacks them."""
 
 
-Sentences = tuple[Sentence, ...]
+Sentences = tuple[RecordSentence, ...]
 """A record as the sentences it becomes."""
 
 
@@ -122,7 +122,9 @@ def write_sentences(
     )
 
 
-def merge_equal(sentences: Iterable[tuple[int, Sentence]]) -> Iterator[RecordLine]:
+def merge_equal(
+    sentences: Iterable[tuple[int, RecordSentence]],
+) -> Iterator[RecordLine]:
     """Write a line for each distinct sentence, given with its memory's index, with its count."""
     for pairs in group_by(sentences, lambda pair: pair[1].text).values():
         sentence = pairs[0][1]
@@ -137,11 +139,13 @@ def make_line(
     text: str, source: str, positions: Sequence[int], worth: float
 ) -> RecordLine:
     """Return a line about the memories at `positions`, with index terms from `source`."""
-    terms = index_terms(source, text)
+    terms = select_record_terms(source, text)
     return RecordLine(text, terms, positions[0], worth, memories=len(set(positions)))
 
 
-def first_match(patterns: Iterable[re.Pattern[str]], text: str) -> re.Match[str] | None:
+def find_first_match(
+    patterns: Iterable[re.Pattern[str]], text: str
+) -> re.Match[str] | None:
     """Return the first match of a pattern with the whole text, or None."""
     for pattern in patterns:
         if match := pattern.fullmatch(text):
@@ -149,7 +153,9 @@ def first_match(patterns: Iterable[re.Pattern[str]], text: str) -> re.Match[str]
     return None
 
 
-def first_reading(readers: Iterable[Callable[[S], T | None]], source: S) -> T | None:
+def find_first_reading(
+    readers: Iterable[Callable[[S], T | None]], source: S
+) -> T | None:
     """Return the first value that is not empty when the readers read `source`, or None."""
     for reader in readers:
         if value := reader(source):
@@ -165,7 +171,7 @@ def group_by(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
     return groups
 
 
-def collapse(text: str) -> str:
+def collapse_blanks(text: str) -> str:
     """Return a text on one line, with single blanks."""
     return _SPACES.sub(" ", text).strip()
 
@@ -175,7 +181,7 @@ def without_hashes(text: str) -> str:
     bare = _HASH.sub("", text)
     if bare != text:
         bare = _SPACED_MARK.sub("", _HOLLOW.sub("", bare))
-    return collapse(bare)
+    return collapse_blanks(bare)
 
 
 def shorten(text: str, chars_max: int) -> str:
@@ -237,7 +243,7 @@ def join_names(names: Sequence[str], limit: int) -> str:
     return "".join(shown)
 
 
-def index_terms(source: str, text: str) -> tuple[str, ...]:
+def select_record_terms(source: str, text: str) -> tuple[str, ...]:
     """Return the distinct words of `source` that `text` lacks, for the index, without hashes."""
     clean = without_hashes(source[:TERM_SOURCE_CHARS_MAX])
     if len(clean) <= len(text) and clean in text:
@@ -308,7 +314,7 @@ _EPOCH = re.compile(r"1\d{9}(?:\d{3})?(?:\.\d+)?")
 
 def parse_moment(text: str) -> Moment | None:
     """Return the time or day of a text that is nothing else, or None."""
-    match = first_match(_MOMENT_FORMS, text.strip())
+    match = find_first_match(_MOMENT_FORMS, text.strip())
     if match is None:
         return None
     parts = match.groupdict("")

@@ -16,10 +16,10 @@ from mnemosyned.summary.records.data import first_value, parse_json
 from mnemosyned.summary.records.lines import (
     RecordLine,
     RecordReading,
-    Rule,
+    RecordRule,
     enclose,
     end_line,
-    first_match,
+    find_first_match,
     group_by,
     is_prose,
     join_names,
@@ -132,8 +132,8 @@ def _read_line(line: str) -> LogLine | None:
     """Read a line of an access log, of a common log form, or of logfmt; return None for others."""
     if match := _ACCESS.fullmatch(line):
         return _read_request(match)
-    if match := first_match(_LOG_FORMS, line):
-        return _read_entry(match.groupdict(""))
+    if match := find_first_match(_LOG_FORMS, line):
+        return _read_log_parts(match.groupdict(""))
     return _read_pairs(line) if "level=" in line else None
 
 
@@ -162,7 +162,7 @@ def _read_request(match: re.Match[str]) -> LogLine:
     )
 
 
-def _read_entry(parts: dict[str, str]) -> LogLine:
+def _read_log_parts(parts: dict[str, str]) -> LogLine:
     """Read the named parts of a log line; without a level, the message's words decide it."""
     message, unit = parts["message"], parts.get("unit", "")
     name = parts.get("level") or parts.get("letter", "")
@@ -193,14 +193,14 @@ def _read_json_log(content: str) -> tuple[LogLine, ...] | None:
     objects = value if isinstance(value, list) else [value]
     entries: list[LogLine] = []
     for item in objects[:LOG_LINES_MAX]:
-        entry = _read_object(item) if isinstance(item, dict) else None
+        entry = _read_json_entry(item) if isinstance(item, dict) else None
         if entry is None:
             return None
         entries.append(entry)
     return tuple(entries)
 
 
-def _read_object(item: Mapping[str, Any]) -> LogLine | None:
+def _read_json_entry(item: Mapping[str, Any]) -> LogLine | None:
     """Read a JSON log entry; return None if level, message or time is missing."""
     level = first_value(item, "level", "severity", "levelname")
     message = first_value(item, "msg", "message", "event")
@@ -229,7 +229,7 @@ def write_logs(
     ]
     troubles = [item for item in entries if item.value.level in _TROUBLES]
     if len(entries) > 1 or not troubles:
-        yield _overview_line(entries, zone)
+        yield _make_overview_line(entries, zone)
     groups = group_by(
         troubles, lambda item: (item.value.level, _blank_values(item.value.message))
     )
@@ -239,24 +239,24 @@ def write_logs(
         key=lambda items: (items[0].value.level != "error", -len(items)),
     )
     for items in kinds[:QUOTED_MAX]:
-        yield _quote_trouble(items, zone)
+        yield _make_trouble_line(items, zone)
     if hidden := kinds[QUOTED_MAX:]:
         items = list(chain.from_iterable(hidden))
         more = show_count(len(hidden), "more kind")
         lines = show_count(len(items), "line")
         text = f"The log has {more} of errors and warnings, in {lines}."
         source = "\n".join(group[0].value.message for group in hidden[:40])
-        yield _log_line(text, source, items, LOG_WORTH)
+        yield _make_log_line(text, source, items, LOG_WORTH)
 
 
-def _log_line(
+def _make_log_line(
     text: str, source: str, items: Sequence[LogReading], worth: float
 ) -> RecordLine:
     """Return a line about the memories of some log readings."""
     return make_line(text, source, [item.position for item in items], worth)
 
 
-def _overview_line(items: Sequence[LogReading], zone: tzinfo) -> RecordLine:
+def _make_overview_line(items: Sequence[LogReading], zone: tzinfo) -> RecordLine:
     """Return a line with log lines counted by level, their time span and most frequent messages."""
     entries = [item.value for item in items]
     first, last = _show_time(items[0], zone), _show_time(items[-1], zone)
@@ -279,7 +279,7 @@ def _overview_line(items: Sequence[LogReading], zone: tzinfo) -> RecordLine:
         text += enclose(": ", _list_commonest(entries))
     quiet = [entry.message for entry in entries if entry.level == "info"]
     source = "\n".join(quiet[:200])[:SOURCE_CHARS_MAX]
-    return _log_line(end_line(text), source, items, LOG_WORTH)
+    return _make_log_line(end_line(text), source, items, LOG_WORTH)
 
 
 def _show_repetitions(messages: Sequence[str]) -> str:
@@ -307,7 +307,7 @@ def _blank_values(message: str) -> str:
     return _VALUES.sub("#", message[:LOG_MESSAGE_CHARS_MAX])
 
 
-def _quote_trouble(items: Sequence[LogReading], zone: tzinfo) -> RecordLine:
+def _make_trouble_line(items: Sequence[LogReading], zone: tzinfo) -> RecordLine:
     """Return a line that quotes an error or warning, with the count of similar messages."""
     entry = items[0].value
     message = shorten(entry.message, LOG_MESSAGE_CHARS_MAX).rstrip(".")
@@ -316,7 +316,7 @@ def _quote_trouble(items: Sequence[LogReading], zone: tzinfo) -> RecordLine:
     head = f"{entry.level.capitalize()}, {_show_time(items[0], zone)}"
     text = end_line(f"{head}: {message}{_show_repetitions(messages)}")
     worth = ERROR_WORTH if entry.level == "error" else WARNING_WORTH
-    return _log_line(text, "\n".join(messages[:20]), items, worth)
+    return _make_log_line(text, "\n".join(messages[:20]), items, worth)
 
 
 def _show_time(item: LogReading, zone: tzinfo) -> str:
@@ -329,7 +329,7 @@ def _show_time(item: LogReading, zone: tzinfo) -> str:
     return f"{in_zone(item.memory.created_at, zone):%H:%M}"
 
 
-LOGS = Rule("log lines", read_log, write_logs)
+LOGS = RecordRule("log lines", read_log, write_logs)
 
 
 TRACE_MESSAGE_CHARS_MAX = 200
@@ -400,7 +400,7 @@ _SIGNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
+class StackTrace:
     """Error of a stack trace, with the deepest frame that belongs to no library."""
 
     error: str
@@ -412,7 +412,7 @@ class Trace:
     repeats: int = 1
 
 
-def read_trace(memory: MemoryRecord, _zone: tzinfo) -> Trace | None:
+def read_trace(memory: MemoryRecord, _zone: tzinfo) -> StackTrace | None:
     """Return the error of a memory that holds only a stack trace, else None."""
     content = memory.content.strip("\n")
     is_framed = "\n" in content or "panicked at" in content
@@ -427,11 +427,13 @@ def read_trace(memory: MemoryRecord, _zone: tzinfo) -> Trace | None:
         if is_prose(line) and (is_remark or line is lines[0]):
             return None
     if "Traceback (most" in content:
-        return _python_trace(lines, content.count("Traceback (most recent call last)"))
-    return _other_trace(lines)
+        return _read_python_trace(
+            lines, content.count("Traceback (most recent call last)")
+        )
+    return _read_other_trace(lines)
 
 
-def _python_trace(lines: Sequence[str], repeats: int) -> Trace | None:
+def _read_python_trace(lines: Sequence[str], repeats: int) -> StackTrace | None:
     """Read a Python traceback, in which the deepest frame is last and followed by the error.
 
     `repeats` is how often the memory holds it.
@@ -444,9 +446,11 @@ def _python_trace(lines: Sequence[str], repeats: int) -> Trace | None:
     return replace(trace, repeats=repeats) if same else trace
 
 
-def _other_trace(lines: Sequence[str]) -> Trace | None:
+def _read_other_trace(lines: Sequence[str]) -> StackTrace | None:
     """Read a trace that begins with the error; of several causes the last counts."""
-    heads = [match for line in lines if (match := first_match(_HEADS, line.strip()))]
+    heads = [
+        match for line in lines if (match := find_first_match(_HEADS, line.strip()))
+    ]
     frames = _match_frames(lines)
     if not heads or not (frames or heads[0].groupdict().get("path")):
         return None
@@ -462,7 +466,7 @@ def _make_trace(
     heads: Sequence[re.Match[str]],
     head: re.Match[str],
     frames: Sequence[re.Match[str]],
-) -> Trace:
+) -> StackTrace:
     """Return the trace of the error in `head`; `frames` come deepest first.
 
     `heads` are the matches of all errors, whose names become index terms.
@@ -475,18 +479,18 @@ def _make_trace(
     names = [match["error"] for match in heads]
     for frame in frames[-NAMED_FRAMES_MAX:]:
         if not _is_library_frame(frame):
-            names += [_short_path(frame["path"]), _function_of(frame)]
-    return Trace(
-        error=_error_name(head),
+            names += [_shorten_path(frame["path"]), _find_function(frame)]
+    return StackTrace(
+        error=_show_error_name(head),
         message=shorten(message, TRACE_MESSAGE_CHARS_MAX),
-        place=_error_place(head, own or frames),
+        place=_find_error_place(head, own or frames),
         names=" ".join(names),
     )
 
 
 def _match_frames(lines: Sequence[str]) -> list[re.Match[str]]:
     """Return the matches of the lines that are frames."""
-    return [match for line in lines if (match := first_match(_FRAMES, line))]
+    return [match for line in lines if (match := find_first_match(_FRAMES, line))]
 
 
 def _match_python_ends(lines: Sequence[str]) -> list[re.Match[str]]:
@@ -506,11 +510,11 @@ def _match_python_ends(lines: Sequence[str]) -> list[re.Match[str]]:
 
 def _is_trace_line(line: str) -> bool:
     """Tell whether a line has a form that occurs in stack traces."""
-    body = first_match((*_FRAMES, _FURNITURE), line)
-    return bool(body or first_match(_HEADS, line.strip()))
+    body = find_first_match((*_FRAMES, _FURNITURE), line)
+    return bool(body or find_first_match(_HEADS, line.strip()))
 
 
-def _error_name(head: re.Match[str]) -> str:
+def _show_error_name(head: re.Match[str]) -> str:
     """Return the short name of an error, without module; a panic of Rust with its thread."""
     error = head["error"]
     if error == "panicked":
@@ -520,43 +524,43 @@ def _error_name(head: re.Match[str]) -> str:
     return re.split(r"[.\\]|::", error)[-1] if error != "fatal error" else "Fatal error"
 
 
-def _error_place(head: re.Match[str], frames: Sequence[re.Match[str]]) -> str:
+def _find_error_place(head: re.Match[str], frames: Sequence[re.Match[str]]) -> str:
     """Return the function, file and line of an error, from its head or from the first frame."""
     if head.groupdict().get("path"):
-        return _file_and_line(head)
+        return _show_file_and_line(head)
     if not frames:
         return ""
-    where, function = _file_and_line(frames[0]), _function_of(frames[0]).strip()
+    where, function = _show_file_and_line(frames[0]), _find_function(frames[0]).strip()
     is_named = function and not function.startswith("<")
     return f"{function} ({where})" if is_named else where
 
 
-def _file_and_line(match: re.Match[str]) -> str:
+def _show_file_and_line(match: re.Match[str]) -> str:
     """Return the short path and line of a frame or an error as text."""
     line = match.groupdict("").get("line", "")
-    return _short_path(match["path"]) + enclose(", line ", line)
+    return _shorten_path(match["path"]) + enclose(", line ", line)
 
 
-def _function_of(frame: re.Match[str]) -> str:
+def _find_function(frame: re.Match[str]) -> str:
     """Return the function of a frame, or an empty text."""
     return frame.groupdict("").get("function", "")
 
 
 def _is_library_frame(frame: re.Match[str]) -> bool:
     """Tell whether a frame belongs to a library, by its path or function."""
-    return any(map(_LIBRARY.search, (frame["path"], _function_of(frame))))
+    return any(map(_LIBRARY.search, (frame["path"], _find_function(frame))))
 
 
-def _short_path(path: str) -> str:
+def _shorten_path(path: str) -> str:
     """Return the last three parts of a path, enough to find the file."""
     return "/".join(path.removeprefix("file://").split("/")[-3:])
 
 
 def write_traces(
-    readings: Sequence[RecordReading[Trace]], _zone: tzinfo
+    readings: Sequence[RecordReading[StackTrace]], _zone: tzinfo
 ) -> Iterator[RecordLine]:
     """Write a line for each distinct error with its place, and its count if it repeats."""
-    for group in group_by(readings, _trace_kind).values():
+    for group in group_by(readings, _find_trace_kind).values():
         trace = group[0].value
         count = sum(reading.value.repeats for reading in group)
         text = trace.error + enclose(": ", trace.message.rstrip("."))
@@ -568,10 +572,10 @@ def write_traces(
         yield make_line(f"{text}.", trace.names, positions, worth)
 
 
-def _trace_kind(reading: RecordReading[Trace]) -> tuple[str, str, str]:
+def _find_trace_kind(reading: RecordReading[StackTrace]) -> tuple[str, str, str]:
     """Return the error, message without numbers, and place, equal for traces of one fault."""
     trace = reading.value
     return trace.error, re.sub(r"\d+", "#", trace.message), trace.place
 
 
-TRACES = Rule("stack traces", read_trace, write_traces)
+TRACES = RecordRule("stack traces", read_trace, write_traces)

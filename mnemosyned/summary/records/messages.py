@@ -11,25 +11,25 @@ from itertools import takewhile
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.summary.records.fields import (
-    common_name,
-    message_sentence,
-    person_name,
+    describe_message,
+    extract_person_name,
+    find_common_name,
     read_fields,
-    show_when,
+    show_event_time,
     split_title,
 )
 from mnemosyned.summary.records.lines import (
     STAMP,
     RecordLine,
     RecordReading,
-    Rule,
-    Sentence,
+    RecordRule,
+    RecordSentence,
     Sentences,
-    collapse,
+    collapse_blanks,
     enclose,
     end_sentence,
-    first_match,
-    first_reading,
+    find_first_match,
+    find_first_reading,
     first_sentences,
     has_stamp_in_first_paragraph,
     merge_equal,
@@ -137,12 +137,12 @@ def read_messages(
 ) -> tuple[PhoneMessage, ...] | None:
     """Return the messages of a memory that holds only messages, else None."""
     content = memory.content.strip()
-    if messages := first_reading((_read_chat, _read_labeled), content):
+    if messages := find_first_reading((_read_chat, _read_labeled_message), content):
         return messages
-    return _read_row(content) if has_stamp_in_first_paragraph(content) else None
+    return _read_phone_row(content) if has_stamp_in_first_paragraph(content) else None
 
 
-def _read_row(content: str) -> tuple[PhoneMessage, ...] | None:
+def _read_phone_row(content: str) -> tuple[PhoneMessage, ...] | None:
     """Read a phone's row without labels by the first form that matches; return None without one."""
     for pattern, head, source, worth in _ROWS:
         match = pattern.fullmatch(content)
@@ -203,18 +203,18 @@ def _read_chat(content: str) -> tuple[PhoneMessage, ...] | None:
     return tuple(messages)
 
 
-def _read_labeled(content: str) -> tuple[PhoneMessage, ...] | None:
+def _read_labeled_message(content: str) -> tuple[PhoneMessage, ...] | None:
     """Read a line "SMS" or "Notification", followed by lines with labels such as From and Time."""
     if "\n" not in content:
         return None
     lines = nonblank_lines(content)
-    kind = _kind_of(lines[0])
+    kind = _find_message_kind(lines[0])
     fields = read_fields(lines[1:]) if kind else None
     if not fields or _NAMED.isdisjoint(fields):
         return None
     when = fields.pop("start", "") or fields.pop("date", "")
     parties = {name: fields.get(name, "") for name in ("sender", "recipient", "app")}
-    head = message_sentence(parties, UTC, kind=kind).rstrip(".")
+    head = describe_message(parties, UTC, kind=kind).rstrip(".")
     title, body, duration, status = (
         fields.get(name, "") for name in ("title", "body", "duration", "status")
     )
@@ -222,7 +222,7 @@ def _read_labeled(content: str) -> tuple[PhoneMessage, ...] | None:
     return (PhoneMessage(head, text, when, " ".join(fields.values())),)
 
 
-def _kind_of(line: str) -> str:
+def _find_message_kind(line: str) -> str:
     """Return the kind in a first line such as "[Notification]" or "Type: SMS", or an empty text."""
     label, _, value = (part.strip().lower() for part in line.partition(":"))
     name = label.strip("[]# ")
@@ -240,26 +240,26 @@ def write_messages(
     return merge_equal(
         (
             reading.position,
-            _message_sentence(message, reading.memory, zone, dated=dated),
+            _make_message_sentence(message, reading.memory, zone, dated=dated),
         )
         for reading in readings
         for message in reading.value
     )
 
 
-def _message_sentence(
+def _make_message_sentence(
     message: PhoneMessage, memory: MemoryRecord, zone: tzinfo, *, dated: bool
-) -> Sentence:
+) -> RecordSentence:
     """Return a sentence about a message: its head, time and text; `dated` adds the day."""
     text, worth = message.text, message.worth
     head = shorten(message.head, MESSAGE_NAME_CHARS_MAX)
     head += enclose(", ", _show_time(message, memory, zone, dated=dated))
     if not text.strip():
-        return Sentence(end_sentence(head), worth, message.source)
+        return RecordSentence(end_sentence(head), worth, message.source)
     if len(text.split()) < SHORT_WORDS and text.isascii() and not _DIGIT.search(text):
         worth = SHORT_WORTH
     quoted = end_sentence(first_sentences(text, MESSAGE_BODY_CHARS_MAX))
-    return Sentence(f"{head}: {quoted}", worth, message.source)
+    return RecordSentence(f"{head}: {quoted}", worth, message.source)
 
 
 def _show_time(
@@ -279,7 +279,7 @@ def _show_time(
     return shown + enclose(" (", message.state, ")")
 
 
-MESSAGES = Rule("messages", read_messages, write_messages)
+MESSAGES = RecordRule("messages", read_messages, write_messages)
 
 MAIL_BODY_CHARS_MAX = 300
 SUBJECT_CHARS_MAX = 120
@@ -332,9 +332,11 @@ def read_mail(memory: MemoryRecord, zone: tzinfo) -> Sentences | None:
     headers = list(takewhile(_HEADER_LINE.fullmatch, lines))
     fields: dict[str, str] = {}
     for match in filter(None, map(_HEADER.fullmatch, map(str.strip, headers))):
-        fields.setdefault(common_name(match["label"]), collapse(match["value"]))
+        fields.setdefault(
+            find_common_name(match["label"]), collapse_blanks(match["value"])
+        )
     sender, recipient = (
-        shorten(person_name(fields.get(name, "")), PARTY_CHARS_MAX)
+        shorten(extract_person_name(fields.get(name, "")), PARTY_CHARS_MAX)
         for name in ("sender", "recipient")
     )
     if not (sender or recipient) or "title" not in fields:
@@ -343,16 +345,16 @@ def read_mail(memory: MemoryRecord, zone: tzinfo) -> Sentences | None:
     head = "Mail" + enclose(" from ", sender)
     head += enclose(" to ", recipient if is_own or not sender else "")
     head += enclose(", “", shorten(fields["title"], SUBJECT_CHARS_MAX), "”")
-    head += enclose(", ", show_when(fields, zone))
+    head += enclose(", ", show_event_time(fields, zone))
     body = "\n".join(lines[len(headers) :])
-    gist = _mail_gist(body)
+    gist = _summarize_mail(body)
     text = f"{head}: {end_sentence(gist)}" if gist else f"{head}."
-    return (Sentence(text, MAIL_WORTH, f"{' '.join(fields.values())} {body}"),)
+    return (RecordSentence(text, MAIL_WORTH, f"{' '.join(fields.values())} {body}"),)
 
 
-def _mail_gist(body: str) -> str:
+def _summarize_mail(body: str) -> str:
     """Return a mail's first sentence, and sentences with exact values while there is room."""
-    informative = _informative_sentences(body)
+    informative = _list_informative_sentences(body)
     exact = [
         sum(token.kind in EXACT_KINDS for token in tokenize(sentence))
         for sentence in informative
@@ -370,7 +372,7 @@ def _mail_gist(body: str) -> str:
     return shorten(gist, MAIL_BODY_CHARS_MAX + 60)
 
 
-def _informative_sentences(body: str) -> list[str]:
+def _list_informative_sentences(body: str) -> list[str]:
     """Return the sentences of a mail's body without greetings, courtesies, farewell and quotes."""
     paragraphs: list[str] = []
     is_wrapped = False
@@ -390,8 +392,9 @@ def _informative_sentences(body: str) -> list[str]:
     return [
         without_hashes(sentence[0].upper() + sentence[1:])
         for sentence in bare
-        if len(sentence.split()) >= WORDS_MIN and not first_match(_POLITE, sentence)
+        if len(sentence.split()) >= WORDS_MIN
+        and not find_first_match(_POLITE, sentence)
     ]
 
 
-MAILS = Rule("mails", read_mail, write_sentences)
+MAILS = RecordRule("mails", read_mail, write_sentences)

@@ -19,8 +19,8 @@ from mnemosyned.summary.records.lines import (
     TERMS_MAX,
     RecordLine,
     RecordReading,
+    RecordRule,
     RecordSummary,
-    Rule,
 )
 from mnemosyned.summary.records.logs import LOGS, TRACES
 from mnemosyned.summary.records.messages import MAILS, MESSAGES
@@ -34,7 +34,7 @@ CONTENT_CHARS_MAX = 400_000
 _SIGN = re.compile(r"[\d:{\[$#<>|]")
 """Characters of which each record of one line has at least one."""
 
-RULES: tuple[Rule[Any], ...] = (
+RULES: tuple[RecordRule[Any], ...] = (
     MAILS,
     COMMITS,
     RUNS,
