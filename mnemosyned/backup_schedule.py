@@ -41,15 +41,18 @@ class DatedBackup:
 
 
 @dataclass(frozen=True, slots=True)
-class Keep:
-    """How many scheduled backups stay: the newest, and the newest of each period."""
+class BackupRetention:
+    """The rule of which scheduled backups stay: the newest ones, and the newest of each period."""
 
     newest: int = 0
     periods: tuple[tuple[str, int], ...] = ()
 
     @classmethod
-    def parse(cls, text: str) -> Keep:
-        """Return the rule in a text such as `10` or `7 daily, 4 weekly`. Raises `ValueError`."""
+    def parse(cls, text: str) -> BackupRetention:
+        """Return the retention rule in a text such as `10` or `7 daily, 4 weekly`.
+
+        Raises `ValueError`.
+        """
         newest = 0
         periods: list[tuple[str, int]] = []
         for part in text.split(","):
@@ -68,7 +71,7 @@ class Keep:
         scheduled = sorted((each for each in backups if each.scheduled), reverse=True)
         kept = set(scheduled[: max(self.newest, 1)])
         for unit, count in self.periods:
-            kept.update(_newest_of_each(scheduled, _PERIODS[unit])[:count])
+            kept.update(_newest_backup_per_period(scheduled, _PERIODS[unit])[:count])
         return [backup for backup in scheduled if backup not in kept]
 
 
@@ -97,7 +100,7 @@ def is_backup_overdue(
     return last is not None and now - last > 2 * interval
 
 
-def _newest_of_each(
+def _newest_backup_per_period(
     newest_first: Sequence[DatedBackup], period_of: Callable[[datetime], Period]
 ) -> list[DatedBackup]:
     """Return the newest backup of each period, the newest period first."""

@@ -20,7 +20,7 @@ _thread = threading.local()
 
 
 def pause_for_other_owners() -> None:
-    """Pause this thread's owner for owners that used less processor time, if any is at work."""
+    """Sleep briefly if an owner at work used less processor time than this thread's owner."""
     if turns := getattr(_thread, "turns", None):
         turns.rest()
 

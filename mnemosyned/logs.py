@@ -62,7 +62,10 @@ class LineWriter:
         dropped_line: Callable[[int], str],
         queue_bytes_max: int = QUEUE_BYTES_MAX,
     ) -> None:
-        """Start the thread that writes the lines."""
+        """Start the thread that writes lines to `descriptor`.
+
+        `dropped_line` returns the line that reports a number of dropped lines.
+        """
         self._descriptor = descriptor
         self._dropped_line = dropped_line
         self._most = queue_bytes_max
@@ -221,7 +224,7 @@ _TEMPLATE = logging.LogRecord(ROOT, logging.INFO, __file__, 0, "", None, None)
 
 
 def _make_record(*values: Any, **named: Any) -> logging.LogRecord:  # noqa: ANN401
-    """Return a log record for `logging`, even if the clock is past 2262, when its own way fails."""
+    """Return a log record for `logging`, even if its own fails because the clock is past 2262."""
     try:
         return logging.LogRecord(*values, **named)
     except OverflowError:  # raised before the record holds anything

@@ -107,9 +107,10 @@ def list_records(
     session: str | Sequence[str] | None = None,
     source: str | Sequence[str] | None = None,
 ) -> Steps[list[PreviewLine]]:
-    """List the memories of a session or source, oldest first, by the dry run of a forget.
+    """List the memories of sessions and sources, oldest first.
 
-    Ids made by a client sort by their time. Raises `InvalidRequest` if there are too many.
+    They are read by the dry run of a forget, and sorted by id, which orders them by time. Raises
+    `InvalidRequest` if there are too many.
     """
     lines: list[PreviewLine] = []
     after: str | None = None

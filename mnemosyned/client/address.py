@@ -66,8 +66,8 @@ class LocalAddress:
     def check(self, connection: socket.socket) -> None:
         """Check that a trusted user runs the daemon, if known. Raises `ForeignDaemon`."""
 
-    def refusal(self, words: str) -> str:
-        """Return the message for a refused token, from the daemon's own words."""
+    def refusal_message(self, words: str) -> str:
+        """Return the message for a refused token: here the daemon's own words."""
         return words
 
 
@@ -85,6 +85,7 @@ class SocketAddress(LocalAddress):
         return self.target
 
     def open(self) -> socket.socket:
+        """Return a new Unix socket, not connected yet."""
         return socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
 
     def check(self, connection: socket.socket) -> None:
@@ -111,10 +112,12 @@ class TcpAddress(LocalAddress):
     def __str__(self) -> str:
         return self.remote.url
 
-    def refusal(self, words: str) -> str:
-        return self.remote.refusal(words)
+    def refusal_message(self, words: str) -> str:
+        """Return the message for a refused token: the token's origin and the daemon's words."""
+        return self.remote.refusal_message(words)
 
     def open(self) -> socket.socket:
+        """Return a new TCP socket for IPv4 or IPv6, not connected yet."""
         family = socket.AF_INET6 if ":" in self.target[0] else socket.AF_INET
         connection = socket.socket(family, socket.SOCK_STREAM)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -146,9 +149,9 @@ class TlsAddress:
     def __str__(self) -> str:
         return self.remote.url
 
-    def refusal(self, words: str) -> str:
-        """Return the message for a refused token, from the daemon's own words."""
-        return self.remote.refusal(words)
+    def refusal_message(self, words: str) -> str:
+        """Return the message for a refused token: the token's origin and the daemon's words."""
+        return self.remote.refusal_message(words)
 
     def connect(self, timeout_s: float) -> socket.socket:
         """Return a new TLS connection, its certificate checked. Raises `RemoteFault`."""

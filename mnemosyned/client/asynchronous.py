@@ -88,7 +88,7 @@ class TlsChannel:
     def __init__(
         self, connection: socket.socket, context: ssl.SSLContext, host: str
     ) -> None:
-
+        """Prepare TLS over a connected socket; the certificate must have the name `host`."""
         self._plain = PlainChannel(connection)
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(
@@ -363,7 +363,7 @@ class AsyncClient(AsyncVerbs):
         except ConnectionResetError as error:
             channel.close()
             proves_unread = self._address.reset_is_unread
-            raise response.broken(sent=sent and not proves_unread) from error
+            raise response.connection_error(sent=sent and not proves_unread) from error
         except BaseException:  # a cancelled call, too, must not leave half an answer
             channel.close()
             raise

@@ -121,7 +121,7 @@ def refusal_of(status: int, answer: bytes, address: Address) -> MnemosynedError:
     """Return the error of a response; an error about the token names the token and its address."""
     error = error_of(status, answer)
     if isinstance(error, Unauthorized):
-        return Unauthorized(address.refusal(error.message))
+        return Unauthorized(address.refusal_message(error.message))
     return error
 
 

@@ -25,11 +25,11 @@ TLS_ALERT = b"\x15\x03"
 
 
 class Unread(ConnectionError):
-    """The daemon hung up before it had read the whole request, so nothing was done."""
+    """The daemon closed the connection before it had read the whole request: nothing was done."""
 
 
 class NoAnswer(ConnectionError):
-    """The daemon hung up in the middle of its answer, or sent no valid answer."""
+    """The daemon closed the connection within its answer, or sent an invalid one."""
 
 
 class SpeaksTls(NoAnswer):
@@ -73,7 +73,7 @@ class HttpResponse:
         `sent` is True if the whole request was sent. Raises `Unread` and `NoAnswer`.
         """
         if not data:
-            raise self.broken(sent=sent)
+            raise self.connection_error(sent=sent)
         if not self.status:
             self._head += data
             if self._head.startswith(TLS_ALERT):
@@ -93,7 +93,7 @@ class HttpResponse:
             self._chunks += data
             self._read_chunks(self._chunks)
 
-    def broken(self, *, sent: bool) -> ConnectionError:
+    def connection_error(self, *, sent: bool) -> ConnectionError:
         """Return the error for a connection that ended before the response did.
 
         It is `Unread` if nothing was received and the request was not `sent` whole, else
@@ -168,12 +168,12 @@ class EventBlocks:
 def send_request(
     connection: socket.socket, request: bytes, *, reset_is_unread: bool = True
 ) -> HttpResponse:
-    """Send a request and return its response as soon as its head has come.
+    """Send a request and return its response as soon as the headers have arrived.
 
     Raises `Unread` if the request can be sent again, and `NoAnswer`. A daemon that refuses a large
-    body hangs up before its end; the reason can still be read. The kernel resets a connection that
-    is closed before all that was sent to it was read; set `reset_is_unread` to False where somebody
-    between could have reset it.
+    body closes the connection early; its reason can still be read. With `reset_is_unread`, a reset
+    of the connection proves that the daemon had not read the whole request, as the kernel resets it
+    then; set it to False where a machine between could have reset it.
     """
     sent = False
     try:
@@ -186,7 +186,7 @@ def send_request(
         while not response.status:
             response.feed(connection.recv(RECEIVED_BYTES), sent=sent)
     except ConnectionResetError as error:
-        raise response.broken(sent=sent and not reset_is_unread) from error
+        raise response.connection_error(sent=sent and not reset_is_unread) from error
     return response
 
 
@@ -211,7 +211,7 @@ def exchange(
                 raise NoAnswer("the answer is too long")
             response.feed(data)
     except ConnectionResetError as error:
-        raise response.broken(sent=True) from error
+        raise response.connection_error(sent=True) from error
     return response
 
 

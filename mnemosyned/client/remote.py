@@ -45,7 +45,7 @@ class RemoteDaemon(NamedTuple):
         """A secret mark of the daemon's memory: its URL and token."""
         return f"{self.url} {self.token}"
 
-    def refusal(self, words: str) -> str:
+    def refusal_message(self, words: str) -> str:
         """Return the message for a refused token: the token's origin and the daemon's words."""
         return f"{self.url} refuses the token {self.token_origin}: {words}"
 

@@ -95,7 +95,10 @@ class Transfers:
 
     @contextmanager
     def export(self, request: Export) -> Iterator[Iterator[bytes]]:
-        """Yield the lines of an export, to be read within the block. Raises the daemon's error."""
+        """Open an export, and yield an iterator of its lines, to be read within the block.
+
+        Raises the daemon's error.
+        """
         query = urlencode(msgspec.to_builtins(request), doseq=True)
         with closing(self):
             _, parts = self._send_request("GET", f"{EXPORT_PATH}?{query}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
 import msgspec
 
-from mnemosyned.backup_schedule import Keep
+from mnemosyned.backup_schedule import BackupRetention
 from mnemosyned.config.settings import (
     BACKUP_SCHEDULES,
     ENVIRONMENT_PREFIX,
@@ -303,7 +303,7 @@ def _text_problem(key: str, value: Any) -> str:  # noqa: ANN401
         if key == "listen":
             tcp_address(value, tls=True)  # TLS is another setting: see `_check_listen`
         elif key == "backup.keep":
-            Keep.parse(str(value))
+            BackupRetention.parse(str(value))
     except ValueError as error:
         return str(error)
     return ""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mnemosyned.backup_schedule import (
     INTERVALS,
-    Keep,
+    BackupRetention,
     backup_name,
     dated_backup,
     is_backup_overdue,
@@ -57,7 +57,7 @@ class BackupRules:
     interval: timedelta | None = None
     cron: str | None = None
     """Five fields in UTC, in place of the interval."""
-    keep: Keep = field(default_factory=Keep)
+    keep: BackupRetention = field(default_factory=BackupRetention)
 
     @property
     def has_schedule(self) -> bool:
@@ -79,7 +79,7 @@ def backup_rules(config: Config) -> BackupRules:
         folder=config.backup_folder,
         interval=INTERVALS.get(schedule),
         cron=None if has_name else schedule,
-        keep=Keep.parse(str(backup.keep)),
+        keep=BackupRetention.parse(str(backup.keep)),
     )
 
 

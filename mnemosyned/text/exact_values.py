@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from mnemosyned.text.details import Detail, DetailKind
 from mnemosyned.text.languages.tables import LANGUAGES
 from mnemosyned.text.secrets.masking import find_secrets
-from mnemosyned.text.sentences import UNSPACED, ending_at_unspaced
+from mnemosyned.text.sentences import UNSPACED, end_words_at_unspaced
 
 VALUE_CHARS_MAX = 2_000
 DETAILS_MAX = 500
@@ -98,7 +98,7 @@ _VALUES = (
     # Else the rest of a run of letters, or of anything.
     rf"|(?:[{_LATIN}]+|[^\W\d_{_LATIN}]+|[\s,;:!?()\[\]\"'“”‘’]+|.|\Z))"
 )
-_SCAN = re.compile(ending_at_unspaced(_VALUES), re.DOTALL)
+_SCAN = re.compile(end_words_at_unspaced(_VALUES), re.DOTALL)
 _KINDS = {
     **{kind.value: kind for kind in DetailKind},
     "_code": DetailKind.MONEY,

@@ -74,7 +74,7 @@ _ALIKE = str.maketrans("‐‒–—―−∕⁄⧸∣", "------///|")
 
 
 def neutralize(text: str) -> str:
-    """Return the text with the brackets of prompt tags and chat marks replaced by harmless ones.
+    """Return the text with `‹` for `<` in prompt tags such as `<system>`, and so for chat marks.
 
     A model then sees no opening or closing of a frame or of a turn of a conversation. Other
     brackets stay, so that code is readable; invisible characters are removed, and every kind of
@@ -84,7 +84,7 @@ def neutralize(text: str) -> str:
 
 
 def neutralize_line(text: str) -> str:
-    """Return the text on one line, with the brackets of prompt tags replaced by harmless ones.
+    """Return the text on one line, with `‹` for `<` in prompt tags.
 
     Invisible characters are removed. This is for names and rules, each on a line of a prompt.
     """
@@ -101,7 +101,7 @@ def format_origin(*parts: str) -> str:
 
 
 def neutralize_tags(text: str) -> str:
-    """Return the text with `<` of prompt tags and marks replaced by `‹`; the length stays the same.
+    """Return the text with `‹` for `<` in prompt tags and so for chat marks; its length stays.
 
     The text has no invisible characters. A second call changes nothing: no bracket is removed, so
     none comes to join others.

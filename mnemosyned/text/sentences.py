@@ -27,7 +27,7 @@ CLOSING_WIDE = "」』”’）】"
 """Closing marks of scripts without spaces."""
 
 
-def ending_at_unspaced(pattern: str, *, end: str = WORD_END) -> str:
+def end_words_at_unspaced(pattern: str, *, end: str = WORD_END) -> str:
     r"""Return a pattern whose words also end where a script without spaces begins: `v2版`.
 
     Ends of words are written `\b`, `(?!\w)`, or with further characters as in `(?![\w-])`; `end` is

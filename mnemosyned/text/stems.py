@@ -79,7 +79,7 @@ def stem(word: str) -> str:
 
 
 def stem_prefix(stem: str) -> str:
-    """Return the letters with which all words of a stem begin: without a final i, e or l."""
+    """Return the letters shared by all words of a stem: the stem without a final i, e or l."""
     return stem[:-1] if len(stem) > 1 and stem[-1] in "iel" else stem
 
 
@@ -119,7 +119,7 @@ def match_prefix(word: str) -> str:
 def stem_bytes(word: str) -> str:
     """Return the Porter stem of a folded word, as the full-text index computes it.
 
-    Letters beyond English count as consonants.
+    Each character of `word` is a byte of its UTF-8 form. Bytes beyond ASCII count as consonants.
     """
     if not 3 <= len(word) <= STEMMED_CHARS_MAX:
         return word
@@ -222,7 +222,7 @@ def _has_vowel(word: str) -> bool:
 
 
 def _ends_in_short_syllable(word: str) -> bool:
-    """Tell whether a word ends in consonant, vowel, consonant, the last not w, x or y."""
+    """Return whether a word ends in consonant, vowel, consonant, the last not w, x or y."""
     return _letter_kinds(word)[-3:] == "cvc" and word[-1] not in "wxy"
 
 

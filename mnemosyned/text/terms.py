@@ -232,7 +232,7 @@ def _may_be_joined(parts: Iterable[str]) -> bool:
 
 
 def _may_be_compound_part(word: str) -> bool:
-    """Tell whether a word may be part of a compound: `on` may, `of` may not."""
+    """Return whether a word may be part of a compound: `on` may, `of` may not."""
     lower = word.lower()
     return lower in _PARTICLES or lower not in FUNCTION_WORDS
 

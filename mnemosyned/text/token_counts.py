@@ -68,6 +68,7 @@ class CounterWithMargin:
         return f"{self.counter.name}+{self.margin:.0%}"
 
     def count(self, text: str) -> int:
+        """Return the other counter's number of tokens plus the margin, rounded up."""
         return ceil(self.counter.count(text) * (1 + self.margin))
 
 
@@ -77,16 +78,20 @@ class TokenEstimator:
     name = "estimate"
 
     def count(self, text: str) -> int:
-        weights = _WEIGHTS[_latin_group(text)]
+        """Return the estimated number of tokens of a text."""
+        weights = _WEIGHTS[_find_language_group(text)]
         return ceil(sum(map(weights.__getitem__, _PIECE.findall(text))))
 
 
 def measure_units(text: str) -> dict[str, float]:
-    """Return how often each unit of `WEIGHTS`, such as "english word", occurs in a text."""
-    group = _latin_group(text)
+    """Return the amount of each unit in a text: how many "english word" or "digits" it has.
+
+    Units are the keys of `WEIGHTS`, which says how many tokens each takes.
+    """
+    group = _find_language_group(text)
     amounts: dict[str, float] = {}
     for piece in _PIECE.findall(text):
-        for unit, amount in _piece_units(piece, group):
+        for unit, amount in _measure_piece(piece, group):
             amounts[unit] = amounts.get(unit, 0.0) + amount
     return amounts
 
@@ -180,7 +185,7 @@ _COMMON = frozenset(
 )
 
 
-def _latin_group(text: str) -> str:
+def _find_language_group(text: str) -> str:
     """Return the group of a text's language by cost: `english`, `western` or `eastern`."""
     head = text[:LANGUAGE_CHARS]
     if not head.isascii():
@@ -203,18 +208,18 @@ _COVERED_CHARS = {
 }
 
 
-def _piece_units(piece: str, group: str) -> list[tuple[str, float]]:
-    """Return the units of a piece of text, keys of `WEIGHTS`, with the amount of each.
+def _measure_piece(piece: str, group: str) -> list[tuple[str, float]]:
+    """Return the units in a piece of text, keys of `WEIGHTS`, with the amount of each.
 
-    `group` is the group of the language.
+    `group` is the group of the text's language, such as `western`.
     """
     bare = piece.removeprefix(" ")
     first, following = bare[:1], bare[1:]
     latin = first.isascii() or _LATIN.match(first)
     if not latin:
-        return _non_latin_units(bare, first)
+        return _measure_non_latin(bare, first)
     if bare.isalpha():
-        return _word_units(bare, group, joined=bare == piece)
+        return _measure_word(bare, group, joined=bare == piece)
     if bare.isdigit():
         return [("digits", -(-len(bare) // 3)), ("spaced digits", bare != piece)]
     if bare.isspace():
@@ -223,17 +228,17 @@ def _piece_units(piece: str, group: str) -> list[tuple[str, float]]:
         return [(unit, 1 + len(bare) // SPACES + odd)]
     if following.isalpha() and not first.isalnum():
         mark = "underscore" if first == "_" else "mark"
-        return [(mark, 1), *_word_units(following, group, joined=True)]
-    return _mark_units(bare)
+        return [(mark, 1), *_measure_word(following, group, joined=True)]
+    return _measure_marks(bare)
 
 
-def _mark_units(bare: str) -> list[tuple[str, float]]:
-    """Return the units, with amounts, of a piece of base64, hexadecimal or punctuation."""
-    if _ENCODED.fullmatch(bare):
-        hexadecimal = bare == bare.lower()
-        return [("hexadecimal" if hexadecimal else "base64", len(bare))]
-    repeats = sum(len(run[0]) // 16 for run in _RUN.finditer(bare))
-    changes = len(_RUN.findall(bare)) - 1
+def _measure_marks(piece: str) -> list[tuple[str, float]]:
+    """Return the units, with amounts, in a piece of base64, hexadecimal or punctuation."""
+    if _ENCODED.fullmatch(piece):
+        hexadecimal = piece == piece.lower()
+        return [("hexadecimal" if hexadecimal else "base64", len(piece))]
+    repeats = sum(len(run[0]) // 16 for run in _RUN.finditer(piece))
+    changes = len(_RUN.findall(piece)) - 1
     return [("marks", 1), ("mark change", changes), ("mark run", repeats)]
 
 
@@ -241,8 +246,11 @@ _ENCODED = re.compile(r"(?=.*[0-9])[A-Za-z0-9+/]{4,}={0,2}")
 _RUN = re.compile(r"(.)\1*", re.DOTALL)
 
 
-def _non_latin_units(piece: str, first: str) -> list[tuple[str, float]]:
-    """Return the unit of a piece in another script than Latin, and its number of characters."""
+def _measure_non_latin(piece: str, first: str) -> list[tuple[str, float]]:
+    """Return the unit of a piece in another script than Latin, with its number of characters.
+
+    `first` is the first character, which decides the unit.
+    """
     if first in _COMMON:
         unit = "common han" if first < "\uac00" else "common hangul"
         return [(unit, len(piece))]
@@ -253,10 +261,10 @@ def _non_latin_units(piece: str, first: str) -> list[tuple[str, float]]:
     return [(unit, len(piece))]
 
 
-def _word_units(word: str, group: str, *, joined: bool) -> list[tuple[str, float]]:
-    """Return the units of a Latin word, with their amounts.
+def _measure_word(word: str, group: str, *, joined: bool) -> list[tuple[str, float]]:
+    """Return the units in a Latin word, with their amounts.
 
-    `joined` says that no space precedes the word.
+    `group` is the group of the text's language. `joined` says that no space precedes the word.
     """
     size = min(len(word), RUN_CHARS)
     endless = [("endless", len(word) - size)] if size < len(word) else []
@@ -278,7 +286,7 @@ def _make_weight_cache(group: str) -> WordCache[float]:
     def weight(piece: str) -> float:
         """Return the estimated tokens of a piece of text."""
         return sum(
-            WEIGHTS[unit] * amount for unit, amount in _piece_units(piece, group)
+            WEIGHTS[unit] * amount for unit, amount in _measure_piece(piece, group)
         )
 
     return WordCache(weight, entries_max=PIECES_MAX)

@@ -225,7 +225,7 @@ _UNITS_AND_TITLES = dict.fromkeys(UNITS, TokenKind.UNIT) | dict.fromkeys(
 _CERTAIN_WORDS = STOP_WORDS | _UNITS_AND_TITLES.keys()
 
 
-def _analyze_chunk(chunk: str) -> tuple[TextToken, ...]:
+def _tokenize_chunk(chunk: str) -> tuple[TextToken, ...]:
     """Return the tokens of a chunk, the text between two spaces."""
     core = chunk.strip(_EDGE)
     if not core:
@@ -237,24 +237,24 @@ def _analyze_chunk(chunk: str) -> tuple[TextToken, ...]:
     lower = core.lower().replace("’", "'")
     plain = core.isalpha() and core.isascii() and (core.islower() or core.istitle())
     if plain or core in CALENDAR or lower in _CERTAIN_WORDS:
-        return (_word_token(core, closes=closes),)
+        return (_make_word_token(core, closes=closes),)
     unspaced = not core.isascii() and _UNSPACED_LETTER.search(core)
     is_short = not unspaced and len(core) <= SENTENCE_CHARS_MAX
     if is_short and (kind := _find_exact_kind(core)):
         label = kind is _IDENTIFIER and lower.endswith(LABEL_ENDINGS)
         return (TextToken(lower, core, kind, core[0].isupper(), closes, 1.0, label),)
     if "-" in core and _NAME.fullmatch(core):
-        return (_word_token(core, closes=closes),)
-    return tuple(_compound_tokens(core, closes=closes))
+        return (_make_word_token(core, closes=closes),)
+    return tuple(_split_compound_chunk(core, closes=closes))
 
 
-def _find_exact_kind(core: str) -> TokenKind | None:
+def _find_exact_kind(text: str) -> TokenKind | None:
     """Return the kind of an exact value such as a date or a path, or None for other text."""
-    exact = _EXACT.fullmatch(core)
+    exact = _EXACT.fullmatch(text)
     return _KINDS[exact.lastgroup or ""] if exact else None
 
 
-def _compound_tokens(core: str, *, closes: bool) -> Iterator[TextToken]:
+def _split_compound_chunk(core: str, *, closes: bool) -> Iterator[TextToken]:
     """Yield the tokens of a chunk of several words or values: `a/b`, JSON, Chinese.
 
     `closes` says that punctuation follows the chunk.
@@ -268,16 +268,16 @@ def _compound_tokens(core: str, *, closes: bool) -> Iterator[TextToken]:
                 kind = _MONEY if run[-1] in "円元" else _DATE
             yield TextToken(run.lower(), run, kind, capital=False, closes=tail)
         elif match["han"]:
-            yield from _han_tokens(run, closes=tail)
+            yield from _split_han_run(run, closes=tail)
         elif match["particle"]:
             yield TextToken(run, run, _COMMON, capital=False, closes=tail)
         elif exact_kind := _find_exact_kind(run):
             yield TextToken(run.lower(), run, exact_kind, capital=False, closes=tail)
         else:
-            yield _word_token(run, closes=tail)
+            yield _make_word_token(run, closes=tail)
 
 
-def _han_tokens(run: str, *, closes: bool) -> Iterator[TextToken]:
+def _split_han_run(run: str, *, closes: bool) -> Iterator[TextToken]:
     """Yield a token for a short run of Chinese characters, or one for each pair in a longer run.
 
     `closes` says that punctuation follows the run.
@@ -302,7 +302,7 @@ def _han_tokens(run: str, *, closes: bool) -> Iterator[TextToken]:
         yield TextToken(pair, pair, _COMMON, capital=False, closes=True)
 
 
-def _word_token(word: str, *, closes: bool) -> TextToken:
+def _make_word_token(word: str, *, closes: bool) -> TextToken:
     """Return the token of a word, with its stem, kind and cue.
 
     `closes` says that punctuation follows the word.
@@ -341,5 +341,5 @@ def _classify_word(word: str, lower: str, root: str) -> TokenKind:
     return _WORD
 
 
-_CHUNK_TOKENS = WordCache(_analyze_chunk, entries_max=CHUNKS_KEPT)
+_CHUNK_TOKENS = WordCache(_tokenize_chunk, entries_max=CHUNKS_KEPT)
 """Tokens by the text between two spaces."""

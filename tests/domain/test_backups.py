@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from mnemosyned.backup_schedule import (
+    BackupRetention,
     DatedBackup,
-    Keep,
     backup_name,
     dated_backup,
     is_backup_overdue,
@@ -24,7 +24,7 @@ def daily(days: int, *, scheduled: bool = True) -> list[DatedBackup]:
 
 def kept(rule: str, backups: list[DatedBackup]) -> list[int]:
     """How many days old the backups are that stay."""
-    expired = Keep.parse(rule).select_expired(backups)
+    expired = BackupRetention.parse(rule).select_expired(backups)
     return sorted((NOON - each.made_at).days for each in backups if each not in expired)
 
 
@@ -62,17 +62,19 @@ def test_the_newest_of_a_day_stands_for_it() -> None:
     morning = dated_backup("memory-20260310T060000Z.auto.db")
     assert morning
 
-    assert Keep.parse("9 daily").select_expired([morning, *daily(2)]) == [morning]
+    assert BackupRetention.parse("9 daily").select_expired([morning, *daily(2)]) == [
+        morning
+    ]
 
 
 def test_what_no_schedule_made_is_never_expired() -> None:
-    assert Keep.parse("1").select_expired(daily(9, scheduled=False)) == []
+    assert BackupRetention.parse("1").select_expired(daily(9, scheduled=False)) == []
 
 
 @pytest.mark.parametrize("rule", ["", "0", "daily", "3 yearly", "2 daily;", "-1"])
 def test_a_rule_that_cannot_be_read_is_refused(rule: str) -> None:
     with pytest.raises(ValueError, match="expected a number of backups"):
-        Keep.parse(rule)
+        BackupRetention.parse(rule)
 
 
 @pytest.mark.parametrize(("hours", "late"), [(24, False), (48, False), (49, True)])

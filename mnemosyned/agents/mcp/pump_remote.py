@@ -67,7 +67,7 @@ class RemoteEndpoint(DaemonEndpoint):
         return f"no daemon answers on {self} ({reason}); check that it runs"
 
     def describe_refusal(self) -> str:
-        return self._remote.refusal(
+        return self._remote.refusal_message(
             "it is wrong, has expired or was revoked; ask who runs the daemon for another"
         )
 

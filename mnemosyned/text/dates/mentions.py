@@ -72,7 +72,7 @@ def mention_terms(span: TimeSpan) -> MentionTerms:
 
 
 class MentionSearch(NamedTuple):
-    """Terms to look for in the texts of a time."""
+    """Terms to search for, and the period in which the texts were written."""
 
     alternatives: tuple[tuple[tuple[str, ...], ...], ...]
     """A text matches an alternative if it has a term of each part."""
@@ -89,7 +89,11 @@ def select_times_ahead(spans: Sequence[TimeSpan], now: datetime) -> list[TimeSpa
 
 
 def mention_searches(span: TimeSpan, now: datetime) -> list[MentionSearch]:
-    """Return the searches for texts with the dates of a time, or with words like "tomorrow"."""
+    """Return two searches for texts that mention a time: by dates, and by words like "tomorrow".
+
+    Each has the period in which such texts were written. It begins months or weeks before the time,
+    or before `now` if that is earlier.
+    """
     terms = mention_terms(span)
     named = (terms.months, terms.days) if terms.days else (terms.months,)
     dated = (named, (terms.dates,)) if terms.dates else (named,)
@@ -106,7 +110,7 @@ def mention_searches(span: TimeSpan, now: datetime) -> list[MentionSearch]:
 def _select_names(
     numbers_by_name: Mapping[str, int], numbers: Collection[int]
 ) -> tuple[str, ...]:
-    """Return the names, such as those of months, whose numbers are in `numbers`."""
+    """Return the names of months or weekdays whose numbers are in `numbers`."""
     return tuple(name for name, number in numbers_by_name.items() if number in numbers)
 
 

@@ -34,7 +34,7 @@ from mnemosyned.text.languages.tables import (
     WEEKDAY_NAMES,
     WEEKDAYS,
     TimeOrder,
-    alternatives,
+    join_alternatives,
 )
 from mnemosyned.text.stems import WORD, fold_case
 from mnemosyned.text.terms import with_words_apart
@@ -141,10 +141,10 @@ _HINTS = frozenset(
 """Words of which every time expression without a year has at least one."""
 
 
-def matching_time_patterns(present: Collection[str]) -> Iterator[re.Pattern[str]]:
-    """Yield the patterns of time expressions that can match a text with the words in `present`."""
-    for words, pattern in TIME_PATTERNS:
-        if not words or not words.isdisjoint(present):
+def matching_time_patterns(words: Collection[str]) -> Iterator[re.Pattern[str]]:
+    """Yield the patterns of time expressions that can match a text with the given words."""
+    for hints, pattern in TIME_PATTERNS:
+        if not hints or not hints.isdisjoint(words):
             yield _compile_rule(pattern)
 
 
@@ -342,7 +342,10 @@ def compile_translation_rules() -> list[_TranslationRules]:
         ago.update(grammar.ago_before.split()[:1], grammar.ago_after.split()[:1])
         phrases.update(_PHRASE_WORD.findall(" ".join(grammar.phrases.values())))
     phrase_rules = [
-        (alternatives(grammar.phrases.get(phrase, "") for grammar in GRAMMARS), phrase)
+        (
+            join_alternatives(grammar.phrases.get(phrase, "") for grammar in GRAMMARS),
+            phrase,
+        )
         for phrase in PHRASES
     ]
     return [
@@ -371,26 +374,26 @@ def _compile_rules(
 
 def _ago_translation_rules() -> Iterator[tuple[str, Translation]]:
     """Yield the translation rules for "vor drei Wochen" and "tre settimane fa"."""
-    number = rf"(?P<count>\d{{1,3}}|{alternatives(map(re.escape, COUNTS))})"
-    units = alternatives(
-        f"(?P<{unit}>{alternatives(grammar.units[unit] for grammar in GRAMMARS)})"
+    number = rf"(?P<count>\d{{1,3}}|{join_alternatives(map(re.escape, COUNTS))})"
+    units = join_alternatives(
+        f"(?P<{unit}>{join_alternatives(grammar.units[unit] for grammar in GRAMMARS)})"
         for unit in _UNITS
     )
-    before = alternatives(grammar.ago_before for grammar in GRAMMARS)
-    after = alternatives(grammar.ago_after for grammar in GRAMMARS)
+    before = join_alternatives(grammar.ago_before for grammar in GRAMMARS)
+    after = join_alternatives(grammar.ago_after for grammar in GRAMMARS)
     yield rf"(?:{before}) {number} (?:{units})", _translate_ago
     yield rf"{number} (?:{units}) (?:{after})", _translate_ago
 
 
 def _date_translation_rules() -> Iterator[tuple[str, Translation]]:
     """Yield the translation rules for dates and months, such as "am 5. Mai 2023", "im Mai"."""
-    month = rf"(?P<month>{alternatives(map(re.escape, MONTHS))}){_YEAR}"
-    on_day = alternatives(grammar.on_day for grammar in GRAMMARS)
-    in_month = alternatives(grammar.in_month for grammar in GRAMMARS)
+    month = rf"(?P<month>{join_alternatives(map(re.escape, MONTHS))}){_YEAR}"
+    on_day = join_alternatives(grammar.on_day for grammar in GRAMMARS)
+    in_month = join_alternatives(grammar.in_month for grammar in GRAMMARS)
     number = rf"(?<![\d.,:])(?P<day>\d{{1,2}})(?:\. ?|{_ORDINAL_MARK}? )"
     yield rf"(?:(?:{on_day}) )?{number}{_OF}{month}", _translate_date
     yield rf"(?:{in_month}) {month}", _translate_date
-    named = alternatives(map(re.escape, MONTHS))
+    named = join_alternatives(map(re.escape, MONTHS))
     yield (
         rf"(?<!\d )(?<!\d\. )(?<!in )(?P<month>{named}) {_OF}(?P<year>\d{{4}})",
         _translate_date,
@@ -400,13 +403,13 @@ def _date_translation_rules() -> Iterator[tuple[str, Translation]]:
 def _weekday_translation_rules() -> Iterator[tuple[str, Translation]]:
     """Yield the translation rules for weekdays: "letzten Montag", "lundi dernier"."""
     days = [name for name in WEEKDAYS if len(name) >= WEEKDAY_CHARS_MIN]
-    weekday = rf"(?P<weekday>{alternatives(map(re.escape, days))})"
-    last = alternatives(grammar.last_before for grammar in GRAMMARS)
-    following = alternatives(grammar.next_before for grammar in GRAMMARS)
-    article = alternatives(grammar.weekday_article for grammar in GRAMMARS)
-    last_after = alternatives(grammar.last_after for grammar in GRAMMARS)
-    next_after = alternatives(grammar.next_after for grammar in GRAMMARS)
-    on_weekday = alternatives(grammar.on_weekday for grammar in GRAMMARS)
+    weekday = rf"(?P<weekday>{join_alternatives(map(re.escape, days))})"
+    last = join_alternatives(grammar.last_before for grammar in GRAMMARS)
+    following = join_alternatives(grammar.next_before for grammar in GRAMMARS)
+    article = join_alternatives(grammar.weekday_article for grammar in GRAMMARS)
+    last_after = join_alternatives(grammar.last_after for grammar in GRAMMARS)
+    next_after = join_alternatives(grammar.next_after for grammar in GRAMMARS)
+    on_weekday = join_alternatives(grammar.on_weekday for grammar in GRAMMARS)
     yield rf"(?:{on_weekday})?(?:{last}){weekday}", _make_weekday_translation("last")
     yield (
         rf"(?:{article})?{weekday} (?:{last_after})",

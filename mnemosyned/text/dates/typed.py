@@ -27,7 +27,7 @@ from mnemosyned.text.languages.tables import (
     WEEKDAY_NAMES,
     WEEKDAYS,
     Language,
-    alternatives,
+    join_alternatives,
 )
 from mnemosyned.text.stems import WORD
 
@@ -488,9 +488,11 @@ def read_duration(text: str, now: datetime, *, ahead: bool) -> datetime | None:
 @lru_cache(maxsize=1)
 def _compile_duration_pattern() -> re.Pattern[str]:
     """Return the pattern of a duration: amounts, with a sign or words such as "ago"."""
-    back = alternatives(["-", *(grammar.ago_before for grammar in GRAMMARS)])
-    on = alternatives([r"\+", "in", *(grammar.ahead_before for grammar in GRAMMARS)])
-    ago = alternatives(["ago", *(grammar.ago_after for grammar in GRAMMARS)])
+    back = join_alternatives(["-", *(grammar.ago_before for grammar in GRAMMARS)])
+    on = join_alternatives(
+        [r"\+", "in", *(grammar.ahead_before for grammar in GRAMMARS)]
+    )
+    ago = join_alternatives(["ago", *(grammar.ago_after for grammar in GRAMMARS)])
     one = _compile_amount_pattern().pattern
     # A bound on the parts: nobody writes more, and each costs a search.
     unnamed = re.sub(r"\?P<\w+>", "?:", one)
@@ -504,9 +506,9 @@ def _compile_duration_pattern() -> re.Pattern[str]:
 @lru_cache(maxsize=1)
 def _compile_amount_pattern() -> re.Pattern[str]:
     """Return the pattern of a number and its unit of time, with a named group for each unit."""
-    numbers = alternatives(sorted(map(re.escape, _NUMBERS), key=len, reverse=True))
+    numbers = join_alternatives(sorted(map(re.escape, _NUMBERS), key=len, reverse=True))
     unit_patterns = {
-        unit: alternatives(
+        unit: join_alternatives(
             [english, *(grammar.units.get(unit, "") for grammar in GRAMMARS)]
         )
         for unit, english in _ENGLISH_UNITS.items()

@@ -189,6 +189,6 @@ ENGLISH_COUNTS = _numbers_by_word([ENGLISH.counts[:10]], first=1)
 """One to ten: date expressions in English are read with no higher number in words."""
 
 
-def alternatives(patterns: Iterable[str]) -> str:
+def join_alternatives(patterns: Iterable[str]) -> str:
     """Return one pattern of alternatives; empty and repeated patterns are left out."""
     return "|".join(dict.fromkeys(filter(None, patterns)))

@@ -104,7 +104,7 @@ class SecretName(NamedTuple):
 
 
 class ValueLink(NamedTuple):
-    """The connection of a name to its value."""
+    """A place where the value of a secret may begin, and how its name leads there."""
 
     sign: str
     """`:`, `is` for a copula, or empty."""
@@ -181,7 +181,7 @@ def find_names(text: str) -> Iterator[SecretName]:
 
 
 def _check_name_match(text: str, low: str, match: re.Match[str]) -> SecretName | None:
-    """Return the secret name of a match, or None inside a longer word or after a keyword.
+    """Return the secret name of a match, or None in a longer word or a term such as "mot clé".
 
     `low` is the text in lower case.
     """
@@ -200,8 +200,9 @@ def _check_name_match(text: str, low: str, match: re.Match[str]) -> SecretName |
 def _find_name_windows(low: str) -> Iterator[tuple[str, int, int]]:
     """Yield hint, start and end of each window of a text that may contain secret names.
 
-    The text is in lower case. Overlapping windows are joined; the hint is empty if a window has
-    several. Searching for a hint takes 50 ns, one pattern of all names 1 µs for each character.
+    A hint is a string such as "passw", of which every name contains one. The text is in lower case.
+    Overlapping windows are joined; the hint is empty if a window has several. Searching for a hint
+    takes 50 ns, one pattern of all names 1 µs for each character.
     """
     hits = _find_hints(low)
     if not hits:

@@ -31,7 +31,7 @@ from mnemosyned.text.secrets.names import (
     skip_words,
     words_in_tables,
 )
-from mnemosyned.text.sentences import UNSPACED, WORD_END, ending_at_unspaced
+from mnemosyned.text.sentences import UNSPACED, WORD_END, end_words_at_unspaced
 
 PASSWORD_CHARS_MIN = 4
 VALUE_CHARS_MAX = 4_096
@@ -83,7 +83,7 @@ _UNLIKELY = re.compile(
 
 
 class SecretCandidate(NamedTuple):
-    """The text after a name, and whether it is in quotation marks."""
+    """A text that may be a secret's value, its position, and whether it is in quotation marks."""
 
     text: str
     start: int
@@ -92,7 +92,7 @@ class SecretCandidate(NamedTuple):
 
 
 def read_candidate(text: str, start: int) -> SecretCandidate | None:
-    """Return the quotation at `start`, or else the text up to the next space; None for neither.
+    """Return the quotation at `start`, or else the text up to the next space; None if empty.
 
     Punctuation around the text is left out.
     """
@@ -240,7 +240,7 @@ _UNIT = "年月日号號時时分秒桁位個个回次件人円元년월일시�
 
 def _compile_code(pattern: str) -> re.Pattern[str]:
     """Return the pattern of a code that must not go on as a word or with a unit such as `年`."""
-    return re.compile(ending_at_unspaced(pattern, end=f"{WORD_END}(?![{_UNIT}])"))
+    return re.compile(end_words_at_unspaced(pattern, end=f"{WORD_END}(?![{_UNIT}])"))
 
 
 _CODE = _compile_code(r"[#*]?[A-Z]?\d{2,8}[A-Z]?\d{0,4}[#*]?(?![\w@%])(?![.,:/-]\d)")
@@ -288,7 +288,7 @@ def _find_passwords(name: SecretName) -> Iterator[Secret]:
             yield secret
             yield from _find_successors(name, secret.stop)
             return
-    if earlier := _require_strong(_find_value_before(name)):
+    if earlier := _keep_if_strong(_find_value_before(name)):
         yield _make_password_secret(text, earlier)
 
 
@@ -307,7 +307,7 @@ def _make_password_secret(text: str, value: SecretCandidate) -> Secret:
     return Secret(DetailKind.PASSWORD, value.start, value.stop)
 
 
-def _require_strong(value: SecretCandidate | None) -> SecretCandidate | None:
+def _keep_if_strong(value: SecretCandidate | None) -> SecretCandidate | None:
     """Return a candidate that looks like a password by itself, else None."""
     if value is None or not may_be_password(value.text):
         return None
@@ -383,7 +383,7 @@ def _find_changed_passwords(
     if before is None or after is None:
         return None
     return (
-        (before, after) if _require_strong(before) or _require_strong(after) else None
+        (before, after) if _keep_if_strong(before) or _keep_if_strong(after) else None
     )
 
 
@@ -398,7 +398,7 @@ def _find_successors(name: SecretName, stop: int) -> Iterator[Secret]:
         between = low[stop:start].replace(",", " ").split()
         if COPULAS.isdisjoint(between) or _AND_NOW.isdisjoint(between):
             return
-        value = _require_strong(read_candidate(text, start))
+        value = _keep_if_strong(read_candidate(text, start))
         if value is None:
             return
         yield _make_password_secret(text, value)
@@ -548,7 +548,7 @@ def _find_logins(name: SecretName) -> Iterator[Secret]:
         slash = _AFTER_SLASH.match(text, link.start)
         if slash is None or link.sign != ":":
             continue
-        if value := _require_strong(read_candidate(text, slash.end())):
+        if value := _keep_if_strong(read_candidate(text, slash.end())):
             yield _make_password_secret(text, value)
             return
 
