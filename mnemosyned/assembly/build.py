@@ -13,8 +13,8 @@ from tzlocal import get_localzone
 
 from mnemosyned.assembly.stores import (
     OpenStore,
+    make_model_turns,
     make_summarizer,
-    model_turns,
     open_store,
     owner_model,
 )
@@ -80,13 +80,16 @@ class SharedParts:
     """Judges the clock for what cannot be undone; None where it is always believed."""
 
     def replace_turns(self, turns: ModelTurns | None) -> None:
-        """Replace the language models; models that still write end after their answer."""
+        """Replace the language models that owners share.
+
+        The former models end after their calls.
+        """
         former, self.turns = self.turns, turns
         if former:
             former.close()
 
     def close(self) -> None:
-        """End what runs for the language models."""
+        """Close the language models that owners share."""
         self.replace_turns(None)
 
 
@@ -96,7 +99,7 @@ def make_cycle(
     shared: SharedParts,
     gate: ForegroundGate | None = None,
 ) -> SleepCycle:
-    """Build the sleep cycle; `gate` counts the requests that it yields to."""
+    """Build the sleep cycle of a memory; it yields to the requests that `gate` counts."""
     return SleepCycle(
         store=store,
         lease=lease,
@@ -117,7 +120,7 @@ def make_retention(
     vectors: MemoryVectors | None = None,
     purge_soon: Callable[[], None] | None = None,
 ) -> RetentionService:
-    """Build what forgets and prunes; the vector index follows it."""
+    """Build the service that forgets and prunes memories, and updates the vector index."""
     retention = RetentionService(
         store=store,
         cycle=cycle,
@@ -133,10 +136,10 @@ def make_retention(
     return retention
 
 
-def make_keeper(
+def make_backup_keeper(
     store: MemoryStore, cycle: SleepCycle, settings: SettingsInForce, file: Path | None
 ) -> BackupKeeper:
-    """Build what makes backups."""
+    """Build the service that makes backups of a memory."""
     return BackupKeeper(
         store=store.maintenance,
         settings=settings,
@@ -155,7 +158,10 @@ def make_sleeper(
     in_background: bool,
     host: SleepHost | None = None,
 ) -> Sleeper:
-    """Build the sleeper, which runs cycles and chores; `host` starts its cycles if given."""
+    """Build the sleeper of a memory, which runs its cycles and its scheduled backups.
+
+    A `host` starts the cycles, if given; otherwise the sleeper does by itself if `in_background`.
+    """
     return Sleeper(
         store=store,
         cycle=cycle,
@@ -168,7 +174,10 @@ def make_sleeper(
 
 
 def make_embedder(embedding: EmbeddingConfig, *, is_shared: bool) -> Embedder | None:
-    """Build the embedding model where one is configured; `is_shared`: several threads ask it."""
+    """Build the embedding model, or return None if none is configured.
+
+    `is_shared` tells whether several threads use the model; they then take turns.
+    """
     if not embedding.model_path:
         return None
     # Loaded here: without a model the start need not wait for them.
@@ -197,7 +206,7 @@ def make_embedder(embedding: EmbeddingConfig, *, is_shared: bool) -> Embedder | 
 def make_vectors(
     embedding: EmbeddingConfig, store: VectorStore, embedder: Embedder | None
 ) -> VectorIndexer | None:
-    """Build the vector index where there is an embedding model; None elsewhere."""
+    """Build the vector index of a memory, or return None without an embedding model."""
     if embedder is None:
         return None
     # Loaded here: without a model the start need not wait for it.
@@ -217,7 +226,7 @@ def make_vectors(
 def make_shared_vectors(
     stores: OwnedStores, embedder: Embedder | None
 ) -> SharedVectors | None:
-    """Build what embeds the memories of many owners; None without an embedding model."""
+    """Build the embedding of all owners' memories, or return None without an embedding model."""
     if embedder is None:
         return None
     # Loaded here: without a model the start need not wait for it.
@@ -227,6 +236,7 @@ def make_shared_vectors(
     )
 
     def lacking(identity: str, after: int, limit: int) -> Sequence[int]:
+        """Return the next owners after `after` with memories that lack a vector, up to `limit`."""
         first = max(after, LOCAL_OWNER)  # which has an index of its own
         return stores.owners.lacking_vectors(identity, after=first, limit=limit)
 
@@ -242,7 +252,10 @@ def make_owner_vectors(
     shared: SharedVectors | None,
     embedding: EmbeddingConfig,
 ) -> OwnerVectors | None:
-    """Build one owner's share of the embedding model; None where there is none."""
+    """Build one owner's semantic search, on the embedding model that all owners share.
+
+    Return None without an embedding model.
+    """
     if shared is None:
         return None
     # Loaded here, as above.
@@ -258,7 +271,7 @@ def make_owner_vectors(
 
 
 def make_service(parts: ServiceParts) -> MemoryService:
-    """Build the verbs over the parts; cycles and verbs tell their events to one bus."""
+    """Build the service of the verbs; cycles and verbs publish their events on the same bus."""
     cycle = parts.sleeper.cycle
     events = EventBus(clock=cycle.clock)
     cycle.observer = events
@@ -270,7 +283,7 @@ CACHE_BYTES_MAX = 12_000_000
 
 
 class WatcherHost:
-    """Holds the watcher, if any folder is followed; safe from any thread."""
+    """Owner of the folder watcher, which exists once a folder is followed; safe from any thread."""
 
     def __init__(
         self,
@@ -303,18 +316,18 @@ class WatcherHost:
             watcher.__exit__()
 
     def watch(self, request: Watch) -> Watching:
-        """Follow more folders or fewer, and list them."""
+        """Follow more folders or fewer, as requested, and return the followed folders."""
         if not (request.paths or self._watcher):
             return Watching([])
         return self._ensure_watcher().watch(request)
 
     def folders(self) -> list[WatchedFolder]:
-        """Describe what is followed."""
+        """Return the folders that are followed."""
         watcher = self._watcher
         return watcher.folders() if watcher else []
 
     def reconfigure(self, config: Config) -> None:
-        """Follow what the settings say now."""
+        """Apply changed settings: the watcher follows the folders of `watch.paths`."""
         self._config = config
         if self._watcher:
             self._watcher.reconfigure(config.watch)
@@ -322,6 +335,7 @@ class WatcherHost:
             self._ensure_watcher()
 
     def _ensure_watcher(self) -> Watcher:
+        """Return the watcher; create and start it at the first call."""
         # Loaded here: where nothing is followed, nobody waits for it, nor keeps it in memory.
         from mnemosyned.importers.watch import (  # noqa: PLC0415
             watched_files,
@@ -351,7 +365,7 @@ class WatcherHost:
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class OpenMemory:
-    """The parts in force while a memory is open."""
+    """An open memory: its store, its services and the settings in force."""
 
     store: OpenStore
     service: MemoryService
@@ -368,18 +382,18 @@ class OpenMemory:
 
     @property
     def config(self) -> Config:
-        """The settings as they were read last."""
+        """The settings as last read."""
         return self.settings.config
 
     def reconfigure(self, config: Config) -> None:
-        """Apply the settings that need no restart. Raises `ConfigInvalid`."""
+        """Apply changed settings, except those that need a restart. Raises `ConfigInvalid`."""
         cycle = self.sleeper.cycle
         summarizer, turns = None, self.shared.turns
-        if self._needs_summarizer(config):
-            turns = model_turns(config)
+        if self._needs_new_summarizer(config):
+            turns = make_model_turns(config)
             model = owner_model(turns, LOCAL_OWNER)
             summarizer = make_summarizer(config, cycle.clock, cycle.gate, model=model)
-        counter = _counter_of(config, summarizer or cycle.lease.current)
+        counter = _make_checked_counter(config, summarizer or cycle.lease.current)
         changed = changed_keys(self.started_with, config)
         self.settings.config, self.settings.counter = config, counter
         self.settings.restart_needed = tuple(filter(needs_restart, changed))
@@ -390,8 +404,8 @@ class OpenMemory:
             cycle.lease.replace(summarizer)
             self.shared.replace_turns(turns)
 
-    def _needs_summarizer(self, config: Config) -> bool:
-        """Return whether another summarizer is needed; a model that is loaded stays if possible."""
+    def _needs_new_summarizer(self, config: Config) -> bool:
+        """Return whether `config` calls for another summarizer than the present one."""
         if config.llm.api_key_file is not None:  # the key is read again
             return True
         return (config.llm, config.sleep.summary_ratio) != (
@@ -404,13 +418,13 @@ class OpenMemory:
 def open_memory(
     config: Config, *, clock: Clock | None = None, socket: Path | None = None
 ) -> Iterator[OpenMemory]:
-    """Open the database and start the background threads; close all of it in the end.
+    """Open the database and start the background threads; close everything when the block ends.
 
-    `socket` is where the caller will serve the verbs; without one the memory is embedded, and
-    has background threads only with `auto_sleep`. Raises `ConfigInvalid`, `DatabaseInUse` and
+    `socket` is where the caller will serve the verbs; without it the memory is embedded, and has
+    background threads only with `auto_sleep`. Raises `ConfigInvalid`, `DatabaseInUse` and
     `SchemaTooNew`.
     """
-    shared, lease = _make_shared(config, clock)
+    shared, lease = _make_shared_parts(config, clock)
     location = config.location
     if socket and location.file:  # an embedding program sets its own limits
         # Loaded here: on a server there are no page caches.
@@ -446,7 +460,7 @@ def open_memory(
             stack.enter_context(retention)
         if vectors:
             stack.enter_context(vectors)
-        keeper = make_keeper(store, cycle, shared.settings, location.file)
+        keeper = make_backup_keeper(store, cycle, shared.settings, location.file)
         parts = ServiceParts(
             store=store,
             sleeper=make_sleeper(
@@ -475,16 +489,18 @@ def open_memory(
         yield memory
 
 
-def _make_shared(
+def _make_shared_parts(
     config: Config, clock: Clock | None
 ) -> tuple[SharedParts, SummarizerLease]:
-    """Build the parts that memories share, and the lease of the local memory's summarizer."""
+    """Build the parts that a process's memories share, and the lease of the local summarizer."""
     wall, gate = clock or SystemClock(), ForegroundGate()
-    turns = model_turns(config)
+    turns = make_model_turns(config)
     lease = SummarizerLease(
         make_summarizer(config, wall, gate, model=owner_model(turns, LOCAL_OWNER))
     )
-    settings = SettingsInForce(config, counter=_counter_of(config, lease.current))
+    settings = SettingsInForce(
+        config, counter=_make_checked_counter(config, lease.current)
+    )
     shared = SharedParts(
         settings=settings,
         gate=gate,
@@ -500,7 +516,7 @@ def _make_shared(
 def _start_hooks_and_watcher(
     stack: ExitStack, memory: OpenMemory, store: MemoryStore, gate: ForegroundGate
 ) -> None:
-    """Start the hook service and the folder watcher; the exit stack stops them."""
+    """Start the hook service and the folder watcher of a memory; the exit stack stops them."""
     # Loaded here: an embedded memory has no hooks.
     from mnemosyned.agents.hooks.service import HookService  # noqa: PLC0415
 
@@ -525,10 +541,10 @@ def _start_hooks_and_watcher(
         )
 
 
-def _counter_of(config: Config, summarizer: Summarizer) -> MessageCounter:
-    """Check the settings that parts read later, and return the token counter they name.
+def _make_checked_counter(config: Config, summarizer: Summarizer) -> MessageCounter:
+    """Return the token counter that `context.tokenizer` names, after checking some other settings.
 
-    Raises `ConfigInvalid`.
+    These are cron fields, token budgets and backup rules. Raises `ConfigInvalid`.
     """
     if config.sleep.cron:
         cron_trigger(config.sleep.cron)
@@ -538,8 +554,8 @@ def _counter_of(config: Config, summarizer: Summarizer) -> MessageCounter:
 
 
 def check_settings(config: Config) -> None:
-    """Check settings by the rules of the parts that follow them. Raises `ConfigInvalid`."""
+    """Check all settings as a start of the daemon would. Raises `ConfigInvalid`."""
     _ = config.location, config.socket_path, config.tls_files, config.listen_address
     summarizer = make_summarizer(config, SystemClock())
-    _counter_of(config, summarizer)
+    _make_checked_counter(config, summarizer)
     summarizer.close()

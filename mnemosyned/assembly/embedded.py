@@ -35,10 +35,10 @@ _ABANDONED_S = 60.0
 
 @contextmanager
 def private_directory() -> Iterator[Path]:
-    """A directory for files that must not outlive the block, in memory where the system has it.
+    """Give a new directory that is deleted when the block ends, in memory where the system allows.
 
-    Without `/dev/shm` it is in the directory for temporary files. One that a killed process left
-    behind is deleted by the next call.
+    Without `/dev/shm` it is in the directory for temporary files. A directory that a killed process
+    left behind is deleted by the next call.
     """
     in_memory = SHARED_MEMORY.is_dir() and os.access(SHARED_MEMORY, os.W_OK)
     parent = SHARED_MEMORY if in_memory else Path(tempfile.gettempdir())
@@ -54,7 +54,7 @@ def private_directory() -> Iterator[Path]:
 
 
 def _delete_abandoned(parent: Path) -> None:
-    """Delete the private directories of killed processes, whose locks ended with them."""
+    """Delete private directories that killed processes left below `parent`: nobody locks them."""
     for directory in parent.glob(f"{_PRIVATE}*"):
         with suppress(OSError):  # another user's, in use, or deleted by another call
             if time.time() - directory.stat().st_mtime < _ABANDONED_S:
@@ -100,6 +100,7 @@ class Memory(Verbs):
     def _open_database(
         self, database: str, settings: dict[str, object], clock: Clock | None
     ) -> None:
+        """Open the database with these settings, or connect to the daemon that has it open."""
         if database == IN_MEMORY:
             directory = self._stack.enter_context(private_directory())
             database = str(directory / "memory.db")
@@ -120,11 +121,14 @@ class Memory(Verbs):
         self.close()
 
     def call(self, request: Request[R]) -> R:
-        """Run one verb. Raises an error of the domain, never half of the work."""
+        """Run one verb's request and return its result.
+
+        Raises an error of the domain, never half of the work.
+        """
         return self._caller.call(validate(request))
 
     def close(self) -> None:
-        """Stop what runs in the background and close the file."""
+        """Stop the background threads and close the file."""
         self._stack.close()
 
 
@@ -158,6 +162,7 @@ class AsyncMemory(AsyncVerbs):
         def close_opened(
             opening: Future[Memory],
         ) -> None:  # nobody waits for it anymore
+            """Close a memory that was opened after nobody waited for it any more."""
             if not opening.cancelled() and opening.exception() is None:
                 opening.result().close()
 
@@ -176,9 +181,10 @@ class AsyncMemory(AsyncVerbs):
         await self.close()
 
     async def close(self) -> None:
-        """Let running calls finish, and close the file."""
+        """Wait until running calls have finished, then close the file."""
 
         def wait_and_close() -> None:
+            """Wait until the calls in the threads have finished, then close the memory."""
             self._threads.shutdown()
             if self._memory is not None:
                 self._memory.close()
@@ -186,7 +192,10 @@ class AsyncMemory(AsyncVerbs):
         await asyncio.to_thread(wait_and_close)
 
     async def call(self, request: Request[R]) -> R:
-        """Run one verb. Raises an error of the domain, never half of the work."""
+        """Run one verb's request and return its result.
+
+        Raises an error of the domain, never half of the work.
+        """
         if self._memory is None:
             raise RuntimeError("it is not open; use `async with AsyncMemory(…)`")
         loop = asyncio.get_running_loop()

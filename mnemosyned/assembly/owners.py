@@ -20,8 +20,8 @@ from weakref import WeakSet
 from mnemosyned.assembly.build import (
     OpenMemory,
     SharedParts,
+    make_backup_keeper,
     make_cycle,
-    make_keeper,
     make_owner_vectors,
     make_retention,
     make_service,
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 
 PAGE = 200
-"""Owners of a round that are listed at once."""
+"""Owners of a round that are list_owners at once."""
 ASKED_MAX = 100_000
 """Owners that may wait for the background; others are found by the next round."""
 
@@ -61,25 +61,26 @@ log = logger()
 
 
 class OwnerRounds:
-    """Cycles of all owners. Each daemon of a database makes its own rounds.
+    """Sleep cycles of all owners: by schedule, on triggers, and when an owner requests upkeep.
 
-    What one daemon has claimed another passes by, and what one has consolidated is nobody's work.
+    Each daemon of a database makes its own rounds: it skips owners whose cycle another daemon runs,
+    and owners without work.
     """
 
     def __init__(
         self,
         *,
-        memory_of: Callable[[int], OwnerMemory],
-        opened: Callable[[], Sequence[OwnerMemory]],
+        open_memory: Callable[[int], OwnerMemory],
+        list_open: Callable[[], Sequence[OwnerMemory]],
         owners: OwnerStore,
         shared: SharedParts,
     ) -> None:
-        """`memory_of` opens a memory for a moment, and `opened` lists those that are in use."""
-        self._memory_of = memory_of
-        self._opened = opened
+        """Take functions that open an owner's memory by number, and that list the open memories."""
+        self._open_memory = open_memory
+        self._list_open = list_open
         self._owners = owners
         self._shared = shared
-        self._asked: set[int] = set()
+        self._requested: set[int] = set()
         self._purge_not_before = 0.0
         self._is_started = False
         self._stopped = threading.Event()
@@ -87,7 +88,7 @@ class OwnerRounds:
         self._workers = ThreadPoolExecutor(workers, "owners")
         self._scheduler = SleepScheduler(
             sleep=self.run,
-            enforce_cap=self._serve_asked,
+            enforce_cap=self._serve_requested,
             check_triggers=self._check_triggers,
             tick_s=shared.settings.config.sleep.tick_s,
         )
@@ -99,101 +100,108 @@ class OwnerRounds:
 
     @property
     def next_round(self) -> datetime | None:
-        """When the next round begins; None without a schedule."""
+        """Start of the next round; None without a schedule."""
         return self._scheduler.next_cycle
 
     def start(self) -> None:
-        """Start the rounds and the triggers. Raises `ConfigInvalid`."""
+        """Start the schedule and the checks of the triggers. Raises `ConfigInvalid`."""
         self.reschedule()
         self._scheduler.start()
         self._is_started = True
 
     def reschedule(self) -> None:
-        """Follow the schedule of the settings in force. Raises `ConfigInvalid`."""
+        """Apply the schedule of the settings in force. Raises `ConfigInvalid`."""
         self._scheduler.set_schedule(self._shared.settings.config)
 
     def wake(self) -> None:
-        """Read the wall clock again after it jumped, as after suspend."""
+        """Read the wall clock again after a jump, such as after suspend."""
         if self._is_started:
             self._scheduler.wake()
 
     def stop(self) -> None:
-        """End all of it, each cycle after its present group."""
+        """Stop the rounds and the background work, each cycle after its present group."""
         self._stopped.set()
         if self._is_started:
             self._scheduler.stop()
         self._workers.shutdown()
 
-    def ask(self, owner: int) -> None:
-        """Enforce an owner's capacity and purge what it forgot, in the background."""
-        if len(self._asked) < ASKED_MAX:
-            self._asked.add(owner)
+    def request_upkeep(self, owner: int) -> None:
+        """Enforce an owner's capacity and purge forgotten memories soon, in the background."""
+        if len(self._requested) < ASKED_MAX:
+            self._requested.add(owner)
             self._scheduler.enforce_cap_soon()
 
-    def ask_purge(self, owner: int) -> None:
-        """Do the same for a purge, unless one was refused a moment ago: owners have the same tables."""
-        if time.monotonic() >= self._purge_not_before:
-            self.ask(owner)
+    def request_purge(self, owner: int) -> None:
+        """Purge an owner's forgotten memories soon, unless a purge was refused a moment ago.
 
-    def _serve_asked(self) -> None:
-        """Purge and enforce the capacity for owners that asked for it."""
+        All owners have the same tables: a refusal holds for all.
+        """
+        if time.monotonic() >= self._purge_not_before:
+            self.request_upkeep(owner)
+
+    def _serve_requested(self) -> None:
+        """Purge and enforce the capacity for the owners that requested upkeep."""
 
         def purge_and_enforce(memory: OwnerMemory) -> None:
+            """Purge one owner's forgotten memories if allowed by now, and enforce the capacity."""
             is_time = time.monotonic() >= self._purge_not_before
             if is_time and not memory.retention.purger.run_due():
                 self._purge_not_before = time.monotonic() + RETRY_S
             memory.sleeper.enforce_cap_in_background()
 
-        while self._asked and not self._stopped.is_set():
-            self._work_for(self._asked.pop(), purge_and_enforce)
+        while self._requested and not self._stopped.is_set():
+            self._run_for_owner(self._requested.pop(), purge_and_enforce)
 
     def _check_triggers(self) -> None:
-        """Check the triggers of open memories; other owners wait for the next round."""
-        for memory in self._opened():
+        """Check the triggers of all open memories; other owners wait for the next round."""
+        for memory in self._list_open():
             if self._stopped.is_set():
                 return
-            self._work_for(memory.owner, lambda known: known.sleeper.check_triggers())
+            self._run_for_owner(
+                memory.owner, lambda known: known.sleeper.check_triggers()
+            )
 
     def run(self, trigger: Trigger) -> None:
-        """Run a cycle of each owner that has something to consolidate."""
+        """Run a sleep cycle for each owner with memories to consolidate, prune or roll up."""
 
         def sleep(owner: int) -> None:
-            self._work_for(
+            """Run a sleep cycle of one owner."""
+            self._run_for_owner(
                 owner, lambda memory: memory.sleeper.sleep_in_background(trigger)
             )
 
         done = 0
-        for page in self._pages_of_owners():
+        for page in self._owners_with_work():
             for _ in self._workers.map(sleep, page):
                 done += 1
         if done:
             log.info("round_finished", owners=done)
 
-    def _pages_of_owners(self) -> Iterator[Sequence[int]]:
-        """Yield pages of owners with work, without the local owner, who has its own schedule."""
+    def _owners_with_work(self) -> Iterator[Sequence[int]]:
+        """Yield the numbers of owners with work, page by page, without the local owner."""
         config, now = self._shared.settings.config, self._shared.age_clock.now()
         over = config.sleep.rollup_cutoff(now)
-        listed = partial(
+        list_owners = partial(
             self._owners.with_work,
             before=config.sleep.cutoff(now),
             archived=retention_of(config).prunes,
             closed={level: closed_before(level, over) for level in Level if level},
             limit=PAGE,
         )
-        page = listed(after=LOCAL_OWNER)
+        page = list_owners(after=LOCAL_OWNER)
         while page and not self._stopped.is_set():  # ends, as numbers ascend
             yield page
-            page = listed(after=page[-1])
+            page = list_owners(after=page[-1])
 
-    def _work_for(self, owner: int, work: Callable[[OwnerMemory], object]) -> None:
-        """Do one owner's work and log its errors; other owners are not affected.
+    def _run_for_owner(self, owner: int, work: Callable[[OwnerMemory], object]) -> None:
+        """Call `work` with one owner's memory, and log its errors so that other owners go on.
 
-        Raises `DatabaseUnreachable`, which concerns all.
+        Raises `DatabaseUnreachable`, which concerns all owners.
         """
         if self._stopped.is_set():
             return
         try:
-            work(self._memory_of(owner))
+            work(self._open_memory(owner))
         except (SleepInProgress, MemoryBusy):
             log.debug("owner_passed_by", owner=owner)
         except NotFound:
@@ -205,7 +213,7 @@ class OwnerRounds:
 
 
 class OwnerHost:
-    """The `SleepHost` of one owner."""
+    """The `SleepHost` of one owner: it passes requests on to the rounds of all owners."""
 
     def __init__(self, rounds: OwnerRounds, owner: int) -> None:
         self._rounds = rounds
@@ -213,14 +221,17 @@ class OwnerHost:
 
     @property
     def description(self) -> str:
+        """The schedule in words."""
         return self._rounds.description
 
     @property
     def next_cycle(self) -> datetime | None:
+        """Start of the next round; None without a schedule."""
         return self._rounds.next_round
 
     def enforce_cap_soon(self) -> None:
-        self._rounds.ask(self._owner)
+        """Request upkeep of this owner's memory in the background."""
+        self._rounds.request_upkeep(self._owner)
 
 
 # Loaded by who has an embedding model.
@@ -228,7 +239,7 @@ class OwnerHost:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class OwnerMemory:
-    """The open memory of one owner."""
+    """The open memory of one owner, with its services."""
 
     owner: int
     service: MemoryService
@@ -239,10 +250,10 @@ class OwnerMemory:
 
 
 class OwnerMemories:
-    """Open memories, by owner: those used last, within a limit. Safe from any thread.
+    """Open memories by owner number, the least recently used dropped; safe from any thread.
 
-    One that gives way is not closed: it has no thread and no connection of its own, and who still
-    uses it can go on.
+    A dropped memory is not closed: it has no thread and no connection of its own, and its present
+    users can go on.
     """
 
     def __init__(
@@ -254,8 +265,8 @@ class OwnerMemories:
         vectors: SharedVectors | None = None,
     ) -> None:
         self.rounds = OwnerRounds(
-            memory_of=self.visit,
-            opened=self.open_memories,
+            open_memory=self.visit,
+            list_open=self.open_memories,
             owners=stores.owners,
             shared=shared,
         )
@@ -272,11 +283,14 @@ class OwnerMemories:
 
     @property
     def owners(self) -> OwnerStore:
-        """Who the memories belong to."""
+        """The store of owners and their tokens."""
         return self._stores.owners
 
     def get(self, owner: int) -> OwnerMemory:
-        """Return the memory of an owner, opened if it is not. Raises `NotFound` and `StorageFailed`."""
+        """Return the memory of an owner; open it if needed, and mark it as recently used.
+
+        Raises `NotFound` and `StorageFailed`.
+        """
         with self._lock:
             if memory := self._open.get(owner):
                 self._open.move_to_end(owner)
@@ -290,30 +304,30 @@ class OwnerMemories:
                 self._opening.pop(owner, None)
 
     def visit(self, owner: int) -> OwnerMemory:
-        """Return the memory of an owner for a moment, without taking the place of a used one."""
+        """Return the memory of an owner; if it was not open, it does not stay open."""
         with self._lock:
             memory = self._open.get(owner)
         return memory or self._make_memory(owner)
 
     def open_memories(self) -> list[OwnerMemory]:
-        """Return the open memories."""
+        """Return the memories that are open."""
         with self._lock:
             return list(self._open.values())
 
     def reconfigure(self, config: Config) -> None:
-        """Follow settings that the local memory follows already."""
+        """Apply changed settings to the open memories and the schedule."""
         self._config = config
         for memory in self.open_memories():
             memory.lease.replace(self._make_summarizer(memory.owner))
         self.rounds.reschedule()
 
     def release(self) -> None:
-        """Free what is cached in memory; later requests read it again."""
+        """Free the caches of all open memories; later requests read the data again."""
         for memory in self.open_memories():
             memory.service.release()
 
     def stop_writes(self) -> None:
-        """From now on, refuse every verb that changes a memory, and end running cycles."""
+        """Refuse all verbs that change a memory from now on, and interrupt running cycles."""
         with self._lock:
             self._stopping = True
             in_use = list(self._in_use)
@@ -321,7 +335,7 @@ class OwnerMemories:
             self._stop_memory(memory)
 
     def _open_once(self, owner: int) -> OwnerMemory:
-        """Open a memory, unless another thread has just done so; one at a time for each owner."""
+        """Return the memory of an owner, opened unless another thread has just done so."""
         with self._lock:
             if memory := self._open.get(owner):
                 return memory
@@ -332,7 +346,7 @@ class OwnerMemories:
         return memory
 
     def _drop_unused(self) -> None:
-        """Drop the least recently used memories beyond the limit, except if their events are read."""
+        """Drop the least recently used memories over the limit, except while events are read."""
         excess = len(self._open) - self._config.owners.open_max
         unused = [
             each for each in self._open.values() if not each.service.events.listening
@@ -341,6 +355,7 @@ class OwnerMemories:
             del self._open[memory.owner]
 
     def _make_memory(self, owner: int) -> OwnerMemory:
+        """Build the memory of an owner with all its services, and start its retention."""
         shared, store = self._shared, self._stores.store(owner)
         lease = SummarizerLease(self._make_summarizer(owner))
         cycle = make_cycle(store, lease, shared, OwnerGate(shared.gate))
@@ -354,9 +369,9 @@ class OwnerMemories:
             file=None,
             in_background=True,
             vectors=vectors,
-            purge_soon=lambda: self.rounds.ask_purge(owner),
+            purge_soon=lambda: self.rounds.request_purge(owner),
         )
-        keeper = make_keeper(store, cycle, shared.settings, None)
+        keeper = make_backup_keeper(store, cycle, shared.settings, None)
         host = OwnerHost(self.rounds, owner)
         parts = ServiceParts(
             store=store,
@@ -390,21 +405,24 @@ class OwnerMemories:
         return memory
 
     def _make_summarizer(self, owner: int) -> Summarizer:
+        """Build the summarizer of an owner, with the language models that owners share."""
         shared = self._shared
         model = owner_model(shared.turns, owner)
         return make_summarizer(self._config, shared.clock, shared.gate, model=model)
 
     @staticmethod
     def _stop_memory(memory: OwnerMemory) -> None:
+        """Refuse writes to one memory from now on, and interrupt its cycle."""
         memory.service.stop_writes()
         memory.lease.interrupt()
 
 
 @contextmanager
 def serve_owners(memory: OpenMemory) -> Iterator[OwnerMemories]:
-    """Open the memories of all owners of the database beside the local one, while the block runs.
+    """Serve the memories of all owners of the database, with their cycles, while the block runs.
 
-    Raises `StorageFailed`, also where the database's user may not separate owners.
+    `memory` is the open memory of the local owner. Raises `StorageFailed`, also where the
+    database's user may not separate owners.
     """
     embedder = memory.shared.embedder
     location = memory.config.location

@@ -46,7 +46,7 @@ log = logger()
 
 
 class OpenStore(MemoryStore, Protocol):
-    """A store, with what assembly hands to others."""
+    """A memory store with its vectors and the state of its database."""
 
     schema_version: int
     read_only: bool
@@ -54,7 +54,7 @@ class OpenStore(MemoryStore, Protocol):
 
     @property
     def vectors(self) -> VectorStore:
-        """Vectors of memories."""
+        """The store of memories' vectors."""
         ...
 
 
@@ -62,10 +62,10 @@ class OpenStore(MemoryStore, Protocol):
 def open_store(
     location: DatabaseLocation, *, socket: Path | None = None, embeds: bool = False
 ) -> Iterator[OpenStore]:
-    """Open the store and serve it while the block runs; `embeds`: vectors will be asked for.
+    """Open the store of a memory while the block runs; `embeds` makes room for vectors.
 
-    Raises `ConfigInvalid` where the driver is missing, `DatabaseInUse`, `SchemaTooNew` and
-    `StorageFailed`.
+    `socket` is where a daemon serves the memory. Raises `ConfigInvalid` where the driver is
+    missing, `DatabaseInUse`, `SchemaTooNew` and `StorageFailed`.
     """
     if location.file is None:
         with _require_driver():
@@ -91,9 +91,9 @@ def open_store(
 
 @contextmanager
 def open_owners(location: DatabaseLocation) -> Iterator[OwnerStore]:
-    """Open the owners of a database on a server while the block runs.
+    """Open the store of owners and tokens of a database on a server while the block runs.
 
-    Raises `ConfigInvalid` for a file, which has one owner, and what `open_store` raises.
+    Raises `ConfigInvalid` for a file, which has one owner, and the errors of `open_store`.
     """
     if location.file is not None:
         raise ConfigInvalid(
@@ -114,11 +114,12 @@ def open_owners(location: DatabaseLocation) -> Iterator[OwnerStore]:
 def open_owned_stores(
     location: DatabaseLocation, *, embeds: bool = False, beside: OpenStore | None = None
 ) -> Iterator[OwnedStores]:
-    """Open a database on a server for the memories of all its owners, while the block runs.
+    """Open the stores of all owners of a database on a server while the block runs.
 
-    `embeds`: vectors will be asked for. `beside` is an open store whose connections are used, too.
+    `embeds` makes room for vectors. `beside` is an open store of the same database, whose
+    connections are shared.
 
-    Raises what `open_store` raises.
+    Raises the errors of `open_store`.
     """
     with _require_driver():
         from mnemosyned.storage.postgres import (  # noqa: PLC0415 its driver is an extra
@@ -137,9 +138,9 @@ def open_owned_stores(
 def open_store_of(
     location: DatabaseLocation, owner: str = LOCAL_NAME
 ) -> Iterator[OpenStore]:
-    """Open the store of an owner, by name; a file has one owner and is opened as it is.
+    """Open the store of an owner, by name, while the block runs; a file has only one owner.
 
-    Raises `NotFound`, and what `open_store` raises.
+    Raises `NotFound`, and the errors of `open_store`.
     """
     if owner == LOCAL_NAME or location.file is not None:
         with open_store(location) as store:
@@ -150,9 +151,9 @@ def open_store_of(
 
 
 def open_server(location: DatabaseLocation) -> DatabaseServer:
-    """Return the database of a server as a whole.
+    """Return the database on a server as a whole, for commands about all owners.
 
-    Raises `ConfigInvalid` for a file, and what `open_store` raises.
+    Raises `ConfigInvalid` for a file, and the errors of `open_store`.
     """
     if location.file is not None:
         raise ConfigInvalid(
@@ -170,9 +171,9 @@ def open_server(location: DatabaseLocation) -> DatabaseServer:
 
 
 def server_exposures(location: DatabaseLocation) -> list[str]:
-    """Name who may connect to a server's database, or read along, without need.
+    """Return a sentence for each way in which others could connect to a database or read along.
 
-    Raises what `open_store` raises.
+    Raises the errors of `open_store`.
     """
     with _require_driver():
         from mnemosyned.storage.postgres import (  # noqa: PLC0415 its driver is an extra
@@ -182,9 +183,9 @@ def server_exposures(location: DatabaseLocation) -> list[str]:
 
 
 def refuses_writes(location: DatabaseLocation) -> bool:
-    """Return whether the server of a database answers, and takes no writes, as a standby does.
+    """Return whether a database server answers but takes no writes, as a standby does.
 
-    Raises `ConfigInvalid` where no daemon could use it, and `StorageFailed`.
+    Raises `ConfigInvalid` where no daemon could use the database, and `StorageFailed`.
     """
     with _require_driver():
         from mnemosyned.storage.postgres import (  # noqa: PLC0415 its driver is an extra
@@ -195,7 +196,7 @@ def refuses_writes(location: DatabaseLocation) -> bool:
 
 @contextmanager
 def _require_driver() -> Iterator[None]:
-    """Say what to install where the driver is missing. Raises `ConfigInvalid`."""
+    """Raise `ConfigInvalid` with advice if the block fails to import the PostgreSQL driver."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -214,9 +215,10 @@ def make_summarizer(
     *,
     model: TextModel | None = None,
 ) -> Summarizer:
-    """Build the summarizer that is configured, which yields to requests.
+    """Build the configured summarizer: a language model with rules as fallback, or rules alone.
 
-    `model` is one that is open already, for what `model_turns` shares. Raises `ConfigInvalid`.
+    It yields to the requests that `gate` counts. `model` is an open model to use, such as one
+    shared by owners. Raises `ConfigInvalid`.
     """
     # Its owner's "yesterday" is a day of the owner's calendar.
     ratio, zone = config.sleep.summary_ratio, get_localzone()
@@ -242,7 +244,10 @@ def make_summarizer(
 
 
 def owner_model(turns: ModelTurns | None, owner: int) -> TextModel | None:
-    """Return the owner's turn on the shared models, or None if owners share no model."""
+    """Return the text model through which an owner calls the models of `turns`.
+
+    Owners take turns, so that none waits for all calls of another. Return None if `turns` is None.
+    """
     if turns is None:
         return None
     # Loaded here: a memory with one owner shares none.
@@ -251,10 +256,10 @@ def owner_model(turns: ModelTurns | None, owner: int) -> TextModel | None:
     return OwnerModel(turns, owner)
 
 
-def model_turns(config: Config) -> ModelTurns | None:
-    """Build the models that owners share in turn, where owners are served and there is a model.
+def make_model_turns(config: Config) -> ModelTurns | None:
+    """Build the language models that all owners use in turn.
 
-    Raises `ConfigInvalid`.
+    Return None if no owners are served or no model is configured. Raises `ConfigInvalid`.
     """
     llm = config.llm
     model = _language_model(llm) if config.owners.serve else None
@@ -271,7 +276,10 @@ def model_turns(config: Config) -> ModelTurns | None:
 
 
 def _language_model(llm: LlmConfig) -> TextModel | None:
-    """Return the configured model, or None. Raises `ConfigInvalid` for a forbidden endpoint."""
+    """Build the configured language model, or return None.
+
+    Raises `ConfigInvalid` for its endpoint.
+    """
     # Loaded here: a start needs one of them, or none.
     if llm.endpoint:
         from mnemosyned.models.endpoint import EndpointModel, api_key  # noqa: PLC0415 see above

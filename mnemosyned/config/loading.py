@@ -45,12 +45,13 @@ HOOK_WAIT_VARIABLE = "MNEMOSYNE_HOOK_WAIT_S"
 
 @dataclass(slots=True)
 class _Values:
-    """Values read so far, nested as the settings are, and where each is from."""
+    """Values of settings read so far, nested by section, and the origin of each by dotted key."""
 
     nested: dict[str, Any] = field(default_factory=dict)
     origins: dict[str, str] = field(default_factory=dict)
 
     def set(self, key: str, value: object, origin: str) -> None:
+        """Set the value of a dotted key, with its origin for error messages."""
         *sections, name = key.split(".")
         values = self.nested
         for section in sections:
@@ -60,7 +61,7 @@ class _Values:
 
 
 def with_default_model(config: Config) -> Config:
-    """Return settings with TinyLlama as the model, if `mnem model pull` has put it there."""
+    """Return the settings with the installed default model, if they name no model."""
     file = models_dir() / DEFAULT_MODEL
     if config.llm.model_path or config.llm.endpoint or not file.exists():
         return config
@@ -69,7 +70,7 @@ def with_default_model(config: Config) -> Config:
 
 
 def config_file() -> Path | None:
-    """Return the daemon's configuration file, if there is one."""
+    """Return the path of the daemon's configuration file, or None if there is none."""
     if named := os.environ.get(CONFIG_VARIABLE):
         return Path(named)
     usual = config_dir() / "mnemosyned.yaml"
@@ -77,9 +78,11 @@ def config_file() -> Path | None:
 
 
 def absolute_paths(key: str, value: str, folder: Path) -> str:
-    """Return the text of a setting, or of `config`, with its relative paths below a folder.
+    """Return a setting's value as text, with relative paths made absolute below `folder`.
 
-    A daemon has another working directory than the shell in which they were written.
+    Values of settings that name no paths are returned unchanged. The key "config" stands for the
+    path of the configuration file. A daemon has another working directory than the shell in which
+    the paths were written.
     """
     value = value.strip()
     if key not in {*PATHS, *_LISTS, "config"} or "://" in value or value in _NO_PATHS:
@@ -91,7 +94,7 @@ def absolute_paths(key: str, value: str, folder: Path) -> str:
 
 
 def settings_variables(environ: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """Return the variables that a daemon reads, with their relative paths below a folder."""
+    """Return a daemon's environment variables by name, with paths made absolute below `folder`."""
     by_variable = {variable(key): key for key in (*KEYS, "config")}
     return {
         name: absolute_paths(by_variable.get(name, ""), value, folder)
@@ -106,7 +109,7 @@ def load_config(
     environ: Mapping[str, str] | None = None,
     overrides: Mapping[str, Any] | None = None,
 ) -> Config:
-    """Read the settings: the file, then the environment, then overrides by dotted key.
+    """Return the settings from the file, then the environment, then `overrides` by dotted key.
 
     Raises `ConfigInvalid`, which names the file, line and key.
     """
@@ -119,7 +122,10 @@ def load_with_origins(
     environ: Mapping[str, str] | None = None,
     overrides: Mapping[str, Any] | None = None,
 ) -> tuple[Config, dict[str, str]]:
-    """Read the settings, and where each is from that is not a default. Raises `ConfigInvalid`."""
+    """Return the settings, and the origin of each that is no default, by dotted key.
+
+    Raises `ConfigInvalid`.
+    """
     environ = os.environ if environ is None else environ
     values = _Values()
     if file:
@@ -140,7 +146,7 @@ def load_with_origins(
 
 
 def _check_listen(config: Config, origins: Mapping[str, str]) -> None:
-    """Check the address for TCP against the settings of TLS. Raises `ConfigInvalid`."""
+    """Check the TCP address against the TLS settings. Raises `ConfigInvalid`."""
     try:
         _ = config.listen_address
     except ConfigInvalid as error:
@@ -149,7 +155,7 @@ def _check_listen(config: Config, origins: Mapping[str, str]) -> None:
 
 
 def _check_owners(config: Config, origins: Mapping[str, str]) -> None:
-    """Check what serving owners needs. Raises `ConfigInvalid`."""
+    """Check that `owners.serve` comes with a server and an address. Raises `ConfigInvalid`."""
     if not config.owners.serve:
         return
     missing = ""
@@ -165,6 +171,7 @@ def _check_owners(config: Config, origins: Mapping[str, str]) -> None:
 
 
 def _read_file(path: Path, values: _Values) -> None:
+    """Read the settings of a YAML file into `values`. Raises `ConfigInvalid`."""
     # Loaded here: without a file the start need not wait for it.
     import yaml  # noqa: PLC0415
 
@@ -187,7 +194,7 @@ def _read_file(path: Path, values: _Values) -> None:
 
 
 def _parse_yaml(path: Path) -> Node | None:
-    """Return the nodes of a YAML file; None where it is empty."""
+    """Return the root node of a YAML file, or None if it is empty. Raises `ConfigInvalid`."""
     # Loaded here: without a file the start need not wait for it.
     import yaml  # noqa: PLC0415
 
@@ -208,6 +215,7 @@ def _parse_yaml(path: Path) -> Node | None:
 
 
 def _setting_nodes(path: Path, node: Node, prefix: str) -> Iterator[tuple[str, Node]]:
+    """Yield each setting's dotted key and YAML node below a node. Raises `ConfigInvalid`."""
     if node.tag == "tag:yaml.org,2002:null":  # every key in it is commented out
         return
     if node.tag != "tag:yaml.org,2002:map":
@@ -229,6 +237,7 @@ def _setting_nodes(path: Path, node: Node, prefix: str) -> Iterator[tuple[str, N
 
 
 def _read_environment(environ: Mapping[str, str], values: _Values) -> None:
+    """Read the settings of environment variables into `values`. Raises `ConfigInvalid`."""
     by_variable = {variable(key): key for key in KEYS}
     for name, text in environ.items():
         if not name.startswith(ENVIRONMENT_PREFIX) or name in _NO_SETTINGS:
@@ -243,7 +252,10 @@ def _read_environment(environ: Mapping[str, str], values: _Values) -> None:
 
 
 def value_from_text(key: str, text: str, *, where: str) -> Any:  # noqa: ANN401
-    """Return the value of a setting from a text that somebody typed. Raises `ConfigInvalid`."""
+    """Convert a typed text to the value of a setting, and check it; `where` begins an error.
+
+    Raises `ConfigInvalid`.
+    """
     value: Any = text.strip()
     if KEYS.get(key) is bool:
         value = _YES_AND_NO.get(value.casefold(), value)
@@ -253,7 +265,10 @@ def value_from_text(key: str, text: str, *, where: str) -> Any:  # noqa: ANN401
 
 
 def checked_value(key: str, value: Any, *, where: str, strict: bool) -> Any:  # noqa: ANN401
-    """Convert a value to the type of its setting, and check it. Raises `ConfigInvalid`."""
+    """Convert a value to the type of its setting, and check it; `where` begins an error.
+
+    Unless `strict`, texts are converted to numbers and the like. Raises `ConfigInvalid`.
+    """
     if key not in KEYS:
         raise ConfigInvalid(
             f"{where}: unknown key {key}{_suggest_name(key)}", field=key
@@ -274,15 +289,15 @@ def checked_value(key: str, value: Any, *, where: str, strict: bool) -> Any:  # 
         raise ConfigInvalid(
             f"{where}: {key} {problem}; it says {says}", field=key
         ) from error
-    if converted is not None and (problem := _text_problem(key, converted)):
+    if converted is not None and (problem := _find_text_problem(key, converted)):
         raise ConfigInvalid(
             f"{where}: {key}: {problem}; it says {converted!r}", field=key
         )
     return converted
 
 
-def _text_problem(key: str, value: Any) -> str:  # noqa: ANN401
-    """Return what is wrong with the text of a setting; empty if it is valid."""
+def _find_text_problem(key: str, value: Any) -> str:  # noqa: ANN401
+    """Return an error message about the text of a setting, or an empty text if it is valid."""
     if key == "database" and not is_server(value) and "://" in value:
         return "expected a file or postgresql://user@host/name"
     if key in PATHS and not (key == "database" and is_server(value)):
@@ -310,6 +325,7 @@ def _text_problem(key: str, value: Any) -> str:  # noqa: ANN401
 
 
 def _suggest_name(wrong: str) -> str:
+    """Return "; did you mean NAME?" with the closest setting or variable, or an empty text."""
     # Loaded here: only a mistake needs it.
     from difflib import get_close_matches  # noqa: PLC0415
 

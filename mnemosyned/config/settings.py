@@ -41,7 +41,7 @@ _URL_AS_PATH = re.compile(r"(?:^|/)postgres(?:ql)?:/+([^?]*)(.*)")
 
 @dataclass(frozen=True, slots=True)
 class DatabaseLocation:
-    """A SQLite file, or else the URL of a PostgreSQL database."""
+    """Location of the memory: a SQLite file, or else the URL of a PostgreSQL database."""
 
     file: Path | None = None
     url: str = ""
@@ -51,12 +51,15 @@ class DatabaseLocation:
 
 
 def is_server(database: str | None) -> bool:
-    """Return True if the setting `database` names a server, not a file."""
+    """Return whether the setting `database` names a server, not a file."""
     return database is not None and database.startswith(SCHEMES)
 
 
 def url_in_path(path: str) -> str | None:
-    """Return the URL that was stored as a path, such as `/home/ann/postgresql:/ann@host/name`."""
+    """Return the URL of a database that was mistaken for a file path, or None for a real path.
+
+    Such a path is `/home/ann/postgresql:/ann@host/name`.
+    """
     match = _URL_AS_PATH.search(path)
     if match is None:
         return None
@@ -66,7 +69,7 @@ def url_in_path(path: str) -> str | None:
 
 
 def without_password(url: str, *, shown: str = HIDDEN) -> str:
-    """Return the URL of a database with `shown` in place of a password, or without a password."""
+    """Return a database URL with its password replaced by `shown`, or left out if that is empty."""
     match = _URL.fullmatch(url)
     if match is None:
         return shown or HIDDEN
@@ -165,17 +168,17 @@ class SleepConfig(_Section, frozen=True):
 
     @property
     def consolidation_age(self) -> timedelta:
-        """Age from which memories are consolidated: half of their time to live."""
+        """Age at which memories are consolidated: half of their time to live."""
         return timedelta(hours=self.ttl_hours) / 2
 
     def cutoff(self, now: datetime) -> datetime:
-        """Return the instant before which a memory must be created to be consolidated."""
+        """Return the time before which memories were created that are due for consolidation."""
         return shift(now, -self.consolidation_age)
 
     def rollup_cutoff(self, now: datetime) -> datetime:
-        """Return the instant by which a period must have ended to be rolled up.
+        """Return the time by which a period must have ended to be rolled up.
 
-        All of its memories were old enough to be consolidated some time before.
+        All of its memories became due for consolidation some time before.
         """
         return shift(self.cutoff(now), -timedelta(hours=self.rollup_delay_hours))
 
@@ -327,14 +330,14 @@ class Config(_Section, frozen=True):
 
     @property
     def location(self) -> DatabaseLocation:
-        """The place of the memory. Raises `ConfigInvalid`."""
+        """Location of the memory's database. Raises `ConfigInvalid`."""
         if self.database and is_server(self.database):
             return DatabaseLocation(url=self.database)
         return DatabaseLocation(self.database_path)
 
     @property
     def database_path(self) -> Path:
-        """The database file, as an absolute path. Raises `ConfigInvalid`."""
+        """Absolute path of the database file. Raises `ConfigInvalid`."""
         if is_server(self.database):
             raise ConfigInvalid(
                 "the memory is on a PostgreSQL server, and this is for one in a file",
@@ -366,14 +369,17 @@ class Config(_Section, frozen=True):
 
     @property
     def backup_folder(self) -> Path | None:
-        """The folder of backups, as an absolute path; None: next to the database."""
+        """Absolute path of the folder for backups; None for the database's folder."""
         if not self.backup.dir:
             return None
         return _resolve_path(self.backup.dir, key="backup.dir")
 
     @property
     def tls_files(self) -> tuple[Path, Path] | None:
-        """The files of the certificate and of its key. Raises `ConfigInvalid` for one alone."""
+        """Paths of the TLS certificate and its key; None without TLS.
+
+        Raises `ConfigInvalid` if only one is set.
+        """
         certificate, key = self.tls.certificate, self.tls.key
         if not (certificate or key):
             return None
@@ -391,7 +397,10 @@ class Config(_Section, frozen=True):
 
     @property
     def listen_address(self) -> tuple[str, int] | None:
-        """The host and port for TCP. Raises `ConfigInvalid` for other machines without TLS."""
+        """Host and port to listen on for TCP, or None.
+
+        Raises `ConfigInvalid` for an address that other machines can reach without TLS.
+        """
         if not self.listen:
             return None
         # Loaded here: most settings name no address.
@@ -405,7 +414,7 @@ class Config(_Section, frozen=True):
 
     @property
     def socket_path(self) -> Path:
-        """The daemon's socket."""
+        """Path of the daemon's Unix socket."""
         if not self.socket:
             return default_socket()
         return _expand_path(self.socket, key="socket")
@@ -414,14 +423,14 @@ class Config(_Section, frozen=True):
 def _resolve_path(
     name: str, *, key: str, suffix: str = "", bytes_max: int = PATH_BYTES_MAX
 ) -> Path:
-    """Return a path with `~` and links resolved. Raises `ConfigInvalid`."""
+    """Return an absolute path, with `~` and links resolved. Raises `ConfigInvalid`."""
     return _expand_path(name, key=key, suffix=suffix, bytes_max=bytes_max).resolve()
 
 
 def _expand_path(
     name: str, *, key: str, suffix: str = "", bytes_max: int = PATH_BYTES_MAX
 ) -> Path:
-    """Return a path with `~` replaced. Raises `ConfigInvalid`."""
+    """Return a path with `~` replaced by the home directory. Raises `ConfigInvalid`."""
     fault = path_fault(name, suffix=suffix, bytes_max=bytes_max)
     if fault:
         raise ConfigInvalid(
@@ -433,7 +442,7 @@ def _expand_path(
 def keys(
     section: type[_Section] = Config, prefix: str = ""
 ) -> Iterator[tuple[str, Any]]:
-    """Every key, dotted, with its type."""
+    """Yield the dotted key and the type of every setting."""
     for field in msgspec.structs.fields(section):
         if isinstance(field.type, type) and issubclass(field.type, _Section):
             yield from keys(field.type, f"{prefix}{field.name}.")
@@ -442,22 +451,22 @@ def keys(
 
 
 def variable(key: str) -> str:
-    """Return the environment variable of a key."""
+    """Return the name of a setting's environment variable, such as `MNEMOSYNE_SLEEP_CRON`."""
     return ENVIRONMENT_PREFIX + key.replace(".", "_").upper()
 
 
 def needs_restart(key: str) -> bool:
-    """Return True if a change of a setting takes effect only at the next start."""
+    """Return whether a change of a setting takes effect only at the next start."""
     return key in RESTART or key.startswith(f"{RESTART_SECTION}.")
 
 
 def changed_keys(former: Config, present: Config) -> list[str]:
-    """Return the keys of settings whose values differ."""
+    """Return the dotted keys of settings that differ between two configurations."""
     return [key for key in KEYS if value_of(former, key) != value_of(present, key)]
 
 
 def value_of(config: Config, key: str) -> Any:  # noqa: ANN401
-    """Return the value of a setting by its dotted key."""
+    """Return the value of a setting, by its dotted key."""
     value: Any = config
     for name in key.split("."):
         value = getattr(value, name)
@@ -472,7 +481,10 @@ LOCALHOST = "localhost"
 
 
 def tcp_address(setting: str, *, tls: bool = False) -> tuple[str, int]:
-    """Return the host and port of the setting `listen`. Raises `ValueError` with the reason."""
+    """Return host and port of the setting `listen`; without `tls` only loopback is allowed.
+
+    Raises `ValueError` with the reason.
+    """
     name, colon, digits = setting.rpartition(":")
     port = int(digits) if digits.isdecimal() and digits.isascii() else -1
     if not colon or not 0 <= port <= 65_535:
@@ -499,7 +511,7 @@ def tcp_address(setting: str, *, tls: bool = False) -> tuple[str, int]:
 
 
 class SettingsInForce:
-    """The present settings; a reload replaces `config`."""
+    """Settings in force; a reload replaces `config`."""
 
     def __init__(self, config: Config, *, counter: MessageCounter) -> None:
         self.config = config

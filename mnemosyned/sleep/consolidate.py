@@ -42,7 +42,7 @@ from mnemosyned.text.details import Detail
 def unfinished_report(
     batch: Batch, status: GroupStatus, *, error: str | None = None
 ) -> GroupReport:
-    """Return the report of a group that is only planned, or that failed."""
+    """Return the report of a group that is only planned, or that failed with an error code."""
     return GroupReport(
         session=batch.session,
         source=batch.source,
@@ -57,7 +57,7 @@ def unfinished_report(
 
 
 def day_of(batch: Batch) -> str:
-    """Return the day on which a group began."""
+    """Return the day on which a group of memories begins, such as `2026-03-14`."""
     return key_of(Level.DAY, begin_of(Level.DAY, batch.covers_from))
 
 
@@ -68,7 +68,10 @@ def cycle_report(
     candidates: int,
     problem: str = "",
 ) -> CycleReport:
-    """Return the report of a cycle from the reports of its groups."""
+    """Return the report of a cycle, summed up from the reports of its groups.
+
+    `candidates` is the number of memories that were due; `problem` says what ended the cycle early.
+    """
     tally = CycleTally()
     for group in groups:
         tally.add(group)
@@ -100,7 +103,7 @@ def cycle_report(
 
 @dataclass(slots=True)
 class CycleTally:
-    """The sums of a cycle over its groups."""
+    """Sums over the groups of a cycle."""
 
     promoted: int = 0
     evicted: int = 0
@@ -110,6 +113,7 @@ class CycleTally:
     chars_after: int = 0
 
     def add(self, group: GroupReport) -> None:
+        """Add the counts of a group's report to the sums."""
         failed = group.status is GroupStatus.FAILED
         self.failed += failed
         if group.level:
@@ -127,7 +131,7 @@ log = logger()
 
 @dataclass(frozen=True, slots=True)
 class BatchWork:
-    """A batch whose memories were read, to be summarized."""
+    """A batch to be summarized, with its memories as read from the store."""
 
     batch: Batch
     originals: Sequence[MemoryRecord]
@@ -138,7 +142,7 @@ class BatchWork:
 
 @dataclass(frozen=True, slots=True)
 class FinishedBatch:
-    """A batch with its episodes, to be committed."""
+    """A summarized batch to be committed, with its episodes."""
 
     batch: Batch
     promotions: list[Promotion]
@@ -147,12 +151,12 @@ class FinishedBatch:
 
     @property
     def is_by_rule(self) -> bool:
-        """Whether rules stood in for a model."""
+        """Whether the extractive summarizer stood in for a model."""
         return any(promotion.entry.fallback_reason for promotion in self.promotions)
 
 
 class ConsolidationRun:
-    """Consolidates the batches of one cycle, in order, and records what became of each."""
+    """Consolidation of one cycle's batches, in order, with a report of each."""
 
     def __init__(self, context: CycleContext) -> None:
         self.reports: list[GroupReport] = []
@@ -176,10 +180,12 @@ class ConsolidationRun:
         """Estimated time to commit one group, from the recent commits."""
 
     def consolidate(self, batches: Sequence[Batch]) -> None:
-        """Consolidate the batches, with no transaction open while they are summarized.
+        """Summarize the batches and commit their episodes.
 
-        When the cycle may not continue, the groups begun are finished and the rest are left as
-        they were.
+        No transaction is open while a model writes.
+
+        When the cycle may not continue, the groups in progress are finished and the others stay in
+        working memory.
         """
         works = ((work, work.originals) for work in self._read_batches(batches))
         for work, outcome in self._summarizer.digest_each(works, expected=len(batches)):
@@ -200,7 +206,10 @@ class ConsolidationRun:
             log.warning("flush_failed", cycle=self._context.id, reason=error.reason)
 
     def _read_batches(self, batches: Sequence[Batch]) -> Iterator[BatchWork]:
-        """Read the batches; those too small to summarize are finished word for word."""
+        """Yield the batches to summarize, with their memories, while the cycle may continue.
+
+        Batches too small to summarize are finished word for word instead.
+        """
         for batch in batches:
             if not self._context.may_continue():
                 self.ended = True
@@ -209,7 +218,7 @@ class ConsolidationRun:
             started = time.monotonic()
             try:
                 revision = self._store.sleep.newest_revision()
-                originals = _members_as_planned(
+                originals = _drop_moved_members(
                     batch, self._store.memories.working(batch.ids)
                 )
             except DatabaseUnreachable as error:
@@ -230,6 +239,7 @@ class ConsolidationRun:
     def _finish_batch(
         self, work: BatchWork, digests: Sequence[tuple[Sequence[MemoryRecord], Digest]]
     ) -> None:
+        """Make the episodes of a batch from its digests, and commit if a commit is due."""
         promotions = [
             self._make_promotion(work, originals, digest)
             for originals, digest in digests
@@ -237,11 +247,11 @@ class ConsolidationRun:
         self._finished.append(
             FinishedBatch(work.batch, promotions, work.started, time.monotonic())
         )
-        if self._commit_due():
+        if self._is_commit_due():
             self.commit()
 
-    def _commit_due(self) -> bool:
-        """Return whether the finished groups fill a commit, or waited long enough for others."""
+    def _is_commit_due(self) -> bool:
+        """Return whether the finished groups fill a commit, or have waited long enough."""
         if self._context.has_model and not self._finished[-1].is_by_rule:
             return True  # a crash costs a model the summary it writes, and none before
         pacing, count = self._pacing, len(self._finished)
@@ -252,7 +262,10 @@ class ConsolidationRun:
         return time.monotonic() - self._finished[0].finished >= pacing.wait_s
 
     def commit(self) -> None:
-        """Promote, evict and log the finished groups, each all or nothing."""
+        """Commit the finished groups: store each episode, and move its memories to the archive.
+
+        Each group is committed completely or not at all.
+        """
         finished, self._finished = self._finished, []
         self._context.yield_to_requests()
         began = time.monotonic()
@@ -282,10 +295,11 @@ class ConsolidationRun:
         self._computed_s = time.thread_time()
 
     def _end_for_lost_database(self, error: DatabaseUnreachable) -> None:
-        """End the cycle; whoever started it tries again."""
+        """End the cycle because the database cannot be reached; the caller tries again later."""
         self.ended, self.lost = True, error
 
     def _run_checkpoint(self) -> bool:
+        """Run a checkpoint of the write-ahead log; return whether it is complete."""
         try:
             return self._store.maintenance.run_upkeep()
         except StorageFailed as error:  # tried again after the next commit
@@ -297,6 +311,7 @@ class ConsolidationRun:
     def _make_promotion(
         self, work: BatchWork, originals: Sequence[MemoryRecord], digest: Digest
     ) -> Promotion:
+        """Make the episode of some memories from their digest, with its consolidation log entry."""
         now = self._context.clock.now()
         summary = digest.summary
         content, summarizer = summary.text, summary.summarizer
@@ -335,7 +350,10 @@ class ConsolidationRun:
     def _record_failed_batch(
         self, batch: Batch, started: float, error: Exception
     ) -> None:
-        """Log a group that stays in working memory, for the next cycle to try again."""
+        """Log and report a group that failed.
+
+        Its memories stay in working memory for the next cycle.
+        """
         code = (
             error.code if isinstance(error, MnemosynedError) else type(error).__name__
         )
@@ -371,17 +389,17 @@ class ConsolidationRun:
 
 
 def record_failure(store: MemoryStore, entry: LogEntry) -> None:
-    """Write a failure to the log; on a full disk only the report has it."""
+    """Write a failed group to the consolidation log; if the disk is full, only warn."""
     try:
         store.sleep.record_failure(entry)
     except StorageFailed as error:
         log.warning("failure_not_recorded", cycle=entry.cycle, reason=error.reason)
 
 
-def _members_as_planned(
+def _drop_moved_members(
     batch: Batch, memories: Sequence[MemoryRecord]
 ) -> list[MemoryRecord]:
-    """Return the memories that no edit has moved since the plan was made."""
+    """Return the memories whose session, source and time are still those of the planned batch."""
     planned = {
         member.id: (member.session, member.source, member.created_at)
         for member in batch.members
@@ -394,7 +412,10 @@ def _members_as_planned(
 
 
 def _verbatim_digests(work: BatchWork) -> list[tuple[Sequence[MemoryRecord], Digest]]:
-    """Return a digest for each lasting memory, and one for all that no summary covers."""
+    """Return the memories and the digest of each episode of a batch that is kept word for word.
+
+    Each lasting memory has an episode of its own; memories excluded from summaries share one.
+    """
     lasting, details = spoken_of(work.originals)
     masked = {memory.id: with_speaker(memory) for memory in lasting}
     texts = [
@@ -413,6 +434,7 @@ def _verbatim_digests(work: BatchWork) -> list[tuple[Sequence[MemoryRecord], Dig
 def _verbatim_digest(
     memories: Sequence[MemoryRecord], text: str, details: Sequence[Detail]
 ) -> Digest:
+    """Return a digest with this text as the summary, and the exact values of these memories."""
     ids = {memory.id for memory in memories}
     return Digest(
         summary=Summary(text=text, summarizer=VERBATIM),
@@ -421,6 +443,7 @@ def _verbatim_digest(
 
 
 def _promoted_report(group: FinishedBatch) -> GroupReport:
+    """Return the report of a group that was committed."""
     entries = [promotion.entry for promotion in group.promotions]
     return GroupReport(
         session=group.batch.session,

@@ -33,7 +33,7 @@ HOLD = timedelta(minutes=15)
 
 
 class CycleStop:
-    """A request to end one cycle early, and the cycle's report; safe from any thread."""
+    """Request to end one cycle early, with the report of that cycle; safe from any thread."""
 
     def __init__(self) -> None:
         self.report: CycleReport | None = None
@@ -43,29 +43,29 @@ class CycleStop:
 
     @property
     def is_requested(self) -> bool:
-        """Whether the cycle is to end after its present groups."""
+        """Whether the cycle was asked to end after its present groups."""
         return self._asked.is_set()
 
     @property
     def has_ended(self) -> bool:
-        """Whether the cycle has ended, by itself or because it was asked to."""
+        """Whether the cycle has ended, for whatever reason."""
         return self._over.is_set()
 
     def request_end(self) -> None:
-        """Let the cycle begin no further group."""
+        """Ask the cycle to begin no further group."""
         self._asked.set()
 
     def finish(self) -> None:
-        """Wake those who wait: the cycle has ended."""
+        """Mark the cycle as ended and wake the threads that wait for its end."""
         self._over.set()
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait until the cycle has ended; return whether it has."""
+        """Wait up to `timeout_s` for the end of the cycle; return whether it has ended."""
         return self._over.wait(timeout_s)
 
 
 class CycleStopper:
-    """Stops the running cycle, and keeps the next one from starting at once."""
+    """Stops the running cycle, and holds back background cycles for a while."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -75,25 +75,25 @@ class CycleStopper:
         self._hold = HOLD
 
     def begin(self) -> CycleStop:
-        """Return the stop of a cycle that begins."""
+        """Return a new stop request for a cycle that begins."""
         self._current = CycleStop()
         return self._current
 
     @property
     def is_requested(self) -> bool:
-        """Whether the running cycle, or the last one, was asked to end."""
+        """Whether the running or last cycle was asked to end."""
         return self._current.is_requested
 
     def stop(self, timeout_s: float) -> CycleReport:
-        """Stop the running cycle and return its report, when its present groups are done.
+        """Stop the running cycle after its present groups and return its report.
 
-        Raises `SleepInProgress` where they take longer than `timeout_s`; the cycle ends after them
-        all the same.
+        Background cycles are held back for `HOLD`. Raises `SleepInProgress` if the groups take
+        longer than `timeout_s`; the cycle ends after them all the same.
         """
         current = self._current
         if current.has_ended:
             return not_running_report()
-        self._hold_for(HOLD)
+        self._hold_at_least(HOLD)
         current.request_end()
         if not current.wait(timeout_s):
             raise SleepInProgress(
@@ -102,20 +102,20 @@ class CycleStopper:
         return current.report or not_running_report("it failed; mnem log says why")
 
     def pause(self, hold: timedelta) -> CycleReport:
-        """Start no cycle in the background for so long; for no time, end a pause."""
+        """Start no background cycle for the time `hold`; a zero time ends a pause."""
         self._held_from = None
         if hold:
-            self._hold_for(hold)
+            self._hold_at_least(hold)
         return _empty_report(CycleStatus.PAUSED, held_until=self.held_until())
 
-    def _hold_for(self, hold: timedelta) -> None:
-        """Hold cycles back for so long, or until a hold in force ends, if that is later."""
+    def _hold_at_least(self, hold: timedelta) -> None:
+        """Hold back background cycles for the time `hold`, or for the rest of a longer hold."""
         now, until = self._clock.now(), self.held_until()
         self._hold = max(hold, until - now) if until else hold
         self._held_from = now
 
     def held_until(self) -> datetime | None:
-        """Return until when no cycle starts in the background; None if one may now."""
+        """Return the time until which no background cycle starts, or None if one may start."""
         if self._held_from is None:
             return None
         until = shift(self._held_from, self._hold)
@@ -123,13 +123,14 @@ class CycleStopper:
 
 
 def not_running_report(problem: str = "") -> CycleReport:
-    """Return the report to somebody who stops a cycle where none runs."""
+    """Return the report for a caller who stops a cycle while none is running."""
     return _empty_report(CycleStatus.NOT_RUNNING, problem=problem)
 
 
 def _empty_report(
     status: CycleStatus, *, problem: str = "", held_until: datetime | None = None
 ) -> CycleReport:
+    """Return the report of a cycle that did not run."""
     return CycleReport(
         cycle="",
         status=status,
@@ -153,18 +154,18 @@ CANDIDATES_MAX = 200_000
 
 
 class CycleObserver(Protocol):
-    """Hears of each cycle."""
+    """Observer that is told of the begin and end of each cycle."""
 
     def cycle_begun(self, cycle: str, trigger: Trigger) -> None:
-        """Take note that a cycle began."""
+        """Take note that the cycle with this id began."""
         ...
 
     def cycle_ended(self, report: CycleReport) -> None:
-        """Take note of how a cycle ended."""
+        """Take note of the report of a cycle that ended."""
         ...
 
     def cycle_failed(self, cycle: str, trigger: Trigger) -> None:
-        """Take note that a cycle ended with an error."""
+        """Take note that the cycle with this id ended with an error."""
         ...
 
 
@@ -190,26 +191,30 @@ class CycleRequest:
 
     @property
     def final(self) -> bool:
-        """Whether the process ends after it: no budget, interrupt or running cycle stops it."""
+        """Whether the process ends after the cycle; then no budget, interrupt or cycle stops it."""
         return self.trigger is Trigger.SHUTDOWN
 
     @property
     def urgent(self) -> bool:
-        """Whether it yields to no request and leaves roll-ups to a later cycle."""
+        """Whether the cycle goes before requests and leaves roll-ups to a later cycle."""
         return self.final or self.trigger is Trigger.CAP
 
     @property
     def lease_wait_s(self) -> float:
-        """Seconds to wait for a cycle that is running."""
+        """Seconds to wait for another cycle that is running."""
         return (self.deadline_s or 0.0) if self.final else 0.0
 
     def while_true(self, condition: Callable[[], bool]) -> CycleRequest:
-        """Return the same request, to be ended as soon as a condition no longer holds."""
+        """Return a copy of the request whose cycle ends early once `condition` returns False."""
         keep_going = self.keep_going
         return replace(self, keep_going=lambda: keep_going() and condition())
 
     def select(self, *, cutoff: datetime, now: datetime) -> Selection:
-        """Return the memories to consolidate; by default all created before `cutoff`."""
+        """Return the selection of memories to consolidate, by default all created before `cutoff`.
+
+        With `now`, memories that an undo holds back beyond that time are left out, except by
+        `force`.
+        """
         if self.force:
             selection = self.selection or Selection(session=self.session)
             return replace(selection, now=None)
@@ -219,7 +224,7 @@ class CycleRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitPacing:
-    """How many groups share a commit, so that a cycle uses the disk well and blocks nobody."""
+    """Limits on how many groups share a commit, so that disk and writers are used fairly."""
 
     groups_max: int = 8
     wait_s: float = 0.1
@@ -235,7 +240,7 @@ class CommitPacing:
 
 
 def group_limits(sleep: SleepConfig) -> GroupLimits:
-    """Return the limits of an episode by the settings."""
+    """Return the limits of size and pause for a group of memories, from the settings."""
     return GroupLimits(
         entries_max=sleep.group_entries_max,
         chars_max=sleep.group_chars_max,
@@ -244,7 +249,7 @@ def group_limits(sleep: SleepConfig) -> GroupLimits:
 
 
 class Meter:
-    """Measures a cycle against its budget."""
+    """Meter of a cycle's time and of the characters given to a model, against its budget."""
 
     def __init__(
         self,
@@ -254,7 +259,7 @@ class Meter:
         deadline_s: float | None,
         model: bool,
     ) -> None:
-        """Take the budget: `minutes`, and the `tokens` that a model may read; None is no limit."""
+        """Take the budget; `tokens` limits what a `model` may read, and None is no limit."""
         time_s = math.inf if minutes is None else minutes * 60
         deadline_s = math.inf if deadline_s is None else deadline_s
         self.started = time.monotonic()
@@ -266,18 +271,18 @@ class Meter:
         self._chars = 0
 
     def count_read(self, memories: Sequence[MemoryRecord]) -> None:
-        """Count what the summarizer is given to read."""
+        """Count the characters of memories that a summarizer reads."""
         self._chars += sum(len(memory.content) for memory in memories)
 
     @property
     def has_budget(self) -> bool:
-        """True if another group may begin."""
+        """Whether time and characters are left for another group."""
         return time.monotonic() < self._ends and self._chars < self.chars_max
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CycleContext:
-    """One cycle under way, handed to each of its steps."""
+    """Everything that the steps of a running cycle need."""
 
     id: str
     request: CycleRequest
@@ -306,44 +311,44 @@ class CycleContext:
 
     @property
     def candidates_max(self) -> int:
-        """Memories that it takes at most."""
+        """Number of memories that the cycle consolidates at most."""
         oldest = self.selection.oldest
         return CANDIDATES_MAX if oldest is None else min(oldest, CANDIDATES_MAX)
 
     @property
     def rolls_up(self) -> bool:
-        """Whether periods that are over are rolled up after the memories."""
+        """Whether the cycle also rolls up days, weeks and months that are over."""
         return self.selection.everywhere and self.yields
 
     @property
     def yields(self) -> bool:
-        """Whether it lets requests go first."""
+        """Whether the cycle lets requests go first."""
         return not self.request.urgent and not self.request.rules_only
 
     @property
     def is_contended(self) -> bool:
-        """Whether requests are in flight that it lets go first."""
+        """Whether requests that go first are in flight."""
         return self.yields and self.gate.active
 
     def may_continue(self) -> bool:
-        """Return whether another group may begin."""
+        """Return whether the cycle may begin another group."""
         ended = self.lease.is_interrupted or self.stop.is_requested
         if ended and not self.request.final:
             return False
         return self.meter.has_budget and self.request.keep_going()
 
     def yield_to_requests(self) -> None:
-        """Wait a moment while requests are in flight."""
+        """Wait a moment while requests are in flight, if the cycle lets them go first."""
         if self.yields:
             self.gate.yield_to_requests()
 
     def rest_after(self, worked_s: float) -> None:
-        """Leave disk and writer to requests after work that they may have waited for."""
+        """Pause after work of this many seconds, so that requests get disk and processor."""
         if self.yields:
             self.gate.rest_after(worked_s)
 
     def pending(
         self, *, limit: int, selection: Selection | None = None
     ) -> list[Pending]:
-        """Return the memories that wait to be consolidated, oldest first."""
+        """Return up to `limit` memories of a selection to consolidate, oldest first."""
         return self.store.sleep.pending(selection or self.selection, limit=limit)

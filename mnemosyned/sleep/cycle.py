@@ -66,7 +66,7 @@ SUMMARY_SHARE = 1 / 3
 
 
 def preview_report(context: CycleContext, *, rollup_cutoff: datetime) -> CycleReport:
-    """Return the report of a cycle that is not run.
+    """Return the report that a cycle would have, without running it.
 
     Groups, periods and their members are those of the cycle. The characters of a summary are an
     estimate, because they are known only once it is written.
@@ -76,7 +76,7 @@ def preview_report(context: CycleContext, *, rollup_cutoff: datetime) -> CycleRe
     begun = list(_batches_within_budget(batches, context))
     groups = [unfinished_report(batch, GroupStatus.PLANNED) for batch in begun]
     if context.rolls_up and len(begun) == len(batches):
-        groups.extend(_planned_rollups(batches, context, cutoff=rollup_cutoff))
+        groups.extend(_plan_rollups(batches, context, cutoff=rollup_cutoff))
     report = cycle_report(groups, context=context, candidates=len(pending))
     return replace(
         report,
@@ -89,7 +89,7 @@ def preview_report(context: CycleContext, *, rollup_cutoff: datetime) -> CycleRe
 
 
 def _plan_all(pending: Sequence[Pending], context: CycleContext) -> list[Batch]:
-    """Plan the groups part by part, as the cycle does with a backlog."""
+    """Plan the groups of all pending memories, in parts of `plan_size` as the cycle does."""
     limits, plan_size = context.limits, context.plan_size
     planned: list[Batch] = []
     left, remaining = list(pending), context.candidates_max
@@ -108,7 +108,7 @@ def _plan_all(pending: Sequence[Pending], context: CycleContext) -> list[Batch]:
 def _batches_within_budget(
     batches: Sequence[Batch], context: CycleContext
 ) -> Iterator[Batch]:
-    """Yield the groups that the cycle begins before a model has read its share."""
+    """Yield the batches that the cycle would begin before its model has read all it may."""
     chars_left = context.meter.chars_max
     for batch in batches:
         if chars_left <= 0:
@@ -118,12 +118,13 @@ def _batches_within_budget(
             chars_left -= batch.chars
 
 
-def _planned_children(
+def _estimate_episodes(
     batch: Batch, excluded: AbstractSet[str], limits: GroupLimits
 ) -> Iterator[Child]:
-    """Yield the episodes of a planned group: a single one, or one per memory of a small group.
+    """Yield the episodes that a planned batch will become, with estimated lengths.
 
-    Memories that are `excluded` from summaries share one.
+    A batch large enough to summarize becomes one episode. In a smaller batch each memory becomes an
+    episode of its own, except that the memories `excluded` from summaries share one.
     """
     lasting: list[Pending] = []
     unsummarized: list[Pending] = []
@@ -132,15 +133,16 @@ def _planned_children(
         members.append(memory)
     chars = sum(memory.chars for memory in lasting)
     if limits.are_summarized(len(lasting), chars):
-        yield _planned_child(batch.members, int(chars * SUMMARY_SHARE))
+        yield _estimate_episode(batch.members, int(chars * SUMMARY_SHARE))
         return
     for memory in lasting:
-        yield _planned_child([memory], memory.chars)
+        yield _estimate_episode([memory], memory.chars)
     if unsummarized:
-        yield _planned_child(unsummarized, len(UNSPOKEN))
+        yield _estimate_episode(unsummarized, len(UNSPOKEN))
 
 
-def _planned_child(members: Sequence[Pending], chars: int) -> Child:
+def _estimate_episode(members: Sequence[Pending], chars: int) -> Child:
+    """Return an episode of these memories that is not yet written, with an estimated length."""
     return Child(
         id=members[0].id,
         covers_from=members[0].created_at,
@@ -149,15 +151,18 @@ def _planned_child(members: Sequence[Pending], chars: int) -> Child:
     )
 
 
-def _planned_rollups(
+def _plan_rollups(
     batches: Sequence[Batch], context: CycleContext, *, cutoff: datetime
 ) -> Iterator[GroupReport]:
-    """Yield the periods that are rolled up after the episodes of these groups."""
+    """Yield a report of each period that the cycle would roll up after these batches.
+
+    Periods that ended after `cutoff` wait for a later cycle.
+    """
     excluded = context.store.sleep.ids_excluded_from_summaries()
     limits, minimum = context.limits, context.sleep.rollup_min_items
     coming: list[Child] = []
     for batch in batches:
-        coming.extend(_planned_children(batch, excluded, limits))
+        coming.extend(_estimate_episodes(batch, excluded, limits))
     reopened: set[datetime] = set()
     for level in UPPER_LEVELS:
         limit = closed_before(level, cutoff)
@@ -178,11 +183,11 @@ def _planned_rollups(
                 # A summary that is rewritten has the period above it rewritten.
                 reopened.add(period.begins)
             else:
-                coming.append(_as_child(period, minimum))
+                coming.append(_estimate_period_summary(period, minimum))
 
 
-def _as_child(period: Period, minimum: int) -> Child:
-    """Return the summary of a period as a child of the next level, its length estimated."""
+def _estimate_period_summary(period: Period, minimum: int) -> Child:
+    """Return the future summary of a period, with an estimated length, for the level above."""
     few = len(period.members) < minimum and period.level is Level.DAY
     is_whole = few and period.chars <= WEIGHTS.small_chars
     return Child(
@@ -196,7 +201,7 @@ def _as_child(period: Period, minimum: int) -> Child:
 def _estimate_model_s(
     groups: Sequence[GroupReport], context: CycleContext
 ) -> float | None:
-    """Estimate how long a model would write; None when rules do."""
+    """Return the estimated seconds that a model would write, or None if no model is in use."""
     status = context.summarizer.status()
     if status.state is not SummarizerState.MODEL:
         return None
@@ -216,7 +221,7 @@ log = logger()
 
 
 class SleepCycle:
-    """Runs one cycle at a time; an interrupted cycle leaves each group either whole or untouched."""
+    """Runner of sleep cycles, one at a time; an interrupted cycle leaves no group half done."""
 
     def __init__(
         self,
@@ -228,7 +233,10 @@ class SleepCycle:
         age_clock: Clock | None = None,
         gate: ForegroundGate | None = None,
     ) -> None:
-        """Judge the age of memories by `age_clock`, which need not believe every step of `clock`."""
+        """Take the parts of a cycle; `age_clock` decides how old memories are.
+
+        It may distrust jumps of `clock`, which dates everything else.
+        """
         self.lease = lease
         self.gate = gate or ForegroundGate()
         self.last_finished: datetime | None = None
@@ -245,20 +253,20 @@ class SleepCycle:
         """Cycles since the start, by trigger and outcome."""
 
     def now(self) -> datetime:
-        """Return the time by which memories age."""
+        """Return the time from which the age of memories is counted."""
         return self._age_clock.now()
 
     @property
     def progress(self) -> Progress | None:
-        """How far the running cycle is; None when none runs."""
+        """Memories done and due in the running cycle, or None if no cycle is running."""
         run = self._run
         return Progress(min(run[0].items, run[1]), run[1]) if run else None
 
     def run(self, request: CycleRequest) -> CycleReport:
-        """Consolidate what is requested, and roll up the periods that are over.
+        """Run a cycle as requested and return its report.
 
-        Raises `SleepInProgress`: for a final request only after waiting for the running cycle
-        until the deadline, and for no request after waiting for another process.
+        Raises `SleepInProgress` if another cycle is running: a final request first waits for it
+        until its deadline, and no request waits for another process.
         """
         with (
             self.lease.exclusive(wait_s=request.lease_wait_s) as summarizer,
@@ -266,7 +274,9 @@ class SleepCycle:
         ):
             stop = self.stopper.begin()
             try:
-                report = self._run_with(summarizer, request.while_true(claimed), stop)
+                report = self._run_exclusively(
+                    summarizer, request.while_true(claimed), stop
+                )
                 if report.remaining and not claimed():
                     report = replace(report, problem=report.problem or CLAIM_LOST)
                 stop.report = report
@@ -276,9 +286,10 @@ class SleepCycle:
         stop.finish()  # when another cycle may begin
         return stop.report
 
-    def _run_with(
+    def _run_exclusively(
         self, summarizer: Summarizer, request: CycleRequest, stop: CycleStop
     ) -> CycleReport:
+        """Run a cycle with the borrowed summarizer, log it, and tell the observer."""
         now = self.now()
         before = summarizer.status()
         context = self._make_context(
@@ -303,11 +314,11 @@ class SleepCycle:
         self.outcomes[request.trigger.value, report.status.value] += 1
         if self.observer:
             self.observer.cycle_ended(report)
-        _log_finished(report, before, summarizer.status())
+        _log_finished_cycle(report, before, summarizer.status())
         return report
 
     def preview(self, request: CycleRequest) -> CycleReport:
-        """Return what `run` would do, without writing anything or asking a model."""
+        """Return the report that `run` would give, without writing anything or calling a model."""
         now = self.now()
         context = self._make_context(
             request, self.lease.current, now=now, stop=CycleStop()
@@ -324,6 +335,7 @@ class SleepCycle:
         now: datetime,
         stop: CycleStop,
     ) -> CycleContext:
+        """Return the context of a new cycle, with the settings and limits at its beginning."""
         sleep = self.settings.config.sleep
         has_model = summarizer.status().state is not SummarizerState.RULES
         return CycleContext(
@@ -352,6 +364,10 @@ class SleepCycle:
     def _consolidate_and_roll_up(
         self, context: CycleContext, *, rollup_cutoff: datetime
     ) -> CycleReport:
+        """Consolidate the selected memories, roll up periods that are over, and return the report.
+
+        Raises `StorageFailed` only if nothing was done before the store failed.
+        """
         self._store.clock.note_future(now=self.now())
         total = self._store.sleep.count_due(
             context.selection, limit=context.candidates_max
@@ -365,7 +381,7 @@ class SleepCycle:
             if run.lost:
                 raise run.lost
             if context.rolls_up and not run.ended:
-                rollup.roll_up(before=_rollup_limit(context, rollup_cutoff))
+                rollup.roll_up(before=_find_rollup_limit(context, rollup_cutoff))
         except StorageFailed as error:
             if not (run.reports or rollup.reports):
                 nothing = f"nothing was consolidated: {error.reason}"
@@ -385,7 +401,7 @@ class SleepCycle:
 
 
 def _consolidate_all(run: ConsolidationRun, context: CycleContext) -> None:
-    """Plan and consolidate part by part, until only groups that failed are left."""
+    """Plan and consolidate part by part, until no memories are left but those of failed groups."""
     limits, plan_size = context.limits, context.plan_size
     remaining = context.candidates_max
     while remaining > 0 and not run.ended:
@@ -407,18 +423,19 @@ def _consolidate_all(run: ConsolidationRun, context: CycleContext) -> None:
             return
 
 
-def _rollup_limit(context: CycleContext, cutoff: datetime) -> datetime:
-    """Return until when periods are rolled up: no day of which a memory is still to come.
+def _find_rollup_limit(context: CycleContext, cutoff: datetime) -> datetime:
+    """Return the time by which a period must have ended to be rolled up.
 
-    A memory in the future holds nothing back.
+    It is `cutoff`, or earlier if an older memory still waits for consolidation.
     """
     waiting = context.pending(limit=1, selection=Selection(before=cutoff))
     return min(waiting[0].created_at, cutoff) if waiting else cutoff
 
 
-def _log_finished(
+def _log_finished_cycle(
     report: CycleReport, before: SummarizerStatus, after: SummarizerStatus
 ) -> None:
+    """Log the report of a cycle, with the model's counts since the status `before`."""
     log.info(
         "cycle_finished",
         cycle=report.cycle,
@@ -430,12 +447,17 @@ def _log_finished(
         failed=report.failed,
         remaining=report.remaining,
         duration_s=round(report.duration_s, 3),
-        **_model_counts(before, after),
+        **_count_model_summaries(before, after),
     )
 
 
-def _model_counts(before: SummarizerStatus, after: SummarizerStatus) -> dict[str, int]:
-    """Return what became of a model's work in between; nothing without a model."""
+def _count_model_summaries(
+    before: SummarizerStatus, after: SummarizerStatus
+) -> dict[str, int]:
+    """Return the counts of a model's summaries between two states, by outcome.
+
+    Empty without a model.
+    """
     if after.state is SummarizerState.RULES:
         return {}
     return {

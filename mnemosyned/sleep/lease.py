@@ -40,40 +40,40 @@ class SummarizerLease:
 
     @property
     def rule_based(self) -> Summarizer:
-        """The summarizer for callers who cannot wait: it asks no model and needs no lease."""
+        """The extractive summarizer, for callers who cannot wait: it needs no lease."""
         return self._current.rule_based()
 
     @property
     def has_model(self) -> bool:
-        """Whether a model is configured."""
+        """Whether a language model is configured."""
         return self.status().state is not SummarizerState.RULES
 
     @property
     def is_lent(self) -> bool:
-        """Whether somebody has the summarizer."""
+        """Whether a cycle or a caller has borrowed the summarizer."""
         return self._lock.locked()
 
     @property
     def is_in_cycle(self) -> bool:
-        """Whether a cycle has the summarizer."""
+        """Whether a cycle has borrowed the summarizer."""
         return self.is_lent and self._purpose == A_CYCLE
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether cycles are to end after their present group."""
+        """Whether cycles must end after their present group."""
         return self._interrupted.is_set()
 
     def status(self) -> SummarizerStatus:
-        """Return who writes the next summary, and the counts since the start."""
+        """Return the name and state of the summarizer, and its counts since the start."""
         return self._current.status()
 
     @contextmanager
     def exclusive(
         self, *, wait_s: float = 0.0, purpose: str = A_CYCLE
     ) -> Iterator[Summarizer]:
-        """Borrow the summarizer while the block runs, after waiting `wait_s` at most.
+        """Borrow the summarizer while the block runs, after waiting up to `wait_s` for it.
 
-        `purpose` is what others are told meanwhile. Raises `SleepInProgress`.
+        `purpose` is named in the error that others get meanwhile. Raises `SleepInProgress`.
         """
         if not self._lock.acquire(timeout=wait_s):
             raise SleepInProgress(
@@ -89,10 +89,10 @@ class SummarizerLease:
     def summarize(
         self, memories: Sequence[MemoryRecord], *, time_limit_s: float
     ) -> Summary:
-        """Summarize for a caller who waits this long at most.
+        """Summarize memories for a caller who waits up to `time_limit_s`.
 
-        Raises `SleepInProgress` while the summarizer is lent, and `SummarizerFailed` when the
-        time is up; a model that is still writing then ends by its own limits.
+        Raises `SleepInProgress` while the summarizer is lent, and `SummarizerFailed` when the time
+        is up; a model that is still writing then ends by its own limits.
         """
         if not self._lock.acquire(blocking=False):
             raise SleepInProgress(
@@ -103,6 +103,7 @@ class SummarizerLease:
         answers: SimpleQueue[Summary | Exception] = SimpleQueue()
 
         def work() -> None:
+            """Summarize, hand over the outcome and return the summarizer."""
             try:
                 answers.put(summarizer.outcome(memories))
             finally:
@@ -120,16 +121,16 @@ class SummarizerLease:
         return outcome
 
     def replace(self, summarizer: Summarizer) -> None:
-        """Put another summarizer in force; a running cycle keeps its present summarizer."""
+        """Put another summarizer in force; a running cycle keeps the former one."""
         former, self._current = self._current, summarizer
         if self._lock.acquire(blocking=False):
             self._lock.release()
             former.close()
 
     def interrupt(self) -> None:
-        """End the running cycle after its present group, and refuse all later ones but the last.
+        """End the running cycle after its present group; refuse later cycles but the final one.
 
-        That group does not wait for a model, and no later group asks one.
+        The present group does not wait for a model, and no later group asks one.
         """
         self._interrupted.set()
         self._current.interrupt()
@@ -137,7 +138,7 @@ class SummarizerLease:
             self._lent.interrupt()
 
     def wait_idle(self, timeout_s: float) -> None:
-        """Wait until the summarizer is returned, `timeout_s` at most."""
+        """Wait until nobody has borrowed the summarizer, up to `timeout_s`."""
         if self._lock.acquire(timeout=timeout_s):
             self._lock.release()
 
@@ -146,6 +147,7 @@ class SummarizerLease:
         self._current.close()
 
     def _return_summarizer(self, summarizer: Summarizer) -> None:
+        """Return the borrowed summarizer; close it if another has replaced it."""
         self._lock.release()
         if summarizer is not self._current:
             summarizer.close()
@@ -167,7 +169,7 @@ BUSY_ANSWERS = 20
 
 
 class ForegroundGate:
-    """Counts the requests in flight, each a `with` block; safe from any thread."""
+    """Counter of requests in flight, each a `with` block, to which cycles yield; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -192,7 +194,7 @@ class ForegroundGate:
             self._answers += 1
 
     def _begin_second(self, second: int) -> None:
-        """Begin a new count if `second` is not the counted second."""
+        """Start a new count of answers if `second` differs from the counted second."""
         if second != self._second:
             self._answers_before = self._answers if second == self._second + 1 else 0
             self._answers = 0
@@ -200,37 +202,38 @@ class ForegroundGate:
 
     @property
     def busy(self) -> bool:
-        """Whether many requests are answered, not merely one now and then."""
+        """Whether at least `BUSY_ANSWERS` requests were answered in this second and the last."""
         with self._lock:
             self._begin_second(int(time.monotonic()))
             return self._answers + self._answers_before >= BUSY_ANSWERS
 
     @property
     def active(self) -> bool:
-        """Whether a request is in flight, or was a moment ago and may be followed by another."""
+        """Whether a request is in flight, or ended less than `ACTIVE_S` seconds ago."""
         return self._in_flight > 0 or time.monotonic() - self._last < ACTIVE_S
 
     @property
     def quiet_s(self) -> float:
-        """Seconds since the last request."""
+        """Seconds since the last request; 0 while a request is in flight."""
         return 0.0 if self._in_flight else time.monotonic() - self._last
 
     def yield_to_requests(self) -> None:
-        """Wait until no request is in flight, `YIELD_MAX_S` at most."""
+        """Wait until no request is in flight, up to `YIELD_MAX_S` seconds."""
         ends = time.monotonic() + YIELD_MAX_S
         while self._in_flight and time.monotonic() < ends:
             time.sleep(POLL_S)
 
     def rest_after(self, worked_s: float) -> None:
-        """Leave the machine to requests for a while, after work that took `worked_s`."""
+        """Sleep in proportion to `worked_s` seconds of work while requests are active."""
         if self.active:
             time.sleep(min(worked_s * REST_TIMES, REST_MAX_S))
 
 
 class OwnerGate(ForegroundGate):
-    """Counter of one owner's requests; cycles yield to the requests of all owners of the machine."""
+    """Counter of one owner's requests, which also counts them in the gate that all owners share."""
 
     def __init__(self, shared: ForegroundGate) -> None:
+        """Count requests in the `shared` gate, too."""
         super().__init__()
         self._shared = shared
 
@@ -244,11 +247,14 @@ class OwnerGate(ForegroundGate):
 
     @property
     def busy(self) -> bool:
+        """Whether many requests of all owners are being answered."""
         return self._shared.busy
 
     @property
     def active(self) -> bool:
+        """Whether a request of any owner is in flight, or ended a moment ago."""
         return self._shared.active
 
     def yield_to_requests(self) -> None:
+        """Wait until no request of any owner is in flight, up to `YIELD_MAX_S` seconds."""
         self._shared.yield_to_requests()

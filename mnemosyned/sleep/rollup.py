@@ -46,7 +46,7 @@ UPPER_LEVELS = (Level.DAY, Level.WEEK, Level.MONTH)
 
 @dataclass(frozen=True, slots=True)
 class PeriodWork:
-    """A period whose summaries were read, to be rolled up."""
+    """A period to be rolled up, with its summaries as read from the store."""
 
     period: Period
     existing: str | None
@@ -56,7 +56,7 @@ class PeriodWork:
 
 
 class RollupRun:
-    """Rolls up the periods of one cycle, the lowest level first, and records their outcomes."""
+    """Roll-ups of one cycle, the lowest level first, with a report of each period."""
 
     def __init__(self, context: CycleContext) -> None:
         self.reports: list[GroupReport] = []
@@ -66,7 +66,7 @@ class RollupRun:
         """The beginnings of failed periods; the longer periods around them wait with them."""
 
     def roll_up(self, *, before: datetime) -> None:
-        """Roll up every period that ended by an instant, while the cycle may continue."""
+        """Roll up all periods that ended by the time `before`, while the cycle may continue."""
         for level in UPPER_LEVELS:
             for _ in range(ROUNDS_MAX):
                 if not self._context.may_continue():
@@ -79,9 +79,9 @@ class RollupRun:
     def _due_periods(
         self, level: Level, before: datetime
     ) -> tuple[list[Period], Mapping[datetime, str]]:
-        """Return the periods to roll up, and the summaries that some of them have already.
+        """Return the periods of a level to roll up, and ids of existing summaries by period start.
 
-        A period around a failed one waits for the next cycle.
+        A period that contains a failed period waits for the next cycle.
         """
         limit = closed_before(level, before)
         found = self._store.rollups.pending(
@@ -96,7 +96,7 @@ class RollupRun:
         return due, found.existing
 
     def _roll_up(self, due: Sequence[Period], existing: Mapping[datetime, str]) -> None:
-        """Write the summaries of these periods, by rule: what is below was written by then."""
+        """Write the summaries of these periods with the extractive summarizer; record failures."""
         for period in due:
             if not self._context.may_continue():
                 return
@@ -110,14 +110,19 @@ class RollupRun:
                 self._record_failed_period(work, error)
 
     def _compose_period(self, work: PeriodWork) -> RollupText:
+        """Return the text of a period from its summaries.
+
+        Raises `SummarizerFailed` if it is empty.
+        """
         terms = self._store.rollups.index_terms(work.period.ids)
         minimum = self._context.sleep.rollup_min_items
-        text = compose(work.members, terms, work.period.level, minimum=minimum)
+        text = compose_period(work.members, terms, work.period.level, minimum=minimum)
         if not text.lines:
             raise SummarizerFailed("the summaries of this period say nothing")
         return text
 
     def _write_period(self, work: PeriodWork, rolled_up: RollupText) -> None:
+        """Store the summary of a period with its log entry, and add its report."""
         episode = self._make_period_episode(work, rolled_up)
         entry = LogEntry(
             cycle=self._context.id,
@@ -149,6 +154,7 @@ class RollupRun:
         )
 
     def _make_period_episode(self, work: PeriodWork, rolled_up: RollupText) -> Episode:
+        """Return the summary of a period as an episode, with the time span of its members."""
         now = self._context.clock.now()
         members, period = work.members, work.period
         sessions = {member.session for member in members}
@@ -169,7 +175,7 @@ class RollupRun:
         )
 
     def _record_failed_period(self, work: PeriodWork, error: Exception) -> None:
-        """Log a period that stays as it is, for the next cycle to try again."""
+        """Log and report a period that failed; it stays as it is for the next cycle."""
         code = (
             error.code if isinstance(error, MnemosynedError) else type(error).__name__
         )
@@ -207,7 +213,7 @@ class RollupRun:
 
 
 def rollup_periods(found: PendingRollups, level: Level) -> list[Period]:
-    """Return the periods of these summaries, however few a period has: it is over."""
+    """Return the periods of a level that have new or changed summaries, even with a single one."""
     reopened = frozenset(found.existing.values())
     return periods(found.children, to_level=level, minimum=1, reopened=reopened)
 
@@ -220,7 +226,7 @@ def period_report(
     chars: int = 0,
     error: str | None = None,
 ) -> GroupReport:
-    """Return the report of one period."""
+    """Return the report of one period: its summary's id and characters, or its error code."""
     return GroupReport(
         session="",
         source=None,
@@ -237,7 +243,7 @@ def period_report(
     )
 
 
-def compose(
+def compose_period(
     members: Sequence[Episode],
     terms: Mapping[str, str],
     level: Level,
@@ -246,7 +252,8 @@ def compose(
 ) -> RollupText:
     """Compose the text of a period from its summaries, oldest first, and their index terms.
 
-    A summary that only says that there is nothing to say has no line, unless all do.
+    `minimum` is the number of summaries below which a day keeps their whole text. A summary that
+    only says that there is nothing to say has no line, unless all do.
     """
     silent = {UNSPOKEN, WORDLESS}
     if silent.issuperset(member.content for member in members):
@@ -279,11 +286,13 @@ def rewrite_stale(
     exclusive: AbstractContextManager[object],
     highest: Level = Level.MONTH,
 ) -> int:
-    """Rewrite every stale summary up to a level, the lowest first, and return how many.
+    """Rewrite the stale summaries up to the level `highest`, the lowest first.
 
-    A day of fewer episodes than `minimum` keeps all they say. One summary at a time, which
-    `exclusive` ensures, so that it is read only after those below it are rewritten. No model is
-    asked, because callers wait.
+    Return their number.
+
+    Summaries become stale when a memory below them is forgotten. A day of fewer episodes than
+    `minimum` keeps their whole text. `exclusive` is entered so that one thread at a time rewrites.
+    No model is asked, because callers wait.
     """
     tries_left = TRIES_MAX
     rewritten = 0
@@ -314,7 +323,7 @@ def _rewrite_summary(
     minimum: int,
     store: MemoryStore,
 ) -> tuple[Episode, str]:
-    """Return the summary as it reads after the loss, and its index terms."""
+    """Return a stale summary with a new text, and its index terms."""
     if stale.children:
         return _rewrite_rollup(stale, minimum, store)
     return _rewrite_episode(stale, summarizer)
@@ -323,10 +332,12 @@ def _rewrite_summary(
 def _rewrite_rollup(
     stale: StaleSummary, minimum: int, store: MemoryStore
 ) -> tuple[Episode, str]:
-    """Return a day, week or month composed anew from the summaries below it."""
+    """Return a stale day, week or month composed again from its summaries, and its index terms."""
     children = stale.children
     terms = store.rollups.index_terms([child.id for child in children])
-    rolled_up = compose(children, terms, Level(stale.episode.level), minimum=minimum)
+    rolled_up = compose_period(
+        children, terms, Level(stale.episode.level), minimum=minimum
+    )
     sessions = {child.session for child in children}
     sources = {child.source for child in children}
     episode = replace(
@@ -343,34 +354,37 @@ def _rewrite_rollup(
 
 
 def _common_value(values: set[T]) -> T | None:
-    """Return the value that all have, or None where they differ."""
+    """Return the only value of a set, or None if it has several."""
     return next(iter(values)) if len(values) == 1 else None
 
 
 def _rewrite_episode(
     stale: StaleSummary, summarizer: Summarizer
 ) -> tuple[Episode, str]:
-    """Return an episode rewritten from the originals that are left of it."""
+    """Return a stale episode summarized again from its remaining originals, and its index terms."""
     originals = stale.originals
     # A summary may cover lasting memories that have any text left.
     details = stale.episode.details
     readable = [
-        _with_exact_values(memory, details) for memory in originals if memory.lasting
+        _restore_exact_values(memory, details) for memory in originals if memory.lasting
     ]
     readable = [memory for memory in readable if memory.content]
     summary = _summarize_by_rule(readable, stale, summarizer)
     episode = replace(
-        _with_summary(stale.episode, originals, summary),
+        _replace_summary(stale.episode, originals, summary),
         item_count=len(originals),
         covers_until=max(memory.created_at for memory in originals),
     )
     return episode, summary.index_terms
 
 
-def _with_summary(
+def _replace_summary(
     episode: Episode, parts: Sequence[MemoryRecord], summary: Summary
 ) -> Episode:
-    """Return the episode with another text; of one session or source only if all parts are."""
+    """Return the episode with another summary text.
+
+    It keeps a session or source only if all its memories have the same.
+    """
     sessions = {memory.session for memory in parts}
     sources = {memory.source for memory in parts}
     return replace(
@@ -386,7 +400,10 @@ def _with_summary(
 def _summarize_by_rule(
     memories: Sequence[MemoryRecord], stale: StaleSummary, summarizer: Summarizer
 ) -> Summary:
-    """Return a summary by rule; word for word if that fails, because forgetting must not."""
+    """Return an extractive summary of these memories, or their text word for word if that fails.
+
+    Forgetting must not fail because of a summary.
+    """
     if not memories:
         pruned = any(original.pruned_at for original in stale.originals)
         return Summary(text=WORDLESS if pruned else UNSPOKEN, summarizer=VERBATIM)
@@ -400,8 +417,13 @@ def _summarize_by_rule(
     return summary if summary.text.strip() else verbatim
 
 
-def _with_exact_values(memory: MemoryRecord, details: Sequence[Detail]) -> MemoryRecord:
-    """Return a pruned memory with its remaining exact values as its text."""
+def _restore_exact_values(
+    memory: MemoryRecord, details: Sequence[Detail]
+) -> MemoryRecord:
+    """Return a pruned memory with its remaining exact values as text.
+
+    Any other memory unchanged.
+    """
     if memory.content:
         return memory
     values = (

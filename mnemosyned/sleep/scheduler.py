@@ -35,10 +35,10 @@ log = logger()
 
 
 class SleepScheduler:
-    """Runs `sleep` by a schedule in UTC, and `enforce_cap` when asked to.
+    """Background scheduler of cycles (in UTC), trigger checks and the capacity of working memory.
 
-    The schedule is no `SleepTrigger`: it depends on no activity, and APScheduler has the
-    arithmetic of cron and of missed times.
+    The schedule is no `SleepTrigger`: it depends on no activity, and APScheduler has the arithmetic
+    of cron and of missed times.
     """
 
     def __init__(
@@ -49,6 +49,7 @@ class SleepScheduler:
         check_triggers: Callable[[], object] | None = None,
         tick_s: float = 30.0,
     ) -> None:
+        """Call `sleep` by schedule, `check_triggers` every `tick_s` and `enforce_cap` on request."""
         self._sleep = sleep
         self._enforce_cap = enforce_cap
         self._check_triggers = check_triggers
@@ -85,7 +86,7 @@ class SleepScheduler:
             self._ticker.start()
 
     def stop(self) -> None:
-        """End all of it, after what is running."""
+        """Stop the schedule, the trigger checks and the capacity's thread, once idle."""
         self._stopped.set()
         self._scheduler.shutdown(wait=True)
         if self._check_triggers:
@@ -93,7 +94,7 @@ class SleepScheduler:
         self._cap_executor.shutdown(wait=True)
 
     def set_schedule(self, config: Config) -> None:
-        """Follow the schedule of the settings. Raises `ConfigInvalid`."""
+        """Apply the schedule of the settings: cron, interval or off. Raises `ConfigInvalid`."""
         cron = config.sleep.cron
         interval = timedelta(minutes=config.sleep.interval_minutes)
         interval_s = interval.total_seconds()
@@ -114,14 +115,15 @@ class SleepScheduler:
             self._description = f"every {interval_s / 60:g} minutes"
         else:
             self._description = f"every {interval_s:g} seconds"
-        run = self._log_errors_of(self._sleep_by_schedule)
+        run = self._guard_job(self._sleep_by_schedule)
         first = datetime.now(UTC) + min(interval, FIRST_CYCLE_AFTER)
         self._scheduler.add_job(run, trigger, id=JOB, next_run_time=first)
 
     def enforce_cap_soon(self) -> None:
-        """Run `enforce_cap` in the background, now."""
+        """Queue a call of `enforce_cap` in a background thread, unless one is queued."""
 
         def enforce_once() -> None:  # once more if asked meanwhile: that run sees more
+            """Enforce the capacity; another request from now on queues another run."""
             self._cap_asked.clear()
             self._enforce_cap()
 
@@ -130,10 +132,10 @@ class SleepScheduler:
             with suppress(
                 RuntimeError
             ):  # shut down: the memory was kept, the cap can wait
-                self._cap_executor.submit(self._log_errors_of(enforce_once))
+                self._cap_executor.submit(self._guard_job(enforce_once))
 
     def wake(self) -> None:
-        """Read the wall clock again: a timed wait is wrong after suspend.
+        """Read the wall clock again after a jump, such as after suspend.
 
         If the clock was set back, the next cycle does not wait until it catches up.
         """
@@ -154,36 +156,38 @@ class SleepScheduler:
 
     @property
     def next_cycle(self) -> datetime | None:
-        """When the next scheduled cycle starts; None without one."""
+        """Time of the next scheduled cycle; None without a schedule."""
         job = self._scheduler.get_job(JOB)
         due: datetime | None = job.next_run_time if job else None
         return in_zone(due, UTC) if due else None
 
     def _check_repeatedly(self) -> None:
-        """Check the triggers until the end, one check after the other."""
+        """Check the triggers every `tick_s` until the scheduler stops."""
         if self._check_triggers is None:
             return
-        check = self._log_errors_of(self._check_triggers)
+        check = self._guard_job(self._check_triggers)
         while not self._stopped.wait(self._tick_s):
             check()
 
     def _sleep_by_schedule(self) -> None:
+        """Run a scheduled cycle; retry soon if it had a problem or the database was unreachable."""
         try:
             report = self._sleep(Trigger.SCHEDULE)
         except (DatabaseUnreachable, MemoryBusy):
-            self._try_again()
+            self._retry_soon()
             raise
         if report and report.problem:
-            self._try_again()
+            self._retry_soon()
 
-    def _try_again(self) -> None:
+    def _retry_soon(self) -> None:
+        """Move the next scheduled cycle forward to `AGAIN_AFTER` from now, if it is later."""
         job, soon = self._scheduler.get_job(JOB), datetime.now(UTC) + AGAIN_AFTER
         if job and job.next_run_time > soon:
             job.modify(next_run_time=soon)
 
     @staticmethod
-    def _log_errors_of(job: Callable[[], object]) -> Callable[[], None]:
-        """Return the job as a boundary: its errors are logged and the schedule goes on."""
+    def _guard_job(job: Callable[[], object]) -> Callable[[], None]:
+        """Return a function that runs a job and logs its errors, so that the schedule goes on."""
 
         def run() -> None:
             try:
@@ -197,7 +201,12 @@ class SleepScheduler:
 
 
 def cron_trigger(fields: str, *, key: str = "sleep.cron") -> CronTrigger:
-    """Return the trigger of five cron fields, in UTC. Raises `ConfigInvalid`."""
+    """Return the APScheduler trigger of five cron fields, in UTC.
+
+    `key` is the setting in errors.
+
+    Raises `ConfigInvalid`.
+    """
     try:
         return CronTrigger.from_crontab(fields, timezone=UTC)
     except ValueError as error:
@@ -205,7 +214,7 @@ def cron_trigger(fields: str, *, key: str = "sleep.cron") -> CronTrigger:
 
 
 def cron_times(fields: str, *, after: datetime) -> tuple[datetime, datetime]:
-    """Return the next two moments of five valid cron fields."""
+    """Return the next two times of five valid cron fields after a time."""
     trigger = cron_trigger(fields)
     first = trigger.get_next_fire_time(after, after) or after
     second = trigger.get_next_fire_time(first, shift(first, timedelta(seconds=1)))

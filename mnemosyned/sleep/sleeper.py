@@ -49,11 +49,12 @@ POLL_S = 0.2
 def final_consolidation(
     cycle: SleepCycle, *, deadline_s: float, keep_going: Callable[[], bool]
 ) -> CycleReport:
-    """Run the last cycle: the age rule applies, and the deadline ends it between two groups.
+    """Run the last cycle before the process ends, within `deadline_s`, and return its report.
 
-    A summary that a model is writing is abandoned. A model that is asked again all the same is
-    interrupted as soon as its time is up or `keep_going` returns False; rules do the rest.
-    Pruning and purging, whose time cannot be known, wait for the first cycle after the next start.
+    The usual age of memories applies, and the deadline ends the cycle between two groups. A summary
+    that a model is writing is abandoned. A model that may write again is interrupted when its time
+    is up or `keep_going` returns False; the extractive summarizer does the rest. Pruning and
+    purging, whose time cannot be known, wait for the first cycle after the next start.
     """
     ends = time.monotonic() + deadline_s
     cycle.lease.interrupt()
@@ -70,12 +71,12 @@ def final_consolidation(
     )
     if not use_model:
         return cycle.run(request)
-    with _interrupted_after(cycle.lease, model_s, keep_going):
+    with _interrupt_model_after(cycle.lease, model_s, keep_going):
         return cycle.run(request)
 
 
 def _can_afford_model(cycle: SleepCycle, model_s: float) -> bool:
-    """Return whether a model can write all that is due in `model_s`, with a margin."""
+    """Return whether a model can write all due summaries in `model_s` seconds, with a margin."""
     if model_s <= 0 or cycle.lease.is_lent:
         return False
     cycle.lease.current.resume()
@@ -84,14 +85,18 @@ def _can_afford_model(cycle: SleepCycle, model_s: float) -> bool:
 
 
 @contextmanager
-def _interrupted_after(
+def _interrupt_model_after(
     lease: SummarizerLease, seconds: float, keep_going: Callable[[], bool]
 ) -> Iterator[None]:
-    """Interrupt the model when its time is up; one group may take minutes."""
+    """Interrupt the model after this many seconds, or when `keep_going` returns False.
+
+    It applies while the block runs; one group may take minutes.
+    """
     over = threading.Event()
     ends = time.monotonic() + seconds
 
     def watch() -> None:
+        """Wait until the time is up or the block has ended."""
         while not over.wait(POLL_S):
             if time.monotonic() >= ends or not keep_going():
                 lease.interrupt()
@@ -113,7 +118,7 @@ log = logger()
 
 
 class BackgroundCycles:
-    """Runs cycles for the schedule and the triggers."""
+    """Runs the cycles that the schedule or a trigger starts, if a model may write now."""
 
     def __init__(
         self,
@@ -123,7 +128,7 @@ class BackgroundCycles:
         zone: tzinfo,
         machine: Callable[[], MachineState] = machine_now,
     ) -> None:
-        """Judge quiet hours in `zone`, and the load and power supply by `machine`."""
+        """Take the time zone of quiet hours, and a function that returns load and power supply."""
         self.waits_for = ""
         """Why the last cycle was put off; empty if it was not."""
         self._store = store
@@ -132,7 +137,7 @@ class BackgroundCycles:
         self._machine = machine
 
     def activity(self) -> WorkingActivity:
-        """Return the state of working memory, for the triggers to judge."""
+        """Return the activity in working memory, from which triggers decide."""
         now = self._cycle.now()
         fresh = shift(
             now, -timedelta(minutes=self._cycle.settings.config.sleep.min_age_minutes)
@@ -143,9 +148,12 @@ class BackgroundCycles:
     def sleep(
         self, trigger: Trigger, selection: Selection | None = None
     ) -> CycleReport | None:
-        """Run a cycle, unless the model has to wait and no memory is past its time to live.
+        """Run a cycle and return its report.
 
-        Memories past it are consolidated by rule: they must not wait any longer.
+        Return None if it is paused or the model may not write.
+
+        Memories past their time to live are consolidated all the same, by the extractive
+        summarizer.
         """
         if until := self._cycle.stopper.held_until():
             clock = f"{in_zone(until, self._zone):%H:%M}"
@@ -168,7 +176,10 @@ class BackgroundCycles:
         )
 
     def refusal(self, activity: WorkingActivity | None = None) -> str:
-        """Return why a model may not write now; empty if it may, or if none is configured."""
+        """Return why a model may not write now, such as "quiet hours".
+
+        The text is empty if it may, or if no model is configured.
+        """
         if not self._cycle.lease.has_model:
             return ""
         local = in_zone(datetime.now(UTC), self._zone)
@@ -180,6 +191,10 @@ class BackgroundCycles:
         )
 
     def _note_refusal(self, reason: str, trigger: Trigger) -> None:
+        """Remember why a cycle was put off, and log a new reason.
+
+        An empty reason means it was not.
+        """
         if reason and reason != self.waits_for:
             log.info("cycle_put_off", trigger=trigger.value, reason=reason)
         self.waits_for = reason
@@ -192,7 +207,7 @@ ROUNDS_MAX = 100
 
 
 class SleepHost(Protocol):
-    """A starter of cycles in the background, by a schedule."""
+    """Starter of background cycles by a schedule."""
 
     @property
     def description(self) -> str:
@@ -201,11 +216,11 @@ class SleepHost(Protocol):
 
     @property
     def next_cycle(self) -> datetime | None:
-        """When the next scheduled cycle starts; None without one."""
+        """Time of the next scheduled cycle; None without a schedule."""
         ...
 
     def enforce_cap_soon(self) -> None:
-        """Enforce the capacity of working memory in the background, now."""
+        """Enforce the capacity of working memory in the background."""
         ...
 
 
@@ -267,35 +282,41 @@ class Sleeper:
         self.stop()
 
     def start(self) -> None:
-        """Start the schedule and the triggers. Raises `ConfigInvalid`."""
+        """Start the schedule and the triggers, if the sleeper has its own.
+
+        Raises `ConfigInvalid`.
+        """
         if self._scheduler:
             self._scheduler.set_schedule(self.cycle.settings.config)
             self._scheduler.start()
 
     def stop(self) -> None:
-        """End the running cycle after its present group, and everything in the background."""
+        """Stop the schedule and the triggers, and end the running cycle after its present group."""
         if self._scheduler:
             self.cycle.lease.interrupt()
             self._scheduler.stop()
 
     def reschedule(self) -> None:
-        """Follow the schedule of the settings in force. Raises `ConfigInvalid`."""
+        """Apply the schedule of the settings in force. Raises `ConfigInvalid`."""
         if self._scheduler:
             self._scheduler.set_schedule(self.cycle.settings.config)
 
     def wake(self) -> None:
-        """Read the wall clock again after it jumped, as after suspend."""
+        """Read the wall clock again after a jump, such as after suspend."""
         if self._scheduler:
             self._scheduler.wake()
 
     def sleep(self, request: CycleRequest) -> CycleReport:
-        """Run a cycle for a caller. Raises `SleepInProgress`."""
+        """Run a cycle for a caller and return its report. Raises `SleepInProgress`."""
         report = self.cycle.run(request)
         self._after_cycle()
         return report
 
     def exceeds_capacity(self, working: int | None = None) -> bool:
-        """Return True if working memory holds too much; `working` is its size, if known."""
+        """Return whether working memory has more memories than `wm_max`.
+
+        `working` is the count, if known.
+        """
         if working is None:
             working = self._store.memories.working_count()
         capacity = self.cycle.settings.config.wm_max
@@ -304,9 +325,10 @@ class Sleeper:
         return working > capacity
 
     def enforce_cap(self, working: int | None = None) -> None:
-        """Bring working memory under its capacity: in the background, if there is one.
+        """Consolidate memories over the capacity, in the background if there is a host or schedule.
 
-        `working` is its size, if known. A failure is logged: what was remembered stays.
+        `working` is the number of working memories, if known. Errors are logged, not raised: what
+        was remembered stays.
         """
         try:
             if self._is_postponed or not self.exceeds_capacity(working):
@@ -321,7 +343,10 @@ class Sleeper:
             log_failure("cap_not_enforced", error)
 
     def enforce_cap_in_background(self) -> None:
-        """Enforce the capacity for nobody who waits. Raises `SleepInProgress`."""
+        """Consolidate memories over the capacity now, in a background thread.
+
+        Raises `SleepInProgress`.
+        """
         if self._is_postponed:
             return
         self.consolidate_excess(
@@ -330,10 +355,10 @@ class Sleeper:
         self._after_cycle()
 
     def consolidate_excess(self, *, rules_only: bool, wait_s: float = 0.0) -> None:
-        """Consolidate the oldest memories until the rest fits the capacity.
+        """Consolidate the oldest memories until the others fit the capacity.
 
-        A running cycle is waited for, `wait_s` at most; `rules_only` asks no model. Raises
-        `SleepInProgress`.
+        It first waits up to `wait_s` for a running cycle. With `rules_only` no model is asked.
+        Raises `SleepInProgress`.
         """
         with self._enforcing:
             if wait_s:
@@ -363,22 +388,25 @@ class Sleeper:
             self._raise_capacity(capacity)
 
     def _raise_capacity(self, capacity: int) -> None:
-        """Try again when a part of the capacity has come in beyond it."""
+        """Raise the capacity for now if memories over it could not be consolidated.
+
+        The next try comes when a tenth of the capacity has come in on top of them.
+        """
         left = self._store.memories.working_count()
         if left > capacity:
             self._raised = (capacity, left + max(1, int(capacity * HEADROOM)))
 
     def postpone(self, seconds: float) -> None:
-        """Let no cycle begin by itself for a while; 0 ends that. A caller's own begins."""
+        """Start no cycle by schedule, trigger or capacity for this many seconds; 0 ends a delay."""
         self._postponed_until = time.monotonic() + seconds
 
     @property
     def next_cycle(self) -> datetime | None:
-        """Start of the next scheduled cycle; None without a schedule."""
+        """Time of the next scheduled cycle; None without a schedule."""
         return self._host.next_cycle if self._host else None
 
     def status(self) -> SleepStatus:
-        """Return the times of the last and the next cycle, and the state of the running one."""
+        """Return the state of sleep: schedule, last and next cycle, due memories and progress."""
         cycle = self.cycle
         newest = self._store.sleep.log(limit=1)
         now = cycle.clock.now()
@@ -405,7 +433,10 @@ class Sleeper:
     def sleep_in_background(
         self, trigger: Trigger, selection: Selection | None = None
     ) -> CycleReport | None:
-        """Run a cycle that nobody waits for, unless it has to wait. Raises `SleepInProgress`."""
+        """Run a cycle that nobody waits for; return None if it was postponed or put off.
+
+        Raises `SleepInProgress`.
+        """
         if self._is_postponed:
             return None
         report = self._background.sleep(trigger, selection)
@@ -414,4 +445,5 @@ class Sleeper:
 
     @property
     def _is_postponed(self) -> bool:
+        """Whether cycles are still postponed."""
         return time.monotonic() < self._postponed_until

@@ -35,27 +35,27 @@ SESSION_KEPT = 0.5
 
 
 class SleepTrigger(Protocol):
-    """A rule for the start of a cycle and its selection of memories."""
+    """Rule that decides from the activity when a cycle starts, and which memories it takes."""
 
     @property
     def name(self) -> Trigger:
-        """Name in the log."""
+        """Name of the trigger in the log."""
         ...
 
     def due(self, activity: WorkingActivity, now: datetime) -> bool:
-        """Return True if a cycle should start, and False once that cycle has run."""
+        """Return whether a cycle should start now; False again after that cycle has run."""
         ...
 
     def takes(self, activity: WorkingActivity, now: datetime) -> Selection:
-        """Return the selection that the cycle consolidates."""
+        """Return the selection of memories for the cycle."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgeTrigger:
-    """The oldest memory is older than the age from which memories are consolidated.
+    """Trigger for the time when the oldest memory passes the age of consolidation.
 
-    `slack` is how far beyond that it may get, so that a cycle finds more than one memory.
+    `slack` is how much older it may get, so that a cycle finds more than one memory.
     """
 
     age: timedelta
@@ -63,10 +63,12 @@ class AgeTrigger:
     name: Trigger = Trigger.AGE
 
     def due(self, activity: WorkingActivity, now: datetime) -> bool:
+        """Return whether the oldest memory is older than `age` and `slack` together."""
         limit = shift(now, -self.age - self.slack)
         return activity.oldest is not None and activity.oldest < limit
 
     def takes(self, activity: WorkingActivity, now: datetime) -> Selection:  # noqa: ARG002
+        """Return the selection of all memories older than `age`."""
         return Selection(before=shift(now, -self.age))
 
 
@@ -82,9 +84,11 @@ class CountTrigger:
     name: Trigger = Trigger.COUNT
 
     def due(self, activity: WorkingActivity, now: datetime) -> bool:  # noqa: ARG002
+        """Return whether a source has at least `entries` memories that are not fresh."""
         return any(count >= self.entries for count in activity.by_source.values())
 
     def takes(self, activity: WorkingActivity, now: datetime) -> Selection:
+        """Return the selection of memories of those sources, without fresh memories."""
         counts = activity.by_source.items()
         sources = tuple(name for name, count in counts if count >= self.entries)
         return Selection(before=shift(now, -self.fresh), sources=sources)
@@ -92,20 +96,25 @@ class CountTrigger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeTrigger:
-    """Working memory holds more rows or bytes than it may."""
+    """Trigger for the time when working memory has more memories or bytes than allowed."""
 
     rows_max: int
     bytes_max: int | None = None
     name: Trigger = Trigger.SIZE
 
     def due(self, activity: WorkingActivity, now: datetime) -> bool:  # noqa: ARG002
+        """Return whether working memory exceeds a limit."""
         return self._excess_rows(activity, margin=0.0) > 0
 
     def takes(self, activity: WorkingActivity, now: datetime) -> Selection:  # noqa: ARG002
+        """Return the selection of the oldest memories, down to a margin below the limits."""
         return Selection(oldest=self._excess_rows(activity, margin=HEADROOM))
 
     def _excess_rows(self, activity: WorkingActivity, *, margin: float) -> int:
-        """Count the memories beyond the limits; excess bytes count as memories of average size."""
+        """Return the number of memories over the limits, reduced by the share `margin`.
+
+        Excess bytes count as memories of average size.
+        """
         excess = activity.rows - int(self.rows_max * (1 - margin))
         if self.bytes_max is not None and activity.bytes:
             surplus = activity.bytes - self.bytes_max * (1 - margin)
@@ -116,7 +125,7 @@ class SizeTrigger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdleTrigger:
-    """Nothing was remembered for a while, and there is enough to be worth a cycle."""
+    """Trigger for a time without requests, if there are enough memories for a cycle."""
 
     quiet: timedelta
     gain_min: int
@@ -124,25 +133,29 @@ class IdleTrigger:
     name: Trigger = Trigger.IDLE
 
     def due(self, activity: WorkingActivity, now: datetime) -> bool:  # noqa: ARG002
+        """Return whether nobody asked for `quiet`, and `gain_min` memories are not fresh."""
         seasoned = sum(activity.by_source.values())
         return activity.quiet >= self.quiet and seasoned >= self.gain_min
 
     def takes(self, activity: WorkingActivity, now: datetime) -> Selection:  # noqa: ARG002
+        """Return the selection of all memories that are not fresh."""
         return Selection(before=shift(now, -self.fresh))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokensTrigger:
-    """A session's working memory takes most of the tokens that it may."""
+    """Trigger for the time when a session's memories use most of their token budget."""
 
     budget: int
     share: float = 0.8
     name: Trigger = Trigger.TOKENS
 
     def due(self, activity: WorkingActivity, now: datetime) -> bool:  # noqa: ARG002
+        """Return whether the largest session uses the share of its budget that starts a cycle."""
         return self._fullest_session(activity) is not None
 
     def takes(self, activity: WorkingActivity, now: datetime) -> Selection:  # noqa: ARG002
+        """Return the selection of the oldest memories of the largest session."""
         name = self._fullest_session(activity)
         if name is None:
             return Selection(oldest=0)
@@ -151,6 +164,7 @@ class TokensTrigger:
         return Selection(session=name, oldest=max(1, ceil(rows * (1 - min(kept, 1)))))
 
     def _fullest_session(self, activity: WorkingActivity) -> str | None:
+        """Return the name of the largest session if it is over its share of the budget."""
         sizes = {name: chars for name, (_, chars) in activity.by_session.items()}
         if not sizes:
             return None
@@ -164,7 +178,7 @@ class TokensTrigger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineState:
-    """State of the host."""
+    """Power supply and load of the machine."""
 
     on_battery: bool
     load: float
@@ -178,7 +192,7 @@ IDLE_AFTER = timedelta(minutes=5)
 def model_refusal(
     sleep: SleepConfig, machine: MachineState, activity: WorkingActivity, local: time
 ) -> str:
-    """Return why a model may not write for a cycle that nobody waits for; empty if it may.
+    """Return why a model may not write for a background cycle, or an empty text if it may.
 
     `local` is the time of day of the owner; quiet hours may reach over midnight.
     """
@@ -201,7 +215,7 @@ def model_refusal(
 
 
 def make_triggers(config: Config) -> list[SleepTrigger]:
-    """Return the triggers that are switched on, in the order of their checks."""
+    """Return the triggers that the settings switch on, in the order of their checks."""
     if not config.auto_sleep:
         return []
     sleep = config.sleep
@@ -235,14 +249,14 @@ log = logger()
 
 @dataclass(slots=True)
 class _Rest:
-    """How long a trigger is suspended."""
+    """Suspension of a trigger: its end on the monotonic clock, and its length in seconds."""
 
     until: float = 0.0
     length: float = 0.0
 
 
 class TriggerWatch:
-    """Checks the triggers in force; each check starts at most one cycle."""
+    """Checker of the triggers in force; each check starts at most one cycle."""
 
     def __init__(
         self,
@@ -253,6 +267,7 @@ class TriggerWatch:
         sleep: Callable[[Trigger, Selection], CycleReport | None],
         monotonic: Callable[[], float] = since_boot,
     ) -> None:
+        """Take functions that return triggers, activity and time, and a function that runs a cycle."""
         self._triggers = triggers
         self._activity = activity
         self._now = now
@@ -262,7 +277,7 @@ class TriggerWatch:
         self._quiet_until = 0.0
 
     def check(self) -> Trigger | None:
-        """Start the cycle of the first trigger that is due, and return its name."""
+        """Run a cycle for the first trigger that is due; return the trigger's name, or None."""
         began, triggers = self._monotonic(), self._triggers()
         if not triggers or began < self._quiet_until:
             return None
@@ -285,9 +300,9 @@ class TriggerWatch:
     def _suspend_if_useless(
         name: Trigger, rest: _Rest, report: CycleReport | None, ended: float
     ) -> None:
-        """Suspend a trigger whose cycle gained nothing or was put off.
+        """Suspend a trigger whose cycle consolidated nothing, twice as long each time.
 
-        One whose cycle was cut short may start the next one.
+        A trigger whose cycle was cut short is not suspended.
         """
         if report and (report.evicted or report.problem):
             rest.length = rest.until = 0.0
@@ -304,7 +319,7 @@ JUMP = timedelta(minutes=1)
 
 
 def machine_now(power: Path = POWER) -> MachineState:
-    """Return the state of the machine; by default on mains and without load."""
+    """Return power supply and load of the machine; on mains and without load if unknown."""
     try:
         load = os.getloadavg()[0] / (os.cpu_count() or 1)
     except OSError:
@@ -313,7 +328,7 @@ def machine_now(power: Path = POWER) -> MachineState:
 
 
 def on_battery(power: Path = POWER) -> bool:
-    """Return whether a battery is being drained: a charger that is plugged in says no."""
+    """Return whether the machine runs on its battery: discharging, and no charger plugged in."""
     states = [
         _read_text(supply / "status") for supply in _power_supplies(power, "Battery")
     ]
@@ -324,7 +339,7 @@ def on_battery(power: Path = POWER) -> bool:
 
 
 def _power_supplies(power: Path, kind: str) -> list[Path]:
-    """Return the machine's own supplies of a kind; a mouse's battery is not the machine's."""
+    """Return the folders of the machine's power supplies of a kind, without those of devices."""
     if not power.is_dir():
         return []
     return [
@@ -336,6 +351,7 @@ def _power_supplies(power: Path, kind: str) -> list[Path]:
 
 
 def _read_text(file: Path) -> str:
+    """Return the text of a file; empty if it cannot be read."""
     try:
         return file.read_text(encoding="utf-8").strip()
     except OSError:  # not every supply tells everything
@@ -343,20 +359,23 @@ def _read_text(file: Path) -> str:
 
 
 def uptime_s() -> float:
-    """Seconds since the machine started, time asleep included; nobody sets this clock."""
+    """Return the seconds since the machine started, including suspend.
+
+    No clock change affects it.
+    """
     return clock_gettime(CLOCK_BOOTTIME)
 
 
 def boot_id() -> str:
-    """Which start of the machine this is; empty where the system does not tell."""
+    """Return an id of the machine's present start; empty if the system has none."""
     return _read_text(BOOT_ID)
 
 
 class JumpTolerantClock:
-    """The time by which memories age: no step of the machine's clock makes one older.
+    """Clock for the age of memories, which ignores forward jumps of the wall clock for a while.
 
-    Set forward, the clock is not believed for `hold`, by when everything that was remembered
-    before the step is that old in truth; set back, it is believed at once.
+    A forward jump is believed after `hold`, by when everything remembered before the jump is that
+    old in truth; a backward jump is believed at once.
     """
 
     def __init__(self, clock: Clock, *, hold: timedelta) -> None:

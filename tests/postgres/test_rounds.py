@@ -115,7 +115,7 @@ def test_what_is_still_to_be_purged_is_work(rounds: Rounds) -> None:
     anna = rounds.add("anna")
     rounds.remember(anna, "a")
     service = rounds.memories.get(anna).service
-    rounds.memories.rounds._asked = _Nobody()  # noqa: SLF001
+    rounds.memories.rounds._requested = _Nobody()  # noqa: SLF001
     service.call(Forget(id="a", now=True))
 
     assert rounds.run(at=MONDAY) == [anna]
