@@ -33,13 +33,13 @@ class Rounds:
         self.clock = shared.clock
         self.settings = shared.settings
         self.visited: list[int] = []
-        visit = memories.rounds._memory_of  # noqa: SLF001 to see whom it visits
+        visit = memories.rounds._open_memory  # noqa: SLF001 to see whom it visits
 
         def noting(owner: int) -> object:
             self.visited.append(owner)
             return visit(owner)
 
-        memories.rounds._memory_of = noting  # type: ignore[assignment]  # noqa: SLF001
+        memories.rounds._open_memory = noting  # type: ignore[assignment]  # noqa: SLF001
 
     def add(self, name: str) -> int:
         return self.memories.owners.add(name).number
