@@ -84,7 +84,7 @@ def test_a_daemon_that_does_not_come_back_is_waited_for_once(
         door = pump.PumpedDaemon(pump.SocketEndpoint(str(room / "d.sock")))
 
         def post() -> None:
-            connection, _ = door.post({}, b"{}", began=lambda _: None)
+            connection, _ = door.post({}, b"{}", on_connection=lambda _: None)
             connection.close()
 
         with scripted(room / "d.sock", saying(answer())):

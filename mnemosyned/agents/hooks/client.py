@@ -60,7 +60,10 @@ class TimeIsUp(Exception):
 
 
 def main() -> None:
-    """Run once, and leave without the interpreter's slow shutdown."""
+    """Handle one event and exit with 0, without the interpreter's slow shutdown.
+
+    Exactly one JSON object is printed, whatever happens.
+    """
     try:
         _handle_event(time.monotonic())
     except BaseException:  # noqa: BLE001 whatever happened, the tool goes on
@@ -69,6 +72,11 @@ def main() -> None:
 
 
 def _handle_event(started: float) -> None:
+    """Read the tool's JSON object, post it to the daemon and print the daemon's answer.
+
+    `started` is the monotonic time of the start. After an answer, calls in the spool are posted.
+    Without an answer this call goes into the spool, unless the daemon refused it.
+    """
     payload = _read_payload(started + STDIN_S)
     if not payload:
         _print_once(NOTHING)
@@ -95,6 +103,7 @@ def _handle_event(started: float) -> None:
 
 
 def _raise_time_is_up(*_: object) -> None:
+    """Raise `TimeIsUp`: the handler of the alarm signal."""
     raise TimeIsUp
 
 
@@ -102,7 +111,7 @@ def _raise_time_is_up(*_: object) -> None:
 
 
 def _post_in_time(path: str, envelope: bytes) -> tuple[int, bytes]:
-    """Return the status and the daemon's answer; status 0 if none came in time."""
+    """Post a call within the time limit; return HTTP status and body, or status 0 if it failed."""
     try:
         wanted = float(os.environ.get(WAIT_VARIABLE, LIMIT_S))
     except ValueError:
@@ -119,9 +128,9 @@ def _post_in_time(path: str, envelope: bytes) -> tuple[int, bytes]:
 
 
 def post(path: str, body: bytes) -> tuple[int, bytes]:
-    """Post to the daemon; return the status and the body of its answer.
+    """Post a body to the daemon's Unix socket at `path`; return HTTP status and body of the answer.
 
-    Raises `OSError` without a whole answer. The caller limits the time.
+    Raises `OSError` if the answer is incomplete. The caller limits the time.
     """
     head = (
         f"POST {HOOKS_PATH} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -141,7 +150,7 @@ def post(path: str, body: bytes) -> tuple[int, bytes]:
 
 
 def _print_once(answer: bytes) -> None:
-    """Print the one object, unless an object was printed before."""
+    """Print a JSON object, unless this process printed an object before."""
     signal.setitimer(signal.ITIMER_REAL, 0)
     global _printed  # noqa: PLW0603 a process prints once
     if _printed:
@@ -159,7 +168,10 @@ _printed = False
 
 
 def _read_payload(deadline: float) -> bytes:
-    """Read the tool's object without waiting for the end of input; empty if there is none."""
+    """Return the tool's JSON object from standard input, not waiting for the end of input.
+
+    Empty if there is no input before the deadline, or if the input is a terminal.
+    """
     poll = select.poll()
     try:
         if os.isatty(0):
@@ -170,14 +182,19 @@ def _read_payload(deadline: float) -> bytes:
         return b""
 
 
-def _read_object(poll: select.poll, deadline: float) -> bytes:
+def _read_object(input_poll: select.poll, deadline: float) -> bytes:
+    """Return the bytes of standard input up to its end or to a complete JSON object.
+
+    `input_poll` waits for standard input. Empty if the deadline (monotonic) passes first, or if the
+    input is too large.
+    """
     data = b""
     while len(data) <= PAYLOAD_BYTES_MAX:
         left_ms = int((deadline - time.monotonic()) * 1_000)
         if left_ms <= 0:
             return b""
         may_be_whole = data.rstrip().endswith(b"}")
-        if poll.poll(min(left_ms, PAUSE_MS) if may_be_whole else left_ms):
+        if input_poll.poll(min(left_ms, PAUSE_MS) if may_be_whole else left_ms):
             chunk = os.read(0, 1 << 16)
             if not chunk:
                 return data.strip()
@@ -188,7 +205,7 @@ def _read_object(poll: select.poll, deadline: float) -> bytes:
 
 
 def _first_object(data: bytes) -> bytes:
-    """Return the first JSON object; empty while it is incomplete."""
+    """Return the first complete JSON object in the bytes; empty if there is none yet."""
     # Loaded here: most tools close standard input, and then nobody need look.
     import json  # noqa: PLC0415
 
@@ -201,7 +218,10 @@ def _first_object(data: bytes) -> bytes:
 
 
 def _envelope_of(payload: bytes, *, late: bool) -> bytes:
-    """Return the tool's JSON with the place of the call, written by hand to import nothing."""
+    """Return the JSON of a call: payload, environment, arguments, directory and time.
+
+    `late` marks a call for the spool. Written without `json`, which takes long to import.
+    """
     variables = ",".join(
         f"{_json_string(name)}:{_json_string(os.environ[name])}"
         for name in ENVIRONMENT
@@ -221,7 +241,7 @@ def _envelope_of(payload: bytes, *, late: bool) -> bytes:
 
 
 def _json_string(text: str) -> str:
-    """Return a text as a JSON string."""
+    """Return a text as a quoted JSON string, without control characters."""
     known = text.encode("utf-8", "replace").decode()
     escaped = known.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + "".join([c for c in escaped if c >= " "]) + '"'

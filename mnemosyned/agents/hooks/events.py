@@ -119,7 +119,7 @@ class HookCall:
 
     @property
     def session(self) -> str:
-        """Session of the memories; empty without a conversation."""
+        """Session id of the memories, `client:conversation`; empty without a conversation."""
         return f"{self.client}:{self.conversation}" if self.conversation else ""
 
     @property
@@ -172,7 +172,7 @@ def client_of(
     transcript: str,
     arguments: tuple[str, ...] = (),
 ) -> str:
-    """Return the name of the calling tool.
+    """Return the name of the tool that called the hook.
 
     Marks in the payload come first: several tools run the hooks of one settings file.
     """
@@ -191,6 +191,10 @@ def client_of(
 
 
 def _event_name(payload: Payload, arguments: tuple[str, ...]) -> str:
+    """Return the tool's own name of the event, or an empty text.
+
+    It is in the payload, in the arguments, or follows from the payload's other keys.
+    """
     named = _first_text(
         payload, "hook_event_name", "hookEventName", "agent_action_name", "event"
     )
@@ -207,6 +211,7 @@ def _event_name(payload: Payload, arguments: tuple[str, ...]) -> str:
 def _conversation_id(
     payload: Payload, environment: Environment, transcript: str
 ) -> str:
+    """Return the conversation's id from payload, environment or the transcript's file name."""
     named = _first_text(
         payload,
         *("conversation_id", "session_id", "sessionId", "conversationId"),
@@ -241,6 +246,7 @@ def _is_from_goose(payload: Payload) -> bool:
 
 
 def _find_prompt(payload: Payload) -> str:
+    """Return the user's prompt in a payload, or an empty text."""
     if isinstance(payload.get("prompt"), str):
         return str(payload["prompt"])
     info = payload.get("tool_info")
@@ -252,6 +258,10 @@ def _find_prompt(payload: Payload) -> str:
 
 
 def _find_reply(payload: Payload, letters: str) -> str:
+    """Return the agent's last message in a payload, or an empty text.
+
+    `letters` are the lower-case letters of the event's name.
+    """
     for key in ("last_assistant_message", "lastAssistantMessage", "prompt_response"):
         if isinstance(payload.get(key), str):
             return str(payload[key])
@@ -264,11 +274,12 @@ def _find_reply(payload: Payload, letters: str) -> str:
 
 
 def _without_nul(text: str) -> str:
+    """Return the text, or an empty text if it contains a NUL character."""
     return "" if "\0" in text else text
 
 
 def _first_text(payload: Payload, *keys: str, limit: int = NAME_CHARS_MAX) -> str:
-    """Return the first non-empty text under these keys."""
+    """Return the first non-empty text under these keys, cut at `limit` characters; else empty."""
     for key in keys:
         value = payload.get(key)
         if isinstance(value, str) and value:
@@ -296,14 +307,14 @@ def takes_context(call: HookCall) -> bool:
 
 
 def make_answer(call: HookCall, context: str = "") -> Json:
-    """Return the object to print: with the context, or without any effect."""
+    """Return the JSON object to print: with the context to inject, or one without any effect."""
     if not context:
         return {"continue": True} if call.name == "beforeSubmitPrompt" else {}
     return _ANSWER_FORMS.get(call.client, _claude_answer)(call, context)
 
 
 def _claude_answer(call: HookCall, context: str) -> Json:
-    """Return the form of most tools."""
+    """Return the answer with the context in Claude Code's form, which most tools take."""
     return {
         "hookSpecificOutput": {
             "hookEventName": call.name,
@@ -313,7 +324,7 @@ def _claude_answer(call: HookCall, context: str) -> Json:
 
 
 def _cursor_answer(call: HookCall, context: str) -> Json:
-    """Return Cursor's own form, or Claude Code's for a hook of Claude Code's settings."""
+    """Return the answer in Cursor's form; Claude Code's for hooks of Claude Code's settings."""
     if call.name[:1].isupper():
         return _claude_answer(call, context)
     if call.event is HookEvent.PROMPT:
@@ -335,7 +346,7 @@ MESSAGES_MAX = 1_000
 
 
 def hook_messages(call: HookCall) -> tuple[TranscriptMessage, ...]:
-    """Return the messages a plugin sent, or else the prompt and the reply of the event."""
+    """Return the messages sent by a tool's plugin, or else the event's prompt and reply."""
     if call.messages:
         return tuple(_parse_messages(call.messages[-MESSAGES_MAX:]))
     if call.client == "opencode":  # its plugin sends the same again, with ids
@@ -352,6 +363,7 @@ def hook_messages(call: HookCall) -> tuple[TranscriptMessage, ...]:
 
 
 def _parse_messages(messages: tuple[Payload, ...]) -> Iterator[TranscriptMessage]:
+    """Yield the messages of a plugin that have a known role and text, cleaned of tags."""
     for message in messages:
         kind = message.get("role")
         role = ROLES.get(kind) if isinstance(kind, str) else None

@@ -39,7 +39,11 @@ LOCAL_ONLY_NOTE = (
 
 
 def put_aside(payload: bytes, envelope: bytes) -> bytes:
-    """Put a call into the spool if its event stores something; return the object to print."""
+    """Put a call into the spool if its event stores memories; return the JSON object to print.
+
+    `payload` is the tool's JSON, `envelope` the call to store. The object holds a warning for the
+    user at a session's start, and else at most once an hour.
+    """
     try:
         fields = json.loads(payload)
     except ValueError:
@@ -66,7 +70,7 @@ def put_aside(payload: bytes, envelope: bytes) -> bytes:
 
 
 def _file_name(fields: dict[str, Any]) -> str:
-    """Return one name for all calls of a session with a transcript, else a new name."""
+    """Return the call's file name in the spool: one per transcript, else one per call."""
     transcript = fields.get("transcript_path") or fields.get("transcriptPath")
     if isinstance(transcript, str) and os.path.isfile(transcript):
         stem = "".join(filter(str.isalnum, os.path.basename(transcript)))[-60:]
@@ -75,7 +79,7 @@ def _file_name(fields: dict[str, Any]) -> str:
 
 
 def _take_warning_turn() -> bool:
-    """Return True, and note the time, if no hook has warned for an hour."""
+    """Return True if no hook has warned for an hour, and save the time of this warning."""
     mark = os.path.join(spool.folder(), spool.WARNED)
     try:
         if time.time() - os.stat(mark).st_mtime < WARN_EVERY_S:
@@ -92,7 +96,10 @@ def _take_warning_turn() -> bool:
 
 
 def _warning_in_form(name: str, text: str) -> bytes:
-    """Return a warning for the user in the form of the tool with this event name."""
+    """Return the JSON object that shows a warning to the user.
+
+    `name` is the tool's name of the event, which tells the tool's form apart.
+    """
     if name == "beforeSubmitPrompt":
         return json.dumps({"continue": True, "user_message": text}).encode()
     if name[:1].isupper():  # Claude Code's form, which the others took

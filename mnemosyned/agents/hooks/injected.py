@@ -47,7 +47,7 @@ class InjectedQuote:
     speaker: str = ""
 
     def line(self, chars_max: int) -> str:
-        """Return the line with its origin, cut between words."""
+        """Return the text as a list item with its origin, cut at `chars_max` characters."""
         source = format_origin(self.said.date().isoformat(), self.source, self.speaker)
         words = _cut_at_space(mask_secrets(neutralize_line(self.text)), chars_max)
         return f"- [{source}] {neutralize_line(words)}"  # a cut can end a tag's name
@@ -65,7 +65,7 @@ class InjectedSection:
 
 
 def _cut_at_space(text: str, chars_max: int) -> str:
-    """Return the beginning of a text, cut at a space if its second half has one."""
+    """Return at most `chars_max` characters of a text, cut at a space if possible."""
     if len(text) <= chars_max:
         return text
     head = text[: chars_max - 1]
@@ -76,7 +76,10 @@ def _cut_at_space(text: str, chars_max: int) -> str:
 def assemble_sections(
     sections: Iterable[InjectedSection], *, chars_max: int
 ) -> Injection:
-    """Return the sections in our tag, each with the lines that fit."""
+    """Return the text to inject, and the ids of the quotes in it; both empty without quotes.
+
+    Quotes that do not fit in their section or in `chars_max` are left out.
+    """
     room = chars_max - len(f"{OPENING}\n{NOTICE}\n{CLOSING}") - 1
     lines: list[str] = []
     ids: list[str] = []
@@ -133,7 +136,7 @@ class Briefing:
         self._learnings = learnings
 
     def compose(self, session: AgentSession) -> Injection:
-        """Compose the briefing of a session."""
+        """Return the text for the start of a session, and the ids of its quotes."""
         learnings = self._learnings_for(session.project)
         others = [
             other
@@ -165,7 +168,7 @@ class Briefing:
             ),
             InjectedSection(
                 "Last session in this project:",
-                self._last_session(memories),
+                self._summarize_last_session(memories),
                 SUMMARY_CHARS_MAX,
                 line_chars_max=SUMMARY_CHARS_MAX - 100,
             ),
@@ -173,7 +176,7 @@ class Briefing:
         return assemble_sections(sections, chars_max=BRIEFING_CHARS_MAX)
 
     def _learnings_for(self, project: str) -> list[Learning]:
-        """Return the learnings of a project, then learnings without one, then personal ones."""
+        """Return learnings in force: the project's, then unassigned, then personal ones."""
         in_force = self._learnings.find(limit=LEARNINGS_READ_MAX)
         projects = self._agents.projects_of(
             list({learning.session for learning in in_force})
@@ -190,8 +193,13 @@ class Briefing:
         ranked.sort(key=lambda each: each[0])  # newest first within each
         return [learning for _, learning in ranked][:LEARNINGS_MAX]
 
-    def _last_session(self, memories: Sequence[MemoryRecord]) -> list[InjectedQuote]:
-        """Return the summary of the last session: its episode, or an extract."""
+    def _summarize_last_session(
+        self, memories: Sequence[MemoryRecord]
+    ) -> list[InjectedQuote]:
+        """Return one quote with the summary of the newest memory's session; empty without one.
+
+        `memories` come newest first. The summary is the session's episode, or else an extract.
+        """
         if not memories:
             return []
         newest = memories[0]
@@ -211,7 +219,7 @@ class Briefing:
 
 
 def _extract_summary(talk: Sequence[MemoryRecord]) -> str:
-    """Return the most important sentences of a conversation, which is given newest first."""
+    """Return the most important sentences of memories that are given newest first."""
     read = [
         replace(memory, content=memory.content[:MEMORY_CHARS_READ_MAX])
         for memory in reversed(talk)
@@ -222,12 +230,15 @@ def _extract_summary(talk: Sequence[MemoryRecord]) -> str:
 
 
 def _find_decisions(memories: Sequence[MemoryRecord]) -> Iterator[InjectedQuote]:
-    """Yield sentences with a decision or an open task, newest first, one of each memory."""
+    """Yield at most one decision or open task per memory, as a quote, without repetitions.
+
+    `memories` come newest first; superseded memories are skipped.
+    """
     known: list[set[str]] = []
     for memory in memories:
         if memory.superseded_at or len(known) >= DECISIONS_MAX:
             continue
-        for sentence in _ruling_sentences(memory.content[:MEMORY_CHARS_READ_MAX]):
+        for sentence in _decision_sentences(memory.content[:MEMORY_CHARS_READ_MAX]):
             stems = {token.stem for token in tokenize(sentence)}
             if any(
                 len(stems & other) >= SAME_SHARE * max(1, min(len(stems), len(other)))
@@ -245,7 +256,8 @@ def _find_decisions(memories: Sequence[MemoryRecord]) -> Iterator[InjectedQuote]
             break
 
 
-def _ruling_sentences(text: str) -> Iterator[str]:
+def _decision_sentences(text: str) -> Iterator[str]:
+    """Yield the sentences of a text that state a decision or an open task."""
     for sentence, _ in split_sentences(text):
         is_statement = not sentence.rstrip().endswith(("?", ":", "？"))
         if not (is_statement and len(sentence) in DECISION_CHARS):
@@ -283,7 +295,7 @@ class Reminder:
     def compose(
         self, session: AgentSession, prompt: str, *, now: datetime
     ) -> Injection:
-        """Compose the reminder of a prompt."""
+        """Return the text to inject beside a prompt and the ids in it; both may be empty."""
         query = " ".join(prompt.replace("\0", " ").split())[:QUERY_CHARS_MAX]
         relevance = Relevance(query, parse_times(query, in_zone(now, local_zone())))
         if not relevance.has_content:
@@ -299,7 +311,10 @@ class Reminder:
     def _find_quotes(
         self, session: AgentSession, query: str, relevance: Relevance
     ) -> list[InjectedQuote]:
-        """Search the project's other sessions, then all that belongs to no other project."""
+        """Return quotes relevant to the query, from the project's other sessions.
+
+        Without any, search all memories that belong to no other project.
+        """
         own = self._agents.sessions_of(session.project, PROJECT_SESSIONS_MAX)
         others = [other for other in own if other != session.session]
         if others:
@@ -316,6 +331,7 @@ class Reminder:
         return _choose_quotes(session, query, free)
 
     def _recall_hits(self, query: str, sessions: list[str] | None) -> list[Hit]:
+        """Return the best hits for a query, in these sessions or, for None, in all."""
         recall = Recall(query, limit=HITS_MAX, session=sessions, explain=True)
         return self._service.call(recall).hits
 
@@ -323,15 +339,15 @@ class Reminder:
 def _choose_quotes(
     session: AgentSession, query: str, hits: Iterable[Hit]
 ) -> list[InjectedQuote]:
-    """Return the lines of hits that bear on the prompt and were not shown in the session."""
+    """Return lines of hits that are relevant to the query and were not shown in the session."""
     asked = parse_terms(query)
-    keywords = _keywords(query)
+    keywords = _stemmed_keywords(query)
     shown = set(session.shown)
     quotes: list[InjectedQuote] = []
     for hit in hits:
         for line in hit.lines or (hit,):
             is_new = line.id not in shown and hit.session != session.session
-            if is_new and _bears_on(keywords, line.content, line.role):
+            if is_new and _is_relevant(keywords, line.content, line.role):
                 shown.add(line.id)
                 text = cut_snippet(line.content, asked, width=REMINDER_LINE_CHARS_MAX)
                 quotes.append(
@@ -346,8 +362,11 @@ def _choose_quotes(
     return quotes
 
 
-def _bears_on(asked: frozenset[str], text: str, role: str) -> bool:
-    """True if a text has enough of a prompt's keywords, and a new one."""
+def _is_relevant(asked: frozenset[str], text: str, role: str) -> bool:
+    """Return True if a text shares enough of the query's keywords and adds a new one.
+
+    Questions are never relevant, and lines of an assistant need more common keywords.
+    """
     if text.rstrip().endswith(("?", "？")):
         return False
     count = len(asked)
@@ -355,12 +374,13 @@ def _bears_on(asked: frozenset[str], text: str, role: str) -> bool:
     least = min(least, KEYWORDS_ENOUGH)
     if role == "assistant":
         least += ASSISTANT_KEYWORDS
-    keywords = _keywords(text)
+    keywords = _stemmed_keywords(text)
     is_about = len(keywords & asked) >= least
     return is_about and len(keywords - asked) >= NEW_KEYWORDS_MIN
 
 
-def _keywords(text: str) -> frozenset[str]:
+def _stemmed_keywords(text: str) -> frozenset[str]:
+    """Return the stems of a text's words, without commonplace words."""
     return frozenset(
         token.stem for token in tokenize(text) if token.kind not in COMMONPLACE_KINDS
     )

@@ -99,13 +99,13 @@ class HookService:
         self.capture.close()
 
     def _warm_up(self) -> None:
-        """Load all that the first prompt needs, if hooks are in use."""
+        """Compose one reminder and briefing, so that the first prompt waits for nothing to load."""
         for session in self._agents.recent(1):
             self._reminder.compose(session, SAMPLE, now=self._clock.now())
             self._briefing.compose(session)
 
     def handle(self, envelope: HookEnvelope) -> Json:
-        """Return the object that the hook prints.
+        """Capture and inject for one call of a hook; return the JSON object for the hook to print.
 
         Raises storage errors; if the same call is sent again, nothing is stored twice.
         """
@@ -133,6 +133,7 @@ class HookService:
     def _handle_call(
         self, call: HookCall, envelope: HookEnvelope, outcome: HookOutcome
     ) -> None:
+        """Store the call's messages and compose its context; put both into `outcome`."""
         if not call.session:
             outcome.failure = NO_CONVERSATION
             return
@@ -143,7 +144,7 @@ class HookService:
             outcome.context = self._compose_context(call, session)
 
     def _update_session(self, call: HookCall) -> AgentSession:
-        """Return the session of a call, saved with the call's news."""
+        """Return the call's session, saved with its transcript and the time it was seen."""
         now = self._clock.now()
         known = self._agents.session(call.session)
         session = known
@@ -171,9 +172,9 @@ class HookService:
     def _capture_call(
         self, call: HookCall, session: AgentSession, envelope: HookEnvelope
     ) -> tuple[int, str]:
-        """Store the conversation, from the transcript or else from the call.
+        """Store the conversation from its transcript, or else the messages of the call.
 
-        Return the number of stored messages, and the failure.
+        Return the number of stored messages and the reason of a failure, empty for none.
         """
         if call.event is HookEvent.START:
             self.capture.queue_grown_sessions(session)
@@ -202,7 +203,10 @@ class HookService:
         return 0, failure if counts else ""
 
     def _compose_context(self, call: HookCall, session: AgentSession) -> str:
-        """Return the context to inject, with nothing twice in a session."""
+        """Return the text to inject at a prompt or a fresh start; empty otherwise.
+
+        No memory is injected twice in a session.
+        """
         with self._injecting[hash(session.session) % LOCKS]:
             session = self._agents.session(session.session) or session
             if call.event is HookEvent.PROMPT:
@@ -223,6 +227,7 @@ class HookService:
     def _count_call(
         self, call: HookCall, outcome: HookOutcome, duration_s: float
     ) -> None:
+        """Save a call's outcome in the counts of agents' calls, and publish it as an event."""
         try:
             self._agents.count(
                 AgentCall(

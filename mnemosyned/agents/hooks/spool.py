@@ -38,14 +38,14 @@ _usual = os.path.join(os.path.expanduser("~"), ".local", "state")
 
 
 def folder() -> str:
-    """Return the directory of the spool, in the state directory."""
+    """Return the path of the spool's directory, inside the state directory."""
     return os.path.join(
         standard_directory("STATE_DIRECTORY", "XDG_STATE_HOME", _usual), "spool"
     )
 
 
 def is_empty() -> bool:
-    """True if no call waits."""
+    """Return True if no call waits in the spool, or the spool cannot be read."""
     try:
         return not _waiting_names(folder())
     except OSError:
@@ -53,7 +53,7 @@ def is_empty() -> bool:
 
 
 def put(name: str, content: bytes) -> bool:
-    """Store a call in place of one of the same name; return False if there is no room.
+    """Write a call to the file `name`, replacing it; return False if the spool is full.
 
     Raises `OSError`.
     """
@@ -85,10 +85,11 @@ def put(name: str, content: bytes) -> bool:
 
 
 def hand_in(post: Callable[[bytes], int]) -> None:
-    """Post waiting calls, the oldest first; delete calls that the daemon took or will never take.
+    """Post waiting calls, the oldest first, and delete each that is stored, refused or too old.
 
-    Two hooks may post the same call: the daemon stores nothing twice. Raises errors of `post`.
-    An entry that is no file, or cannot be read, is renamed, so that it blocks no others.
+    `post` returns the HTTP status of the answer; its errors are raised. A server error stops the
+    loop. Two hooks may post the same call: the daemon stores nothing twice. An entry that is no
+    file, or cannot be read, is renamed, so that it blocks no others.
     """
     place = folder()
     handed_in = 0
@@ -125,7 +126,7 @@ def hand_in(post: Callable[[bytes], int]) -> None:
 
 
 def _waiting_names(place: str) -> list[str]:
-    """Return the names of waiting calls, the oldest first; delete unfinished files."""
+    """Return the sorted file names of waiting calls; delete old unfinished files."""
     names = []
     for name in os.listdir(place):
         if name.startswith(TEMPORARY):
@@ -141,7 +142,7 @@ def _waiting_names(place: str) -> list[str]:
 
 
 def _set_aside(path: str) -> None:
-    """Rename an entry so that hooks ignore it; do nothing if renaming is forbidden."""
+    """Rename an entry so that hooks ignore it; do nothing if the file system refuses."""
     place, name = os.path.split(path)
     try:
         os.rename(
@@ -152,7 +153,7 @@ def _set_aside(path: str) -> None:
 
 
 def _delete_unchanged(path: str, before: int) -> None:
-    """Delete a file unless it was replaced since `before`, its time of change."""
+    """Delete a file if its modification time in nanoseconds is still `before`."""
     try:
         if os.stat(path).st_mtime_ns == before:
             os.unlink(path)

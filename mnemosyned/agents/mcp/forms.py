@@ -330,7 +330,10 @@ def schema_of(kind: type[Any]) -> dict[str, Any]:
 
 
 def _inline_references(schema: object, definitions: dict[str, Any]) -> object:
-    """Replace each reference by its definition; no form refers to itself."""
+    """Return a JSON schema with each `$ref` replaced by its definition, without titles.
+
+    Definitions must not refer to themselves.
+    """
     if isinstance(schema, list):
         return [_inline_references(member, definitions) for member in schema]
     if not isinstance(schema, dict):
@@ -374,7 +377,7 @@ def json_bytes(value: object) -> int:
 
 
 def one_line(text: str, chars_max: int = LINE_CHARS_MAX) -> str:
-    """Return the beginning of a text on one line, without anything like a role or a tag."""
+    """Return the text on one line, cut at `chars_max`, with role names and tags neutralized."""
     line = neutralize_line(text)
     if len(line) <= chars_max:
         return line
@@ -382,7 +385,7 @@ def one_line(text: str, chars_max: int = LINE_CHARS_MAX) -> str:
 
 
 def text_beginning(text: str, bytes_max: int) -> str:
-    """Return as many characters of a text as fit, measured as JSON; at least one."""
+    """Return the longest beginning of a text, at least a character, with `bytes_max` as JSON."""
     if json_bytes(text) <= bytes_max:
         return text
     head = text[:bytes_max]
@@ -391,27 +394,28 @@ def text_beginning(text: str, bytes_max: int) -> str:
 
 
 def fitting_parts(parts: Sequence[T], bytes_max: int) -> list[T]:
-    """Return the first parts that fit together, at least one."""
+    """Return the first parts whose JSON has at most `bytes_max` bytes in all; at least one."""
     sizes = list(accumulate(json_bytes(part) + 1 for part in parts))
     return list(parts[: max(1, bisect_right(sizes, bytes_max))])
 
 
 def minute_of(moment: datetime, zone: tzinfo | None) -> str:
-    """Return a time to the minute in a zone."""
+    """Return a time in a zone as text, to the minute: "2026-03-09 14:05"."""
     local = in_zone(moment, zone).replace(tzinfo=None)
     return local.isoformat(" ", timespec="minutes")
 
 
 def parse_moment(text: str | None, *, field: str, now: datetime) -> datetime | None:
-    """Parse a time given by a model; without a zone it is local. As an end, a date is included.
+    """Parse a model's words for a time, such as "last week"; return None for None.
 
-    Raises `InvalidTime`.
+    A time without a zone is local. `field` names the argument: an end, `until`, includes its whole
+    day. Raises `InvalidTime`.
     """
     return None if text is None else read_given(text, field=field, now=now)
 
 
 def make_hit_line(hit: Hit, *, zone: tzinfo | None, this_project: bool) -> HitLine:
-    """Return a hit as a line."""
+    """Return a hit as the line for a tool's result, with a summary's matching originals."""
     is_summary = bool(hit.summary_of)
     return HitLine(
         id=hit.id,
@@ -430,6 +434,7 @@ def make_hit_line(hit: Hit, *, zone: tzinfo | None, this_project: bool) -> HitLi
 
 
 def _matching_line(line: Line, zone: tzinfo | None) -> Quotation:
+    """Return an original that matched within a summary as a quotation of one line."""
     return Quotation(
         id=line.id,
         date=minute_of(line.created_at, zone),
@@ -439,12 +444,12 @@ def _matching_line(line: Line, zone: tzinfo | None) -> Quotation:
 
 
 def kind_of(item: MemoryRecord | Episode) -> str:
-    """Return the kind of a memory or summary: `memory`, or the summary's level."""
+    """Return "memory" for a memory, or the level of a summary, such as "week"."""
     return LEVELS[item.level] if isinstance(item, Episode) else "memory"
 
 
 def make_part(item: MemoryRecord | Episode, zone: tzinfo | None) -> SummaryPart:
-    """Return an original or a lower summary as a part, cut at `PART_BYTES_MAX`."""
+    """Return a memory or summary as one part of a summary, its text cut at `PART_BYTES_MAX`."""
     words = neutralize(item.content)
     text = text_beginning(words, PART_BYTES_MAX)
     role = "" if isinstance(item, Episode) else item.role

@@ -50,15 +50,15 @@ class ProjectSessions(Protocol):
     """The sessions of each project."""
 
     def project_of(self, directory: str, override: str) -> str:
-        """Return the key of a directory's project; empty for none."""
+        """Return the project's key for a directory; `override` takes precedence; empty for none."""
         ...
 
     def sessions_of(self, project: str, limit: int) -> Sequence[str]:
-        """Return the sessions of a project, the last seen first."""
+        """Return at most `limit` session ids of a project, the last seen first."""
         ...
 
     def note_session(self, identity: ClientIdentity, now: datetime) -> None:
-        """Note that a session belongs to its project."""
+        """Save the client's session with its project, if it is new."""
         ...
 
 
@@ -74,7 +74,7 @@ class ClientIdentity:
 
     @property
     def session(self) -> str:
-        """Session of stored memories: never the same for two conversations."""
+        """Session id of stored memories, `client:conversation`, unique to the conversation."""
         return f"{self.client}:{self.conversation}"[:TEXT_MAX]
 
 
@@ -97,7 +97,10 @@ class ClientOrigin:
 
 
 def origin_of(headers: Mapping[str, str], *, local: bool) -> ClientOrigin:
-    """Return the facts in the headers; a directory counts only from users of this machine."""
+    """Return the facts about a client in its HTTP headers.
+
+    Directories count only if `local`: the request comes from this machine.
+    """
     words = parse_qs(headers.get(ORIGIN_HEADER, ""), max_num_fields=20)
     given = {name: values[0] for name, values in words.items()}
     session = headers.get(SESSION_HEADER, "")
@@ -120,7 +123,7 @@ def identify(
 
     Claude Code names its conversation and project in the environment, which programs that it
     starts inherit: they are believed only where it is the client. A client over HTTP that names no
-    session has one a day.
+    session has one a day. `client_name` is the client's own name in this request, or empty.
     """
     client = client_of(client_name or origin.client)
     is_claude = client == CLAUDE_CODE
@@ -140,7 +143,7 @@ def identify(
 
 
 def client_of(name: str) -> str:
-    """Return our name of a client for its own name."""
+    """Return the project's name for a client, given the name by which it calls itself."""
     words = _NOT_NAME.sub("-", name.lower()).strip("-")[:CLIENT_CHARS_MAX].strip("-")
     for beginning, client in _KNOWN_CLIENTS.items():
         if words == beginning or words.startswith(beginning + "-"):
@@ -162,7 +165,10 @@ class AgentSessions:
         return self._agents.sessions_of(project, limit)
 
     def note_session(self, identity: ClientIdentity, now: datetime) -> None:
-        """Add a new session, unless the caller may only read; a session of hooks stays."""
+        """Save the session if it is unknown, and add the project if it has none.
+
+        Nothing is saved for a caller that may only read.
+        """
         if not self._may_write:
             return
         known = self._agents.session(identity.session)

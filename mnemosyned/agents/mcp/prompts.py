@@ -67,7 +67,7 @@ TEMPLATES: list[Json] = [
 
 
 def list_resources(context: ToolContext) -> list[Json]:
-    """Return the state of memory and the last days; the templates lead to more."""
+    """Return the entries of the resource list: the status, and one per recent day."""
     today = context.now.date()
     days = [today - timedelta(back) for back in range(DAYS_LISTED)]
     return [
@@ -85,12 +85,12 @@ def list_resources(context: ToolContext) -> list[Json]:
 
 
 def address(kind: str, name: str) -> str:
-    """Return the address of a memory, a summary or a day."""
+    """Return the URI of a resource of this kind: a memory or summary by id, or a day."""
     return f"{SCHEME}{kind}/{quote(name, safe='')}"
 
 
 def read_resource(context: ToolContext, uri: object) -> Json:
-    """Read one resource. Raises `ProtocolError` if there is none at this address."""
+    """Return the contents of the resource at a URI. Raises `ProtocolError` if there is none."""
     if not isinstance(uri, str) or len(uri) > URI_CHARS_MAX:
         raise ProtocolError(INVALID_PARAMS, "uri must be an address from the list")
     kind, _, name = uri.removeprefix(SCHEME).partition("/")
@@ -109,6 +109,7 @@ def read_resource(context: ToolContext, uri: object) -> Json:
 
 
 def _recall_day(context: ToolContext, name: str) -> msgspec.Struct:
+    """Return the memories of a day, named like 2026-03-09. Raises `ProtocolError`."""
     try:
         day = date.fromisoformat(name)
     except ValueError as error:
@@ -187,7 +188,7 @@ _RULES = (
 
 
 def list_prompts() -> list[Json]:
-    """Return the prompts as clients list them, in a fixed order."""
+    """Return the entries of the prompt list, with name and argument, in a fixed order."""
     return [
         {
             "name": prompt.name,
@@ -207,7 +208,10 @@ def list_prompts() -> list[Json]:
 
 
 def fill_prompt(context: ToolContext, name: object, arguments: object) -> Json:
-    """Return a prompt filled with memories of its subject. Raises `ProtocolError`."""
+    """Return the message of a prompt, with memories found for the argument `about`.
+
+    Raises `ProtocolError` for an unknown prompt, a wrong argument or a failed search.
+    """
     prompt = PROMPTS.get(name) if isinstance(name, str) else None
     if prompt is None:
         names = ", ".join(PROMPTS)

@@ -90,31 +90,31 @@ class McpRequest:
 
     @property
     def meta(self) -> Mapping[str, Any]:
-        """The client's metadata of the request."""
+        """The request's `_meta` object; empty if missing."""
         return _mapping_or_empty(self.params.get("_meta"))
 
     @property
     def version(self) -> object:
-        """The version of the protocol, in a modern request."""
+        """The protocol version in the metadata of a modern request; None without one."""
         return self.meta.get(VERSION_KEY)
 
     @property
     def client_name(self) -> str:
-        """The client's own name, or an empty text."""
+        """The client's own name in the request; empty if missing."""
         info = self.params.get("clientInfo") or self.meta.get(CLIENT_KEY)
         name = _mapping_or_empty(info).get("name")
         return name if isinstance(name, str) else ""
 
     @property
     def progress_token(self) -> str | int | None:
-        """The token for progress notifications, if the client wants them."""
+        """The token for progress notifications; None if the client wants none."""
         token = self.meta.get("progressToken")
         is_token = isinstance(token, str | int) and not isinstance(token, bool)
         return token if is_token else None
 
 
 def decode_message(body: bytes | bytearray) -> object:
-    """Decode a message. Raises `ProtocolError` if it is not JSON."""
+    """Decode the JSON of a message. Raises `ProtocolError` if it is not JSON."""
     try:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -122,7 +122,7 @@ def decode_message(body: bytes | bytearray) -> object:
 
 
 def check_version(request: McpRequest) -> None:
-    """Check the metadata that a modern request must have. Raises `ProtocolError`."""
+    """Raise `ProtocolError` unless a modern request has capabilities and a supported version."""
     if request.era is Era.LEGACY:
         return
     if CAPABILITIES_KEY not in request.meta:
@@ -143,12 +143,12 @@ def unsupported_version(version: str) -> ProtocolError:
 
 
 def result_message(request: McpRequest, result: Json) -> Json:
-    """Return the response to a request."""
+    """Return the JSON-RPC response with the result of a request."""
     return {"jsonrpc": "2.0", "id": request.id, "result": result}
 
 
 def error_message(error: ProtocolError, id: str | int | None) -> Json:
-    """Return the error response to a request, or to an invalid message."""
+    """Return the JSON-RPC response with an error; `id` is None if the message had none."""
     problem: Json = {"code": error.code, "message": neutralize(error.message)}
     if error.data is not None:
         problem["data"] = error.data
@@ -156,10 +156,11 @@ def error_message(error: ProtocolError, id: str | int | None) -> Json:
 
 
 def readable_id(message: object) -> str | int | None:
-    """Return the id of a message that may be invalid, or None."""
+    """Return the id of a message that may be invalid; None if there is no valid id."""
     id = message.get("id") if isinstance(message, dict) else None
     return id if isinstance(id, str | int) and not isinstance(id, bool) else None
 
 
 def _mapping_or_empty(value: object) -> Mapping[str, Any]:
+    """Return the value if it is a JSON object, else an empty mapping."""
     return value if isinstance(value, dict) else {}

@@ -68,7 +68,10 @@ class PumpAnswer:
         return not self._response.stays_open
 
     def messages(self) -> Iterator[bytes]:
-        """Yield each message as it comes. Raises `DaemonLost` if they break off."""
+        """Yield each message of the answer as it arrives.
+
+        Raises `DaemonLost` if the connection breaks, or the answer holds no protocol message.
+        """
         response = self._response
         parts = receive_parts(self._connection.socket, response)
         try:
@@ -100,18 +103,18 @@ class DaemonEndpoint:
     """Header fields that the daemon needs."""
 
     def open(self) -> socket.socket:
-        """Return a new connection.
+        """Return a new connection to the daemon.
 
-        Raises `OSError`, and `DaemonLost` if waiting is useless.
+        Raises `OSError`, and `DaemonLost` if another attempt is useless.
         """
         raise NotImplementedError
 
     def describe_loss(self, error: OSError) -> str:
-        """Say that no daemon answers."""
+        """Return the message for a daemon that does not answer, with the next step."""
         raise NotImplementedError
 
     def describe_refusal(self) -> str:
-        """Say that the daemon does not take this caller."""
+        """Return the message for a daemon that refuses this caller."""
         return f"the daemon on {self} refuses this caller"
 
 
@@ -158,14 +161,17 @@ class DaemonConnection:
 
     @property
     def is_open(self) -> bool:
-        """Whether the daemon has neither closed it nor sent unexpected bytes."""
+        """Whether the daemon has neither closed the connection nor sent unexpected bytes."""
         ready = select.poll()
         ready.register(self.socket, select.POLLIN)
         pending = getattr(self.socket, "pending", None)  # of TLS: what is read already
         return not ready.poll(0) and not (pending and pending())
 
     def post(self, request: bytes) -> PumpAnswer:
-        """Send a message and receive the head of its answer. Raises `Unread` and `DaemonLost`."""
+        """Send a request and return its answer, of which only the head is received.
+
+        Raises `Unread` if the daemon closed before reading, and `DaemonLost`.
+        """
         try:
             response = send_request(
                 self.socket, request, reset_is_unread=self._reset_is_unread
@@ -175,12 +181,12 @@ class DaemonConnection:
         return PumpAnswer(self, response)
 
     def shut_down(self) -> None:
-        """Wake the reading thread; the daemon sees that nobody waits any more."""
+        """Shut the socket down, so that the thread reading from it ends and the daemon notices."""
         with suppress(OSError):  # that of TLS takes apart what the reader reads with
             socket.socket.shutdown(self.socket, socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the socket."""
         self.socket.close()
 
 
@@ -197,9 +203,12 @@ class PumpedDaemon:
         headers: dict[str, str],
         body: bytes,
         *,
-        began: Callable[[DaemonConnection], None],
+        on_connection: Callable[[DaemonConnection], None],
     ) -> tuple[DaemonConnection, PumpAnswer]:
-        """Post a message to `/mcp`; `began` is told by which connection. Raises `DaemonLost`."""
+        """Post a message to `/mcp`; return the connection and the answer to be read from it.
+
+        `on_connection` is called with each connection before it is used. Raises `DaemonLost`.
+        """
         fields = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         head = (
             f"POST /mcp HTTP/1.1\r\n{self._endpoint.fields}Content-Type: application/json\r\n"
@@ -208,7 +217,7 @@ class PumpedDaemon:
         ).encode("latin-1")
         for _ in range(ATTEMPTS):
             connection = self._take_connection()
-            began(connection)
+            on_connection(connection)
             try:
                 answer = connection.post(head + body)
             except Unread:
@@ -225,14 +234,17 @@ class PumpedDaemon:
         raise DaemonLost(f"the daemon on {self._endpoint} hangs up on every message")
 
     def give_back(self, connection: DaemonConnection) -> None:
-        """Keep a connection for the next message, or close it."""
+        """Keep a connection for the next message, or close it if enough are idle."""
         if len(self._idle) < IDLE_MAX:
             self._idle.append(connection)
         else:
             connection.close()
 
     def _take_connection(self) -> DaemonConnection:
-        """Return an idle or a new connection; a daemon met before has time to restart."""
+        """Return an idle connection or a new one. Raises `DaemonLost`.
+
+        A daemon that answered before is tried again for some seconds, as it may restart.
+        """
         while True:  # ends with the last idle one
             try:
                 connection = self._idle.pop()
@@ -279,12 +291,12 @@ class PumpedCall:
         self._changing = threading.Lock()
 
     def hold(self, connection: DaemonConnection | None) -> None:
-        """Hold the connection of the answer; None once the connection is given back."""
+        """Set the connection that `cancel` shuts down; None once it is given back."""
         with self._changing:
             self._connection = connection
 
     def cancel(self) -> None:
-        """Drop the answer, and let the daemon know."""
+        """Mark the call as cancelled and shut its connection down, so that the daemon notices."""
         self.is_cancelled = True
         with self._changing:
             if self._connection:
@@ -304,7 +316,10 @@ class McpPump:
         self._calls: dict[PumpedCall, threading.Thread] = {}
 
     def run(self) -> None:
-        """Carry lines until standard input ends or the parent process is gone."""
+        """Carry lines until standard input ends or the parent process is gone.
+
+        Calls that are still running then have some seconds to end.
+        """
         for line in lines(0, parent=os.getppid()):
             if line is None:
                 self._write_line(TOO_LONG)
@@ -315,6 +330,10 @@ class McpPump:
             thread.join(max(0.0, deadline - time.monotonic()))
 
     def _take_line(self, line: bytes) -> None:
+        """Start a thread that answers a message; handle cancellations and roots at once.
+
+        Waits while `IN_FLIGHT_MAX` calls are running.
+        """
         if ROOTS_ID in line and b'"method"' not in line:
             self._origin["directory"] = first_root(line) or self._origin["directory"]
             return
@@ -333,6 +352,7 @@ class McpPump:
         thread.start()
 
     def _carry_call(self, call: PumpedCall) -> None:
+        """Relay a call's message to the daemon, or answer without a daemon that is lost."""
         try:
             self._relay_message(call)
         except (DaemonLost, OSError, ValueError) as error:
@@ -343,9 +363,9 @@ class McpPump:
             self._places.release()
 
     def _relay_message(self, call: PumpedCall) -> None:
-        """Hand a message to the daemon, and pass its answer on. Raises `DaemonLost`."""
+        """Post a call's message to the daemon and write the answers. Raises `DaemonLost`."""
         connection, answer = self._daemon.post(
-            self._request_headers(), call.line, began=call.hold
+            self._request_headers(), call.line, on_connection=call.hold
         )
         try:
             self._note_headers(answer.headers)
@@ -362,19 +382,20 @@ class McpPump:
             self._daemon.give_back(connection)
 
     def _request_headers(self) -> dict[str, str]:
+        """Return the headers with the client's name and origin."""
         return {
             "Mnemosyne-Origin": query_string(self._origin),
             "Mnemosyne-Client": self._client,
         }
 
     def _note_headers(self, headers: dict[str, str]) -> None:
-        """Save the facts of the handshake for later messages."""
+        """Save the client's name, and whether to ask for roots, from an answer's headers."""
         self._client = headers.get("mnemosyne-client", self._client)
         if headers.get("mnemosyne-wants") == "roots":
             self._wants_roots = True
 
     def _answer_alone(self, line: bytes, reason: str) -> None:
-        """Answer without the daemon: lists as ever, other requests with the next step."""
+        """Write an answer made without a daemon: lists as usual, errors with the next step."""
         try:
             # Loaded here: it takes longer to load than all else, and only this needs it.
             from mnemosyned.agents.mcp.server import answer_alone  # noqa: PLC0415
@@ -387,6 +408,7 @@ class McpPump:
         self._write_line(message)
 
     def _write_line(self, message: bytes) -> None:
+        """Write a message to standard output on one line; exit if nobody reads."""
         if not message:
             return
         data = memoryview(message.rstrip(b"\r\n") + b"\n")
@@ -401,7 +423,10 @@ class McpPump:
 def lines(
     descriptor: int, *, parent: int, bytes_max: int = LINE_BYTES_MAX
 ) -> Iterator[bytes | None]:
-    """Yield each line, None for one that is too long; end with the input, or with the parent."""
+    """Yield each line of the descriptor, or None for a line longer than `bytes_max`.
+
+    Ends with the input; exits the process when its parent is no longer `parent`.
+    """
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     buffer = bytearray()
@@ -430,7 +455,7 @@ def lines(
 
 
 def origin_here() -> dict[str, str]:
-    """Return the facts about the client in the environment of this process."""
+    """Return the facts about the client by name, from this process's environment."""
     try:
         directory = os.getcwd()  # noqa: PTH109 `pathlib` takes 10 ms to load
     except OSError:
@@ -446,11 +471,12 @@ def origin_here() -> dict[str, str]:
 
 
 def query_string(words: dict[str, str]) -> str:
-    """Return a query string; `urllib` takes too long to load."""
+    """Return names and values as a URL query; `urllib` takes too long to load."""
     return "&".join(f"{name}={_percent_encode(value)}" for name, value in words.items())
 
 
 def _percent_encode(value: str) -> str:
+    """Return a value percent-encoded for a URL query."""
     plain = b"-./_~"
     return "".join(
         chr(byte)
@@ -461,7 +487,7 @@ def _percent_encode(value: str) -> str:
 
 
 def first_root(line: bytes) -> str:
-    """Return the first directory in a client's answer to `roots/list`, or an empty text."""
+    """Return the path of the first file root in an answer to `roots/list`; empty without one."""
     roots = _member_of(line, "result", "roots")
     uris = [root.get("uri") for root in roots] if isinstance(roots, list) else []
     for uri in uris:
@@ -474,7 +500,7 @@ def first_root(line: bytes) -> str:
 
 
 def failure(line: bytes, reason: str) -> bytes:
-    """Return an error of the protocol; empty for a notification."""
+    """Return the JSON-RPC error response to a request; empty if the line is a notification."""
     # Loaded here: most messages are passed on unread.
     import json  # noqa: PLC0415
 
@@ -486,7 +512,7 @@ def failure(line: bytes, reason: str) -> bytes:
 
 
 def _member_of(line: bytes, *names: str) -> object:
-    """Return a value inside a message, or None."""
+    """Return the value at this path of keys in a JSON message; None if there is none."""
     # Loaded here: most messages are passed on unread.
     import json  # noqa: PLC0415
 
@@ -500,9 +526,9 @@ def _member_of(line: bytes, *names: str) -> object:
 
 
 def run(socket: str | None = None, remote: RemoteDaemon | None = None) -> None:
-    """Serve one client, then end the process.
+    """Serve one MCP client on standard input and output, then exit the process.
 
-    The daemon is the one given, or the one that the environment names.
+    The daemon is at `socket` or `remote`, or else where the environment says.
     """
     try:
         if remote is None and (socket or not os.environ.get(URL_VARIABLE)):

@@ -26,7 +26,7 @@ class RemoteEndpoint(DaemonEndpoint):
     """
 
     def __init__(self, remote: RemoteDaemon) -> None:
-        """Read the CA file. Raises `ValueError` if it cannot be used."""
+        """Read the CA file of the remote daemon. Raises `ValueError` if it cannot be used."""
         self._remote = remote
         self._context: ssl.SSLContext | None = None
         self.fields = remote.headers.decode()
@@ -51,6 +51,7 @@ class RemoteEndpoint(DaemonEndpoint):
         return connection
 
     def _connect_tls(self, context: ssl.SSLContext) -> socket.socket:
+        """Return a TLS connection. Raises `DaemonLost` if the server is not the daemon's."""
         from mnemosyned.client.tls import connect  # noqa: PLC0415 as above
 
         try:
@@ -89,7 +90,10 @@ class UnusableEndpoint(DaemonEndpoint):
 
 
 def remote_endpoint(remote: RemoteDaemon | None) -> DaemonEndpoint:
-    """Return the endpoint of the daemon given or named by the environment, valid or not."""
+    """Return the endpoint of a remote daemon; for None, the daemon the environment names.
+
+    An invalid address gives an `UnusableEndpoint`.
+    """
     try:
         return RemoteEndpoint(remote or remote_daemon(url_from_environment() or ""))
     except ValueError as error:

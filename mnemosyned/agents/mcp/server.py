@@ -102,7 +102,7 @@ def answer_message(
 ) -> Any:  # noqa: ANN401
     """Return the response to a message, a list for a batch, or None if no response is due.
 
-    `context_of` makes the context of a request.
+    `context_of` returns the context of a request: client, time and the caller of verbs.
     """
     if isinstance(message, list):
         return _handle_batch(message, context_of)
@@ -119,7 +119,10 @@ def answer_message(
 def _handle_batch(
     messages: list[Any], context_of: Callable[[McpRequest], ToolContext]
 ) -> Json | list[Json] | None:
-    """Answer the requests of a batch, a form of the protocol until 2025-03-26."""
+    """Return the responses to a batch of messages, as the protocol allowed until 2025-03-26.
+
+    None if no response is due; an error response if the batch is empty or too large.
+    """
     if not 0 < len(messages) <= BATCH_MAX:
         error = ProtocolError(
             INVALID_REQUEST, f"a batch has between 1 and {BATCH_MAX} messages"
@@ -138,6 +141,10 @@ def _handle_batch(
 def _run_method(
     request: McpRequest, context_of: Callable[[McpRequest], ToolContext]
 ) -> Json:
+    """Run the method that a request names and return its result.
+
+    Raises `ProtocolError` for an unknown method.
+    """
     method = METHODS.get(request.method)
     if method is None or request.era not in method.eras:
         name = request.method[:METHOD_CHARS_SHOWN]
@@ -154,7 +161,7 @@ def _run_method(
 
 
 def _initialize(_: ToolContext, request: McpRequest) -> Json:
-    """Agree on a version: the one asked for, or the newest that has a handshake."""
+    """Return the handshake's result, with the version asked for or the newest supported one."""
     asked = request.params.get("protocolVersion")
     return {
         "protocolVersion": asked if asked in LEGACY_VERSIONS else LEGACY_VERSIONS[0],
@@ -165,7 +172,7 @@ def _initialize(_: ToolContext, request: McpRequest) -> Json:
 
 
 def _single_page(request: McpRequest, entries: list[Json]) -> list[Json]:
-    """Return the entries of a list with a single page. Raises `ProtocolError` for a cursor."""
+    """Return the entries unchanged. Raises `ProtocolError` if the request has a cursor."""
     if request.params.get("cursor") is not None:
         raise ProtocolError(
             INVALID_PARAMS, "unknown cursor: the list has a single page"
@@ -264,12 +271,17 @@ def mcp_route(
     *,
     now: Callable[[], datetime] = local_now,
 ) -> Route:
-    """Return the route that answers messages posted to `/mcp`."""
+    """Return the function that answers HTTP requests posted to `/mcp`.
+
+    It calls verbs on `caller`, and finds projects in `sessions`.
+    """
 
     def answer(http: HttpRequest) -> Response:
+        """Answer one message or batch, as a stream of events if the client wants progress."""
         origin = origin_of(http.headers, local=http.local)
 
         def context_of(request: McpRequest) -> ToolContext:
+            """Return the context of a request, with the identity of its client."""
             moment = now()
             identity = identify(
                 origin,
@@ -312,7 +324,7 @@ def mcp_route(
 def answer_safely(
     message: object, context_of: Callable[[McpRequest], ToolContext]
 ) -> Any:  # noqa: ANN401
-    """Answer a message; every error becomes a response, as a client waits for one."""
+    """Answer a message like `answer_message`; an unexpected error becomes an error response."""
     try:
         return answer_message(message, context_of)
     except Exception:
@@ -329,6 +341,10 @@ def _http_response(
     is_modern: bool,
     headers: tuple[tuple[str, str], ...] = (),
 ) -> Response:
+    """Return an answer of the protocol as HTTP, with the status of its error.
+
+    None gives 202 without a body. `is_modern` chooses the protocol's generation of statuses.
+    """
     if answer is None:
         return Response(HTTPStatus.ACCEPTED, content_type="", headers=headers)
     error = answer.get("error") if isinstance(answer, dict) else None
@@ -343,7 +359,7 @@ def _http_response(
 
 
 def _check_headers(request: McpRequest, headers: Mapping[str, str]) -> None:
-    """Check that the headers say what the message says. Raises `ProtocolError`.
+    """Raise `ProtocolError` if the MCP headers differ from the request's body.
 
     A modern request over HTTP must have them; `mnem mcp` carries a client's lines, which have none.
     """
@@ -376,7 +392,7 @@ def _check_headers(request: McpRequest, headers: Mapping[str, str]) -> None:
 
 
 def _decode_header(value: str | None) -> str | None:
-    """Return the value of a header, decoded if it is in Base64."""
+    """Return a header's value, decoded if it is Base64; empty if the Base64 is broken."""
     beginning, end = _ENCODED
     if not value or not (value.startswith(beginning) and value.endswith(end)):
         return value
@@ -392,7 +408,10 @@ def _handshake_headers(
     origin: ClientOrigin,
     context_of: Callable[[McpRequest], ToolContext],
 ) -> tuple[tuple[str, str], ...]:
-    """Return the headers of a handshake for later messages: client, session, request for roots."""
+    """Return the response headers of a handshake; none for other requests.
+
+    They hold the client's name or a session id for later messages, and may ask for its roots.
+    """
     if request.method != "initialize":
         return ()
     client = client_of(request.client_name)
@@ -411,7 +430,7 @@ def _handshake_headers(
 
 
 def _wants_progress(request: McpRequest) -> bool:
-    """True if the client wants progress of a call that may take long."""
+    """Return True for a call of a slow tool whose client wants progress notifications."""
     entry = BY_NAME.get(str(request.params.get("name")))
     return (
         request.method == "tools/call"
@@ -428,7 +447,7 @@ def _stream_with_progress(
     *,
     interval_s: float = PROGRESS_S,
 ) -> Iterator[bytes]:
-    """Yield a notification at once and each second, and at last the answer, as events."""
+    """Run `work` in a thread; yield a progress event each interval, then the answer."""
     answers: list[Json] = []
     thread = threading.Thread(
         target=lambda: answers.append(work()), name="mcp-call", daemon=True
@@ -443,6 +462,7 @@ def _stream_with_progress(
 
 
 def _progress_message(request: McpRequest, seconds: int) -> Json:
+    """Return the progress notification for a tool call that runs for some seconds."""
     name = request.params.get("name")
     params = {
         "progressToken": request.progress_token,
@@ -453,6 +473,7 @@ def _progress_message(request: McpRequest, seconds: int) -> Json:
 
 
 def _server_sent_event(message: Json) -> bytes:
+    """Return a message as the bytes of one server-sent event."""
     return b"event: message\ndata: " + msgspec.json.encode(message) + b"\n\n"
 
 
@@ -486,7 +507,10 @@ class NoSessions:
 def answer_alone(
     line: bytes, headers: dict[str, str], reason: str
 ) -> tuple[bytes, dict[str, str]]:
-    """Answer a message without a daemon; return the answer, or nothing if none is due, and headers."""
+    """Answer a message without a daemon, for the given reason.
+
+    Return the answer's body, empty if none is due, and its headers with lower-case names.
+    """
     route = mcp_route(UnreachableDaemon(reason), NoSessions())
     lowered = {name.lower(): value for name, value in headers.items()}
     response = route(HttpRequest("POST", MCP_ROUTE_PATH, "", line, lowered))

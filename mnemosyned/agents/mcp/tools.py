@@ -78,7 +78,7 @@ class ToolContext:
 
 
 def remember(context: ToolContext, tool: RememberTool) -> RememberReceipt:
-    """Store a memory in the session of the client."""
+    """Store a memory in the client's session; a text already stored is not stored again."""
     identity, now = context.identity, context.now
     stored = context.caller.call(
         Remember(
@@ -109,7 +109,7 @@ def remember(context: ToolContext, tool: RememberTool) -> RememberReceipt:
 
 
 def recall(context: ToolContext, tool: RecallTool) -> RecallAnswer:
-    """Search this project's sessions first, then all."""
+    """Return a page of hits: this project's sessions first, mixed with hits from all sessions."""
     wanted = tool.offset + tool.limit
     here = context.sessions.sessions_of(context.identity.project, PROJECT_SESSIONS_MAX)
     project_hits, note = _search_memory(context, tool, here) if here else ([], "")
@@ -138,6 +138,10 @@ def recall(context: ToolContext, tool: RecallTool) -> RecallAnswer:
 def _search_memory(
     context: ToolContext, tool: RecallTool, sessions: Sequence[str] | None
 ) -> tuple[list[Hit], str]:
+    """Return the hits in these sessions, or in all for None, and a note on the search.
+
+    The number of hits covers the tool's offset and limit, and one more.
+    """
     now = context.now
     answer = context.caller.call(
         Recall(
@@ -153,9 +157,9 @@ def _search_memory(
 
 
 def merge_hits(project: Sequence[Hit], everywhere: Iterable[Hit]) -> list[Hit]:
-    """Return the project's hits with one of the others after each `PROJECT_SHARE`.
+    """Merge two rankings: after each `PROJECT_SHARE` project hits comes one of the others.
 
-    More hits of a search only lengthen the list, so that pages continue each other.
+    Further hits only lengthen the list, so that pages continue each other.
     """
     mine = {hit.id for hit in project}
     others = (hit for hit in everywhere if hit.id not in mine)
@@ -170,7 +174,7 @@ def merge_hits(project: Sequence[Hit], everywhere: Iterable[Hit]) -> list[Hit]:
 
 
 def get(context: ToolContext, tool: GetTool) -> MemoryText:
-    """Read a memory or summary from an offset on."""
+    """Return the text of a memory or summary from an offset on, as far as it fits."""
     got = context.caller.call(Get(tool.id))
     episode, memory = got.episode, got.memory
     item = episode or memory
@@ -200,7 +204,7 @@ def get(context: ToolContext, tool: GetTool) -> MemoryText:
 
 
 def expand(context: ToolContext, tool: ExpandTool) -> SummaryExpansion:
-    """Show a page of what a summary was made of."""
+    """Return a page of the parts that a summary was made of."""
     expanded = context.caller.call(Expand(tool.id, depth=1))
     zone = context.now.tzinfo
     below = expanded.summaries or expanded.originals
@@ -221,7 +225,7 @@ def expand(context: ToolContext, tool: ExpandTool) -> SummaryExpansion:
 
 
 def learn(context: ToolContext, tool: LearnTool) -> LearnedRule:
-    """Store a rule, for all agents or for the one that asks."""
+    """Store a rule for all agents, or only for the calling agent."""
     identity = context.identity
     source = identity.client if tool.only_this_agent else None
     learned = context.caller.call(
@@ -237,7 +241,7 @@ def learn(context: ToolContext, tool: LearnTool) -> LearnedRule:
 
 
 def forget(context: ToolContext, tool: ForgetTool) -> ForgetReceipt:
-    """Preview without `confirm`, delete with it."""
+    """Show what a deletion would remove, or delete it if `confirm` is set."""
     now = context.now
     request = Forget(
         tool.id,
@@ -260,6 +264,7 @@ def forget(context: ToolContext, tool: ForgetTool) -> ForgetReceipt:
 
 
 def _make_receipt(context: ToolContext, forgotten: Forgotten) -> ForgetReceipt:
+    """Return the tool's result for a deletion or its preview."""
     zone = context.now.tzinfo
     lines = [
         Quotation(
@@ -284,6 +289,7 @@ def _make_receipt(context: ToolContext, forgotten: Forgotten) -> ForgetReceipt:
 
 
 def _next_step(forgotten: Forgotten) -> str:
+    """Return the sentence on what to do after a deletion or preview; empty if nothing is left."""
     if forgotten.dry_run:
         if not forgotten.memories and not forgotten.learnings:
             return "nothing matches; nothing would be deleted"
@@ -300,6 +306,7 @@ def _next_step(forgotten: Forgotten) -> str:
 def _forget_rule(
     context: ToolContext, rule: Learning, *, confirm: bool
 ) -> ForgetReceipt:
+    """Delete a rule if `confirm` is set, else show it; return the tool's result."""
     if confirm:
         context.caller.call(RemoveLearning(rule.id))
         return ForgetReceipt(deleted=True, memories=0, rules=1)
@@ -322,7 +329,7 @@ def _forget_rule(
 
 
 def status(context: ToolContext, _: StatusTool) -> MemoryStatus:
-    """Show the state of the memory, and the client's identity."""
+    """Return the state of the memory, and the client's session and project."""
     stats = context.caller.call(Status())
     identity, last = context.identity, stats.sleep.last_cycle
     return MemoryStatus(
@@ -360,7 +367,7 @@ class ToolEntry:
     """Whether a call may take so long that its client wants to see progress."""
 
     def as_json(self) -> Json:
-        """Return the entry in the list of tools; each paragraph of its help is one line."""
+        """Return the tool's entry for `tools/list`, with each paragraph of its help on a line."""
         paragraphs = inspect.cleandoc(self.form.__doc__ or "").split("\n\n")
         entry: Json = {
             "name": self.name,
@@ -412,7 +419,7 @@ LISTED = [entry.as_json() for entry in ENTRIES]
 
 
 def call_tool(context: ToolContext, name: object, arguments: object) -> Json:
-    """Call a tool. An error that a model can mend is a result with `isError`.
+    """Call a tool by name and return its result; errors a model can correct have `isError`.
 
     Raises `ProtocolError` for an unknown tool.
     """
@@ -438,7 +445,7 @@ def call_tool(context: ToolContext, name: object, arguments: object) -> Json:
 
 
 def result_as_text(result: msgspec.Struct) -> str:
-    """Return a result as JSON for a model: each member of a list is a line.
+    """Return a result as JSON text for a model, with each list member on a line of its own.
 
     Ids and names are neutralized here, as is all other text.
     """
