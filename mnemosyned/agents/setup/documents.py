@@ -28,19 +28,19 @@ Json: TypeAlias = Any
 
 
 def dotted_path(path: KeyPath) -> str:
-    """Return a path with dots between its steps."""
+    """Return the steps of a path joined by dots: "hooks.Stop.0"."""
     return ".".join(map(str, path))
 
 
 def wrap_in_objects(path: KeyPath, value: Json) -> Json:
-    """Return the value inside one object for each step of the path."""
+    """Return nested objects with the value at this path: {"a": {"b": value}} for ("a", "b")."""
     for step in reversed(path):
         value = {step: value}
     return value
 
 
 def value_at(data: Json, path: KeyPath) -> Json:
-    """Return the value at a path, or None."""
+    """Return the value at a path in parsed data, or None if there is none."""
     for step in path:
         if isinstance(data, Mapping):
             data = data.get(step)
@@ -52,7 +52,7 @@ def value_at(data: Json, path: KeyPath) -> Json:
 
 
 def steps_present(data: Json, path: KeyPath) -> int:
-    """Return how many steps of a path exist."""
+    """Return how many steps of a path exist in parsed data, counted from its beginning."""
     for count, step in enumerate(path):
         present = step in data if isinstance(data, Mapping) else _is_index(data, step)
         if not present:
@@ -62,6 +62,7 @@ def steps_present(data: Json, path: KeyPath) -> int:
 
 
 def _is_index(data: Json, step: str | int) -> bool:
+    """Return True if the data is a list that has an element at this index."""
     return (
         isinstance(data, Sequence)
         and not isinstance(data, str)
@@ -71,7 +72,7 @@ def _is_index(data: Json, step: str | int) -> bool:
 
 
 def with_value(data: Json, path: KeyPath, value: Json) -> Json:
-    """Return a copy of the data with a value at a path; missing objects are created."""
+    """Return a copy of parsed data with the value set at a path, creating missing objects."""
     copy = deepcopy(data)
     inner = copy
     for step in path[:-1]:
@@ -83,13 +84,13 @@ def with_value(data: Json, path: KeyPath, value: Json) -> Json:
 
 
 def with_element(data: Json, path: KeyPath, value: Json) -> Json:
-    """Return a copy of the data with one more element in the list at a path."""
+    """Return a copy of parsed data with the value appended to the list at a path."""
     elements = value_at(data, path) or []
     return with_value(data, path, [*elements, value])
 
 
 def without_value(data: Json, path: KeyPath) -> Json:
-    """Return a copy of the data without the value at a path."""
+    """Return a copy of parsed data without the value at a path, which must exist."""
     copy = deepcopy(data)
     inner = value_at(copy, path[:-1])
     del inner[path[-1]]
@@ -97,7 +98,7 @@ def without_value(data: Json, path: KeyPath) -> Json:
 
 
 def without_empty_objects(data: Json, path: KeyPath) -> Json:
-    """Return a copy of the data without empty objects along a path."""
+    """Return parsed data without the empty objects along a path, from its end upwards."""
     for length in range(len(path), 0, -1):
         if value_at(data, path[:length]) == {}:
             data = without_value(data, path[:length])
@@ -150,6 +151,7 @@ class _JsonReader:
     depth: int = 0
 
     def syntax_error(self, expected: str) -> Unreadable:
+        """Return the error for the present position, naming what was expected there."""
         before = self.text[: self.position]
         line = before.count("\n") + 1
         column = self.position - (before.rfind("\n") + 1) + 1
@@ -162,6 +164,7 @@ class _JsonReader:
         return self.text[self.position : self.position + 1]
 
     def read_value(self) -> JsonNode:
+        """Read a value of any kind at the present position. Raises `Unreadable`."""
         first = self.peek()
         start = self.position
         if first in ("{", "["):
@@ -172,6 +175,7 @@ class _JsonReader:
         return JsonNode(start, self.position, data)
 
     def _read_container(self, *, closing: str) -> JsonNode:
+        """Read an object or a list up to `closing`, its bracket. Raises `Unreadable`."""
         start = self.position
         self.position += 1
         self.depth += 1
@@ -192,6 +196,7 @@ class _JsonReader:
         return JsonNode(start, self.position, data, tuple(items))
 
     def _read_member(self, *, named: bool) -> JsonMember:
+        """Read a member with its comma; `named` if a key comes first. Raises `Unreadable`."""
         start, key = self.position, None
         if named:
             key = self._read_token(_STRING, "a string")
@@ -207,6 +212,10 @@ class _JsonReader:
         return JsonMember(key, start, value, self.position)
 
     def _read_token(self, pattern: re.Pattern[str], noun: str) -> Json:
+        """Read a text that matches the pattern and return its value as JSON.
+
+        Raises `Unreadable`, saying that `noun` was expected.
+        """
         match = pattern.match(self.text, self.position)
         if match is None:
             raise self.syntax_error(noun)
@@ -215,7 +224,10 @@ class _JsonReader:
 
 
 def read_tree(text: str) -> JsonNode | None:
-    """Return the root value of a text, or None if it is empty. Raises `Unreadable`."""
+    """Return the root value of a JSON text, or None if it has comments and blanks alone.
+
+    Raises `Unreadable`.
+    """
     reader = _JsonReader(text, position=int(text.startswith(BYTE_ORDER_MARK)))
     if not reader.peek():
         return None
@@ -232,18 +244,18 @@ _COMMENT = re.compile(COMMENT)
 
 
 def read_jsonc(text: str) -> Json:
-    """Return the data of a text; an empty text holds an empty object. Raises `Unreadable`."""
+    """Return the data of JSON with comments; an empty text gives {}. Raises `Unreadable`."""
     root = read_tree(text)
     return {} if root is None else root.data
 
 
 def set_in_jsonc(text: str, path: KeyPath, value: Json) -> str:
-    """Return the text with a value at a path; missing containers are created."""
+    """Return the text with the value set at a path, creating missing objects."""
     return _edit_jsonc(text, path, value, append=False)
 
 
 def append_in_jsonc(text: str, path: KeyPath, value: Json) -> str:
-    """Return the text with one more element in the list at a path."""
+    """Return the text with the value appended to the list at a path."""
     return _edit_jsonc(text, path, value, append=True)
 
 
@@ -260,6 +272,10 @@ def remove_from_jsonc(text: str, path: KeyPath) -> str:
 
 
 def _edit_jsonc(text: str, path: KeyPath, value: Json, *, append: bool) -> str:
+    """Return the text with a value at a path, or, with `append`, in the list at the path.
+
+    Missing objects are created. Raises `Unreadable` and `NotEditable`.
+    """
     root = read_tree(text)
     content = [value] if append else value
     if root is None:  # an empty file, or comments alone
@@ -270,7 +286,7 @@ def _edit_jsonc(text: str, path: KeyPath, value: Json, *, append: bool) -> str:
         return text + written.replace("\n", newline) + newline
     container, depth = _deepest_node(root, path)
     missing = path[depth:]
-    layout = _Layout.of(text, root)
+    layout = _JsonLayout.of(text, root)
     if not missing:
         if append:
             return layout.insert(container, None, value)
@@ -283,7 +299,7 @@ def _edit_jsonc(text: str, path: KeyPath, value: Json, *, append: bool) -> str:
 
 
 def _deepest_node(root: JsonNode, path: KeyPath) -> tuple[JsonNode, int]:
-    """Return the last existing value along a path, and its number of steps."""
+    """Return the deepest node that exists along a path, and the number of steps to it."""
     value = root
     for depth, step in enumerate(path):
         index = _item_index(value, step)
@@ -294,6 +310,10 @@ def _deepest_node(root: JsonNode, path: KeyPath) -> tuple[JsonNode, int]:
 
 
 def _item_index(container: JsonNode, step: str | int) -> int | None:
+    """Return the index of a key or list index among a node's items; None if missing.
+
+    Raises `NotEditable` if the key occurs twice.
+    """
     if step in container.duplicates:
         raise NotEditable(f'it has "{step}" twice')
     if isinstance(container.data, list):
@@ -304,8 +324,8 @@ def _item_index(container: JsonNode, step: str | int) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Layout:
-    """The layout of a text, and edits that follow it."""
+class _JsonLayout:
+    """The indentation and line ends of a JSON text, and edits that follow them."""
 
     text: str
     newline: str
@@ -313,7 +333,8 @@ class _Layout:
     one_line: bool
 
     @classmethod
-    def of(cls, text: str, root: JsonNode) -> _Layout:
+    def of(cls, text: str, root: JsonNode) -> _JsonLayout:
+        """Return the layout of a text, as its root's first member shows it."""
         unit = _JSON_INDENT
         if root.items and (indent := _indent_before(text, root.items[0].start)):
             unit = indent
@@ -321,6 +342,7 @@ class _Layout:
         return cls(text=text, newline=_line_end(text), unit=unit, one_line=one_line)
 
     def replace(self, old: JsonNode, value: Json) -> str:
+        """Return the text with a value in place of `old`, on one line if `old` was."""
         if "\n" in self.text[old.start : old.end]:
             line_start = self.newline + _line_indent(self.text, old.start)
             written = _multiline_json(value, line_start, self.unit)
@@ -329,6 +351,7 @@ class _Layout:
         return self.text[: old.start] + written + self.text[old.end :]
 
     def insert(self, container: JsonNode, key: str | None, value: Json) -> str:
+        """Return the text with a new last member in an object, or in a list if `key` is None."""
         if not container.items:
             return self._insert_first(container, key, value)
         last = container.items[-1]
@@ -356,6 +379,7 @@ class _Layout:
         )
 
     def _insert_first(self, container: JsonNode, key: str | None, value: Json) -> str:
+        """Return the text with a first member in an object or list without members."""
         close = container.end - 1
         end, own_line = _end_of_comments(self.text, container.start + 1, close)
         if self.one_line and not own_line:
@@ -370,6 +394,7 @@ class _Layout:
     def _format_member(
         self, key: str | None, value: Json, *, indent: str, one_line: bool
     ) -> str:
+        """Return a member as JSON, with its key unless None, on one line or indented."""
         line_start = self.newline + indent
         if one_line:
             written = json.dumps(value, ensure_ascii=False)
@@ -383,7 +408,10 @@ class _Layout:
 
 
 def _multiline_json(value: Json, line_start: str, unit: str) -> str:
-    """Return a value as JSON with a line for each member; a short list element has one line."""
+    """Return a value as JSON with one line per member; short list elements stay on one line.
+
+    `line_start` is the line end and indentation of the value's line, `unit` one more indentation.
+    """
     inner = line_start + unit
     if isinstance(value, dict) and value:
         members = [
@@ -398,6 +426,7 @@ def _multiline_json(value: Json, line_start: str, unit: str) -> str:
 
 
 def _element_json(value: Json, line_start: str, unit: str) -> str:
+    """Return a list element as JSON, on one line if it is short."""
     short = json.dumps(value, ensure_ascii=False)
     if len(short) <= ELEMENT_CHARS_MAX:
         return short
@@ -405,7 +434,7 @@ def _element_json(value: Json, line_start: str, unit: str) -> str:
 
 
 def _remove_item(text: str, container: JsonNode, index: int) -> str:
-    """Return the text without an item and without its comma."""
+    """Return the text without the container's item at `index` and without its comma."""
     item = container.items[index]
     previous: JsonMember | None = container.items[index - 1] if index else None
     before_end = previous.comma_end if previous else container.start + 1
@@ -422,7 +451,10 @@ def _remove_item(text: str, container: JsonNode, index: int) -> str:
 def _end_after_removal(
     text: str, container: JsonNode, item: JsonMember, start: int
 ) -> int:
-    """Return where the text goes on after a removed item; an only item takes its blanks along."""
+    """Return the position after a removed item; after all blanks if it was the only item.
+
+    `start` is the position from which text is removed.
+    """
     end = item.comma_end or item.value.end
     is_alone = len(container.items) == 1 and start == container.start + 1
     if is_alone and not text[end : container.end - 1].strip():
@@ -431,7 +463,10 @@ def _end_after_removal(
 
 
 def _end_of_comments(text: str, start: int, stop: int) -> tuple[int, bool]:
-    """Return the end of the last comment in a range, and whether a line break must follow it."""
+    """Return the end of the last comment in a range, or its start without comments.
+
+    The second value is True if a line break must follow, after `//`.
+    """
     end, own_line = start, False
     for comment in _COMMENT.finditer(text, start, stop):
         end, own_line = comment.end(), comment[0].startswith("//")
@@ -439,18 +474,19 @@ def _end_of_comments(text: str, start: int, stop: int) -> tuple[int, bool]:
 
 
 def _line_end(text: str) -> str:
+    """Return the line end of a text: CRLF if it occurs there, else LF."""
     return "\r\n" if "\r\n" in text else "\n"
 
 
 def _line_indent(text: str, position: int) -> str:
-    """Return the blanks at the beginning of a position's line."""
+    """Return the indentation of the line that contains a position."""
     start = text.rfind("\n", 0, position) + 1
     line = text[start:position]
     return line[: len(line) - len(line.lstrip(" \t"))]
 
 
 def _indent_before(text: str, position: int) -> str | None:
-    """Return the blanks before a position, or None if its line has other text before it."""
+    """Return the indentation before a position; None if other text or no line comes before."""
     start = text.rfind("\n", 0, position) + 1
     blanks = text[start:position]
     return blanks if start and not blanks.strip(" \t") else None
@@ -466,7 +502,7 @@ _IDLE = re.compile(r"[ \t]*(?:#.*)?\r?\n?")
 
 
 def read_toml(text: str) -> Json:
-    """Return the data of a text. Raises `Unreadable`."""
+    """Return the data of a TOML text. Raises `Unreadable`."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -474,7 +510,7 @@ def read_toml(text: str) -> Json:
 
 
 def set_in_toml(text: str, path: KeyPath, value: Json) -> str:
-    """Return the text with a table at a path: in place of the old table, or at the end."""
+    """Return the TOML text with the value as the table at a path, replaced or at the end."""
     newline = _line_end(text)
     table = newline.join(_table_lines(path, value)) + newline
     if value_at(read_toml(text), path) is not None:
@@ -486,7 +522,7 @@ def set_in_toml(text: str, path: KeyPath, value: Json) -> str:
 
 
 def remove_from_toml(text: str, path: KeyPath) -> str:
-    """Return the text without the table at a path, its subtables and the empty line before."""
+    """Return the TOML text without the table at a path, its subtables and the blank line before."""
     start, end = _table_range(text, path)
     lines = text[:start].splitlines(keepends=True)
     if lines and not lines[-1].strip():
@@ -495,6 +531,7 @@ def remove_from_toml(text: str, path: KeyPath) -> str:
 
 
 def _table_lines(path: KeyPath, value: Json) -> list[str]:
+    """Return the TOML lines of a table and its subtables. Raises `NotEditable` if it is none."""
     if not isinstance(value, dict):
         raise NotEditable(f"{dotted_path(path)} is not a table")
     head = ".".join(map(_toml_key, path))
@@ -513,7 +550,10 @@ def _toml_key(key: str | int) -> str:
 
 
 def _table_range(text: str, path: KeyPath) -> tuple[int, int]:
-    """Return the range of the table at a path and its subtables."""
+    """Return start and end, in characters, of the table at a path with its subtables.
+
+    Raises `NotEditable` if the table has no heading of its own, or its subtables are scattered.
+    """
     dot = r"[ \t]*\.[ \t]*"
     keys = dot.join(rf"""(?:{key}|"{key}"|'{key}')""" for key in map(str, path))
     own_header = re.compile(rf"[ \t]*\[[ \t]*{keys}[ \t]*[.\]]")
@@ -539,7 +579,7 @@ _Pair = tuple[yaml.Node, yaml.Node]
 
 
 def read_yaml(text: str) -> Json:
-    """Return the data of a text; an empty text holds an empty mapping. Raises `Unreadable`."""
+    """Return the data of a YAML text; an empty text gives {}. Raises `Unreadable`."""
     try:
         data = yaml.safe_load(text)
     except (yaml.YAMLError, ValueError) as error:
@@ -548,15 +588,15 @@ def read_yaml(text: str) -> Json:
 
 
 def set_in_yaml(text: str, path: KeyPath, value: Json) -> str:
-    """Return the text with an entry at a path of two steps, the last of its mapping."""
+    """Return the YAML text with an entry at a path of two steps, last in its mapping."""
     section, name = map(str, path)
     newline = _line_end(text)
-    pair = _pair_named(_yaml_root(text), section)
+    pair = _find_yaml_pair(_yaml_root(text), section)
     if pair is None:
         before = text if not text or text.endswith("\n") else text + newline
         entry = _yaml_entry(name, value, _YAML_INDENT, newline)
         return before + f"{section}:" + newline + entry
-    if _pair_named(pair[1], name) is not None:
+    if _find_yaml_pair(pair[1], name) is not None:
         text = remove_from_yaml(text, path)
         return set_in_yaml(text, path, value)
     lines = text.splitlines(keepends=True)
@@ -570,11 +610,11 @@ def set_in_yaml(text: str, path: KeyPath, value: Json) -> str:
 
 
 def remove_from_yaml(text: str, path: KeyPath) -> str:
-    """Return the text without the entry at a path of one or two steps."""
+    """Return the YAML text without the entry at a path of one or two steps."""
     node: yaml.Node | None = _yaml_root(text)
     pairs: list[_Pair] = []
     for step in path:
-        pair = _pair_named(node, str(step))
+        pair = _find_yaml_pair(node, str(step))
         if pair is None:
             raise NotEditable(f"it has no {dotted_path(path)}")
         pairs.append(pair)
@@ -589,6 +629,10 @@ def remove_from_yaml(text: str, path: KeyPath) -> str:
 
 
 def _yaml_root(text: str) -> yaml.Node | None:
+    """Return the root mapping of a YAML text; None if it is empty.
+
+    Raises `Unreadable`, or `NotEditable` if the root is not a block mapping.
+    """
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:
@@ -598,8 +642,11 @@ def _yaml_root(text: str) -> yaml.Node | None:
     return root
 
 
-def _pair_named(node: yaml.Node | None, key: str) -> _Pair | None:
-    """Return a key and its value in a mapping. Raises `NotEditable` for a repeated key."""
+def _find_yaml_pair(node: yaml.Node | None, key: str) -> _Pair | None:
+    """Return the key and value nodes of a mapping's entry, or None if there is no such key.
+
+    Raises `NotEditable` for a repeated key.
+    """
     if not isinstance(node, yaml.MappingNode):
         return None
     pairs = [pair for pair in node.value if pair[0].value == key]
@@ -609,13 +656,14 @@ def _pair_named(node: yaml.Node | None, key: str) -> _Pair | None:
 
 
 def _is_empty_node(node: yaml.Node) -> bool:
+    """Return True if a YAML node is null or has no content."""
     return not node.value or (
         isinstance(node, yaml.ScalarNode) and node.tag.endswith(":null")
     )
 
 
 def _insertion_point(pair: _Pair) -> tuple[int, int]:
-    """Return the indentation of a new entry, and the number of lines before it."""
+    """Return the column and the line index for a new entry at the end of a pair's mapping."""
     key, mapping = pair
     if _is_empty_node(mapping):
         return key.start_mark.column + _YAML_INDENT, key.start_mark.line + 1
@@ -625,7 +673,7 @@ def _insertion_point(pair: _Pair) -> tuple[int, int]:
 
 
 def _without_empty_value(line: str, pair: _Pair) -> str:
-    """Return a key's line without its empty value, so that entries can follow."""
+    """Return a key's line without its empty value, such as `{}`, so that entries can follow."""
     key, value = pair
     if value.end_mark.line != key.start_mark.line:
         raise NotEditable(f"{key.value} has a value of an unusual form")
@@ -634,7 +682,7 @@ def _without_empty_value(line: str, pair: _Pair) -> str:
 
 
 def _last_line_of(pair: _Pair) -> int:
-    """Return the number of an entry's last line."""
+    """Return the index of the last line of a key's entry."""
     node = pair[1]
     while isinstance(node, yaml.CollectionNode) and node.value and not node.flow_style:
         last = node.value[-1]
@@ -645,7 +693,7 @@ def _last_line_of(pair: _Pair) -> int:
 
 
 def _yaml_entry(name: str, value: Json, indent: int, newline: str) -> str:
-    """Return the lines of an entry; values in JSON are also YAML."""
+    """Return the lines of an entry for the end of a mapping, with its members as JSON."""
     if not isinstance(value, dict):
         raise NotEditable(f"{name} is not a mapping")
     blanks = " " * indent
@@ -683,7 +731,10 @@ class Document:
     """The text of a configuration file and its data."""
 
     def __init__(self, file: File, text: str) -> None:
-        """Read a text in the format of the file's suffix. Raises `Unreadable`."""
+        """Read a text in the format of the file's suffix.
+
+        Raises `Unreadable`, and `NotEditable` if it holds no object.
+        """
         self._format = _FORMATS[file.suffix]
         self.text = text
         self.data: Json = self._read_data(text)
@@ -691,21 +742,22 @@ class Document:
             raise NotEditable("it does not hold an object")
 
     def _read_data(self, text: str) -> Json:
+        """Return the data of a text in the document's format. Raises `Unreadable`."""
         try:
             return self._format.read(text)
         except RecursionError as error:
             raise Unreadable("it is nested too deeply") from error
 
     def set_value(self, path: KeyPath, value: Json) -> None:
-        """Set the value at a path."""
+        """Set the value at a path in text and data. Raises `NotEditable`."""
         self._apply_edit(path, self._format.set_value, with_value, value)
 
     def append(self, path: KeyPath, value: Json) -> None:
-        """Add an element at the end of the list at a path, in JSON alone."""
+        """Append a value to the list at a path of a JSON document. Raises `NotEditable`."""
         self._apply_edit(path, append_in_jsonc, with_element, value)
 
     def remove(self, path: KeyPath) -> None:
-        """Remove the value at a path; in TOML with the objects that become empty."""
+        """Remove the value at a path, in TOML with objects left empty. Raises `NotEditable`."""
         self._apply_edit(path, self._format.remove, without_value)
 
     def _apply_edit(
@@ -715,7 +767,11 @@ class Document:
         model: Callable[..., Json],
         *value: Json,
     ) -> None:
-        """Edit the text and check its new data against `model`. Raises `NotEditable`."""
+        """Change the text with `edit`, and check that its data is as `model` says.
+
+        Both take the path and the value: `edit` with the text, `model` with the data. Raises
+        `NotEditable` if the results differ.
+        """
         try:
             expected = model(self.data, path, *value)
             text = edit(self.text, path, *value)

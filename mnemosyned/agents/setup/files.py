@@ -39,7 +39,7 @@ def read_file(file: Path) -> bytes | None:
 
 
 def decode_text(content: bytes | None) -> str | None:
-    """Return the text of a file. Raises `FileRefused` if it is not UTF-8."""
+    """Decode a file's content as UTF-8; None stays None. Raises `FileRefused`."""
     try:
         return None if content is None else content.decode()
     except UnicodeDecodeError as error:
@@ -85,6 +85,7 @@ def replace_file(file: Path, content: bytes) -> None:
 
 
 def _copy_mode(target: Path, descriptor: int) -> None:
+    """Give a new file the mode and owner of `target`, or the default mode if that is missing."""
     if not target.exists():
         umask = os.umask(0)
         os.umask(umask)
@@ -97,7 +98,7 @@ def _copy_mode(target: Path, descriptor: int) -> None:
 
 
 def delete_file(file: Path) -> None:
-    """Delete a file that setup made. Raises `FileRefused`."""
+    """Delete a file created by setup. Raises `FileRefused`."""
     try:
         file.resolve().unlink(missing_ok=True)
     except OSError as error:
@@ -153,9 +154,11 @@ class SetupJournal:
 
     @property
     def file(self) -> Path:
+        """Path of the journal's file in its directory."""
         return self._folder / "journal.json"
 
     def _read_edits(self) -> list[FileEdit]:
+        """Return the edits in the journal's file; none without a file. Raises `ConfigInvalid`."""
         try:
             content = self.file.read_bytes()
         except FileNotFoundError:
@@ -167,7 +170,7 @@ class SetupJournal:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Keep other setups out, and read their edits."""
+        """Keep other setups waiting during the block, and read the edits they saved."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with (self._folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -177,16 +180,16 @@ class SetupJournal:
                 shutil.rmtree(self._folder, ignore_errors=True)
 
     def edit_of(self, tool: str, file: Path) -> FileEdit | None:
-        """Return the edit of a file for a tool."""
+        """Return the edit of a file made for a tool; None if there is none."""
         edits = self.edits_of_file(file)
         return next((edit for edit in edits if edit.tool == tool), None)
 
     def edits_of_file(self, file: Path) -> list[FileEdit]:
-        """Return the edits of a file, for any tool."""
+        """Return the edits of a file made for any tool."""
         return [edit for edit in self.edits if edit.file == str(file)]
 
     def add(self, edit: FileEdit, before: bytes | None) -> None:
-        """Add an edit in place of an older one, with the file's content before it."""
+        """Save an edit in place of an older one; `before` is the file's content to restore."""
         if before is not None:
             folder = self._folder / "before"
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -196,17 +199,18 @@ class SetupJournal:
         self._write_edits([*others, edit])
 
     def remove(self, edit: FileEdit) -> None:
-        """Delete an edit that was undone."""
+        """Remove an edit from the journal."""
         self._write_edits([other for other in self.edits if other != edit])
 
     def content_before(self, edit: FileEdit) -> bytes | None:
-        """Return a file's content before an edit; None if there was no file or it is lost."""
+        """Return the file's content saved with an edit; None if there was none or it is lost."""
         try:
             return (self._folder / "before" / edit.before).read_bytes()
         except FileNotFoundError:
             return None
 
     def _write_edits(self, edits: list[FileEdit]) -> None:
+        """Write the edits to the journal's file; delete saved contents no edit refers to."""
         self.edits = edits
         content = msgspec.json.encode(_JournalFile(edits=edits))
         self._replace_file(self.file, msgspec.json.format(content, indent=2))
@@ -228,5 +232,5 @@ class SetupJournal:
 
 
 def digest(content: bytes | None) -> str:
-    """Return the digest of a file's content."""
+    """Return the hash of a file's content as text; a fixed word for None, no file."""
     return ABSENT if content is None else hashlib.sha256(content).hexdigest()

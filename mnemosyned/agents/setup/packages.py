@@ -78,7 +78,7 @@ Remove it with the same program: `claude plugin uninstall {NAME}@{MARKET}`, `cod
 
 
 def write_packages(folder: Path) -> list[Path]:
-    """Write the packages into a directory; return the written files."""
+    """Write the plugin packages into a directory; return the paths of the written files."""
     written = []
     for name, content in _package_files().items():
         file = folder / name
@@ -91,7 +91,7 @@ def write_packages(folder: Path) -> list[Path]:
 
 
 def _package_files() -> dict[str, Json]:
-    """Return the content of every file by its name; data stands for JSON."""
+    """Return the content of each package file by its relative path: text, or data for JSON."""
     return {
         "README.md": README,
         ".claude-plugin/marketplace.json": {
@@ -126,6 +126,7 @@ def _package_files() -> dict[str, Json]:
 
 
 def _claude_package(folder: str) -> dict[str, Json]:
+    """Return the files of Claude Code's plugin by their paths below `folder`."""
     return {
         f"{folder}/.claude-plugin/plugin.json": ABOUT,
         f"{folder}/.mcp.json": _server_section(stdio_server(_ANY, PROGRAMS)),
@@ -135,6 +136,7 @@ def _claude_package(folder: str) -> dict[str, Json]:
 
 
 def _agents_package(folder: str) -> dict[str, Json]:
+    """Return the files of the plugin for Codex, Cursor and Gemini by their paths."""
     servers = _server_section(stdio_server(_ANY, PROGRAMS))
     forwarded = _server_section(server(_ANY, PROGRAMS, env_vars=[*CODEX_VARIABLES]))
     return {
@@ -174,6 +176,7 @@ def _agents_package(folder: str) -> dict[str, Json]:
 
 
 def _server_section(entry: EntryPart) -> dict[str, Json]:
+    """Return the settings object that holds a server's entry."""
     content: dict[str, Json] = wrap_in_objects(entry.path, dict(entry.value))
     return content
 
@@ -181,6 +184,7 @@ def _server_section(entry: EntryPart) -> dict[str, Json]:
 def _hooks_section(
     parts: list[HookPart] | list[HeadingPart | HookPart],
 ) -> dict[str, Json]:
+    """Return the content of a hooks file: headings, and a list of hooks for each event."""
     content: dict[str, Json] = {}
     for part in parts:
         if isinstance(part, HeadingPart):

@@ -35,17 +35,17 @@ class Machine:
 
     @classmethod
     def present(cls) -> Machine:
-        """Return the machine of this process."""
+        """Return the home, environment and current directory of this process."""
         return cls(home=Path.home(), directory=Path.cwd(), environment=dict(os.environ))
 
     @property
     def config(self) -> Path:
-        """Directory of configuration files by the XDG rules."""
+        """The user's directory of configuration files, by the XDG rules."""
         return self.folder("XDG_CONFIG_HOME", self.home / ".config")
 
     @property
     def applications(self) -> Path:
-        """Directory of the settings of desktop programs."""
+        """The directory in which desktop programs keep their settings."""
         if self.platform == "darwin":
             return self.home / "Library" / "Application Support"
         return self.config
@@ -55,14 +55,14 @@ class Machine:
         return Path(self.environment.get(variable) or default)
 
     def program(self, *names: str) -> Path | None:
-        """Return the path of the first of these programs that is on the PATH."""
+        """Return the path of the first of these programs found on the PATH; None without one."""
         for name in names:
             if found := shutil.which(name, path=self.environment.get("PATH", "")):
                 return Path(found).absolute()
         return None
 
     def short_path(self, path: Path) -> str:
-        """Return a path with ~ for the home."""
+        """Return a path as text, with `~` for the home directory."""
         try:
             return f"~/{path.relative_to(self.home)}"
         except ValueError:
@@ -78,7 +78,10 @@ class Programs:
 
     @classmethod
     def of(cls, machine: Machine, started: Path) -> Programs:
-        """Return the programs next to `started`, by links on the PATH if there are any."""
+        """Return `mnem` and `mnem-hook` from the directory of the program `started`.
+
+        A link on the PATH to a program takes precedence over its own path.
+        """
         folder = started.resolve().parent
         if not (folder / "mnem").exists():  # such as `python -m`
             folder = Path(sysconfig.get_path("scripts"))
@@ -94,13 +97,13 @@ class Programs:
 
     @property
     def temporary(self) -> bool:
-        """Whether the programs are in a cache, as with `uvx` and `pipx run`."""
+        """Whether the programs are in a cache, from which they may be deleted."""
         caches = (Path(".cache") / name for name in ("uv", "pipx"))
         return any(f"/{cache}/" in str(self.mnem) for cache in caches)
 
 
 def _stable_path(machine: Machine, program: Path) -> Path:
-    """Return a link on the PATH to a program, as links survive an upgrade; else its own path."""
+    """Return a link on the PATH to a program, as links survive an upgrade, or its own path."""
     for folder in machine.environment.get("PATH", "").split(os.pathsep):
         link = (Path(folder) / program.name).absolute()
         if folder and link.is_symlink() and link.resolve() == program.resolve():
@@ -139,16 +142,16 @@ class SettingsPart:
     """Name of the part in plans and checks."""
 
     def state(self, document: Document) -> PartState:
-        """Return the state of the part in a document."""
+        """Return whether the part is missing, current, outdated or another program's."""
         is_missing = value_at(document.data, self.path) is None
         return PartState.MISSING if is_missing else PartState.CURRENT
 
     def write(self, document: Document) -> None:
-        """Write the part, or bring it up to date. Raises `NotEditable`."""
+        """Write the part into the document, new or brought up to date. Raises `NotEditable`."""
         document.set_value(self.path, self.value)
 
     def remove(self, document: Document) -> None:
-        """Remove the part if it is ours. Raises `NotEditable`."""
+        """Remove the part from the document if it is ours. Raises `NotEditable`."""
         document.remove(self.path)
 
 
@@ -224,7 +227,7 @@ class HookPart(SettingsPart):
             document.remove(place)
 
     def _find_places(self, document: Document) -> Iterator[KeyPath]:
-        """Yield the paths of our hooks: list elements, or commands in a group with others."""
+        """Yield the paths of our hooks: of a list element, or of a command among others' there."""
         elements = value_at(document.data, self.path)
         for index, element in enumerate(elements if isinstance(elements, list) else []):
             if _is_ours(element):
@@ -245,7 +248,7 @@ class OwnFile:
     label: str = "plugin"
 
     def state_of(self, text: str | None) -> PartState:
-        """Return the state by the text of the file; None if there is no file."""
+        """Return the file's state by its text; missing for None."""
         if text is None:
             return PartState.MISSING
         if text == self.content:
@@ -257,7 +260,7 @@ Parts = list[SettingsPart | OwnFile]
 
 
 def describe_foreign_value(part: SettingsPart, document: Document) -> str:
-    """Say which value of others stands in the place of our part."""
+    """Return the reason why a part cannot be written: another value is in its place."""
     if isinstance(part, HookPart):
         return f"{dotted_path(part.path)} is not a list"
     command = next(_commands_in(value_at(document.data, part.path)), "")
@@ -266,19 +269,19 @@ def describe_foreign_value(part: SettingsPart, document: Document) -> str:
 
 
 def command_line(program: Path) -> str:
-    """Return the shell command that starts a program without arguments."""
+    """Return the shell command that starts a program without arguments, quoted."""
     return shlex.quote(str(program))
 
 
 def _includes_value(present: Json, value: Json) -> bool:
-    """True if a value equals ours, or is a list with all elements of ours."""
+    """Return True if the present value equals `value`, or is a list with all its elements."""
     if isinstance(present, list) and isinstance(value, list):
         return all(part in present for part in value)
     return bool(present == value)
 
 
 def _commands_in(value: Json) -> Iterator[str]:
-    """Yield every command line within a value."""
+    """Yield every command line or program within settings, at any depth."""
     if isinstance(value, list):
         for part in value:
             yield from _commands_in(part)
@@ -293,7 +296,7 @@ def _commands_in(value: Json) -> Iterator[str]:
 
 
 def starts_our_program(command: str) -> bool:
-    """True if a command line, or the path of a program, starts `mnem` or `mnem-hook`."""
+    """Return True if a command line starts `mnem` or `mnem-hook`."""
     if Path(command).name in PROGRAMS:
         return True
     try:
@@ -304,12 +307,13 @@ def starts_our_program(command: str) -> bool:
 
 
 def _is_ours(value: Json) -> bool:
-    """True if a value starts our programs and no others."""
+    """Return True if settings have a command, and all their commands start our programs."""
     commands = list(_commands_in(value))
     return bool(commands) and all(map(starts_our_program, commands))
 
 
 def _has_our_program(value: Json) -> bool:
+    """Return True if any command in the settings starts one of our programs."""
     return any(map(starts_our_program, _commands_in(value)))
 
 
@@ -322,7 +326,7 @@ class SetupSite:
     project: Path | None = None
 
     def folder(self, user_folder: Path, project_folder: str) -> Path:
-        """Return the user's folder of a tool, or the folder of this name in the project."""
+        """Return `project_folder` in the project, or without a project `user_folder`."""
         return self.project / project_folder if self.project else user_folder
 
 
@@ -356,24 +360,25 @@ class SetupTarget:
     """Patterns of its transcripts, below the home."""
 
     def is_present(self, machine: Machine) -> bool:
-        """True if the tool is on this machine."""
+        """Return True if the tool's program or one of its directories is on the machine."""
         on_path = machine.program(*self.programs) is not None
         return on_path or any(folder.is_dir() for folder in self.folders(machine))
 
 
 def settings_of(file: Path) -> Json:
-    """Return the data of a configuration file; empty if it cannot be read."""
+    """Return the data of a configuration file; an empty object if it cannot be read."""
     document = _document_of(file)
     return document.data if document else {}
 
 
 def has_our_hooks(hooks: list[HookPart]) -> bool:
-    """True if a file has the first of these hooks, whatever the program's path."""
+    """Return True if the first of these hooks is in its file, with any path of the program."""
     document = _document_of(hooks[0].file)
     return document is not None and hooks[0].state(document) in OURS
 
 
 def _document_of(file: Path) -> Document | None:
+    """Return a configuration file as a document; None if it is missing or cannot be read."""
     try:
         text = decode_text(read_file(file))
         return None if text is None else Document(file, text)

@@ -66,11 +66,11 @@ class FileChange:
 
     @property
     def changes(self) -> bool:
-        """Whether the content changes."""
+        """Whether the plan changes the content; false if there is a problem."""
         return not self.problem and self.before != self.after
 
     def diff(self, name: str) -> str:
-        """Return the change as a unified diff."""
+        """Return the change as a unified diff, with `name` for the file."""
         changes = difflib.unified_diff(
             (self.before or b"").decode(errors="replace").splitlines(),
             (self.after or b"").decode(errors="replace").splitlines(),
@@ -83,7 +83,7 @@ class FileChange:
 
 
 def group_by_file(parts: Parts) -> dict[Path, Parts]:
-    """Return the parts by their files; an `OwnFile` is alone in its file."""
+    """Return the parts of each file, by its path."""
     by_file: dict[Path, Parts] = {}
     for part in parts:
         by_file.setdefault(part.file, []).append(part)
@@ -91,7 +91,7 @@ def group_by_file(parts: Parts) -> dict[Path, Parts]:
 
 
 def plan_files(parts: Parts, *, tool: str, journal: SetupJournal) -> list[FileChange]:
-    """Plan the changes of all files of a tool."""
+    """Return the planned change of each file in which a tool has parts; nothing is written."""
     return [
         _plan_file(file, members, tool=tool, journal=journal)
         for file, members in group_by_file(parts).items()
@@ -101,6 +101,7 @@ def plan_files(parts: Parts, *, tool: str, journal: SetupJournal) -> list[FileCh
 def _plan_file(
     file: Path, parts: Parts, *, tool: str, journal: SetupJournal
 ) -> FileChange:
+    """Plan the change of one file; if it cannot be changed, the plan holds the problem."""
     content: bytes | None = None
     try:
         content = read_file(file)
@@ -126,6 +127,10 @@ def _plan_file(
 def _plan_own_file(
     part: OwnFile, content: bytes | None, edit: FileEdit | None
 ) -> FileChange:
+    """Plan the change of a file that is ours as a whole.
+
+    `edit` is its entry in the journal, if any. Raises `NotEditable` for a file of others.
+    """
     state = part.state_of(decode_text(content))
     if state is PartState.FOREIGN:
         raise NotEditable("it is another file of this name")
@@ -148,6 +153,10 @@ def _plan_settings(
     tool: str,
     journal: SetupJournal,
 ) -> FileChange:
+    """Plan writing our missing and outdated parts into a configuration file.
+
+    Raises `Unreadable`, and `NotEditable` if others' settings are in the place of a part.
+    """
     document = _parse_document(file, content)
     states = [(part, part.state(document)) for part in parts]
     for part, state in states:
@@ -175,10 +184,12 @@ def _plan_settings(
 
 
 def _parse_document(file: Path, content: bytes | None) -> Document:
+    """Parse a file's content; None counts as an empty file. Raises `Unreadable`."""
     return Document(file, decode_text(content) or "")
 
 
 def _written_part(part: SettingsPart, kept: int) -> WrittenPart:
+    """Return a part's entry in the journal; `kept` steps of its path existed before."""
     return WrittenPart(kind=_KINDS[type(part)], path=[*map(str, part.path)], kept=kept)
 
 
@@ -201,7 +212,10 @@ def _find_baseline(
     tool: str,
     journal: SetupJournal,
 ) -> _Baseline:
-    """Return the file as before setup, by the journal; else as now, without outdated parts."""
+    """Return the file as it was before setup, restored from the journal.
+
+    Without an edit in the journal, it is the present file without outdated parts of ours.
+    """
     edits = journal.edits_of_file(file)
     edit = journal.edit_of(tool, file) or (edits[0] if edits else None)
     if edit is None:
@@ -227,9 +241,10 @@ def _find_baseline(
 def _content_before(
     edit: FileEdit, file: Path, content: bytes | None, *, journal: SetupJournal
 ) -> tuple[bytes | None, bool]:
-    """Return a file's content without an edit, and whether the file is then gone.
+    """Return a file's content without an edit, and True if setup made it and nothing is left.
 
-    If the file was not changed since, the content is the earlier one, byte for byte.
+    The content is None without a file. If nothing changed since the edit, it is the earlier
+    content, byte for byte; else the parts are taken out of the present content.
     """
     if digest(content) == edit.after:
         if edit.before == ABSENT:
@@ -253,7 +268,10 @@ def _content_before(
 
 
 def _remove_empty_containers(document: Document, part: SettingsPart, kept: int) -> None:
-    """Remove the containers that setup made for a part and that are empty now."""
+    """Remove objects and lists along a part's path that are empty now.
+
+    The first `kept` steps existed before setup, and stay.
+    """
     for length in range(len(part.path), kept, -1):
         path = part.path[:length]
         is_present = steps_present(document.data, path) == length
@@ -265,7 +283,7 @@ def _remove_empty_containers(document: Document, part: SettingsPart, kept: int) 
 
 
 def plan_undo(edit: FileEdit, journal: SetupJournal) -> FileChange:
-    """Plan to undo an edit; parts needed by another tool stay in the file."""
+    """Return the change that undoes an edit; parts that another tool needs stay."""
     file = Path(edit.file)
     content: bytes | None = None
     try:
@@ -281,6 +299,10 @@ def plan_undo(edit: FileEdit, journal: SetupJournal) -> FileChange:
 def _content_without(
     edit: FileEdit, file: Path, content: bytes | None, journal: SetupJournal
 ) -> bytes | None:
+    """Return a file's content without an edit's parts, except parts that other tools need.
+
+    None if the file is to be deleted. Raises `NotEditable` if a file of ours was changed since.
+    """
     if any(part.kind == "file" for part in edit.parts):
         if content is None or digest(content) == edit.after:
             return None
@@ -299,7 +321,10 @@ def _content_without(
 def recognize_edit(
     file: Path, parts: Parts, *, tool: str, scope: str
 ) -> FileEdit | None:
-    """Return our parts of a file as an edit unknown to any journal; None if there are none."""
+    """Return our parts found in a file as an edit; None if the file has none.
+
+    For setups that no journal knows of.
+    """
     try:
         content = read_file(file)
         own = parts[0]
@@ -334,7 +359,10 @@ def recognize_edit(
 def _find_our_parts(
     document: Document, parts: Iterable[SettingsPart]
 ) -> list[WrittenPart]:
-    """Return our parts of a document, with hooks of events that setup no longer writes."""
+    """Return the parts in a document that are ours, as entries of the journal.
+
+    Includes hooks of events that setup no longer writes.
+    """
     sought = {part.path: part for part in parts}
     headings = [part for part in sought.values() if isinstance(part, HeadingPart)]
     for hook in [part for part in sought.values() if isinstance(part, HookPart)]:

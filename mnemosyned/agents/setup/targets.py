@@ -76,7 +76,10 @@ CODEX_VARIABLES = ("XDG_RUNTIME_DIR", "MNEMOSYNE_SOCKET")
 def server(
     file: Path, programs: Programs, *, section: str = "mcpServers", **more: Json
 ) -> EntryPart:
-    """Return a server entry with `command` and `args`, the form of most tools."""
+    """Return the entry of our MCP server with `command` and `args`, the form of most tools.
+
+    `section` is the settings key that holds servers; `more` are further members of the entry.
+    """
     value = {"command": str(programs.mnem), "args": [*ARGUMENTS], **more}
     return EntryPart(file, (section, NAME), value)
 
@@ -84,7 +87,7 @@ def server(
 def stdio_server(
     file: Path, programs: Programs, *, section: str = "mcpServers"
 ) -> EntryPart:
-    """Return a server entry that also names its transport, first."""
+    """Return the entry of our MCP server beginning with its transport, `"type": "stdio"`."""
     entry = server(file, programs, section=section)
     return replace(entry, value={"type": "stdio", **entry.value})
 
@@ -97,7 +100,10 @@ def grouped_hooks(
     section: tuple[str, ...] = ("hooks",),
     **more: Json,
 ) -> list[HookPart]:
-    """Return hooks in Claude Code's form: each event has groups of commands."""
+    """Return our hooks in Claude Code's form: each event has groups of commands.
+
+    `events` gives each event's time limit in seconds; `more` are further members of a command.
+    """
     command = {**more, "type": "command", "command": command_line(programs.hook)}
     return [
         HookPart(
@@ -111,7 +117,7 @@ def grouped_hooks(
 
 
 def flat_hooks(file: Path, events: Mapping[str, Mapping[str, Json]]) -> list[HookPart]:
-    """Return hooks without groups, each with its own members."""
+    """Return a hook for each event, without groups; `events` gives the members of each."""
     return [
         HookPart(file, ("hooks", event), value, label=f"hook {event}")
         for event, value in events.items()
@@ -119,7 +125,7 @@ def flat_hooks(file: Path, events: Mapping[str, Mapping[str, Json]]) -> list[Hoo
 
 
 def cursor_hooks(file: Path, programs: Programs) -> list[HeadingPart | HookPart]:
-    """Return the parts of Cursor's file of hooks."""
+    """Return the parts of Cursor's hooks file: its version, and a hook for each event."""
     command = command_line(programs.hook)
     events = {
         event: {"command": command, "timeout": limit}
@@ -136,12 +142,13 @@ def _claude_folder(machine: Machine) -> Path:
 
 
 def _claude_user_hooks(site: SetupSite) -> list[HookPart]:
-    """Return the hooks of the user, which Cursor, VS Code and Devin read too."""
+    """Return the hooks in the user's Claude settings, which Cursor, VS Code and Devin read too."""
     file = _claude_folder(site.machine) / "settings.json"
     return grouped_hooks(file, site.programs)
 
 
 def _claude_code_parts(site: SetupSite) -> Parts:
+    """Return Claude Code's server entry and hooks, of the user or the project."""
     if site.project:
         settings = site.project / ".claude" / "settings.local.json"
         return [
@@ -165,6 +172,7 @@ def _claude_code_parts(site: SetupSite) -> Parts:
 
 
 def _claude_plugins(machine: Machine) -> list[str]:
+    """Return the places where our plugin is installed in Claude Code."""
     folder = _claude_folder(machine)
     installed = settings_of(folder / "plugins" / "installed_plugins.json")
     names = _our_plugins(value_at(installed, ("plugins",)))
@@ -172,16 +180,18 @@ def _claude_plugins(machine: Machine) -> list[str]:
 
 
 def _our_plugins(plugins: Json) -> list[str]:
-    """Return the names of our plugin among a tool's plugins: `mnem@market`."""
+    """Return the names of our plugin, such as `mnem@market`, among a tool's plugins."""
     names = plugins if isinstance(plugins, dict) else {}
     return [name for name in names if name.split("@")[0] == NAME]
 
 
 def _existing_folders(*folders: Path) -> list[str]:
+    """Return the paths of the directories that exist."""
     return [str(folder) for folder in folders if folder.is_dir()]
 
 
-def _claude_switches(machine: Machine) -> list[str]:
+def _claude_hook_obstacles(machine: Machine) -> list[str]:
+    """Return the reasons in Claude Code's settings why no hook runs."""
     settings = settings_of(_claude_folder(machine) / "settings.json")
     reasons = {
         "disableAllHooks": "its settings have disableAllHooks: no hook runs",
@@ -195,6 +205,7 @@ def _codex_folder(machine: Machine) -> Path:
 
 
 def _codex_parts(site: SetupSite) -> Parts:
+    """Return Codex's server entry and hooks, of the user or the project."""
     folder = site.folder(_codex_folder(site.machine), ".codex")
     entry = server(
         folder / "config.toml",
@@ -206,7 +217,8 @@ def _codex_parts(site: SetupSite) -> Parts:
     return [entry, *hooks]
 
 
-def _codex_switches(machine: Machine) -> list[str]:
+def _codex_hook_obstacles(machine: Machine) -> list[str]:
+    """Return the reasons why Codex runs none, or skips some, of our hooks."""
     folder = _codex_folder(machine)
     settings = settings_of(folder / "config.toml")
     if value_at(settings, ("features", "hooks")) is False:
@@ -218,6 +230,7 @@ def _codex_switches(machine: Machine) -> list[str]:
 
 
 def _cursor_parts(site: SetupSite) -> Parts:
+    """Return Cursor's server entry and hooks, of the user or the project."""
     folder = site.folder(site.machine.home / ".cursor", ".cursor")
     return [
         stdio_server(folder / "mcp.json", site.programs),
@@ -233,6 +246,7 @@ def _vscode_folders(machine: Machine) -> list[Path]:
 
 
 def _vscode_parts(site: SetupSite) -> Parts:
+    """Return the server entries of VS Code's variants, and hooks unless it reads Claude's."""
     if site.project:
         files = [site.project / ".vscode" / "mcp.json"]
     else:
@@ -250,7 +264,7 @@ def _copilot_folder(machine: Machine) -> Path:
 
 
 def _copilot_hooks(site: SetupSite) -> Parts:
-    """Return the parts of Copilot's file of hooks, which VS Code reads too."""
+    """Return the parts of Copilot's hooks file, which VS Code reads too."""
     file = _copilot_folder(site.machine) / "hooks" / f"{NAME}.json"
     command = command_line(site.programs.hook)
     events = {
@@ -261,6 +275,7 @@ def _copilot_hooks(site: SetupSite) -> Parts:
 
 
 def _copilot_parts(site: SetupSite) -> Parts:
+    """Return the server entry and hooks of Copilot's command line."""
     file = _copilot_folder(site.machine) / "mcp-config.json"
     entry = server(file, site.programs, type="local", tools=["*"])
     return [entry, *_copilot_hooks(site)]
@@ -271,17 +286,19 @@ OPENCODE_MARK = "mnem setup opencode"
 
 
 def _opencode_folder(machine: Machine) -> Path:
+    """Return OpenCode's directory of settings."""
     default = machine.folder("XDG_CONFIG_HOME", machine.home / ".config") / "opencode"
     return machine.folder("OPENCODE_CONFIG_DIR", default)
 
 
 def plugin_text(hook: str) -> str:
-    """Return OpenCode's plugin, in JavaScript, which starts the program `hook`."""
+    """Return the JavaScript of OpenCode's plugin, which starts the program `hook`."""
     template = files("mnemosyned.agents.setup") / "opencode_plugin.js"
     return template.read_text("utf-8").replace('"mnem-hook"', json.dumps(hook), 1)
 
 
 def _opencode_parts(site: SetupSite) -> Parts:
+    """Return OpenCode's server entry and plugin file, of the user or the project."""
     folder = _opencode_folder(site.machine)
     plugins = site.folder(folder, ".opencode") / "plugins"
     settings = site.project or folder
@@ -305,12 +322,14 @@ def _gemini_folder(machine: Machine) -> Path:
 
 
 def _gemini_parts(site: SetupSite) -> Parts:
+    """Return Gemini CLI's server entry and hooks, of the user or the project."""
     file = site.folder(_gemini_folder(site.machine), ".gemini") / "settings.json"
     hooks = grouped_hooks(file, site.programs, GEMINI_EVENTS, name=NAME)
     return [server(file, site.programs), *hooks]
 
 
-def _gemini_switches(machine: Machine) -> list[str]:
+def _gemini_hook_obstacles(machine: Machine) -> list[str]:
+    """Return the reason in Gemini CLI's settings why no hook runs; empty if there is none."""
     settings = settings_of(_gemini_folder(machine) / "settings.json")
     for key in ("hooksConfig", "hooks"):
         if value_at(settings, (key, "enabled")) is False:
@@ -319,11 +338,13 @@ def _gemini_switches(machine: Machine) -> list[str]:
 
 
 def _antigravity_folders(machine: Machine) -> list[Path]:
+    """Return the directories in which Antigravity keeps settings."""
     names = ("config", "antigravity-cli", "antigravity")
     return [_gemini_folder(machine) / name for name in names]
 
 
 def _antigravity_parts(site: SetupSite) -> Parts:
+    """Return Antigravity's server entries and, for a user, its hooks."""
     name = "mcp_config.json"
     if site.project:
         return [server(site.project / ".agents" / name, site.programs)]
@@ -339,11 +360,13 @@ def _antigravity_parts(site: SetupSite) -> Parts:
 
 
 def _zed_folder(machine: Machine) -> Path:
+    """Return Zed's directory of settings."""
     is_mac = machine.platform == "darwin"
     return (machine.home / ".config" if is_mac else machine.config) / "zed"
 
 
 def _zed_parts(site: SetupSite) -> Parts:
+    """Return Zed's server entry, of the user or the project."""
     file = site.folder(_zed_folder(site.machine), ".zed") / "settings.json"
     return [server(file, site.programs, section="context_servers", env={})]
 
@@ -352,7 +375,7 @@ CLINE_FILE = "cline_mcp_settings.json"
 
 
 def _cline_files(machine: Machine) -> list[Path]:
-    """Return the settings of Cline's command line, then of its extension in each editor."""
+    """Return the settings files of Cline's command line, then of its extension in each editor."""
     named = machine.environment.get("CLINE_MCP_SETTINGS_PATH")
     own = machine.home / ".cline" / "data" / "settings" / CLINE_FILE
     extension = Path("saoudrizwan.claude-dev") / "settings" / CLINE_FILE
@@ -366,6 +389,7 @@ def _cline_files(machine: Machine) -> list[Path]:
 
 
 def _cline_parts(site: SetupSite) -> Parts:
+    """Return a server entry for each installed form of Cline."""
     files = _cline_files(site.machine)
     used = [file for file in files if file.parent.is_dir()] or files[:1]
     return [server(file, site.programs) for file in used]
@@ -375,6 +399,7 @@ GOOSE_TIMEOUT_S = 300
 
 
 def _goose_parts(site: SetupSite) -> Parts:
+    """Return Goose's plugin with hooks and, for a user, its server entry."""
     folder = (site.project or site.machine.home) / ".agents" / "plugins" / NAME
     manifest = {
         "name": NAME,
@@ -402,11 +427,12 @@ def _goose_parts(site: SetupSite) -> Parts:
 
 
 def _devin_folders(machine: Machine) -> list[Path]:
-    """Return the folder of Devin, then of Windsurf, from which Devin came."""
+    """Return the directory of Devin, then of its predecessor Windsurf."""
     return [machine.config / "devin", machine.home / ".codeium" / "windsurf"]
 
 
 def _devin_parts(site: SetupSite) -> Parts:
+    """Return the server entries and hooks of Devin and Windsurf."""
     if site.project:
         file = site.project / ".devin" / "hooks.v1.json"
         return [*grouped_hooks(file, site.programs, WITHOUT_COMPACT, section=())]
@@ -430,6 +456,7 @@ def _claude_desktop_folder(machine: Machine) -> Path:
 
 
 def _claude_desktop_parts(site: SetupSite) -> Parts:
+    """Return the server entry of Claude's desktop program."""
     folder = _claude_desktop_folder(site.machine)
     return [server(folder / "claude_desktop_config.json", site.programs)]
 
@@ -445,7 +472,10 @@ _LISTING = 2
 
 
 def untrusted_events(machine: Machine, folder: Path) -> list[str]:
-    """Return the events of our hooks that Codex skips, from its program or else from its files."""
+    """Return the events whose hooks of ours Codex skips for want of trust.
+
+    Codex itself is asked, or else its files in `folder` are read.
+    """
     program = machine.program("codex")
     listed = None if program is None else listed_hooks(program, machine)
     if listed is not None:
@@ -467,7 +497,7 @@ def untrusted_events(machine: Machine, folder: Path) -> list[str]:
 
 
 def _trust_keys(file: Path) -> Iterator[tuple[str, str]]:
-    """Yield the event of each hook of ours, and the key under which Codex keeps its trust."""
+    """Yield each event with a hook of ours, and the key of its trust in Codex's settings."""
     events = settings_of(file).get("hooks")
     for event, groups in (events if isinstance(events, dict) else {}).items():
         label = re.sub(r"(?<!^)(?=[A-Z])", "_", event).lower()
@@ -480,7 +510,7 @@ def _trust_keys(file: Path) -> Iterator[tuple[str, str]]:
 
 
 def listed_hooks(program: Path, machine: Machine) -> list[dict[str, Json]] | None:
-    """Return the user's hooks as Codex lists them; None if it does not answer."""
+    """Return the user's hooks as Codex's own program lists them; None if it does not answer."""
     about = {"name": "mnem", "title": "mnem", "version": "1"}
     messages: list[Json] = [
         {"id": 1, "method": "initialize", "params": {"clientInfo": about}},
@@ -514,6 +544,7 @@ def listed_hooks(program: Path, machine: Machine) -> list[dict[str, Json]] | Non
 def _ask_for_hooks(
     process: subprocess.Popen[bytes], messages: list[Json]
 ) -> list[dict[str, Json]] | None:
+    """Send messages to a running Codex and return the hooks it lists; None if it lists none."""
     if process.stdin is None or process.stdout is None:
         return None
     lines = [json.dumps(message).encode() + b"\n" for message in messages]
@@ -528,7 +559,10 @@ def _ask_for_hooks(
 
 
 def _lines_in_time(stream: IO[bytes]) -> Iterator[bytes]:
-    """Yield lines until `CODEX_ANSWER_S` has passed or `CODEX_ANSWER_BYTES_MAX` bytes hold no line end."""
+    """Yield lines of a stream until `CODEX_ANSWER_S` has passed.
+
+    Also ends with the stream, or when `CODEX_ANSWER_BYTES_MAX` bytes hold no line end.
+    """
     deadline = time.monotonic() + CODEX_ANSWER_S
     pending = b""
     while len(pending) < CODEX_ANSWER_BYTES_MAX:
@@ -559,7 +593,7 @@ TARGETS: dict[str, SetupTarget] = {
             steps=("open a new session: running ones keep what they loaded",),
             listing=MCP_GET,
             plugins=_claude_plugins,
-            switched_off=_claude_switches,
+            switched_off=_claude_hook_obstacles,
             transcripts=(".claude/projects/*/*.jsonl",),
         ),
         # The command line, editor extension and desktop program share one configuration.
@@ -577,7 +611,7 @@ TARGETS: dict[str, SetupTarget] = {
             plugins=lambda machine: _our_plugins(
                 settings_of(_codex_folder(machine) / "config.toml").get("plugins")
             ),
-            switched_off=_codex_switches,
+            switched_off=_codex_hook_obstacles,
             transcripts=(".codex/sessions/*/*/*/*.jsonl",),
         ),
         SetupTarget(
@@ -629,7 +663,7 @@ TARGETS: dict[str, SetupTarget] = {
             plugins=lambda machine: _existing_folders(
                 _gemini_folder(machine) / "extensions" / NAME
             ),
-            switched_off=_gemini_switches,
+            switched_off=_gemini_hook_obstacles,
             transcripts=(".gemini/tmp/*/chats/session-*",),
         ),
         SetupTarget(

@@ -51,7 +51,10 @@ _CHANGED_MEANWHILE = "it was changed meanwhile; run this again"
 def apply_change(
     change: FileChange, *, tool: str, scope: str, journal: SetupJournal
 ) -> None:
-    """Write a planned change and add it to the journal. Raises `FileRefused`."""
+    """Write a planned change and add it to the journal.
+
+    Raises `FileRefused` if the file was changed since it was planned, or cannot be written.
+    """
     with journal.lock():
         if read_file(change.file) != change.before:
             raise FileRefused(_CHANGED_MEANWHILE)
@@ -88,7 +91,7 @@ def apply_change(
 
 
 def _created_folders(file: Path, journal: SetupJournal) -> list[str]:
-    """Return the folders above a file created by setup, now or before, the outermost first."""
+    """Return the directories above a file that setup created or will create, outermost first."""
     above = file.resolve().parents
     made = {folder for edit in journal.edits for folder in edit.folders}
     folders = (folder for folder in above if str(folder) in made or not folder.exists())
@@ -96,7 +99,11 @@ def _created_folders(file: Path, journal: SetupJournal) -> list[str]:
 
 
 def _written_by_program(change: FileChange) -> bool:
-    """Have the tool's own program write its entry; return False if it did not."""
+    """Have the tool's own program write its entry; return True if the entry is current now.
+
+    False if there is no such program, or it changed nothing. Raises `FileRefused` if it changed
+    something else.
+    """
     entry = change.entry
     if entry is None:
         return False
@@ -111,6 +118,7 @@ def _written_by_program(change: FileChange) -> bool:
 
 
 def _state_on_disk(entry: EntryPart) -> PartState:
+    """Return the state of an entry in its file; foreign if the file cannot be read."""
     try:
         text = decode_text(read_file(entry.file)) or ""
         return entry.state(Document(entry.file, text))
@@ -119,7 +127,7 @@ def _state_on_disk(entry: EntryPart) -> PartState:
 
 
 def _run_program(command: Sequence[str], file: Path) -> bool:
-    """Run a tool's own program; return whether it succeeded."""
+    """Run a tool's own program in the file's directory; return True if it exited with 0."""
     try:
         done = subprocess.run(  # noqa: S603 the program was found on the user's PATH
             command,
@@ -135,7 +143,10 @@ def _run_program(command: Sequence[str], file: Path) -> bool:
 
 
 def undo_edit(edit: FileEdit, change: FileChange, journal: SetupJournal) -> None:
-    """Take an edit out of its file and of the journal. Raises `FileRefused`."""
+    """Write the planned undo of an edit, remove it from the journal and delete empty directories.
+
+    Raises `FileRefused`.
+    """
     with journal.lock():
         if read_file(change.file) != change.before:
             raise FileRefused(_CHANGED_MEANWHILE)
@@ -151,7 +162,10 @@ def undo_edit(edit: FileEdit, change: FileChange, journal: SetupJournal) -> None
 
 
 def _removed_by_program(edit: FileEdit, change: FileChange) -> bool:
-    """Have the tool's own program remove its entry, if the file was changed since."""
+    """Have the tool's own program remove its entry; return True if the entry is gone.
+
+    False if the file has not changed since the edit: its earlier content is then restored.
+    """
     if not edit.take_out or digest(change.before) == edit.after:
         return False
     if not _run_program(edit.take_out, change.file):
@@ -179,11 +193,12 @@ class ToolPlan:
 
     @property
     def scope(self) -> str:
+        """The scope as the journal names it: the user, or a project by its path."""
         return scope_name(self.site.project)
 
     @property
     def problems(self) -> list[str]:
-        """Reasons against the setup; with any, nothing at all is written."""
+        """Reasons why the setup is impossible; with any, nothing is written."""
         in_files = [
             f"{self.site.machine.short_path(change.file)}: {change.problem}"
             for change in self.changes
@@ -193,16 +208,17 @@ class ToolPlan:
 
     @property
     def changed_files(self) -> list[FileChange]:
+        """The changes of files whose content really changes."""
         return [change for change in self.changes if change.changes]
 
 
 def scope_name(project: Path | None) -> str:
-    """Return the scope of an edit, as the journal names it."""
+    """Return the journal's name of a scope: the user for None, else the project's path."""
     return USER_SCOPE if project is None else f"project {project}"
 
 
 def plan_tool(target: SetupTarget, site: SetupSite, journal: SetupJournal) -> ToolPlan:
-    """Plan a tool's setup; nothing is written."""
+    """Return the planned changes for a tool; nothing is written."""
     refusals = [
         f"our plugin is installed ({plugin}): remove it first, or leave it at that"
         for plugin in target.plugins(site.machine)
@@ -220,7 +236,7 @@ def plan_tool(target: SetupTarget, site: SetupSite, journal: SetupJournal) -> To
 
 
 def set_up(plan: ToolPlan, journal: SetupJournal) -> list[str]:
-    """Apply a plan; return its problems, if any, or the failures by file."""
+    """Write the changes of a plan; return the problems, which are empty on success."""
     if plan.problems:
         return plan.problems
     for change in plan.changes:
@@ -234,9 +250,9 @@ def set_up(plan: ToolPlan, journal: SetupJournal) -> list[str]:
 
 
 def confirm_by_program(target: SetupTarget, site: SetupSite) -> str:
-    """Ask the tool's own program about the server; return its answer in a sentence.
+    """Ask the tool's own program whether it has our server; return a sentence.
 
-    The sentence is empty if the tool has no such program.
+    The sentence is empty if the tool has no such program, or the setup is a project's.
     """
     program = site.machine.program(*target.programs) if target.listing else None
     if program is None or site.project is not None:
@@ -262,7 +278,10 @@ def confirm_by_program(target: SetupTarget, site: SetupSite) -> str:
 def edits_to_undo(
     journal: SetupJournal, tools: tuple[str, ...], project: Path | None
 ) -> list[FileEdit]:
-    """Return the edits of these tools, or of all; in one project, or everywhere."""
+    """Return the journal's edits for these tools, the newest first.
+
+    Without tools those of every tool, and without a project those of every scope.
+    """
     return [
         edit
         for edit in reversed(journal.edits)
@@ -276,7 +295,7 @@ def recognized_edits(
 ) -> list[FileEdit]:
     """Return our parts in tools that the journal does not know, as edits.
 
-    Two tools may read one file. A tool counts only with a file that no other has.
+    Two tools may read one file: a tool without a file of its own has no edits.
     """
     scope = scope_name(site.project)
     known = {edit.tool for edit in journal.edits if edit.scope == scope}
@@ -299,7 +318,7 @@ def recognized_edits(
 def undo_all(
     edits: list[FileEdit], journal: SetupJournal, machine: Machine
 ) -> Iterator[tuple[FileEdit, FileChange, str]]:
-    """Undo edits in turn; yield each edit with the change of the file and the failure."""
+    """Undo edits one by one; yield each with its change and its error, empty if it succeeded."""
     for edit in edits:
         change = plan_undo(edit, journal)
         problem = change.problem
@@ -313,7 +332,7 @@ def undo_all(
 
 
 def summarize_parts(change: FileChange) -> str:
-    """Return the parts of a file in a few words: `MCP server: new`."""
+    """Return the states of a file's parts in a few words: "MCP server: new"."""
     words = {
         PartState.MISSING: "new",
         PartState.STALE: "outdated, to be renewed",
@@ -329,6 +348,7 @@ def summarize_parts(change: FileChange) -> str:
 
 
 def _join_labels(labels: list[str]) -> str:
+    """Return labels separated by commas, with several hooks counted: "MCP server, 5 hooks"."""
     hooks = [label for label in labels if label.startswith("hook ")]
     others = [label for label in labels if label not in hooks and label != "version"]
     others += [f"{len(hooks)} hooks"] if len(hooks) > 1 else hooks
@@ -366,7 +386,7 @@ class ToolActivity:
 
     @classmethod
     def of(cls, reports: Sequence[AgentActivity]) -> ToolActivity:
-        """Add up the reports of all events."""
+        """Add up the reports of a tool's events."""
         called = [report for report in reports if report.event != BACKGROUND]
         calls = sum(report.calls for report in called)
         total_ms = sum(report.mean_ms * report.calls for report in called)
@@ -391,6 +411,7 @@ def _newest_time(
     reports: Iterable[AgentActivity],
     time_of: Callable[[AgentActivity], datetime | None],
 ) -> datetime | None:
+    """Return the newest time that `time_of` finds in the reports; None if it finds none."""
     times = (time_of(report) for report in reports)
     return max((time for time in times if time), default=None)
 
@@ -411,6 +432,7 @@ class ToolCheck:
 
     @property
     def verdict(self) -> str:
+        """The state of the setup in a few words: "set up", "found, not set up"."""
         if not self.set_up:
             place = "found" if self.found else "not found on this machine"
             return f"{place}, not set up"
@@ -423,7 +445,10 @@ def check_tool(
     journal: SetupJournal,
     reports: Sequence[AgentActivity] | None,
 ) -> ToolCheck:
-    """Check a tool by its files and by the daemon's reports; None if no daemon answers."""
+    """Check a tool's setup by its files and by the daemon's reports.
+
+    `reports` are None if no daemon answers.
+    """
     plan = plan_tool(target, site, journal)
     plugins = target.plugins(site.machine)
     states = [
@@ -454,6 +479,7 @@ def check_tool(
 
 
 def _problems_of(plan: ToolPlan, site: SetupSite) -> list[str]:
+    """Return the problems of a plan, and the parts in each file that are missing or outdated."""
     words = {PartState.MISSING: "missing", PartState.STALE: "outdated"}
     problems = list(plan.problems)
     for change in plan.changes:
@@ -468,7 +494,10 @@ def _problems_of(plan: ToolPlan, site: SetupSite) -> list[str]:
 def _warn_of_silence(
     target: SetupTarget, machine: Machine, activity: ToolActivity | None
 ) -> list[str]:
-    """Warn if the tool's newest transcript is newer than its last memory."""
+    """Return a warning if the tool's newest transcript is newer than its last memory.
+
+    Empty otherwise.
+    """
     newest = newest_transcript(target, machine)
     if activity is None or newest is None:
         return []
@@ -482,7 +511,7 @@ def _warn_of_silence(
 
 
 def newest_transcript(target: SetupTarget, machine: Machine) -> datetime | None:
-    """Return when the tool's newest transcript was written."""
+    """Return when the tool's newest transcript was last written; None without any."""
     paths = chain.from_iterable(map(machine.home.glob, target.transcripts))
     newest = 0.0
     for path in islice(paths, TRANSCRIPTS_MAX):
