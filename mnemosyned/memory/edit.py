@@ -65,9 +65,12 @@ class MemoryEdit:
             if getattr(self.before, name) != getattr(self.after, name)
         )
 
-    def earlier_state(self, *, drop: bool) -> tuple[str | None, dict[str, Any]]:
-        """Return the changed words and fields as they were before; neither with `drop`."""
-        if drop:
+    def earlier_state(self, *, drop_history: bool) -> tuple[str | None, dict[str, Any]]:
+        """Return the former text, None if unchanged, and the changed fields with their old values.
+
+        With `drop_history` return None and no fields.
+        """
+        if drop_history:
             return None, {}
         text = self.before.content
         return (
@@ -363,30 +366,32 @@ class SummarySources(NamedTuple):
 def invalidate_upward(
     summaries: Iterable[int],
     *,
-    standing_of: Callable[[int], SummarySources | None],
-    blank: Callable[[int, SummarySources], None],
+    sources_of: Callable[[int], SummarySources | None],
+    empty: Callable[[int, SummarySources], None],
     delete: Callable[[int, SummarySources], None],
 ) -> tuple[frozenset[int], frozenset[int]]:
-    """Empty summaries and their roll-ups; delete summaries whose sources are all gone.
+    """Empty or delete summaries, then empty their roll-ups, up to the month.
 
-    Answers with the deleted and the emptied. No words of what is gone stay readable, however long
-    the rewriting takes and whatever becomes of this process meanwhile.
+    `summaries` are row numbers. A summary that still has originals or children is passed to
+    `empty`, any other summary to `delete`; both must also remove its words from the log.
+    `sources_of` returns None for a summary that does not exist. Return the deleted and the emptied
+    row numbers.
     """
     deleted: set[int] = set()
     emptied: set[int] = set()
     waiting = set(summaries)
     while waiting:  # ends, as each step goes up a level
         seq = waiting.pop()
-        standing = standing_of(seq)
-        if standing is None:
+        sources = sources_of(seq)
+        if sources is None:
             continue
-        if standing.originals or standing.has_children:
-            blank(seq, standing)
+        if sources.originals or sources.has_children:
+            empty(seq, sources)
             emptied.add(seq)
         else:
-            delete(seq, standing)
+            delete(seq, sources)
             deleted.add(seq)
             emptied.discard(seq)
-        if standing.parent is not None:
-            waiting.add(standing.parent)
+        if sources.parent is not None:
+            waiting.add(sources.parent)
     return frozenset(deleted), frozenset(emptied)

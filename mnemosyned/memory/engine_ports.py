@@ -410,7 +410,10 @@ class MemoryVectors(Protocol):
         query: Query,
         candidates: SearchCandidates,
     ) -> tuple[SearchCandidates, str]:
-        """Add similarities to candidates, or a note why words alone decide."""
+        """Return the candidates with vector similarities added, and an empty note.
+
+        If the question has no vector, return the candidates unchanged with a note of the reason.
+        """
         ...
 
 

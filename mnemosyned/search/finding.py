@@ -71,23 +71,23 @@ class SearchIndex(Protocol):
         """Return the totals of all memories."""
         ...
 
-    def words(self, query: Query | None = None) -> WordRows:
+    def word_rows(self, query: Query | None = None) -> WordRows:
         """Return the index of words, of all memories or within a question's filters."""
         ...
 
-    def grams(
+    def best_by_grams(
         self, terms: Sequence[str], query: Query, *, limit: int
     ) -> Iterable[tuple[int, float]]:
         """Return the best of the newest memories by the second index, with their bm25."""
         ...
 
-    def episodes(
+    def best_episodes(
         self, forms: Forms, query: Query, *, limit: int
     ) -> Iterable[tuple[int, float]]:
         """Return the best summaries by their words, with their bm25."""
         ...
 
-    def episode_grams(
+    def best_episodes_by_grams(
         self, terms: Sequence[str], query: Query, *, limit: int
     ) -> Iterable[tuple[int, float]]:
         """Return the best of the newest summaries by the second index, with their bm25."""
@@ -103,7 +103,7 @@ class SearchIndex(Protocol):
         """Return the newest or the oldest memories of the sources that a question asks for."""
         ...
 
-    def mentioning(self, query: Query) -> Collection[int]:
+    def memories_mentioning_time(self, query: Query) -> Collection[int]:
         """Return memories whose words mention the times to come that a question names."""
         ...
 
@@ -111,13 +111,13 @@ class SearchIndex(Protocol):
         """Return the summary of the one day, week or month that a question asks for."""
         ...
 
-    def matches(
+    def read_matches(
         self, scores: Mapping[int, float], grams: Mapping[int, float]
     ) -> list[Match]:
         """Return the memories at these positions, in the order of `scores`."""
         ...
 
-    def around(
+    def positions_around(
         self, query: Query, matches: Sequence[Match], *, slept: bool
     ) -> list[list[int]]:
         """Return the positions around each match in its session and source, in order.
@@ -126,7 +126,7 @@ class SearchIndex(Protocol):
         """
         ...
 
-    def above(self, episodes: Collection[int]) -> dict[int, int]:
+    def rollups_above(self, episodes: Collection[int]) -> dict[int, int]:
         """Map summaries, and the summaries above them, to their roll-ups."""
         ...
 
@@ -137,7 +137,7 @@ def find_candidates(
     """Find candidates in the tiers asked for."""
     totals = index.totals()
     known, rows = frequencies.of(
-        index.words(), query.terms, totals.count, version=totals.version
+        index.word_rows(), query.terms, totals.count, version=totals.version
     )
     corpus = replace(
         known,
@@ -147,7 +147,9 @@ def find_candidates(
     looked_up = LookedUpRows(rows)
     if not totals.states:  # there is nothing to leave out
         query = replace(query, valid_at=None, superseded=True)
-    mentioning: Collection[int] = index.mentioning(query) if query.spans else ()
+    mentioning: Collection[int] = (
+        index.memories_mentioning_time(query) if query.spans else ()
+    )
     limits = CandidateLimits.of(query)
     matches, more = _find_matches(index, query, corpus, looked_up, limits)
     if more and are_crowded([match.content for match in matches], query.limit):
@@ -182,7 +184,7 @@ def find_candidates(
         episodes,
         beside=beside,
         corpus=corpus,
-        above=index.above(matched.union(episodes)),
+        above=index.rollups_above(matched.union(episodes)),
         mentioning=frozenset(mentioning),
     )
 
@@ -200,7 +202,11 @@ def _find_matches(
     more = False
     if not query.only_then:
         scores, more = top_candidates(
-            index.words(query), query.terms, corpus, limits=limits, looked_up=looked_up
+            index.word_rows(query),
+            query.terms,
+            corpus,
+            limits=limits,
+            looked_up=looked_up,
         )
     for span in query.spans:
         within = overlapping_span(
@@ -208,7 +214,7 @@ def _find_matches(
         )
         then = replace(query, since=within.since, until=within.until)
         matches, _ = top_candidates(
-            index.words(then),
+            index.word_rows(then),
             query.terms,
             corpus,
             limits=limits.for_time_span(),
@@ -220,7 +226,7 @@ def _find_matches(
             *query.terms.words,
             *query.terms.grams,
         )  # parts of names are there, too
-        found = index.grams(terms, query, limit=limits.total)
+        found = index.best_by_grams(terms, query, limit=limits.total)
         grams = {seq: WEIGHTS.gram * score for seq, score in found}
     for seq, score in grams.items():
         scores[seq] = scores.get(seq, 0.0) + score
@@ -230,7 +236,7 @@ def _find_matches(
             scores = {**listed, **scores}
             grams |= listed
     ranked = sorted(scores, key=scores.__getitem__, reverse=True)
-    return index.matches({seq: scores[seq] for seq in ranked}, grams), more
+    return index.read_matches({seq: scores[seq] for seq in ranked}, grams), more
 
 
 def _may_list_by_time(query: Query) -> bool:
@@ -273,7 +279,7 @@ def _find_by_time(
     if not missing:
         return []
     ranked = sorted(missing, key=missing.__getitem__, reverse=True)
-    return index.matches({seq: missing[seq] for seq in ranked}, missing)
+    return index.read_matches({seq: missing[seq] for seq in ranked}, missing)
 
 
 def _find_neighbors(
@@ -294,7 +300,7 @@ def _find_neighbors(
         )
         if match.session != DEFAULT_SESSION
     ]
-    around = index.around(query, best, slept=slept)
+    around = index.positions_around(query, best, slept=slept)
     beside: dict[int, list[tuple[int, int]]] = {}
     for match, positions in zip(best, around, strict=True):
         at = positions.index(match.position)
@@ -306,7 +312,7 @@ def _find_neighbors(
         ]
     near = {position for pairs in beside.values() for position, _ in pairs}
     missing = dict.fromkeys(sorted(near - memories.keys()), 0.0)
-    for match in index.matches(missing, {}):
+    for match in index.read_matches(missing, {}):
         memories[match.position] = match
     return beside
 
@@ -317,9 +323,9 @@ def _find_episodes(
     """Return summaries with matching words, and their scores."""
     words = query.terms.words
     forms = [form for word in words for form in corpus.forms(query.terms, word)]
-    found = dict(index.episodes(forms, query, limit=limit)) if forms else {}
+    found = dict(index.best_episodes(forms, query, limit=limit)) if forms else {}
     terms = (*words, *query.terms.grams)
-    for seq, score in index.episode_grams(terms, query, limit=limit):
+    for seq, score in index.best_episodes_by_grams(terms, query, limit=limit):
         found[seq] = found.get(seq, 0.0) + WEIGHTS.gram * score
     return found
 

@@ -284,7 +284,10 @@ class _CandidateScorer:
         )
 
     def _time_share(self, moment: datetime) -> float:
-        """Return the weight of a moment in a time that the question names, or near it."""
+        """Return the weight for a memory of this time: `time` within a span that the question names.
+
+        Near such a span the weight is `time_nearby`, elsewhere and without a span 0.
+        """
         share = 0.0
         for span, nearby in self._spans:
             if span.since <= moment < span.until:

@@ -24,7 +24,7 @@ from mnemosyned.errors import MnemosynedError
 from mnemosyned.memory.ports import Draft
 from mnemosyned.paths import shipped
 from mnemosyned.service.intake import DraftMaker
-from mnemosyned.storage.postgres.insert import INSERT_MEMORIES, columns
+from mnemosyned.storage.postgres.insert import INSERT_MEMORIES, values_by_column
 from mnemosyned.storage.postgres.rows import memory_values
 from mnemosyned.storage.postgres.store import open_store
 
@@ -69,7 +69,7 @@ class BareTable:
         first = self._last + 1
         self._last += len(drafts)
         values = [memory_values(draft.memory, self._owner) for draft in drafts]
-        return {"seq": list(range(first, self._last + 1)), **columns(values)}
+        return {"seq": list(range(first, self._last + 1)), **values_by_column(values)}
 
     def insert(self, rows: dict[str, list[Any]]) -> None:
         """Insert ready rows in one statement."""

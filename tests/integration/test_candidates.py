@@ -15,7 +15,7 @@ from mnemosyned.memory.values import Tier
 from mnemosyned.search.query import Query, SearchCandidates
 from mnemosyned.search.words import WEIGHTS
 from mnemosyned.storage.sqlite import filters
-from mnemosyned.storage.sqlite.search import GAP_MIN, STRETCHES_MAX, stretches
+from mnemosyned.storage.sqlite.search import GAP_MIN, STRETCHES_MAX, covering_ranges
 from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.text.terms import parse_terms
 
@@ -145,7 +145,7 @@ def test_few_stretches_hold_all_rows_and_leave_out_the_widest_gaps(
 ) -> None:
     ordered = sorted(rows)
 
-    found = stretches(ordered)
+    found = covering_ranges(ordered)
 
     assert len(found) <= STRETCHES_MAX
     assert all(any(first <= row <= last for first, last in found) for row in rows)

@@ -143,7 +143,11 @@ class VectorIndexer(MemoryVectors):
         query: Query,
         candidates: SearchCandidates,
     ) -> tuple[SearchCandidates, str]:
-        """Add similarities to candidates, or a note why only words count."""
+        """Return the candidates with vector similarities added, and an empty note.
+
+        If the question has no vector yet, return the candidates unchanged with a note of the
+        reason.
+        """
         vector = question.vector() if question else None
         index = self._index
         if vector is None or index is None:

@@ -387,6 +387,11 @@ class OwnerVectors(MemoryVectors):
         query: Query,
         candidates: SearchCandidates,
     ) -> tuple[SearchCandidates, str]:
+        """Return the candidates with vector similarities added, and an empty note.
+
+        If the question has no vector yet, return the candidates unchanged with a note of the
+        reason.
+        """
         vector = question.vector() if question else None
         if vector is None:
             self._missed += 1

@@ -36,6 +36,10 @@ class CommonRetention(Transactional, RetentionStore):
 
     @writes
     def restore(self, session: CommonSession, id: str) -> Removal:
+        """Move an archived original back to working memory, pinned; return what changed with it.
+
+        Raises `BatchChanged`, and `WordsPruned` if pruned originals would lose their summary.
+        """
         position = session.position_of(id)
         if position is None or not self._has_words(session, position[0]):
             raise BatchChanged("the memory was changed concurrently; retry")
@@ -58,12 +62,13 @@ class CommonRetention(Transactional, RetentionStore):
 
     @abstractmethod
     def _return_pinned(self, session: EngineSession, seq: int, episode: int) -> None:
-        """Move an original to working memory, pinned; other originals with its secrets keep them secret."""
+        """Move an original to working memory, pinned; keep its secrets secret in the other originals."""
 
     @reads
     def prunable(
         self, session: CommonSession, retention: Retention, *, now: datetime, limit: int
     ) -> Prunable:
+        """Return up to `limit` originals whose text the retention settings give up, oldest first."""
         excess = 0
         if retention.characters_max is not None:
             excess = session.totals()[Tier.ARCHIVE][1] - retention.characters_max
@@ -76,7 +81,7 @@ class CommonRetention(Transactional, RetentionStore):
 
     @abstractmethod
     def _episode_words(self, session: EngineSession) -> Iterator[EpisodeWords]:
-        """Read the episodes whose originals have words, the oldest first."""
+        """Yield the episodes with unpruned originals, the oldest first."""
 
 
 class CommonUndo(Transactional, UndoStore):
@@ -86,11 +91,12 @@ class CommonUndo(Transactional, UndoStore):
     def preview(
         self, session: CommonSession, episodes: Sequence[str]
     ) -> list[UndoneEpisode]:
+        """Return the outcome of `apply` for each episode, without any change."""
         return [_undo_result(id, self._episode(session, id)) for id in episodes]
 
     @abstractmethod
     def _episode(self, session: EngineSession, id: str) -> Row | None:
-        """Return an episode's number, parent and times, its count of originals, and of pruned ones."""
+        """Return an episode's number, parent, times, and counts of originals and of pruned originals."""
 
     @writes
     def apply(
@@ -101,11 +107,17 @@ class CommonUndo(Transactional, UndoStore):
         now: datetime,
         held_until: datetime,
     ) -> list[UndoneEpisode]:
+        """Move the originals of episodes back to working memory, and delete the episodes.
+
+        Until `held_until` no cycle consolidates the memories again. Return one result for each
+        episode.
+        """
         return [self._undo(session, id, now, held_until) for id in episodes]
 
     def _undo(
         self, session: CommonSession, id: str, now: datetime, held_until: datetime
     ) -> UndoneEpisode:
+        """Delete an episode after moving its originals to working memory; return the result."""
         episode = self._episode(session, id)
         result = _undo_result(id, episode)
         if result.pruned:
@@ -140,6 +152,7 @@ class CommonUndo(Transactional, UndoStore):
 
 
 def _undo_result(id: str, episode: Row | None) -> UndoneEpisode:
+    """Return the result of an undo; `episode` is None if there is no episode with this id."""
     if episode is None:
         return UndoneEpisode(episode=id)
     begins, ends, originals, pruned = episode[2:]

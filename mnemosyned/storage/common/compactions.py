@@ -35,7 +35,7 @@ INSERT_COMPACTION = (
 
 
 def insert_parts(session: CommonSession, compaction: str, parts: Sequence[str]) -> None:
-    """Insert the ids of a compaction's messages, in their order."""
+    """Insert the ids of the messages that a compaction replaced, in conversation order."""
     session.execute_many(
         "INSERT INTO compacted (owner, compaction, position, part) "
         "VALUES (%(owner)s, %(compaction)s, %(position)s, %(part)s)",
@@ -58,6 +58,7 @@ class CommonCompactions(Transactional, CompactionStore):
     def add(
         self, session: CommonSession, compactions: Sequence[NewCompaction]
     ) -> list[str]:
+        """Store compactions, and their new messages as memories; return the memories' ids."""
         homes, drafts = places_of(compactions, partial(self._known_memory, session))
         self._intake(session).remember(drafts)
         for compaction in compactions:
@@ -78,9 +79,10 @@ class CommonCompactions(Transactional, CompactionStore):
     def _known_memory(
         self, session: CommonSession, taken: ArchivedMessage
     ) -> str | None:
-        """Return the memory that holds this message: by its id, or as the agent remembered it.
+        """Return the id of the memory that already holds a message, or None.
 
-        A message that a compaction took out before is another one, although it may say the same.
+        The memory has the id of the message, or an agent remembered the same text in the session. A
+        memory that belongs to an earlier compaction does not count.
         """
         memory = taken.draft.memory
         if session.position_of(memory.id):
@@ -101,16 +103,17 @@ class CommonCompactions(Transactional, CompactionStore):
         earliest: datetime | None,
         latest: datetime | None,
     ) -> str | None:
-        """Return the id of a memory with this one's text, session, source and role.
+        """Return the id of a stored memory with the same text, session, source and role, or None.
 
-        Only of memories whose ids are an agent's own, and that were created between two instants, if
-        these are given.
+        Only memories with an id chosen by the agent count. `earliest` and `latest` bound their
+        creation.
         """
 
     @reads
     def get(
         self, session: CommonSession, id: str
     ) -> tuple[CompactionRecord, list[MemoryRecord]] | None:
+        """Return a compaction and its remaining messages in conversation order, or None."""
         row = session.execute(
             "SELECT session_id, source, policy, created_at FROM compaction "
             "WHERE owner = %(owner)s AND id = %(id)s",
@@ -136,6 +139,8 @@ class CommonCompactions(Transactional, CompactionStore):
     def find_by_summary(
         self, text: str, *, session: str, source: str | None
     ) -> str | None:
+        """Return the id of the session's compaction with this summary text, or None."""
+
         def find(snapshot: CommonSession) -> str | None:
             id: str | None = snapshot.scalar(
                 "SELECT id FROM compaction WHERE owner = %(owner)s AND text_hash = %(hash)s "

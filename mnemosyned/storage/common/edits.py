@@ -52,6 +52,7 @@ class CommonEditing(EditTransaction):
         self._drop_history = drop_history
 
     def count_originals(self, episode: int) -> int:
+        """Return the number of originals of the episode with this row number."""
         count: int = self._session.scalar(
             "SELECT count(*) FROM placed "
             "WHERE owner = %(owner)s AND episode_seq = %(episode)s",
@@ -60,6 +61,7 @@ class CommonEditing(EditTransaction):
         return count
 
     def covers(self, episode: int, moment: datetime) -> bool:
+        """Return whether a time lies between the first and the last original of an episode."""
         covered = self._session.scalar(
             "SELECT 1 FROM episode WHERE owner = %(owner)s AND seq = %(episode)s "
             "AND %(moment)s BETWEEN covers_from AND covers_until",
@@ -72,8 +74,11 @@ class CommonEditing(EditTransaction):
         return self._session.has_pruned(episode)
 
     def write(self, target: EditTarget) -> None:
+        """Save the old revision, then write the edited memory with index entries and details."""
         session, edit, seq = self._session, target.edit, target.seq
-        add_revision(session, seq, edit, changed_at=self._now, drop=self._drop_history)
+        add_revision(
+            session, seq, edit, changed_at=self._now, drop_history=self._drop_history
+        )
         self._write_fields(target)
         if "tags" in edit.changed_fields:
             replace_tags(session, seq, edit.after.tags)
@@ -100,17 +105,18 @@ class CommonEditing(EditTransaction):
 
     @abstractmethod
     def _write_fields(self, target: EditTarget) -> None:
-        """Write the fields of an edited memory, but for its words and tags."""
+        """Write the fields of an edited memory, except text and tags."""
 
     @abstractmethod
     def _write_words(self, target: EditTarget) -> None:
-        """Write the words of an edited memory with its index entries, and delete its vector."""
+        """Write the text and the index entries of an edited memory, and delete its vector."""
 
     @abstractmethod
     def _restate_details(self, target: EditTarget, episode: int) -> None:
-        """Replace the exact values of an original; other originals keep its secrets secret."""
+        """Extract an edited original's exact values again; keep its secrets secret in other originals."""
 
     def rename_episode(self, episode: int, edit: MemoryEdit) -> None:
+        """Give an episode the session and source of an edited original, and rename its roll-ups."""
         session = self._session
         names = {"session": edit.after.session, "source": edit.after.source}
         row = session.execute(
@@ -132,6 +138,10 @@ class CommonEditing(EditTransaction):
             name_rollup(session, upper)
 
     def finish(self, stale: Collection[int], *, changed: int) -> int:
+        """Empty the stale episodes; return the number of memories in working memory.
+
+        If earlier texts are dropped and any memory changed, also request a purge.
+        """
         invalidate(self._session, stale)
         if self._drop_history and changed:
             request_purge(self._session)
@@ -154,6 +164,10 @@ class CommonChanges(Transactional, ChangeStore):
         now: datetime,
         drop_history: bool = False,
     ) -> EditOutcome:
+        """Apply edits in one transaction; return the counts of changes.
+
+        Raises `BatchChanged` if a memory is no longer as it was when the edit was made.
+        """
         editing = self._editing(session, now=now, drop_history=drop_history)
         return editing.edit(edits)
 
@@ -161,6 +175,7 @@ class CommonChanges(Transactional, ChangeStore):
     def groups(
         self, session: CommonSession, ids: Sequence[str], *, size: int
     ) -> list[list[str]]:
+        """Split memory ids into groups of about `size`; keep the originals of an episode together."""
         return edit_groups(ids, session.positions_of(ids), size=size)
 
     @reads
@@ -172,12 +187,14 @@ class CommonChanges(Transactional, ChangeStore):
     def tag(
         self, session: CommonSession, ids: Sequence[str], tags: Sequence[str]
     ) -> int:
+        """Add tags to memories; return the number of memories that lacked a tag."""
         return _count_changed(session, ids, partial(add_tags, names=tags))
 
     @writes
     def untag(
         self, session: CommonSession, ids: Sequence[str], tags: Sequence[str]
     ) -> int:
+        """Remove tags from memories; return the number of memories that had one."""
         return _count_changed(session, ids, partial(remove_tags, names=tags))
 
 
@@ -186,6 +203,6 @@ def _count_changed(
     ids: Sequence[str],
     change: Callable[[CommonSession, int], int],
 ) -> int:
-    """Change the tags of memories; return the number of memories that it changed."""
+    """Call `change` with each existing memory's row number; return how many calls changed a row."""
     positions = session.positions_of(ids)
     return sum(change(session, positions[id][0]) > 0 for id in ids if id in positions)

@@ -30,7 +30,10 @@ def episode_at(
     *,
     details: bool = False,
 ) -> Episode | None:
-    """Return an episode with its provenance, and on request the exact values of its originals."""
+    """Return the episode with an `id` or row number `seq` and its sources, or None.
+
+    With `details` it also has the exact values of its originals.
+    """
     row = session.execute(
         f"SELECT seq, {EPISODE_COLUMNS} FROM episode "
         f"WHERE owner = %(owner)s AND {key} = %(value)s",
@@ -58,15 +61,12 @@ def episode_at(
 
 
 def chain_above(session: CommonSession, summary: str | None) -> dict[str, int]:
-    """Return the ids and numbers of a summary and of those above it, the lowest first."""
+    """Return row numbers by id of a summary and all roll-ups above it, the lowest first."""
     return dict(session.execute(_ABOVE, summary=summary).fetchall())
 
 
 def ancestors(session: CommonSession, seqs: Iterable[int]) -> dict[int, int]:
-    """Map summaries, and all summaries above them, to the roll-up of each.
-
-    Both are numbers of rows.
-    """
+    """Map the summaries, and all roll-ups above them, to their parents; all are row numbers."""
     # Read as the recursion meets them: joined to them behind it, the planner of PostgreSQL would
     # read every summary.
     rows = session.execute(
@@ -82,7 +82,10 @@ def ancestors(session: CommonSession, seqs: Iterable[int]) -> dict[int, int]:
 
 
 def name_rollup(session: CommonSession, id: str) -> None:
-    """Give a roll-up the session and source of the summaries below, if all have the same."""
+    """Set a roll-up's session and source to the common values of its children.
+
+    If the children differ, the session is empty and the source None.
+    """
     row = session.execute(
         "SELECT CASE WHEN min(session_id) = max(session_id) THEN min(session_id) ELSE '' END, "
         "CASE WHEN min(coalesce(source, '')) = max(coalesce(source, '')) THEN min(source) END "
@@ -101,7 +104,7 @@ def name_rollup(session: CommonSession, id: str) -> None:
 
 
 def mark_emptied(session: CommonSession, seq: int) -> None:
-    """Have a summary rewritten; a rewriting that began before this is repeated."""
+    """Mark an emptied summary to be rewritten; a rewrite that began before the mark is refused."""
     unmark_emptied(session, seq)
     session.execute(
         "INSERT INTO emptied_episode (owner, mark, episode_seq) "
@@ -112,7 +115,7 @@ def mark_emptied(session: CommonSession, seq: int) -> None:
 
 
 def unmark_emptied(session: CommonSession, seq: int) -> None:
-    """Have a summary not rewritten any more."""
+    """Remove a summary from the list of summaries to rewrite."""
     session.execute(
         "DELETE FROM emptied_episode WHERE owner = %(owner)s AND episode_seq = %(seq)s",
         seq=seq,
@@ -120,7 +123,7 @@ def unmark_emptied(session: CommonSession, seq: int) -> None:
 
 
 def mark_emptied_again(session: CommonSession, episodes: Iterable[int]) -> None:
-    """Give emptied summaries a new mark: a rewriting that began before this is repeated."""
+    """Renew the marks of emptied summaries, so that a rewrite in progress is refused and repeated."""
     rows = session.execute(
         "SELECT episode_seq FROM emptied_episode "
         "WHERE owner = %(owner)s AND episode_seq = ANY(%(seqs)s::bigint[])",
@@ -133,9 +136,12 @@ def mark_emptied_again(session: CommonSession, episodes: Iterable[int]) -> None:
 def invalidate(
     session: CommonSession, episodes: Iterable[int]
 ) -> tuple[frozenset[int], frozenset[int]]:
-    """Empty summaries whose source is gone, or delete them; see `invalidate_upward`."""
+    """Empty the episodes and their roll-ups, or delete them if no source is left.
 
-    def standing_of(seq: int) -> SummarySources | None:
+    Return the deleted and the emptied row numbers; see `invalidate_upward`.
+    """
+
+    def sources_of(seq: int) -> SummarySources | None:
         row = session.execute(
             "SELECT e.id, (SELECT p.seq FROM episode AS p "
             "WHERE p.owner = %(owner)s AND p.id = e.parent_id), "
@@ -155,21 +161,21 @@ def invalidate(
 
     return invalidate_upward(
         episodes,
-        standing_of=standing_of,
-        blank=empty,
+        sources_of=sources_of,
+        empty=empty,
         delete=lambda seq, summary: delete_episode(session, seq, summary.id),
     )
 
 
 def delete_episode(session: CommonSession, seq: int, id: str) -> None:
-    """Delete an episode that has no originals and no children, and its words in the log."""
+    """Delete an episode without originals and children, its mark, and its text in the log."""
     _remove_from_log(session, id)
     unmark_emptied(session, seq)
     session.delete_episode(seq)
 
 
 def _remove_from_log(session: CommonSession, episode: str) -> None:
-    """Remove an episode's words from the log."""
+    """Erase the summary preview and the fallback reason from an episode's log entries."""
     session.execute(
         "UPDATE consolidation_log SET summary_preview = '', fallback_reason = NULL "
         "WHERE owner = %(owner)s AND episode_id = %(id)s",

@@ -77,7 +77,10 @@ _ROLLUPS = (
 
 
 def export_condition(chosen: ExportFilter, alias: str) -> str:
-    """Return the condition for rows of an export, which binds `export_values`."""
+    """Return the SQL condition on the rows of table `alias` that an export filter selects.
+
+    Its bind values are those of `export_values`.
+    """
     clauses = ["1 = 1"]
     for column, name, wanted in (
         ("session_id", "sessions", chosen.sessions),
@@ -115,6 +118,7 @@ class CommonExporting(ExportSnapshot):
         return self._session.stream(statement, **self._values)
 
     def rollups(self) -> Iterator[Record]:
+        """Yield the days, weeks and months of the export, each after its children."""
         # Two streams in the same order, so that a summary costs no round trip.
         below = self._stream(
             "SELECT r.seq, c.id FROM (SELECT e.seq, e.id, e.level "
@@ -134,6 +138,7 @@ class CommonExporting(ExportSnapshot):
             yield exported_episode_from(row, summary_of=members)
 
     def learnings(self) -> Iterator[Record]:
+        """Yield the exported learnings in the order they were learned."""
         rows = self._stream(
             f"SELECT {LEARNING_COLUMNS} FROM learning AS l WHERE l.owner = %(owner)s "
             f"AND {export_condition(self._chosen, 'l')} ORDER BY l.seq"
@@ -141,6 +146,7 @@ class CommonExporting(ExportSnapshot):
         return map(learning_from, rows)
 
     def log(self) -> Iterator[Record]:
+        """Yield the exported entries of the consolidation log."""
         rows = self._stream(
             f"SELECT {LOG_FIELDS} FROM consolidation_log AS g WHERE g.owner = %(owner)s "
             f"AND {export_condition(self._chosen, 'g')} ORDER BY g.id"
@@ -148,6 +154,7 @@ class CommonExporting(ExportSnapshot):
         return map(log_entry_from, rows)
 
     def compactions(self) -> Iterator[Record]:
+        """Yield the exported compactions with the ids of their messages, the oldest first."""
         rows = self._stream(
             "SELECT c.id, c.session_id, c.source, c.policy, c.text_hash, c.created_at, p.part "
             "FROM compaction AS c LEFT JOIN compacted AS p ON p.owner = c.owner "
@@ -167,6 +174,7 @@ class CommonExporting(ExportSnapshot):
             )
 
     def agent_sessions(self) -> Iterator[AgentSession]:
+        """Yield the exported sessions of agents."""
         rows = self._stream(
             f"SELECT {SESSION_COLUMNS} FROM agent_session "
             "WHERE owner = %(owner)s ORDER BY session_id"
@@ -174,16 +182,17 @@ class CommonExporting(ExportSnapshot):
         return map(session_from, rows)
 
     def forgotten(self) -> Iterator[Record]:
+        """Yield the keys of forgotten messages that an import must not read again."""
         rows = self._stream(
             "SELECT id FROM agent_forgotten WHERE owner = %(owner)s ORDER BY id"
         )
         return (ForgottenCapture(id=id) for (id,) in rows)
 
 
-def surroundings(
+def surrounding_records(
     session: CommonSession,
 ) -> Iterator[FollowedFolder | WatchedFile | HookActivity]:
-    """Read watched folders and files, and the activity of hooks."""
+    """Yield the watched folders, the state of watched files, and the activity of hooks."""
     rows = session.stream(
         "SELECT path, added_at FROM watched_folder WHERE owner = %(owner)s ORDER BY path"
     )
@@ -201,6 +210,10 @@ def surroundings(
 
 
 def _restore_learning(session: CommonSession, learning: Learning) -> Outcome:
+    """Insert a learning unless its id is stored.
+
+    Return False if the same text is stored, and `OTHER_WORDS` if another text has the id.
+    """
     text = session.scalar(
         "SELECT text FROM learning WHERE owner = %(owner)s AND id = %(id)s",
         id=learning.id,
@@ -212,7 +225,7 @@ def _restore_learning(session: CommonSession, learning: Learning) -> Outcome:
 
 
 def _restore_log_entry(session: CommonSession, entry: LogEntry) -> Outcome:
-    """Store a log entry under its old number, or a new one if the number is taken."""
+    """Insert a log entry under its old number, or under a new number if the old one is taken."""
     known = session.scalar(
         "SELECT 1 FROM consolidation_log WHERE owner = %(owner)s "
         "AND episode_id IS NOT DISTINCT FROM %(episode)s::text AND cycle_id = %(cycle)s "
@@ -241,6 +254,7 @@ def _restore_log_entry(session: CommonSession, entry: LogEntry) -> Outcome:
 def _restore_compaction(
     session: CommonSession, compaction: ExportedCompaction
 ) -> Outcome:
+    """Insert a compaction with the ids of its messages, unless its id is stored."""
     stored = session.execute(
         INSERT_COMPACTION,
         id=compaction.id,
@@ -287,6 +301,7 @@ def _insert_unless_known(session: CommonSession, record: object) -> Outcome:
 
 
 def _restore_sighting(session: CommonSession, sighting: Sighting) -> Outcome:
+    """Save the exported sighting of the clock, unless one is saved; return whether it was saved."""
     if saved_sighting(session):
         return False
     save_sighting(session, sighting)
@@ -316,6 +331,7 @@ class CommonRestoring(RestoreTransaction):
         self._session = session
 
     def homes(self, episodes: Sequence[str]) -> dict[str, StoredEpisode]:
+        """Return the stored episodes with these ids, by id."""
         rows = self._session.execute(
             "SELECT id, seq, item_count - (SELECT count(*) FROM placed AS p "
             "WHERE p.owner = %(owner)s AND p.episode_seq = e.seq) "
@@ -328,7 +344,7 @@ class CommonRestoring(RestoreTransaction):
         }
 
     def insert_episode(self, episode: ExportedEpisode) -> None:
-        """Insert a summary under its old number, or a new one if the number is taken."""
+        """Insert a summary under its old row number, or under a new number if that is taken."""
         taken = self._session.scalar(
             "SELECT 1 FROM episode WHERE owner = %(owner)s AND seq = %(seq)s",
             seq=episode.seq,
@@ -361,6 +377,7 @@ class CommonRestoring(RestoreTransaction):
             mark_emptied(self._session, number)
 
     def can_adopt(self, rollup: ExportedEpisode) -> bool:
+        """Return whether a roll-up's sources are stored without a parent, and its period is free."""
         free = self._session.scalar(
             "SELECT count(*) FROM episode WHERE owner = %(owner)s AND parent_id IS NULL "
             "AND level < %(level)s AND id = ANY(%(below)s::text[])",
@@ -376,6 +393,7 @@ class CommonRestoring(RestoreTransaction):
         return not taken and free == len(rollup.summary_of)
 
     def adopt(self, rollup: ExportedEpisode) -> None:
+        """Make a roll-up the parent of its sources."""
         self._session.execute(
             "UPDATE episode SET parent_id = %(id)s "
             "WHERE owner = %(owner)s AND id = ANY(%(below)s::text[])",
@@ -384,6 +402,7 @@ class CommonRestoring(RestoreTransaction):
         )
 
     def link(self, supersession: ExportedSupersession) -> Outcome:
+        """Mark a memory as superseded by a newer one, if both are stored."""
         older = self._session.position_of(supersession.memory)
         newer = self._session.position_of(supersession.superseded_by)
         if older is None or newer is None:
@@ -399,7 +418,7 @@ class CommonRestoring(RestoreTransaction):
 
 
 def insert_states(session: CommonSession, memories: Sequence[PlacedMemory]) -> None:
-    """Insert all that is kept beside memories: validity, holds, tags and earlier versions."""
+    """Insert the validity, holds, tags and revisions of restored memories."""
     for table, names, members in (
         ("memory_state", ("valid_until", "superseded_at", "pruned_at"), memories),
         (

@@ -39,6 +39,10 @@ class CommonGrace(Transactional, GraceStore):
         *,
         before: datetime | None = None,
     ) -> list[str]:
+        """Return the keys of forgotten items with these ids or calls, or final by `before`.
+
+        `before` None selects by ids and calls only.
+        """
         rows = session.execute(
             "SELECT id FROM forgotten WHERE owner = %(owner)s "
             "AND (id = ANY(%(ids)s::text[]) OR call = ANY(%(ids)s::text[]) "
@@ -50,6 +54,7 @@ class CommonGrace(Transactional, GraceStore):
 
     @writes
     def finish(self, session: CommonSession, keys: Sequence[str]) -> int:
+        """Delete recoverable items for good by their keys; return the number of deleted items."""
         deleted = session.execute(
             "DELETE FROM forgotten WHERE owner = %(owner)s AND id = ANY(%(keys)s::text[])",
             keys=list(keys),
@@ -60,6 +65,7 @@ class CommonGrace(Transactional, GraceStore):
 
     @reads
     def recoverable(self, session: CommonSession) -> Recoverable:
+        """Return the number of recoverable memories, and the end of the first grace period."""
         row = session.execute(
             "SELECT count(*) FILTER (WHERE id NOT LIKE %(learning)s), min(final_at) "
             "FROM forgotten WHERE owner = %(owner)s",
@@ -70,6 +76,7 @@ class CommonGrace(Transactional, GraceStore):
 
     @reads
     def is_recoverable(self, session: CommonSession, id: str) -> datetime | None:
+        """Return the end of the grace period of a forgotten memory or call; None if there is none."""
         final_at = session.scalar(
             "SELECT min(final_at) FROM forgotten "
             "WHERE owner = %(owner)s AND (id = %(id)s OR call = %(id)s)",

@@ -27,6 +27,7 @@ class LearningRows(LearningKeeper):
         self._session = session
 
     def read(self, source: str | None, *, limit: int) -> Sequence[Learning]:
+        """Return up to `limit` learnings of a source that are not superseded, the newest first."""
         rows = self._session.execute(
             f"SELECT {LEARNING_COLUMNS} FROM learning WHERE owner = %(owner)s "
             "AND source IS NOT DISTINCT FROM %(source)s::text AND superseded_by IS NULL "
@@ -37,6 +38,7 @@ class LearningRows(LearningKeeper):
         return list(map(learning_from, rows))
 
     def insert(self, learning: Learning, *, gone: Sequence[str]) -> None:
+        """Insert a learning, and mark the learnings with the ids `gone` as superseded by it."""
         insert_learning(self._session, learning)
         if gone:
             self._session.execute(
@@ -47,7 +49,7 @@ class LearningRows(LearningKeeper):
             )
 
     def apply_edit(self, edit: MemoryEdit) -> None:
-        """Delete learnings that an edited memory does not state any more, and keep new ones."""
+        """Delete the learnings that an edited memory no longer states, and keep its new ones."""
         rows = self._session.execute(
             "SELECT id, text FROM learning "
             "WHERE owner = %(owner)s AND memory_id = %(id)s ORDER BY seq",
@@ -60,7 +62,7 @@ class LearningRows(LearningKeeper):
 
 
 def insert_learning(session: CommonSession, learning: Learning) -> None:
-    """Insert a learning as it is."""
+    """Insert a learning with all of its values, without a search for equal or older ones."""
     session.execute(
         f"INSERT INTO learning (owner, seq, {LEARNING_COLUMNS}) VALUES (%(owner)s, %(seq)s, %(id)s, "
         "%(kind)s, %(text)s, %(session)s, %(source)s, %(memory)s, %(created_at)s, "
@@ -80,7 +82,7 @@ def insert_learning(session: CommonSession, learning: Learning) -> None:
 def learnings_where(
     session: CommonSession, column: str, values: Sequence[str]
 ) -> list[Learning]:
-    """Return the learnings by their `id` or `memory_id`, the oldest first."""
+    """Return the learnings whose `column` (`id` or `memory_id`) is in `values`, the oldest first."""
     rows = session.execute(
         f"SELECT {LEARNING_COLUMNS} FROM learning WHERE owner = %(owner)s "
         f"AND {column} = ANY(%(values)s::text[]) ORDER BY seq",
@@ -90,17 +92,20 @@ def learnings_where(
 
 
 def remove_learnings(session: CommonSession, ids: Iterable[str]) -> int:
-    """Delete learnings by their ids; return the number of deleted ones."""
+    """Delete the learnings with these ids; return the number deleted."""
     return _remove_where(session, "id = ANY(%(given)s)", list(ids))
 
 
 def remove_learnings_of(session: CommonSession, memories: Iterable[str]) -> int:
-    """Delete the learnings from memories; return the number of deleted ones."""
+    """Delete the learnings that were made from these memories; return the number deleted."""
     return _remove_where(session, "memory_id = ANY(%(given)s)", list(memories))
 
 
 def _remove_where(session: CommonSession, condition: str, given: list[str]) -> int:
-    """Delete learnings; once a newer one is gone, the older one holds again."""
+    """Delete the learnings that match a condition; return the number deleted.
+
+    Older learnings that a deleted one superseded hold again.
+    """
     removed = session.execute(
         f"DELETE FROM learning WHERE owner = %(owner)s AND {condition} RETURNING id",
         given=given,
@@ -121,6 +126,7 @@ class CommonLearnings(Transactional, LearningStore):
     def add(
         self, session: CommonSession, learning: Learning
     ) -> tuple[Learning, list[str]]:
+        """Store a learning or find an equal one; also return the ids of superseded learnings."""
         return LearningRows(session).keep(learning)
 
     @reads
@@ -133,6 +139,10 @@ class CommonLearnings(Transactional, LearningStore):
         superseded: bool = False,
         limit: int,
     ) -> list[Learning]:
+        """Return learnings of these sources, or of all sources if none is given, the newest first.
+
+        None among `sources` stands for learnings without a source.
+        """
         conditions = ["(%(kind)s::text IS NULL OR kind = %(kind)s::text)"]
         if sources:
             unnamed = " OR source IS NULL" if None in sources else ""
@@ -151,6 +161,7 @@ class CommonLearnings(Transactional, LearningStore):
 
     @writes
     def edit(self, session: CommonSession, id: str, text: str) -> None:
+        """Replace the text of a learning. Raises `NotFound`."""
         changed = session.execute(
             "UPDATE learning SET text = %(text)s WHERE owner = %(owner)s AND id = %(id)s",
             text=text,

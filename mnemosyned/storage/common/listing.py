@@ -61,6 +61,7 @@ class CommonLists(Transactional, ListStore):
 
     @reads
     def page(self, session: CommonSession, wanted: ListFilter) -> ListPage:
+        """Return one page of the memories and summaries that match a filter."""
         keys: list[ListKey] = []
         prefixes: list[str] = []
         if wanted.id_prefix:
@@ -93,6 +94,7 @@ class CommonLists(Transactional, ListStore):
 
     @reads
     def sessions(self, session: CommonSession) -> list[SessionTotals]:
+        """Return the totals of every session, the session with the newest memory first."""
         groups = self._memory_groups(session)
         names = list(dict.fromkeys(group.session for group in groups))
         return session_totals(groups, projects_of(session, names))
@@ -102,6 +104,7 @@ class CommonLists(Transactional, ListStore):
         return source_totals(self._memory_groups(session))
 
     def _memory_groups(self, session: CommonSession) -> list[MemoryGroup]:
+        """Return the count and the first and last time of memories by session and source."""
         return [
             MemoryGroup(name, source, memories, instant(first), instant(last))
             for name, source, memories, first, last in session.execute(self._groups)
@@ -109,5 +112,6 @@ class CommonLists(Transactional, ListStore):
 
     @reads
     def count_since(self, session: CommonSession, moment: datetime) -> int:
+        """Return the number of memories created at or after a time."""
         count: int = session.scalar(self._count_since, since=moment)
         return count

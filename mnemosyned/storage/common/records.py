@@ -28,6 +28,7 @@ class CommonRecords(Transactional, RecordStore):
 
     @reads
     def get(self, session: CommonSession, id: str) -> MemoryRecord | Episode:
+        """Return the memory or episode with this id. Raises `NotFound`."""
         memory = session.memories([id]).get(id)
         record = memory or episode_at(session, "id", id, details=True)
         if record is None:
@@ -43,10 +44,11 @@ class CommonRecords(Transactional, RecordStore):
 
     @abstractmethod
     def _originals(self, session: EngineSession, summary: str) -> list[MemoryRecord]:
-        """Return the originals under a summary, the oldest first."""
+        """Return the originals below a summary of any level, the oldest first."""
 
     @reads
     def summaries(self, session: CommonSession, ids: Sequence[str]) -> list[Episode]:
+        """Return the existing summaries among these ids, oldest first, without sources or details."""
         rows = session.execute(
             f"SELECT {EPISODE_COLUMNS} FROM episode "
             "WHERE owner = %(owner)s AND id = ANY(%(ids)s::text[])",
@@ -66,6 +68,7 @@ class CommonRecords(Transactional, RecordStore):
     def existing(
         self, session: CommonSession, ids: Sequence[str]
     ) -> list[MemoryRecord]:
+        """Return the existing memories among these ids, from both tiers, in no order."""
         return list(session.memories(ids).values())
 
     @reads
@@ -75,6 +78,7 @@ class CommonRecords(Transactional, RecordStore):
 
     @reads
     def history(self, session: CommonSession, id: str) -> list[MemoryRecord]:
+        """Return the memories that a memory superseded, directly or by others, the newest first."""
         position = session.position_of(id)
         older: list[MemoryRecord] = []
         newer: list[int] = [position[0]] if position else []
@@ -93,7 +97,10 @@ class CommonRecords(Transactional, RecordStore):
 
 
 def tier_totals(session: CommonSession) -> dict[Tier, TierTotals]:
-    """Return entries, characters and earliest time of each tier; the archive's is its episodes'."""
+    """Return the entries, characters and earliest time of each tier.
+
+    The earliest time of the archive is that of its first episode.
+    """
     working = session.scalar(
         "SELECT min(created_at) FROM fresh WHERE owner = %(owner)s"
     )

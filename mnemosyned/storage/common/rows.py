@@ -42,12 +42,12 @@ FILE_COLUMNS = (
 
 
 def instant(value: datetime | str) -> datetime:
-    """Return a stored instant: PostgreSQL's driver reads times, SQLite stores texts."""
+    """Return a stored time as a `datetime`; SQLite's rows hold ISO text."""
     return value if isinstance(value, datetime) else datetime.fromisoformat(value)
 
 
 def optional_instant(value: datetime | str | None) -> datetime | None:
-    """Return a stored instant, or None if there is none."""
+    """Return a stored time as a `datetime`, or None for a missing one."""
     return instant(value) if value else None
 
 
@@ -72,7 +72,7 @@ def episode_from(
     summary_of: tuple[str, ...] = (),
     details: tuple[Detail, ...] = (),
 ) -> Episode:
-    """Return an episode from `EPISODE_COLUMNS`."""
+    """Return an episode from a row of `EPISODE_COLUMNS`, with the given source ids and details."""
     id, session, source, level, content, item_count, since, until = row[:8]
     summarizer, parent, created_at, period_from = row[8:]
     return Episode(
@@ -118,7 +118,10 @@ def exported_episode_from(
     originals: int = 0,
     summary_of: tuple[str, ...] = (),
 ) -> ExportedEpisode:
-    """Return a summary of an export from `EXPORTED_EPISODE`."""
+    """Return an exported summary from a row of `EXPORTED_EPISODE`.
+
+    `originals` is the number of its originals, `summary_of` are the ids of a roll-up's sources.
+    """
     id, seq, session, source, level, content, item_count, since, until = row[:9]
     summarizer, created_at, period_from, index_terms, stale, emptied = row[9:]
     return ExportedEpisode(
@@ -143,7 +146,7 @@ def exported_episode_from(
 
 
 def detail_from(row: Row) -> Detail:
-    """Return a detail from its kind's name, value, sensitive, the memory's id, and superseded."""
+    """Return an exact value from a row: kind, value, sensitive, memory's id, superseded."""
     kind, value, sensitive, memory, superseded = row
     return Detail(
         DetailKind(kind), value, bool(sensitive), memory, superseded=bool(superseded)

@@ -80,23 +80,26 @@ class CommonSession(Protocol):
         ...
 
     def stream(self, sql: str, /, **values: object) -> Iterator[Row]:
-        """Run a statement whose rows are fetched part by part."""
+        """Run a statement and yield its rows, fetched in portions."""
         ...
 
     def new_number(self, kind: RecordNumbers = "record", /) -> int | None:
-        """Return the number of a new row; None if its table numbers its rows itself."""
+        """Return the number for a new row, or None if the table numbers its rows itself."""
         ...
 
     def skip_numbers(self, kind: RecordNumbers, upto: int, /) -> None:
-        """Give new rows numbers above `upto`, the number of a row from elsewhere."""
+        """Let new rows have only numbers above `upto`, the number of an imported row."""
         ...
 
     def position_of(self, id: str) -> Position | None:
-        """Return the number of a memory's row, and of its episode if it is archived."""
+        """Return a memory's row number and its episode's, which is None in working memory.
+
+        Return None for an unknown id.
+        """
         ...
 
     def positions_of(self, ids: Sequence[str]) -> dict[str, Position]:
-        """Return the positions of several memories, of those that exist."""
+        """Return the positions of the existing memories among these, by id."""
         ...
 
     def id_at(self, seq: int) -> str:
@@ -104,23 +107,23 @@ class CommonSession(Protocol):
         ...
 
     def created_at(self, seq: int) -> datetime:
-        """Return when the memory with this number was created."""
+        """Return the creation time of the memory with this row number."""
         ...
 
     def successor_of(self, seq: int) -> Position | None:
-        """Return the position of the memory that superseded another."""
+        """Return the position of the memory that superseded this one, or None."""
         ...
 
     def has_pruned(self, episode: int) -> bool:
-        """Return whether the words of some originals of an episode were pruned."""
+        """Return whether an episode has originals whose text was pruned."""
         ...
 
     def memories(self, ids: Sequence[str]) -> dict[str, MemoryRecord]:
-        """Return the memories with these ids, of either tier, the oldest first in each."""
+        """Return the existing memories of both tiers by id, in each tier the oldest first."""
         ...
 
     def memories_at(self, seqs: Collection[int]) -> dict[int, MemoryRecord]:
-        """Return the memories with these numbers, of either tier."""
+        """Return the existing memories of both tiers by row number."""
         ...
 
     def original_ids(self, episode: int) -> list[str]:
@@ -128,33 +131,33 @@ class CommonSession(Protocol):
         ...
 
     def details_under(self, summary: str) -> Iterator[Detail]:
-        """Return the exact values of the originals under a summary, the oldest first."""
+        """Yield the exact values of the originals under a summary, the oldest first."""
         ...
 
     def totals(self) -> dict[Tier, tuple[int, int]]:
-        """Return the entries and characters of each tier."""
+        """Return the number of entries and of characters in each tier."""
         ...
 
     def insert_episode(
         self, episode: Episode, index_terms: str, *, seq: int | None = None
     ) -> int:
-        """Insert a summary, by a new number unless one is given; return its number."""
+        """Insert a summary and its index entries; return its row number, a new one if `seq` is None."""
         ...
 
     def replace_rollup(self, seq: int, episode: Episode, index_terms: str) -> None:
-        """Give the summary of a period its present text; its place in the hierarchy stays."""
+        """Replace the text and statistics of a roll-up; its parent stays."""
         ...
 
     def rewrite_episode(self, seq: int, episode: Episode, index_terms: str) -> None:
-        """Give a summary all values of another."""
+        """Replace all values of the summary with this row number by those of `episode`."""
         ...
 
     def empty_episode(self, seq: int, *, originals: int) -> None:
-        """Remove the words of a summary, which has this many originals left."""
+        """Erase the text and index terms of a summary, and store how many originals are left."""
         ...
 
     def delete_episode(self, seq: int) -> None:
-        """Delete a summary."""
+        """Delete the row and the index entries of a summary."""
         ...
 
 
@@ -167,13 +170,13 @@ class Transactional(ABC):
 
     @abstractmethod
     def _write(self, work: Callable[[Any], R], *, durable: bool = True) -> R:
-        """Call `work` with a session that writes; return once its changes are `durable`."""
+        """Call `work` with a session that writes; if `durable`, return after the changes are on disk."""
 
 
 def reads(
     method: Callable[Concatenate[S, Any, P], R],
 ) -> Callable[Concatenate[S, P], R]:
-    """Call a method with a session that sees one snapshot."""
+    """Decorate a method that takes a session: callers omit it, and the session sees one snapshot."""
 
     @wraps(method)
     def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -185,10 +188,10 @@ def reads(
 def writes(
     method: Callable[Concatenate[S, Any, P], R],
 ) -> Callable[Concatenate[S, P], R]:
-    """Call a method with a session that writes; return when the changes are durable.
+    """Decorate a method that takes a session: callers omit it, and its changes are durable on return.
 
-    Nobody else changes what the method reads before its transaction has ended. SQLite may call it on
-    another thread: on that of the writer who commits for several.
+    Nobody else changes what the method reads before its transaction has ended. SQLite may call the
+    method on the thread of the writer that commits for several.
     """
 
     @wraps(method)
@@ -201,10 +204,10 @@ def writes(
 def writes_lazily(
     method: Callable[Concatenate[S, Any, P], R],
 ) -> Callable[Concatenate[S, P], R]:
-    """Call a method as `writes` does, without waiting for the disk.
+    """Decorate a method as `writes` does, but return before its changes are on disk.
 
-    A power failure or a crash of the server takes its changes back whole, unless a later write was
-    durable.
+    A power failure or a crash of the server may undo its changes as a whole, unless a later durable
+    write was committed.
     """
 
     @wraps(method)

@@ -46,7 +46,7 @@ def insert_log(
     id: int | None = None,
     undone_at: datetime | None = None,
 ) -> None:
-    """Write one row of the consolidation log, with a new number unless `id` is given."""
+    """Insert an entry of the consolidation log, with a new number unless `id` is given."""
     session.execute(
         _INSERT_LOG,
         id=session.new_number("log") if id is None else id,
@@ -60,6 +60,7 @@ class CommonSleep(Transactional, SleepStore):
 
     @reads
     def newest_revision(self, session: CommonSession) -> int:
+        """Return the number of the latest edit of any memory, 0 if there is none."""
         newest: int = session.scalar(
             "SELECT coalesce(max(seq), 0) FROM revision WHERE owner = %(owner)s"
         )
@@ -67,6 +68,7 @@ class CommonSleep(Transactional, SleepStore):
 
     @reads
     def chars_per_s(self, session: CommonSession, summarizer: str) -> float | None:
+        """Return how many characters a second a summarizer read recently; None if it wrote nothing."""
         row = session.execute(
             "SELECT sum(chars_before)::float8, sum(duration_s) FROM ("
             "SELECT * FROM consolidation_log WHERE owner = %(owner)s "
@@ -81,6 +83,7 @@ class CommonSleep(Transactional, SleepStore):
 
     @writes
     def record_failure(self, session: CommonSession, entry: LogEntry) -> None:
+        """Insert a log entry about a failed batch."""
         insert_log(session, entry)
 
     @reads
@@ -92,6 +95,7 @@ class CommonSleep(Transactional, SleepStore):
         session: str | None = None,
         cycle: str | None = None,
     ) -> list[LogEntry]:
+        """Return up to `limit` entries of the consolidation log, of a session or a cycle, newest first."""
         rows = snapshot.execute(
             f"SELECT {LOG_FIELDS} FROM consolidation_log WHERE owner = %(owner)s "
             "AND (%(session)s::text IS NULL OR session_id = %(session)s) "
@@ -124,7 +128,13 @@ class CommonRollups(Transactional, RollupStore):
         limit: int,
         opened: Iterable[datetime] = (),
     ) -> PendingRollups:
-        fresh = _children(
+        """Return children without a roll-up at `to_level`, and the roll-ups to write again.
+
+        The children began before an instant. Roll-ups are written again if they are stale, or if a
+        new child belongs to their period; `opened` are the beginnings of periods that get further
+        children.
+        """
+        fresh = _read_children(
             session,
             f"AND level = %(level)s AND parent_id IS NULL AND {_BEGINS} < %(before)s "
             f"ORDER BY {_BEGINS}, seq LIMIT %(limit)s",
@@ -146,7 +156,7 @@ class CommonRollups(Transactional, RollupStore):
             begun=sorted(begun.union(opened)),
         ).fetchall()
         existing = {instant(begins): id for begins, id in sorted(stale + open_again)}
-        fresh += _children(
+        fresh += _read_children(
             session,
             "AND parent_id = ANY(%(ids)s::text[]) ORDER BY seq",
             ids=list(existing.values()),
@@ -155,6 +165,10 @@ class CommonRollups(Transactional, RollupStore):
 
     @writes
     def write(self, session: CommonSession, rollup: Rollup) -> None:
+        """Insert or replace the roll-up of a period, link its children, and log it.
+
+        Raises `BatchChanged` if a child has changed since it was read.
+        """
         episode = rollup.episode
         _check_unchanged(session, rollup)
         row = session.execute(
@@ -192,6 +206,7 @@ class CommonRollups(Transactional, RollupStore):
     def next_stale(
         self, session: CommonSession, *, highest: Level = Level.MONTH
     ) -> StaleSummary | None:
+        """Return the next emptied summary up to a level with its sources, or None; lowest level first."""
         row = session.execute(
             "SELECT s.mark, s.episode_seq, e.level FROM emptied_episode AS s "
             "CROSS JOIN episode AS e WHERE s.owner = %(owner)s AND e.owner = %(owner)s "
@@ -223,6 +238,7 @@ class CommonRollups(Transactional, RollupStore):
 
     @reads
     def index_terms(self, session: CommonSession, ids: Sequence[str]) -> dict[str, str]:
+        """Read the stored index terms of summaries; return one text for each existing summary's id."""
         rows = session.execute(
             "SELECT id, index_terms FROM episode "
             "WHERE owner = %(owner)s AND id = ANY(%(ids)s::text[])",
@@ -239,6 +255,10 @@ class CommonRollups(Transactional, RollupStore):
         *,
         index_terms: str = "",
     ) -> None:
+        """Give an emptied summary its new text, and empty its parent again.
+
+        `token` is the mark of the `StaleSummary`. Raises `BatchChanged` if the mark was renewed.
+        """
         seq = session.scalar(
             "DELETE FROM emptied_episode WHERE owner = %(owner)s AND mark = %(mark)s "
             "RETURNING episode_seq",
@@ -266,7 +286,10 @@ class CommonRollups(Transactional, RollupStore):
         invalidate(session, [seq for (seq,) in above])
 
 
-def _children(session: CommonSession, condition: str, **values: object) -> list[Child]:
+def _read_children(
+    session: CommonSession, condition: str, **values: object
+) -> list[Child]:
+    """Read the summaries that match a condition, as children of a roll-up."""
     rows = session.execute(f"{_CHILD} {condition}", **values)
     return [
         Child(
@@ -281,7 +304,10 @@ def _children(session: CommonSession, condition: str, **values: object) -> list[
 
 
 def _check_unchanged(session: CommonSession, rollup: Rollup) -> None:
-    """Raise `BatchChanged` if a member changed: forgotten text must not return with the summary."""
+    """Raise `BatchChanged` if a child's text changed since it was read.
+
+    A forgotten text must not return with the roll-up.
+    """
     rows = session.execute(
         "SELECT id, content FROM episode "
         "WHERE owner = %(owner)s AND id = ANY(%(members)s::text[])",

@@ -18,9 +18,9 @@ from mnemosyned.storage.common.session import CommonSession
 
 
 def request_purge(session: CommonSession) -> None:
-    """Note, within the deletion's own transaction, that its words are still to be purged.
+    """Record that deleted words wait for a purge; call it in the transaction of the deletion.
 
-    Each deletion has a number of its own, so that a purge which began before it does not count.
+    Each request has a number of its own, so that a purge that began earlier does not fulfill it.
     """
     session.execute(
         "INSERT INTO scrub_due (owner, asked) VALUES (%(owner)s, %(asked)s)",
@@ -34,7 +34,7 @@ def set_state(
     field: Literal["valid_until", "superseded_at", "superseded_by", "pruned_at"],
     value: datetime | int,
 ) -> None:
-    """Set one field of a memory's state."""
+    """Set one field of a memory's row in `memory_state`, and add the row if it is missing."""
     session.execute(
         f"INSERT INTO memory_state (owner, memory_seq, {field}) "
         "VALUES (%(owner)s, %(seq)s, %(value)s) "
@@ -56,11 +56,14 @@ def add_revision(
     edit: MemoryEdit,
     *,
     changed_at: datetime,
-    drop: bool,
+    drop_history: bool,
 ) -> None:
-    """Save a memory as it was before an edit; with `drop` only when, and no earlier words either."""
-    text, fields = edit.earlier_state(drop=drop)
-    if drop:
+    """Save the former text and fields of an edited memory; keep the last `REVISIONS_MAX` revisions.
+
+    With `drop_history` save only the time of the edit, and erase the texts of earlier revisions.
+    """
+    text, fields = edit.earlier_state(drop_history=drop_history)
+    if drop_history:
         session.execute(
             "UPDATE revision SET content = NULL, fields = '{}' "
             "WHERE owner = %(owner)s AND memory_seq = %(seq)s",
@@ -102,7 +105,7 @@ def revisions_of(session: CommonSession, seq: int) -> list[Revision]:
 
 
 def was_said(session: CommonSession, id: str, content: str) -> bool:
-    """Return whether a memory had these words before it was edited."""
+    """Return whether an earlier revision of a memory had exactly this text."""
     position = session.position_of(id)
     found = position and session.scalar(
         "SELECT 1 FROM revision WHERE owner = %(owner)s AND memory_seq = %(seq)s "
@@ -119,10 +122,10 @@ def supersede(
     old: str,
     new: str,
 ) -> None:
-    """Have one memory supersede another, and all earlier successors of the other.
+    """Mark the memory `old`, or the last memory in its chain of successors, as superseded by `new`.
 
-    Raises `NotFound` and `InvalidRequest`. The episode that speaks of the old one is invalidated, to
-    be rewritten without it.
+    The episode of the superseded memory is emptied, to be summarized again without it. Raises
+    `NotFound` for an unknown id, and `InvalidRequest` for a chain that is too long.
     """
     latest = latest_in_chain(
         old, new, position_of=session.position_of, successor_of=session.successor_of
@@ -138,7 +141,10 @@ def supersede(
 
 
 def add_tags(session: CommonSession, seq: int, names: Iterable[str]) -> int:
-    """Tag a memory; return the number of new tags. Raises `InvalidRequest` for too many."""
+    """Add tags to a memory; return the number of new tags.
+
+    Raises `InvalidRequest` if the memory would have more than `TAGS_MAX` tags.
+    """
     added = session.execute_many(
         "INSERT INTO tag (owner, memory_seq, name) VALUES (%(owner)s, %(seq)s, %(name)s) "
         "ON CONFLICT DO NOTHING",
@@ -168,7 +174,7 @@ def remove_tags(session: CommonSession, seq: int, names: Iterable[str]) -> int:
 
 
 def replace_tags(session: CommonSession, seq: int, names: Iterable[str]) -> None:
-    """Give a memory these tags and no others."""
+    """Delete all tags of a memory and add these names."""
     session.execute(
         "DELETE FROM tag WHERE owner = %(owner)s AND memory_seq = %(seq)s", seq=seq
     )

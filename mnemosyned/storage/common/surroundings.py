@@ -88,7 +88,7 @@ _DROP_ACTIVITY = (
 
 
 def session_values(agent: AgentSession) -> dict[str, object]:
-    """Return the values of `INSERT_SESSION`."""
+    """Return the bind values of `INSERT_SESSION` for an agent's session."""
     return {
         "session": agent.session,
         "client": agent.client,
@@ -106,7 +106,7 @@ def session_values(agent: AgentSession) -> dict[str, object]:
 
 
 def projects_of(session: CommonSession, names: Sequence[str]) -> dict[str, str]:
-    """Return the projects of agents' sessions that have one."""
+    """Return the projects of agents' sessions by session name, without sessions that have none."""
     rows = session.execute(
         "SELECT session_id, project FROM agent_session WHERE owner = %(owner)s "
         "AND project != '' AND session_id = ANY(%(names)s::text[])",
@@ -123,6 +123,7 @@ class CommonAgents(Transactional, AgentStore):
 
     @reads
     def session(self, session: CommonSession, name: str) -> AgentSession | None:
+        """Return the agent's session with this name, or None."""
         row = session.execute(
             f"SELECT {SESSION_COLUMNS} FROM agent_session "
             "WHERE owner = %(owner)s AND session_id = %(name)s",
@@ -132,6 +133,7 @@ class CommonAgents(Transactional, AgentStore):
 
     @writes_lazily
     def keep_session(self, session: CommonSession, agent: AgentSession) -> None:
+        """Insert a session, or update its project, directory, transcript and last-seen time."""
         session.execute(_KEEP_SESSION, **session_values(agent))
         session.execute(
             _DROP_SESSIONS, at_once=DELETED_AT_ONCE, most=limits.SESSIONS_MAX
@@ -141,6 +143,7 @@ class CommonAgents(Transactional, AgentStore):
     def advance(
         self, session: CommonSession, name: str, position: int, file: str
     ) -> None:
+        """Save the position up to which a session's transcript file was read."""
         session.execute(
             "UPDATE agent_session SET position = %(position)s, file = %(file)s "
             "WHERE owner = %(owner)s AND session_id = %(name)s",
@@ -158,6 +161,7 @@ class CommonAgents(Transactional, AgentStore):
         *,
         informed_at: datetime | None = None,
     ) -> None:
+        """Save the ids of memories injected into a session, and the time of its briefing."""
         before = session.scalar(
             "SELECT shown FROM agent_session "
             "WHERE owner = %(owner)s AND session_id = %(name)s",
@@ -179,6 +183,7 @@ class CommonAgents(Transactional, AgentStore):
     def latest(
         self, session: CommonSession, names: Sequence[str], limit: int
     ) -> list[MemoryRecord]:
+        """Return up to `limit` of the newest memories of these sessions, the newest first."""
         memories = self._latest(session, list(names), limit)
         memories.sort(key=lambda memory: memory.created_at, reverse=True)
         return memories[:limit]
@@ -187,10 +192,11 @@ class CommonAgents(Transactional, AgentStore):
     def _latest(
         self, session: EngineSession, names: list[str], limit: int
     ) -> list[MemoryRecord]:
-        """Return the latest memories of sessions, up to `limit` of each tier."""
+        """Return up to `limit` of the newest memories of these sessions from each tier."""
 
     @reads
     def latest_episode(self, session: CommonSession, name: str) -> Episode | None:
+        """Return the newest episode of a session, without provenance and details, or None."""
         row = session.execute(
             f"SELECT {EPISODE_COLUMNS} FROM episode WHERE owner = %(owner)s "
             "AND session_id = %(name)s AND level = 0 ORDER BY covers_from DESC LIMIT 1",
@@ -202,6 +208,7 @@ class CommonAgents(Transactional, AgentStore):
     def sessions_of(
         self, session: CommonSession, project: str, limit: int
     ) -> list[str]:
+        """Return up to `limit` sessions of a project that have memories, the last seen first."""
         if not project:
             return []
         rows = session.execute(
@@ -224,6 +231,7 @@ class CommonAgents(Transactional, AgentStore):
 
     @reads
     def recent(self, session: CommonSession, limit: int) -> list[AgentSession]:
+        """Return up to `limit` sessions with a transcript, the last seen first."""
         rows = session.execute(
             f"SELECT {SESSION_COLUMNS} FROM agent_session "
             "WHERE owner = %(owner)s AND transcript != '' "
@@ -234,6 +242,7 @@ class CommonAgents(Transactional, AgentStore):
 
     @reads
     def unknown(self, session: CommonSession, ids: Sequence[str]) -> list[str]:
+        """Return the ids that belong to no stored and no forgotten memory."""
         known = " UNION ALL ".join(
             f"SELECT id FROM {table} WHERE owner = %(owner)s AND id = ANY(%(ids)s::text[])"
             for table in (*self._memory_tables, "agent_forgotten")
@@ -246,6 +255,7 @@ class CommonAgents(Transactional, AgentStore):
 
     @writes_lazily
     def count(self, session: CommonSession, call: AgentCall) -> None:
+        """Add a hook call to the activity of its client and event."""
         session.execute(
             _COUNT_CALL,
             client=call.client,
@@ -264,6 +274,7 @@ class CommonAgents(Transactional, AgentStore):
 
     @reads
     def activity(self, session: CommonSession) -> list[AgentActivity]:
+        """Return the sums of hook calls by client and event."""
         rows = session.execute(
             f"SELECT {ACTIVITY_COLUMNS} FROM agent_activity WHERE owner = %(owner)s "
             "ORDER BY client, event LIMIT %(most)s",
@@ -273,7 +284,7 @@ class CommonAgents(Transactional, AgentStore):
 
 
 def saved_sighting(session: CommonSession) -> Sighting | None:
-    """Return the last sighting of the clock that was saved."""
+    """Return the last saved sighting of the clock, or None."""
     row = session.execute(
         "SELECT moment, boot, uptime_s, slack_s, slack_from_s FROM clock_seen "
         "WHERE owner = %(owner)s"
@@ -291,7 +302,7 @@ def saved_sighting(session: CommonSession) -> Sighting | None:
 
 
 def save_sighting(session: CommonSession, sighting: Sighting) -> None:
-    """Replace the saved sighting."""
+    """Save a sighting of the clock in place of the earlier one."""
     session.execute("DELETE FROM clock_seen WHERE owner = %(owner)s")
     session.execute(
         "INSERT INTO clock_seen (owner, moment, boot, uptime_s, slack_s, slack_from_s) "
@@ -322,6 +333,10 @@ class CommonClock(Transactional, ClockStore):
 
     @reads
     def last_sighting(self, session: CommonSession) -> Sighting | None:
+        """Return the saved sighting of the clock, else one made of the newest record.
+
+        Return None in a new store.
+        """
         if sighting := saved_sighting(session):
             return sighting
         newest = [
@@ -341,6 +356,7 @@ class CommonClock(Transactional, ClockStore):
         save_sighting(session, sighting)
 
     def note_future(self, *, now: datetime) -> None:
+        """Record `now` for working memories dated in the future that have no such record yet."""
         if self._read(
             lambda session: session.scalar(f"SELECT 1 {_FUTURE} LIMIT 1", now=now)
         ):
@@ -348,6 +364,7 @@ class CommonClock(Transactional, ClockStore):
 
     @writes
     def _note_future(self, session: CommonSession, now: datetime) -> None:
+        """Insert the records of `note_future` in one transaction."""
         session.execute(
             "INSERT INTO working_state (owner, memory_seq, future_since) "
             f"SELECT f.owner, f.seq, %(now)s {_FUTURE} "
@@ -367,7 +384,7 @@ _KEEP_FILE = f"{INSERT_FILE} ON CONFLICT (owner, path) DO UPDATE SET " + ", ".jo
 
 
 def file_values(state: WatchedFile) -> Mapping[str, object]:
-    """Return the values of `INSERT_FILE`."""
+    """Return the bind values of `INSERT_FILE` for a watched file."""
     return {
         "path": state.path,
         "file": state.file,
@@ -402,6 +419,7 @@ class CommonWatches(Transactional, WatchStore):
 
     @reads
     def folders(self, session: CommonSession) -> list[str]:
+        """Return the paths of the watched folders, sorted."""
         rows = session.execute(
             "SELECT path FROM watched_folder WHERE owner = %(owner)s "
             "ORDER BY path LIMIT %(most)s",
@@ -415,6 +433,7 @@ class CommonWatches(Transactional, WatchStore):
 
     @writes
     def remove_folder(self, session: CommonSession, path: str) -> bool:
+        """Remove a watched folder and the state of its files; return whether it was watched."""
         removed = session.execute(
             "DELETE FROM watched_folder WHERE owner = %(owner)s AND path = %(path)s",
             path=path,
@@ -424,6 +443,7 @@ class CommonWatches(Transactional, WatchStore):
 
     @reads
     def file(self, session: CommonSession, path: str) -> WatchedFile | None:
+        """Return the state of a watched file, or None if it was never read."""
         row = session.execute(
             f"SELECT {FILE_COLUMNS} FROM watched_file WHERE owner = %(owner)s AND path = %(path)s",
             path=path,
@@ -432,6 +452,7 @@ class CommonWatches(Transactional, WatchStore):
 
     @reads
     def moved_from(self, session: CommonSession, file: str) -> list[WatchedFile]:
+        """Return the states of other paths with this file's device and inode."""
         rows = session.execute(
             f"SELECT {FILE_COLUMNS} FROM watched_file "
             "WHERE owner = %(owner)s AND file = %(file)s LIMIT %(most)s",
@@ -446,6 +467,7 @@ class CommonWatches(Transactional, WatchStore):
 
     @writes_lazily
     def drop_files(self, session: CommonSession, paths: Sequence[str]) -> None:
+        """Delete the states of the files with these paths."""
         session.execute(
             "DELETE FROM watched_file "
             "WHERE owner = %(owner)s AND path = ANY(%(paths)s::text[])",
@@ -454,6 +476,7 @@ class CommonWatches(Transactional, WatchStore):
 
     @reads
     def states(self, session: CommonSession, folder: str) -> dict[str, tuple[int, int]]:
+        """Return size and modification time of the files below a folder, by path."""
         rows = session.execute(
             f"SELECT path, size, modified_ns FROM watched_file WHERE {_BELOW} "
             "LIMIT %(most)s",
@@ -464,6 +487,7 @@ class CommonWatches(Transactional, WatchStore):
 
     @reads
     def totals(self, session: CommonSession, folder: str) -> FolderTotals:
+        """Return the counts of files and memories below a watched folder."""
         row = session.execute(
             "SELECT count(*), coalesce(sum(stored), 0)::bigint, max(read_at) "
             f"FROM watched_file WHERE {_BELOW} AND format != ''",

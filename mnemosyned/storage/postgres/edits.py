@@ -15,7 +15,7 @@ from mnemosyned.storage.postgres.insert import return_originals
 from mnemosyned.storage.postgres.memories import leave_secrets, replace_details
 from mnemosyned.storage.postgres.pool import PostgresPart
 from mnemosyned.storage.postgres.session import OF_ID, PostgresSession
-from mnemosyned.storage.postgres.vectors import embed_again
+from mnemosyned.storage.postgres.vectors import requeue_embedding
 from mnemosyned.text.terms import glued_words
 
 _EDITED = column_list(EDITED_FIELDS, "m.")
@@ -86,7 +86,7 @@ class PostgresEditing(CommonEditing):
             "DELETE FROM embedding WHERE owner = %(owner)s AND memory_seq = %(seq)s",
             seq=target.seq,
         )
-        embed_again(session, [target.seq])
+        requeue_embedding(session, [target.seq])
         session.note_rewording()
         tier = Tier.WORKING if target.episode is None else Tier.ARCHIVE
         session.add_to_totals(tier, characters=len(after.content) - len(before.content))

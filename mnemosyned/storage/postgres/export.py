@@ -24,7 +24,7 @@ from mnemosyned.storage.common.exchange import (
     EXPORTED_EPISODE,
     CommonExporting,
     export_condition,
-    surroundings,
+    surrounding_records,
 )
 from mnemosyned.storage.common.grace import INSERT_FORGOTTEN
 from mnemosyned.storage.common.rows import exported_episode_from
@@ -291,15 +291,15 @@ _INSERT_VECTOR = (
 def moved_records(session: PostgresSession) -> Iterator[MovedRecord]:
     """Read what a move carries besides an export, each record as it is asked for."""
     yield from recoverable_records(session)
-    yield from surroundings(session)
+    yield from surrounding_records(session)
     for id, model, digest, vector in session.stream(_VECTORS):
         yield KeptVector(memory=id, model=model, digest=digest, vector=bytes(vector))
     if sighting := saved_sighting(session):
         yield sighting
 
 
-def _vector(session: PostgresSession, vector: KeptVector) -> Outcome:
-    """Keep the vector of a memory that is here and has none."""
+def _restore_vector(session: PostgresSession, vector: KeptVector) -> Outcome:
+    """Store the vector of a memory that has none; return whether it was stored."""
     known = session.scalar(
         "SELECT 1 FROM embedding_model WHERE owner = %(owner)s AND digest = %(digest)s",
         digest=vector.digest,
@@ -319,6 +319,6 @@ def _vector(session: PostgresSession, vector: KeptVector) -> Outcome:
 
 MOVED: Mapping[type[Any], Callable[[PostgresSession, Any], Outcome]] = {
     RecoverableRecord: restore_recoverable,
-    KeptVector: _vector,
+    KeptVector: _restore_vector,
 }
 """Store a record of each kind that a move alone carries."""

@@ -105,7 +105,7 @@ def _text_checks(choice: ForgetFilter) -> list[Callable[[Row], bool]]:
     """Return conditions on the words of a memory that the indexes name."""
     checks: list[Callable[[Row], bool]] = []
     if choice.terms:
-        holds = _term_matcher(choice.terms)
+        holds = _build_term_matcher(choice.terms)
         checks.append(lambda row: holds(row[1:3]))
     if choice.person:
         named = naming(choice.person)
@@ -169,14 +169,14 @@ def _spellings(term: str) -> list[str]:
     return [term, *accent_variants(term)]
 
 
-class _Forms(NamedTuple):
+class _TermForms(NamedTuple):
     """What the indexes have of a term in any of its spellings."""
 
     words: list[list[str]]
     grams: list[list[str]]
 
     @classmethod
-    def of(cls, term: str, *, only_grams: bool) -> _Forms:
+    def of(cls, term: str, *, only_grams: bool) -> _TermForms:
         texts = _spellings(term)
         words = () if only_grams else map(index_words, texts)
         return cls(
@@ -190,10 +190,14 @@ class _Forms(NamedTuple):
         ) or any(_has_phrase(phrase, parts) for phrase in self.grams)
 
 
-def _term_matcher(terms: Terms) -> Callable[[Sequence[str]], bool]:
-    """Return whether texts have every one of these terms, as the indexes would say."""
+def _build_term_matcher(terms: Terms) -> Callable[[Sequence[str]], bool]:
+    """Return a function that tells whether a memory's texts contain all of these terms.
+
+    The texts are compared as the full-text indexes do: words by their stems, grams as they are. The
+    first text is the content.
+    """
     wanted = [
-        _Forms.of(term, only_grams=term in terms.grams)
+        _TermForms.of(term, only_grams=term in terms.grams)
         for term in (*terms.words, *terms.grams)
     ]
 
@@ -228,7 +232,7 @@ def selected_learnings(session: PostgresSession, choice: ForgetFilter) -> list[s
         f"FROM learning AS l WHERE l.owner = %(owner)s{narrow.where} ORDER BY l.seq",
         **narrow.values,
     )
-    holds = _term_matcher(choice.terms) if choice.terms else None
+    holds = _build_term_matcher(choice.terms) if choice.terms else None
     named = naming(choice.person) if choice.person else None
     return [
         id
@@ -302,7 +306,7 @@ class PostgresDeletion(PostgresPart, DeletionStore):
             details=sum(memory.details for memory in originals),
             removed=removed,
             emptied=emptied,
-            learnings=_learnings(session, ids, learned),
+            learnings=_count_deleted_learnings(session, ids, learned),
             pruned=sum(wordless.values()),
             in_force=in_force,
             pruned_losing_summary=_pruned_losing_summary(session, wordless),
@@ -441,7 +445,7 @@ def _last_number(session: PostgresSession, table: str) -> int:
     return last or 0
 
 
-def _learnings(
+def _count_deleted_learnings(
     session: PostgresSession, ids: Sequence[str], learned: Sequence[str]
 ) -> int:
     """Return how many learnings go, those that go by themselves included."""

@@ -171,7 +171,7 @@ def character_table(*, all_accents: bool) -> dict[int, int | str | None]:
         table.update(_parse_folds(_FOLDS_1))
     for written, becomes in ((_SEPARATORS, " "), (_MARKS, None)):
         for span in written.split():
-            table.update(dict.fromkeys(_numbers(span), becomes))
+            table.update(dict.fromkeys(_code_points(span), becomes))
     return table
 
 
@@ -179,11 +179,11 @@ def _parse_folds(written: str) -> Iterator[tuple[int, int]]:
     for fold in written.split():
         at = max(fold.rfind("+"), fold.rfind("-"))
         yield from (
-            (number, number + int(fold[at:], 16)) for number in _numbers(fold[:at])
+            (number, number + int(fold[at:], 16)) for number in _code_points(fold[:at])
         )
 
 
-def _numbers(span: str) -> range:
+def _code_points(span: str) -> range:
     span, _, step = span.partition("/")
     first, _, last = span.partition("-")
     return range(int(first, 16), int(last or first, 16) + 1, int(step or 1))
@@ -207,7 +207,7 @@ def word_hashes(owner: int, *texts: str) -> list[int]:
 
 def phrase_hashes(owner: int, text: str) -> list[int]:
     """Hash the words of one text, in order: one for a word, several for a code."""
-    return _hashes(owner, text.translate(_STEMMED).split(), _STEM_HASHES)
+    return _cached_hashes(owner, text.translate(_STEMMED).split(), _STEM_HASHES)
 
 
 def gram_hashes(owner: int, text: str) -> list[int] | None:
@@ -218,7 +218,7 @@ def gram_hashes(owner: int, text: str) -> list[int] | None:
 
 def gram_term_hashes(owner: int, parts: str) -> list[int]:
     """Hash terms of the second index, which are not stemmed."""
-    return _hashes(owner, gram_words(parts), _HASHES)
+    return _cached_hashes(owner, gram_words(parts), _HASHES)
 
 
 def index_words(text: str) -> list[str]:
@@ -237,27 +237,29 @@ def index_stem(word: str) -> str:
     return stem(word) if word.isascii() else stem_bytes(written)
 
 
-def _hashes(owner: int, words: Iterable[str], hashes: WordCache[int]) -> list[int]:
+def _cached_hashes(
+    owner: int, words: Iterable[str], hashes: WordCache[int]
+) -> list[int]:
     salt = f"{owner}:"
     return [hashes[salt + word] for word in words]
 
 
 def _stem_hash(salted: str) -> int:
     salt, _, word = salted.partition(":")
-    return _hash(f"{salt}:{index_stem(word)}")
+    return _hash_term(f"{salt}:{index_stem(word)}")
 
 
-def _hash(term: str) -> int:
-    """Return the first 32 bits of BLAKE2b, signed, and never `COLUMN_END`.
+def _hash_term(term: str) -> int:
+    """Return a 32-bit signed BLAKE2b hash of a term, never 0, which separates texts.
 
-    Two of a thousand questions about a million memories meet another word of the same number; the
-    words themselves are compared when a candidate is read.
+    Different words may have the same hash (2 in 1,000 questions over a million memories): the words
+    themselves are compared when a candidate is read.
     """
     digest = hashlib.blake2b(term.encode("utf-8", "surrogatepass"), digest_size=4)
     return int.from_bytes(digest.digest(), "big", signed=True) or 1
 
 
-_HASHES = WordCache(_hash, entries_max=TERMS_KEPT_MAX)
+_HASHES = WordCache(_hash_term, entries_max=TERMS_KEPT_MAX)
 _STEM_HASHES = WordCache(_stem_hash, entries_max=TERMS_KEPT_MAX)
 _STEMMED = character_table(all_accents=True)
 _UNSTEMMED = character_table(all_accents=False)

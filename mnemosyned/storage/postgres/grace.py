@@ -71,17 +71,15 @@ def save_memories(session: PostgresSession, seqs: Sequence[int], grace: Grace) -
         )
         for seq, memory in memories.items()
     }
-    _keep_links(session, kept)
-    _keep_revisions(session, kept)
+    _add_links(session, kept)
+    _add_revisions(session, kept)
     by_id = {memory.id: kept[seq] for seq, memory in memories.items()}
     for learning in learnings_where(session, "memory_id", list(by_id)):
         by_id[learning.memory or ""].learnings.append(learning)
-    _store(session, grace, by_id)
+    _save_forgotten(session, grace, by_id)
 
 
-def _keep_links(
-    session: PostgresSession, kept: Mapping[int, PostgresForgotten]
-) -> None:
+def _add_links(session: PostgresSession, kept: Mapping[int, PostgresForgotten]) -> None:
     rows = session.execute(
         "SELECT memory_seq, superseded_by FROM memory_state WHERE owner = %(owner)s "
         "AND superseded_by IS NOT NULL AND (memory_seq = ANY(%(seqs)s::bigint[]) "
@@ -95,7 +93,7 @@ def _keep_links(
             kept[newer].supersedes.append(older)
 
 
-def _keep_revisions(
+def _add_revisions(
     session: PostgresSession, kept: Mapping[int, PostgresForgotten]
 ) -> None:
     rows = session.execute(
@@ -110,7 +108,7 @@ def _keep_revisions(
 
 def save_learnings(session: PostgresSession, ids: Sequence[str], grace: Grace) -> None:
     """Save learnings that are about to be deleted by themselves."""
-    _store(
+    _save_forgotten(
         session,
         grace,
         {
@@ -120,7 +118,7 @@ def save_learnings(session: PostgresSession, ids: Sequence[str], grace: Grace) -
     )
 
 
-def _store(
+def _save_forgotten(
     session: PostgresSession, grace: Grace, kept: Mapping[str, PostgresForgotten]
 ) -> None:
     session.execute_many(

@@ -175,7 +175,7 @@ def insert_new(session: PostgresSession, memories: Sequence[MemoryRecord]) -> No
         terms = {name: _array_text(rows[0][name]) for name in ("words", "grams")}
         session.lock_by(_INSERT_ONE, **(rows[0] | terms), characters=characters)
     else:
-        values = columns(rows)
+        values = values_by_column(rows)
         session.lock_by(_COUNT_NEW, count=count, characters=characters)
         session.execute(_INSERT_NEW, count=count, **values)
         session.execute(_INSERT_NEW_FRESH, count=count, created_at=values["created_at"])
@@ -183,18 +183,18 @@ def insert_new(session: PostgresSession, memories: Sequence[MemoryRecord]) -> No
     session.grown += count
     if any(memory.valid_until or memory.tags for memory in memories):
         last = newest_number(session)
-        _describe(session, memories, range(last - count + 1, last + 1))
+        _insert_tags_and_validity(session, memories, range(last - count + 1, last + 1))
 
 
 def insert_again(session: PostgresSession, memory: MemoryRecord, seq: int) -> None:
     """Insert a memory into working memory under the number that it had before."""
     session.note_rewording()
-    values = columns([memory_values(memory, session.owner)])
+    values = values_by_column([memory_values(memory, session.owner)])
     session.execute(INSERT_MEMORIES, seq=[seq], **values)
     session.execute(INSERT_FRESH, seq=[seq], created_at=values["created_at"])
     characters = len(memory.content)
     session.add_to_totals(Tier.WORKING, count=1, characters=characters)
-    _describe(session, [memory], [seq])
+    _insert_tags_and_validity(session, [memory], [seq])
 
 
 def newest_number(session: PostgresSession) -> int:
@@ -203,7 +203,7 @@ def newest_number(session: PostgresSession) -> int:
     return int(last) + session.numbered
 
 
-def _describe(
+def _insert_tags_and_validity(
     session: PostgresSession, memories: Sequence[MemoryRecord], seqs: Sequence[int]
 ) -> None:
     """Insert the tags and the validity of memories."""
@@ -214,7 +214,7 @@ def _describe(
             add_tags(session, seq, memory.tags)
 
 
-def columns(rows: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
+def values_by_column(rows: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
     """Return the values of `INSERT_MEMORIES`: one list for each column."""
     lists = {name: [row[name] for row in rows] for name in _ARRAYS}
     lists["words"] = [_array_text(row["words"]) for row in rows]

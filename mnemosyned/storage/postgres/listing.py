@@ -53,7 +53,7 @@ def prefixes_of_ids(session: PostgresSession, prefixes: Sequence[str]) -> list[s
     return [prefix for (prefix,) in rows]
 
 
-def begins(prefixes: Sequence[str], *, table: str = "m") -> Condition:
+def id_prefix_condition(prefixes: Sequence[str], *, table: str = "m") -> Condition:
     """Return the condition for ids that begin with a prefix."""
     ranges: list[str] = []
     values: dict[str, object] = {}
@@ -85,7 +85,7 @@ def _memory_keys(
     conditions = _memory_conditions(wanted, prefixes)
     rows = _rows_if_few(session, wanted, prefixes)
     if rows is not None:
-        held = [_among_rows("m", rows), *tier_condition(wanted.tier), *conditions]
+        held = [_rows_condition("m", rows), *tier_condition(wanted.tier), *conditions]
         return _keys_where(session, "memory AS m", held, wanted)
     keys: list[ListKey] = []
     if wanted.tier is not Tier.ARCHIVE:
@@ -114,19 +114,19 @@ def _memory_conditions(
             Condition("m.pinned" if wanted.pinned else "NOT m.pinned", {})
         )
     if prefixes:
-        conditions.append(begins(prefixes))
+        conditions.append(id_prefix_condition(prefixes))
     if wanted.valid_at:
         conditions += in_force_condition(valid_at=wanted.valid_at)
-    return conditions + _beyond_cursor(
+    return conditions + _after_cursor_conditions(
         wanted, RecordKind.MEMORY, moment, f"{table}.seq"
     )
 
 
-def _among_rows(table: str, rows: Sequence[int]) -> Condition:
+def _rows_condition(table: str, rows: Sequence[int]) -> Condition:
     return Condition(f"{table}.seq = ANY(%(rows)s::bigint[])", {"rows": list(rows)})
 
 
-def _beyond_cursor(
+def _after_cursor_conditions(
     wanted: ListFilter, kind: RecordKind, moment: str, seq: str
 ) -> list[Condition]:
     """Hold what comes after the last record of the page before."""
@@ -144,7 +144,7 @@ def _rows_if_few(
 ) -> list[int] | None:
     """Return the rows that the narrowest filter with an index leaves; None if they are many."""
     if prefixes:
-        return _rows_where(session, "memory", [begins(prefixes)])
+        return _rows_where(session, "memory", [id_prefix_condition(prefixes)])
     if wanted.tags:
         named = Condition("m.name = ANY(%(tags)s::text[])", {"tags": list(wanted.tags)})
         return _rows_where(session, "tag", [named], seq="memory_seq")
@@ -167,7 +167,7 @@ def _rows_where(
 ) -> list[int] | None:
     """Return the rows for which conditions with an index hold; None if they are many."""
     narrow = join_conditions(conditions)
-    return _unless_many(
+    return _read_rows_if_few(
         session,
         f"SELECT {table}.{seq} FROM {home} AS {table} "
         f"WHERE {table}.owner = %(owner)s{narrow.where} LIMIT %(most)s",
@@ -183,10 +183,10 @@ def _rows_of_roles(session: PostgresSession, roles: Sequence[str]) -> list[int] 
     names = [f"words_{number}" for number in range(len(words))]
     said = " OR ".join(f"m.words @> %({name})s::integer[]" for name in names)
     values = {"roles": list(roles), **dict(zip(names, words, strict=True))}
-    return _unless_many(session, _SPOKEN.format(said=said), values)
+    return _read_rows_if_few(session, _SPOKEN.format(said=said), values)
 
 
-def _unless_many(
+def _read_rows_if_few(
     session: PostgresSession, statement: str, values: Mapping[str, object]
 ) -> list[int] | None:
     most = LIST_LIMITS.few + 1
@@ -299,10 +299,10 @@ def _summary_keys(
     if wanted.level:
         conditions.append(Condition("e.period_from IS NOT NULL", {}))
     if prefixes:
-        named = begins(prefixes, table="e")
+        named = id_prefix_condition(prefixes, table="e")
         rows = _rows_where(session, "episode", [named], table="e")
-        conditions.append(named if rows is None else _among_rows("e", rows))
-    conditions += _beyond_cursor(wanted, RecordKind.SUMMARY, moment, "e.seq")
+        conditions.append(named if rows is None else _rows_condition("e", rows))
+    conditions += _after_cursor_conditions(wanted, RecordKind.SUMMARY, moment, "e.seq")
     narrow = join_conditions(conditions)
     keys = session.execute(
         f"SELECT {moment}, e.seq FROM episode AS e WHERE e.owner = %(owner)s{narrow.where} "

@@ -41,8 +41,8 @@ from mnemosyned.storage.postgres.roles import (
     ensure_role,
     lock_schema,
     owned_tables,
-    part_from_others,
     require_table_owner,
+    revoke_from_others,
     role_in_use,
 )
 from mnemosyned.storage.postgres.rows import utc
@@ -74,14 +74,14 @@ def insert_token(
     secret = f"{TOKEN_PREFIX}{session.owner}_{secrets.token_urlsafe(SECRET_BYTES)}"
     row = session.execute(
         _INSERT,
-        digest=_digest(secret),
+        digest=_token_digest(secret),
         id=secrets.token_hex(ID_BYTES),
         name=name,
         scopes=[scope.value for scope in Scope if scope in scopes],
         valid_for=valid_for,
     ).fetchone()
     assert row  # noqa: S101 for mypy: INSERT … RETURNING gives its row
-    return IssuedToken(token=_token(row), secret=secret)
+    return IssuedToken(token=_token_from(row), secret=secret)
 
 
 def all_tokens(session: PostgresSession) -> list[OwnerToken]:
@@ -90,7 +90,7 @@ def all_tokens(session: PostgresSession) -> list[OwnerToken]:
         f"SELECT {_TOKEN_FIELDS} FROM owner_token WHERE owner = %(owner)s "
         "ORDER BY created_at DESC, id"
     )
-    return list(map(_token, rows))
+    return list(map(_token_from, rows))
 
 
 def token_holder(session: PostgresSession, secret: str) -> TokenHolder | None:
@@ -98,7 +98,7 @@ def token_holder(session: PostgresSession, secret: str) -> TokenHolder | None:
 
     It is found by its SHA-256: the time that takes says nothing of a token that others have.
     """
-    digest = _digest(secret)
+    digest = _token_digest(secret)
     row = session.execute(
         "SELECT digest, id, scopes FROM token_of(%(owner)s::bigint, %(digest)s)",
         digest=digest,
@@ -151,11 +151,11 @@ def rotate_token(
     return issued
 
 
-def _digest(secret: str) -> bytes:
+def _token_digest(secret: str) -> bytes:
     return hashlib.sha256(secret.encode()).digest()
 
 
-def _token(row: Row) -> OwnerToken:
+def _token_from(row: Row) -> OwnerToken:
     id, name, scopes, created_at, expires_at, revoked_at, valid = row
     return OwnerToken(
         id=id,
@@ -237,14 +237,14 @@ class PostgresOwners(OwnerStore):
             row = session.execute(_ADD, number=number, name=name).fetchone()
             session.execute("COMMIT")
         assert row  # noqa: S101 for mypy: INSERT … RETURNING gives its row
-        return _owner(row)
+        return _owner_from(row)
 
     def owners(self, *, measured: bool = False) -> Sequence[Owner]:
         with self._pool.outside_transactions(ALL) as session:
             rows = session.execute(_LISTED, most=OWNERS_LISTED_MAX).fetchall()
-            sizes = _sizes(session) if measured else {}
+            sizes = _bytes_by_owner(session) if measured else {}
         return [
-            _owner(
+            _owner_from(
                 row[:6],
                 tokens=row[6],
                 size=sizes.get(row[0], 0) if measured else None,
@@ -382,7 +382,7 @@ def _check_name(name: str, *, field: str) -> None:
         )
 
 
-def _sizes(session: PostgresSession) -> dict[int, int]:
+def _bytes_by_owner(session: PostgresSession) -> dict[int, int]:
     """Return the bytes of each owner's memories and summaries, in their tables."""
     sizes: dict[int, int] = {}
     for table in ("memory", "episode"):
@@ -391,7 +391,7 @@ def _sizes(session: PostgresSession) -> dict[int, int]:
     return sizes
 
 
-def _owner(row: Row, *, tokens: int = 0, size: int | None = None) -> Owner:
+def _owner_from(row: Row, *, tokens: int = 0, size: int | None = None) -> Owner:
     number, name, created_at, memories, summaries, characters = row
     return Owner(
         number=number,
@@ -428,7 +428,7 @@ class PostgresServer(DatabaseServer):
             if serving or role_in_use(session) or session.scalar(_HAS_OWNERS):
                 ran = ensure_role(connection, serving=serving)
             else:
-                ran = part_from_others(session)
+                ran = revoke_from_others(session)
             after = session.scalar(_VERSION)
         return Migration(before=before, after=after, statements=tuple(ran))
 

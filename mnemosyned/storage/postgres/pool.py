@@ -87,7 +87,7 @@ class SessionClaims:
                 "another daemon consolidates this memory; ask again when it has finished"
             )
         try:
-            yield lambda: _holds(session)
+            yield lambda: _is_connection_alive(session)
         finally:
             with self._changing:
                 self._claimed.discard(owner)
@@ -103,7 +103,7 @@ class SessionClaims:
             self._connection = None
 
 
-def _holds(session: PostgresSession) -> bool:
+def _is_connection_alive(session: PostgresSession) -> bool:
     """Return whether the connection, and the lock with it, is still there."""
     try:
         session.execute("SELECT 1")
@@ -131,7 +131,7 @@ _ANALYZE = (
 
 
 @dataclass(slots=True)
-class _Grown:
+class _OwnerGrowthCount:
     memories: int = 0
     checked_at: int = CHECKED_EVERY
 
@@ -140,7 +140,7 @@ class OwnerGrowth:
     """How much owners have grown since they were last looked at; used from any thread."""
 
     def __init__(self) -> None:
-        self._owners: OrderedDict[int, _Grown] = OrderedDict()
+        self._owners: OrderedDict[int, _OwnerGrowthCount] = OrderedDict()
         self._changing = threading.Lock()
 
     def is_due(self, owner: int, memories: int) -> bool:
@@ -148,7 +148,7 @@ class OwnerGrowth:
         if not memories:
             return False
         with self._changing:
-            grown = self._owners.setdefault(owner, _Grown())
+            grown = self._owners.setdefault(owner, _OwnerGrowthCount())
             self._owners.move_to_end(owner)
             if len(self._owners) > OWNERS_MAX:
                 self._owners.popitem(last=False)
@@ -161,7 +161,7 @@ class OwnerGrowth:
     def postpone(self, owner: int) -> None:
         """Look at an owner again when it has doubled: a sample may miss it among many."""
         with self._changing:
-            grown = self._owners.setdefault(owner, _Grown())
+            grown = self._owners.setdefault(owner, _OwnerGrowthCount())
             grown.checked_at = max(grown.checked_at, 2 * grown.memories)
 
 
@@ -306,7 +306,9 @@ class Pool:
                 connection.execute("COMMIT")
                 self._note_held(time.monotonic() - began)
         except psycopg.Error as error:
-            raise storage_failed(error, _consequence(error, is_committing)) from error
+            raise storage_failed(
+                error, _failure_consequence(error, is_committing)
+            ) from error
         self._note_growth(session)
 
     @contextmanager
@@ -333,7 +335,9 @@ class Pool:
                 self._note_held(time.monotonic() - began)
             _check_owner(session)
         except psycopg.Error as error:
-            raise storage_failed(error, _consequence(error, is_committing)) from error
+            raise storage_failed(
+                error, _failure_consequence(error, is_committing)
+            ) from error
         self._note_growth(session)
 
     @contextmanager
@@ -390,7 +394,7 @@ def _check_owner(session: PostgresSession) -> None:
         raise NotFound("this owner was removed from the database")
 
 
-def _consequence(error: psycopg.Error, is_committing: bool) -> str:  # noqa: FBT001
+def _failure_consequence(error: psycopg.Error, is_committing: bool) -> str:  # noqa: FBT001
     """Return the consequence of a failed write: rolled back by the server, or unknown."""
     is_unknown = is_committing and is_unreachable(error)
     return PERHAPS_KEPT if is_unknown else NOTHING_KEPT

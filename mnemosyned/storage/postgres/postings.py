@@ -121,13 +121,15 @@ def rows_of_each(
         phrases=any(each.is_phrase for each in lookups),
         newest=newest,
     )
-    values = _as_arrays(lookups, asked)
+    values = _lookup_values(lookups, asked)
     for number, rows in session.execute(statement, **values, **narrow.values):
         found[number].append(rows)
     return found
 
 
-def _as_arrays(lookups: Sequence[_Lookup], asked: Sequence[Asked]) -> dict[str, object]:
+def _lookup_values(
+    lookups: Sequence[_Lookup], asked: Sequence[Asked]
+) -> dict[str, object]:
     """Return the values of `_rows_statement`: the terms of all in one array, with where each begins."""
     ends = list(accumulate((len(each.terms) for each in lookups), initial=0))
     return {
@@ -187,7 +189,7 @@ def rows_with_all(
     order: Literal["", "ASC", "DESC"],
 ) -> list[int]:
     """Look up rows with a form of every word, in an order or in none."""
-    where, values = _matching(having, "m.words")
+    where, values = _all_words_conditions(having, "m.words")
     ordered = f"ORDER BY m.seq {order} " if order else ""
     table = "memory" if narrow.only is not None else "memory_index"
     rows = session.execute(
@@ -211,7 +213,7 @@ def texts_with_any(
     """Read the terms of rows with any of some words, the newest first."""
     table, column = source
     name = _NAMES[table]
-    where, values = _matching([any_of], f"{name}.{column}")
+    where, values = _all_words_conditions([any_of], f"{name}.{column}")
     rows: Result = session.execute(
         f"SELECT {name}.seq, {name}.{column} FROM {table}_index AS {name} "
         f"WHERE {name}.owner = %(owner)s{where}{narrow.where} "
@@ -282,7 +284,7 @@ def counts_of_each(
     return counts
 
 
-def size_of(session: PostgresSession, source: Source) -> tuple[int, int]:
+def measure_index(session: PostgresSession, source: Source) -> tuple[int, int]:
     """Count the rows of an index, and the terms of all of them."""
     table, column = source
     length = _LENGTHS[column]
@@ -293,7 +295,9 @@ def size_of(session: PostgresSession, source: Source) -> tuple[int, int]:
     return (row[0], row[1]) if row else (0, 0)
 
 
-def _matching(having: Sequence[AnyOf], column: str) -> tuple[str, dict[str, object]]:
+def _all_words_conditions(
+    having: Sequence[AnyOf], column: str
+) -> tuple[str, dict[str, object]]:
     """Return conditions and values for rows with a form of every word."""
     where, values = "", dict[str, object]()
     for at, any_of in enumerate(having):
@@ -312,7 +316,7 @@ def _matching(having: Sequence[AnyOf], column: str) -> tuple[str, dict[str, obje
 
 NUMBERS_MAX = 1_000_000
 """Numbers that are kept of a kind: 8 MB."""
-_EACH = 32
+_ENTRY_NUMBERS = 32
 """What a value takes besides its numbers, in numbers."""
 V = TypeVar("V")
 
@@ -337,7 +341,7 @@ class NumberCache(Generic[V]):
 
     def keep(self, key: Hashable, value: V, numbers: int) -> None:
         """Keep a value that holds so many numbers, in place of the one before."""
-        size = numbers + _EACH
+        size = numbers + _ENTRY_NUMBERS
         if size > self._numbers_max:
             return
         with self._changing:
@@ -373,7 +377,7 @@ class IndexSizes:
         known = self._known.get(source)
         if known and known[0] == version:
             return known[1]
-        size = IndexSize(*size_of(session, source))
+        size = IndexSize(*measure_index(session, source))
         self._known[source] = version, size
         return size
 

@@ -58,13 +58,13 @@ _NOT_OURS = (
 
 
 def is_purge_due(pool: Pool, owner: int) -> bool:
-    """Return whether something was deleted that is still to be purged."""
+    """Return whether an owner's deletions still wait for a purge."""
     with pool.reading(owner) as session:
         return session.scalar(_DUE) is not None
 
 
 def purge_owner(pool: Pool, owner: int) -> bool:
-    """Purge the words of earlier deletions; return False if another program prevents it.
+    """Purge an owner's deleted words from all tables; return False if another program prevents it.
 
     Raises `StorageFailed`.
     """
@@ -80,9 +80,10 @@ def purge_owner(pool: Pool, owner: int) -> bool:
 
 
 def purge_tables(pool: Pool, tables: Sequence[str]) -> bool:
-    """Purge deleted words from some tables; return False if another program prevents it.
+    """VACUUM tables, so that the words of deleted rows leave their pages and index entries.
 
-    Raises `StorageFailed`.
+    Return False if another program's transaction still sees deleted rows, or keeps a table locked;
+    the purge is then tried again later. Raises `StorageFailed` if the user may not VACUUM a table.
     """
     with pool.outside_transactions(0) as session:
         require_ownership(session, tables)
@@ -90,7 +91,10 @@ def purge_tables(pool: Pool, tables: Sequence[str]) -> bool:
 
 
 def require_ownership(session: PostgresSession, tables: Sequence[str]) -> None:
-    """Require what VACUUM requires: it leaves the tables of others with no more than a warning."""
+    """Raise `StorageFailed` if the user may not VACUUM one of the tables.
+
+    VACUUM itself would skip such a table with a mere warning.
+    """
     table = session.scalar(_NOT_OURS, tables=list(tables))
     if table is not None:
         advice = (
@@ -101,7 +105,7 @@ def require_ownership(session: PostgresSession, tables: Sequence[str]) -> None:
 
 
 def is_unseen(session: PostgresSession) -> bool:
-    """Wait until all transactions have ended that may see what was deleted before."""
+    """Wait for the end of transactions that may see earlier deleted rows; return False after 2 s."""
     following = session.scalar(_NEXT_TRANSACTION)
     for _ in range(SEEN_TRIES):
         if not session.scalar(_SEEING, next=following):
@@ -111,7 +115,7 @@ def is_unseen(session: PostgresSession) -> bool:
 
 
 def _vacuum(session: PostgresSession, tables: Sequence[str]) -> bool:
-    """Take the words out of pages, index entries and what is stored apart; False if locked."""
+    """VACUUM tables, index entries and TOAST included; return False if a table stays locked."""
     session.execute(f"SET lock_timeout = '{LOCK_S}s'")
     session.execute("SET statement_timeout = 0")  # a large table takes minutes
     try:
@@ -173,9 +177,9 @@ _HAS_NODES = "SELECT EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'citus')
 
 
 def purge_server(connection: psycopg.Connection[tuple[object, ...]]) -> ServerPurge:
-    """Write all tables anew and the log over. Raises `StorageFailed` and `psycopg.Error`.
+    """Rewrite all tables and overwrite the write-ahead log; return what was purged and what is left.
 
-    `connection` commits each statement by itself.
+    `connection` commits each statement by itself. Raises `StorageFailed` and `psycopg.Error`.
     """
     session = PostgresSession(connection, 0)
     began = time.monotonic()
@@ -211,7 +215,10 @@ def purge_server(connection: psycopg.Connection[tuple[object, ...]]) -> ServerPu
 
 
 def _write_over_log(session: PostgresSession) -> tuple[int, list[str]]:
-    """Have the log that was written until now recycled and written over; how many files."""
+    """Recycle and overwrite the write-ahead log up to now.
+
+    Return the number of overwritten files, and advice for each step that was refused.
+    """
     user = session.scalar("SELECT quote_ident(current_user)")
     last = session.scalar(f"SELECT {_CURRENT}")
     refused: list[str] = []
@@ -237,7 +244,7 @@ def _write_over_log(session: PostgresSession) -> tuple[int, list[str]]:
 
 
 def _pass_log_files(session: PostgresSession, target: str) -> int:
-    """Switch from file to file until the one of this name is full; how many."""
+    """Switch log files until the file named `target` is full; return the number of switches."""
     files = 0
     while files < LOG_FILES_MAX and session.scalar(f"SELECT {_CURRENT}") <= target:
         _switch_log_file(session)
@@ -257,7 +264,7 @@ def _log_files(session: PostgresSession) -> list[str]:
 
 @contextmanager
 def _noting_refusals(refused: list[str], advice: str) -> Iterator[None]:
-    """Note advice where the user lacks a right."""
+    """Within the block, append `advice` to `refused` if the user lacks a privilege."""
     try:
         yield
     except psycopg.errors.InsufficientPrivilege:

@@ -332,7 +332,7 @@ class IndexSearch:
             hits = [len(postings.seqs) for postings in all_postings]
         else:
             hits = counts_of_each(self._session, self._source, phrases)
-        weights = [weight(self._size.rows, count) for count in hits]
+        weights = [phrase_idf(self._size.rows, count) for count in hits]
         return _best_rows(all_postings, weights, limit=limit, newest=self._is_second)
 
     @cached_property
@@ -372,7 +372,7 @@ class IndexSearch:
         if longer:
             any_of = AnyOf.of(longer)
             texts = texts_with_any(session, source, any_of, narrow, limit=self._most)
-            found |= {phrase: _occurrences_in(texts, phrase) for phrase in longer}
+            found |= {phrase: _find_phrase(texts, phrase) for phrase in longer}
         return found
 
     def _counts(self, occurrences: TermOccurrences) -> Postings:
@@ -415,15 +415,15 @@ def _best_rows(
     return [(sign * seq, score) for score, seq in best[:limit]]
 
 
-def _occurrences_in(
+def _find_phrase(
     texts: Iterable[tuple[int, Sequence[int]]], phrase: Phrase
 ) -> TermOccurrences:
     """Return the rows that have a phrase."""
     found = TermOccurrences([], [], [])
     for seq, terms in texts:
-        if times := occurrences(terms, phrase):
+        if times := count_occurrences(terms, phrase):
             found.seqs.append(seq)
-            found.lengths.append(length_of(terms))
+            found.lengths.append(count_terms(terms))
             found.times.append(times)
     return found
 
@@ -440,7 +440,7 @@ class _Norms(dict[int, float]):
         return norm
 
 
-def occurrences(terms: Sequence[int], phrase: Phrase) -> int:
+def count_occurrences(terms: Sequence[int], phrase: Phrase) -> int:
     """How often a phrase stands among the terms of a text."""
     first, size = phrase[0], len(phrase)
     return sum(
@@ -450,12 +450,12 @@ def occurrences(terms: Sequence[int], phrase: Phrase) -> int:
     )
 
 
-def length_of(terms: Sequence[int]) -> int:
+def count_terms(terms: Sequence[int]) -> int:
     """Return how many terms a row has in all of its texts."""
     return len(terms) - terms.count(COLUMN_END)
 
 
-def weight(rows: int, hits: int) -> float:
+def phrase_idf(rows: int, hits: int) -> float:
     """How telling a phrase is that so many of the rows have."""
     telling = log((rows - hits + 0.5) / (hits + 0.5))
     return telling if telling > 0 else LEAST

@@ -24,8 +24,8 @@ from mnemosyned.storage.postgres.insert import (
     INSERT_FRESH,
     INSERT_MEMORIES,
     INSERT_PLACED,
-    columns,
     known_records,
+    values_by_column,
 )
 from mnemosyned.storage.postgres.memories import detail_columns
 from mnemosyned.storage.postgres.pool import PostgresPart
@@ -66,11 +66,13 @@ class PostgresRestoring(CommonRestoring):
             session.execute(
                 INSERT_MEMORIES,
                 seq=[each.seq for each in memories],
-                **columns([_values(session.owner, each) for each in memories]),
+                **values_by_column(
+                    [_memory_row_values(session.owner, each) for each in memories]
+                ),
             )
             session.grown += len(memories)
             session.note_rewording()
-            _place(
+            _insert_into_tiers(
                 session,
                 [each for each in memories if each.home is None],
                 [each for each in memories if each.home is not None],
@@ -79,7 +81,7 @@ class PostgresRestoring(CommonRestoring):
         session.skip_numbers("memory", last_number)
 
 
-def _place(
+def _insert_into_tiers(
     session: PostgresSession,
     working: Sequence[PlacedMemory],
     archived: Sequence[PlacedMemory],
@@ -108,7 +110,7 @@ def _place(
         session.add_to_totals(tier, count=len(members), characters=characters)
 
 
-def _values(owner: int, placed: PlacedMemory) -> dict[str, object]:
+def _memory_row_values(owner: int, placed: PlacedMemory) -> dict[str, object]:
     """Return the values of a row; a pruned memory is found by no word, not even by its speaker's."""
     memory = placed.memory
     record = MemoryRecord(

@@ -148,7 +148,7 @@ def ensure_role(
     """
     session = PostgresSession(connection, 0)
     role = request_role(session)
-    is_ready = role_in_use(session) and not _missing(session, role)
+    is_ready = role_in_use(session) and not _missing_grants(session, role)
     if is_ready and not _memberships(session, role, serving):
         return []
     with connection.transaction():
@@ -156,15 +156,15 @@ def ensure_role(
         memberships = _memberships(session, role, serving)
         try:
             with connection.transaction():
-                _run(session, memberships)
+                _execute_all(session, memberships)
         except psycopg.errors.InsufficientPrivilege as error:
             raise StorageFailed(
                 "many owners in one database need a role of their own, which this user may not "
                 f"create or grant; an administrator of the database does it once: "
                 f"{'; '.join(memberships)};"
             ) from error
-        missing = _missing(session, role)
-        _run(session, missing)
+        missing = _missing_grants(session, role)
+        _execute_all(session, missing)
     return [*memberships, *missing]
 
 
@@ -186,23 +186,23 @@ def _memberships(session: PostgresSession, role: str, serving: str | None) -> li
     return statements
 
 
-def _missing(session: PostgresSession, role: str) -> list[str]:
+def _missing_grants(session: PostgresSession, role: str) -> list[str]:
     """Return the statements that grant missing rights to a role, and revoke rights of other roles."""
     lacking = session.execute(_LACKING, role=role, tables=owned_tables(session))
     statements = [f'{statement} TO "{role}"' for (statement,) in lacking]
     return statements + [text for (text,) in session.execute(_FOREIGN, role=role)]
 
 
-def _run(session: PostgresSession, statements: Sequence[str]) -> None:
+def _execute_all(session: PostgresSession, statements: Sequence[str]) -> None:
     for statement in statements:
         session.execute(statement)
 
 
-def part_from_others(session: PostgresSession) -> list[str]:
+def revoke_from_others(session: PostgresSession) -> list[str]:
     """Revoke the rights of other roles; return the executed statements."""
     foreign = session.execute(_FOREIGN, role=request_role(session)).fetchall()
     statements = [statement for (statement,) in foreign]
-    _run(session, statements)
+    _execute_all(session, statements)
     return statements
 
 

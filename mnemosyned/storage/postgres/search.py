@@ -350,25 +350,25 @@ class PostgresIndex(SearchIndex):
         }
         return OriginalTotals(*totals)
 
-    def words(self, query: Query | None = None) -> PostgresWords:
+    def word_rows(self, query: Query | None = None) -> PostgresWords:
         narrow = query_filter(self._session, query) if query else None
         if narrow is None or not narrow.where:
             return self._all_words
         return PostgresWords(self._session, narrow, self._all_words)
 
-    def grams(
+    def best_by_grams(
         self, terms: Sequence[str], query: Query, *, limit: int
     ) -> Iterable[tuple[int, float]]:
         phrases = self._gram_phrases(terms)
         return self._best(("memory", "grams"), phrases, memory_filter(query), limit)
 
-    def episodes(
+    def best_episodes(
         self, forms: Forms, query: Query, *, limit: int
     ) -> Iterable[tuple[int, float]]:
         phrases = [tuple(phrase_hashes(self._session.owner, form)) for form in forms]
         return self._best(("episode", "words"), phrases, episode_filter(query), limit)
 
-    def episode_grams(
+    def best_episodes_by_grams(
         self, terms: Sequence[str], query: Query, *, limit: int
     ) -> Iterable[tuple[int, float]]:
         phrases = self._gram_phrases(terms)
@@ -400,13 +400,13 @@ class PostgresIndex(SearchIndex):
     def first_in_order(self, query: Query) -> Collection[int]:
         return rows_in_time_order(self._session, query)
 
-    def mentioning(self, query: Query) -> Collection[int]:
+    def memories_mentioning_time(self, query: Query) -> Collection[int]:
         return rows_mentioning_time(self._session, query)
 
     def summary_of_period(self, query: Query) -> int | None:
         return summary_of_period(self._session, query)
 
-    def matches(
+    def read_matches(
         self, scores: Mapping[int, float], grams: Mapping[int, float]
     ) -> list[Match]:
         missing = [seq for seq in scores if seq not in self._read]
@@ -425,7 +425,7 @@ class PostgresIndex(SearchIndex):
             for match in read
         ]
 
-    def around(
+    def positions_around(
         self, query: Query, matches: Sequence[Match], *, slept: bool
     ) -> list[list[int]]:
         del slept  # a memory has one home
@@ -460,7 +460,7 @@ class PostgresIndex(SearchIndex):
                 around[number].append(match.position)
         return [sorted(positions) for positions in around]
 
-    def above(self, episodes: Collection[int]) -> dict[int, int]:
+    def rollups_above(self, episodes: Collection[int]) -> dict[int, int]:
         return ancestors(self._session, episodes)
 
 

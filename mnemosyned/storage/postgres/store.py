@@ -38,9 +38,9 @@ from mnemosyned.storage.postgres.pool import Pool, PostgresPart
 from mnemosyned.storage.postgres.restore import PostgresExchange
 from mnemosyned.storage.postgres.roles import (
     ensure_role,
-    part_from_others,
     request_role,
     require_table_owner,
+    revoke_from_others,
     role_in_use,
     table_owner,
 )
@@ -352,7 +352,7 @@ def _prepare(
                     ensure_role(connection)
                     role = request_role(session)
                 else:
-                    part_from_others(session)
+                    revoke_from_others(session)
                 if owner is not None:
                     PostgresSession(connection, owner).ensure_owner()
         return _Prepared(dsn, version, role, searches, has_citus(dsn), read_only)

@@ -24,10 +24,10 @@ from mnemosyned.storage.postgres.search import matches_at
 from mnemosyned.storage.postgres.session import PostgresSession
 
 NUMBERS_MAX = 16_000
-"""Numbers that a `halfvec` may have."""
+"""Numbers that a `pgvector_text` may have."""
 
 
-def embed_again(session: PostgresSession, positions: Sequence[int]) -> None:
+def requeue_embedding(session: PostgresSession, positions: Sequence[int]) -> None:
     """Have the memories at these positions, and all after them, seen to once more."""
     session.execute(
         "UPDATE embedding_model SET done = %(before)s "
@@ -36,7 +36,7 @@ def embed_again(session: PostgresSession, positions: Sequence[int]) -> None:
     )
 
 
-def halfvec(vector: bytes) -> str | None:
+def pgvector_text(vector: bytes) -> str | None:
     """Return a vector of half precision in the form of pgvector; None for what it cannot hold."""
     count, odd = divmod(len(vector), 2)
     if odd or not 0 < count <= NUMBERS_MAX:
@@ -105,7 +105,7 @@ class PostgresVectorSearch(PostgresPart, StorageSearch):
         ).fetchall()
         if not rows:
             return 0
-        near = {seq: halfvec(vector) for seq, vector in rows}
+        near = {seq: pgvector_text(vector) for seq, vector in rows}
         session.execute(_PREPARE, seqs=list(near), near=list(near.values()))
         self._prepared = rows[-1][0]
         return len(rows)
@@ -118,7 +118,7 @@ class PostgresVectorSearch(PostgresPart, StorageSearch):
             session.execute(f"SET LOCAL statement_timeout = {self._limit_ms}")
         try:
             return session.execute(
-                sql, question=halfvec(question), model=self._model, **values
+                sql, question=pgvector_text(question), model=self._model, **values
             ).fetchall()
         except psycopg.errors.QueryCanceled as error:
             raise ComparisonTooSlow from error
@@ -271,6 +271,10 @@ class PostgresVectors(PostgresPart, OwnedVectorStore):
     def keep_vectors(
         self, session: PostgresSession, model: int, vectors: Mapping[int, bytes]
     ) -> list[int]:
+        """Store vectors by their memories' positions; return the positions that were stored.
+
+        Memories that were forgotten or pruned meanwhile are left out.
+        """
         kept = self._keep(session, model, vectors, {})
         return [seq for seq in vectors if seq in kept]
 
@@ -282,7 +286,7 @@ class PostgresVectors(PostgresPart, OwnedVectorStore):
             positions=list(positions),
         )
         if positions:
-            embed_again(session, positions)
+            requeue_embedding(session, positions)
 
     @reads
     def vectors(
@@ -367,7 +371,8 @@ class PostgresVectors(PostgresPart, OwnedVectorStore):
             vectors=list(vectors.values()),
             versions=list(session.take_numbers("record", len(vectors))),
             near=[
-                (self._searched and halfvec(one)) or None for one in vectors.values()
+                (self._searched and pgvector_text(one)) or None
+                for one in vectors.values()
             ],
             texts=[texts.get(seq) for seq in vectors],
         )

@@ -35,14 +35,14 @@ def open_writer(
     )
     try:
         check(connection)
-        _set_up(connection)
+        _set_pragmas(connection)
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _set_up(connection: SqliteSession) -> None:
+def _set_pragmas(connection: SqliteSession) -> None:
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")

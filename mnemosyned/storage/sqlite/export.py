@@ -23,7 +23,7 @@ from mnemosyned.storage.common.exchange import (
     EXPORTED_EPISODE,
     CommonExporting,
     export_condition,
-    surroundings,
+    surrounding_records,
 )
 from mnemosyned.storage.common.grace import INSERT_FORGOTTEN
 from mnemosyned.storage.common.rows import (
@@ -287,13 +287,14 @@ def _fill_recoverable(
 def moved_records(session: SqliteSession) -> Iterator[MovedRecord]:
     """Read what a move carries besides an export, each record as it is asked for."""
     yield from recoverable_records(session)
-    yield from surroundings(session)
-    yield from _vectors(session)
+    yield from surrounding_records(session)
+    yield from _read_vectors(session)
     if sighting := saved_sighting(session):
         yield sighting
 
 
-def _vectors(session: SqliteSession) -> Iterator[KeptVector]:
+def _read_vectors(session: SqliteSession) -> Iterator[KeptVector]:
+    """Yield the stored vectors with the ids of their memories and the names of their models."""
     rows = session.execute(
         "SELECT coalesce((SELECT id FROM working_memory WHERE seq = v.memory_seq), "
         "(SELECT id FROM archive WHERE seq = v.memory_seq)), m.name, m.digest, v.vector "
@@ -305,8 +306,8 @@ def _vectors(session: SqliteSession) -> Iterator[KeptVector]:
             yield KeptVector(memory=id, model=model, digest=digest, vector=vector)
 
 
-def _vector(session: SqliteSession, vector: KeptVector) -> Outcome:
-    """Keep the vector of a memory that is here and has none."""
+def _restore_vector(session: SqliteSession, vector: KeptVector) -> Outcome:
+    """Store the vector of a memory that has none; return None if the memory is missing."""
     session.execute(
         "INSERT OR IGNORE INTO embedding_model (name, digest) VALUES (?, ?)",
         (vector.model, vector.digest),
@@ -328,6 +329,6 @@ def _vector(session: SqliteSession, vector: KeptVector) -> Outcome:
 
 MOVED: Mapping[type[Any], Callable[[SqliteSession, Any], Outcome]] = {
     RecoverableRecord: restore_recoverable,
-    KeptVector: _vector,
+    KeptVector: _restore_vector,
 }
 """Store a record of each kind that a move alone carries."""

@@ -44,10 +44,10 @@ decode_forgotten = msgspec.json.Decoder(SqliteForgotten).decode
 def save_memories(session: SqliteSession, ids: Iterable[str], grace: Grace) -> None:
     """Save memories that are about to be deleted, except pruned ones."""
     for id in ids:
-        _keep_memory(session, id, grace)
+        _save_memory(session, id, grace)
 
 
-def _keep_memory(session: SqliteSession, id: str, grace: Grace) -> None:
+def _save_memory(session: SqliteSession, id: str, grace: Grace) -> None:
     row = session.execute(
         f"SELECT {_COLUMNS} FROM working_memory WHERE id = ? UNION ALL "
         f"SELECT {_COLUMNS} FROM archive WHERE id = ? AND content != ''",
@@ -76,14 +76,14 @@ def _keep_memory(session: SqliteSession, id: str, grace: Grace) -> None:
         ),
         learnings=list(map(learning_row, learnings_where(session, "memory_id", [id]))),
     )
-    _store(session, id, grace, kept)
+    _save_forgotten(session, id, grace, kept)
 
 
 def save_learnings(session: SqliteSession, ids: Sequence[str], grace: Grace) -> None:
     """Save learnings that are about to be deleted by themselves."""
     for learning in learnings_where(session, "id", ids):
         kept = SqliteForgotten(learnings=[learning_row(learning)])
-        _store(session, f"{LEARNING}:{learning.id}", grace, kept)
+        _save_forgotten(session, f"{LEARNING}:{learning.id}", grace, kept)
 
 
 def learning_row(learning: Learning) -> list[Any]:
@@ -100,7 +100,7 @@ def learning_row(learning: Learning) -> list[Any]:
     ]
 
 
-def _store(
+def _save_forgotten(
     session: SqliteSession, key: str, grace: Grace, kept: SqliteForgotten
 ) -> None:
     session.execute(
@@ -112,7 +112,7 @@ def _store(
     )
 
 
-def _is_taken(session: SqliteSession, id: str) -> bool:
+def _is_id_taken(session: SqliteSession, id: str) -> bool:
     row = session.execute(
         "SELECT 1 FROM working_memory WHERE id = ? UNION ALL "
         "SELECT 1 FROM archive WHERE id = ?",
@@ -202,7 +202,7 @@ class SqliteGrace(SqlitePart, CommonGrace):
             ).fetchone()
             kept = decode_forgotten(row[0]) if row else SqliteForgotten()
             if kept.row:
-                if _is_taken(session, key):
+                if _is_id_taken(session, key):
                     continue
                 seq, content, role = _put_back(session, key, kept)
                 returned.append((key, seq))

@@ -99,33 +99,33 @@ def _memory_conditions(
         ListCondition(" AND ".join(["1", *dated]), moments),
     ]
     if wanted.roles:
-        clauses.append(_one_of("role", wanted.roles))
+        clauses.append(_one_of_condition("role", wanted.roles))
     if wanted.pinned is not None:
         clauses.append(ListCondition("pinned" if wanted.pinned else "NOT pinned", []))
     clauses += [
         ListCondition(text, wanted.tags) for text in tag_condition(wanted.tags)[0]
     ]
     if prefixes:
-        clauses.append(_begins_with_prefix(prefixes))
+        clauses.append(_id_prefix_condition(prefixes))
     if wanted.valid_at:
-        clauses.append(_in_force(instant_text(wanted.valid_at)))
+        clauses.append(_in_force_condition(instant_text(wanted.valid_at)))
     if wanted.after:
-        clauses.append(_beyond_cursor(wanted, kind, "created_at"))
+        clauses.append(_after_cursor_condition(wanted, kind, "created_at"))
     return clauses
 
 
-def _one_of(column: str, names: Sequence[str]) -> ListCondition:
+def _one_of_condition(column: str, names: Sequence[str]) -> ListCondition:
     return ListCondition(f"{column} IN ({', '.join('?' * len(names))})", names)
 
 
-def _begins_with_prefix(prefixes: Sequence[str], column: str = "+id") -> ListCondition:
+def _id_prefix_condition(prefixes: Sequence[str], column: str = "+id") -> ListCondition:
     """Return the condition on the beginning of an id; `id` as the column goes by the index of ids."""
     either = " OR ".join([f"({column} >= ? AND {column} < ?)"] * len(prefixes))
     bounds = [bound for prefix in prefixes for bound in id_range(prefix)]
     return ListCondition(f"({either})", bounds)
 
 
-def _in_force(moment: str) -> ListCondition:
+def _in_force_condition(moment: str) -> ListCondition:
     """Leave out what was superseded or has expired."""
     return ListCondition(
         "NOT EXISTS (SELECT 1 FROM memory_state AS s WHERE s.memory_seq = seq "
@@ -134,7 +134,9 @@ def _in_force(moment: str) -> ListCondition:
     )
 
 
-def _beyond_cursor(wanted: ListFilter, kind: RecordKind, column: str) -> ListCondition:
+def _after_cursor_condition(
+    wanted: ListFilter, kind: RecordKind, column: str
+) -> ListCondition:
     """Return the condition that a record comes after the last one of the page before."""
     place = wanted.after
     assert place is not None  # noqa: S101 asked for only with a cursor
@@ -153,13 +155,13 @@ def _rows_if_few(
 ) -> list[int] | None:
     """Return the rows that the narrowest filter with an index leaves; None if they are many."""
     if prefixes:
-        clause = _begins_with_prefix(prefixes, "id")
+        clause = _id_prefix_condition(prefixes, "id")
     elif wanted.tags:
         return _rows_with_tags(session, wanted.tags)
     elif wanted.pinned:
         clause = ListCondition("pinned", [])
     elif wanted.sessions:
-        clause = _one_of("+session_id", wanted.sessions)
+        clause = _one_of_condition("+session_id", wanted.sessions)
     elif wanted.roles and all(any(map(str.isalnum, role)) for role in wanted.roles):
         return _rows_of_roles(session, wanted.roles)
     else:
@@ -180,7 +182,7 @@ def _rows_where(
 
 def _rows_with_tags(session: SqliteSession, tags: Sequence[str]) -> list[int] | None:
     """Return the rows with any of some tags; None if there are many."""
-    clause = _one_of("name", tags)
+    clause = _one_of_condition("name", tags)
     rows = session.execute(
         f"SELECT memory_seq FROM tag WHERE {clause.text} LIMIT ?",
         (*clause.values, LIST_LIMITS.few + 1),
@@ -312,12 +314,12 @@ def _summary_keys(
         clauses.append(ListCondition("period_from IS NOT NULL", []))
     if prefixes:
         rows = _rows_where(
-            session, "episodic_memory", _begins_with_prefix(prefixes, "id")
+            session, "episodic_memory", _id_prefix_condition(prefixes, "id")
         )
         few = None if rows is None else ListCondition(SEQ_AMONG, [json.dumps(rows)])
-        clauses.append(few or _begins_with_prefix(prefixes))
+        clauses.append(few or _id_prefix_condition(prefixes))
     if wanted.after:
-        clauses.append(_beyond_cursor(wanted, RecordKind.SUMMARY, moment))
+        clauses.append(_after_cursor_condition(wanted, RecordKind.SUMMARY, moment))
     where, values = _join_conditions(clauses)
     keys = session.execute(
         f"SELECT {moment}, seq FROM episodic_memory WHERE {where} "

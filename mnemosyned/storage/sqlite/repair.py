@@ -104,12 +104,14 @@ def lacking_values(connection: sqlite3.Connection, *, limit: int) -> int:
             for detail in extract_details(content)
         )
         for values, content in (
-            (_values(connection, seq), content) for seq, content in newest
+            (_stored_values(connection, seq), content) for seq, content in newest
         )
     )
 
 
-def _values(connection: sqlite3.Connection, seq: int) -> dict[tuple[str, str], bool]:
+def _stored_values(
+    connection: sqlite3.Connection, seq: int
+) -> dict[tuple[str, str], bool]:
     """Return the stored exact values of an original, and whether each is a secret."""
     rows = connection.execute(
         "SELECT k.name, d.value, d.sensitive FROM detail AS d "
@@ -134,7 +136,7 @@ def extract_again(database: Path) -> Iterator[str]:
             connection.execute("BEGIN IMMEDIATE")
             unmasked = []
             for (episode,) in episodes:
-                count, has_new_secret = _extract_again(connection, episode)
+                count, has_new_secret = _extract_episode_again(connection, episode)
                 changed += count
                 if has_new_secret and not connection.has_pruned(episode):
                     unmasked.append(episode)
@@ -150,7 +152,7 @@ def extract_again(database: Path) -> Iterator[str]:
         yield f"emptied {emptied:,} summaries, which the next sleep rewrites with secrets masked"
 
 
-def _extract_again(connection: SqliteSession, episode: int) -> tuple[int, bool]:
+def _extract_episode_again(connection: SqliteSession, episode: int) -> tuple[int, bool]:
     """Return how many originals changed, and whether a value is newly known as a secret."""
     originals = connection.execute(
         "SELECT seq, id, content FROM archive WHERE episode_seq = ? AND content != ''",
@@ -164,7 +166,7 @@ def _extract_again(connection: SqliteSession, episode: int) -> tuple[int, bool]:
     _, details = mask_memories(memories)
     changed, has_new_secret = 0, False
     for seq, id, _ in originals:
-        old = _values(connection, seq)
+        old = _stored_values(connection, seq)
         new = {
             (detail.kind, detail.value): detail
             for detail in details

@@ -202,12 +202,12 @@ def rows_mentioning_time(session: SqliteSession, query: Query) -> set[int]:
     reader = MentionReader(ahead)
     return {
         position
-        for position, created_at, text in _first_chars(session, candidates)
+        for position, created_at, text in _read_text_beginnings(session, candidates)
         if reader.mentions_any_time(text, in_zone(instant(created_at), now.tzinfo))
     }
 
 
-def _first_chars(
+def _read_text_beginnings(
     session: SqliteSession, positions: Collection[int]
 ) -> Iterator[tuple[int, str, str]]:
     """Yield memories with their time and the beginning of their text."""
@@ -298,7 +298,7 @@ _AROUND = (
 )
 
 
-def stretches(rows: Sequence[int]) -> list[tuple[int, int]]:
+def covering_ranges(rows: Sequence[int]) -> list[tuple[int, int]]:
     """Return the bounds of a few stretches that cover ascending rows."""
     gaps = [at for at in range(1, len(rows)) if rows[at] - rows[at - 1] >= GAP_MIN]
     widest = nlargest(STRETCHES_MAX - 1, gaps, key=lambda at: rows[at] - rows[at - 1])
@@ -327,7 +327,7 @@ class FtsWords(WordRows):
         self._values: tuple[Any, ...] = tuple(narrow.values)
         if narrow.only:
             self._select = _AROUND
-            self._joined = (json.dumps(stretches(narrow.only)),)
+            self._joined = (json.dumps(covering_ranges(narrow.only)),)
             self._values = (json.dumps(narrow.only),)
 
     @property
@@ -372,7 +372,7 @@ class FtsWords(WordRows):
         """Nothing: the file is near."""
 
 
-def newest(
+def best_of_newest(
     session: SqliteSession,
     table: str,
     match: str,
@@ -413,7 +413,7 @@ class SqliteIndex(SearchIndex):
             states=bool(rows[0][3]),
         )
 
-    def words(self, query: Query | None = None) -> FtsWords:
+    def word_rows(self, query: Query | None = None) -> FtsWords:
         narrow = query_filter(self._session, query) if query else EVERYTHING
         return FtsWords(self._session, narrow, glued=self._has_glued)
 
@@ -421,10 +421,10 @@ class SqliteIndex(SearchIndex):
     def _has_glued(self) -> bool:
         return has_glued(self._session, "memory_gram_fts")
 
-    def grams(
+    def best_by_grams(
         self, terms: Sequence[str], query: Query, *, limit: int
     ) -> Iterable[tuple[int, float]]:
-        return newest(
+        return best_of_newest(
             self._session,
             "memory_gram_fts",
             any_of(terms),
@@ -432,7 +432,7 @@ class SqliteIndex(SearchIndex):
             limit=limit,
         )
 
-    def episodes(
+    def best_episodes(
         self, forms: Forms, query: Query, *, limit: int
     ) -> Iterable[tuple[int, float]]:
         narrow = episode_filter(query)
@@ -443,16 +443,16 @@ class SqliteIndex(SearchIndex):
         )
         if has_glued(self._session, "episode_gram_fts"):
             match = any_of(map(glued_terms, forms))
-            for seq, score in newest(
+            for seq, score in best_of_newest(
                 self._session, "episode_gram_fts", match, narrow, limit=limit
             ):
                 found[seq] = found.get(seq, 0.0) + score
         return found.items()
 
-    def episode_grams(
+    def best_episodes_by_grams(
         self, terms: Sequence[str], query: Query, *, limit: int
     ) -> Iterable[tuple[int, float]]:
-        return newest(
+        return best_of_newest(
             self._session,
             "episode_gram_fts",
             any_of(terms),
@@ -468,23 +468,23 @@ class SqliteIndex(SearchIndex):
     def first_in_order(self, query: Query) -> Collection[int]:
         return rows_in_time_order(self._session, query)
 
-    def mentioning(self, query: Query) -> Collection[int]:
+    def memories_mentioning_time(self, query: Query) -> Collection[int]:
         return rows_mentioning_time(self._session, query)
 
     def summary_of_period(self, query: Query) -> int | None:
         return summary_of_period(self._session, query)
 
-    def matches(
+    def read_matches(
         self, scores: Mapping[int, float], grams: Mapping[int, float]
     ) -> list[Match]:
-        return _read(self._session, scores, grams)
+        return _read_matches(self._session, scores, grams)
 
-    def around(
+    def positions_around(
         self, query: Query, matches: Sequence[Match], *, slept: bool
     ) -> list[list[int]]:
-        return _around(self._session, query, matches, slept=slept)
+        return _positions_around_matches(self._session, query, matches, slept=slept)
 
-    def above(self, episodes: Collection[int]) -> dict[int, int]:
+    def rollups_above(self, episodes: Collection[int]) -> dict[int, int]:
         return ancestors(self._session, episodes)
 
 
@@ -501,10 +501,10 @@ def matches_at(
         f"WHERE f.rowid IN (SELECT seq FROM memory_text WHERE seq = f.rowid) {narrow.where}",
         (json.dumps(list(positions)), *narrow.values),
     )
-    return _read(session, {seq: 0.0 for (seq,) in rows}, {})
+    return _read_matches(session, {seq: 0.0 for (seq,) in rows}, {})
 
 
-def _read(
+def _read_matches(
     session: SqliteSession,
     scores: Mapping[int, float],
     grams: Mapping[int, float],
@@ -535,7 +535,7 @@ def _read(
     return [matches[seq] for seq in scores if seq in matches]
 
 
-def _around(
+def _positions_around_matches(
     session: SqliteSession,
     query: Query,
     matches: Sequence[Match],

@@ -243,7 +243,7 @@ def open_store(
     with ExitStack() as stack:
         try:
             file = stack.enter_context(own_database(database, socket=socket))
-            store = _store(file, migrations)
+            store = _prepare_store(file, migrations)
         except (OSError, sqlite3.Error) as error:
             raise StorageFailed(
                 f"{database} cannot be opened as a memory: {reason(error)}",
@@ -253,7 +253,7 @@ def open_store(
         yield store
 
 
-def _store(file: DatabaseFile, migrations: Path) -> SqliteStore:
+def _prepare_store(file: DatabaseFile, migrations: Path) -> SqliteStore:
     left = frames_left(file.path)
     connection = open_writer(file.path, check=partial(refuse_foreign, path=file.path))
     try:

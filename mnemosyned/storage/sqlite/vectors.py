@@ -21,7 +21,9 @@ class SqliteVectors(SqlitePart, VectorStore):
     """A `VectorStore` in the file of a `SqliteStore`."""
 
     def use_model(self, name: str, identity: str) -> int:
-        return self._writer.write(lambda session: _model(session, name, identity))
+        return self._writer.write(
+            lambda session: _model_number(session, name, identity)
+        )
 
     def newest_position(self) -> int:
         with self._readers.snapshot() as session:
@@ -50,7 +52,10 @@ class SqliteVectors(SqlitePart, VectorStore):
         return sorted(rows, reverse=True)[:limit]
 
     def keep_vectors(self, model: int, vectors: Mapping[int, bytes]) -> list[int]:
-        return self._writer.write(lambda session: _keep(session, model, vectors))
+        """Store vectors by their memories' positions; return the positions that were stored."""
+        return self._writer.write(
+            lambda session: _store_vectors(session, model, vectors)
+        )
 
     def drop_vectors(self, positions: Sequence[int]) -> None:
         self._writer.write(
@@ -100,7 +105,7 @@ class SqliteVectors(SqlitePart, VectorStore):
             return matches_at(session, query, positions)
 
 
-def _model(session: SqliteSession, name: str, identity: str) -> int:
+def _model_number(session: SqliteSession, name: str, identity: str) -> int:
     number: int = session.execute(
         "INSERT INTO embedding_model (name, digest) VALUES (?, ?) "
         "ON CONFLICT (digest) DO UPDATE SET name = excluded.name RETURNING number",
@@ -109,10 +114,13 @@ def _model(session: SqliteSession, name: str, identity: str) -> int:
     return number
 
 
-def _keep(
+def _store_vectors(
     session: SqliteSession, model: int, vectors: Mapping[int, bytes]
 ) -> list[int]:
-    """Store vectors, except of memories forgotten or pruned while the model worked."""
+    """Store vectors by their memories' positions; return the positions that were stored.
+
+    Memories that were forgotten or pruned while the model worked are left out.
+    """
     kept = []
     for seq, vector in vectors.items():
         written = session.execute(
