@@ -130,7 +130,7 @@ db = mnemosyned.cli.maintenance.servers:db
     Bring a database server up to date, purge its files, or spread it over a cluster.
     mnem db purge
 doctor = mnemosyned.cli.maintenance.doctor:doctor
-    Check the installation, and say what mends each fault.
+    Check the installation, and name the command that repairs each fault.
     mnem doctor --repair
 start = mnemosyned.cli.maintenance.service:start
     Start the daemon, and wait until it answers.

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from mnemosyned.cli.commands.man import SCRIPTS, pages, write
+from mnemosyned.cli.commands.man import SCRIPTS, manual_pages, write_manual
 from mnemosyned.cli.registry import COMMANDS
 
-PAGES = dict(pages())
+PAGES = dict(manual_pages())
 MAKEFILE = Path(__file__).parents[2] / "Makefile"
 
 
@@ -44,7 +44,7 @@ def test_the_pages_are_roff_without_a_mistake() -> None:
 
 
 def test_what_is_installed_is_what_uninstall_removes(tmp_path: Path) -> None:
-    write(tmp_path)
+    write_manual(tmp_path)
     for script in SCRIPTS.values():
         assert "_MNEM_COMPLETE" in (tmp_path / script).read_text("utf-8")
 

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 
 from mnemosyned.assembly.stores import open_store
-from mnemosyned.cli.maintenance.move import location_of
+from mnemosyned.cli.maintenance.move import parse_location
 from mnemosyned.memory.exchange import AnyRecord, RestoreReport
 from mnemosyned.service import move
 from mnemosyned.service.move import Moving
@@ -13,8 +13,8 @@ from mnemosyned.service.move import Moving
 def main(source: str, target: str) -> None:
     move.BATCH_RECORDS = 20
     with (
-        open_store(location_of(source)) as old,
-        open_store(location_of(target)) as new,
+        open_store(parse_location(source)) as old,
+        open_store(parse_location(target)) as new,
     ):
         exchange = new.exchange
         restore = exchange.restore

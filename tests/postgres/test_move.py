@@ -24,7 +24,7 @@ from support.whole_memory import CALL, FORGOTTEN
 from mnemosyned.assembly.build import open_memory
 from mnemosyned.assembly.stores import open_store
 from mnemosyned.cli.calls import interruption_message
-from mnemosyned.cli.maintenance.move import location_of
+from mnemosyned.cli.maintenance.move import parse_location
 from mnemosyned.config import Config
 from mnemosyned.errors import PartlyDone, StorageFailed
 from mnemosyned.memory.capture import AgentCall
@@ -174,7 +174,7 @@ def test_a_killed_move_goes_on_and_doubles_nothing(
             process.kill()
         assert lines == ["part\n"] * parts, "it was killed before its end"
         with (
-            open_store(location_of(target)) as store,
+            open_store(parse_location(target)) as store,
             store.exchange.everything() as (_, records),
         ):
             present = sum(1 for _ in records)
@@ -253,7 +253,7 @@ def test_a_complete_move_is_compared_again(filled: Path, dsn: str) -> None:
 
 
 def test_a_nul_that_no_rule_admitted_stops_nothing(source: Path, dsn: str) -> None:
-    with open_store(location_of(str(source))) as store:
+    with open_store(parse_location(str(source))) as store:
         store.agents.count(
             AgentCall(
                 client="codex",

@@ -15,7 +15,7 @@ from support.fakes import NOON
 
 from mnemosyned.assembly.build import open_memory
 from mnemosyned.assembly.stores import open_store
-from mnemosyned.cli.maintenance.move import location_of, move_command
+from mnemosyned.cli.maintenance.move import move_command, parse_location
 from mnemosyned.config import Config
 from mnemosyned.errors import (
     DatabaseInUse,
@@ -128,7 +128,7 @@ def test_a_file_of_another_program_is_refused(dsn: str, tmp_path: Path) -> None:
 
 def test_a_memory_that_is_open_is_refused(source: Path, dsn: str) -> None:
     with (
-        open_store(location_of(str(source))),
+        open_store(parse_location(str(source))),
         pytest.raises(DatabaseInUse, match="stop it with `mnem stop`"),
     ):
         move(source, dsn)
@@ -140,8 +140,8 @@ def test_other_hits_are_told(filled: Path, dsn: str) -> None:
     )
 
     with (
-        open_store(location_of(str(filled))) as full,
-        open_store(location_of(dsn)) as empty,
+        open_store(parse_location(str(filled))) as full,
+        open_store(parse_location(dsn)) as empty,
     ):
         compared = compare_answers(
             full.search, empty.search, [memory], now=datetime.now(UTC)

@@ -102,7 +102,7 @@ def agent(client: str, **changes: object) -> AgentActivity:
 
 
 def test_the_heading_tells_health_age_and_sizes() -> None:
-    line = top_view.heading(stats(), Figures(0.0, resident_bytes=72_400_000))
+    line = top_view.heading_line(stats(), Figures(0.0, resident_bytes=72_400_000))
 
     assert words(line) == (
         "mnem top  healthy  up 3 h 12 min  72 MB in memory  14.2 MB on disk"
@@ -124,25 +124,25 @@ def test_problems_are_in_the_heading_and_in_words(
     sick = stats(**changes)
     (said,) = changes.values()
 
-    assert f"  {word}  " in words(top_view.heading(sick, None))
-    assert style in styles(top_view.heading(sick, None))
-    assert words(*top_view.problems(sick)) == (
+    assert f"  {word}  " in words(top_view.heading_line(sick, None))
+    assert style in styles(top_view.heading_line(sick, None))
+    assert words(*top_view.problem_lines(sick)) == (
         said if isinstance(said, str) else said[0]
     )
-    assert styles(*top_view.problems(sick)) == {style}
+    assert styles(*top_view.problem_lines(sick)) == {style}
 
 
 def test_many_problems_are_counted() -> None:
-    many = top_view.problems(
+    many = top_view.problem_lines(
         stats(warnings=[f"warning {number}" for number in range(9)])
     )
 
     assert words(*many).splitlines()[-1] == "and 5 more: mnem status"
-    assert words(*top_view.problems(stats())) == "no problems"
+    assert words(*top_view.problem_lines(stats())) == "no problems"
 
 
 def test_the_tiers_have_a_line_each() -> None:
-    lines = words(*top_view.tiers(stats(), 12.04)).splitlines()
+    lines = words(*top_view.tier_lines(stats(), 12.04)).splitlines()
 
     assert lines[0].startswith("working       3,214 of 10,000 ████████░░░░")
     assert lines[0].endswith("  120 due  +12.0 a second")
@@ -155,11 +155,11 @@ def test_the_tiers_have_a_line_each() -> None:
     ("share", "filled"), [(-1, 0), (0, 0), (0.5, 12), (1, 24), (7, 24)]
 )
 def test_a_bar_has_always_the_same_length(share: float, filled: int) -> None:
-    assert top_view.bar(share) == "█" * filled + "░" * (24 - filled)
+    assert top_view.filled_bar(share) == "█" * filled + "░" * (24 - filled)
 
 
 def test_requests_have_rates_and_times() -> None:
-    lines = top_view.activity(
+    lines = top_view.request_lines(
         [
             RequestRow("recall", 3.14, 0.0021, 1.26, 1_203, 0),
             RequestRow("hooks", 0.0, None, None, 0, 4),
@@ -178,7 +178,7 @@ def test_requests_have_rates_and_times() -> None:
 def test_a_running_cycle_has_a_bar_and_the_time_left() -> None:
     running = sleeping(running=True, progress=Progress(done=30, total=40))
 
-    line = words(top_view.sleep(running, 90.0))
+    line = words(top_view.sleep_line(running, 90.0))
 
     assert line.startswith("sleeping  30 of 40 ██████████████████░░░░░░ 75%")
     assert line.endswith(", 0 min 30 s left")
@@ -195,7 +195,7 @@ def test_a_running_cycle_has_a_bar_and_the_time_left() -> None:
     ],
 )
 def test_sleep_has_one_line(changes: dict[str, Any], line: str) -> None:
-    assert line in words(top_view.sleep(sleeping(**changes), 0.0))
+    assert line in words(top_view.sleep_line(sleeping(**changes), 0.0))
 
 
 def test_cycles_tell_who_wrote_their_summaries() -> None:
@@ -208,15 +208,15 @@ def test_cycles_tell_who_wrote_their_summaries() -> None:
         group("old", undone_at=NOON, level=1, items_consolidated=0),
     ]
 
-    new, old = top_view.cycles(entries, 5)
+    new, old = top_view.cycle_lines(entries, 5)
 
     assert words(new).partition("schedule ")[2] == (
         "40 memories; 2 summaries by the model; 1 summary by rule, as the model failed; "
         "1 kept word for word; 1 group failed"
     )
     assert words(old).endswith("0 memories, undone; 1 summary by rule")
-    assert top_view.cycles(entries, 1) == [new]
-    assert words(*top_view.cycles([], 3)) == "no cycle yet"
+    assert top_view.cycle_lines(entries, 1) == [new]
+    assert words(*top_view.cycle_lines([], 3)) == "no cycle yet"
 
 
 def test_hooks_are_summed_by_tool_the_last_used_first() -> None:
@@ -228,14 +228,16 @@ def test_hooks_are_summed_by_tool_the_last_used_first() -> None:
         *(agent(f"tool-{number}") for number in range(4)),
     ]
 
-    lines = words(*top_view.hooks(agents, later + timedelta(seconds=9))).splitlines()
+    lines = words(
+        *top_view.hook_lines(agents, later + timedelta(seconds=9))
+    ).splitlines()
 
     assert lines[0] == (
         "claude-code   7 stored, 500 characters shown, 0 min 9 s ago, 1 failed"
     )
     assert lines[1].endswith("5 min 9 s ago")
     assert lines[3:] == ["and 3 more"]
-    assert "mnem setup" in words(*top_view.hooks([], later))
+    assert "mnem setup" in words(*top_view.hook_lines([], later))
 
 
 def happened(kind: EventKind, second: int, **fields: Any) -> Event:  # noqa: ANN401
@@ -252,18 +254,18 @@ def test_the_last_events_are_shown_and_a_failure_stays() -> None:
         happened(EventKind.REMEMBERED, 10, count=1, session="kitchen"),
     ]
 
-    failure, newest = top_view.events(past, 2)
+    failure, newest = top_view.event_lines(past, 2)
 
     assert words(failure).endswith("get failed: no such id")
     assert styles(failure) == {"dim", "red"}
     assert words(newest).endswith("1 memory remembered  kitchen")
-    assert words(*top_view.events([], 2)) == "no events yet"
-    assert len(top_view.events(past, 6)) == 6
+    assert words(*top_view.event_lines([], 2)) == "no events yet"
+    assert len(top_view.event_lines(past, 6)) == 6
 
 
 @pytest.mark.parametrize("kind", EventKind)
 def test_each_kind_of_event_has_words(kind: EventKind) -> None:
-    lines = top_view.events([happened(kind, 1, session="\x1b[2J")], 2)
+    lines = top_view.event_lines([happened(kind, 1, session="\x1b[2J")], 2)
 
     assert "\x1b" not in words(*lines)
     assert len(words(*lines)) > len("12:00:01")

@@ -35,7 +35,7 @@ _send: Callable[..., object] | None = edit.callback
 
 
 def _run_edit(context: click.Context, /, **given: Any) -> object:  # noqa: ANN401
-    """Send the changes in the options; without any, open the editor for the one memory."""
+    """Send the changes given as options; without any, open the editor for the one memory."""
     if given.get("text") == "-":
         given["text"] = read_standard_input(WORDS)
     changes = any(given.get(name) not in (None, ()) for name in CHANGES)

@@ -123,7 +123,7 @@ def _is_folder_of_days(file: str, format_name: str) -> bool:
 
 
 def _summary_text(summary: dict[str, Any]) -> str:
-    """Return the printed line about a finished export: file, counts and bytes."""
+    """Return a line about a finished export: file, number of records, and bytes."""
     parts = [
         count_of(summary[name], noun)
         for name, noun in (
@@ -138,9 +138,10 @@ def _summary_text(summary: dict[str, Any]) -> str:
 
 
 def _copy_database(client: Connection, request: Export, file: str) -> dict[str, Any]:
-    """Have the daemon write a copy of its database to a file; return file and bytes.
+    """Have the daemon write a copy of its database to a file.
 
-    Raises `InvalidRequest` for filters and for standard output.
+    Return the file and bytes for `_summary_text`. Raises `InvalidRequest` for filters and for
+    standard output.
     """
     if request != Export():
         raise InvalidRequest(
@@ -159,7 +160,7 @@ def _copy_database(client: Connection, request: Export, file: str) -> dict[str, 
 def _write_lines(client: Connection, request: Export, file: str) -> dict[str, Any]:
     """Write the export as JSON lines to a file, or to standard output if it is "-".
 
-    Return file, bytes and counts. The file takes its name once it is whole.
+    Return file, bytes and counts for `_summary_text`. The file takes its name once it is whole.
     """
     if file == "-":
         if sys.stdout.isatty():
@@ -212,7 +213,7 @@ def _read_footer(footer: bytes, sha256: str) -> dict[str, int]:
 
 @contextmanager
 def open_export(client: Connection, request: Export) -> Iterator[Iterable[bytes]]:
-    """Yield the lines of an export while the block runs, with a progress bar at a terminal."""
+    """Open an export and yield its lines as bytes; show a progress bar at a terminal."""
     with (
         closing(client.transfers()) as transfers,
         transfers.export(request) as lines,
@@ -241,21 +242,21 @@ def _write_markdown(
 ) -> dict[str, Any]:
     """Write the memories of each day as Markdown to a folder, one file, or standard output.
 
-    Return file and counts.
+    Return file and counts for `_summary_text`.
     """
     with DaysOfExport(reveal=reveal) as days:
         with open_export(client, request) as lines:
             days.collect(lines)
         if file == "-":
-            for text in days.texts():
+            for text in days.day_texts():
                 say(text)
             return {"file": file, "memory": days.count}
         if not _is_folder_of_days(file, "markdown"):
             with open_whole_file(Path(file)) as written:
-                for text in days.texts():
+                for text in days.day_texts():
                     written.write(text.encode())
             return {"file": file, "memory": days.count}
-        files = days.write(Path(file), force=force)
+        files = days.write_files(Path(file), force=force)
         return {"file": file, "memory": days.count, "files": files}
 
 
@@ -270,7 +271,7 @@ class DaysOfExport:
     """The memories of an export sorted by day into temporary files."""
 
     def __init__(self, *, reveal: bool) -> None:
-        """Mask secrets, unless `reveal` is given."""
+        """Create the temporary folder; secrets are masked unless `reveal` is given."""
         self._reveal = reveal
         self._folder = tempfile.TemporaryDirectory(prefix="mnem-export-")
         self._waiting: dict[str, list[bytes]] = defaultdict(list)
@@ -303,12 +304,12 @@ class DaysOfExport:
                 self._summaries[day] = self._mask_unless_revealed(record.content)
         self._write_waiting_lines()
 
-    def texts(self) -> Iterator[str]:
+    def day_texts(self) -> Iterator[str]:
         """Yield the Markdown text of each day, the earliest first."""
         for day in self._sorted_days():
             yield self._day_text(day)
 
-    def write(self, folder: Path, *, force: bool) -> int:
+    def write_files(self, folder: Path, *, force: bool) -> int:
         """Write a Markdown file for each day to a folder; return the number of files.
 
         Raises `InvalidRequest` before anything is written if a file exists, unless forced.

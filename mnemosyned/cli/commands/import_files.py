@@ -163,7 +163,8 @@ def _check_records(
 ) -> ImportReport:
     """Read all records and let the daemon check them; return the report, store nothing.
 
-    Raises `InvalidRequest` for a stream, which can be read only once.
+    `carriers` are the connection and the restorer of exports. Raises `InvalidRequest` for a stream,
+    which can be read only once.
     """
     for source in sources:
         if source.stream:
@@ -262,7 +263,10 @@ def _print_problems(report: ImportReport) -> None:
 
 
 def _show_preview(plan: ImportPlan, carriers: Carriers, *, as_json: bool) -> int:
-    """Run an import as a dry run and print what would be stored; return the exit code."""
+    """Run an import as a dry run and print what would be stored; return the exit code.
+
+    `carriers` are the connection and the restorer of exports.
+    """
     preview = Preview()
     run = ImportRun(*carriers, plan, preview=preview)
     _run_with_progress(run, "checking")

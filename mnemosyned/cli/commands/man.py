@@ -43,7 +43,7 @@ ENVIRONMENT = {
 }
 
 
-def pages() -> Iterator[tuple[str, str]]:
+def manual_pages() -> Iterator[tuple[str, str]]:
     """Yield the name and the roff text of each manual page."""
     context = _make_context(mnem, "mnem")
     yield "mnem", _page_text(mnem, context)
@@ -179,9 +179,9 @@ def completion_script(shell: str) -> str:
     return script(mnem, {}, "mnem", "_MNEM_COMPLETE").source()
 
 
-def write(folder: Path) -> None:
+def write_manual(folder: Path) -> None:
     """Write all manual pages and completion scripts to subfolders of `folder`."""
-    files = {f"man/man1/{name}.1": text for name, text in pages()}
+    files = {f"man/man1/{name}.1": text for name, text in manual_pages()}
     files |= {file: completion_script(shell) for shell, file in SCRIPTS.items()}
     for name, text in files.items():
         file = folder / name
@@ -190,7 +190,7 @@ def write(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]))
+    write_manual(Path(sys.argv[1]))
 
 
 @click.command()

@@ -32,7 +32,7 @@ def model() -> None:
 
 @model.command("list")
 def list_models() -> None:
-    """Show the models that are here, and those known by a short name."""
+    """List the models on this machine, and the models that can be fetched by a short name."""
     shelf = ModelStore()
     used = _model_in_use()
     here = {kept.path.absolute(): kept for kept in shelf}
@@ -53,14 +53,14 @@ def list_models() -> None:
 @model.command()
 @click.argument("name", metavar="NAME|URL")
 @click.option("--sha256", metavar="HEX", help="Refuse a file with another digest.")
-@click.option("--by-hand", "only_say", is_flag=True, help="Only say what to put where.")
-def pull(name: str, sha256: str | None, *, only_say: bool) -> None:
-    """Fetch a model; called again, it goes on where it broke off."""
+@click.option("--by-hand", is_flag=True, help="Only say what to put where.")
+def pull(name: str, sha256: str | None, *, by_hand: bool) -> None:
+    """Fetch a model; a repeated call continues an interrupted download."""
     shelf = ModelStore()
     if sha256 is not None and not _SHA256.fullmatch(sha256):
         raise click.UsageError("--sha256 takes 64 hexadecimal digits")
     request, target = shelf.resolve(name, sha256=sha256)
-    if only_say:
+    if by_hand:
         say(manual_instructions(request, target))
         return
     with click.progressbar(
@@ -105,7 +105,7 @@ def verify(name: str, sha256: str | None) -> int:
 @model.command()
 @click.argument("name", metavar="NAME|PATH|none")
 def use(name: str) -> None:
-    """Have a model write the summaries; `none` goes back to rules."""
+    """Let a model write the summaries; `none` returns to the extractive summarizer."""
     shelf = ModelStore()
     value = NO_MODEL if name == "none" else str(shelf.find(name))
     if value != NO_MODEL:

@@ -265,7 +265,7 @@ def setup(
         as_json=flags["as_json"],
     )
     if folder is not None:
-        return run.package(folder)
+        return run.write_plugins(folder)
     if mode == "undo":
         return run.undo(tools)
     if mode == "check":
@@ -493,7 +493,7 @@ class SetupRun:
         failed = any(check.set_up and check.problems for check in checks)
         return EXIT_PART if problem or failed or missing else 0
 
-    def package(self, folder: Path) -> int:
+    def write_plugins(self, folder: Path) -> int:
         """Write the plugin packages to an empty or new folder; return the exit code."""
         if folder.exists() and any(folder.iterdir()):
             raise InvalidRequest(f"{folder} is not empty")

@@ -302,18 +302,18 @@ class Top(App[None]):
         self._paused = stats.sleep.paused_until is not None
         self._mark_lost(lost=False)
         cycles = CYCLES_SHOWN_TALL if self._is_tall else CYCLES_SHOWN
-        self._show_panel("heading", [top_view.heading(stats, minute.newest)])
-        self._show_panel("tiers", top_view.tiers(stats, minute.memories_per_s()))
-        self._show_panel("activity", top_view.activity(minute.rows()))
+        self._show_panel("heading", [top_view.heading_line(stats, minute.newest)])
+        self._show_panel("tiers", top_view.tier_lines(stats, minute.memories_per_s()))
+        self._show_panel("activity", top_view.request_lines(minute.rows()))
         self._show_panel(
             "sleep",
             [
-                top_view.sleep(stats.sleep, snapshot.watched_s),
-                *top_view.cycles(snapshot.cycles, cycles),
+                top_view.sleep_line(stats.sleep, snapshot.watched_s),
+                *top_view.cycle_lines(snapshot.cycles, cycles),
             ],
         )
-        self._show_panel("hooks", top_view.hooks(stats.agents, datetime.now(UTC)))
-        self._show_panel("problems", top_view.problems(stats))
+        self._show_panel("hooks", top_view.hook_lines(stats.agents, datetime.now(UTC)))
+        self._show_panel("problems", top_view.problem_lines(stats))
         self._show_latest(snapshot.latest)
 
     def _show_events(self) -> None:
@@ -323,7 +323,7 @@ class Top(App[None]):
             return
         self._events_shown = events
         limit = EVENTS_SHOWN_TALL if self._is_tall else EVENTS_SHOWN
-        self._show_panel("events", top_view.events(events, limit))
+        self._show_panel("events", top_view.event_lines(events, limit))
 
     @property
     def _is_tall(self) -> bool:
@@ -331,7 +331,7 @@ class Top(App[None]):
         return bool(self.size.height >= TALL_ROWS)
 
     def on_daemon_lost_message(self, message: DaemonLostMessage) -> None:
-        self._show_panel("heading", [top_view.lost_heading(message.reason)])
+        self._show_panel("heading", [top_view.lost_heading_line(message.reason)])
         self._mark_lost(lost=True)
 
     def _mark_lost(self, *, lost: bool) -> None:

@@ -311,7 +311,7 @@ class Span(NamedTuple):
 Line = list[Span]
 
 
-def heading(stats: Stats, figures: Figures | None) -> Line:
+def heading_line(stats: Stats, figures: Figures | None) -> Line:
     """Return the heading: health, uptime, and sizes in memory and on disk."""
     sick = bool(stats.problems)
     warned = bool(stats.warnings or stats.clock)
@@ -324,7 +324,7 @@ def heading(stats: Stats, figures: Figures | None) -> Line:
     return [Span("mnem top", "bold"), Span("  "), state, Span(f"  {'  '.join(sizes)}")]
 
 
-def lost_heading(reason: str) -> Line:
+def lost_heading_line(reason: str) -> Line:
     """Return the heading while no daemon answers, with the reason."""
     return [
         Span("mnem top", "bold"),
@@ -334,7 +334,7 @@ def lost_heading(reason: str) -> Line:
     ]
 
 
-def tiers(stats: Stats, per_s: float) -> list[Line]:
+def tier_lines(stats: Stats, per_s: float) -> list[Line]:
     """Return a line for each tier; working memory with a bar and its growth `per_s`."""
     working = stats.tiers[Tier.WORKING]
     share = working.count / stats.wm_max if stats.wm_max else 0.0
@@ -344,7 +344,7 @@ def tiers(stats: Stats, per_s: float) -> list[Line]:
         [
             *_tier_name_and_count("working", working.count),
             Span(f" of {stats.wm_max:,} "),
-            Span(bar(share), "bold"),
+            Span(filled_bar(share), "bold"),
             Span(f"{due}{coming}"),
         ]
     ]
@@ -367,13 +367,13 @@ def _tier_name_and_count(name: str, count: int) -> Line:
     return [Span(f"{name:<10}", "dim"), Span(f"{count:>9,}")]
 
 
-def bar(share: float, cells: int = BAR_CELLS) -> str:
+def filled_bar(share: float, cells: int = BAR_CELLS) -> str:
     """Return a bar of `cells` cells, filled to `share` between 0 and 1."""
     filled = round(max(0.0, min(1.0, share)) * cells)
     return "█" * filled + "░" * (cells - filled)
 
 
-def activity(rows: Sequence[RequestRow]) -> list[Line]:
+def request_lines(rows: Sequence[RequestRow]) -> list[Line]:
     """Return the table of requests: rates, latencies and failures of each group."""
     head = f"{'':<10}{'a second':>9}{'p50':>10}{'p95':>10}{'in all':>12}{'failed':>9}"
     lines = [[Span(head, "dim")]]
@@ -396,7 +396,7 @@ def short_duration(seconds: float | None) -> str:
     return f"{seconds * 1_000:.1f} ms"
 
 
-def sleep(status: SleepStatus, watched_s: float) -> Line:
+def sleep_line(status: SleepStatus, watched_s: float) -> Line:
     """Return the progress of the running cycle, or the time of the next cycle.
 
     `watched_s` is for how many seconds the running cycle has been watched; the time left follows
@@ -408,7 +408,7 @@ def sleep(status: SleepStatus, watched_s: float) -> Line:
         return [
             Span("sleeping  ", "bold"),
             Span(f"{progress.done:,} of {progress.total:,} "),
-            Span(bar(share), "green"),
+            Span(filled_bar(share), "green"),
             Span(
                 f" {share:.0%}" + (f", {duration_text(left)} left" if left >= 1 else "")
             ),
@@ -425,7 +425,7 @@ def sleep(status: SleepStatus, watched_s: float) -> Line:
     return [Span("next cycle ", "dim"), Span(coming)]
 
 
-def cycles(entries: Sequence[LogEntry], limit: int) -> list[Line]:
+def cycle_lines(entries: Sequence[LogEntry], limit: int) -> list[Line]:
     """Return a line for each of the last `limit` sleep cycles, newest first.
 
     `entries` is the log, with an entry for each group of a cycle.
@@ -472,7 +472,7 @@ def _writer_counts(groups: Sequence[LogEntry]) -> Iterator[str]:
         yield f"{things} {writer}"
 
 
-def hooks(agents: Sequence[AgentActivity], now: datetime) -> list[Line]:
+def hook_lines(agents: Sequence[AgentActivity], now: datetime) -> list[Line]:
     """Return a line for each tool's hooks, the last used first, at most `HOOKS_SHOWN_MAX`."""
     by_client: dict[str, list[AgentActivity]] = defaultdict(list)
     for agent in agents:
@@ -506,7 +506,7 @@ def _hook_line(events: Sequence[AgentActivity], now: datetime) -> Line:
     return line
 
 
-def events(happened: Sequence[Event], limit: int) -> list[Line]:
+def event_lines(happened: Sequence[Event], limit: int) -> list[Line]:
     """Return a line for each of the last `limit` events, oldest first.
 
     Failed requests are preferred, with room left for one other event.
@@ -555,7 +555,7 @@ _EVENT_WORDS: Mapping[EventKind, Callable[[Event], str]] = {
 }
 
 
-def problems(stats: Stats) -> list[Line]:
+def problem_lines(stats: Stats) -> list[Line]:
     """Return the daemon's problems and warnings, at most `PROBLEMS_SHOWN_MAX`; or "no problems"."""
     shown = [
         *((problem, "red") for problem in stats.problems),

@@ -127,7 +127,7 @@ def daemon_environment(pid: int) -> dict[str, str]:
 def start_detached(
     arguments: Sequence[str] = (), *, environment: Mapping[str, str] | None = None
 ) -> int:
-    """Start a daemon as a process of its own session; return its process id once it is ready.
+    """Start a daemon in a session of its own; return the process id once the daemon is ready.
 
     `arguments` are further options; `environment` holds the variables for settings, those of this
     shell if None. Raises `DaemonUnreachable`, with the end of the log, if the daemon ends or is not
@@ -227,7 +227,7 @@ def find_program() -> str:
 
 
 def _is_ready(inbox: socket.socket, process: subprocess.Popen[bytes]) -> bool:
-    """Wait for the daemon's message that it is ready; print its status meanwhile.
+    """Wait for the daemon's ready message, and print its status until then.
 
     Return False if the process ends or `READY_S` is over.
     """

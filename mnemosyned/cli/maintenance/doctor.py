@@ -241,19 +241,19 @@ _STYLES: dict[Severity, dict[str, Any]] = {
 
 
 @click.command()
-@click.option("--repair", "mends", is_flag=True, help="Mend what is safe to mend.")
+@click.option("--repair", "repairs", is_flag=True, help="Mend what is safe to mend.")
 @click.option("--deep", is_flag=True, help="Also check what takes long.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def doctor(*, mends: bool, deep: bool, as_json: bool) -> int:
-    """Check the installation, and say what mends each fault.
+def doctor(*, repairs: bool, deep: bool, as_json: bool) -> int:
+    """Check the installation, and name the command that repairs each fault.
 
-    It changes nothing and needs no daemon. With --repair it mends what is safe: permissions, a
-    dead socket, indexes, counts, rows that belong to nothing. The database is backed up before it
-    is touched. The exit code is 1 while something is wrong.
+    It changes nothing and needs no daemon. With --repair it repairs what is safe: permissions, a
+    dead socket, indexes, counts, orphaned rows. The database is backed up before it is changed. The
+    exit code is 1 while something is wrong.
     """
     findings = examine(present_installation(deep=deep))
     done: list[str] = []
-    if mends:
+    if repairs:
         done = list(repair(findings, present_installation(deep=deep)))
         findings = examine(present_installation(deep=deep))
     if as_json:

@@ -41,7 +41,7 @@ from mnemosyned.service.move import (
 LEFT_OUT = (
     "what waits to be purged of the old database, as that concerns its own pages alone"
 )
-Watched = Callable[[str, int], AbstractContextManager[Advance]]
+ProgressShower = Callable[[str, int], AbstractContextManager[Advance]]
 """Shows the progress of a step with so many memories and summaries."""
 
 
@@ -57,7 +57,7 @@ class MoveReport:
     owner: str
 
 
-def location_of(text: str, *, field: str | None = None) -> DatabaseLocation:
+def parse_location(text: str, *, field: str | None = None) -> DatabaseLocation:
     """Return the database that a URL or a path names. Raises `InvalidRequest` for `field`."""
     if is_server(text):
         return DatabaseLocation(url=text)
@@ -75,15 +75,15 @@ def move(
     target: DatabaseLocation,
     *,
     config: Config,
-    watched: Watched,
+    show_progress: ProgressShower,
     owner: str = LOCAL_NAME,
 ) -> MoveReport:
     """Copy all records from one database into another and compare both.
 
-    The target is empty, or partly filled by an interrupted move. `watched` shows progress during a
-    step, `owner` is the owner on the server. Raises `NotFound` for an unknown owner,
-    `InvalidRequest`, `DatabaseInUse`, `ConfigInvalid`, `SleepInProgress`, `PartlyDone` and
-    `StorageFailed`.
+    The target is empty, or partly filled by an interrupted move. `show_progress` takes a label and
+    a number of records, and opens a progress line; `owner` is the owner on the server. Raises
+    `NotFound` for an unknown owner, `InvalidRequest`, `DatabaseInUse`, `ConfigInvalid`,
+    `SleepInProgress`, `PartlyDone` and `StorageFailed`.
     """
     _refuse_unmovable(source, target)
     for location in (source, target):
@@ -95,7 +95,7 @@ def move(
             raise InvalidRequest(f"{source} keeps nothing to move", field="from")
         new = stack.enter_context(_open_claimed(target, owner))
         moving = Moving(old.exchange, new.exchange)
-        with watched("moving", size) as advance:
+        with show_progress("moving", size) as advance:
             try:
                 moving.deliver(advance)
             except StorageFailed as error:
@@ -103,7 +103,7 @@ def move(
                     f"{error.message}. What was moved stays: repeat the command to go on from there",
                     reason=error.reason,
                 ) from error
-        with watched("comparing", size) as advance:
+        with show_progress("comparing", size) as advance:
             compared = moving.compare(advance)
         answers = compare_answers(
             old.search, new.search, compared.sample, now=datetime.now(UTC)
@@ -211,15 +211,15 @@ def move_command(to: str, source: str | None, owner: str, *, as_json: bool) -> i
     daemon must be stopped, unless only the memory of an owner moves that it serves over TCP.
     """
     config = daemon_process.load_present_config()
-    origin = location_of(source, field="from") if source else config.location
-    target = location_of(to, field="to")
+    origin = parse_location(source, field="from") if source else config.location
+    target = parse_location(to, field="to")
     try:
         done = move(
             origin,
             target,
             config=config,
             owner=owner,
-            watched=lambda label, size: progress_line(label, "record", size),
+            show_progress=lambda label, size: progress_line(label, "record", size),
         )
     except KeyboardInterrupt as error:
         words = "interrupted; repeat the command to go on from there"

@@ -115,7 +115,7 @@ def token() -> None:
 def add_token(
     owner: str, name: str, scopes: str, days: int | None, *, as_json: bool
 ) -> None:
-    """Issue a token and print it, for the only time."""
+    """Issue a token for an owner and print it; it cannot be shown again."""
     allowed = _parse_scopes(scopes)
     valid_for = timedelta(days=days) if days else None
     with _open_owners() as owners:
@@ -274,10 +274,10 @@ def migrate(url: str | None, serving: str | None, *, as_json: bool) -> None:
 @db.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def purge(*, as_json: bool) -> int:
-    """Write tables and log anew, so that no deleted word is left in the server's files.
+    """Rewrite tables and log, so that no deleted word is left in the server's files.
 
-    Each table is locked while it is written: requests wait. The answer says what is left, and
-    until when; the exit code is 1 where a step was not done.
+    Each table is locked while it is written: requests wait. The answer says what is left, and until
+    when; the exit code is 1 where a step was not done.
     """
     purged = _open_configured_server().purge()
     say_result(purged, "\n".join(_purge_lines(purged)), as_json=as_json)
@@ -294,7 +294,7 @@ def purge(*, as_json: bool) -> int:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def distribute(shards: int, *, as_json: bool) -> None:
-    """Spread the tables over the nodes of Citus, all that is an owner's on one node.
+    """Distribute the tables over the nodes of Citus; all rows of an owner stay on one node.
 
     Stop the daemons meanwhile. Run it again after an upgrade: what is distributed stays as it is.
     """
