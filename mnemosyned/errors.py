@@ -31,6 +31,7 @@ class MnemosynedError(Exception):
     """After how many seconds the same request may succeed, where that is worth a try."""
 
     def __init__(self, message: str, *, field: str | None = None) -> None:
+        """Set the message, which says what to do next, and the name of the field at fault."""
         super().__init__(message)
         self.message = message
         self.field = field
@@ -235,7 +236,7 @@ class StorageFailed(MnemosynedError):
     def __init__(
         self, message: str, *, field: str | None = None, reason: str = ""
     ) -> None:
-        """Set the message, and the bare reason for callers who add their own advice."""
+        """Set the message, and the bare reason without advice."""
         super().__init__(message, field=field)
         self.reason = reason or message
         """Why, without what it means for the request: for whoever knows more of that."""
@@ -268,6 +269,7 @@ class DatabaseReplaced(StorageFailed):
         reason: str = "",
         saved: bool = True,
     ) -> None:
+        """Set the message; `saved` is False if acknowledged writes may be lost at a restart."""
         super().__init__(message, field=field, reason=reason)
         self.saved = saved
         """Whether all that was acknowledged is in a file, so that a restart loses nothing."""
@@ -324,6 +326,7 @@ class RemoteFault(OSError):
     """The daemon behind a URL was not reached, or is not proven to be it; nothing was sent."""
 
     def __init__(self, words: str, *, is_foreign: bool = False) -> None:
+        """Set the message; `is_foreign` is True if another server than the daemon answered."""
         super().__init__(words)
         self.words = words
         self.is_foreign = is_foreign

@@ -37,7 +37,10 @@ class FairTurns:
 
     @contextmanager
     def working(self, owner: int, *, is_awaited: bool = True) -> Iterator[None]:
-        """Count the block's processor time for an owner; others pause for it if `is_awaited`."""
+        """Return a context manager that counts the block's processor time for an owner.
+
+        Threads of owners that used more pause for the block if `is_awaited`.
+        """
         with self._changing:
             self._running[owner] += is_awaited
         _thread.turns, _thread.owner = self, owner

@@ -147,6 +147,7 @@ class LineHandler(logging.Handler):
     """Sends formatted records to standard error through a `LineWriter`."""
 
     def __init__(self, descriptor: int) -> None:
+        """Make a handler that writes to a file descriptor."""
         super().__init__()
         self._writer = LineWriter(descriptor, dropped_line=self._dropped_line)
 
@@ -240,7 +241,7 @@ def _make_record(*values: Any, **named: Any) -> logging.LogRecord:  # noqa: ANN4
 
 
 def _error_output_handler() -> logging.Handler:
-    """Return the handler that writes to standard error: the one already installed, or a new one."""
+    """Return the handler for standard error: the installed one, or a new handler."""
     for handler in logging.getLogger().handlers:
         if isinstance(handler, LineHandler):
             return handler
@@ -268,7 +269,7 @@ def _describe_errors(exc_info: ExcInfo) -> list[dict[str, Any]]:
 
 
 def _print_error_chain(out: TextIO, exc_info: ExcInfo) -> None:
-    """Print the frames, type and message of an error after those of its causes."""
+    """Print an error after its causes, each with frames, type and message."""
     for error in reversed(_error_chain(exc_info[1])):
         out.write("".join(traceback.format_list(_safe_frames(error))))
         out.write(f"{type(error).__name__}: {_safe_message(error)}\n")
@@ -296,7 +297,7 @@ def _safe_frames(error: BaseException) -> list[traceback.FrameSummary]:
 
 
 def _safe_message(error: BaseException) -> str:
-    """Return the message of an error if its type never quotes a memory, else a remark in its place.
+    """Return the message of an error, or a remark in its place if it might quote a memory.
 
     Parsers and models often quote text that they could not read.
     """

@@ -75,6 +75,10 @@ class MnemosyneStore(BaseStore):
         *,
         name: str = "langgraph",
     ) -> None:
+        """Make a store on two callers, by default clients of the daemon's socket.
+
+        Stores of different `name` share no items.
+        """
         self._caller = caller or Client()
         self._async_caller = async_caller or AsyncClient()
         self._name = name
@@ -112,9 +116,11 @@ class MnemosyneStore(BaseStore):
     # ------------------------------------------------------------ one item
 
     def _source_of(self, namespace: Namespace) -> str:
+        """Return the source that stands for a namespace: the store's name and the labels."""
         return f"{self._name}:{'.'.join(namespace)}"
 
     def _session_of(self, namespace: Namespace, key: str) -> str:
+        """Return the session that stands for an item: the source of its namespace and the key."""
         return self._source_of(namespace) + KEY_MARK + key
 
     def _list_versions(

@@ -33,6 +33,10 @@ class MnemosyneMemoryBlock(BaseMemoryBlock[str]):
     _caller: AsyncCaller = PrivateAttr()
 
     def __init__(self, caller: AsyncCaller | None = None, **fields: Any) -> None:  # noqa: ANN401
+        """Make a block on a caller, by default a client of the daemon's socket.
+
+        `fields` are the fields of the block, such as `source` and `tokens`.
+        """
         super().__init__(**fields)
         self._caller = caller or AsyncClient()
 

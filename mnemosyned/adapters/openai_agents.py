@@ -45,6 +45,7 @@ class MnemosyneSession(SessionABC):
         source: str = "openai-agents",
         session_settings: SessionSettings | dict[str, Any] | None = None,
     ) -> None:
+        """Make the session of a conversation on a caller, by default the daemon's socket client."""
         self.session_id = session_id
         self.session_settings = coerce_session_settings(session_settings or {})
         self._caller = caller or AsyncClient()

@@ -141,6 +141,7 @@ def _without_section(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
 
 
 def _is_section(part: object) -> bool:
+    """Return whether a part of a message is a section of memories that this processor added."""
     return isinstance(part, SystemPromptPart) and part.content.startswith(MARK)
 
 

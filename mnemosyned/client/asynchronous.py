@@ -128,7 +128,7 @@ class TlsChannel:
         return self._tls.pending() + self._incoming.pending
 
     async def _run_step(self, step: Callable[[], T]) -> T:
-        """Run a TLS operation until it has the bytes that it needs, and return its result."""
+        """Run a TLS operation, receive the bytes it waits for, and return its result."""
         while True:  # ends with the connection, or the caller's limit
             try:
                 result = step()
@@ -171,7 +171,7 @@ async def open_channel(address: Address) -> Channel:
 
 
 async def _connect_local(connection: socket.socket, address: LocalAddress) -> None:
-    """Connect a socket to a daemon on this machine; if its backlog is full, try again and again.
+    """Connect a socket to a daemon on this machine, again and again while the backlog is full.
 
     A Unix socket with a full backlog is no connection in progress that asyncio could wait for.
     """
@@ -246,12 +246,12 @@ CONNECTIONS_MAX = 16
 
 
 class AsyncClient(AsyncVerbs):
-    """Speaks to a running daemon from asyncio, without threads; over its socket or TCP, as `Client`.
+    """Speaks to a running daemon from asyncio, without threads, over its socket or TCP.
 
-    Calls run at once over up to `connections` connections; further ones wait for their turn, which
-    their timeout includes. A call that is cancelled closes its connection; the daemon may have done
-    its work. A request on a lost connection is repeated as `Client` does it. One client serves any
-    number of event loops.
+    Up to `connections` calls run at once; further calls wait for a free connection, and the wait
+    counts toward their timeout. A cancelled call closes its connection; the daemon may have done
+    its work. A request whose connection was lost is sent again as `Client` does it. One client
+    serves any number of event loops.
     """
 
     def __init__(

@@ -84,7 +84,7 @@ def make_call(
 
 
 def prepare_request(request: Request[R]) -> Request[R]:
-    """Return a request whose memories have ids, so that sending it again stores nothing twice."""
+    """Return the request with an id in each new memory, so that a repeat stores nothing twice."""
     if isinstance(request, Remember):
         changes: dict[str, Any] = {"id": request.id or new_id(datetime.now(UTC))}
     elif isinstance(request, RememberMany) and isinstance(request.memories, list):
@@ -163,8 +163,8 @@ def unreachable(error: OSError, address: Address) -> MnemosynedError:
 class Connection:
     """Carries requests to a running daemon; safe to use from several threads.
 
-    A request on a lost connection is repeated if that cannot do its work twice: reads, `remember`,
-    whose memories get their id here, and `compact`, which finds what it stored before.
+    A request whose connection was lost is sent again if it cannot take effect twice: reads,
+    `remember`, whose memories get their id here, and `compact`, which finds its earlier result.
     """
 
     def __init__(

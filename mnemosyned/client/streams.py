@@ -37,7 +37,7 @@ EXPORT_LINE_BYTES_MAX = 64 << 20
 
 
 def events_request(after: int | None, headers: bytes) -> bytes:
-    """Return the HTTP request for events after the id `after`, or for new ones if it is None."""
+    """Return the HTTP request for events after the id `after`, or for new events if None."""
     query = b"" if after is None else b"?after=%d" % after
     return b"GET /v1/events%s HTTP/1.1\r\n%sAccept: text/event-stream\r\n\r\n" % (
         query,
@@ -105,7 +105,7 @@ class Transfers:
             yield _export_lines(parts)
 
     def restore(self, lines: bytes) -> RestoreReport:
-        """Send lines of an export to the daemon and return its report. Raises its errors."""
+        """Send lines of an export to the daemon and return the report. Raises the daemon's error."""
         response, parts = self._send_request("POST", RESTORE_PATH, lines)
         try:
             restored = msgspec.json.decode(b"".join(parts), type=RestoreReport)

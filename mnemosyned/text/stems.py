@@ -179,7 +179,7 @@ def _restore_ending(base: str) -> str:
 
 
 def _replace_ending(word: str, endings: list[str], table: dict[str, str]) -> str:
-    """Return the word with its ending replaced as `table` says, if a vowel group remains before it.
+    """Return the word with its ending replaced as `table` says, if a vowel group stays before.
 
     `endings` are the keys of `table`, the longest first.
     """
@@ -218,6 +218,7 @@ def _count_vowel_groups(word: str) -> int:
 
 
 def _has_vowel(word: str) -> bool:
+    """Return whether a word has a vowel, also `y` after a consonant."""
     return "v" in _letter_kinds(word)
 
 

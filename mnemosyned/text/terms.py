@@ -202,7 +202,7 @@ def split_compound(word: str) -> tuple[str, ...]:
 
 
 def join_compounds(text: str, content: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """Return pairs of a searched word and the compound that it forms with its neighbor.
+    """Return pairs of a searched word and the compound of this word and a neighbor.
 
     `call` and `oncall` are the pair for the text "on call". `content` are the words to search for.
     """

@@ -53,6 +53,7 @@ class Chars4:
     name = "chars4"
 
     def count(self, text: str) -> int:
+        """Return a quarter of the text's length in characters, at least 1."""
         return max(1, len(text) // CHARS_PER_TOKEN)
 
 
@@ -65,6 +66,7 @@ class CounterWithMargin:
 
     @property
     def name(self) -> str:
+        """The name of the other counter with the margin, such as `estimate+20%`."""
         return f"{self.counter.name}+{self.margin:.0%}"
 
     def count(self, text: str) -> int:

@@ -142,7 +142,7 @@ HAN_WORD_MAX = 6
 
 @dataclass(slots=True, eq=False)  # if frozen, creating one takes 1.4 µs instead of 0.4
 class TextToken:
-    """A word or exact value of a text. Sentences share tokens: they never change."""
+    """A word or exact value of a text; immutable in practice, as sentences share tokens."""
 
     stem: str
     """The key of repetition: the word in lower case, without its ending."""

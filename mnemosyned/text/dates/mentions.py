@@ -134,9 +134,9 @@ def _spell_day_of_month(day: datetime) -> tuple[str, str, str, str]:
 
 
 class MentionReader:
-    """Finds mentions of some times in texts.
+    """Finds mentions of given times in texts.
 
-    Only words near a term of these times are read, a tenth of most texts.
+    Only words near a search term of these times are read, a tenth of most texts.
     """
 
     def __init__(self, spans: Sequence[TimeSpan]) -> None:

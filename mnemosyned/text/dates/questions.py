@@ -173,9 +173,9 @@ class QuestionTimes:
 
 
 def parse_times(text: str, now: datetime) -> QuestionTimes:
-    """Return the times that a question asked at `now` is about, and its text without them.
+    """Return the times and the order that a question asks for, and its remaining text.
 
-    `now` is aware; its time zone decides where a day begins.
+    `now` is when the question is asked; it is aware, and its time zone decides where a day begins.
     """
     english = translate_times(with_words_apart(text))
     if not _may_mention_time(english):
@@ -194,7 +194,7 @@ def mentioned_spans(text: str, said_at: datetime) -> tuple[TimeSpan, ...]:
 
 
 class _TimeReader:
-    """Collects the spans of a text, blanking out what each rule has matched."""
+    """Collects the spans of a text, and blanks out each match so that later patterns skip it."""
 
     def __init__(
         self, text: str, now: datetime, *, ahead: bool, spans_max: int = SPANS_MAX
@@ -317,7 +317,7 @@ Translation = str | Callable[[re.Match[str]], str]
 
 
 class _TranslationRules(NamedTuple):
-    """Rules of translation, in the order in which they are applied."""
+    """Rules of translation, in order of use, and words that hint at a match."""
 
     hints: frozenset[str]
     """Words, at least one of which every expression of the rules has."""

@@ -345,6 +345,7 @@ def _make_day_span(now: datetime, year: int, month: int, day: int) -> TypedTime:
 
 
 def _midnight_of(now: datetime) -> datetime:
+    """Return the first instant of the day, in the same zone."""
     return now.replace(hour=0, minute=0, second=0, microsecond=0)
 
 

@@ -165,7 +165,7 @@ GRAMMARS = [language.times for language in LANGUAGES if language.times]
 def _numbers_by_word(
     tables: Iterable[tuple[str, ...]], *, first: int
 ) -> dict[str, int]:
-    """Return the number of each word, which is its row in a table, counted from `first`.
+    """Return the number of each word: the word's row in a table, counted from `first`.
 
     Each row holds the names of one number, such as "january jan".
     """

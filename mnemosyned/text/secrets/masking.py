@@ -112,10 +112,10 @@ SCANNED_SECRETS_MAX = 16
 
 
 class KnownSecrets:
-    """The secrets among some details, indexed to be found in many texts.
+    """An index of known secrets, which finds and masks them in many texts.
 
-    A group of memories may have thousands of secrets and of other values: searching each value
-    for each secret takes the product of both.
+    A group of memories may have thousands of secrets and of other values: searching each value for
+    each secret takes the product of both.
     """
 
     def __init__(self, details: Iterable[Detail]) -> None:
