@@ -55,7 +55,7 @@ class Channel(Protocol):
         ...
 
     async def receive(self, count: int) -> bytes:
-        """Return up to `count` received bytes; none at the connection's end. Raises `OSError`."""
+        """Return up to `count` received bytes, or `b""` at the end. Raises `OSError`."""
         ...
 
     def fileno(self) -> int:
@@ -115,7 +115,7 @@ class TlsChannel:
             await self._send_encrypted()
 
     async def receive(self, count: int) -> bytes:
-        """Return up to `count` decrypted bytes; none at the connection's end. Raises `OSError`."""
+        """Return up to `count` decrypted bytes, or `b""` at the end. Raises `OSError`."""
         try:
             return await self._run_step(lambda: self._tls.read(count))
         except self._cut_off:  # as of a plain connection that ends

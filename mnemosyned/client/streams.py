@@ -105,7 +105,7 @@ class Transfers:
             yield _export_lines(parts)
 
     def restore(self, lines: bytes) -> RestoreReport:
-        """Send lines of an export to the daemon and return the report. Raises the daemon's error."""
+        """Send lines of an export to the daemon, return the report. Raises the daemon's error."""
         response, parts = self._send_request("POST", RESTORE_PATH, lines)
         try:
             restored = msgspec.json.decode(b"".join(parts), type=RestoreReport)

@@ -74,7 +74,7 @@ def fold_case(text: str) -> str:
 
 
 def stem(word: str) -> str:
-    """Return the Porter stem of a folded word, cached."""
+    """Return the Porter stem of a folded word (lower case, no accents); stems are cached."""
     return _STEMS[word]
 
 
@@ -273,7 +273,7 @@ def _irregular_forms_by_stem() -> dict[str, tuple[str, ...]]:
 
 
 def irregular_forms(word: str) -> tuple[str, ...]:
-    """Return the irregular forms of a folded word: `bought` for `buying`; empty if it has none."""
+    """Return the irregular forms of a folded word, `bought` for `buying`, or an empty tuple."""
     return _irregular_forms_by_stem().get(stem(word), ())
 
 

@@ -93,10 +93,10 @@ def parse_content_terms(text: str) -> Terms:
 
 
 def gram_text(text: str) -> str:
-    """Return the text for the second index: character pairs and parts of camelCase names.
+    """Return the text to store in the index of character pairs: pairs and camelCase parts.
 
-    The pairs are of scripts without spaces. The text is empty for most memories. A change here
-    needs a migration that rebuilds that index.
+    The pairs are of scripts without spaces, such as Chinese. The text is empty for most memories. A
+    change here needs a migration that rebuilds that index.
     """
     parts = [] if text.isascii() else _character_pairs(text)
     if b"aA" in text.encode().translate(_CASES):  # a tenth of the time of the pattern
@@ -128,19 +128,25 @@ def glued_words(text: str) -> list[str]:
 
 
 def with_words_apart(text: str) -> str:
-    """Return the text with spaces around each run of letters of a script without spaces."""
+    """Return the text with spaces around each run of Chinese or another script without spaces."""
     return _UNSPACED_RUN.sub(r" \g<0> ", text) if may_be_unspaced(text) else text
 
 
 def without_unspaced(text: str) -> str:
-    """Return the text with `。` for each letter of a script without spaces; all positions stay."""
+    """Return the text with `。` for each letter of Chinese and other scripts without spaces.
+
+    All positions stay.
+    """
     if not may_be_unspaced(text):
         return text
     return _UNSPACED_RUN.sub(lambda run: "。" * len(run[0]), text)
 
 
 def may_be_unspaced(text: str) -> bool:
-    """Return False if a text surely has no script without spaces; faster than a pattern."""
+    """Return False if a text surely has no script without spaces, such as Chinese.
+
+    It is faster than a pattern.
+    """
     if text.isascii():
         return False
     return bool(text.encode("utf-8", "surrogatepass").translate(None, _SPACED_BYTES))

@@ -40,7 +40,7 @@ class WordCache(dict[str, V], Generic[V]):
         _register_cache(self)
 
     def __missing__(self, word: str) -> V:
-        """Compute and return the value of an uncached word; cache the value of all but long words."""
+        """Compute and return the value of an uncached word; cache the value unless the word is long."""
         value = self._compute(word)
         if len(word) <= WORD_CHARS_MAX:
             if len(self) >= self._entries_max:
@@ -72,6 +72,6 @@ _caches: list[weakref.ReferenceType[ClearableCache]] = []
 
 
 def _register_cache(cache: ClearableCache) -> None:
-    """Add a cache to the list that `clear_word_caches` clears; drop deleted caches from the list."""
+    """Add a cache to the list that `clear_word_caches` clears; drop deleted caches there."""
     _caches[:] = [known for known in _caches if known() is not None]
     _caches.append(weakref.ref(cache))

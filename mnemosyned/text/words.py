@@ -97,12 +97,15 @@ _VAGUE = _STOP_WORDS_FOLDED | COMMON_WORDS
 
 
 def is_stop_word(word: str) -> bool:
-    """Return whether a folded word is a stop word of any language."""
+    """Return whether a folded word (lower case, no accents) is a stop word of any language."""
     return word in _STOP_WORDS_FOLDED
 
 
 def is_vague(word: str) -> bool:
-    """Return whether a folded word, or its stem, is too common to identify a memory."""
+    """Return whether a folded word (lower case, no accents) is too common to identify a memory.
+
+    Its stem counts as well.
+    """
     return not _VAGUE.isdisjoint((word, stem(word)))
 
 
