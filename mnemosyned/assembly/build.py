@@ -158,7 +158,7 @@ def make_sleeper(
     in_background: bool,
     host: SleepHost | None = None,
 ) -> Sleeper:
-    """Build the sleeper of a memory, which runs its cycles and its scheduled backups.
+    """Build the sleeper of a memory, for sleep cycles and scheduled backups.
 
     A `host` starts the cycles, if given; otherwise the sleeper does by itself if `in_background`.
     """

@@ -100,7 +100,7 @@ class Memory(Verbs):
     def _open_database(
         self, database: str, settings: dict[str, object], clock: Clock | None
     ) -> None:
-        """Open the database with these settings, or connect to the daemon that has it open."""
+        """Open the database, or connect to the daemon that has it open."""
         if database == IN_MEMORY:
             directory = self._stack.enter_context(private_directory())
             database = str(directory / "memory.db")

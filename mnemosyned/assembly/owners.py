@@ -194,7 +194,7 @@ class OwnerRounds:
             page = list_owners(after=page[-1])
 
     def _run_for_owner(self, owner: int, work: Callable[[OwnerMemory], object]) -> None:
-        """Call `work` with one owner's memory, and log its errors so that other owners go on.
+        """Call `work` with one owner's memory, and log errors so that the rounds go on.
 
         Raises `DatabaseUnreachable`, which concerns all owners.
         """

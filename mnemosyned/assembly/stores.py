@@ -244,9 +244,9 @@ def make_summarizer(
 
 
 def owner_model(turns: ModelTurns | None, owner: int) -> TextModel | None:
-    """Return the text model through which an owner calls the models of `turns`.
+    """Return an owner's text model: it calls the shared models of `turns` when its turn comes.
 
-    Owners take turns, so that none waits for all calls of another. Return None if `turns` is None.
+    Return None if owners share no models, and `turns` is None.
     """
     if turns is None:
         return None

@@ -252,9 +252,9 @@ def _read_environment(environ: Mapping[str, str], values: _Values) -> None:
 
 
 def value_from_text(key: str, text: str, *, where: str) -> Any:  # noqa: ANN401
-    """Convert a typed text to the value of a setting, and check it; `where` begins an error.
+    """Convert a typed text to the value of a setting, and check it.
 
-    Raises `ConfigInvalid`.
+    `where` names the origin in errors. Raises `ConfigInvalid`.
     """
     value: Any = text.strip()
     if KEYS.get(key) is bool:
@@ -265,9 +265,10 @@ def value_from_text(key: str, text: str, *, where: str) -> Any:  # noqa: ANN401
 
 
 def checked_value(key: str, value: Any, *, where: str, strict: bool) -> Any:  # noqa: ANN401
-    """Convert a value to the type of its setting, and check it; `where` begins an error.
+    """Convert a value to the type of its setting, and check it.
 
-    Unless `strict`, texts are converted to numbers and the like. Raises `ConfigInvalid`.
+    `where` names the origin in errors. Unless `strict`, texts are converted to numbers and the
+    like. Raises `ConfigInvalid`.
     """
     if key not in KEYS:
         raise ConfigInvalid(

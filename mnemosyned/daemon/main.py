@@ -23,7 +23,7 @@ from mnemosyned.daemon.http.listening import Listener, listening
 from mnemosyned.daemon.http.protocol import SocketAccess, bearer_token
 from mnemosyned.daemon.http.server import HEALTH_PATHS, EventLoop, ResourcesOf, serving
 from mnemosyned.daemon.prometheus import ServerActivity
-from mnemosyned.daemon.resources import descriptions, resources
+from mnemosyned.daemon.resources import documentation_resources, resources
 from mnemosyned.errors import (
     ConfigInvalid,
     DatabaseReplaced,
@@ -80,9 +80,9 @@ class LogFile:
     """
 
     def __init__(self, path: Path, *, bytes_max: int = LOG_FILE_BYTES_MAX) -> None:
-        """Redirect standard output and standard error to the file.
+        """Redirect standard output and standard error to the file at `path`.
 
-        Rotate it from `bytes_max` bytes.
+        From `bytes_max` bytes on, `rotate` begins a new file. Raises `ConfigInvalid`.
         """
         self._path = path
         self._bytes_max = bytes_max
@@ -239,7 +239,7 @@ class Daemon:
         self._owners: OwnerMemories | None = None
 
     def run(self) -> None:
-        """Serve requests until a stop signal.
+        """Serve requests until a stop signal, run a final consolidation, and close everything.
 
         Then run a final consolidation and close everything.
         """
@@ -350,9 +350,9 @@ class Daemon:
 
     @staticmethod
     def _check_database_file(memory: OpenMemory) -> bool:
-        """Check the database file.
+        """Return False if the database file was replaced and a restart would lose no memory.
 
-        Return False only if it was replaced and a restart would lose no memory.
+        Else True.
 
         With unsaved memories the daemon goes on: they would be lost with the process.
         """
@@ -387,7 +387,7 @@ class Daemon:
         return not problems
 
     def _trim_process_memory(self, memory: OpenMemory) -> None:
-        """Return unused heap to the operating system when it has grown and, mostly, nobody asks."""
+        """Return caches and unused heap to the operating system if the process has grown enough."""
         cycle = memory.sleeper.cycle
         idle = cycle.gate.quiet_s >= QUIET_S and not cycle.lease.is_lent
         if self._growth.is_trim_due(idle=idle):
@@ -398,7 +398,7 @@ class Daemon:
             self._growth.note_trim()
 
     def _reload_settings(self, memory: OpenMemory) -> None:
-        """Read the settings and the certificate again and apply them.
+        """Read the settings and the certificate again and apply them; ignore invalid settings.
 
         Keep the old ones if they are invalid.
         """
@@ -483,7 +483,7 @@ def _open_owner_memories(
 def _make_owner_resources(
     owners: OwnerMemories | None, memory: OpenMemory
 ) -> ResourcesOf | None:
-    """Return the function that finds the resources for a request over TCP.
+    """Return the finder of resources for requests over TCP; None if no owners are served.
 
     None if no owners are served.
     """
@@ -500,12 +500,14 @@ def _make_owner_resources(
         return memory if owner == LOCAL_OWNER else owners.get(owner)
 
     return OwnerResources(
-        tokens=TokenCache(owners.owners), memory_of=memory_of, common=descriptions()
+        tokens=TokenCache(owners.owners),
+        memory_of=memory_of,
+        common=documentation_resources(),
     )
 
 
 def _owner_of_request(request: HttpRequest) -> int:
-    """Return the owner's number as the request's token states it, without a database look-up.
+    """Return the number of a request's owner, as its token's form tells without a look-up.
 
     A request without such a token, or over the Unix socket, is the local owner's.
     """

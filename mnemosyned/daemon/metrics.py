@@ -40,6 +40,7 @@ def metrics_route(collectors: Sequence[Collector]) -> Route:
     """
 
     def metrics(_: HttpRequest) -> Response:
+        """Return the response with the metrics of all collectors that do not fail."""
         families: list[Family] = []
         for collect in collectors:
             try:
@@ -56,6 +57,7 @@ def server_collector(activity: ServerActivity) -> Collector:
     """Return a collector of metrics about requests, connections and the process."""
 
     def collect() -> Iterator[Family]:
+        """Yield the metrics of requests, connections, streams and the process."""
         refused = dict(activity.refused)
         yield activity.requests.family()
         yield Family(
@@ -116,6 +118,7 @@ def memory_collector(memory: OpenMemory) -> Collector:
     """Return a collector of metrics about an open memory: tiers, cycles, summarizer and hooks."""
 
     def collect() -> Iterator[Family]:
+        """Yield the metrics of the memory as it is now."""
         stats = memory.service.call(Status())
         outcomes = dict(memory.sleeper.cycle.outcomes)
         yield from _store_families(stats)

@@ -490,7 +490,7 @@ def _field_table(schema: Schema) -> str:
 
 
 def _schema_html(name: str, schema: Schema) -> str:
-    """Return the HTML section of a named schema: its values if it is an enum, else its fields."""
+    """Return the HTML section of a schema: the values of an enum, or else a table of fields."""
     heading = (
         f'<h3 id="{name}">{name}</h3>{_paragraphs_html(schema.get("description", ""))}'
     )

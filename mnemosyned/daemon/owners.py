@@ -94,7 +94,7 @@ class TokenCache:
     def _cache_holder(self, digest: bytes, kept: _CachedHolder) -> None:
         """Cache a token's holder, and drop the oldest entry beyond the limit.
 
-        Unknown tokens have their own.
+        Unknown tokens have a limit of their own, so that they displace no others.
         """
         with self._lock:
             self._known.pop(digest, None)
@@ -206,6 +206,7 @@ class OwnerResources:
             require_scope(Scope.READ, self._find_holder(request).scopes, action)
 
         def answer(request: HttpRequest) -> Response:
+            """Return the route's response, with its stream checked before each chunk."""
             check(request)
             response = route(request)
             if response.stream is None:
@@ -225,7 +226,7 @@ class _CheckedStream:
         check: Callable[[], None],
         encode_end: Callable[[MnemosynedError], bytes],
     ) -> None:
-        """Call `check` before each chunk of `stream`.
+        """Call `check` before each chunk of `stream`, and end with `encode_end` of its error.
 
         End with `encode_end(error)` once it refuses.
         """

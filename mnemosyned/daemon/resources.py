@@ -52,6 +52,7 @@ def events_route(bus: EventBus, progress: Progresses) -> Route:
     """
 
     def events(request: HttpRequest) -> Response:
+        """Subscribe the client to events and return the streamed response."""
         after = _last_seen_id(request)
         if request.method == "HEAD":
             return Response(HTTPStatus.OK, content_type=EVENT_STREAM, headers=HEADERS)
@@ -171,7 +172,10 @@ class ScopedCaller(Caller):
         self._scopes = scopes
 
     def call(self, request: Request[R], /) -> R:
-        """Run one verb. Raises `ScopeMissing` besides what the verb raises."""
+        """Run one verb's request if the token's scopes allow it, and return its result.
+
+        Raises `ScopeMissing`, and the errors of the verb.
+        """
         verb = request.verb_name()
         needed, *further = scopes_of(request)
         require_scope(needed, self._scopes, verb)
@@ -193,10 +197,12 @@ def exchange_resources(
     local_only = scopes is None
 
     def export(request: HttpRequest) -> Response:
+        """Return the streamed response of an export."""
         stream = service.export(parse_text(Export, _query_fields(request)))
         return Response(HTTPStatus.OK, content_type=JSON_LINES, stream=stream)
 
     def restore(request: HttpRequest) -> Response:
+        """Import the lines in a request's body and return the response with the counts."""
         require_scope(Scope.WRITE, scopes, "import")
         restored = service.restore_lines(request.body)
         return Response(HTTPStatus.OK, msgspec.json.encode(restored))
@@ -271,6 +277,7 @@ def _verb_resource(caller: Caller, verb: type[Request[Any]]) -> Resource:
     """Return the resource that calls a verb, with fields from the query (GET) or JSON (POST)."""
 
     def route(request: HttpRequest) -> Response:
+        """Call the verb with a request's fields and return its result as JSON."""
         if request.method == "POST":
             call = parse(verb, request.body or b"{}")
         else:
@@ -308,21 +315,23 @@ def resources(memory: OpenMemory, activity: ServerActivity) -> dict[str, Resourc
         EVENTS_PATH: Resource(events),
         MCP_PATH: mcp_resource(memory.service, memory.agents),
         **(hook_resources(memory.hooks) if memory.hooks else {}),
-        **descriptions(),
+        **documentation_resources(),
         "/metrics": Resource(metrics_route(collectors)),
     }
 
 
-def descriptions() -> dict[str, Resource]:
+def documentation_resources() -> dict[str, Resource]:
     """Return the resources of the API's documentation, by path: `/openapi.json` and `/docs`."""
 
     def openapi(_: HttpRequest) -> Response:
+        """Return the response with the OpenAPI document."""
         # Loaded here: a start need not wait for it.
         from mnemosyned.daemon.openapi import openapi_json  # noqa: PLC0415
 
         return Response(HTTPStatus.OK, openapi_json())
 
     def docs(_: HttpRequest) -> Response:
+        """Return the response with the HTML documentation."""
         # Loaded here: a start need not wait for it.
         from mnemosyned.daemon.openapi import docs_page  # noqa: PLC0415
 

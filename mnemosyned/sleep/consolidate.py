@@ -182,10 +182,8 @@ class ConsolidationRun:
     def consolidate(self, batches: Sequence[Batch]) -> None:
         """Summarize the batches and commit their episodes.
 
-        No transaction is open while a model writes.
-
-        When the cycle may not continue, the groups in progress are finished and the others stay in
-        working memory.
+        No transaction is open while a model writes. When the cycle may not continue, the groups in
+        progress are finished and the others stay in working memory.
         """
         works = ((work, work.originals) for work in self._read_batches(batches))
         for work, outcome in self._summarizer.digest_each(works, expected=len(batches)):

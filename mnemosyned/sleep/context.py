@@ -259,7 +259,10 @@ class Meter:
         deadline_s: float | None,
         model: bool,
     ) -> None:
-        """Take the budget; `tokens` limits what a `model` may read, and None is no limit."""
+        """Take the budget in minutes, tokens and seconds; None is no limit.
+
+        `tokens` limits what a model reads, and `model` tells whether one does.
+        """
         time_s = math.inf if minutes is None else minutes * 60
         deadline_s = math.inf if deadline_s is None else deadline_s
         self.started = time.monotonic()
@@ -327,7 +330,7 @@ class CycleContext:
 
     @property
     def is_contended(self) -> bool:
-        """Whether requests that go first are in flight."""
+        """Whether requests are in flight and the cycle lets them go first."""
         return self.yields and self.gate.active
 
     def may_continue(self) -> bool:

@@ -108,7 +108,7 @@ def _plan_all(pending: Sequence[Pending], context: CycleContext) -> list[Batch]:
 def _batches_within_budget(
     batches: Sequence[Batch], context: CycleContext
 ) -> Iterator[Batch]:
-    """Yield the batches that the cycle would begin before its model has read all it may."""
+    """Yield batches until the model's reading budget is used up."""
     chars_left = context.meter.chars_max
     for batch in batches:
         if chars_left <= 0:
@@ -456,7 +456,7 @@ def _count_model_summaries(
 ) -> dict[str, int]:
     """Return the counts of a model's summaries between two states, by outcome.
 
-    Empty without a model.
+    The result is empty without a model.
     """
     if after.state is SummarizerState.RULES:
         return {}

@@ -21,7 +21,7 @@ A_RETELLING = "the summary of a conversation"
 
 
 class SummarizerLease:
-    """Lends the summarizer to one borrower at a time; safe from any thread.
+    """Lease of the one summarizer, to one borrower at a time; safe from any thread.
 
     A summarizer that is replaced while it is lent is closed when it is returned.
     """
@@ -230,7 +230,7 @@ class ForegroundGate:
 
 
 class OwnerGate(ForegroundGate):
-    """Counter of one owner's requests, which also counts them in the gate that all owners share."""
+    """Counter of one owner's requests; also counts in the gate shared by all owners."""
 
     def __init__(self, shared: ForegroundGate) -> None:
         """Count requests in the `shared` gate, too."""

@@ -112,7 +112,7 @@ class RollupRun:
     def _compose_period(self, work: PeriodWork) -> RollupText:
         """Return the text of a period from its summaries.
 
-        Raises `SummarizerFailed` if it is empty.
+        Raises `SummarizerFailed` if the text is empty.
         """
         terms = self._store.rollups.index_terms(work.period.ids)
         minimum = self._context.sleep.rollup_min_items
@@ -175,7 +175,7 @@ class RollupRun:
         )
 
     def _record_failed_period(self, work: PeriodWork, error: Exception) -> None:
-        """Log and report a period that failed; it stays as it is for the next cycle."""
+        """Log and report a period whose roll-up failed; the next cycle tries again."""
         code = (
             error.code if isinstance(error, MnemosynedError) else type(error).__name__
         )
@@ -226,7 +226,7 @@ def period_report(
     chars: int = 0,
     error: str | None = None,
 ) -> GroupReport:
-    """Return the report of one period: its summary's id and characters, or its error code."""
+    """Return the report of a period, with the id and length of its summary, or an error code."""
     return GroupReport(
         session="",
         source=None,
@@ -286,13 +286,11 @@ def rewrite_stale(
     exclusive: AbstractContextManager[object],
     highest: Level = Level.MONTH,
 ) -> int:
-    """Rewrite the stale summaries up to the level `highest`, the lowest first.
+    """Rewrite all stale summaries up to the level `highest`, and return how many.
 
-    Return their number.
-
-    Summaries become stale when a memory below them is forgotten. A day of fewer episodes than
-    `minimum` keeps their whole text. `exclusive` is entered so that one thread at a time rewrites.
-    No model is asked, because callers wait.
+    Summaries become stale when a memory below them is forgotten. The lowest level is rewritten
+    first. A day of fewer episodes than `minimum` keeps their whole text. `exclusive` is entered so
+    that one thread at a time rewrites. No model is asked, because callers wait.
     """
     tries_left = TRIES_MAX
     rewritten = 0
@@ -369,7 +367,7 @@ def _rewrite_episode(
         _restore_exact_values(memory, details) for memory in originals if memory.lasting
     ]
     readable = [memory for memory in readable if memory.content]
-    summary = _summarize_by_rule(readable, stale, summarizer)
+    summary = _summarize_extractively(readable, stale, summarizer)
     episode = replace(
         _replace_summary(stale.episode, originals, summary),
         item_count=len(originals),
@@ -383,7 +381,7 @@ def _replace_summary(
 ) -> Episode:
     """Return the episode with another summary text.
 
-    It keeps a session or source only if all its memories have the same.
+    The session or source stays only if all its memories have the same.
     """
     sessions = {memory.session for memory in parts}
     sources = {memory.source for memory in parts}
@@ -397,10 +395,10 @@ def _replace_summary(
     )
 
 
-def _summarize_by_rule(
+def _summarize_extractively(
     memories: Sequence[MemoryRecord], stale: StaleSummary, summarizer: Summarizer
 ) -> Summary:
-    """Return an extractive summary of these memories, or their text word for word if that fails.
+    """Return an extractive summary of memories, or their text word for word on failure.
 
     Forgetting must not fail because of a summary.
     """
@@ -422,7 +420,7 @@ def _restore_exact_values(
 ) -> MemoryRecord:
     """Return a pruned memory with its remaining exact values as text.
 
-    Any other memory unchanged.
+    Any other memory is returned unchanged.
     """
     if memory.content:
         return memory

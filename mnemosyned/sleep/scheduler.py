@@ -86,7 +86,10 @@ class SleepScheduler:
             self._ticker.start()
 
     def stop(self) -> None:
-        """Stop the schedule, the trigger checks and the capacity's thread, once idle."""
+        """Stop the schedule, the trigger checks and the capacity's thread.
+
+        Wait for running work.
+        """
         self._stopped.set()
         self._scheduler.shutdown(wait=True)
         if self._check_triggers:
@@ -187,9 +190,10 @@ class SleepScheduler:
 
     @staticmethod
     def _guard_job(job: Callable[[], object]) -> Callable[[], None]:
-        """Return a function that runs a job and logs its errors, so that the schedule goes on."""
+        """Return a function that runs a job and logs errors, so that the schedule goes on."""
 
         def run() -> None:
+            """Run the job and log its errors."""
             try:
                 job()
             except SleepInProgress:
@@ -203,9 +207,7 @@ class SleepScheduler:
 def cron_trigger(fields: str, *, key: str = "sleep.cron") -> CronTrigger:
     """Return the APScheduler trigger of five cron fields, in UTC.
 
-    `key` is the setting in errors.
-
-    Raises `ConfigInvalid`.
+    `key` names the setting in errors. Raises `ConfigInvalid`.
     """
     try:
         return CronTrigger.from_crontab(fields, timezone=UTC)

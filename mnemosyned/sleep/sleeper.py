@@ -150,10 +150,8 @@ class BackgroundCycles:
     ) -> CycleReport | None:
         """Run a cycle and return its report.
 
-        Return None if it is paused or the model may not write.
-
-        Memories past their time to live are consolidated all the same, by the extractive
-        summarizer.
+        Return None if cycles are paused or the model may not write. Memories past their time to
+        live are consolidated all the same, by the extractive summarizer.
         """
         if until := self._cycle.stopper.held_until():
             clock = f"{in_zone(until, self._zone):%H:%M}"
@@ -193,7 +191,7 @@ class BackgroundCycles:
     def _note_refusal(self, reason: str, trigger: Trigger) -> None:
         """Remember why a cycle was put off, and log a new reason.
 
-        An empty reason means it was not.
+        An empty reason means that the cycle was not put off.
         """
         if reason and reason != self.waits_for:
             log.info("cycle_put_off", trigger=trigger.value, reason=reason)
@@ -315,7 +313,7 @@ class Sleeper:
     def exceeds_capacity(self, working: int | None = None) -> bool:
         """Return whether working memory has more memories than `wm_max`.
 
-        `working` is the count, if known.
+        `working` is the number of working memories, if known.
         """
         if working is None:
             working = self._store.memories.working_count()

@@ -35,7 +35,7 @@ SESSION_KEPT = 0.5
 
 
 class SleepTrigger(Protocol):
-    """Rule that decides from the activity when a cycle starts, and which memories it takes."""
+    """Rule for the start of a cycle and its selection of memories, from the activity."""
 
     @property
     def name(self) -> Trigger:
@@ -74,7 +74,7 @@ class AgeTrigger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountTrigger:
-    """Trigger on the number of new memories from one source, the newest minutes aside.
+    """Trigger for the time when one source has many memories older than `fresh`.
 
     Source: the consolidation tutorial, N new memories in a category.
     """
@@ -84,11 +84,11 @@ class CountTrigger:
     name: Trigger = Trigger.COUNT
 
     def due(self, activity: WorkingActivity, now: datetime) -> bool:  # noqa: ARG002
-        """Return whether a source has at least `entries` memories that are not fresh."""
+        """Return whether a source has at least `entries` memories older than `fresh`."""
         return any(count >= self.entries for count in activity.by_source.values())
 
     def takes(self, activity: WorkingActivity, now: datetime) -> Selection:
-        """Return the selection of memories of those sources, without fresh memories."""
+        """Return the selection of memories of such sources that are older than `fresh`."""
         counts = activity.by_source.items()
         sources = tuple(name for name, count in counts if count >= self.entries)
         return Selection(before=shift(now, -self.fresh), sources=sources)
@@ -133,12 +133,12 @@ class IdleTrigger:
     name: Trigger = Trigger.IDLE
 
     def due(self, activity: WorkingActivity, now: datetime) -> bool:  # noqa: ARG002
-        """Return whether nobody asked for `quiet`, and `gain_min` memories are not fresh."""
+        """Return whether no request came for `quiet`, and `gain_min` memories are old enough."""
         seasoned = sum(activity.by_source.values())
         return activity.quiet >= self.quiet and seasoned >= self.gain_min
 
     def takes(self, activity: WorkingActivity, now: datetime) -> Selection:  # noqa: ARG002
-        """Return the selection of all memories that are not fresh."""
+        """Return the selection of all memories older than `fresh`."""
         return Selection(before=shift(now, -self.fresh))
 
 
@@ -164,7 +164,7 @@ class TokensTrigger:
         return Selection(session=name, oldest=max(1, ceil(rows * (1 - min(kept, 1)))))
 
     def _fullest_session(self, activity: WorkingActivity) -> str | None:
-        """Return the name of the largest session if it is over its share of the budget."""
+        """Return the largest session if it is over its share of the budget, else None."""
         sizes = {name: chars for name, (_, chars) in activity.by_session.items()}
         if not sizes:
             return None
@@ -361,7 +361,7 @@ def _read_text(file: Path) -> str:
 def uptime_s() -> float:
     """Return the seconds since the machine started, including suspend.
 
-    No clock change affects it.
+    Changes of the wall clock do not affect them.
     """
     return clock_gettime(CLOCK_BOOTTIME)
 

@@ -65,9 +65,9 @@ def listening(path: Path) -> Iterator[socket.socket]:
 
 
 def refused_user_id(connection: socket.socket) -> int | None:
-    """Return the user id of a Unix socket's client.
+    """Return the user id of a Unix socket's client, or None if the client is allowed.
 
-    None for this user and root, who are allowed.
+    This user and root are allowed.
     """
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
     _, uid, _ = struct.unpack("3i", credentials)
@@ -102,7 +102,7 @@ def connections_allowed(wanted: int) -> int:
 def _claim_path(path: Path) -> Iterator[None]:
     """Hold the lock of a socket's path while the block runs.
 
-    The kernel drops it with the process.
+    The kernel drops the lock with the process. Raises `DatabaseInUse` and `InvalidRequest`.
     """
     lock = path.with_name(path.name + ".lock")
     try:
@@ -240,7 +240,7 @@ class Acceptor:
         self._listeners.clear()
 
     def accept(self, fd: int) -> None:
-        """Accept the clients that wait at the listener with this file descriptor, if there is one."""
+        """Accept the clients that wait at a listener; ignore the descriptor of anything else."""
         listener = self._listeners.get(fd)
         if listener is None:
             return
@@ -293,7 +293,7 @@ class Acceptor:
         self._pause_accepting(now + PAUSE_S)
 
     def _pause_accepting(self, until: float) -> None:
-        """Accept no clients until a monotonic time and until there is room.
+        """Leave new clients in the kernel's backlog until a monotonic time and until there is room.
 
         They wait in the backlog.
         """

@@ -167,7 +167,7 @@ class _Head:
 
 
 class HttpProtocol:
-    """Parser of one client's requests and encoder of the responses; it does no input or output."""
+    """Parser of one client's requests and encoder of the responses, without any input or output."""
 
     def __init__(self, *, body_bytes_max: int, access: Access = SOCKET) -> None:
         self._body_bytes_max = body_bytes_max
@@ -237,7 +237,7 @@ class HttpProtocol:
     def _read_request(self) -> HttpRequest | None:
         """Return the next request from h11, or None if bytes are missing.
 
-        Raises `h11` errors, too.
+        Raises `RequestRefused` and `h11.RemoteProtocolError`.
         """
         while True:  # each turn takes bytes, or returns
             event = self._http.next_event()

@@ -92,9 +92,9 @@ class EventLoop:
         activity: ServerActivity,
         owner_of: OwnerOf | None = None,
     ) -> None:
-        """Take the function that answers requests.
+        """Take the function `answer`, which returns the response to a request.
 
-        `owner_of` tells the owner of each, if there are many.
+        `owner_of` returns the number of a request's owner; None if there is only one owner.
         """
         self._activity = activity
         activity.connections_max = connections_max
@@ -185,9 +185,9 @@ class EventLoop:
             self._epoll.close()
 
     def _drain_connections(self) -> bool:
-        """Return whether the loop may end: it was stopped, and no response is left or time is up.
+        """Return whether the loop may end; after a stop, close listeners and idle connections.
 
-        Once it was stopped, close the listeners and all connections that await no response.
+        The loop may end when no response is left to send, or the deadline has passed.
         """
         if self._stop_at is None:
             return False
@@ -243,12 +243,10 @@ class EventLoop:
         self._epoll.register(connection.fd, select.EPOLLIN | select.EPOLLONESHOT)
 
     def _drop_stalled(self, state: ConnectionState, *, reserved: bool = False) -> bool:
-        """Close the connection that is longest in a state beyond its grace time.
+        """Close the connection that has been in a state longest, if its grace time is over.
 
-        Return whether any was.
-
-        With `reserved`, only connections that hold memory for a body. Clients over TCP are closed
-        first: other users can connect there.
+        Return whether a connection was closed. With `reserved`, only connections that hold memory
+        for a body count. Clients over TCP are closed first: other users can connect there.
         """
         now = time.monotonic()
         for connection in sorted(
@@ -270,7 +268,7 @@ class EventLoop:
     # ---------------------------------------------------------------- read
 
     def _read_input(self, connection: ClientConnection) -> None:
-        """Read what a client has sent, and start its request when it is complete."""
+        """Read received bytes, and start the next request if it is complete."""
         data = connection.receive()
         if data is None:
             self._watch_once(connection, select.EPOLLIN)
@@ -483,10 +481,12 @@ def make_handler(
     *,
     tcp_resources: ResourcesOf | None = None,
 ) -> Route:
-    """Return a function that answers requests from `resources` by path, and errors with responses.
+    """Return a function that answers requests from `resources`, by path.
 
-    `tcp_resources` returns the resources for a request over TCP, if they are others; None: the
-    same.
+    Errors become responses.
+
+    `tcp_resources` returns the resources for a request over TCP; if it is None, `resources` are for
+    these requests, too.
     """
     health = Resource(lambda _: HEALTHY)
     table = {**dict.fromkeys(HEALTH_PATHS, health), **resources}

@@ -55,7 +55,7 @@ def listening_tcp(
                 field="listen",
             ) from error
         listener.settimeout(0)
-        access.bound_to(host, listener.getsockname()[1])
+        access.allow_address(host, listener.getsockname()[1])
         noted = {"token_file": str(tokens.file)} if tokens.file else {}
         log.info("listening", address=access.address, **noted)
         yield Listener(listener, access, certificate)
@@ -77,7 +77,7 @@ class TcpAccess:
         self._hosts: frozenset[str] = frozenset()
         self.address = ""
 
-    def bound_to(self, host: str, port: int) -> None:
+    def allow_address(self, host: str, port: int) -> None:
         """Allow requests to the address that was bound, by its number or as localhost."""
         number = f"[{host}]" if ":" in host else host
         self.address = f"{number}:{port}"

@@ -167,7 +167,7 @@ class Workers:
     def _fair_turn(
         self, owner: int, *, is_awaited: bool = True
     ) -> AbstractContextManager[None]:
-        """Return a context manager for one owner's work, which gives other owners their turns."""
+        """Return a context manager in which one owner's work lets other owners' work go first."""
         if self._owner_of is None:
             return nullcontext()
         return self._turns.working(owner, is_awaited=is_awaited)
@@ -176,6 +176,8 @@ class Workers:
         self, task: QueuedRequest, response: Response, stream: Iterator[bytes]
     ) -> bool:
         """Start a thread that sends a stream.
+
+        Return False, with an error sent, if there are too many.
 
         If there are too many, send an error and return False.
         """
@@ -207,7 +209,7 @@ class Workers:
     def _send_stream(
         self, task: QueuedRequest, response: Response, stream: Iterator[bytes]
     ) -> None:
-        """Send a streamed response, then hand the connection back.
+        """Send a streamed response, then hand the connection back to the event loop.
 
         This is the body of its thread.
         """
