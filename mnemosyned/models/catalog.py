@@ -42,7 +42,7 @@ Progress = Callable[[int, int | None], object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DownloadRequest:
-    """File to download, with its size and digest if known."""
+    """File to download, with its size in bytes and digest if known."""
 
     url: str
     size: int | None = None
@@ -52,7 +52,7 @@ class DownloadRequest:
 def download(
     request: DownloadRequest, target: Path, *, progress: Progress, pause_s: float = 1.0
 ) -> str:
-    """Download the file to its target; return its SHA-256.
+    """Download a file to `target`; return its SHA-256.
 
     Bytes received stay next to the target as `.part`, and the next call resumes there.
     `progress` gets the number of bytes received and the total. Raises `FetchFailed`.
@@ -89,13 +89,13 @@ def download(
 
 
 def sha256_of(path: Path) -> str:
-    """Return the digest of a file, as `sha256sum` prints it."""
+    """Return the SHA-256 of a file in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def check_url(url: str) -> None:
-    """Require HTTPS; plain HTTP only to this machine. Raises `InvalidRequest`."""
+    """Raise `InvalidRequest` unless a URL has HTTPS, or HTTP to this machine."""
     parts = urlsplit(url)
     if parts.scheme == "https" and parts.hostname:
         return
@@ -107,6 +107,7 @@ def check_url(url: str) -> None:
 
 
 def _is_loopback(host: str) -> bool:
+    """Tell whether a host is this machine, by its address or the name localhost."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -114,17 +115,19 @@ def _is_loopback(host: str) -> bool:
 
 
 def _metadata_path(part: Path) -> Path:
-    """Return the path of the record of a part's address and version."""
+    """Return the path of the file with the URL and ETag of an incomplete download."""
     return part.with_name(f"{part.name}.json")
 
 
 def discard_part(part: Path) -> None:
-    """Delete an incomplete download."""
+    """Delete an incomplete download and its metadata."""
     part.unlink(missing_ok=True)
     _metadata_path(part).unlink(missing_ok=True)
 
 
 class _Redirects(HTTPRedirectHandler):
+    """Handler of redirects that refuses an address without TLS."""
+
     max_redirections = REDIRECTS_MAX
 
     def redirect_request(  # noqa: PLR0917 as the library calls it
@@ -145,7 +148,7 @@ class _Redirects(HTTPRedirectHandler):
 
 
 class _Download:
-    """Attempts to download one file; each resumes the previous one."""
+    """Download of one file in several attempts, each of which resumes the previous one."""
 
     def __init__(
         self, request: DownloadRequest, file: BinaryIO, part: Path, progress: Progress
@@ -165,7 +168,7 @@ class _Download:
         self._etag = self._saved_etag()
 
     def run(self, pause_s: float) -> None:
-        """Attempt until the file is complete. Raises `FetchFailed`."""
+        """Make attempts until the file is complete. Raises `FetchFailed`."""
         stalled = 0
         for _ in range(ATTEMPTS_MAX):
             before = self._part_size()
@@ -185,7 +188,7 @@ class _Download:
         )
 
     def _attempt(self, have: int) -> None:
-        """Make one request; raise an error if the file stays incomplete."""
+        """Make one request from byte `have` on; raise an error if the file stays incomplete."""
         headers = {"Accept-Encoding": "identity", "User-Agent": "mnemosyned"}
         if have:
             headers["Range"] = f"bytes={have}-"
@@ -207,7 +210,11 @@ class _Download:
             raise ConnectionError("the connection broke off")
 
     def _accept_response(self, response: HTTPResponse, have: int) -> int | None:
-        """Position the file for the response; return the total size."""
+        """Prepare the file for a response; return the total bytes of the file, or None if unknown.
+
+        A response with the whole file truncates the part. Raises `FetchFailed` for a wrong size or
+        a full disk.
+        """
         length = response.headers.get("Content-Length", "")
         total = int(length) if length.isdigit() else None
         if response.status == 206:
@@ -239,6 +246,7 @@ class _Download:
         return total
 
     def _copy_body(self, response: HTTPResponse, total: int | None) -> None:
+        """Append a response's body to the file. Raises `FetchFailed` if it is no GGUF model."""
         have = self._part_size()
         while chunk := response.read(CHUNK_BYTES):
             begins_model = chunk.startswith(MAGIC)
@@ -257,10 +265,11 @@ class _Download:
             self._progress(have, total or self._request.size)
 
     def _part_size(self) -> int:
+        """Return the bytes received so far."""
         return os.fstat(self._file.fileno()).st_size
 
     def _saved_etag(self) -> str | None:
-        """Return the version of the part; truncate the part of another address."""
+        """Return the ETag of the part, or None; truncate a part from another URL."""
         try:
             note = json.loads(_metadata_path(self._part).read_text())
             if note["url"] == self._request.url:
@@ -284,6 +293,7 @@ class _Download:
         return is_unreachable and not self._part_size()
 
     def _error_text(self, error: Exception) -> str:
+        """Return the message for an error of the last attempt, with advice."""
         size = self._part_size()
         kept = f"; {size:,} bytes are kept, call again to go on" if size else ""
         if isinstance(error, HTTPError):
@@ -300,7 +310,7 @@ FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,199}\.gguf")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogEntry:
-    """Model that can be downloaded by a short name."""
+    """Model that can be downloaded by a short name, with its size in bytes."""
 
     url: str
     size: int
@@ -319,7 +329,7 @@ CATALOG: Mapping[str, CatalogEntry] = {
 
 @dataclass(frozen=True, slots=True)
 class InstalledModel:
-    """Installed model."""
+    """Model file in the folder, with its size in bytes; not `complete` while downloading."""
 
     path: Path
     size: int
@@ -328,7 +338,7 @@ class InstalledModel:
 
 @dataclass(frozen=True, slots=True)
 class VerifyResult:
-    """Result of verifying a model's file."""
+    """Result of verifying a model's file: its size, digest, and problems in words."""
 
     size: int
     sha256: str
@@ -355,7 +365,7 @@ class ModelStore:
     def resolve(
         self, name: str, *, sha256: str | None = None
     ) -> tuple[DownloadRequest, Path]:
-        """Resolve a short name or an address into a download and its target."""
+        """Return the download of a short name or URL, and its target. Raises `InvalidRequest`."""
         if known := CATALOG.get(name):
             request = DownloadRequest(url=known.url, size=known.size, sha256=sha256)
         elif "://" in name:
@@ -378,7 +388,10 @@ class ModelStore:
         progress: Progress,
         pause_s: float = 1.0,
     ) -> tuple[Path, str]:
-        """Download a model; return its path and SHA-256. Raises `FetchFailed`."""
+        """Download a model, or verify it if installed; return its path and SHA-256.
+
+        Raises `FetchFailed`.
+        """
         request, target = self.resolve(name, sha256=sha256)
         if target.exists():
             verdict = self.verify(target, sha256=sha256)
@@ -396,7 +409,10 @@ class ModelStore:
             ) from error
 
     def find(self, name: str, *, in_part: bool = False) -> Path:
-        """Find the file of an installed model by short name, file name or path."""
+        """Return the path of an installed model by short name, file name or path.
+
+        `in_part` accepts an incomplete download too. Raises `InvalidRequest` if none is found.
+        """
         if known := CATALOG.get(name):
             name = _file_name(known.url)
         require_usable_path(name, field="name", suffix=".gguf.part")
@@ -411,7 +427,7 @@ class ModelStore:
         )
 
     def verify(self, path: Path, *, sha256: str | None = None) -> VerifyResult:
-        """Check format, size and digest, as far as known."""
+        """Check the format, size and digest of a model's file, as far as they are known."""
         size = path.stat().st_size
         digest = sha256_of(path)
         problems = []
@@ -432,7 +448,10 @@ class ModelStore:
         return VerifyResult(size, digest, tuple(problems), compared=bool(expected))
 
     def remove(self, path: Path) -> None:
-        """Delete a model and its recorded digest."""
+        """Delete a model, its recorded digest and its incomplete download.
+
+        Raises `InvalidRequest` for a path outside the folder.
+        """
         if path.parent != self.folder.absolute():
             raise InvalidRequest(f"{path} is not in {self.folder}; delete it yourself")
         for name in (path.name, f"{path.name}.sha256"):
@@ -441,14 +460,16 @@ class ModelStore:
 
 
 def manual_instructions(request: DownloadRequest, target: Path) -> str:
-    """Return instructions to install the file without a network."""
+    """Return instructions to install a file without a network."""
     size = f" of {request.size:,} bytes" if request.size else ""
     return f"Without a network here, bring the file{size} from {request.url} and put it at {target}"
 
 
 def _file_name(url: str) -> str:
+    """Return the file name at the end of a URL."""
     return unquote(urlsplit(url).path).rpartition("/")[2]
 
 
 def _part_path(path: Path) -> Path:
+    """Return the path of the incomplete download of a file."""
     return path.with_name(f"{path.name}.part")

@@ -26,7 +26,7 @@ from mnemosyned.memory.engine_ports import TextModel
 
 
 class Address:
-    """Address of an endpoint. Raises `ConfigInvalid` for one that is malformed or not allowed."""
+    """Host, port and path of an endpoint. Raises `ConfigInvalid` if malformed or not allowed."""
 
     def __init__(self, endpoint: str, *, local_only: bool) -> None:
         parts, port = _split_endpoint(endpoint)
@@ -50,9 +50,10 @@ class Address:
                 ) from None
 
     def resolve(self) -> list[tuple[socket.AddressFamily, Any]]:
-        """Return every address of the host; with `local_only` all must be on this machine.
+        """Return the family and socket address of each of the host's addresses.
 
-        Raises `OSError`, and `ModelUnavailable` for another machine.
+        Raises `OSError` for an unknown host, and with `local_only` `ModelUnavailable` unless all
+        addresses are of this machine.
         """
         try:
             infos = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
@@ -74,12 +75,12 @@ class Address:
 
     @cached_property
     def trust(self) -> ssl.SSLContext:
-        """TLS context with the machine's certificates and checked host names."""
+        """TLS context that verifies certificates and host names."""
         return ssl.create_default_context()
 
 
 class EndpointConnection:
-    """One connection at a time; `abort` ends it, and any later one, from another thread."""
+    """Connection to an endpoint that another thread can end for good by `abort`."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
@@ -88,7 +89,7 @@ class EndpointConnection:
         self._aborted = False
 
     def open(self, timeout_s: float) -> HTTPConnection:
-        """Connect to the first address that answers. Raises `OSError`, `ModelUnavailable`."""
+        """Connect to the first address that accepts. Raises `OSError`, `ModelUnavailable`."""
         refused: OSError | None = None
         for family, place in self._address.resolve():
             plain = self._hold_socket(socket.socket(family, socket.SOCK_STREAM))
@@ -103,19 +104,19 @@ class EndpointConnection:
         raise refused or OSError("the host has no address")
 
     def set_timeout(self, seconds: float) -> None:
-        """Limit the time until the next bytes arrive."""
+        """Set the seconds to wait for the next bytes."""
         if self._socket:
             self._socket.settimeout(seconds)
 
     def close(self) -> None:
-        """Close the present connection."""
+        """Close the present connection; another can be opened."""
         with self._lock:
             held, self._socket = self._socket, None
         if held:
             held.close()
 
     def abort(self) -> None:
-        """Wake the thread that reads or connects; no connection can be opened any more."""
+        """End the connection from another thread; no other can be opened."""
         with self._lock:
             self._aborted = True
             if self._socket:
@@ -124,6 +125,7 @@ class EndpointConnection:
                     socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
     def _start_http(self, plain: socket.socket) -> HTTPConnection:
+        """Return an HTTP connection over a connected socket, after the TLS handshake if needed."""
         address = self._address
         stream = plain
         if address.tls:
@@ -140,6 +142,7 @@ class EndpointConnection:
         return connection
 
     def _hold_socket(self, held: socket.socket) -> socket.socket:
+        """Keep a socket, which `abort` can end. Raises `ConnectionAbortedError` after `abort`."""
         with self._lock:
             self._socket = held
             if self._aborted:
@@ -148,6 +151,7 @@ class EndpointConnection:
 
 
 def _split_endpoint(endpoint: str) -> tuple[SplitResult, int | None]:
+    """Return the parts of an endpoint's address and its port, or None. Raises `ConfigInvalid`."""
     try:
         parts = urlsplit(endpoint)
         port = parts.port
@@ -164,6 +168,7 @@ def _split_endpoint(endpoint: str) -> tuple[SplitResult, int | None]:
 
 
 def _invalid_endpoint(problem: str) -> ConfigInvalid:
+    """Return the error for the setting `llm.endpoint`, without quoting its value."""
     # The address is not quoted: a key may be in it.
     return ConfigInvalid(
         f"llm.endpoint {problem}; write it like http://127.0.0.1:8080/v1",
@@ -199,14 +204,20 @@ log = logger()
 
 
 class _ChatMessage(msgspec.Struct):
+    """Message in a choice of the endpoint's answer."""
+
     content: str | None = None
 
 
 class _ChatChoice(msgspec.Struct):
+    """Choice in the endpoint's answer."""
+
     message: _ChatMessage
 
 
 class _ChatAnswer(msgspec.Struct):
+    """Answer of the endpoint, of which only the first choice is used."""
+
     choices: Annotated[list[_ChatChoice], msgspec.Meta(min_length=1)]
 
 
@@ -215,7 +226,7 @@ _ANSWERS = msgspec.json.Decoder(_ChatAnswer)
 
 
 class _Retryable(Exception):
-    """Failure worth a retry: too many requests, a server error, a broken connection."""
+    """Error of a call worth a retry: too many requests, a server error, a broken connection."""
 
     def __init__(self, what: str, *, wait_s: float | None = None) -> None:
         super().__init__(what)
@@ -224,7 +235,7 @@ class _Retryable(Exception):
 
 
 class EndpointModel(TextModel):
-    """Client of `{endpoint}/chat/completions` with time limits; one call at a time.
+    """Client of `{endpoint}/chat/completions` with time limits; one call runs at a time.
 
     With `local_only` every address of the host must be on this machine, at the start and again at
     each connection. Proxies of the environment are not used and redirects not followed. Raises
@@ -293,6 +304,7 @@ class EndpointModel(TextModel):
                 self._current.abandon()
 
     def _headers(self) -> dict[str, str]:
+        """Return the HTTP headers of a request, with the API key if there is one."""
         json = "application/json"
         headers = {"Content-Type": json, "Accept": json, "Connection": "close"}
         if self._key:
@@ -301,7 +313,7 @@ class EndpointModel(TextModel):
 
 
 class _EndpointCall:
-    """One call of the endpoint, with its retries and time limit; it can be abandoned."""
+    """One call of the endpoint, with its retries and its time limit."""
 
     def __init__(
         self,
@@ -319,12 +331,12 @@ class _EndpointCall:
         self._connection = EndpointConnection(address)
 
     def abandon(self) -> None:
-        """End the call from another thread."""
+        """End the call from another thread; `answer` then raises `ModelUnavailable`."""
         self._abandoned.set()
         self._connection.abort()
 
     def answer(self, body: bytes) -> bytes:
-        """Return the body of the endpoint's answer. Raises `SummarizerFailed`."""
+        """Send a request body; return the body of the answer. Raises `SummarizerFailed`."""
         # Watching from outside, as a server that sends a byte now and then never times out.
         watch = threading.Timer(self._limit_s, self._connection.abort)
         watch.daemon = True
@@ -336,6 +348,7 @@ class _EndpointCall:
             self._connection.abort()
 
     def _with_retries(self, body: bytes) -> bytes:
+        """Return the answer's body, trying again after a retryable error while time is left."""
         wait_s = BACKOFF_S
         for tries_left in reversed(range(TRIES)):
             try:
@@ -352,6 +365,7 @@ class _EndpointCall:
         raise AssertionError  # the loop returns or raises
 
     def _attempt(self, body: bytes) -> bytes:
+        """Return the body of the answer to one request. Raises `_Retryable`, `SummarizerFailed`."""
         try:
             connection = self._connection.open(min(CONNECT_S, self._seconds_left()))
             self._check_time()
@@ -377,6 +391,7 @@ class _EndpointCall:
             self._connection.close()
 
     def _check_status(self, response: HTTPResponse) -> bytes:
+        """Return the body of a response with status 200; raise the error for any other status."""
         status = response.status
         if status == HTTPStatus.OK:
             return self._read_body(response)
@@ -403,6 +418,7 @@ class _EndpointCall:
         raise ModelUnavailable(f"{said}{hint.get(status, '')}")
 
     def _read_body(self, response: HTTPResponse) -> bytes:
+        """Return the body of a response. Raises `SummarizerFailed` if it is too large."""
         answer = response.read(ANSWER_BYTES_MAX + 1)
         self._check_time()  # cut off, it looks like an end
         if len(answer) > ANSWER_BYTES_MAX:
@@ -414,9 +430,11 @@ class _EndpointCall:
         return answer
 
     def _seconds_left(self) -> float:
+        """Return the seconds until the time limit, never 0."""
         return max(0.001, self._ends - time.monotonic())
 
     def _check_time(self) -> None:
+        """Raise `ModelUnavailable` if the call was abandoned or its time is up."""
         if self._abandoned.is_set():
             raise ModelUnavailable(f"{self._name} was interrupted") from None
         if time.monotonic() >= self._ends:
@@ -426,6 +444,7 @@ class _EndpointCall:
 
 
 def _parse_answer(answer: bytes, name: str) -> str:
+    """Return the text of the first choice. Raises `ModelUnavailable` or `SummarizerFailed`."""
     try:
         text = _ANSWERS.decode(answer).choices[0].message.content
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -442,7 +461,10 @@ def _parse_answer(answer: bytes, name: str) -> str:
 
 
 def api_key(file: str | None, *, variable: str | None) -> str | None:
-    """Return the key from its file, else from the variable's value. Raises `ConfigInvalid`."""
+    """Return the API key from a file, else from the variable's value, None without either.
+
+    Raises `ConfigInvalid` if the file cannot be read or the key is malformed.
+    """
     if file is None:
         return _check_key(variable, "MNEMOSYNE_LLM_API_KEY") if variable else None
     path = Path(file).expanduser()
@@ -463,6 +485,7 @@ def api_key(file: str | None, *, variable: str | None) -> str | None:
 
 
 def _check_key(text: str, where: str) -> str:
+    """Return a key without surrounding blanks; `where` names its source for `ConfigInvalid`."""
     key = text.strip()
     if not re.fullmatch(rf"[!-~]{{1,{KEY_CHARS_MAX}}}", key):
         raise ConfigInvalid(
@@ -479,10 +502,11 @@ _WORD_CHARS = 15
 
 
 def estimate_tokens(text: str) -> int:
-    """Estimate an upper bound of a text's tokens in common vocabularies, without any of them.
+    """Return an upper bound of a text's tokens in common vocabularies, without any vocabulary.
 
-    Letters by threes (a word of English has 1.3 tokens), digits and signs one each, spaces with
-    the word they precede, and what is not ASCII by its bytes, as models that lack it spell it.
+    Letters count by threes (a word of English has 1.3 tokens), digits and signs one each, spaces
+    with the word they precede, and characters outside ASCII by their bytes, as a model spells
+    characters that its vocabulary lacks.
     """
     tokens = 0
     for piece in _PIECES.findall(text):

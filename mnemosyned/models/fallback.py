@@ -34,7 +34,7 @@ log = logger()
 
 
 class CountingSummarizer(Protocol):
-    """Summarizer with a model, which counts its accepted and rejected answers."""
+    """Summarizer with a model that counts accepted, retried and rejected answers."""
 
     accepted: int
     retried: int
@@ -42,16 +42,22 @@ class CountingSummarizer(Protocol):
 
     @property
     def sentences(self) -> tuple[int, int]:
-        """Numbers of questions to a small model, and of its sentences that were kept."""
+        """Number of questions to a small model, and number of its sentences that were kept."""
         ...
 
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
-        """Summarize. Raises `SummarizerFailed`, or `ModelUnavailable` if a retry is useless."""
+        """Return the model's summary.
+
+        Raises `SummarizerFailed`, or `ModelUnavailable` if a retry is useless.
+        """
         ...
 
 
 class CircuitBreaker:
-    """Circuit breaker of a model: opens for a time that doubles, until a summary is accepted."""
+    """Circuit breaker that stops calls of a model after failures, each time for twice as long.
+
+    An accepted summary closes it.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self.why = ""
@@ -63,7 +69,7 @@ class CircuitBreaker:
 
     @property
     def until(self) -> datetime | None:
-        """Time from which the model may be asked again; None if it may be asked now."""
+        """Time at which the model may be asked again; None if it may be asked now."""
         if self._opened is None:
             return None
         now, until = self._clock.now(), self._opened + self._cool_down
@@ -71,7 +77,7 @@ class CircuitBreaker:
         return until if self._opened <= now < until else None
 
     def record_success(self) -> bool:
-        """Record an accepted summary; return True if that ends a failure."""
+        """Record an accepted summary; return True if the breaker was open before."""
         ended = self._opened is not None
         self.why, self._opened, self._cool_down, self._rejected = "", None, COOL_DOWN, 0
         return ended
@@ -88,17 +94,17 @@ class CircuitBreaker:
         return True
 
     def record_failure(self, why: str) -> None:
-        """Record a failure of the model: open the breaker."""
+        """Open the breaker after a failure, for twice as long if it was open before."""
         if self._opened is not None:
             self._cool_down = min(self._cool_down * 2, COOL_DOWN_MAX)
         self.why, self._opened = why, self._clock.now()
 
 
 class FallbackSummarizer(Summarizer):
-    """Summarizer that asks the model, and the fallback if the model fails.
+    """Summarizer that asks the model, or the fallback while the model fails.
 
-    A failure of the model opens the breaker; so do several rejected answers in a row. A slow
-    model gets `cycle_budget_s` of each cycle. Every summary of the fallback gives its reason.
+    A failure of the model opens the circuit breaker; so do several rejected answers in a row. A
+    slow model gets `cycle_budget_s` of each cycle. Every summary of the fallback gives its reason.
     """
 
     def __init__(
@@ -127,7 +133,7 @@ class FallbackSummarizer(Summarizer):
         self._idle.set()
 
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
-        """Return the model's summary, or the fallback's with the reason."""
+        """Return the model's summary, or if the model fails the fallback's with the reason."""
         if reason := self._reason_to_skip(spent_s=0):
             return self._with_reason(self._fallback.summarize(memories), reason)
         accepted = self._primary.accepted
@@ -145,9 +151,10 @@ class FallbackSummarizer(Summarizer):
     def summarize_each(
         self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
     ) -> Iterator[tuple[K, Summary | Exception]]:
-        """Yield the summaries of a cycle, which `release_workers` ends.
+        """Yield the summary or error of each group with its key.
 
-        Once the model fails, the other groups go to the fallback, which may work in parallel.
+        The caller ends the cycle by `release_workers`. Once the model fails, the other
+        groups go to the fallback, which may work in parallel.
         """
         rest = iter(groups)
         for done, (key, memories) in enumerate(rest):
@@ -205,7 +212,7 @@ class FallbackSummarizer(Summarizer):
         self._stopping = False
 
     def release_workers(self) -> None:
-        """End the cycle; the next one has its whole time again."""
+        """End the cycle and the fallback's workers; the next cycle has its whole model time."""
         self._spent_s, self._used_up = 0.0, ""
         self._fallback.release_workers()
 
@@ -216,7 +223,7 @@ class FallbackSummarizer(Summarizer):
     def summarize_by_rule(
         self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
     ) -> Iterator[tuple[K, Summary | Exception]]:
-        """Summarize all groups by the fallback, because a caller waits."""
+        """Summarize all groups by the fallback, without the model, as a caller waits."""
         reason = STOPPING if self._stopping else WAITED_FOR
         return self._fall_back(groups, reason, expected=expected)
 
@@ -227,6 +234,7 @@ class FallbackSummarizer(Summarizer):
         *,
         expected: int,
     ) -> Iterator[tuple[K, Summary | Exception]]:
+        """Yield the fallback's summary of each group with its key and `reason`, or the error."""
         for key, outcome in self._fallback.summarize_each(groups, expected=expected):
             if isinstance(outcome, Exception):
                 yield key, outcome
@@ -234,7 +242,10 @@ class FallbackSummarizer(Summarizer):
                 yield key, self._with_reason(outcome, reason)
 
     def _reason_to_skip(self, spent_s: float) -> str:
-        """Return the reason not to ask the model, or an empty text."""
+        """Return the reason not to ask the model, empty if it may be asked.
+
+        `spent_s` is the time that the model has taken in this cycle.
+        """
         if self._stopping:
             return STOPPING
         if self._breaker.until:
@@ -250,6 +261,7 @@ class FallbackSummarizer(Summarizer):
         return self._used_up
 
     def _ask(self, memories: Sequence[MemoryRecord]) -> Summary:
+        """Return the model's summary; `interrupt` can end the call."""
         self._idle.clear()
         try:
             if self._stopping:  # `interrupt` may have seen nothing to end
@@ -259,7 +271,7 @@ class FallbackSummarizer(Summarizer):
             self._idle.set()
 
     def _record_failure(self, error: Exception) -> str:
-        """Record a failure; return the reason for the fallback."""
+        """Record a failure or rejected answer at the breaker; return the fallback's reason."""
         why = reason_of(error)
         is_unavailable = isinstance(error, ModelUnavailable)
         if isinstance(error, SummarizerFailed) and not is_unavailable:
@@ -278,12 +290,13 @@ class FallbackSummarizer(Summarizer):
         return self._breaker.why
 
     def _with_reason(self, summary: Summary, reason: str) -> Summary:
+        """Count a summary of the fallback, and return it with the reason."""
         self._fallbacks += 1
         return replace(summary, fallback_reason=reason)
 
 
 class _FallbackOnly(Summarizer):
-    """The fallback alone, for a caller that waits."""
+    """Summarizer with the fallback of a `FallbackSummarizer` alone, for a caller that waits."""
 
     def __init__(self, chain: FallbackSummarizer) -> None:
         self.name = chain.name

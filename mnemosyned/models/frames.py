@@ -10,13 +10,13 @@ _LENGTH = struct.Struct(">I")
 
 
 def write_frame(stream: IO[bytes], payload: bytes) -> None:
-    """Write one frame."""
+    """Write a payload to a stream, after its length, and flush."""
     stream.write(_LENGTH.pack(len(payload)) + payload)
     stream.flush()
 
 
 def read_frame(stream: IO[bytes]) -> bytes | None:
-    """Read one frame; None when the other side is gone."""
+    """Return the next payload of a stream, or None at its end or for an oversized payload."""
     head = stream.read(_LENGTH.size)
     if len(head) < _LENGTH.size:
         return None

@@ -45,7 +45,7 @@ Ending = Literal["idle", "time_limit", "closed", "unusable", "died"]
 
 
 class Purpose(StrEnum):
-    """The only use of a model."""
+    """Purpose for which a model is loaded."""
 
     TEXT = "text"
     """Count tokens and complete conversations."""
@@ -57,7 +57,7 @@ class Purpose(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LlamaOptions:
-    """Resources of a model's process."""
+    """Size of the context window, processor use and time limits of a model's process."""
 
     context_tokens: int | None = None
     threads: int | None = None
@@ -70,10 +70,10 @@ class LlamaOptions:
 
 
 class LlamaModel(TextModel):
-    """GGUF file in a child process: started when first needed, one inference at a time.
+    """Model in a GGUF file, run by a child process that starts at the first call.
 
-    The process ends when idle, with `close`, and where a call exceeds its time limit; the next
-    call starts it again.
+    One call runs at a time. The process ends when idle, with `close`, and where a call exceeds its
+    time limit; the next call starts it again.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class LlamaModel(TextModel):
         return self._ask(Embed(list(texts))).vectors
 
     def close(self) -> None:
-        """End the process. A call in progress fails, and so do calls that wait for their turn."""
+        """End the process; a call in progress fails, and so do calls that wait for their turn."""
         with self._state:
             child, self._child = self._child, None
             self._close_count += 1
@@ -143,7 +143,10 @@ class LlamaModel(TextModel):
             child.join()
 
     def _ask(self, request: CountTokens | Complete | Embed | None) -> Reply:
-        """Return the model's reply; without a request, its reply to being loaded."""
+        """Return the model's reply to a request, or without a request its reply to being loaded.
+
+        Raises `SummarizerFailed`, or `ModelUnavailable` if the model cannot run.
+        """
         until = time.monotonic() + self._time_limit_s
         closings = self._close_count
         if not self._turn.acquire(timeout=self._time_limit_s):
@@ -163,7 +166,11 @@ class LlamaModel(TextModel):
         return self._check_reply(reply)
 
     def _reserve_process(self, until: float, closings: int) -> _WorkerProcess:
-        """Return the process with the model loaded, reserved for this call."""
+        """Return the process with the model loaded, reserved until an instant.
+
+        It is started if necessary. `closings` is the number of calls of `close` before the caller
+        waited for its turn; if there are more now, raise `SummarizerFailed`.
+        """
         child = self._child
         if child and child.reserve(until):
             return child
@@ -191,7 +198,7 @@ class LlamaModel(TextModel):
         return child
 
     def _check_installation(self) -> None:
-        """Check library and file without a process. Raises `ModelUnavailable`."""
+        """Raise `ModelUnavailable` unless llama.cpp is installed and the file is a GGUF model."""
         if importlib.util.find_spec("llama_cpp") is None:
             raise ModelUnavailable(
                 _FAILURE_TEXTS[Failure.NO_LIBRARY].format(name=self.name)
@@ -215,6 +222,7 @@ class LlamaModel(TextModel):
             )
 
     def _check_reply(self, reply: Reply) -> Reply:
+        """Return a reply without failure; raise the error for the failure of another."""
         if reply.failure is None:
             return reply
         detail = f" ({reply.detail})" if reply.detail else ""
@@ -226,6 +234,7 @@ class LlamaModel(TextModel):
         raise ModelUnavailable(words)
 
     def _why_ended(self, child: _WorkerProcess) -> str:
+        """Return the error message for a process that ended without a reply."""
         if child.ending == "time_limit":
             return (
                 f"{self.name} took longer than {self._time_limit_s:g} s and was ended; raise "
@@ -263,10 +272,10 @@ _FAILURE_TEXTS = {
 
 
 class _WorkerProcess:
-    """The model's process, from its start to its end.
+    """A child process with a model, from its start to its end.
 
     The thread that starts it lives as long, because the system ends the process with that thread;
-    it reads the replies, enforces the limits and reaps the process.
+    the thread also reads the replies, enforces the limits and reaps the process.
     """
 
     def __init__(self, idle_s: float) -> None:
@@ -297,7 +306,7 @@ class _WorkerProcess:
         return self._process.pid
 
     def reserve(self, until: float) -> bool:
-        """Keep the process from ending as idle until an instant; return False if it has ended."""
+        """Mark the process as busy until an instant; return False if it has ended already."""
         with self._guard:
             if self.ending or self._process.poll() is not None:
                 return False
@@ -305,7 +314,7 @@ class _WorkerProcess:
             return True
 
     def release(self) -> None:
-        """Mark the process as idle from now on."""
+        """Mark the process as idle from now on, so that it ends after the idle time."""
         with self._guard:
             self._busy, self._until = False, time.monotonic() + self._idle_s
 
@@ -320,7 +329,7 @@ class _WorkerProcess:
         return self._replies.get()
 
     def end(self, why: Ending) -> None:
-        """Kill the process; it holds nothing to save."""
+        """Kill the process, which has no state to save; `why` is the reason for the log."""
         with self._guard:
             self.ending = self.ending or why
         self._process.kill()
@@ -330,6 +339,7 @@ class _WorkerProcess:
         self._thread.join(STOP_S)
 
     def _run(self) -> None:
+        """Start the process, collect its replies, and reap it; the body of the thread."""
         try:
             process = _start_worker()
         except OSError as error:
@@ -351,6 +361,7 @@ class _WorkerProcess:
             log.info("model_ended", pid=process.pid, reason=self.ending)
 
     def _collect_replies(self, process: subprocess.Popen[bytes]) -> None:
+        """Queue the replies until the process ends; kill it when idle or over its time limit."""
         if process.stdout is None:
             return
         ready = select.poll()
@@ -370,6 +381,7 @@ class _WorkerProcess:
 
 
 def _start_worker() -> subprocess.Popen[bytes]:
+    """Start the worker process with pipes for requests and replies, and without error output."""
     # -P: the folder that the daemon was started in offers no modules. What the library prints may
     # quote a memory: it goes nowhere. Threads that wait by spinning would take each other's time.
     return subprocess.Popen(
@@ -387,7 +399,7 @@ FORM = "1"
 
 
 class LlamaEmbedder(Embedder):
-    """Embedding model in a GGUF file, with the prefixes that its makers prescribe."""
+    """Embedder with a model in a GGUF file, and the text prefixes that its makers prescribe."""
 
     def __init__(
         self,
@@ -406,7 +418,10 @@ class LlamaEmbedder(Embedder):
         self._memory_prefix = memory_prefix
 
     def identity(self) -> str:
-        """Digest the file's size and its first, middle and last megabyte; reading all takes long."""
+        """Return a digest of the file's size and three of its megabytes; reading all takes long.
+
+        The megabytes are the first, middle and last. Raises `ModelUnavailable`.
+        """
         digest = hashlib.sha256()
         try:
             with self._path.open("rb") as file:
@@ -432,6 +447,7 @@ class LlamaEmbedder(Embedder):
         self._model.close()
 
     def _embed(self, texts: list[str]) -> list[bytes]:
+        """Return a vector for each text. Raises `EmbedderFailed` or `ModelUnavailable`."""
         try:
             return self._model.embed(texts)
         except ModelUnavailable:

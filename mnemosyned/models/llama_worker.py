@@ -37,7 +37,7 @@ def complete_conversation(
     temperature: float,
     seed: int,
 ) -> str:
-    """Return the answer, or the continuation of a last message of the assistant."""
+    """Return a new answer, or the continuation of a last message that the assistant has begun."""
     opening = messages[-1]["content"] if messages[-1]["role"] == ASSISTANT else ""
     asked = [dict(message) for message in messages[: -1 if opening else None]]
     prompt = _render_prompt(llama, asked) if opening else ""
@@ -58,7 +58,7 @@ def complete_conversation(
 
 
 def _render_prompt(llama: Any, messages: Sequence[Mapping[str, str]]) -> str:  # noqa: ANN401
-    """Return a conversation in the file's own template, or an empty text without one."""
+    """Return a conversation as text in the model's chat template, empty if it has no template."""
     from llama_cpp.llama_chat_format import Jinja2ChatFormatter  # noqa: PLC0415 an extra
 
     template = llama.metadata.get(TEMPLATE)
@@ -74,7 +74,7 @@ def _render_prompt(llama: Any, messages: Sequence[Mapping[str, str]]) -> str:  #
 
 
 def count_parameters(llama: Any) -> int:  # noqa: ANN401
-    """Return the number of weights of a model by its label or by a count, 0 if unknown."""
+    """Return the number of a model's weights, 0 if unknown."""
     label = _LABEL.fullmatch(llama.metadata.get("general.size_label", ""))
     if label:
         return int(float(label[1]) * _SIZES[label[2]])
@@ -101,7 +101,7 @@ CACHE_VALUE_BYTES = 2
 
 
 class Load(msgspec.Struct, frozen=True, tag=True):
-    """Request to load the model; the first of all."""
+    """Request to load the model, the first of all requests."""
 
     model_path: str
     context_tokens: int | None
@@ -121,7 +121,7 @@ class CountTokens(msgspec.Struct, frozen=True, tag=True):
 
 
 class Complete(msgspec.Struct, frozen=True, tag=True):
-    """Request to complete a conversation, or a begun last message of the assistant."""
+    """Request to answer a conversation, or to continue a begun last message of the assistant."""
 
     messages: list[dict[str, str]]
     max_tokens: int
@@ -129,13 +129,13 @@ class Complete(msgspec.Struct, frozen=True, tag=True):
 
 
 class Embed(msgspec.Struct, frozen=True, tag=True):
-    """Request for a vector of each text."""
+    """Request for the vector of each text."""
 
     texts: list[str]
 
 
 class Failure(StrEnum):
-    """Kind of failure, for the parent to put into words."""
+    """Kind of failure of a request; the parent process has the message for it."""
 
     NO_LIBRARY = "no_library"
     DAMAGED = "damaged"
@@ -145,7 +145,7 @@ class Failure(StrEnum):
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """Reply to a request: text, a number, vectors, or a failure."""
+    """Reply to a request: a text, a number, vectors, or a failure."""
 
     text: str = ""
     number: int = 0
@@ -164,7 +164,7 @@ REPLIES = msgspec.msgpack.Decoder(Reply)
 
 
 class RequestFailed(Exception):
-    """Failure to answer a request."""
+    """Failure to answer a request, with the reply to send."""
 
     def __init__(self, failure: Failure, detail: str = "") -> None:
         super().__init__(failure)
@@ -172,7 +172,7 @@ class RequestFailed(Exception):
 
 
 class Engine:
-    """Model in llama.cpp, with the file's own tokenizer, window and chat template."""
+    """Language model in llama.cpp, with the file's own tokenizer, window and chat template."""
 
     def __init__(self, llama_cpp: Any, load: Load) -> None:  # noqa: ANN401 an optional package
         window = (
@@ -184,7 +184,7 @@ class Engine:
         self._control = _control_tokens(llama_cpp, self._llama)
 
     def answer(self, request: CountTokens | Complete | Embed) -> Reply:
-        """Count or complete."""
+        """Count the tokens of a text, or complete a conversation. Raises `RequestFailed`."""
         if isinstance(request, Embed):
             raise RequestFailed(Failure.OTHER, "not loaded for vectors")
         if isinstance(request, CountTokens):
@@ -196,15 +196,16 @@ class Engine:
 
     @property
     def context_tokens(self) -> int:
-        """Size of the window."""
+        """Size of the context window in tokens."""
         return int(self._llama.n_ctx())
 
     @property
     def parameters(self) -> int:
-        """Number of weights."""
+        """Number of the model's weights, 0 if unknown."""
         return count_parameters(self._llama)
 
     def _complete(self, request: Complete) -> str:
+        """Return the model's answer. Raises `RequestFailed` for too long a conversation."""
         messages = [
             {**message, "content": self._disarm(message["content"])}
             for message in request.messages
@@ -225,12 +226,12 @@ class Engine:
             raise
 
     def _disarm(self, text: str) -> str:
-        """Split control tokens in a memory, so that the model reads them as words."""
+        """Put a blank into each control token of a text, so that the model reads it as words."""
         return self._control.sub(lambda mark: f"{mark[0][0]} {mark[0][1:]}", text)
 
 
 class Encoder:
-    """Embedding model in llama.cpp; the mean is the default pooling."""
+    """Embedding model in llama.cpp, with mean pooling unless the file names another."""
 
     parameters = 0
 
@@ -245,6 +246,7 @@ class Encoder:
             self._llama = self._open(llama_cpp, load, pooling)
 
     def _open(self, llama_cpp: Any, load: Load, pooling: int) -> Any:  # noqa: ANN401
+        """Return the model, loaded with a kind of pooling."""
         return _open_model(
             llama_cpp,
             load,
@@ -256,7 +258,7 @@ class Encoder:
         )
 
     def answer(self, request: CountTokens | Complete | Embed) -> Reply:
-        """Return a vector for each text, of as much of it as fits the window."""
+        """Return a unit vector for each text, truncated to the window. Raises `RequestFailed`."""
         import numpy as np  # noqa: PLC0415 llama_cpp brings it
 
         if not isinstance(request, Embed):
@@ -272,7 +274,7 @@ class Encoder:
 
 
 def _open_model(llama_cpp: Any, load: Load, **options: Any) -> Any:  # noqa: ANN401
-    """Open the file with the options of the request. Raises `RequestFailed`."""
+    """Load the file with the options of the request. Raises `RequestFailed`."""
     try:
         return llama_cpp.Llama(
             load.model_path,
@@ -289,7 +291,10 @@ def _open_model(llama_cpp: Any, load: Load, **options: Any) -> Any:  # noqa: ANN
 
 
 def _window_tokens(llama_cpp: Any, load: Load) -> int:  # noqa: ANN401
-    """Return the size of the window, after checking that the memory for it is free."""
+    """Return the tokens of the context window, after a check that its memory is free.
+
+    Raises `RequestFailed` if the file is damaged or memory is short.
+    """
     try:
         header = llama_cpp.Llama(
             load.model_path, vocab_only=True, n_ctx=COUNTING_TOKENS, verbose=False
@@ -314,7 +319,7 @@ def _window_tokens(llama_cpp: Any, load: Load) -> int:  # noqa: ANN401
 
 
 def _bytes_per_token(facts: Mapping[str, str], kind: str) -> int:
-    """Return the bytes of one token of the window in all layers, by the file's metadata."""
+    """Return the bytes that one token of the window takes in all layers, by the file's metadata."""
     heads = _metadata_int(facts, f"{kind}.attention.head_count", 1)
     head = _metadata_int(facts, f"{kind}.embedding_length", 0) // max(heads, 1)
     keys = _metadata_int(facts, f"{kind}.attention.key_length", head)
@@ -328,12 +333,13 @@ def _bytes_per_token(facts: Mapping[str, str], kind: str) -> int:
 
 
 def _metadata_int(facts: Mapping[str, str], name: str, otherwise: int) -> int:
+    """Return an integer of the file's metadata, or `otherwise` if it is missing."""
     text = facts.get(name, "")
     return int(text) if text.isdigit() else otherwise
 
 
 def _free_bytes() -> int | None:
-    """Return the free memory of the machine and its control groups, None if unknown."""
+    """Return the free memory in bytes of the machine and its control groups, None if unknown."""
     sizes = []
     with suppress(OSError, KeyError, ValueError):  # hidden from a hardened service
         lines = Path("/proc/meminfo").read_text().splitlines()
@@ -349,6 +355,7 @@ def _free_bytes() -> int | None:
 
 
 def _free_in_group(folder: Path) -> int:
+    """Return the free memory in bytes of a control group, given by its folder."""
     most = int((folder / "memory.max").read_text())
     used = int((folder / "memory.current").read_text())
     stat = dict(
@@ -359,7 +366,7 @@ def _free_in_group(folder: Path) -> int:
 
 
 def _control_tokens(llama_cpp: Any, llama: Any) -> re.Pattern[str]:  # noqa: ANN401
-    """Compile a pattern of control tokens, and of the role marks of many templates."""
+    """Return a pattern of the model's control tokens, and of role marks of many templates."""
     vocabulary = llama._model.vocab  # noqa: SLF001 it has no public name
     marks = {"<|"}
     for token in range(llama.n_vocab()):
@@ -374,7 +381,7 @@ def _control_tokens(llama_cpp: Any, llama: Any) -> re.Pattern[str]:  # noqa: ANN
 
 
 def _lower_priority(nice: int) -> None:
-    """Lower the priority of the process; at the maximum, run only when the processor is idle.
+    """Set the priority of this process to `nice`; at 19 run only when the processor is idle.
 
     `SCHED_IDLE` yields at once to any other process. At nice 19 others still wait for a time
     slice to end, which is longer than most calls to the daemon.
@@ -386,6 +393,7 @@ def _lower_priority(nice: int) -> None:
 
 
 def _reply_to(answer: Callable[[bytes], Reply], frame: bytes) -> Reply:
+    """Return the reply of `answer` to a request, or a reply with the failure it raised."""
     try:
         return answer(frame)
     except RequestFailed as failed:
@@ -397,9 +405,11 @@ def _reply_to(answer: Callable[[bytes], Reply], frame: bytes) -> Reply:
 
 
 def _serve_requests(requests: queue.SimpleQueue[bytes], answers: IO[bytes]) -> None:
+    """Answer queued requests forever; the first one loads the model."""
     engine: Engine | Encoder | None = None
 
     def answer(frame: bytes) -> Reply:
+        """Return the reply to an encoded request. Raises `RequestFailed`."""
         nonlocal engine
         request = REQUESTS.decode(frame)
         if isinstance(request, Load):
@@ -424,14 +434,17 @@ def _serve_requests(requests: queue.SimpleQueue[bytes], answers: IO[bytes]) -> N
 
 
 def _take_requests(requests: queue.SimpleQueue[bytes]) -> None:
-    """Read requests also during inference, to end at once when the parent closes the pipe."""
+    """Queue requests from standard input, and end the process when the input closes.
+
+    It runs in a thread of its own, so that the process ends at once, also during inference.
+    """
     while (frame := read_frame(sys.stdin.buffer)) is not None:
         requests.put(frame)
     os._exit(0)
 
 
 def main() -> None:
-    """Answer until standard input closes, which it does when the parent ends in any way."""
+    """Answer requests until standard input closes, as happens when the parent process ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent to answer
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     if sys.platform == "linux":

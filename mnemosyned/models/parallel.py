@@ -50,7 +50,7 @@ log = logger()
 
 
 class ParallelSummarizer(ExtractiveSummarizer):
-    """Rule-based summarizer with worker processes for long cycles.
+    """Extractive summarizer that starts worker processes for long cycles.
 
     Workers start when a cycle is long, end with it, and run at low priority. If they fail, this
     process continues alone and repeats their groups in flight.
@@ -74,14 +74,14 @@ class ParallelSummarizer(ExtractiveSummarizer):
     def summarize_each(
         self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
     ) -> Iterator[tuple[K, Summary | Exception]]:
-        """Yield summaries as they are finished, each with its group's key."""
+        """Yield the summary or error of each group with its key, in the order of completion."""
         for key, outcome in self._digests(groups, expected=expected, exact=False):
             yield key, outcome.summary if isinstance(outcome, Digest) else outcome
 
     def digest_each(
         self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
     ) -> Iterator[tuple[K, Digest | Exception]]:
-        """Yield digests, with their exact values, as `summarize_each` yields summaries."""
+        """Yield the digest or error of each group with its key: a summary and exact values."""
         return self._digests(groups, expected=expected, exact=True)
 
     def _digests(
@@ -91,6 +91,10 @@ class ParallelSummarizer(ExtractiveSummarizer):
         expected: int,
         exact: bool,
     ) -> Iterator[tuple[K, Digest | Exception]]:
+        """Yield the digest or error of each group with its key; `exact` adds exact values.
+
+        `expected` is the number of groups, which decides whether workers are started.
+        """
         if expected < PARALLEL_GROUPS_MIN and not self._workers:
             for key, memories in groups:
                 yield key, self.alone(memories, exact=exact)
@@ -115,14 +119,17 @@ class ParallelSummarizer(ExtractiveSummarizer):
     def _collect(
         self, in_flight: _InFlight[K], *, keep: int
     ) -> Iterator[tuple[K, Digest | Exception]]:
-        """Yield the digests that workers finished; while requests are in flight, wait for all but `keep`."""
+        """Yield the digests that the workers have finished.
+
+        While requests of clients are in flight, wait until each worker has at most `keep` groups.
+        """
         for worker in self._workers:
             yield from self._collect_from(worker, in_flight, keep=keep)
 
     def alone(
         self, memories: Sequence[MemoryRecord], *, exact: bool
     ) -> Digest | Exception:
-        """Make a digest in this process; return it or the error. `exact` adds exact values."""
+        """Return a group's digest made in this process, or the error; `exact` adds exact values."""
         try:
             if exact:
                 return self.digest(memories)
@@ -139,7 +146,7 @@ class ParallelSummarizer(ExtractiveSummarizer):
         self.release_workers()
 
     def _live_workers(self) -> list[_Worker]:
-        """Return the running workers, at least one."""
+        """Return the running workers without dead ones; start a worker if none is left."""
         for gone in [worker for worker in self._workers if worker.gone]:
             self._workers.remove(gone)
             gone.close()
@@ -148,7 +155,7 @@ class ParallelSummarizer(ExtractiveSummarizer):
         return self._workers
 
     def _choose_worker(self) -> _Worker:
-        """Choose the first worker while requests are in flight, else the one with the fewest groups."""
+        """Return the first worker while requests are in flight, else the least busy one."""
         workers = self._workers
         if self._present():
             return min(workers, key=lambda worker: worker.gone)
@@ -159,6 +166,7 @@ class ParallelSummarizer(ExtractiveSummarizer):
     def _collect_from(
         self, worker: _Worker, in_flight: _InFlight[K], *, keep: int
     ) -> Iterator[tuple[K, Digest | Exception]]:
+        """Yield the digests that a worker has finished; make them here if the worker is gone."""
         ends = time.monotonic() + WORKER_WAIT_S
         while worker.in_flight:
             wait = len(worker.in_flight) > keep and self._present()
@@ -178,6 +186,7 @@ class ParallelSummarizer(ExtractiveSummarizer):
                 )
 
     def _parse_answer(self, answer: DigestAnswer) -> Digest | Exception:
+        """Return the digest in a worker's answer, or the error it reports."""
         if answer.error:
             return SummarizerFailed(f"{self.name} failed with {answer.error}")
         summary = Summary(
@@ -187,7 +196,7 @@ class ParallelSummarizer(ExtractiveSummarizer):
 
 
 class _Worker:
-    """Process that digests groups in order."""
+    """Worker process that digests groups in the order given."""
 
     def __init__(self, command: list[str]) -> None:
         self.in_flight: deque[int] = deque()
@@ -210,7 +219,7 @@ class _Worker:
         self._reader.start()
 
     def take(self, number: int, task: DigestTask) -> bool:
-        """Send a group; return False if that fails or the process ended."""
+        """Send a group with its number to the process; return False if that fails."""
         if self.gone or self._process.stdin is None:
             return False
         try:
@@ -228,7 +237,10 @@ class _Worker:
         return not self.gone
 
     def answer(self, *, wait_s: float) -> DigestAnswer | None:
-        """Return the answer to the oldest group in flight, or None."""
+        """Return the answer about the oldest group in flight, or None if it is not there in time.
+
+        A worker that is silent for too long is killed.
+        """
         if self.gone:
             return None
         try:
@@ -247,7 +259,7 @@ class _Worker:
         return answer
 
     def close(self) -> None:
-        """Kill the process, which holds no state."""
+        """Kill the process, which holds no state, and close its pipes."""
         self._process.kill()
         self._process.wait()
         self._reader.join()
@@ -257,6 +269,7 @@ class _Worker:
                     pipe.close()
 
     def _read_answers(self) -> None:
+        """Queue the answers of the process, and None at its end; the body of a thread."""
         while (
             self._process.stdout
             and (frame := read_frame(self._process.stdout)) is not None
@@ -265,6 +278,7 @@ class _Worker:
         self._answers.put(None)
 
     def _give_up(self) -> None:
+        """Mark the worker as gone, and kill its process."""
         self.gone = True
         self._process.kill()
         log.warning("worker_lost", pid=self._process.pid)

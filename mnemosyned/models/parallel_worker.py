@@ -19,7 +19,7 @@ NICE = 10
 
 
 class DigestTask(msgspec.Struct, frozen=True):
-    """One group to be summarized."""
+    """A group of memories to summarize; `exact` asks for exact values too."""
 
     memories: list[MemoryRecord]
     exact: bool
@@ -27,7 +27,7 @@ class DigestTask(msgspec.Struct, frozen=True):
 
 
 class DigestAnswer(msgspec.Struct, frozen=True):
-    """Result of one group: text, index terms and exact values, or an error."""
+    """Result for one group: its text, index terms and exact values, or an error."""
 
     text: str = ""
     index_terms: str = ""
@@ -41,7 +41,10 @@ DIGEST_ANSWERS = msgspec.msgpack.Decoder(DigestAnswer)
 
 
 def main(ratio: str, zone: str) -> None:
-    """Answer until standard input closes, which it does when the parent ends in any way."""
+    """Digest groups until standard input closes, as happens when the parent process ends.
+
+    `ratio` is the share of a group's characters to keep, `zone` the memories' time zone.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent to answer
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     os.nice(NICE)

@@ -49,7 +49,7 @@ _ATTRIBUTE = re.compile(r"[<>\"'\[\]|{}\s]+")
 def summary_messages(
     pieces: Sequence[Piece], *, chars_max: int, zone: tzinfo = UTC
 ) -> list[Message]:
-    """Write the request to summarize memories, each with its time and role."""
+    """Return the messages that ask for a summary of memories, each with its time and role."""
     blocks = "\n".join(
         render_piece(piece, zone=zone) for piece in pieces if piece.text.strip()
     )
@@ -57,9 +57,9 @@ def summary_messages(
 
 
 def retell_messages(speaker: str, sentence: str) -> list[Message]:
-    """Write the request to a small model: a line of talk, few words, the answer begun.
+    """Return the messages that ask a small model to retell a sentence, with the answer begun.
 
-    Such a model follows no list of rules: it continues the last line.
+    A small model follows no list of rules, but continues the last line.
     """
     line = f"{neutralize_line(speaker)}: {neutralize_line(sentence)}"
     return [
@@ -72,12 +72,12 @@ def retell_messages(speaker: str, sentence: str) -> list[Message]:
 
 
 def retelling_opening(speaker: str) -> str:
-    """Return the begun answer that a small model continues."""
+    """Return the beginning of the answer that a small model is to continue: "Anna said that"."""
     return f"{neutralize_line(speaker)} said that"
 
 
 def combine_messages(summaries: Sequence[str], *, chars_max: int) -> list[Message]:
-    """Write the request to combine partial summaries into one, in their order."""
+    """Return the messages that ask to combine partial summaries into one, in their order."""
     blocks = "\n".join(
         render_partial_summary(text, at) for at, text in enumerate(summaries, start=1)
     )
@@ -90,7 +90,7 @@ def retry_messages(
     ungrounded: Sequence[str],
     otherwise: Sequence[str] = (),
 ) -> list[Message]:
-    """Repeat a request with the faults of the first answer.
+    """Return the messages of a request, with the faults of the first answer added.
 
     `ungrounded` are values of no source, `otherwise` names other faults, such as "too long". The
     first answer itself is left out: it would take up room, and be copied.
@@ -108,7 +108,7 @@ def retry_messages(
 
 
 def render_piece(piece: Piece, *, zone: tzinfo = UTC) -> str:
-    """Render a memory between tags that its own text cannot contain."""
+    """Return a memory between tags that its own text cannot contain, with its time and role."""
     said = in_zone(piece.created_at, zone)
     when = f"{WEEKDAY_ABBREVIATIONS[said.weekday()]} {format_day(said)} {said:%H:%M}"
     role = _ATTRIBUTE.sub(" ", neutralize_line(piece.role)).strip()[:ROLE_CHARS_MAX]
@@ -117,16 +117,20 @@ def render_piece(piece: Piece, *, zone: tzinfo = UTC) -> str:
 
 
 def render_partial_summary(text: str, part: int) -> str:
-    """Render a partial summary between tags."""
+    """Return a partial summary between tags; `part` is its number."""
     return f'<summary part="{part}">\n{neutralize(text)}\n</summary>'
 
 
 def quote_item(item: str) -> str:
-    """Quote an ungrounded value for the model: short, and no instruction."""
+    """Return an ungrounded value as a quotation for the model, short and neutralized."""
     return f'"{_ATTRIBUTE.sub(" ", neutralize(item)).strip()[:ITEM_CHARS_MAX]}"'
 
 
 def _make_messages(blocks: str, *, given: str, chars_max: int) -> list[Message]:
+    """Return a system and a user message that ask for a summary of `blocks`.
+
+    `given` is the noun for the blocks, such as "memories".
+    """
     words = max(chars_max // CHARS_PER_WORD, WORDS_MIN)
     return [
         {"role": "system", "content": _TASK.format(given=given, words=words)},
@@ -225,7 +229,10 @@ _ITSELF = re.compile(
 
 
 def clean_answer(output: str) -> str:
-    """Return the summary alone; empty where the answer holds none."""
+    """Return the summary in a model's answer without reasoning, greetings and marks.
+
+    The text is empty if the answer holds no summary.
+    """
     text = _OPENING.sub("", output.strip())
     text = _THOUGHT_END.sub("", _THOUGHT.sub("", text)).strip()
     text = _TEMPLATE.sub("", _TURN.sub("", _OPENING.sub("", text))).strip()
@@ -238,13 +245,13 @@ def clean_answer(output: str) -> str:
 
 
 def trim_to_sentence(text: str) -> str:
-    """Trim a truncated text to its last whole sentence, unless half of the text would go."""
+    """Return a truncated text up to its last whole sentence, or whole if half would be lost."""
     ends = [match.end() for match in _SENTENCE_END.finditer(text)]
     return text[: ends[-1]].rstrip() if ends and ends[-1] > len(text) // 2 else text
 
 
 def _unwrap_once(text: str) -> str:
-    """Remove the outermost wrapping."""
+    """Remove the outermost wrapping of a text: a fence, quotation marks, a preamble or heading."""
     text = _RULE.sub("", text).strip()
     fence = _FENCE.match(text)
     if fence:

@@ -43,7 +43,7 @@ SPOKEN_ROLES = {"user": "The user", "assistant": "The assistant"}
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A sentence of the extract."""
+    """A sentence of an extract, with its memory and speaker."""
 
     text: str
     """Text in the extract, with resolved relative dates."""
@@ -58,7 +58,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Retelling:
-    """Lines of a summary, and the share that a model wrote."""
+    """Lines of a summary in which a small model has retold sentences."""
 
     lines: tuple[str, ...]
     model_share: float
@@ -70,7 +70,7 @@ class Retelling:
 def split_passages(
     memories: Sequence[MemoryRecord], lines: Sequence[str], zone: tzinfo
 ) -> list[Passage]:
-    """Return the sentences of an extract with their memories and speakers."""
+    """Return the sentences of an extract's lines, each with its memory and speaker."""
     originals: dict[str, tuple[MemoryRecord, str]] = {}
     for memory in memories:
         moment = in_zone(memory.created_at, zone)
@@ -94,7 +94,7 @@ def split_passages(
 
 
 def speakers_of(passage: Passage, memories: Sequence[MemoryRecord]) -> Speakers | None:
-    """Return the speaker and the listener of a passage, or None without a name."""
+    """Return the speaker and the listener of a passage, or None if the speaker has no name."""
     names = [spoken_name(role) for role in dict.fromkeys(m.role for m in memories)]
     speaker = spoken_name(passage.role)
     if not speaker:
@@ -104,14 +104,14 @@ def speakers_of(passage: Passage, memories: Sequence[MemoryRecord]) -> Speakers 
 
 
 def spoken_name(role: str) -> str:
-    """Return the name of a role in a summary, or an empty text if it has none."""
+    """Return the name of a role as a summary writes it, empty if the role is no name."""
     if role in SPOKEN_ROLES:
         return SPOKEN_ROLES[role]
     return role if role[:1].isupper() and not role.isupper() else ""
 
 
 def is_worth_asking(passage: Passage) -> bool:
-    """Tell whether a passage is a statement about its speaker, which a model may retell."""
+    """Tell whether a model may retell a passage: a statement of its speaker about themselves."""
     words = [word.text for word in split_sentence_words(passage.original)]
     if len(words) < WORDS_MIN or SUBJECTS.isdisjoint(words[:SUBJECT_WITHIN]):
         return False
@@ -125,7 +125,11 @@ def retell(
     chars_max: int,
     zone: tzinfo,
 ) -> Retelling:
-    """Replace passages by the model's sentences that restate them in full."""
+    """Return an extract with passages replaced by the claims that restate them without loss.
+
+    `kept` holds the claims by index of their passage. Lines longer than `chars_max` in total lose
+    their longest replacements.
+    """
     texts = [part.text for part in parts]
     counts = Counter(stem for text in texts for stem in _content_stems(text))
     placed: dict[int, SalvagedClaim] = {}
@@ -157,7 +161,7 @@ def retell(
 def _claims_of_one_gender(
     parts: Sequence[Passage], kept: Mapping[int, SalvagedClaim]
 ) -> Iterator[tuple[int, SalvagedClaim]]:
-    """Yield the claims about speakers whom the model calls always "he" or always "she"."""
+    """Yield the claims, with passage index, about speakers with one pronoun in all claims."""
     genders: dict[str, set[str]] = {}
     for at, sentence in kept.items():
         if sentence.gender:
@@ -168,7 +172,7 @@ def _claims_of_one_gender(
 
 
 def _resolve_dates(text: str, part: Passage, zone: tzinfo) -> str:
-    """Return a sentence with the relative dates resolved by the time of its memory."""
+    """Return a text with relative dates resolved by the time of the passage's memory."""
     if part.memory is None:
         return text
     moment = in_zone(part.memory.created_at, zone)
@@ -176,7 +180,7 @@ def _resolve_dates(text: str, part: Passage, zone: tzinfo) -> str:
 
 
 def _content_stems(text: str) -> set[str]:
-    """Return the stems by which a search finds a text."""
+    """Return the stems of a text's words except commonplace words."""
     return {
         token.stem for token in tokenize(text) if token.kind not in COMMONPLACE_KINDS
     }
@@ -185,7 +189,7 @@ def _content_stems(text: str) -> set[str]:
 def _render_lines(
     parts: Sequence[Passage], texts: Sequence[str], placed: Mapping[int, SalvagedClaim]
 ) -> list[str]:
-    """Join the sentences of a line; begin a new line where the model's text begins or ends."""
+    """Return the lines: sentences of one line joined, the model's sentences on their own lines."""
     lines: list[str] = []
     previous: tuple[int, bool] | None = None
     for at, (part, text) in enumerate(zip(parts, texts, strict=True)):
@@ -202,7 +206,7 @@ def _render_lines(
 
 
 def _name_speaker(part: Passage, text: str) -> str:
-    """Return a sentence with its speaker, if the extract names one."""
+    """Return a text after its speaker's name, if the extract's line has the name."""
     return f"{part.role}: {text}" if part.named else text
 
 
@@ -215,12 +219,12 @@ TEMPERATURE = 0.0
 
 
 def is_small(model: TextModel) -> bool:
-    """Tell whether a model is too small for rules in its prompt. Raises `SummarizerFailed`."""
+    """Tell whether a model is too small to follow rules in a prompt. Raises `SummarizerFailed`."""
     return 0 < model.parameters < SMALL_PARAMETERS
 
 
 class Reteller:
-    """Asks a small model to retell an extract, and keeps the grounded sentences."""
+    """Asker of a small model to retell an extract sentence by sentence."""
 
     def __init__(self, model: TextModel) -> None:
         self.asked = 0
@@ -237,7 +241,7 @@ class Reteller:
         chars_max: int,
         zone: tzinfo,
     ) -> Retelling:
-        """Return the lines with the model's sentences among them.
+        """Return the extract with the grounded sentences of the model.
 
         Raises `SummarizerFailed` if the model was asked and no sentence of it could be kept.
         """
@@ -260,7 +264,7 @@ class Reteller:
         return result
 
     def _ask(self, part: Passage, speakers: Speakers) -> list[SalvagedClaim]:
-        """Return the model's sentence for a passage, if the source confirms it."""
+        """Return the model's claim about a passage, or an empty list if it is not confirmed."""
         self.asked += 1
         answer = self._model.complete(
             retell_messages(speakers.speaker, part.original),

@@ -13,17 +13,20 @@ from mnemosyned.memory.engine_ports import Embedder, TextModel
 
 
 class _TurnTicket:
-    """A waiting call, with its model once the turn has come."""
+    """A call that waits for a model, and the model once it is assigned."""
 
     def __init__(self) -> None:
         self.model: TextModel | None = None
 
 
 class ModelTurns:
-    """Lends models to owners in turn, one call each, whatever the length of their queues."""
+    """Queue that lends shared models to owners in turn, for one call each.
+
+    An owner with many waiting calls gets no more turns than others.
+    """
 
     def __init__(self, models: Sequence[TextModel], *, wait_s: float) -> None:
-        """A model takes one call at a time; a call waits at most `wait_s`."""
+        """Share `models`; a call waits at most `wait_s` for its turn."""
         self.models = tuple(models)
         self._wait_s = wait_s
         self._free = deque(models)
@@ -34,9 +37,9 @@ class ModelTurns:
 
     @contextmanager
     def borrow(self, owner: int) -> Iterator[TextModel]:
-        """Borrow a model for one call of an owner.
+        """Lend a model to an owner for the time of one call.
 
-        Raises `SummarizerFailed` if the turn does not come in time.
+        Raises `SummarizerFailed` if no model becomes free in time.
         """
         model = self._acquire(owner)
         try:
@@ -49,7 +52,7 @@ class ModelTurns:
                 model.close()
 
     def close(self) -> None:
-        """Close the models: free ones at once, the others after the waiting calls."""
+        """Close the models: free ones at once, the others after their waiting calls."""
         with self._changed:
             self._is_closed = True
             free = list(self._free)
@@ -57,6 +60,10 @@ class ModelTurns:
             model.close()
 
     def _acquire(self, owner: int) -> TextModel:
+        """Return a free model, or wait for the owner's turn.
+
+        Raises `SummarizerFailed` if the turn comes too late.
+        """
         ticket = _TurnTicket()
         ends = time.monotonic() + self._wait_s
         with self._changed:
@@ -76,7 +83,7 @@ class ModelTurns:
             return ticket.model
 
     def _release(self, model: TextModel) -> None:
-        """Give a model to the next owner, who then moves to the end."""
+        """Assign a model to the next owner's oldest call, and move the owner to the end."""
         if not self._queues:
             self._free.append(model)
             return
@@ -88,7 +95,7 @@ class ModelTurns:
 
 
 class OwnerModel(TextModel):
-    """One owner's share of the models."""
+    """Model as one owner sees it: each call waits for the owner's turn at the shared models."""
 
     def __init__(self, turns: ModelTurns, owner: int) -> None:
         self._turns = turns
@@ -125,16 +132,16 @@ class OwnerModel(TextModel):
                 self._current = None
 
     def close(self) -> None:
-        """End the owner's call; the models stay, as others use them."""
+        """End the owner's present call; the shared models stay open."""
         if model := self._current:
             model.close()
 
 
 class SharedEmbedder(Embedder):
-    """An `Embedder` that takes one call at a time, questions before memories."""
+    """Embedder that takes one call at a time, questions before memories."""
 
     def __init__(self, embedder: Embedder, *, wait_s: float) -> None:
-        """A call waits at most `wait_s`."""
+        """Share `embedder`; a call waits at most `wait_s` for its turn."""
         self.name = embedder.name
         self._embedder = embedder
         self._wait_s = wait_s
@@ -159,6 +166,10 @@ class SharedEmbedder(Embedder):
 
     @contextmanager
     def _wait_for_turn(self, queue: deque[object]) -> Iterator[None]:
+        """Hold the embedder for one call of a queue.
+
+        Raises `EmbedderFailed` if the turn comes too late.
+        """
         ticket = object()
         with self._changed:
             queue.append(ticket)

@@ -76,8 +76,8 @@ Judge = Callable[[str], Sequence[SummaryProblem]]
 class ModelSummarizer(Summarizer):
     """Summarizer that checks a model's answer, and fails rather than accept an invention.
 
-    A faulty answer is retried once; of a second faulty answer the grounded sentences are kept. A
-    search finds the episode by at least the words of an extractive one.
+    A faulty answer is retried once; of a second faulty answer the grounded sentences are kept. The
+    index terms make an episode findable by at least the words of an extractive summary.
     """
 
     def __init__(
@@ -98,9 +98,10 @@ class ModelSummarizer(Summarizer):
         self._reteller = Reteller(model)
 
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
-        """Return the model's prose, with index terms for the rest.
+        """Return the model's summary, with index terms for the words it lacks.
 
-        A group too short to be shortened gets an extractive summary, under that name.
+        A group too short to be shortened gets an extractive summary, with that summarizer's name.
+        Raises `SummarizerFailed`.
         """
         size = sum(len(memory.content) for memory in memories)
         kept = extract(memories, ratio=self._ratio, zone=self._zone)
@@ -127,13 +128,16 @@ class ModelSummarizer(Summarizer):
 
     @property
     def sentences(self) -> tuple[int, int]:
-        """Numbers of questions to a small model, and of its sentences that were kept."""
+        """Number of questions to a small model, and number of its sentences that were kept."""
         return self._reteller.asked, self._reteller.kept
 
     def _retell(
         self, memories: Sequence[MemoryRecord], kept: Extract, budget: int
     ) -> Summary:
-        """Return the extractive summary with the sentences that a small model retold."""
+        """Return a summary of the extract, with sentences retold by a small model.
+
+        Raises `SummarizerFailed` if no retold sentence could be kept.
+        """
         try:
             retold = self._reteller.retell(
                 memories,
@@ -159,7 +163,10 @@ class ModelSummarizer(Summarizer):
     def ask(
         self, messages: Sequence[Message], judge: Judge, sources: Sequence[Piece]
     ) -> str:
-        """Return an accepted answer, after one retry if needed, or its grounded sentences."""
+        """Return the model's answer, or its answer to a retry, or the grounded sentences of either.
+
+        `judge` returns the problems of an answer. Raises `SummarizerFailed` if no sentence is left.
+        """
         text = self._complete(messages, TEMPERATURE)
         problems = judge(text)
         if not problems:
@@ -180,7 +187,7 @@ class ModelSummarizer(Summarizer):
         )
 
     def room(self, messages: Sequence[Message]) -> int:
-        """Return the tokens left for memories in a request."""
+        """Return the tokens left for memories in a request, or raise `SummarizerFailed`."""
         frame = "\n".join([message["content"] for message in messages]) + RETRY_CHARS
         taken = self._model.count_tokens(frame) + TEMPLATE_TOKENS + self.answer_tokens
         room = self._model.context_tokens - taken
@@ -192,7 +199,7 @@ class ModelSummarizer(Summarizer):
 
     @property
     def answer_tokens(self) -> int:
-        """Maximum tokens of an answer."""
+        """Maximum number of tokens of an answer."""
         return max(min(self._max_tokens, self._model.context_tokens // ANSWER_SHARE), 1)
 
     @property
@@ -201,10 +208,11 @@ class ModelSummarizer(Summarizer):
         return self._zone
 
     def count(self, text: str) -> int:
-        """Count the tokens of a text on a line of its own."""
+        """Return the tokens of a text on a line of its own."""
         return self._model.count_tokens(text) + 1
 
     def _complete(self, messages: Sequence[Message], temperature: float) -> str:
+        """Return the model's answer, cleaned, and trimmed to a sentence if it was truncated."""
         limit = self.answer_tokens
         text = clean_answer(
             self._model.complete(messages, max_tokens=limit, temperature=temperature)
@@ -214,7 +222,7 @@ class ModelSummarizer(Summarizer):
 
 
 class _GroupSummary:
-    """One group, summarized in one window or in several."""
+    """Summary of one group, made in one context window or in several."""
 
     def __init__(
         self,
@@ -234,7 +242,7 @@ class _GroupSummary:
         )
 
     def compose(self) -> ComposedEpisode:
-        """Return the episode's text and index terms."""
+        """Return the episode of the group. Raises `SummarizerFailed`."""
         zone = self._by.zone
         ask = partial(summary_messages, chars_max=self._asked, zone=zone)
         found = split_to_fit(
@@ -252,7 +260,7 @@ class _GroupSummary:
         return self._combine([self._summarize_part(part) for part in found])
 
     def _summarize_part(self, part: Sequence[Piece]) -> str:
-        """Summarize one window; a very short one is returned unchanged."""
+        """Return the summary of one window's pieces; very short pieces are returned unchanged."""
         size = sum(len(piece.text) for piece in part)
         if size <= CHARS_MIN:
             return "\n".join(piece.text for piece in part)
@@ -263,7 +271,7 @@ class _GroupSummary:
         )
 
     def _combine(self, summaries: list[str]) -> ComposedEpisode:
-        """Summarize summaries, in order, until one is left."""
+        """Return the episode of the partial summaries, combined in order until one is left."""
         ask = partial(combine_messages, chars_max=self._asked)
         room = self._by.room(ask([]))
         for _ in range(LEVELS_MAX):
@@ -279,6 +287,7 @@ class _GroupSummary:
         )
 
     def _merge_summaries(self, summaries: list[str]) -> str:
+        """Return one summary of several consecutive partial summaries."""
         size = sum(map(len, summaries))
         chars = min(int(size * PART_SHARE), self._by.answer_tokens * CHARS_PER_TOKEN)
         judge = partial(self._check, sources=self._pieces, chars_max=size)
@@ -287,6 +296,7 @@ class _GroupSummary:
         )
 
     def _split_windows(self, summaries: Sequence[str], room: int) -> list[list[str]]:
+        """Return the partial summaries in lists that fit into a window of `room` tokens."""
         first = self._memories[0]
         numbered = [
             MemoryRecord(id=str(at), content=text, created_at=first.created_at)
@@ -304,16 +314,18 @@ class _GroupSummary:
     def _check(
         self, text: str, *, sources: Sequence[Piece], chars_max: int
     ) -> Sequence[SummaryProblem]:
+        """Return the problems of an answer that is checked against its sources."""
         return check_grounding(text, sources, chars_max=chars_max, zone=self._by.zone)
 
     def _check_final(self, text: str) -> Sequence[SummaryProblem]:
-        """Return the problems of the final summary, which must also be informative."""
+        """Return the problems of the final summary, which must also be informative enough."""
         problems = self._check(text, sources=self._pieces, chars_max=self._budget)
         if problems or self._compose_episode(text).informative:
             return problems
         return (SummaryProblem(GroundingFault.UNINFORMATIVE, ""),)
 
     def _compose_episode(self, prose: str) -> ComposedEpisode:
+        """Return the episode with the model's prose and index terms for the words it lacks."""
         return compose_episode(
             self._memories,
             prose.splitlines(),
@@ -325,7 +337,7 @@ class _GroupSummary:
 def _retry_request(
     messages: Sequence[Message], problems: Sequence[SummaryProblem]
 ) -> list[Message]:
-    """Return the request to retry, with the faults of the first answer."""
+    """Return the messages to ask again, with the problems of the first answer in words."""
     ungrounded = [problem.item for problem in problems if problem.kind in UNGROUNDED]
     otherwise = dict.fromkeys(
         _FAULT_WORDS[problem.kind]

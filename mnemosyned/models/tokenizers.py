@@ -20,7 +20,7 @@ log = logger()
 
 
 class ModelCounter:
-    """Counter that asks a model; after a failure another counter takes over, with its name."""
+    """Token counter that asks a model; after a failure another counter takes over for good."""
 
     def __init__(self, model: TextModel, *, otherwise: TokenCounter) -> None:
         self._model = model
@@ -44,7 +44,7 @@ class ModelCounter:
 
 
 def open_counter(vocabulary: Path) -> TokenCounter:
-    """Return the counter for a `tokenizer.json` or `*.tiktoken` file. Raises `TokenizerUnusable`."""
+    """Return a counter for a `tokenizer.json` or `*.tiktoken` file. Raises `TokenizerUnusable`."""
     if vocabulary.suffix == ".tiktoken":
         return RanksCounter(vocabulary)
     if vocabulary.suffix == ".json":
@@ -55,10 +55,10 @@ def open_counter(vocabulary: Path) -> TokenCounter:
 
 
 class PackagedCounter:
-    """Counter with a `tokenizer.json`, without the marks around a message."""
+    """Token counter with a `tokenizer.json`; the marks around a message do not count."""
 
     def __init__(self, path: Path) -> None:
-        """Read the file. Raises `TokenizerUnusable`."""
+        """Load the file by the package `tokenizers`. Raises `TokenizerUnusable`."""
         try:
             from tokenizers import Tokenizer  # noqa: PLC0415 optional, and slow to load
         except ImportError as error:
@@ -98,7 +98,7 @@ _CL100K = _ELIDED + r"|(?:[^\r\n\w]|_)?[^\W\d_]+" + _REST % r"[\r\n]*"
 
 
 def _split_pattern(ranks: int) -> re.Pattern[str]:
-    """Return the pattern by which the vocabulary's tokenizer splits a text."""
+    """Return the pattern by which a vocabulary with this number of ranks splits a text."""
     if ranks <= O200K_RANKS:
         return re.compile(_CL100K)
     upper, marks = _character_class("Lu", "Lt"), _character_class("Mn", "Mc", "Me")
@@ -109,17 +109,17 @@ def _split_pattern(ranks: int) -> re.Pattern[str]:
 
 
 def _character_class(*categories: str) -> str:
-    """Return the characters of Unicode categories, for a character class."""
+    """Return all characters of some Unicode categories, for a character class of a pattern."""
     return "".join(
         chr(at) for at in range(ASTRAL) if unicodedata.category(chr(at)) in categories
     )
 
 
 class RanksCounter:
-    """Counter equal to tiktoken with the same file; `<|endoftext|>` and such are plain text."""
+    """Token counter with the counts of tiktoken; `<|endoftext|>` and such are plain text."""
 
     def __init__(self, path: Path) -> None:
-        """Read the file. Raises `TokenizerUnusable`."""
+        """Load a `*.tiktoken` file. Raises `TokenizerUnusable`."""
         self.name = f"tiktoken:{path.stem}"
         self._ranks = _read_ranks(path)
         self._pattern = _split_pattern(len(self._ranks))
@@ -129,6 +129,7 @@ class RanksCounter:
         return sum(map(self._sizes.__getitem__, self._pattern.findall(text)))
 
     def _count_piece(self, piece: str) -> int:
+        """Return the tokens of one piece of a text, a word with its space or a sign."""
         data = piece.encode(errors="replace")
         if data in self._ranks:
             return 1
@@ -138,7 +139,7 @@ class RanksCounter:
         )
 
     def _count_merged(self, data: bytes) -> int:
-        """Merge pairs, lowest rank first; return the number of parts left."""
+        """Return the tokens of some bytes, after merging neighbors in the order of rank."""
         parts = [data[at : at + 1] for at in range(len(data))]
         ranks = [self._rank_of(one, two) for one, two in pairwise(parts)]
         while ranks and (lowest := min(ranks)) < NEVER:
@@ -152,10 +153,12 @@ class RanksCounter:
         return len(parts)
 
     def _rank_of(self, one: bytes, two: bytes) -> int:
+        """Return the rank of two parts as one token, `NEVER` if the vocabulary lacks it."""
         return self._ranks.get(one + two, NEVER)
 
 
 def _read_ranks(path: Path) -> dict[bytes, int]:
+    """Return the rank of each token in a `*.tiktoken` file. Raises `TokenizerUnusable`."""
     try:
         if path.stat().st_size > BYTES_MAX:
             raise TokenizerUnusable(
