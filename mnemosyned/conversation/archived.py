@@ -41,7 +41,7 @@ An empty content would mean a pruned memory. No search finds the sign, as it is 
 def as_memory(
     message: Message, *, id: str, said: datetime, session: str, source: str | None
 ) -> MemoryRecord:
-    """Return the memory of a message; `as_message` restores the message."""
+    """Return a message as a memory to be archived; `as_message` restores the message."""
     role, content = message.get("role"), message.get("content")
     plain = all(isinstance(text, str) and "\0" not in text for text in (role, content))
     shown = str(content) if plain else readable_text(message)
@@ -64,7 +64,7 @@ def as_memory(
 
 
 def as_message(memory: MemoryRecord) -> dict[str, Any]:
-    """Return the original message of a memory; for any other memory, its role and content."""
+    """Return the original message of an archived memory; for another memory, role and content."""
     whole, rest = memory.metadata.get(WHOLE), memory.metadata.get(REST)
     if isinstance(whole, Mapping):
         return dict(whole)
@@ -73,7 +73,7 @@ def as_message(memory: MemoryRecord) -> dict[str, Any]:
 
 
 def as_original(memory: MemoryRecord) -> MemoryRecord:
-    """Return the memory with the original content of its message, even one without words."""
+    """Return a memory with its message's original content, even if the message has no words."""
     if memory.content != WORDLESS:
         return memory
     content = as_message(memory).get("content")
@@ -81,7 +81,7 @@ def as_original(memory: MemoryRecord) -> MemoryRecord:
 
 
 def readable_text(message: Message) -> str:
-    """Return all readable text of a message, without NUL."""
+    """Return the text that a person can read in a message, without NUL characters."""
     lines: list[str] = []
     for part in message_parts(message):
         if part.kind is PartKind.CALL:
@@ -94,7 +94,7 @@ def readable_text(message: Message) -> str:
 
 
 def message_times(messages: Sequence[Message], *, now: datetime) -> list[datetime]:
-    """Return the time of each message; without a timestamp, the time of the one before.
+    """Return the time of each message; without a timestamp, the time of the message before.
 
     A time in the future, by another clock, becomes `now`.
     """
@@ -117,7 +117,11 @@ ABOUT = timedelta(hours=1)
 
 
 def archived_memory_ids(below: Mapping[str, Sequence[str]], id: str) -> Iterator[str]:
-    """Yield the memories of a compaction, in order; an id that is its own part is a memory."""
+    """Yield the ids of the memories that a compaction archived, in order.
+
+    `below` holds the ids of the parts of each compaction, which may be compactions themselves. An
+    id without parts, or one that is its own part, is a memory.
+    """
     opened = {id}
     waiting = list(reversed(below.get(id, [])))
     while waiting:
@@ -140,10 +144,10 @@ _POINTER = re.compile(re.escape(STUB) + r"[^\n\]]{0,100}; expand ([^\s\]]{1,200}
 def stub_results(
     message: Message, names: Mapping[str, str], *, archived: bool = True
 ) -> dict[str, Any] | None:
-    """Stub the long tool results of a message; return None if no result is long.
+    """Return a message with its long tool results replaced by stubs, None if no result is long.
 
     A stub begins like its result, so that its key fact stays the same. It names the id of the
-    archived original, unless the original is not `archived`.
+    archived original, unless the original is not `archived`. `names` maps ids of calls to tools.
     """
     if is_plain(message):
         return None
@@ -172,7 +176,7 @@ def stub_results(
 
 
 def stub_pointer(message: Message) -> str:
-    """Return the id that a stub names for its original; empty for any other message."""
+    """Return the id of the original that a stub names, empty for any other message."""
     if is_plain(message):
         return ""
     marks = (
@@ -184,12 +188,13 @@ def stub_pointer(message: Message) -> str:
 
 
 def is_stub_of(message: Message, original: Message) -> bool:
-    """Tell whether a message is a stub of this original, as a tool could write a pointer itself."""
+    """Tell whether a message is the stub of an original, not a text that imitates a stub."""
     stub = stub_results(original, {})
     return stub is not None and _comparable_parts(message) == _comparable_parts(stub)
 
 
 def _comparable_parts(message: Message) -> list[tuple[PartKind, str, str]]:
+    """Return the kind, text and id of each part, with results without the mark of a stub."""
     return [
         (
             part.kind,
@@ -201,6 +206,7 @@ def _comparable_parts(message: Message) -> list[tuple[PartKind, str, str]]:
 
 
 def _stub_text(result: str, name: str, id: str) -> str:
+    """Return the stub of a tool's result: its mark, beginning, exact values and end."""
     result = result.strip()
     head = result_beginning(result)
     end = result_ending(result, after=len(head), chars=ENDING_CHARS)
@@ -216,7 +222,7 @@ def _stub_text(result: str, name: str, id: str) -> str:
 
 
 def _values_line(result: str, *, shown: str) -> str:
-    """Return the line of exact values that are missing in the stub, or an empty text."""
+    """Return a line of the result's exact values that are missing in `shown`, or an empty text."""
     values: list[str] = []
     room = VALUES_CHARS
     for detail in extract_details(result):

@@ -78,7 +78,10 @@ _SPOKEN = (PartKind.TEXT, PartKind.RESULT)
 
 
 class AutoPolicy:
-    """Policy of stubs and one summary, by a model if given; summaries hold no secrets."""
+    """Policy that stubs old tool results, then summarizes the oldest messages by a model if given.
+
+    Summaries hold no secrets.
+    """
 
     name: ClassVar[str] = "auto"
 
@@ -130,7 +133,10 @@ class AutoPolicy:
     def _make_stubs(
         self, split: SplitConversation, costs: list[int]
     ) -> dict[int, Message]:
-        """Stub old tool results, oldest first, until the target is met; update `costs`."""
+        """Return stubs of old tool results by position, oldest first, until the target is met.
+
+        The tokens of stubbed messages are updated in `costs`.
+        """
         goal = share_of(self.max_tokens, self.target)
         names = tool_names(split.messages)
         stubs: dict[int, Message] = {}
@@ -151,7 +157,7 @@ class AutoPolicy:
         stubbed: _StubbedConversation,
         earlier: SummaryContent,
     ) -> Compaction:
-        """Replace the oldest messages by a summary; stub later ones."""
+        """Return the compaction with a summary of the oldest messages, and stubs of later ones."""
         split = stubbed.split
         end = self._find_summary_end(split, stubbed.costs)
         summarized = [position for position in split.old if position < end]
@@ -183,7 +189,10 @@ class AutoPolicy:
         values: Sequence[Detail],
         earlier: SummaryContent,
     ) -> tuple[SummaryContent, str]:
-        """Return the content of a summary, and the reason where a model wrote no prose."""
+        """Return the content of a summary, and the reason if a model should have written prose.
+
+        The reason is empty if the model did, or if there is no model.
+        """
         secrets = [value for value in values if value.sensitive]
         room = share_of(share_of(self.max_tokens, SUMMARY_FRACTION), PROSE_SHARE)
         prose, reason = summarize_with_model(
@@ -206,7 +215,7 @@ class AutoPolicy:
         return content, reason
 
     def _find_summary_end(self, split: SplitConversation, costs: Sequence[int]) -> int:
-        """Return the end of the oldest messages to summarize: as few as make room, groups whole."""
+        """Return the position up to which to summarize messages for enough room, groups whole."""
         window = self.max_tokens
         room = share_of(window, self.target) - share_of(window, SUMMARY_FRACTION)
         left = sum(costs[: split.pinned]) + sum(costs[at] for at in split.live)
@@ -220,7 +229,7 @@ class AutoPolicy:
         return end
 
     def _write_summary(self, content: SummaryContent) -> dict[str, Any]:
-        """Write the summary message: as many facts as fit in its text, all in its metadata."""
+        """Return the summary message: as many facts as fit in its text, all in its metadata."""
         room = share_of(self.max_tokens, SUMMARY_FRACTION)
         count = self._counter.text
         prose = content.prose
@@ -250,7 +259,7 @@ class AutoPolicy:
 
 @dataclass(frozen=True, slots=True)
 class _StubbedConversation:
-    """A conversation whose old tool results are stubbed, with the cost of each message."""
+    """A conversation with stubs of old tool results, and the tokens of each message."""
 
     split: SplitConversation
     stubs: Mapping[int, Message]
@@ -265,6 +274,7 @@ class _StubbedConversation:
 def _stub_old_results(
     unchanged: Compaction, stubbed: _StubbedConversation
 ) -> Compaction:
+    """Return the compaction in which only tool results are stubbed."""
     originals = stubbed.split.take(list(stubbed.stubs))
     return replace(
         unchanged,
@@ -298,7 +308,7 @@ def _extract_values(messages: Iterable[Message]) -> list[Detail]:
 def _extract_key_facts(
     messages: Sequence[Message], secrets: Sequence[Detail]
 ) -> Iterator[str]:
-    """Yield the key facts without secrets, relative dates made absolute where the time is known."""
+    """Yield the key facts of messages without secrets, relative dates resolved by message time."""
     names = tool_names(messages)
     known = KnownSecrets(secrets)
     concluding = round_conclusions(messages)

@@ -12,10 +12,10 @@ from mnemosyned.errors import InvalidRequest
 
 @dataclass(frozen=True, slots=True)
 class TokenBudget:
-    """Tokens of the window and the shares of its parts. Raises `InvalidRequest`.
+    """Limits of a context in tokens: its total, reserves, and shares of memory and learnings.
 
     Shares apply to the tokens that the two reserves leave, floored; the conversation gets the
-    remainder.
+    remainder. Raises `InvalidRequest` for values out of range.
     """
 
     total: int = 30_000
@@ -37,6 +37,7 @@ class TokenBudget:
             )
 
     def _check_counts(self) -> None:
+        """Raise `InvalidRequest` unless all counts are whole numbers, 0 or more."""
         for name in (
             "total",
             "system_reserve",
@@ -50,6 +51,7 @@ class TokenBudget:
                 )
 
     def _check_fractions(self) -> None:
+        """Raise `InvalidRequest` unless the fractions, and their sum, are between 0 and 1."""
         for name in ("memory_fraction", "learnings_fraction"):
             value = getattr(self, name)
             number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -67,32 +69,32 @@ class TokenBudget:
 
     @property
     def available(self) -> int:
-        """Tokens that the reserves leave."""
+        """Tokens of the total that the two reserves leave."""
         return self.total - self.system_reserve - self.tool_definitions_reserve
 
     @property
     def memory(self) -> int:
-        """Tokens for recalled memory."""
+        """Maximum tokens for recalled memory."""
         return share_of(self.available, self.memory_fraction)
 
     @property
     def learnings(self) -> int:
-        """Tokens for past learnings."""
+        """Maximum tokens for past learnings."""
         return share_of(self.available, self.learnings_fraction)
 
     @property
     def history(self) -> int:
-        """Tokens for summaries, the conversation and the new message."""
+        """Maximum tokens for summaries, the conversation and the new message."""
         return self.available - self.memory - self.learnings
 
 
 def exact_fraction(fraction: float) -> Fraction:
-    """Return the fraction as written: 0.07 of 100 is 7, not 7.000000000000001."""
+    """Return a float as the decimal fraction written: 0.07 of 100 is 7, not 7.000000000000001."""
     return Fraction(str(fraction))
 
 
 def share_of(tokens: int, fraction: float) -> int:
-    """Return a fraction of a number of tokens, floored."""
+    """Return a fraction of some tokens, rounded down."""
     return floor(tokens * exact_fraction(fraction))
 
 
@@ -102,7 +104,7 @@ MemoryPlace = Literal["system", "message"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breakdown:
-    """Tokens of each part of an assembled context."""
+    """Number of tokens in each part of an assembled context."""
 
     counter: str
     """Name of the token counter."""
@@ -121,11 +123,12 @@ class Breakdown:
 
     @property
     def conversation(self) -> int:
-        """Tokens that count toward the history's budget."""
+        """Tokens of summaries, history and new message, which count toward the history's budget."""
         return self.summaries + self.history + self.new_message
 
     @property
     def total(self) -> int:
+        """Tokens of all parts together."""
         return (
             self.system + self.memory + self.learnings + self.conversation + self.tools
         )

@@ -58,7 +58,7 @@ class RemovedMessage:
 
 @dataclass(frozen=True, slots=True)
 class ConsolidationAudit:
-    """Record of a compaction that removed something."""
+    """Record of a compaction that removed messages, for the policy's callback."""
 
     messages_removed: int
     summary_length: int
@@ -67,7 +67,7 @@ class ConsolidationAudit:
 
 @dataclass(frozen=True, slots=True)
 class CompactionDecision:
-    """Decision whether to compact now, and the rule behind it."""
+    """Decision whether a compaction is due, and the rule that says so."""
 
     due: bool
     rule: str = ""
@@ -75,7 +75,7 @@ class CompactionDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compaction:
-    """Result of a compaction."""
+    """Result of a compaction: the conversation, its token counts, and the messages removed."""
 
     messages: list[Message]
     """Kept messages are the same objects; a summary has `metadata.kind == "summary"`."""
@@ -101,6 +101,7 @@ class Compaction:
 
     @property
     def changed(self) -> bool:
+        """Whether messages were removed, stubbed or summarized."""
         return bool(self.archived or self.summaries)
 
     @property
@@ -110,34 +111,35 @@ class Compaction:
 
     @property
     def expand(self) -> tuple[str, ...]:
-        """Ids of the removed messages."""
+        """Ids of the removed messages, by which `expand` restores them."""
         return tuple(removed.id for removed in self.archived)
 
     @property
     def audit(self) -> ConsolidationAudit | None:
+        """Record of the compaction, None if it removed no message."""
         if not self.archived:
             return None
         return ConsolidationAudit(len(self.archived), sum(map(len, self.summaries)))
 
 
 def removed_messages(messages: Iterable[Message]) -> tuple[RemovedMessage, ...]:
-    """Return messages with the ids to `expand`."""
+    """Return messages as removed, each with its id."""
     return tuple(RemovedMessage(message_id(message), message) for message in messages)
 
 
 class CompactionPolicy(Protocol):
-    """Rule for when and how to compact a conversation; pure."""
+    """Port of rules for when and how to compact a conversation, without side effects."""
 
     name: ClassVar[str]
 
     def due(self, usage: int) -> CompactionDecision:
-        """Decide whether a number of tokens is too many."""
+        """Decide whether a conversation of `usage` tokens must be compacted."""
         ...
 
     def compact(
         self, messages: Sequence[Message], *, keep_recent: int | None = None
     ) -> Compaction:
-        """Compact the conversation; return it unchanged where there is nothing to do.
+        """Compact a conversation; without old messages it is returned unchanged.
 
         The `keep_recent` newest messages stay, by default the policy's own number.
         """
@@ -145,12 +147,15 @@ class CompactionPolicy(Protocol):
 
 
 def should_compact(policy: CompactionPolicy, usage: int) -> CompactionDecision:
-    """Decide whether the policy would compact at a number of tokens, and by which rule."""
+    """Return the policy's decision for `usage` tokens."""
     return policy.due(usage)
 
 
 def at_threshold(usage: int, fraction: float, max_tokens: int) -> CompactionDecision:
-    """Decide whether usage reached a fraction of a window; never with a window of 0 or less."""
+    """Return the decision to compact if `usage` reached a fraction of the window's tokens.
+
+    A window of 0 tokens or less is never due.
+    """
     reached = max_tokens > 0 and usage >= exact_fraction(fraction) * max_tokens
     return CompactionDecision(
         reached, f"{fraction:.0%} of {max_tokens:,}" if reached else ""
@@ -158,7 +163,7 @@ def at_threshold(usage: int, fraction: float, max_tokens: int) -> CompactionDeci
 
 
 class SplitConversation:
-    """A conversation split into pinned messages, old ones, and the tail that stays."""
+    """A conversation split into pinned messages, earlier summaries, old messages, and the tail."""
 
     def __init__(self, messages: Sequence[Message], *, keep: int) -> None:
         self.messages = messages
@@ -176,7 +181,10 @@ class SplitConversation:
         self.tail = [at for at in self.live if at >= self.tail_start]
 
     def _tail_start(self, keep: int) -> int:
-        """Return the start of the tail: whole groups, and all calls that are still pending."""
+        """Return the first position of the tail: `keep` messages, in whole groups of tool calls.
+
+        Tool calls without results yet belong to the tail.
+        """
         if len(self.live) <= keep:
             return self.pinned
         start = self.live[-keep] if keep > 0 else len(self.messages)
@@ -191,10 +199,10 @@ class SplitConversation:
 
 
 class MemoryConsolidator:
-    """Policy of one summary: key facts take the place of all but the newest messages.
+    """Policy that replaces all but the newest messages by one summary of key facts.
 
-    `on_audit` is called after each consolidation that removed something. Facts of an earlier
-    summary come first in the new one; with nothing new to consolidate, nothing changes.
+    `on_audit` is called after each consolidation that removed messages. Facts of an earlier
+    summary come first in the new summary; without new messages nothing changes.
     """
 
     name: ClassVar[str] = "facts"
@@ -215,7 +223,7 @@ class MemoryConsolidator:
         self._counter = counter or CharsCounter()
 
     def should_consolidate(self, current_tokens: int) -> bool:
-        """Whether usage reached the threshold; never with a budget of 0 or less."""
+        """Tell whether usage reached the threshold; a budget of 0 or less never does."""
         return self.due(current_tokens).due
 
     def due(self, usage: int) -> CompactionDecision:
@@ -226,7 +234,7 @@ class MemoryConsolidator:
         messages: Sequence[Message],
         system_prompt: str = "",  # noqa: ARG002 never consolidated
     ) -> tuple[list[Message], str]:
-        """Return the compacted conversation and the summary's text, empty where nothing was due."""
+        """Return the compacted conversation and the summary's text, empty without a summary."""
         done = self.compact(messages)
         return done.messages, done.summaries[0] if done.summaries else ""
 
@@ -271,6 +279,7 @@ class MemoryConsolidator:
         old: Sequence[Message],
         archived: Sequence[RemovedMessage],
     ) -> dict[str, Any]:
+        """Return the summary message with the facts of the earlier summary and of old messages."""
         ids = (removed.id for removed in archived)
         content = SummaryContent(
             facts=tuple(without_repetitions([*earlier.facts, *extract_facts(old)])),
@@ -285,7 +294,7 @@ class MemoryConsolidator:
 
     @staticmethod
     def estimate_tokens(messages: Sequence[Message]) -> int:
-        """Estimate tokens: the characters of all messages over four."""
+        """Return the characters of all messages divided by four, an estimate of their tokens."""
         return estimate_tokens(messages)
 
 
@@ -308,7 +317,10 @@ def summarize_with_model(
     earlier: str = "",
     secrets: Sequence[Detail] = (),
 ) -> tuple[str, str]:
-    """Return a model's summary, or an empty text and the reason for it."""
+    """Return a model's summary, or an empty text and the reason why there is none.
+
+    `fits` tells whether a summary is short enough. Without a model both texts are empty.
+    """
     if summarize is None or not messages:
         return "", ""
     plain = plain_messages(messages, earlier=earlier, secrets=secrets)
@@ -325,9 +337,9 @@ def summarize_with_model(
 def plain_messages(
     messages: Sequence[Message], *, earlier: str = "", secrets: Sequence[Detail] = ()
 ) -> list[Message]:
-    """Return the messages as plain text without secrets, tool calls and results in words.
+    """Return messages as plain text, with tool calls and results in words, and without secrets.
 
-    `secrets` are known from elsewhere, and masked everywhere.
+    `earlier` is an earlier summary, which comes first. `secrets` are masked wherever they occur.
     """
     names = tool_names(messages)
     known = KnownSecrets(secrets)
@@ -353,7 +365,7 @@ def plain_messages(
 
 
 def _describe_part(part: MessagePart, names: Mapping[str, str]) -> str:
-    """Return a text, call or result in words, or an empty text for other parts."""
+    """Return a text, tool call or tool result in words, an empty text for other parts."""
     if part.kind is PartKind.TEXT:
         line = part.text
     elif part.kind in (PartKind.CALL, PartKind.RESULT):

@@ -37,7 +37,10 @@ JOINT_TOKENS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextWindow:
-    """Assembled context; it unpacks into the system prompt and the messages."""
+    """Assembled context of an agent, with the tokens and positions of its parts.
+
+    It unpacks into the system prompt and the messages.
+    """
 
     system: str
     messages: list[Message]
@@ -68,7 +71,7 @@ class ContextWindow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenWindow:
-    """The messages chosen for a context, before memory and learnings are added."""
+    """Messages chosen for a context, before memory and learnings are added."""
 
     system: str
     history: Sequence[Message]
@@ -81,7 +84,7 @@ class ChosenWindow:
 
 
 class ContextManager:
-    """Assembler of contexts within a budget; equal input gives equal contexts. Pure.
+    """Assembler of contexts within a token budget; equal input gives equal contexts.
 
     `consolidator` first compacts a conversation that is due. `memory_place="message"` puts
     recalled memory before the new message instead of into the system prompt, which then stays the
@@ -142,7 +145,7 @@ class ContextManager:
     ) -> ChosenWindow:
         """Choose the messages that fit: the fresh tail, summaries, then older messages.
 
-        `lent_tokens` come on top of the history's share.
+        `lent_tokens` are added to the history's share.
         """
         new = user_message(new_message)
         compaction = self._compact(system, history, new)
@@ -172,7 +175,7 @@ class ContextManager:
         learnings: Sequence[str] = (),
         tool_definitions: Sequence[Any] | None = None,
     ) -> ContextWindow:
-        """Put memory and learnings, as far as they fit, around a window chosen before."""
+        """Return the context: a chosen window with as much memory and learnings as fit."""
         sections = self._write_sections(memory_results, learnings, window.spare_tokens)
         return self._assemble(window, sections, tool_definitions)
 
@@ -182,6 +185,7 @@ class ContextManager:
         sections: _AddedSections,
         tool_definitions: Sequence[Any] | None,
     ) -> ContextWindow:
+        """Return the context of a window and its sections, with memory in its place."""
         selection, compaction = window.selection, window.compaction
         in_message = self._memory_place == "message"
         prompt = (
@@ -209,6 +213,7 @@ class ContextManager:
         sections: _AddedSections,
         tool_definitions: Sequence[Any] | None,
     ) -> Breakdown:
+        """Return the tokens of each part of the context."""
         counter, budget, selection = self._counter, self.budget, window.selection
         system = counter.text(window.system) if window.system else 0
         tools = tool_definition_tokens(tool_definitions, counter)
@@ -231,9 +236,9 @@ class ContextManager:
         learnings: Sequence[str],
         spare_tokens: int | None = None,
     ) -> _AddedSections:
-        """Write both sections within their shares, and within the tokens left, if these are fewer.
+        """Write the sections of memory and learnings within their shares and within `spare_tokens`.
 
-        Learnings come first: they are instructions.
+        Learnings come first, as they are instructions. `spare_tokens` of None set no limit.
         """
         counter, budget = self._counter, self.budget
         spare = sys.maxsize if spare_tokens is None else spare_tokens
@@ -265,7 +270,7 @@ class ContextManager:
     def _compact(
         self, system: str, history: Sequence[Message], new: Message
     ) -> Compaction | None:
-        """Compact the history, where the consolidator finds it due and changes something."""
+        """Return the compaction of the history, None if it is not due or would change nothing."""
         if self._consolidator is None:
             return None
         usage = self._counter.total([{"content": system}, *history, new])
@@ -278,7 +283,7 @@ class ContextManager:
 
 
 class _AddedSections(NamedTuple):
-    """Memory and learnings as shown, and the tokens they take."""
+    """Sections of memory and learnings as shown, with their tokens and number of entries."""
 
     memory: str
     memory_shown: int
@@ -291,14 +296,14 @@ class _AddedSections(NamedTuple):
 
 
 def user_message(new: str | Message) -> Message:
-    """Return a new text as a message of the user; a message stays as it is."""
+    """Return a text as a message of the user; a message stays as it is."""
     return {"role": "user", "content": new} if isinstance(new, str) else new
 
 
 def tool_definition_tokens(
     definitions: Sequence[Any] | None, counter: MessageCounter
 ) -> int:
-    """Count the tokens of the tools' definitions, written as JSON."""
+    """Return the tokens of tool definitions written as JSON."""
     if not definitions:
         return 0
     return counter.text(json.dumps(list(definitions), ensure_ascii=False, default=str))
@@ -307,7 +312,10 @@ def tool_definition_tokens(
 def _kept_positions(
     history: Sequence[Message], selection: WindowSelection
 ) -> list[int]:
-    """Return the positions of kept messages in the given history, matched by identity."""
+    """Return the positions in `history` of the messages that a selection keeps, ascending.
+
+    Messages are matched by identity, as a compaction may have moved them.
+    """
     positions: dict[int, list[int]] = {}
     for position, message in enumerate(history):
         positions.setdefault(id(message), []).append(position)
@@ -318,7 +326,7 @@ def _kept_positions(
 
 
 class WindowFitter:
-    """Selector of messages for a context within its total."""
+    """Selector of messages that make a context fit in the total of its budget."""
 
     def __init__(
         self,
@@ -358,7 +366,7 @@ class WindowFitter:
         raise self._too_long_error(self._conversation_tokens(window) - self._room)
 
     def _select_within(self, shortened: _ShortenedTail, *, room: int) -> ChosenWindow:
-        """Select a window; shorten tool results of its tail as long as it does not fit."""
+        """Choose messages for `room` tokens, with tool results of the tail shortened as needed."""
         while True:
             window = self._window_of(shortened, self._budget, room=room)
             excess = self._conversation_tokens(window) - room
@@ -368,6 +376,7 @@ class WindowFitter:
     def _window_of(
         self, shortened: _ShortenedTail, budget: TokenBudget, *, room: int
     ) -> ChosenWindow:
+        """Choose messages of a partly shortened conversation for `room` tokens."""
         return ContextManager(budget, counter=self._counter).select_window(
             self._system,
             shortened.new,
@@ -376,13 +385,13 @@ class WindowFitter:
         )
 
     def _conversation_tokens(self, window: ChosenWindow) -> int:
-        """Return the tokens of summaries, history and new message."""
+        """Return the tokens of a window's summaries, history and new message."""
         selection = window.selection
         summaries = sum(map(self._counter.message, selection.summaries))
         return summaries + selection.history_tokens + selection.new_tokens
 
     def _count_fixed_tokens(self, tools: Sequence[Any]) -> int:
-        """Return the tokens of the system prompt, pinned messages and tools with their reserve."""
+        """Return the tokens of system prompt, pinned messages and tools, at least their reserve."""
         pinned = self._history[: count_pinned(self._history)]
         tokens = sum(map(self._counter.message, pinned))
         if self._system:
@@ -391,7 +400,7 @@ class WindowFitter:
         return tokens + max(reserve, tool_definition_tokens(tools, self._counter))
 
     def _too_long_error(self, excess: int) -> InvalidRequest:
-        """Return the error that says by how much the context is too long, and what to do."""
+        """Return the error for a context too long by `excess` tokens, with advice."""
         total = self._budget.total
         claim = (
             f"the context takes {total + excess:,} tokens, {excess:,} more than total "
@@ -406,11 +415,15 @@ class WindowFitter:
         return InvalidRequest(f"{claim}; {advice}", field="total")
 
     def _find_longest_tail(self) -> int | None:
-        """Return the longest fresh tail that fits, its long tool results shown in part."""
+        """Return how many messages of a fresh tail would fit at most, None if not even 0.
+
+        Its long tool results are shown in part.
+        """
         shortened = _ShortenedTail(self._history, self._new, counter=self._counter)
         shortened.save(sys.maxsize, since=0)
 
         def tokens(tail: int) -> int:
+            """Return the tokens of a conversation with a fresh tail of `tail` messages only."""
             budget = replace(self._budget, fresh_tail_count=tail)
             return self._conversation_tokens(self._window_of(shortened, budget, room=0))
 
@@ -420,7 +433,7 @@ class WindowFitter:
 
 
 class _ShortenedTail:
-    """A conversation whose long tool results can be shown in part, oldest first."""
+    """A conversation whose long tool results can be shortened, oldest first."""
 
     def __init__(
         self, history: Sequence[Message], new: Message, *, counter: MessageCounter
@@ -432,7 +445,7 @@ class _ShortenedTail:
         """Position of the first message not tried yet; the new one comes after the history."""
 
     def save(self, tokens: int, *, since: int) -> bool:
-        """Shorten results from a position on until the tokens are saved; tell if any were."""
+        """Shorten results from position `since` to save tokens; return True if any are saved."""
         saved = 0
         self._next = max(self._next, since)
         while saved < tokens and self._next <= len(self.history):
@@ -442,11 +455,11 @@ class _ShortenedTail:
 
     @cached_property
     def _tool_names(self) -> dict[str, str]:
-        """Names of the tools by the ids of their calls; most contexts shorten nothing."""
+        """Names of the tools by id of their calls, read only if a result is shortened."""
         return tool_names(self.history)
 
     def _shorten(self, position: int) -> int:
-        """Shorten the results of one message; return the tokens saved."""
+        """Shorten the tool results of one message; return the tokens saved."""
         is_new = position == len(self.history)
         message = self.new if is_new else self.history[position]
         stub = stub_results(message, self._tool_names, archived=False)

@@ -39,7 +39,7 @@ GAP = " … "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExcerptWeights:
-    """Worth of the lines of a tool result."""
+    """Worth of the lines of a tool result, by which an excerpt is chosen."""
 
     failure: float = 3.0
     """A line with a failure."""
@@ -77,7 +77,7 @@ def result_highlights(result: str, *, chars: int = RESULT_CHARS) -> str:
     """Return the most important lines of a tool's result, in their order, neutralized.
 
     Failures and totals come before the last line, the last before the first; lines without a
-    letter are left out. A result that fits is returned whole.
+    letter are left out. A result of at most `chars` characters is returned whole.
     """
     result = result.strip()
     if len(result) <= chars:
@@ -89,13 +89,16 @@ def result_highlights(result: str, *, chars: int = RESULT_CHARS) -> str:
 
 
 def result_ending(result: str, *, after: int, chars: int) -> str:
-    """Return the highlights of a result after its first `after` characters."""
+    """Return the highlights of a tool's result without its first `after` characters."""
     remainder = result.strip()[after:]
     return result_highlights(remainder, chars=chars) if remainder.strip() else ""
 
 
 def clip_at_word(text: str, chars: int) -> str:
-    """Return the beginning of a text, cut between words, with an ellipsis if it was cut."""
+    """Return the first `chars` characters of a text, cut between words, with an ellipsis.
+
+    A text that fits is returned whole.
+    """
     if len(text) <= chars:
         return text
     head = text[: max(chars - 1, 0)]
@@ -104,7 +107,7 @@ def clip_at_word(text: str, chars: int) -> str:
 
 
 def _lines_with_words(result: str) -> list[str]:
-    """Return the lines with a letter; of a very long result only lines near its ends."""
+    """Return the lines of a result with a letter; of a very long result only lines at its ends."""
     if len(result) > READ_CHARS * 3 // 2:
         result = f"{result[: READ_CHARS // 2]}\n{result[-READ_CHARS:]}"
     lines = neutralize(result).split("\n")
@@ -113,7 +116,7 @@ def _lines_with_words(result: str) -> list[str]:
 
 
 def _choose_lines(lines: Sequence[str], chars: int) -> list[int]:
-    """Return the positions of the worthiest lines that fit, ascending; at least one."""
+    """Return the positions of the most valuable lines that fit, ascending; at least one."""
     worth = [_line_worth(line, position, lines) for position, line in enumerate(lines)]
     order = sorted(
         range(len(lines)), key=lambda position: (-worth[position], -position)
@@ -128,6 +131,7 @@ def _choose_lines(lines: Sequence[str], chars: int) -> list[int]:
 
 
 def _line_worth(line: str, position: int, lines: Sequence[str]) -> float:
+    """Return a line's worth: highest for failures, then totals, the last and the first line."""
     fails = _FAILURE.search(line) and not _NONE_FAILED.search(line)
     totals = _TOTAL.search(line) and any(map(str.isdigit, line))
     worth = WEIGHTS.failure if fails else WEIGHTS.other
@@ -141,7 +145,7 @@ def _line_worth(line: str, position: int, lines: Sequence[str]) -> float:
 
 
 def _join_lines(lines: Sequence[str], chosen: Sequence[int]) -> str:
-    """Join chosen lines; a mark shows where lines between them are left out."""
+    """Return the chosen lines as text; a mark shows where lines between them are left out."""
     text = ""
     previous = None
     for position in chosen:
@@ -153,7 +157,7 @@ def _join_lines(lines: Sequence[str], chosen: Sequence[int]) -> str:
 
 
 def _both_ends(line: str, chars: int) -> str:
-    """Return the two ends of one long line, the end at least as long as the beginning."""
+    """Return the beginning and end of a long line, the end at least as long as the beginning."""
     room = chars - len(GAP)
     head = clip_at_word(line, room // 2).rstrip("…")
     tail = line[-(room - len(head)) :]
@@ -194,9 +198,10 @@ _INDENT = "  "
 def extract_facts(
     messages: Sequence[Message], *, excerpt: Excerpt = result_beginning
 ) -> list[str]:
-    """Extract tool results, lines with a keyword and short messages of the user, each once.
+    """Return the key facts of messages, each once.
 
-    Other prose of the assistant holds no facts. `excerpt` shortens a tool's result.
+    Facts are tool results, lines with a keyword, and short messages of the user; other prose of
+    the assistant holds none. `excerpt` shortens a tool's result.
     """
     names = tool_names(messages)
     return without_repetitions(
@@ -207,17 +212,17 @@ def extract_facts(
 
 
 def without_repetitions(facts: Iterable[str]) -> list[str]:
-    """Remove repetitions, keeping first occurrences."""
+    """Return the distinct facts, in the order of first occurrence."""
     return list(dict.fromkeys(facts))
 
 
 def to_bullets(facts: Iterable[str]) -> str:
-    """Write facts as a bullet list; continuation lines are indented."""
+    """Return facts as a bullet list; continuation lines are indented."""
     return "\n".join("- " + fact.replace("\n", "\n" + _INDENT) for fact in facts)
 
 
 def from_bullets(lines: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Parse a bullet list; return its facts, and the lines that belong to no bullet."""
+    """Return the facts of a bullet list, and the lines that belong to no bullet."""
     facts: list[str] = []
     others: list[str] = []
     inside = False
@@ -256,7 +261,7 @@ def facts_of(
 
 
 def round_conclusions(messages: Sequence[Message]) -> dict[int, str]:
-    """Return the last sentences of the agent in each round with tools, by position.
+    """Return the agent's last sentences in each round with tool calls, by position of the message.
 
     A round is the agent's work between two messages of the user.
     """
@@ -300,7 +305,7 @@ def last_sentences(words: str) -> str:
 def select_facts(
     facts: Sequence[str], room: int, count: Callable[[str], int]
 ) -> list[str]:
-    """Select the best facts within `room` tokens, in their order."""
+    """Return the best facts that fit in `room` tokens, in their order; `count` counts tokens."""
     costs = [count(f"- {fact}\n") for fact in facts]
     if sum(costs) <= room:
         return list(facts)
@@ -314,7 +319,7 @@ def select_facts(
 
 
 def fact_score(fact: str) -> float:
-    """Score a fact by its content for its length: decisions and exact values first."""
+    """Return the score of a fact: its content, by decisions and exact values, for its length."""
     words = tokenize(" ".join(fact.split()))
     content = sum(
         EXACT_WORTH if word.kind in EXACT_KINDS else 1.0

@@ -31,7 +31,7 @@ Complete = Callable[[Sequence[Message]], str]
 
 
 class Reason(StrEnum):
-    """Rule of the trigger that fired, or reason why a run changed nothing."""
+    """Rule of the trigger that was met, or reason why nothing was consolidated."""
 
     COUNT = "count"
     SIZE = "size"
@@ -43,7 +43,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryItem:
-    """One memory, or the summary of several."""
+    """A memory in a list, or the summary of several memories."""
 
     content: str
     created_at: datetime
@@ -54,7 +54,7 @@ class MemoryItem:
 
 
 class ConsolidationTrigger:
-    """Trigger by number of new memories, by size of the list, by age."""
+    """Trigger of a consolidation by number of new memories, size of the list, or age."""
 
     def __init__(
         self,
@@ -74,13 +74,16 @@ class ConsolidationTrigger:
     def should_consolidate(
         self, memories: Sequence[MemoryItem], *, now: datetime | None = None
     ) -> bool:
-        """Whether any of the rules fires."""
+        """Tell whether any rule of the trigger is met."""
         return self.reason(memories, now=now) is not Reason.NOT_DUE
 
     def reason(
         self, memories: Sequence[MemoryItem], *, now: datetime | None = None
     ) -> Reason:
-        """Return the first rule that fires; consolidated memories count toward the size alone."""
+        """Return the first rule that is met, or `NOT_DUE`.
+
+        Consolidated memories count toward the size of the list only.
+        """
         fresh = [memory for memory in memories if not memory.consolidated]
         if len(fresh) >= self.count_threshold:
             return Reason.COUNT
@@ -114,10 +117,10 @@ def consolidate_memories(
     trigger: ConsolidationTrigger | None = None,
     now: datetime | None = None,
 ) -> ItemsConsolidated:
-    """Write one summary for each category with at least three new memories; keep the rest.
+    """Replace new memories by a summary for each category with at least three of them.
 
-    `trigger` decides whether it is due. Without `complete` a rule joins the memories. Where it
-    raises or answers nothing, that category's memories stay for the next run.
+    `trigger` decides whether it is due. Without the model `complete` a rule joins the memories. If
+    the model fails or answers nothing, the category's memories stay for the next run.
     """
     reason = (trigger or ConsolidationTrigger()).reason(memories, now=now)
     if reason is Reason.NOT_DUE:
@@ -145,7 +148,7 @@ def consolidate_memories(
 
 
 def _by_category(memories: Sequence[MemoryItem]) -> dict[str, list[MemoryItem]]:
-    """Group the memories that are not consolidated yet."""
+    """Return the memories that are not consolidated yet, by category."""
     groups: dict[str, list[MemoryItem]] = {}
     for memory in memories:
         if not memory.consolidated:
@@ -154,7 +157,7 @@ def _by_category(memories: Sequence[MemoryItem]) -> dict[str, list[MemoryItem]]:
 
 
 def consolidation_prompt(items: Sequence[MemoryItem]) -> list[Message]:
-    """Write the model's prompt: the memories with their times, a line each, without secrets."""
+    """Return the messages that ask a model for a summary: each memory with its time, no secrets."""
     lines = [
         f"- [{item.created_at.isoformat()}] {mask_secrets(neutralize_line(item.content))}"
         for item in items
@@ -166,7 +169,7 @@ def consolidation_prompt(items: Sequence[MemoryItem]) -> list[Message]:
 
 
 def extract_preservable_details(items: Sequence[MemoryItem]) -> list[dict[str, Any]]:
-    """Return the exact values of all items with their sources, secrets marked."""
+    """Return the exact values of all items with their sources; secrets are marked."""
     return [
         {
             "type": detail.kind.value,
@@ -182,7 +185,7 @@ def extract_preservable_details(items: Sequence[MemoryItem]) -> list[dict[str, A
 def _summarize_group(
     items: Sequence[MemoryItem], complete: Complete | None
 ) -> tuple[str, str]:
-    """Return the summary, or an empty one and the reason."""
+    """Return the summary of a category's memories, or an empty text and the reason."""
     if complete is None:
         return to_bullets(
             without_repetitions(item.content.strip() for item in items)
@@ -199,6 +202,7 @@ def _summarize_group(
 def _item_from(
     summary: str, items: Sequence[MemoryItem], *, now: datetime
 ) -> MemoryItem:
+    """Return the memory that holds a summary, with the number and exact values of its sources."""
     return MemoryItem(
         content=summary,
         created_at=now,
@@ -212,4 +216,5 @@ def _item_from(
 
 
 def _utc_instant(moment: datetime | None) -> datetime:
+    """Return an instant in UTC, the present one for None."""
     return in_zone(moment or datetime.now(UTC), UTC)

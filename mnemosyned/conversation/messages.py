@@ -43,7 +43,7 @@ _ID = re.compile(r"[\w.:@/+-]{1,200}")
 
 
 class PartKind(StrEnum):
-    """Kind of one part of a message."""
+    """Kind of a part of a message."""
 
     TEXT = "text"
     CALL = "call"
@@ -53,7 +53,7 @@ class PartKind(StrEnum):
 
 
 class MessagePart(NamedTuple):
-    """A text, a tool call, a tool result, or other content of a message."""
+    """A part of a message: a text, tool call, tool result, or other content."""
 
     kind: PartKind
     text: str = ""
@@ -64,7 +64,7 @@ class MessagePart(NamedTuple):
 
 
 def message_parts(message: Message) -> Iterator[MessagePart]:
-    """Yield all parts of a message, in order. Never raises on malformed messages."""
+    """Yield the parts of a message, in order; a malformed message raises nothing."""
     content, role = message.get("content"), message.get("role")
     if role in TOOL_ROLES:
         name = _word_or_empty(message.get("name")) or _word_or_empty(
@@ -83,7 +83,7 @@ def message_parts(message: Message) -> Iterator[MessagePart]:
 
 
 def message_text(message: Message) -> str:
-    """Return the text of a message, without tool calls and results."""
+    """Return the texts of a message, without tool calls and results."""
     content = message.get("content")
     if isinstance(content, str) and message.get("role") not in TOOL_ROLES:
         return content
@@ -93,7 +93,7 @@ def message_text(message: Message) -> str:
 
 
 def is_plain(message: Message) -> bool:
-    """Tell whether a message is text alone."""
+    """Tell whether a message consists of text only."""
     return (
         isinstance(message.get("content"), str)
         and "tool_calls" not in message
@@ -103,12 +103,12 @@ def is_plain(message: Message) -> bool:
 
 
 def is_system(message: Message) -> bool:
-    """Tell whether a message instructs the model."""
+    """Tell whether a message holds instructions for the model, by its role."""
     return message.get("role") in SYSTEM_ROLES
 
 
 def is_intent(message: Message) -> bool:
-    """Tell whether the user says something: more than tool results.
+    """Tell whether a message is the user's own, with more than tool results.
 
     An image in a tool's result belongs to the tool.
     """
@@ -128,7 +128,7 @@ def is_intent(message: Message) -> bool:
 
 
 def count_pinned(messages: Sequence[Message]) -> int:
-    """Count the leading system messages, which are never compacted nor counted."""
+    """Return the number of leading system messages, which no compaction removes or counts."""
     return next(
         (at for at, message in enumerate(messages) if not is_system(message)),
         len(messages),
@@ -136,7 +136,7 @@ def count_pinned(messages: Sequence[Message]) -> int:
 
 
 class MessageGroups(NamedTuple):
-    """Groups of messages: a tool call, its results and the messages between."""
+    """Groups that must not be cut: a tool call, its results, and the messages between."""
 
     cuts: Sequence[int]
     """Positions where the conversation can be cut between groups, ascending."""
@@ -146,12 +146,12 @@ class MessageGroups(NamedTuple):
     """Position of the first call whose results are still to come."""
 
     def cut_before(self, position: int) -> int:
-        """Return the nearest harmless cut at or before a position."""
+        """Return the last position at or before `position` that cuts no group."""
         return self.cuts[bisect_right(self.cuts, position) - 1]
 
 
 def group_messages(messages: Sequence[Message]) -> MessageGroups:
-    """Find the groups. Calls without an id are answered by the results after them."""
+    """Return the groups of a conversation; a call without an id is answered by results after it."""
     found = _Pairing(len(messages))
     for at, message in enumerate(messages):
         if is_plain(message):
@@ -167,7 +167,7 @@ def group_messages(messages: Sequence[Message]) -> MessageGroups:
 
 
 class _Pairing:
-    """Calls and results seen so far."""
+    """Tool calls and results paired so far, in one pass over a conversation."""
 
     def __init__(self, count: int) -> None:
         self.joined = bytearray(count + 1)
@@ -181,7 +181,7 @@ class _Pairing:
         self._calls: dict[str, int] = {}
 
     def add(self, at: int, message: Message) -> None:
-        """Pair the calls and results of a message at a position."""
+        """Pair the calls and results of the message at position `at` with earlier ones."""
         answers = False
         for kind, id in _calls_and_results(message):
             if kind is PartKind.CALL:
@@ -201,7 +201,7 @@ class _Pairing:
 
 
 def _calls_and_results(message: Message) -> list[tuple[PartKind, str]]:
-    """Return the calls and results of a message with their ids, faster than `message_parts`."""
+    """Return the kind and id of each tool call and result, faster than `message_parts`."""
     if message.get("role") in TOOL_ROLES:
         return [(PartKind.RESULT, _answered_call_id(message))]
     links: list[tuple[PartKind, str]] = []
@@ -228,7 +228,7 @@ def _calls_and_results(message: Message) -> list[tuple[PartKind, str]]:
 
 
 def tool_names(messages: Iterable[Message]) -> dict[str, str]:
-    """Return the names of the tools called, by the ids of the calls."""
+    """Return the name of the tool by id of its call."""
     return {
         part.id: part.name
         for message in messages
@@ -239,9 +239,9 @@ def tool_names(messages: Iterable[Message]) -> dict[str, str]:
 
 
 def message_id(message: Message) -> str:
-    """Return a message's id: its own `id`, else a digest of its content.
+    """Return the `id` of a message, or else a digest of its content.
 
-    The same message has the same id wherever it stands, so that archiving it twice is harmless.
+    The same message has the same id at any position, so that archiving it twice is harmless.
     """
     own = message.get("id")
     has_id = isinstance(own, str) and _ID.fullmatch(own)
@@ -249,7 +249,7 @@ def message_id(message: Message) -> str:
 
 
 def message_time(message: Message) -> datetime | None:
-    """Return a message's timestamp as an aware instant, UTC by default; None without one."""
+    """Return a message's timestamp, taken as UTC if it has no zone; None without one."""
     for key in TIME_KEYS:
         value = message.get(key)
         if isinstance(value, str):
@@ -263,18 +263,19 @@ def message_time(message: Message) -> datetime | None:
 
 
 def short_digest(prefix: str, value: object) -> str:
-    """Return a short id for a JSON value: equal ids for equal values."""
+    """Return a prefix with a short digest of a JSON value, the same for equal values."""
     written = json.dumps(_canonical_json(value), sort_keys=True)
     return f"{prefix}-{hashlib.sha256(written.encode()).hexdigest()[:ID_CHARS]}"
 
 
 def strip_stub_mark(result: str) -> str:
-    """Return a tool result without the mark of an archived or shortened one."""
+    """Return a tool result without the mark that it is archived or shortened."""
     mark = _STUBBED.match(result)
     return result[mark.end() :] if mark else result
 
 
 def _canonical_json(value: object) -> object:
+    """Return a value that JSON can hold, with keys as text and other objects by a stand-in."""
     if isinstance(value, Mapping):
         return {str(key): _canonical_json(member) for key, member in value.items()}
     if isinstance(value, list | tuple):
@@ -287,40 +288,45 @@ def _canonical_json(value: object) -> object:
 
 
 def _json_fallback(value: object) -> str:
-    """Return a stand-in for a value that JSON lacks."""
+    """Return the text that stands for a value that JSON lacks."""
     return value.hex() if isinstance(value, bytes) else type(value).__name__
 
 
 def _word_or_empty(value: object) -> str:
+    """Return a text or number as text, empty for any other value."""
     if isinstance(value, str):
         return value
     return str(value) if isinstance(value, int) else ""
 
 
 def _answered_call_id(message: Message) -> str:
-    """Return the id of the call that a tool's message answers, or the function's name before ids."""
+    """Return the id of the call that a tool's message answers, by function name in old messages."""
     id = _word_or_empty(message.get("tool_call_id"))
     legacy = message.get("role") == "function" and not id
     return f"function:{_word_or_empty(message.get('name'))}" if legacy else id
 
 
 def _as_list(value: object) -> Sequence[object]:
+    """Return a list as it is, an empty one for any other value."""
     return value if isinstance(value, list | tuple) else ()
 
 
 def _content_blocks(content: object) -> Sequence[object]:
+    """Return the blocks of a message's content, of which one may stand alone."""
     if isinstance(content, list | tuple):
         return content
     return [content] if isinstance(content, Mapping) else []
 
 
 def _is_result(block: object) -> bool:
+    """Tell whether a block is a tool result."""
     return isinstance(block, Mapping) and _word_or_empty(block.get("type")).endswith(
         "tool_result"
     )
 
 
 def _block_part(block: object) -> Iterator[MessagePart]:
+    """Yield the parts of one block of a message's content."""
     if isinstance(block, str):
         yield MessagePart(PartKind.TEXT, block)
     if not isinstance(block, Mapping):
@@ -344,6 +350,7 @@ def _block_part(block: object) -> Iterator[MessagePart]:
 
 
 def _tool_calls(message: Message) -> Iterator[MessagePart]:
+    """Yield the tool calls in a message's fields `tool_calls` and `function_call`."""
     for call in _as_list(message.get("tool_calls")):
         if isinstance(call, Mapping):
             function = call.get("function")
@@ -367,7 +374,7 @@ def _tool_calls(message: Message) -> Iterator[MessagePart]:
 
 
 def _text_in(content: object) -> str:
-    """Return the text of a tool's result, whose blocks are texts and media."""
+    """Return the text of a tool result, whose content is a text or a list of blocks."""
     if isinstance(content, str):
         return content
     found = [part for block in _content_blocks(content) for part in _block_part(block)]
@@ -375,6 +382,7 @@ def _text_in(content: object) -> str:
 
 
 def _media_in(content: object) -> Iterator[MessagePart]:
+    """Yield a part for each image, audio or document within a tool result."""
     if isinstance(content, str):
         return
     for block in _content_blocks(content):
@@ -383,6 +391,7 @@ def _media_in(content: object) -> Iterator[MessagePart]:
 
 
 def _json_text(value: object) -> str:
+    """Return a value as JSON text, empty for None."""
     if value is None:
         return ""
     return json.dumps(value, ensure_ascii=False, skipkeys=True, default=_json_fallback)
@@ -397,28 +406,31 @@ _WORDS = (PartKind.TEXT, PartKind.RESULT)
 
 
 class MessageCounter(Protocol):
-    """Counter of tokens in texts and messages; pure, and never raising."""
+    """Port of a token counter for texts and messages, which never raises."""
 
     @property
     def name(self) -> str:
-        """Name of the counter, as answers show it."""
+        """Name of the counter, as shown in answers."""
         ...
 
     def text(self, text: str) -> int:
-        """Count the tokens of a text."""
+        """Return the tokens of a text."""
         ...
 
     def message(self, message: Message) -> int:
-        """Count the tokens of a message of any form."""
+        """Return the tokens of a message of any form."""
         ...
 
     def total(self, messages: Iterable[Message]) -> int:
-        """Count the tokens of a conversation, for comparison with a threshold."""
+        """Return the tokens of a conversation, for comparison with a threshold."""
         ...
 
 
 class CharsCounter:
-    """Counter by characters: four to a token, at least one token a message; media at a flat cost."""
+    """Token counter by characters: four to a token; media have a fixed cost.
+
+    A message has at least one token.
+    """
 
     name = Chars4.name
 
@@ -437,7 +449,7 @@ class CharsCounter:
 
 
 class FullCounter:
-    """Counter of everything sent: texts, calls with their arguments, media, and the template."""
+    """Token counter of all that is sent: texts, calls with arguments, media, and the template."""
 
     def __init__(self, counter: TokenCounter) -> None:
         self.name = counter.name
@@ -457,12 +469,12 @@ class FullCounter:
 
 
 def estimate_tokens(messages: Iterable[Message]) -> int:
-    """Estimate tokens: the characters of all messages over four, divided once."""
+    """Return the characters of all messages divided by four, an estimate of their tokens."""
     return sum(map(text_chars, messages)) // CHARS_PER_TOKEN
 
 
 def text_chars(message: Message) -> int:
-    """Count the characters of a message's texts."""
+    """Return the characters of a message's texts."""
     content = message.get("content")
     if isinstance(content, str):
         return len(content)

@@ -58,7 +58,7 @@ TOKEN_LIMIT = 80_000
 
 
 class RoundsPolicy:
-    """Policy of one summary per round: messages of system and user stay."""
+    """Policy with a summary for each round; messages of the system and the user stay."""
 
     name: ClassVar[str] = "rounds"
 
@@ -76,7 +76,7 @@ class RoundsPolicy:
         self._counter = counter or FullCounter(TokenEstimator())
 
     def due(self, usage: int) -> CompactionDecision:
-        """Decide: due above the limit, not at it."""
+        """Decide to compact above the limit of tokens, but not at the limit."""
         over = usage > self.token_limit
         return CompactionDecision(over, f"over {self.token_limit:,}" if over else "")
 
@@ -114,7 +114,7 @@ class RoundsPolicy:
         return self._summarize_runs(done, runs)
 
     def _summarize_runs(self, done: Compaction, runs: Iterator[range]) -> Compaction:
-        """Replace each run of messages by its summary, where that is shorter."""
+        """Return the compaction with each run of messages replaced by a shorter summary."""
         messages = done.messages
         kept: list[Message] = []
         made: list[_RoundSummary] = []
@@ -140,7 +140,7 @@ class RoundsPolicy:
         )
 
     def _summarize_run(self, run: Sequence[Message]) -> _RoundSummary | None:
-        """Summarize a run; None where nothing in it is new, or the summary is not shorter."""
+        """Return the summary of a run, None if the run has nothing new or would get longer."""
         old = [message for message in run if not is_summary(message)]
         if not old:
             return None
@@ -180,7 +180,7 @@ class RoundsPolicy:
 
 
 class _RoundSummary(NamedTuple):
-    """Summary of a round, and its originals."""
+    """Summary message of a round, its originals, and the reason if a model failed."""
 
     message: dict[str, Any]
     archived: tuple[RemovedMessage, ...]
@@ -188,7 +188,7 @@ class _RoundSummary(NamedTuple):
 
 
 def describe_actions(messages: Sequence[Message]) -> str:
-    """Describe an agent's work by rule: number of messages, tools called, last words."""
+    """Return a description of an agent's work: number of messages, tools called, last words."""
     tools = Counter(
         part.name or "tool"
         for message in messages
@@ -214,7 +214,7 @@ def _facts_of_summaries(messages: Iterable[Message]) -> tuple[str, ...]:
 def _immovable_messages(
     messages: Sequence[Message], groups: MessageGroups
 ) -> list[bool]:
-    """Mark the messages of system and user, which stay in place, and their whole groups."""
+    """Return for each message whether it must stay: messages of system and user, groups whole."""
     marks = [
         is_system(message) or (is_intent(message) and not is_summary(message))
         for message in messages
@@ -226,7 +226,7 @@ def _immovable_messages(
 
 
 def _last_round_start(messages: Sequence[Message], immovable: Sequence[bool]) -> int:
-    """Return the position after the last message of the user, or after the pinned ones."""
+    """Return the position after the last message of the user, or after the pinned messages."""
     intents = [
         position
         for position, stays in enumerate(immovable)
@@ -243,7 +243,10 @@ def _compactable_range(
     *,
     keep: int,
 ) -> tuple[int, int]:
-    """Return the range of the last round without its newest messages, tool calls kept whole."""
+    """Return the start and end of the last round without its `keep` newest messages.
+
+    Groups of tool calls are kept whole.
+    """
     live = [
         position
         for position in last_round

@@ -37,7 +37,7 @@ NOTICE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quoted:
-    """Recalled line with its origin."""
+    """A recalled memory with its time, speaker and source, to be shown as a quotation."""
 
     text: str
     said: datetime | None = None
@@ -45,7 +45,7 @@ class Quoted:
     source: str = ""
 
     def render(self) -> str:
-        """Write as a quotation, every line marked, so that no line looks like our own words."""
+        """Return the text as a quotation, every line with a mark that shows it is quoted."""
         day = self.said.date().isoformat() if self.said else ""
         whence = format_origin(day, self.speaker, self.source)
         words = mask_secrets(neutralize(self.text)).split("\n")
@@ -56,7 +56,7 @@ class Quoted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastSummary:
-    """Summary of an earlier part of the conversation."""
+    """Summary of an earlier part of the conversation, with its level and period."""
 
     content: str
     depth: int = 0
@@ -71,14 +71,14 @@ class PastSummary:
 
     @classmethod
     def of(cls, given: Mapping[str, Any] | Self) -> Self:
-        """Make one from an object with these names as keys; other keys are ignored."""
+        """Return a past summary from a mapping with these field names; other keys are ignored."""
         if not isinstance(given, Mapping):
             return given
         known = {name: given[name] for name in cls.__slots__ if name in given}
         return cls(**{**known, "summary_of": tuple(known.get("summary_of") or ())})
 
     def render(self) -> str:
-        """Write the summary under a header, neutralized and without secrets."""
+        """Return the summary under a header, neutralized and without secrets."""
         covers = ""
         if self.start and self.end:
             first, last = _day_of(self.start), _day_of(self.end)
@@ -90,13 +90,15 @@ class PastSummary:
 def memory_section(
     snippets: Sequence[str | Quoted], *, tokens: int, counter: MessageCounter
 ) -> tuple[str, int]:
-    """Return the snippets that fit, whole and in order, under the heading, and their number.
+    """Return the section with the snippets that fit, in order, and their number.
 
-    The first snippet that does not fit ends the section; only the very first one is cut.
+    The first snippet that does not fit ends the section; only the very first one is cut. The
+    section is empty if no snippet fits.
     """
     tokens = max(0, tokens)
 
     def fits(text: str) -> bool:
+        """Tell whether a text has at most `tokens` tokens."""
         return len(text) <= tokens * CHARS_PER_TOKEN and counter.text(text) <= tokens
 
     shown = [NOTICE] if any(isinstance(snippet, Quoted) for snippet in snippets) else []
@@ -133,7 +135,7 @@ def learnings_section(
     counter: MessageCounter,
     shrink: bool = False,
 ) -> tuple[str, int]:
-    """Return the first five learnings under the heading, and their number; all of them or none.
+    """Return the section with the first five learnings, and their number; all or none.
 
     Each is one line of the system prompt, neutralized. With `shrink`, as many as fit are shown.
     """
@@ -152,6 +154,7 @@ def learnings_section(
 
 
 def _day_of(moment: str | date) -> str:
+    """Return the day of a moment as text; a text is returned unchanged."""
     if isinstance(moment, datetime):
         moment = moment.date()
     return moment if isinstance(moment, str) else moment.isoformat()
@@ -159,7 +162,7 @@ def _day_of(moment: str | date) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelevanceWeights:
-    """Least content that a recalled memory must share with the message."""
+    """Thresholds for what a relevant memory must share with the message."""
 
     words_min: int = 2
     """Keywords in common; one is enough if the message has no more than these."""
@@ -182,7 +185,7 @@ _UNSPACED_CONTINUATIONS = re.compile(
 
 
 class Relevance:
-    """Keywords of a message, by which recalled memory is relevant or not."""
+    """Test of recalled memories for relevance, by the keywords of a message."""
 
     def __init__(self, message: str, times: QuestionTimes) -> None:
         bare = _UNSPACED_CONTINUATIONS.sub(" ", message)
@@ -217,7 +220,7 @@ class Relevance:
         return [hit for hit in hits if hit.score >= floor and self._is_relevant(hit)]
 
     def _is_relevant(self, hit: Hit) -> bool:
-        """Tell whether a hit is similar by its vector, or has enough of the keywords."""
+        """Tell whether a hit is similar by its vector, or has enough keywords of the message."""
         if self._names_a_time or (hit.explanation or {}).get("meaning"):
             return True
         text = "\n".join([hit.content, *(line.content for line in hit.lines)])
@@ -233,11 +236,12 @@ class Relevance:
 
 
 def _is_keyword(token: TextToken) -> bool:
+    """Tell whether a token is neither a commonplace word nor one such as "continue"."""
     return token.kind not in COMMONPLACE_KINDS and token.stem not in _CONTINUATIONS
 
 
 def _name_stems(message: str) -> set[str]:
-    """Return the stems of exact values, and of names: capitalized words within a sentence."""
+    """Return the stems of exact values and of names: capitalized words within a sentence."""
     names: set[str] = set()
     for sentence, _ in split_sentences(message):
         for position, token in enumerate(tokenize(sentence)):

@@ -44,7 +44,7 @@ MEMORY_KIND = "memory"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryContent:
-    """Content of a summary message."""
+    """Content of a summary: facts, exact values, prose, and the ids of summarized messages."""
 
     facts: tuple[str, ...] = ()
     values: tuple[str, ...] = ()
@@ -56,14 +56,14 @@ class SummaryContent:
 
     @property
     def id(self) -> str:
-        """Id of the archived messages as a group."""
+        """Id of the group of archived messages."""
         return short_digest("c", self.summary_of)
 
 
 def is_summary(message: Message) -> bool:
-    """Tell by its metadata or first words whether a compaction wrote a message.
+    """Tell whether a compaction wrote a message, by its metadata or first words.
 
-    The result of a tool is never a summary, whatever it says.
+    The result of a tool is never a summary, whatever its text.
     """
     content = message.get("content")
     if isinstance(content, str) and "[" not in content[:64]:
@@ -81,7 +81,7 @@ def is_summary(message: Message) -> bool:
 def summary_message(
     content: str, condensed: SummaryContent, *, policy: str
 ) -> dict[str, Any]:
-    """Make the message, in the role of the user, marked as a summary in its metadata."""
+    """Return a message of the user with the summary's text, and its content in the metadata."""
     metadata = {
         "kind": KIND,
         "policy": policy,
@@ -95,7 +95,7 @@ def summary_message(
 
 
 def read_summary(message: Message) -> SummaryContent:
-    """Read the content of a summary message from its metadata, else from its text."""
+    """Return the content of a summary message, from its metadata or else from its text."""
     metadata = message.get("metadata")
     if (
         isinstance(metadata, Mapping)
@@ -113,7 +113,7 @@ def read_summary(message: Message) -> SummaryContent:
 
 
 def merge_summaries(earlier: Iterable[SummaryContent]) -> SummaryContent:
-    """Merge several contents, oldest first; only repetition is lost."""
+    """Return the content of several summaries, oldest first, without repetitions."""
     contents = list(earlier)
     return SummaryContent(
         facts=_merge_lists(content.facts for content in contents),
@@ -124,11 +124,12 @@ def merge_summaries(earlier: Iterable[SummaryContent]) -> SummaryContent:
 
 
 def _merge_lists(lists: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    """Return the distinct members of several lists, in order."""
     return tuple(without_repetitions(chain.from_iterable(lists)))
 
 
 def prose_to_facts(earlier: SummaryContent) -> SummaryContent:
-    """Turn prose and values into facts, for policies that keep facts alone."""
+    """Return a content with prose and values as facts, for policies that keep only facts."""
     shown = "\n".join((*earlier.facts, earlier.prose))
     missing = [value for value in earlier.values if value not in shown]
     values = VALUES + VALUE_SEPARATOR.join(missing) if missing else ""
@@ -140,7 +141,7 @@ def prose_to_facts(earlier: SummaryContent) -> SummaryContent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryLayout:
-    """Layout of a summary's text."""
+    """Parts of a summary's text around its facts: header, archive pointer and exact values."""
 
     header: str = SESSION_HEADER
     pointer: str = ""
@@ -151,9 +152,10 @@ class SummaryLayout:
 def render_summary(
     facts: Sequence[str], *, shape: SummaryLayout, prose: str = "", left_out: int = 0
 ) -> str:
-    """Write a summary's text: header, prose, facts as bullets, values and the pointer.
+    """Return a summary's text: header, prose, facts as bullets, values and the archive pointer.
 
-    Quoted text is neutralized, as the summary becomes a message of the conversation.
+    `left_out` is the number of facts without room. Quoted text is neutralized, as the summary
+    becomes a message of the conversation.
     """
     prose = neutralize(prose)
     listed = to_bullets(map(neutralize, facts)) or ("" if prose else f"- {NO_FACTS}")
@@ -168,7 +170,7 @@ def render_summary(
 
 
 def archive_pointer(content: SummaryContent) -> str:
-    """Return the line that says under which id the originals are archived."""
+    """Return the line with the id under which the originals are archived."""
     count = len(content.summary_of)
     return f"{POINTER}{count:,} messages, expand {content.id}"
 
@@ -185,7 +187,7 @@ def summary_body(content: str) -> str:
 def shrink_summary(
     message: Message, room: int, count: Callable[[str], int]
 ) -> dict[str, Any]:
-    """Shorten a summary message to about `room` tokens; its metadata keeps all facts."""
+    """Return a summary message shortened to about `room` tokens; its metadata keeps all facts."""
     content = read_summary(message)
     shape = SummaryLayout(pointer=archive_pointer(content))
     room -= count(render_summary((), shape=shape, left_out=1))
@@ -201,7 +203,7 @@ def shrink_summary(
 
 
 def sendable(messages: Iterable[Message], *, alternate: bool = False) -> list[Message]:
-    """Return the messages as an API takes them: our own without their metadata.
+    """Return messages in an API's form, with summaries and memory without their metadata.
 
     With `alternate`, a summary that would follow a message of the user gets the role `assistant`.
     """
@@ -221,6 +223,7 @@ def sendable(messages: Iterable[Message], *, alternate: bool = False) -> list[Me
 
 
 def _parse_summary(content: str) -> SummaryContent:
+    """Return the content read from a summary's text."""
     facts, others = from_bullets(summary_body(content).split("\n"))
     values: list[str] = []
     prose: list[str] = []
@@ -241,6 +244,7 @@ def _parse_summary(content: str) -> SummaryContent:
 
 
 def _string_list(value: object) -> tuple[str, ...]:
+    """Return the texts in a list, empty for any other value."""
     if not isinstance(value, list | tuple):
         return ()
     return tuple(item for item in value if isinstance(item, str))

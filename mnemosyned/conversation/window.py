@@ -28,7 +28,7 @@ SUMMARY_TOKENS_MIN = 200
 
 
 class WindowSelection:
-    """One conversation and its new message, held to a number of tokens.
+    """Selection of the messages of a conversation that fit in some tokens with a new message.
 
     Leading system messages stay and count toward no share. The newest summary of messages
     compacted before stays too, shortened where it does not fit.
@@ -72,8 +72,8 @@ class WindowSelection:
     def add(self, summaries: Iterable[PastSummary]) -> None:
         """Add summaries of earlier conversations, at the cost of the oldest messages.
 
-        Summaries that were rolled up into another are left out, and so are those of messages that
-        are all kept. The others are added where they fit, in the order of what they cover.
+        Left out are summaries that were rolled up into another, and summaries of messages that are
+        all kept. The others are added where they fit, in the order of their periods.
         """
         top = sort_by_time(summary for summary in summaries if summary.parent is None)
         if not top:
@@ -102,7 +102,7 @@ class WindowSelection:
         ]
 
     def messages(self, *, memory: str = "") -> list[Message]:
-        """Messages of the window; `memory` goes before the new message and its tool call."""
+        """Return the window's messages; `memory` goes before the new message and its tool call."""
         place = max(self.start, self.groups.cut_before(len(self.history)))
         metadata = {"kind": MEMORY_KIND}
         recalled = {"role": "user", "content": memory, "metadata": metadata}
@@ -118,17 +118,21 @@ class WindowSelection:
 
     @property
     def pinned_tokens(self) -> int:
+        """Tokens of the leading system messages."""
         return sum(map(self._cost_of, range(self._pinned)))
 
     @property
     def summaries(self) -> list[Message]:
+        """Summaries in the window: of earlier conversations, then of this conversation."""
         return [*self._past, *self._kept_leading.values()]
 
     @property
     def history_tokens(self) -> int:
+        """Tokens of the kept messages except pinned messages and summaries."""
         return sum(map(self._cost_of, range(self.start, len(self.history))))
 
     def _cost_of(self, position: int) -> int:
+        """Return the tokens of the message at a position, counted once."""
         cost = self._costs.get(position)
         if cost is None:
             cost = self._counter.message(self.history[position])
@@ -136,7 +140,7 @@ class WindowSelection:
         return cost
 
     def _keep_leading(self) -> None:
-        """Keep the newest leading summary, shortened if need be, and the others that fit."""
+        """Keep the newest leading summary, shortened if necessary, and others that fit."""
         for position in reversed(self._leading):
             message, cost = self.history[position], self._cost_of(position)
             if cost > self._tokens_left:
@@ -151,7 +155,7 @@ class WindowSelection:
             self._tokens_left -= cost
 
     def _show_past(self, summaries: Iterable[PastSummary]) -> None:
-        """Show the summaries that fit, and older messages in the room they leave."""
+        """Show past summaries that fit, and older messages in the remaining room."""
         tokens_left = self._tokens_left
         self._past = []
         for summary in summaries:
@@ -171,7 +175,10 @@ class WindowSelection:
         self.start = self._find_start(tokens_left)
 
     def _find_start(self, tokens: int) -> int:
-        """Return the start of the newest older groups that fit, all of them whole."""
+        """Return the start of the newest messages that fit in some tokens before the fresh tail.
+
+        Groups of tool calls and results are kept whole.
+        """
         start = self._tail_start
         cuts = self.groups.cuts
         index = bisect_left(cuts, start)
@@ -186,7 +193,7 @@ class WindowSelection:
 
 
 def sort_by_time(summaries: Iterable[PastSummary]) -> list[PastSummary]:
-    """Sort by the time covered; summaries without one come last, in the order given."""
+    """Return summaries sorted by the period they cover; summaries without one come last."""
     last = datetime.max.replace(tzinfo=UTC)
     return sorted(
         summaries,
@@ -198,7 +205,7 @@ def sort_by_time(summaries: Iterable[PastSummary]) -> list[PastSummary]:
 
 
 class _Coverage:
-    """Test whether a summary covers only messages that are kept themselves."""
+    """Test whether a summary covers only messages that are kept in the window."""
 
     def __init__(self, history: Sequence[Message]) -> None:
         self._history = history
@@ -206,10 +213,11 @@ class _Coverage:
         self._first = min(filter(None, self._times), default=None)
 
     def by_messages_from(self, start: int) -> Callable[[PastSummary], bool]:
-        """Return a test for messages kept from position `start` on."""
+        """Return a test of summaries for the messages from position `start` on."""
         ids: set[str] = set()
 
         def is_covered(summary: PastSummary) -> bool:
+            """Tell whether the kept messages include all messages of a summary."""
             if summary.summary_of:
                 if not ids:
                     ids.update(map(message_id, self._history[start:]))
@@ -219,6 +227,7 @@ class _Coverage:
         return is_covered
 
     def _is_dated_after(self, summary: PastSummary, start: int) -> bool:
+        """Tell whether the first message in a summary's period is at `start` or later."""
         begin, end = _parse_moment(summary.start), _parse_moment(summary.end, last=True)
         if begin is None or end is None or self._first is None:
             return False
@@ -233,7 +242,7 @@ class _Coverage:
 
 
 def _parse_moment(value: str | date | None, *, last: bool = False) -> datetime | None:
-    """Parse an instant; a day means its beginning, or with `last` its end."""
+    """Return an instant or None; a day becomes its beginning, or with `last` its end."""
     if isinstance(value, str):
         try:
             value = (

@@ -22,7 +22,7 @@ SUBJECT_OVERLAP_MIN = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """Words of an instruction by their role."""
+    """Words of an instruction or preference by their role, for comparison."""
 
     negative: bool
     subject: frozenset[str]
@@ -43,7 +43,7 @@ class Meaning:
 
 @lru_cache(maxsize=MEANINGS_CACHED_MAX)
 def parse_meaning(text: str) -> Meaning:
-    """Parse an instruction or a preference; cached, as a text is compared with many others."""
+    """Return the meaning of an instruction or preference; cached for repeated comparisons."""
     low = text.casefold().replace("’", "'")
     statement, _, alternative = _INSTEAD.sub("\n", low, count=1).partition("\n")
     subject = _parse_subject(statement)
@@ -67,7 +67,10 @@ def parse_meaning(text: str) -> Meaning:
 
 
 def _parse_choices(statement: str) -> dict[int, int]:
-    """Return the alternative in a statement for each group with just one alternative."""
+    """Return the index of the chosen alternative by index of its group, such as tabs or spaces.
+
+    Only groups with just one alternative in the statement count.
+    """
     if not _ANY_CHOICE.search(statement):
         return {}
     choices: dict[int, int] = {}
@@ -87,22 +90,24 @@ def is_same_subject(new: frozenset[str], old: frozenset[str]) -> bool:
 
 
 def content_words(parsed: Terms) -> frozenset[str]:
-    """Return words in lower case and the singular, without function words, and all grams."""
+    """Return lower-case singular words without function words, and grams of unspaced scripts."""
     words = {word.casefold() for word in parsed.words} - FUNCTION_WORDS
     return frozenset([*(_PLURAL.sub("", word) for word in words), *parsed.grams])
 
 
 def without_cues(text: str) -> str:
-    """Return a text without the words that only make it an instruction or a preference."""
+    """Return a text without words such as "always" that make it an instruction or a preference."""
     low = text.casefold().replace("’", "'")
     return _CUES.sub(" ", _NOT.sub(" ", _ELIDED.sub("", low)))
 
 
 def _parse_subject(text: str) -> frozenset[str]:
+    """Return the content words of a text apart from its cues."""
     return content_words(parse_terms(without_cues(text)))
 
 
 def _compile_alternatives(*alternatives: str) -> tuple[re.Pattern[str], ...]:
+    """Return a compiled pattern of whole words for each alternative of a group."""
     return tuple(re.compile(words) for words in alternatives)
 
 
@@ -191,7 +196,7 @@ REPEAT_SHARE_MIN = 0.75
 
 
 class ActiveLearnings:
-    """Index of the active learnings of a source, for comparison with newer ones.
+    """Index of a source's active learnings, to find conflicts with newer learnings.
 
     A text may state hundreds of instructions, so that each is not compared with all others.
     """
@@ -205,7 +210,7 @@ class ActiveLearnings:
             self.add(learning)
 
     def add(self, learning: Learning) -> None:
-        """Add an active learning; above the limit the oldest is dropped."""
+        """Add an active learning; above the limit the oldest learning is dropped."""
         insort(self._newest_last, learning, key=lambda known: known.created_at)
         for key in _index_keys(learning):
             self._by_key.setdefault(key, {})[learning.id] = learning
@@ -219,7 +224,7 @@ class ActiveLearnings:
             del self._by_key[key][learning.id]
 
     def same_wording(self, learning: Learning) -> list[Learning]:
-        """Return the learnings with the same words, case and punctuation aside."""
+        """Return learnings with the same words, apart from case and punctuation."""
         return list(self._learnings_with(_wording_key(learning)))
 
     def find_conflicts(self, learning: Learning) -> list[Learning]:
@@ -242,7 +247,7 @@ class ActiveLearnings:
     def _learnings_on_subject(
         self, meaning: Meaning, *, negative: bool
     ) -> Iterator[Learning]:
-        """Yield learnings, negative or not, that share enough words of the subject."""
+        """Yield the learnings, negative or not, with enough words of a meaning's subject."""
         by_word = [
             self._by_key.get(("subject", word, negative), {})
             for word in meaning.subject
@@ -255,6 +260,7 @@ class ActiveLearnings:
                 yield learnings[id]
 
     def _learnings_with(self, key: Hashable) -> Iterable[Learning]:
+        """Return the learnings indexed under a key."""
         return self._by_key.get(key, {}).values()
 
 
@@ -275,7 +281,7 @@ def _index_keys(learning: Learning) -> Iterator[Hashable]:
 
 
 def _conflict_keys(learning: Learning, meaning: Meaning) -> Iterator[Hashable]:
-    """Yield the keys of learnings that may conflict, those on the same subject apart."""
+    """Yield the keys of learnings that may conflict, except by a common subject."""
     if learning.kind is LearningKind.NAME:
         yield "name"
     if meaning.slot:
@@ -290,11 +296,12 @@ def _conflict_keys(learning: Learning, meaning: Meaning) -> Iterator[Hashable]:
 
 
 def _wording_key(learning: Learning) -> Hashable:
+    """Return the key of a learning's words, equal for the same words."""
     return "wording", *_WORD.findall(learning.text.casefold())
 
 
 def is_contradiction(new: Learning, old: Learning) -> bool:
-    """Tell whether only one of two learnings can apply; the order does not matter."""
+    """Tell whether two learnings exclude each other; their order does not matter."""
     if LearningKind.LESSON in (new.kind, old.kind) and new.kind is not old.kind:
         return False
     if new.kind is old.kind is LearningKind.NAME:
@@ -319,7 +326,7 @@ def is_contradiction(new: Learning, old: Learning) -> bool:
 def is_repetition(new: Learning, old: Learning) -> bool:
     """Tell whether two learnings have almost the same words, in any order.
 
-    One may have a word more than the other; a learning with more words is another learning.
+    One word may be added; a learning with more additional words is another learning.
     """
     if LearningKind.NAME in (new.kind, old.kind):
         return False
@@ -340,7 +347,7 @@ def is_repetition(new: Learning, old: Learning) -> bool:
 
 
 def _has_other_limit(ours: Meaning, theirs: Meaning) -> bool:
-    """Tell whether a limit has different numbers: "under 100 KB", "under 200 KB"."""
+    """Tell whether two meanings differ in the number of a limit: "under 100 KB", "under 200 KB"."""
     if ours.negative != theirs.negative or ours.subject == theirs.subject:
         return False
     if len(ours.numbers) != 1 or len(theirs.numbers) != 1:
@@ -352,13 +359,14 @@ def _has_other_limit(ours: Meaning, theirs: Meaning) -> bool:
 def _has_most_words_in_common(
     subject: frozenset[str], other_subject: frozenset[str]
 ) -> bool:
+    """Tell whether two subjects have most words of the longer subject in common."""
     shared = len(subject & other_subject)
     longer = max(len(subject), len(other_subject))
     return shared > 0 and shared >= SUBJECT_OVERLAP_MIN * longer
 
 
 def _is_other_choice(ours: Meaning, theirs: Meaning, group: int) -> bool:
-    """Tell whether the choices of a group for the same subject differ."""
+    """Tell whether two meanings choose different alternatives of a group for the same subject."""
     agree = ours.choices[group] == theirs.choices[group]
     if agree != (ours.negative != theirs.negative):
         return False
@@ -374,7 +382,7 @@ COMPARED_MAX = 300
 
 
 class LearningKeeper(ABC):
-    """Inserts the learnings of one transaction, reading the active ones once."""
+    """Port that inserts the learnings of one transaction, and reads the active learnings once."""
 
     def __init__(self) -> None:
         self._active: dict[str | None, ActiveLearnings] = {}
@@ -386,7 +394,7 @@ class LearningKeeper(ABC):
 
     @abstractmethod
     def insert(self, learning: Learning, *, gone: Sequence[str]) -> None:
-        """Insert a learning, and mark others as superseded by it."""
+        """Insert a learning, and mark the learnings with ids `gone` as superseded by it."""
 
     @property
     def inserted_count(self) -> int:
@@ -394,7 +402,7 @@ class LearningKeeper(ABC):
         return len(self._inserted)
 
     def keep(self, learning: Learning) -> tuple[Learning, list[str]]:
-        """Insert a learning, and return it with the ids of superseded learnings.
+        """Insert a learning; return it with the ids of the learnings that it supersedes.
 
         If an agent repeats a statement in the same words, return the existing learning. A late
         learning, as from an import, may itself be superseded by a newer learning.

@@ -23,7 +23,7 @@ from mnemosyned.memory.values import LearningKind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassingLimits:
-    """Limits of the clauses of a sentence."""
+    """Limits of the clauses of a sentence in which preferences are searched."""
 
     starts_max: int = 16
     """Clauses of a sentence that are tried."""
@@ -51,7 +51,7 @@ _TRIMMED = " \t,;:.!?…–—-"
 
 @dataclass(frozen=True, slots=True)
 class PassingStatement:
-    """A preference in the form of a learning, and its place in the sentence."""
+    """A preference said in passing, in the form of a learning, with its place in the sentence."""
 
     kind: LearningKind
     text: str
@@ -62,7 +62,10 @@ class PassingStatement:
 def find_passing(
     sentence: str, blanked: str, languages: Collection[str]
 ) -> list[PassingStatement]:
-    """Return the preferences in a sentence, in order; `blanked` has its quotations blanked."""
+    """Return the preferences in a sentence, in order.
+
+    `blanked` is the sentence with blanks for quoted text.
+    """
     low = blanked.lower()
     if len(low) != len(blanked):  # positions must be the same
         low = blanked.replace("İ", "I").lower()
@@ -89,7 +92,7 @@ def find_passing(
 def _rule_matches(
     low: str, rules: PassingRules
 ) -> Iterator[tuple[PassingRule, re.Match[str]]]:
-    """Yield the matches of rules at the start of a clause, then those within a clause."""
+    """Yield each rule with its match, at the start of a clause first, then within a clause."""
     for position in _clause_starts(low, rules):
         if not rules.any_at_start.match(low, position):
             continue
@@ -105,7 +108,7 @@ def _rule_matches(
 
 
 def _clause_starts(low: str, rules: PassingRules) -> Iterator[int]:
-    """Yield the positions where a clause begins, its leading words skipped and not skipped."""
+    """Yield the positions where a clause begins, both before and after its leading words."""
     seen: set[int] = set()
     for start in islice(rules.start.finditer(low), LIMITS.starts_max):
         position = start.end()
@@ -124,7 +127,7 @@ def _statement_of(
     match: re.Match[str],
     rules: PassingRules,
 ) -> PassingStatement | None:
-    """Return the statement of a match, if its preference stands alone."""
+    """Return the preference that a rule has matched, or None if it does not make sense alone."""
     end = _clause_end(low, match.end(), rules)
     preferred = sentence[match.end() : end].strip(_TRIMMED)
     said = low[match.end() : end].strip(_TRIMMED)
@@ -161,6 +164,7 @@ def _clause_end(low: str, start: int, rules: PassingRules) -> int:
 
 
 def _word_count(text: str) -> int:
+    """Return the number of words of a text."""
     return len(_WORD.findall(text))
 
 
@@ -171,9 +175,10 @@ def _learned_form(
     preferred: str,
     rules: PassingRules,
 ) -> str:
-    """Return the clause in the third person, with a capital letter."""
+    """Return a clause in the third person, with a capital letter, as the text of a learning."""
 
     def fill(field: re.Match[str]) -> str:
+        """Return the text for a field of the rule's form."""
         start, end = match.span(field[1])
         said = sentence[start:end] if start >= 0 else ""
         if field[1] == "v":

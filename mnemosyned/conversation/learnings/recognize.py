@@ -91,7 +91,7 @@ _COLON = re.compile(r"^.{0,24}[:：]\s+")
 
 
 class LearningStatement(NamedTuple):
-    """A sentence that states a learning, word for word, with straight apostrophes."""
+    """A user's sentence that states a learning, word for word, with straight apostrophes."""
 
     kind: LearningKind
     text: str
@@ -124,7 +124,7 @@ def extract_learnings(
 
 
 def find_statements(text: str) -> list[LearningStatement]:
-    """Return the statements among a user's words in order, each once, `STATED_MAX` at most.
+    """Return the distinct learnings stated in a user's text, in order, `STATED_MAX` at most.
 
     Of a message with a pasted page, only the words that introduce the page are read.
     """
@@ -163,7 +163,7 @@ def find_statements(text: str) -> list[LearningStatement]:
 def _read_statements(
     text: str, *, until: str | None = None
 ) -> tuple[list[LearningStatement], int]:
-    """Return the statements up to a sentence with the words `until`, and the number of sentences."""
+    """Return the learnings stated before a sentence with `until`, and the sentences read."""
     statements: dict[str, LearningStatement] = {}
     count = 0
     for sentence, blanked in _sentences_of(text):
@@ -178,7 +178,7 @@ def _read_statements(
 
 
 def _statements_of(sentence: str, blanked: str) -> list[LearningStatement]:
-    """Return a sentence with an instruction as a whole, or else its preferences."""
+    """Return the instruction that a whole sentence states, or else its preferences."""
     quoted = _BLANK.sub('"_"', blanked)
     languages = candidate_languages(quoted)
     if not languages:
@@ -203,7 +203,7 @@ def _statements_of(sentence: str, blanked: str) -> list[LearningStatement]:
 
 
 def _sentences_of(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each sentence, and the same with quoted text blanked out at the same length."""
+    """Yield each sentence, and the sentence with blanks for quoted text, of the same length."""
     plain = _CODE_LINE.sub("", _FENCE.sub("\n", text.replace("’", "'")))
     blanked = plain
     if _QUOTE.search(plain):
@@ -220,7 +220,7 @@ def _sentences_of(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _kind_of_sentence(sentence: str, languages: Collection[str]) -> LearningKind | None:
-    """Return the kind of learning a sentence states, by the rules of these languages."""
+    """Return the kind of learning that a sentence states by the rules of languages, or None."""
     shared = shared_patterns()
     if sentence.endswith(_QUESTION_ENDS):
         if REQUEST not in languages:
@@ -240,7 +240,7 @@ def _kind_of_sentence(sentence: str, languages: Collection[str]) -> LearningKind
 
 
 def _kind_of(clause: str, languages: Sequence[str]) -> LearningKind | None:
-    """Return the kind of the first rule of these languages that a clause matches."""
+    """Return the kind of the first rule of the languages that a clause matches, or None."""
     for language in languages:
         rules = rules_of(language)
         if rules.any.match(clause):
@@ -251,7 +251,7 @@ def _kind_of(clause: str, languages: Sequence[str]) -> LearningKind | None:
 def _instruction_starts(
     sentence: str, shared: SharedPatterns
 ) -> Iterator[tuple[str, str]]:
-    """Yield each place where an instruction may begin: the text before it and from it on."""
+    """Yield the text before and after each place where an instruction may begin."""
     yield "", _without_lead(sentence, shared)
     if lead := _COLON.match(sentence):
         yield lead[0], _without_lead(sentence[lead.end() :], shared)
@@ -260,12 +260,13 @@ def _instruction_starts(
 
 
 def _without_lead(clause: str, shared: SharedPatterns) -> str:
+    """Return a clause without leading words such as "please"."""
     lead = shared.lead.match(clause)
     return clause[lead.end() :] if lead else clause
 
 
 class _Hints(NamedTuple):
-    """Patterns of the hints of all languages."""
+    """Patterns of words without which no rule can match, for all languages."""
 
     first: re.Pattern[str]
     """Finds one hint."""
@@ -282,7 +283,7 @@ def may_match_rule(text: str) -> bool:
 
 
 def candidate_languages(text: str) -> frozenset[str]:
-    """Return the keys of the languages whose rules could match within the text."""
+    """Return the keys of languages whose rules could match within a text."""
     low = _normalize_letters(text)
     hints = _hint_set(low.isascii())
     languages: set[str] = set()
@@ -294,6 +295,7 @@ def candidate_languages(text: str) -> frozenset[str]:
 
 
 def _normalize_letters(text: str) -> str:
+    """Return a text in lower case with the letters as the hints have them."""
     low = text.casefold()
     if low.isascii():
         return low
@@ -305,7 +307,7 @@ def _normalize_letters(text: str) -> str:
 def _hint_set(ascii_only: bool) -> _Hints:  # noqa: FBT001 a cache knows no names
     """Return the hints that can occur in a text: an ASCII text needs only those in ASCII.
 
-    A hint that begins with another is looked for where the shorter one occurs. One pattern that
+    A hint that begins with another is searched where the shorter one occurs. One pattern that
     branches by letter takes a third of the time of one search per hint.
     """
     hints_of = {REQUEST: table_of("shared")["request_hints"]}
@@ -335,7 +337,10 @@ def _hint_set(ascii_only: bool) -> _Hints:  # noqa: FBT001 a cache knows no name
 
 
 def _trie_pattern(words: list[str]) -> str:
-    """Return a pattern of sorted words; no word begins with another word."""
+    """Return a pattern that matches any of some sorted words, branching by letter.
+
+    No word may begin with another word.
+    """
     by_letter: dict[str, list[str]] = {}
     for word in words:
         by_letter.setdefault(word[:1], []).append(word[1:])

@@ -47,7 +47,7 @@ _GROUP_NAME = re.compile(r"\(\?P<\w+>")
 
 @dataclass(frozen=True, slots=True)
 class LearningRules:
-    """The compiled rules of a language."""
+    """The compiled rules of a language for instructions, names and preferences."""
 
     each: Sequence[tuple[LearningKind, re.Pattern[str]]]
     """Rules in order: the first that matches a clause from its start gives the kind."""
@@ -57,7 +57,7 @@ class LearningRules:
 
 @dataclass(frozen=True, slots=True)
 class SharedPatterns:
-    """The compiled patterns that apply whatever the language of a sentence."""
+    """The compiled patterns that apply to sentences of every language."""
 
     request: re.Pattern[str]
     """Matches a question that asks for something lasting: "could you always …?"."""
@@ -75,7 +75,7 @@ class SharedPatterns:
 
 @dataclass(frozen=True, slots=True)
 class PassingRule:
-    """A rule of preferences said in passing, with the form of the learning."""
+    """A rule for preferences said in passing, with the form of the learning."""
 
     name: str
     pattern: re.Pattern[str]
@@ -110,14 +110,14 @@ class PassingRules:
 
 @cache
 def table_of(language: str) -> Mapping[str, Any]:
-    """Return the tables of a language, or those named "shared"."""
+    """Return the tables of a language's TOML file, or of the file named "shared"."""
     text = Path(__file__).with_name(f"{language}.toml").read_text("utf-8")
     return tomllib.loads(text.replace("\n    ", ""))
 
 
 @cache
 def rules_of(language: str) -> LearningRules:
-    """Return the rules of a language for instructions, names and preferences.
+    """Return a language's rules for instructions, names and preferences.
 
     They are compiled on first use: English takes 20 ms, which would delay every start.
     """
@@ -132,7 +132,7 @@ def rules_of(language: str) -> LearningRules:
 
 @cache
 def shared_patterns() -> SharedPatterns:
-    """Return the shared patterns, compiled on first use."""
+    """Return the patterns for all languages, compiled on first use."""
     return SharedPatterns(
         request=_compile_pattern("<request>"),
         lead=_compile_pattern("<lead>"),
@@ -145,7 +145,7 @@ def shared_patterns() -> SharedPatterns:
 
 @cache
 def passing_rules_of(language: str) -> PassingRules:
-    """Return the rules of a language for preferences said in passing, compiled on first use."""
+    """Return a language's rules for preferences said in passing, compiled on first use."""
     table = table_of(language)["passing"]
     parts = dict(_parse_pairs(table.get("parts", "")))
     rules: list[PassingRule] = []
@@ -184,22 +184,24 @@ def passing_rules_of(language: str) -> PassingRules:
 
 
 def _parse_pairs(table: str) -> list[tuple[str, str]]:
-    """Return the names and patterns of a table, a line each."""
+    """Return the name and pattern on each line of a table."""
     lines = (line.partition(": ") for line in table.splitlines())
     return [(name, pattern) for name, _, pattern in lines]
 
 
 def _compile_pattern(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern with each `<name>` replaced by the shared part of that name."""
+    """Return a compiled pattern, with each `<name>` replaced by the shared part of that name."""
     return re.compile(_substitute_parts(pattern, _shared_parts()), re.IGNORECASE)
 
 
 @cache
 def _shared_parts() -> Mapping[str, str]:
+    """Return the parts of patterns that rules have in common, by name."""
     return dict(_parse_pairs(table_of("shared")["parts"]))
 
 
 def _substitute_parts(pattern: str, parts: Mapping[str, str]) -> str:
+    """Return a pattern with each `<name>` replaced by the part of that name."""
     while _PART.search(pattern):
         pattern = _PART.sub(lambda part: f"(?:{parts[part[1]]})", pattern)
     return pattern

@@ -101,6 +101,7 @@ ALWAYS = frozenset({"answers", "acts"})
 
 
 def _compile_field(words: str) -> re.Pattern[str]:
+    """Return a pattern that matches any word of a field."""
     joined = re.sub(r"\n\s*\|", "|", words)
     alternatives = re.split(r"(?<!\\)\s+", joined.strip())
     unspaced = [word for word in alternatives if re.match(r"[\u3040-\ud7a3]", word)]
@@ -113,14 +114,14 @@ _FIELDS = {name: _compile_field(words) for name, words in _WORDS.items()}
 
 @lru_cache(maxsize=FIELDS_CACHED_MAX)
 def fields_of(text: str) -> frozenset[str]:
-    """Return the fields of a text; cached, as learnings are judged at every message."""
+    """Return the names of the fields that a text is about, such as code or food; cached."""
     low = text.casefold().replace("’", "'")
     return frozenset(name for name, words in _FIELDS.items() if words.search(low))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearningWeights:
-    """Worth of a learning to a message."""
+    """Worth of a learning for a message by words and fields in common, name and age."""
 
     shown_max: int = 5
     """Number of learnings in a context."""
@@ -149,9 +150,10 @@ def select_relevant(
     count: Callable[[str], int],
     limit: int = WEIGHTS.shown_max,
 ) -> list[Learning]:
-    """Select active learnings that matter to the question: most relevant first, then newest.
+    """Return active learnings that matter to the question: most relevant first, then newest.
 
-    A learning that does not fit the budget is skipped, as a shorter one further down may fit.
+    A learning that exceeds the remaining `budget_tokens` is skipped, as a shorter one may fit.
+    `count` counts tokens.
     """
     asked = _MessageTerms(question)
     ranks: dict[str, tuple[int, datetime]] = {}
@@ -175,7 +177,7 @@ def select_relevant(
 
 
 class _MessageTerms:
-    """Keywords and fields of a message, by which learnings concern it."""
+    """Keywords and fields of a message, to find the learnings that concern it."""
 
     def __init__(self, text: str) -> None:
         self._stems = _keyword_stems(text)
@@ -198,7 +200,7 @@ class _MessageTerms:
         return learning.kind is not LearningKind.PREFERENCE and not about_another
 
     def shared_worth(self, learning: Learning) -> int:
-        """Return the worth of words and fields in common."""
+        """Return the worth of the words and fields that a learning shares with the message."""
         bare = without_cues(learning.text)
         shared = len(self._stems & _keyword_stems(bare))
         shared += (
@@ -210,6 +212,7 @@ class _MessageTerms:
 
 
 def _keyword_stems(text: str) -> frozenset[str]:
+    """Return the stems of a text's keywords."""
     return frozenset(
         token.stem for token in tokenize(text) if token.kind not in COMMONPLACE_KINDS
     )
