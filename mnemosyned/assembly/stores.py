@@ -282,7 +282,7 @@ def _language_model(llm: LlmConfig) -> TextModel | None:
     """
     # Loaded here: a start needs one of them, or none.
     if llm.endpoint:
-        from mnemosyned.models.endpoint import EndpointModel, api_key  # noqa: PLC0415 see above
+        from mnemosyned.models.endpoint import EndpointModel, read_api_key  # noqa: PLC0415 see above
 
         return EndpointModel(
             endpoint=llm.endpoint,
@@ -290,7 +290,9 @@ def _language_model(llm: LlmConfig) -> TextModel | None:
             context_tokens=llm.context_tokens,
             time_limit_s=llm.time_limit_s,
             local_only=llm.local_only,
-            key=api_key(llm.api_key_file, variable=os.environ.get(API_KEY_VARIABLE)),
+            key=read_api_key(
+                llm.api_key_file, variable=os.environ.get(API_KEY_VARIABLE)
+            ),
         )
     if llm.model_path and llm.model_path != NO_MODEL:
         from mnemosyned.models.llama import LlamaModel, LlamaOptions  # noqa: PLC0415 see above

@@ -68,12 +68,12 @@ def download(
                 f"{target.name} is being downloaded already; wait until that is finished"
             ) from error
         try:
-            _Download(request, file, part, progress).run(pause_s)
+            _Download(request, file, part, progress).fetch(pause_s)
         finally:
             if not part.exists() or part.stat().st_size == 0:
                 discard_part(part)
         os.fsync(file.fileno())
-        digest = sha256_of(part)
+        digest = compute_sha256(part)
         if request.sha256 and digest != request.sha256.lower():
             discard_part(part)
             raise FetchFailed(
@@ -84,11 +84,11 @@ def download(
             f"{digest}  {target.name}\n"
         )
         part.replace(target)
-        _metadata_path(part).unlink(missing_ok=True)
+        _make_metadata_path(part).unlink(missing_ok=True)
     return digest
 
 
-def sha256_of(path: Path) -> str:
+def compute_sha256(path: Path) -> str:
     """Return the SHA-256 of a file in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -114,7 +114,7 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _metadata_path(part: Path) -> Path:
+def _make_metadata_path(part: Path) -> Path:
     """Return the path of the file with the URL and ETag of an incomplete download."""
     return part.with_name(f"{part.name}.json")
 
@@ -122,10 +122,10 @@ def _metadata_path(part: Path) -> Path:
 def discard_part(part: Path) -> None:
     """Delete an incomplete download and its metadata."""
     part.unlink(missing_ok=True)
-    _metadata_path(part).unlink(missing_ok=True)
+    _make_metadata_path(part).unlink(missing_ok=True)
 
 
-class _Redirects(HTTPRedirectHandler):
+class _SecureRedirects(HTTPRedirectHandler):
     """Handler of redirects that refuses an address without TLS."""
 
     max_redirections = REDIRECTS_MAX
@@ -160,26 +160,26 @@ class _Download:
         self._host = urlsplit(request.url).hostname
         handlers = [
             urllib.request.HTTPSHandler(context=ssl.create_default_context()),
-            _Redirects(),
+            _SecureRedirects(),
         ]
         if _is_loopback(self._host or ""):  # not by way of the environment's proxy
             handlers.append(urllib.request.ProxyHandler({}))
         self._opener = urllib.request.build_opener(*handlers)
-        self._etag = self._saved_etag()
+        self._etag = self._read_saved_etag()
 
-    def run(self, pause_s: float) -> None:
+    def fetch(self, pause_s: float) -> None:
         """Make attempts until the file is complete. Raises `FetchFailed`."""
         stalled = 0
         for _ in range(ATTEMPTS_MAX):
-            before = self._part_size()
+            before = self._measure_part()
             if self._request.size and before == self._request.size:
                 return
             try:
-                self._attempt(before)
+                self._request_rest(before)
             except (OSError, HTTPException) as error:
-                stalled = 0 if self._part_size() > before else stalled + 1
+                stalled = 0 if self._measure_part() > before else stalled + 1
                 if stalled >= STALLED_ATTEMPTS_MAX or self._is_final(error):
-                    raise FetchFailed(self._error_text(error)) from error
+                    raise FetchFailed(self._describe_error(error)) from error
                 time.sleep(pause_s * 2**stalled)
             else:
                 return
@@ -187,11 +187,11 @@ class _Download:
             f"{self._host} broke off {ATTEMPTS_MAX} times; call again to go on"
         )
 
-    def _attempt(self, have: int) -> None:
-        """Make one request from byte `have` on; raise an error if the file stays incomplete."""
+    def _request_rest(self, received: int) -> None:
+        """Request the bytes not `received` yet; raise an error if the file stays incomplete."""
         headers = {"Accept-Encoding": "identity", "User-Agent": "mnemosyned"}
-        if have:
-            headers["Range"] = f"bytes={have}-"
+        if received:
+            headers["Range"] = f"bytes={received}-"
             if self._etag:
                 headers["If-Range"] = self._etag
         request = Request(self._request.url, headers=headers)  # noqa: S310 checked before
@@ -204,12 +204,12 @@ class _Download:
                 raise ConnectionError("the part did not fit") from error
             raise
         with response:
-            total = self._accept_response(response, have)
+            total = self._accept_response(response, received)
             self._copy_body(response, total)
-        if total is not None and self._part_size() < total:
+        if total is not None and self._measure_part() < total:
             raise ConnectionError("the connection broke off")
 
-    def _accept_response(self, response: HTTPResponse, have: int) -> int | None:
+    def _accept_response(self, response: HTTPResponse, received: int) -> int | None:
         """Prepare the file for a response; return the total bytes of the file, or None if unknown.
 
         A response with the whole file truncates the part. Raises `FetchFailed` for a wrong size or
@@ -221,7 +221,7 @@ class _Download:
             # Such as "bytes 5-9/10".
             span = response.headers.get("Content-Range", "").removeprefix("bytes ")
             whole = span.rpartition("/")[2]
-            if not span.startswith(f"{have}-"):
+            if not span.startswith(f"{received}-"):
                 self._file.truncate(0)
                 raise ConnectionError("the server sent another range")
             total = int(whole) if whole.isdigit() else None
@@ -233,45 +233,45 @@ class _Download:
                 "expected: it is another file, and nothing of it was kept"
             )
         free = shutil.disk_usage(self._part.parent).free
-        if total is not None and total - self._part_size() > free:
+        if total is not None and total - self._measure_part() > free:
             raise FetchFailed(
-                f"it needs {(total - self._part_size()) / 1e9:.1f} GB more, and {free / 1e9:.1f} GB are "
+                f"it needs {(total - self._measure_part()) / 1e9:.1f} GB more, and {free / 1e9:.1f} GB are "
                 f"free in {self._part.parent}; free some space and repeat the command"
             )
         etag = response.headers.get("ETag")
         # A weak one does not promise the same bytes.
         self._etag = None if etag is None or etag.startswith("W/") else etag
         note = json.dumps({"url": self._request.url, "etag": self._etag})
-        _metadata_path(self._part).write_text(note)
+        _make_metadata_path(self._part).write_text(note)
         return total
 
     def _copy_body(self, response: HTTPResponse, total: int | None) -> None:
         """Append a response's body to the file. Raises `FetchFailed` if it is no GGUF model."""
-        have = self._part_size()
+        received = self._measure_part()
         while chunk := response.read(CHUNK_BYTES):
             begins_model = chunk.startswith(MAGIC)
-            begins_model |= MAGIC.startswith(chunk[: len(MAGIC) - have])
-            if have < len(MAGIC) and not begins_model:
+            begins_model |= MAGIC.startswith(chunk[: len(MAGIC) - received])
+            if received < len(MAGIC) and not begins_model:
                 discard_part(self._part)
                 raise FetchFailed(
                     f"what {self._host} sends is not a model in GGUF format; check the address"
                 )
             self._file.write(chunk)
             self._file.flush()
-            have += len(chunk)
-            if self._request.size and have > self._request.size:
+            received += len(chunk)
+            if self._request.size and received > self._request.size:
                 discard_part(self._part)
                 raise FetchFailed(f"{self._host} sends more than the file should have")
-            self._progress(have, total or self._request.size)
+            self._progress(received, total or self._request.size)
 
-    def _part_size(self) -> int:
+    def _measure_part(self) -> int:
         """Return the bytes received so far."""
         return os.fstat(self._file.fileno()).st_size
 
-    def _saved_etag(self) -> str | None:
+    def _read_saved_etag(self) -> str | None:
         """Return the ETag of the part, or None; truncate a part from another URL."""
         try:
-            note = json.loads(_metadata_path(self._part).read_text())
+            note = json.loads(_make_metadata_path(self._part).read_text())
             if note["url"] == self._request.url:
                 return str(note["etag"]) if note["etag"] else None
         except (OSError, ValueError, KeyError, TypeError):  # none, or not ours
@@ -290,11 +290,11 @@ class _Download:
         if isinstance(reason, OSError) and reason.errno in disk_errors:
             return True
         is_unreachable = isinstance(reason, socket.gaierror | ConnectionRefusedError)
-        return is_unreachable and not self._part_size()
+        return is_unreachable and not self._measure_part()
 
-    def _error_text(self, error: Exception) -> str:
+    def _describe_error(self, error: Exception) -> str:
         """Return the message for an error of the last attempt, with advice."""
-        size = self._part_size()
+        size = self._measure_part()
         kept = f"; {size:,} bytes are kept, call again to go on" if size else ""
         if isinstance(error, HTTPError):
             is_retryable = error.code in RETRYABLE_STATUSES
@@ -375,7 +375,7 @@ class ModelStore:
                 f"no model is known as {name}; give an https address of a .gguf file, or one of: "
                 + ", ".join(CATALOG)
             )
-        file = _file_name(request.url)
+        file = _extract_file_name(request.url)
         if not FILE_NAME.fullmatch(file):
             raise InvalidRequest(f"{name} does not end in the name of a .gguf file")
         return request, self.folder / file
@@ -414,13 +414,13 @@ class ModelStore:
         `in_part` accepts an incomplete download too. Raises `InvalidRequest` if none is found.
         """
         if known := CATALOG.get(name):
-            name = _file_name(known.url)
+            name = _extract_file_name(known.url)
         require_usable_path(name, field="name", suffix=".gguf.part")
         candidates = [self.folder / name, self.folder / f"{name}.gguf"]
         if "/" in name:
             candidates = [require_usable_path(name, field="name")]
         for path in candidates:
-            if path.is_file() or (in_part and _part_path(path).is_file()):
+            if path.is_file() or (in_part and _make_part_path(path).is_file()):
                 return path.absolute()
         raise InvalidRequest(
             f"the model {name} is not installed; `mnem model list` shows those that are"
@@ -429,7 +429,7 @@ class ModelStore:
     def verify(self, path: Path, *, sha256: str | None = None) -> VerifyResult:
         """Check the format, size and digest of a model's file, as far as they are known."""
         size = path.stat().st_size
-        digest = sha256_of(path)
+        digest = compute_sha256(path)
         problems = []
         with path.open("rb") as file:
             if file.read(len(MAGIC)) != MAGIC:
@@ -437,7 +437,7 @@ class ModelStore:
         problems += [
             f"it has {size:,} bytes instead of {known.size:,}"
             for known in CATALOG.values()
-            if _file_name(known.url) == path.name and size != known.size
+            if _extract_file_name(known.url) == path.name and size != known.size
         ]
         recorded = ""
         with suppress(OSError, IndexError, UnicodeDecodeError):
@@ -456,7 +456,7 @@ class ModelStore:
             raise InvalidRequest(f"{path} is not in {self.folder}; delete it yourself")
         for name in (path.name, f"{path.name}.sha256"):
             path.with_name(name).unlink(missing_ok=True)
-        discard_part(_part_path(path))
+        discard_part(_make_part_path(path))
 
 
 def manual_instructions(request: DownloadRequest, target: Path) -> str:
@@ -465,11 +465,11 @@ def manual_instructions(request: DownloadRequest, target: Path) -> str:
     return f"Without a network here, bring the file{size} from {request.url} and put it at {target}"
 
 
-def _file_name(url: str) -> str:
+def _extract_file_name(url: str) -> str:
     """Return the file name at the end of a URL."""
     return unquote(urlsplit(url).path).rpartition("/")[2]
 
 
-def _part_path(path: Path) -> Path:
+def _make_part_path(path: Path) -> Path:
     """Return the path of the incomplete download of a file."""
     return path.with_name(f"{path.name}.part")

@@ -25,7 +25,7 @@ from mnemosyned.logs import logger
 from mnemosyned.memory.engine_ports import TextModel
 
 
-class Address:
+class EndpointAddress:
     """Host, port and path of an endpoint. Raises `ConfigInvalid` if malformed or not allowed."""
 
     def __init__(self, endpoint: str, *, local_only: bool) -> None:
@@ -82,7 +82,7 @@ class Address:
 class EndpointConnection:
     """Connection to an endpoint that another thread can end for good by `abort`."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: EndpointAddress) -> None:
         self._address = address
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
@@ -156,18 +156,20 @@ def _split_endpoint(endpoint: str) -> tuple[SplitResult, int | None]:
         parts = urlsplit(endpoint)
         port = parts.port
     except ValueError:
-        raise _invalid_endpoint("is not an address") from None
+        raise _make_endpoint_error("is not an address") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise _invalid_endpoint("is not an http:// or https:// address")
+        raise _make_endpoint_error("is not an http:// or https:// address")
     if parts.username is not None or parts.password is not None:
-        raise _invalid_endpoint("holds a name or key; put the key in llm.api_key_file")
+        raise _make_endpoint_error(
+            "holds a name or key; put the key in llm.api_key_file"
+        )
     printable = endpoint.isascii() and endpoint.isprintable()
     if parts.query or parts.fragment or not printable:
-        raise _invalid_endpoint("has more in it than an address; leave it out")
+        raise _make_endpoint_error("has more in it than an address; leave it out")
     return parts, port
 
 
-def _invalid_endpoint(problem: str) -> ConfigInvalid:
+def _make_endpoint_error(problem: str) -> ConfigInvalid:
     """Return the error for the setting `llm.endpoint`, without quoting its value."""
     # The address is not quoted: a key may be in it.
     return ConfigInvalid(
@@ -225,7 +227,7 @@ class _ChatAnswer(msgspec.Struct):
 _ANSWERS = msgspec.json.Decoder(_ChatAnswer)
 
 
-class _Retryable(Exception):
+class _RetryableError(Exception):
     """Error of a call worth a retry: too many requests, a server error, a broken connection."""
 
     def __init__(self, what: str, *, wait_s: float | None = None) -> None:
@@ -252,7 +254,7 @@ class EndpointModel(TextModel):
         local_only: bool = True,
         key: str | None = None,
     ) -> None:
-        self._address = Address(endpoint, local_only=local_only)
+        self._address = EndpointAddress(endpoint, local_only=local_only)
         self.name = f"endpoint:{model or self._address.host}"
         self._model = model
         self._context_tokens = context_tokens or CONTEXT_TOKENS
@@ -288,12 +290,14 @@ class EndpointModel(TextModel):
             body["model"] = self._model
         with self._calls:
             call = _EndpointCall(
-                self._address, self._headers(), self._time_limit_s, self.name
+                self._address, self._make_headers(), self._time_limit_s, self.name
             )
             with self._state:
                 self._current = call
             try:
-                return _parse_answer(call.answer(msgspec.json.encode(body)), self.name)
+                return _read_answer_text(
+                    call.answer(msgspec.json.encode(body)), self.name
+                )
             finally:
                 with self._state:
                     self._current = None
@@ -303,7 +307,7 @@ class EndpointModel(TextModel):
             if self._current:
                 self._current.abandon()
 
-    def _headers(self) -> dict[str, str]:
+    def _make_headers(self) -> dict[str, str]:
         """Return the HTTP headers of a request, with the API key if there is one."""
         json = "application/json"
         headers = {"Content-Type": json, "Accept": json, "Connection": "close"}
@@ -317,7 +321,7 @@ class _EndpointCall:
 
     def __init__(
         self,
-        address: Address,
+        address: EndpointAddress,
         headers: Mapping[str, str],
         time_limit_s: float,
         name: str,
@@ -342,18 +346,18 @@ class _EndpointCall:
         watch.daemon = True
         watch.start()
         try:
-            return self._with_retries(body)
+            return self._send_with_retries(body)
         finally:
             watch.cancel()
             self._connection.abort()
 
-    def _with_retries(self, body: bytes) -> bytes:
+    def _send_with_retries(self, body: bytes) -> bytes:
         """Return the answer's body, trying again after a retryable error while time is left."""
         wait_s = BACKOFF_S
         for tries_left in reversed(range(TRIES)):
             try:
-                return self._attempt(body)
-            except _Retryable as busy:
+                return self._send_once(body)
+            except _RetryableError as busy:
                 self._check_time()
                 pause_s = wait_s if busy.wait_s is None else busy.wait_s
                 late = time.monotonic() + pause_s >= self._ends
@@ -364,8 +368,8 @@ class _EndpointCall:
                 wait_s *= 2
         raise AssertionError  # the loop returns or raises
 
-    def _attempt(self, body: bytes) -> bytes:
-        """Return the body of the answer to one request. Raises `_Retryable`, `SummarizerFailed`."""
+    def _send_once(self, body: bytes) -> bytes:
+        """Return the body of one request's answer. Raises `_RetryableError`, `SummarizerFailed`."""
         try:
             connection = self._connection.open(min(CONNECT_S, self._seconds_left()))
             self._check_time()
@@ -373,7 +377,7 @@ class _EndpointCall:
             path = f"{self._address.path}/chat/completions"
             connection.request("POST", path, body, dict(self._headers))
             with closing(connection.getresponse()) as response:
-                return self._check_status(response)
+                return self._read_response(response)
         except (OSError, HTTPException) as error:
             self._check_time()
             if isinstance(error, ssl.SSLCertVerificationError):
@@ -386,11 +390,11 @@ class _EndpointCall:
                 problem = "no answer in time"
             elif isinstance(error, OSError) and error.strerror:
                 problem = error.strerror.lower()
-            raise _Retryable(f"cannot be reached ({problem})") from None
+            raise _RetryableError(f"cannot be reached ({problem})") from None
         finally:
             self._connection.close()
 
-    def _check_status(self, response: HTTPResponse) -> bytes:
+    def _read_response(self, response: HTTPResponse) -> bytes:
         """Return the body of a response with status 200; raise the error for any other status."""
         status = response.status
         if status == HTTPStatus.OK:
@@ -399,7 +403,7 @@ class _EndpointCall:
             wait = (response.getheader("Retry-After") or "").strip()
             # A date is ignored, as the backoff is short anyway.
             is_seconds = wait.isascii() and wait.isdecimal() and len(wait) < 7
-            raise _Retryable(
+            raise _RetryableError(
                 f"answers with HTTP status {status}",
                 wait_s=float(wait) if is_seconds else None,
             )
@@ -443,7 +447,7 @@ class _EndpointCall:
             ) from None
 
 
-def _parse_answer(answer: bytes, name: str) -> str:
+def _read_answer_text(answer: bytes, name: str) -> str:
     """Return the text of the first choice. Raises `ModelUnavailable` or `SummarizerFailed`."""
     try:
         text = _ANSWERS.decode(answer).choices[0].message.content
@@ -460,7 +464,7 @@ def _parse_answer(answer: bytes, name: str) -> str:
 # ----------------------------------------------------------------------- key
 
 
-def api_key(file: str | None, *, variable: str | None) -> str | None:
+def read_api_key(file: str | None, *, variable: str | None) -> str | None:
     """Return the API key from a file, else from the variable's value, None without either.
 
     Raises `ConfigInvalid` if the file cannot be read or the key is malformed.

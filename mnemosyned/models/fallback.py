@@ -134,15 +134,15 @@ class FallbackSummarizer(Summarizer):
 
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
         """Return the model's summary, or if the model fails the fallback's with the reason."""
-        if reason := self._reason_to_skip(spent_s=0):
-            return self._with_reason(self._fallback.summarize(memories), reason)
+        if reason := self._find_reason_to_skip(spent_s=0):
+            return self._add_reason(self._fallback.summarize(memories), reason)
         accepted = self._primary.accepted
         try:
-            summary = self._ask(memories)
+            summary = self._ask_model(memories)
         except Exception as error:  # noqa: BLE001 whatever the model does, the group is summarized
             # A stop of the daemon is no failure of the model.
             reason = STOPPING if self._stopping else self._record_failure(error)
-            return self._with_reason(self._fallback.summarize(memories), reason)
+            return self._add_reason(self._fallback.summarize(memories), reason)
         # A group too short for the model is no success of it.
         if self._primary.accepted > accepted and self._breaker.record_success():
             log.info("model_back", model=self.name)
@@ -158,10 +158,10 @@ class FallbackSummarizer(Summarizer):
         """
         rest = iter(groups)
         for done, (key, memories) in enumerate(rest):
-            if reason := self._reason_to_skip(self._spent_s):
+            if reason := self._find_reason_to_skip(self._spent_s):
                 others = chain([(key, memories)], rest)
                 left = expected - done
-                yield from self._fall_back(others, reason, expected=left)
+                yield from self._summarize_by_fallback(others, reason, expected=left)
                 return
             began = time.monotonic()
             outcome = self.outcome(memories)
@@ -225,9 +225,9 @@ class FallbackSummarizer(Summarizer):
     ) -> Iterator[tuple[K, Summary | Exception]]:
         """Summarize all groups by the fallback, without the model, as a caller waits."""
         reason = STOPPING if self._stopping else WAITED_FOR
-        return self._fall_back(groups, reason, expected=expected)
+        return self._summarize_by_fallback(groups, reason, expected=expected)
 
-    def _fall_back(
+    def _summarize_by_fallback(
         self,
         groups: Iterable[tuple[K, Sequence[MemoryRecord]]],
         reason: str,
@@ -239,9 +239,9 @@ class FallbackSummarizer(Summarizer):
             if isinstance(outcome, Exception):
                 yield key, outcome
             else:
-                yield key, self._with_reason(outcome, reason)
+                yield key, self._add_reason(outcome, reason)
 
-    def _reason_to_skip(self, spent_s: float) -> str:
+    def _find_reason_to_skip(self, spent_s: float) -> str:
         """Return the reason not to ask the model, empty if it may be asked.
 
         `spent_s` is the time that the model has taken in this cycle.
@@ -260,7 +260,7 @@ class FallbackSummarizer(Summarizer):
         )
         return self._used_up
 
-    def _ask(self, memories: Sequence[MemoryRecord]) -> Summary:
+    def _ask_model(self, memories: Sequence[MemoryRecord]) -> Summary:
         """Return the model's summary; `interrupt` can end the call."""
         self._idle.clear()
         try:
@@ -289,7 +289,7 @@ class FallbackSummarizer(Summarizer):
         )
         return self._breaker.why
 
-    def _with_reason(self, summary: Summary, reason: str) -> Summary:
+    def _add_reason(self, summary: Summary, reason: str) -> Summary:
         """Count a summary of the fallback, and return it with the reason."""
         self._fallbacks += 1
         return replace(summary, fallback_reason=reason)

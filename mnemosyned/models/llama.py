@@ -29,9 +29,9 @@ from mnemosyned.models.llama_worker import (
     Complete,
     CountTokens,
     Embed,
-    Failure,
-    Load,
-    Reply,
+    LoadModel,
+    WorkerFailure,
+    WorkerReply,
 )
 
 MAGIC = b"GGUF"
@@ -44,7 +44,7 @@ log = logger()
 Ending = Literal["idle", "time_limit", "closed", "unusable", "died"]
 
 
-class Purpose(StrEnum):
+class ModelPurpose(StrEnum):
     """Purpose for which a model is loaded."""
 
     TEXT = "text"
@@ -81,18 +81,18 @@ class LlamaModel(TextModel):
         *,
         model_path: Path,
         options: LlamaOptions = LlamaOptions(),
-        purpose: Purpose = Purpose.TEXT,
+        purpose: ModelPurpose = ModelPurpose.TEXT,
     ) -> None:
         self.name = f"llama:{model_path.stem}"
         self._path = model_path
-        embedding = purpose is Purpose.EMBEDDING
-        self._load = Load(
+        embedding = purpose is ModelPurpose.EMBEDDING
+        self._load = LoadModel(
             model_path=str(model_path.absolute()),
             context_tokens=options.context_tokens,
             threads=options.threads,
             gpu_layers=options.gpu_layers,
             nice=options.nice,
-            vocabulary_only=purpose is Purpose.COUNTING,
+            vocabulary_only=purpose is ModelPurpose.COUNTING,
             embedding=embedding,
         )
         self._section = "embedding" if embedding else "llm"
@@ -110,14 +110,14 @@ class LlamaModel(TextModel):
 
     @property
     def context_tokens(self) -> int:
-        return self._ask(None).number
+        return self._request_reply(None).number
 
     @property
     def parameters(self) -> int:
-        return self._ask(None).parameters
+        return self._request_reply(None).parameters
 
     def count_tokens(self, text: str) -> int:
-        return self._ask(CountTokens(text)).number
+        return self._request_reply(CountTokens(text)).number
 
     def complete(
         self,
@@ -127,11 +127,11 @@ class LlamaModel(TextModel):
         temperature: float,
     ) -> str:
         asked = [dict(message) for message in messages]
-        return self._ask(Complete(asked, max_tokens, temperature)).text
+        return self._request_reply(Complete(asked, max_tokens, temperature)).text
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
         """Return a unit vector for each text, in half precision. Raises `SummarizerFailed`."""
-        return self._ask(Embed(list(texts))).vectors
+        return self._request_reply(Embed(list(texts))).vectors
 
     def close(self) -> None:
         """End the process; a call in progress fails, and so do calls that wait for their turn."""
@@ -142,7 +142,9 @@ class LlamaModel(TextModel):
             child.end("closed")
             child.join()
 
-    def _ask(self, request: CountTokens | Complete | Embed | None) -> Reply:
+    def _request_reply(
+        self, request: CountTokens | Complete | Embed | None
+    ) -> WorkerReply:
         """Return the model's reply to a request, or without a request its reply to being loaded.
 
         Raises `SummarizerFailed`, or `ModelUnavailable` if the model cannot run.
@@ -162,7 +164,7 @@ class LlamaModel(TextModel):
         finally:
             self._turn.release()
         if reply is None:
-            raise SummarizerFailed(self._why_ended(child))
+            raise SummarizerFailed(self._describe_ending(child))
         return self._check_reply(reply)
 
     def _reserve_process(self, until: float, closings: int) -> _WorkerProcess:
@@ -191,7 +193,7 @@ class LlamaModel(TextModel):
                 # Closed by us, the model may still be good.
                 is_closed = child.ending == "closed"
                 failure = SummarizerFailed if is_closed else ModelUnavailable
-                raise failure(self._why_ended(child))
+                raise failure(self._describe_ending(child))
             self._check_reply(child.loaded)
         took_s = round(time.monotonic() - began, 3)
         log.info("model_started", model=self.name, pid=child.pid, duration_s=took_s)
@@ -201,7 +203,7 @@ class LlamaModel(TextModel):
         """Raise `ModelUnavailable` unless llama.cpp is installed and the file is a GGUF model."""
         if importlib.util.find_spec("llama_cpp") is None:
             raise ModelUnavailable(
-                _FAILURE_TEXTS[Failure.NO_LIBRARY].format(name=self.name)
+                _FAILURE_TEXTS[WorkerFailure.NO_LIBRARY].format(name=self.name)
             )
         try:
             with self._path.open("rb") as file:
@@ -221,7 +223,7 @@ class LlamaModel(TextModel):
                 f"{self._section}.model_path"
             )
 
-    def _check_reply(self, reply: Reply) -> Reply:
+    def _check_reply(self, reply: WorkerReply) -> WorkerReply:
         """Return a reply without failure; raise the error for the failure of another."""
         if reply.failure is None:
             return reply
@@ -229,11 +231,11 @@ class LlamaModel(TextModel):
         words = _FAILURE_TEXTS[reply.failure].format(
             name=self.name, path=self._path, detail=detail, smaller=self._smaller
         )
-        if reply.failure in (Failure.OVER_WINDOW, Failure.OTHER):
+        if reply.failure in (WorkerFailure.OVER_WINDOW, WorkerFailure.OTHER):
             raise SummarizerFailed(words)
         raise ModelUnavailable(words)
 
-    def _why_ended(self, child: _WorkerProcess) -> str:
+    def _describe_ending(self, child: _WorkerProcess) -> str:
         """Return the error message for a process that ended without a reply."""
         if child.ending == "time_limit":
             return (
@@ -253,21 +255,21 @@ class LlamaModel(TextModel):
 
 
 _FAILURE_TEXTS = {
-    Failure.NO_LIBRARY: (
+    WorkerFailure.NO_LIBRARY: (
         "{name} needs the package llama-cpp-python; install it with `make install-llm`"
     ),
-    Failure.DAMAGED: (
+    WorkerFailure.DAMAGED: (
         "llama.cpp cannot read {path}: it is damaged, cut short or of a newer kind; check it with "
         "`mnem model verify`, or fetch it again"
     ),
-    Failure.NO_MEMORY: (
+    WorkerFailure.NO_MEMORY: (
         "{name} does not fit into memory{detail}; {smaller} needs less"
     ),
-    Failure.OVER_WINDOW: (
+    WorkerFailure.OVER_WINDOW: (
         "the prompt does not fit into the window of {name}{detail}; send less at once, or raise "
         "llm.context_tokens"
     ),
-    Failure.OTHER: "{name} failed{detail}; try again, or use another model",
+    WorkerFailure.OTHER: "{name} failed{detail}; try again, or use another model",
 }
 
 
@@ -279,18 +281,20 @@ class _WorkerProcess:
     """
 
     def __init__(self, idle_s: float) -> None:
-        self.loaded: Reply | None = None
+        self.loaded: WorkerReply | None = None
         """Reply to loading the model."""
         self.ending: Ending | None = None
         self._idle_s = idle_s
         self._busy = True
         self._until = float("inf")
         self._guard = threading.Lock()
-        self._replies: queue.SimpleQueue[Reply | None] = queue.SimpleQueue()
+        self._replies: queue.SimpleQueue[WorkerReply | None] = queue.SimpleQueue()
         self._started: queue.SimpleQueue[subprocess.Popen[bytes] | OSError] = (
             queue.SimpleQueue()
         )
-        self._thread = threading.Thread(target=self._run, name="llama", daemon=True)
+        self._thread = threading.Thread(
+            target=self._run_process, name="llama", daemon=True
+        )
         self._thread.start()
         started = self._started.get()
         if isinstance(started, OSError):
@@ -318,7 +322,9 @@ class _WorkerProcess:
         with self._guard:
             self._busy, self._until = False, time.monotonic() + self._idle_s
 
-    def ask(self, request: Load | CountTokens | Complete | Embed) -> Reply | None:
+    def ask(
+        self, request: LoadModel | CountTokens | Complete | Embed
+    ) -> WorkerReply | None:
         """Send a request; return the reply, or None if the process ended first."""
         if self._process.stdin is None:
             return None
@@ -338,7 +344,7 @@ class _WorkerProcess:
         """Wait until the process has ended."""
         self._thread.join(STOP_S)
 
-    def _run(self) -> None:
+    def _run_process(self) -> None:
         """Start the process, collect its replies, and reap it; the body of the thread."""
         try:
             process = _start_worker()
@@ -410,7 +416,7 @@ class LlamaEmbedder(Embedder):
         memory_prefix: str = "",
     ) -> None:
         self._model = LlamaModel(
-            model_path=model_path, options=options, purpose=Purpose.EMBEDDING
+            model_path=model_path, options=options, purpose=ModelPurpose.EMBEDDING
         )
         self.name = self._model.name
         self._path = model_path

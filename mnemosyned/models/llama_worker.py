@@ -100,7 +100,7 @@ CACHE_VALUE_BYTES = 2
 """Bytes of a key or value of the window: half precision."""
 
 
-class Load(msgspec.Struct, frozen=True, tag=True):
+class LoadModel(msgspec.Struct, frozen=True, tag=True):
     """Request to load the model, the first of all requests."""
 
     model_path: str
@@ -134,7 +134,7 @@ class Embed(msgspec.Struct, frozen=True, tag=True):
     texts: list[str]
 
 
-class Failure(StrEnum):
+class WorkerFailure(StrEnum):
     """Kind of failure of a request; the parent process has the message for it."""
 
     NO_LIBRARY = "no_library"
@@ -144,7 +144,7 @@ class Failure(StrEnum):
     OTHER = "other"
 
 
-class Reply(msgspec.Struct, frozen=True):
+class WorkerReply(msgspec.Struct, frozen=True):
     """Reply to a request: a text, a number, vectors, or a failure."""
 
     text: str = ""
@@ -153,46 +153,48 @@ class Reply(msgspec.Struct, frozen=True):
     """Unit vectors in half precision, little-endian."""
     parameters: int = 0
     """Weights of the model that was loaded."""
-    failure: Failure | None = None
+    failure: WorkerFailure | None = None
     detail: str = ""
     """Sizes, or the name of an error; never its message, which may quote a memory."""
 
 
 # Built at import: at the first use, two threads that decode would crash the process.
-REQUESTS = msgspec.msgpack.Decoder(Load | CountTokens | Complete | Embed)
-REPLIES = msgspec.msgpack.Decoder(Reply)
+REQUESTS = msgspec.msgpack.Decoder(LoadModel | CountTokens | Complete | Embed)
+REPLIES = msgspec.msgpack.Decoder(WorkerReply)
 
 
 class RequestFailed(Exception):
     """Failure to answer a request, with the reply to send."""
 
-    def __init__(self, failure: Failure, detail: str = "") -> None:
+    def __init__(self, failure: WorkerFailure, detail: str = "") -> None:
         super().__init__(failure)
-        self.reply = Reply(failure=failure, detail=detail)
+        self.reply = WorkerReply(failure=failure, detail=detail)
 
 
-class Engine:
+class CompletionEngine:
     """Language model in llama.cpp, with the file's own tokenizer, window and chat template."""
 
-    def __init__(self, llama_cpp: Any, load: Load) -> None:  # noqa: ANN401 an optional package
+    def __init__(self, llama_cpp: Any, load: LoadModel) -> None:  # noqa: ANN401 an optional package
         window = (
-            COUNTING_TOKENS if load.vocabulary_only else _window_tokens(llama_cpp, load)
+            COUNTING_TOKENS
+            if load.vocabulary_only
+            else _choose_window_tokens(llama_cpp, load)
         )
         self._llama = _open_model(
             llama_cpp, load, vocab_only=load.vocabulary_only, n_ctx=window, seed=SEED
         )
-        self._control = _control_tokens(llama_cpp, self._llama)
+        self._control = _compile_control_tokens(llama_cpp, self._llama)
 
-    def answer(self, request: CountTokens | Complete | Embed) -> Reply:
+    def answer(self, request: CountTokens | Complete | Embed) -> WorkerReply:
         """Count the tokens of a text, or complete a conversation. Raises `RequestFailed`."""
         if isinstance(request, Embed):
-            raise RequestFailed(Failure.OTHER, "not loaded for vectors")
+            raise RequestFailed(WorkerFailure.OTHER, "not loaded for vectors")
         if isinstance(request, CountTokens):
-            text = self._disarm(request.text).encode()
-            return Reply(
+            text = self._split_control_tokens(request.text).encode()
+            return WorkerReply(
                 number=len(self._llama.tokenize(text, add_bos=False, special=False))
             )
-        return Reply(text=self._complete(request))
+        return WorkerReply(text=self._complete(request))
 
     @property
     def context_tokens(self) -> int:
@@ -207,7 +209,7 @@ class Engine:
     def _complete(self, request: Complete) -> str:
         """Return the model's answer. Raises `RequestFailed` for too long a conversation."""
         messages = [
-            {**message, "content": self._disarm(message["content"])}
+            {**message, "content": self._split_control_tokens(message["content"])}
             for message in request.messages
         ]
         try:
@@ -222,30 +224,32 @@ class Engine:
             if "context window" in str(error):
                 tokens = re.search(r"\((\d+)\)", str(error))
                 detail = f"{tokens[1]} of {self.context_tokens}" if tokens else ""
-                raise RequestFailed(Failure.OVER_WINDOW, detail) from error
+                raise RequestFailed(WorkerFailure.OVER_WINDOW, detail) from error
             raise
 
-    def _disarm(self, text: str) -> str:
+    def _split_control_tokens(self, text: str) -> str:
         """Put a blank into each control token of a text, so that the model reads it as words."""
         return self._control.sub(lambda mark: f"{mark[0][0]} {mark[0][1:]}", text)
 
 
-class Encoder:
+class EmbeddingEngine:
     """Embedding model in llama.cpp, with mean pooling unless the file names another."""
 
     parameters = 0
 
-    def __init__(self, llama_cpp: Any, load: Load) -> None:  # noqa: ANN401 an optional package
-        self.context_tokens = min(_window_tokens(llama_cpp, load), EMBEDDING_TOKENS)
+    def __init__(self, llama_cpp: Any, load: LoadModel) -> None:  # noqa: ANN401 an optional package
+        self.context_tokens = min(
+            _choose_window_tokens(llama_cpp, load), EMBEDDING_TOKENS
+        )
         unpooled = llama_cpp.LLAMA_POOLING_TYPE_NONE
         pooling = llama_cpp.LLAMA_POOLING_TYPE_UNSPECIFIED
-        self._llama = self._open(llama_cpp, load, pooling)
+        self._llama = self._load_model(llama_cpp, load, pooling)
         if self._llama.pooling_type() == unpooled:
             self._llama.close()
             pooling = llama_cpp.LLAMA_POOLING_TYPE_MEAN
-            self._llama = self._open(llama_cpp, load, pooling)
+            self._llama = self._load_model(llama_cpp, load, pooling)
 
-    def _open(self, llama_cpp: Any, load: Load, pooling: int) -> Any:  # noqa: ANN401
+    def _load_model(self, llama_cpp: Any, load: LoadModel, pooling: int) -> Any:  # noqa: ANN401
         """Return the model, loaded with a kind of pooling."""
         return _open_model(
             llama_cpp,
@@ -257,23 +261,23 @@ class Encoder:
             n_ubatch=self.context_tokens,
         )
 
-    def answer(self, request: CountTokens | Complete | Embed) -> Reply:
+    def answer(self, request: CountTokens | Complete | Embed) -> WorkerReply:
         """Return a unit vector for each text, truncated to the window. Raises `RequestFailed`."""
         import numpy as np  # noqa: PLC0415 llama_cpp brings it
 
         if not isinstance(request, Embed):
-            raise RequestFailed(Failure.OTHER, "loaded for vectors")
+            raise RequestFailed(WorkerFailure.OTHER, "loaded for vectors")
         vectors = []
         for text in request.texts:  # one by one: a batch is no quicker on a processor
             vector = np.asarray(self._llama.embed(text), dtype=np.float32)
             length = float(np.linalg.norm(vector))
             if not np.isfinite(length) or length == 0:
-                raise RequestFailed(Failure.OTHER, "no direction")
+                raise RequestFailed(WorkerFailure.OTHER, "no direction")
             vectors.append((vector / length).astype("<f2").tobytes())
-        return Reply(vectors=vectors)
+        return WorkerReply(vectors=vectors)
 
 
-def _open_model(llama_cpp: Any, load: Load, **options: Any) -> Any:  # noqa: ANN401
+def _open_model(llama_cpp: Any, load: LoadModel, **options: Any) -> Any:  # noqa: ANN401
     """Load the file with the options of the request. Raises `RequestFailed`."""
     try:
         return llama_cpp.Llama(
@@ -286,11 +290,11 @@ def _open_model(llama_cpp: Any, load: Load, **options: Any) -> Any:  # noqa: ANN
         )
     except ValueError as error:
         no_context = "context" in str(error)
-        failure = Failure.NO_MEMORY if no_context else Failure.DAMAGED
+        failure = WorkerFailure.NO_MEMORY if no_context else WorkerFailure.DAMAGED
         raise RequestFailed(failure) from error
 
 
-def _window_tokens(llama_cpp: Any, load: Load) -> int:  # noqa: ANN401
+def _choose_window_tokens(llama_cpp: Any, load: LoadModel) -> int:  # noqa: ANN401
     """Return the tokens of the context window, after a check that its memory is free.
 
     Raises `RequestFailed` if the file is damaged or memory is short.
@@ -302,43 +306,45 @@ def _window_tokens(llama_cpp: Any, load: Load) -> int:  # noqa: ANN401
         facts: Mapping[str, str] = header.metadata
         header.close()
     except (ValueError, AssertionError) as error:
-        raise RequestFailed(Failure.DAMAGED) from error
+        raise RequestFailed(WorkerFailure.DAMAGED) from error
     kind = facts.get("general.architecture", "")
-    trained = _metadata_int(facts, f"{kind}.context_length", CONTEXT_TOKENS)
+    trained = _read_metadata_int(facts, f"{kind}.context_length", CONTEXT_TOKENS)
     tokens = load.context_tokens or min(trained, CONTEXT_TOKENS)
-    needed = Path(load.model_path).stat().st_size + tokens * _bytes_per_token(
+    needed = Path(load.model_path).stat().st_size + tokens * _compute_bytes_per_token(
         facts, kind
     )
-    free = _free_bytes()
+    free = _measure_free_bytes()
     if not load.gpu_layers and free is not None and needed > free:
         detail = (
             f"{tokens:,} tokens; {needed / 1e9:,.1f} GB, {free / 1e9:,.1f} GB are free"
         )
-        raise RequestFailed(Failure.NO_MEMORY, detail)
+        raise RequestFailed(WorkerFailure.NO_MEMORY, detail)
     return tokens
 
 
-def _bytes_per_token(facts: Mapping[str, str], kind: str) -> int:
+def _compute_bytes_per_token(facts: Mapping[str, str], kind: str) -> int:
     """Return the bytes that one token of the window takes in all layers, by the file's metadata."""
-    heads = _metadata_int(facts, f"{kind}.attention.head_count", 1)
-    head = _metadata_int(facts, f"{kind}.embedding_length", 0) // max(heads, 1)
-    keys = _metadata_int(facts, f"{kind}.attention.key_length", head)
-    values = _metadata_int(facts, f"{kind}.attention.value_length", head)
-    per_layer = _metadata_int(facts, f"{kind}.attention.head_count_kv", heads) * (
+    heads = _read_metadata_int(facts, f"{kind}.attention.head_count", 1)
+    head = _read_metadata_int(facts, f"{kind}.embedding_length", 0) // max(heads, 1)
+    keys = _read_metadata_int(facts, f"{kind}.attention.key_length", head)
+    values = _read_metadata_int(facts, f"{kind}.attention.value_length", head)
+    per_layer = _read_metadata_int(facts, f"{kind}.attention.head_count_kv", heads) * (
         keys + values
     )
     return (
-        _metadata_int(facts, f"{kind}.block_count", 1) * per_layer * CACHE_VALUE_BYTES
+        _read_metadata_int(facts, f"{kind}.block_count", 1)
+        * per_layer
+        * CACHE_VALUE_BYTES
     )
 
 
-def _metadata_int(facts: Mapping[str, str], name: str, otherwise: int) -> int:
+def _read_metadata_int(facts: Mapping[str, str], name: str, otherwise: int) -> int:
     """Return an integer of the file's metadata, or `otherwise` if it is missing."""
     text = facts.get(name, "")
     return int(text) if text.isdigit() else otherwise
 
 
-def _free_bytes() -> int | None:
+def _measure_free_bytes() -> int | None:
     """Return the free memory in bytes of the machine and its control groups, None if unknown."""
     sizes = []
     with suppress(OSError, KeyError, ValueError):  # hidden from a hardened service
@@ -350,11 +356,11 @@ def _free_bytes() -> int | None:
         place = Path("/sys/fs/cgroup", group)
         for folder in (place, *place.parents):
             with suppress(OSError, ValueError):  # no limit here
-                sizes.append(_free_in_group(folder))
+                sizes.append(_measure_free_in_group(folder))
     return min(sizes, default=None)
 
 
-def _free_in_group(folder: Path) -> int:
+def _measure_free_in_group(folder: Path) -> int:
     """Return the free memory in bytes of a control group, given by its folder."""
     most = int((folder / "memory.max").read_text())
     used = int((folder / "memory.current").read_text())
@@ -365,7 +371,7 @@ def _free_in_group(folder: Path) -> int:
     return most - used + given_back
 
 
-def _control_tokens(llama_cpp: Any, llama: Any) -> re.Pattern[str]:  # noqa: ANN401
+def _compile_control_tokens(llama_cpp: Any, llama: Any) -> re.Pattern[str]:  # noqa: ANN401
     """Return a pattern of the model's control tokens, and of role marks of many templates."""
     vocabulary = llama._model.vocab  # noqa: SLF001 it has no public name
     marks = {"<|"}
@@ -392,48 +398,52 @@ def _lower_priority(nice: int) -> None:
             os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
 
 
-def _reply_to(answer: Callable[[bytes], Reply], frame: bytes) -> Reply:
+def _make_reply(answer: Callable[[bytes], WorkerReply], frame: bytes) -> WorkerReply:
     """Return the reply of `answer` to a request, or a reply with the failure it raised."""
     try:
         return answer(frame)
     except RequestFailed as failed:
         return failed.reply
     except MemoryError:
-        return Reply(failure=Failure.NO_MEMORY)
+        return WorkerReply(failure=WorkerFailure.NO_MEMORY)
     except Exception as error:  # noqa: BLE001 the parent raises it as its own
-        return Reply(failure=Failure.OTHER, detail=type(error).__name__)
+        return WorkerReply(failure=WorkerFailure.OTHER, detail=type(error).__name__)
 
 
 def _serve_requests(requests: queue.SimpleQueue[bytes], answers: IO[bytes]) -> None:
     """Answer queued requests forever; the first one loads the model."""
-    engine: Engine | Encoder | None = None
+    engine: CompletionEngine | EmbeddingEngine | None = None
 
-    def answer(frame: bytes) -> Reply:
+    def answer(frame: bytes) -> WorkerReply:
         """Return the reply to an encoded request. Raises `RequestFailed`."""
         nonlocal engine
         request = REQUESTS.decode(frame)
-        if isinstance(request, Load):
+        if isinstance(request, LoadModel):
             _lower_priority(request.nice)
             try:
                 import llama_cpp  # noqa: PLC0415 only this process pays for it
             except (ImportError, OSError, RuntimeError) as error:
-                raise RequestFailed(Failure.NO_LIBRARY, type(error).__name__) from error
+                raise RequestFailed(
+                    WorkerFailure.NO_LIBRARY, type(error).__name__
+                ) from error
             engine = (
-                Encoder(llama_cpp, request)
+                EmbeddingEngine(llama_cpp, request)
                 if request.embedding
-                else Engine(llama_cpp, request)
+                else CompletionEngine(llama_cpp, request)
             )
-            return Reply(number=engine.context_tokens, parameters=engine.parameters)
+            return WorkerReply(
+                number=engine.context_tokens, parameters=engine.parameters
+            )
         if engine is None:
-            raise RequestFailed(Failure.OTHER, "not loaded")
+            raise RequestFailed(WorkerFailure.OTHER, "not loaded")
         return engine.answer(request)
 
     while True:
-        reply = _reply_to(answer, requests.get())
+        reply = _make_reply(answer, requests.get())
         write_frame(answers, msgspec.msgpack.encode(reply))
 
 
-def _take_requests(requests: queue.SimpleQueue[bytes]) -> None:
+def _queue_requests(requests: queue.SimpleQueue[bytes]) -> None:
     """Queue requests from standard input, and end the process when the input closes.
 
     It runs in a thread of its own, so that the process ends at once, also during inference.
@@ -457,7 +467,7 @@ def main() -> None:
         os.open(os.devnull, os.O_WRONLY), 1
     )  # whatever the library prints is no answer
     requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    threading.Thread(target=_take_requests, args=[requests], daemon=True).start()
+    threading.Thread(target=_queue_requests, args=[requests], daemon=True).start()
     _serve_requests(requests, answers)
 
 

@@ -68,23 +68,23 @@ class ParallelSummarizer(ExtractiveSummarizer):
         self._command = [sys.executable, "-P", "-m", module, str(ratio), zone.key]
         self._present = present
         """True while requests are in flight; else this process takes its share of the work."""
-        self._workers: list[_Worker] = []
+        self._workers: list[_DigestWorker] = []
         self._numbers = count()
 
     def summarize_each(
         self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
     ) -> Iterator[tuple[K, Summary | Exception]]:
         """Yield the summary or error of each group with its key, in the order of completion."""
-        for key, outcome in self._digests(groups, expected=expected, exact=False):
+        for key, outcome in self._digest_groups(groups, expected=expected, exact=False):
             yield key, outcome.summary if isinstance(outcome, Digest) else outcome
 
     def digest_each(
         self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
     ) -> Iterator[tuple[K, Digest | Exception]]:
         """Yield the digest or error of each group with its key: a summary and exact values."""
-        return self._digests(groups, expected=expected, exact=True)
+        return self._digest_groups(groups, expected=expected, exact=True)
 
-    def _digests(
+    def _digest_groups(
         self,
         groups: Iterable[tuple[K, Sequence[MemoryRecord]]],
         *,
@@ -97,26 +97,26 @@ class ParallelSummarizer(ExtractiveSummarizer):
         """
         if expected < PARALLEL_GROUPS_MIN and not self._workers:
             for key, memories in groups:
-                yield key, self.alone(memories, exact=exact)
+                yield key, self.digest_here(memories, exact=exact)
             return
-        self._live_workers()
+        self._replace_dead_workers()
         in_flight: _InFlight[K] = {}
         for key, memories in groups:
             number = next(self._numbers)
             task = DigestTask(list(memories), exact)
             worker = self._choose_worker()
-            if len(worker.in_flight) < IN_FLIGHT and worker.take(number, task):
+            if len(worker.in_flight) < IN_FLIGHT and worker.send(number, task):
                 in_flight[number] = key, task
             else:
-                yield key, self.alone(memories, exact=exact)
-            yield from self._collect(in_flight, keep=IN_FLIGHT - 1)
+                yield key, self.digest_here(memories, exact=exact)
+            yield from self._collect_digests(in_flight, keep=IN_FLIGHT - 1)
         while in_flight:
-            yield from self._collect(in_flight, keep=0)
+            yield from self._collect_digests(in_flight, keep=0)
             if in_flight:  # the last, whose turn would come last; its answer is ignored
                 key, task = in_flight.popitem()[1]
-                yield key, self.alone(task.memories, exact=exact)
+                yield key, self.digest_here(task.memories, exact=exact)
 
-    def _collect(
+    def _collect_digests(
         self, in_flight: _InFlight[K], *, keep: int
     ) -> Iterator[tuple[K, Digest | Exception]]:
         """Yield the digests that the workers have finished.
@@ -124,9 +124,9 @@ class ParallelSummarizer(ExtractiveSummarizer):
         While requests of clients are in flight, wait until each worker has at most `keep` groups.
         """
         for worker in self._workers:
-            yield from self._collect_from(worker, in_flight, keep=keep)
+            yield from self._collect_from_worker(worker, in_flight, keep=keep)
 
-    def alone(
+    def digest_here(
         self, memories: Sequence[MemoryRecord], *, exact: bool
     ) -> Digest | Exception:
         """Return a group's digest made in this process, or the error; `exact` adds exact values."""
@@ -145,32 +145,32 @@ class ParallelSummarizer(ExtractiveSummarizer):
     def close(self) -> None:
         self.release_workers()
 
-    def _live_workers(self) -> list[_Worker]:
+    def _replace_dead_workers(self) -> list[_DigestWorker]:
         """Return the running workers without dead ones; start a worker if none is left."""
         for gone in [worker for worker in self._workers if worker.gone]:
             self._workers.remove(gone)
             gone.close()
         if not self._workers:
-            self._workers.append(_Worker(self._command))
+            self._workers.append(_DigestWorker(self._command))
         return self._workers
 
-    def _choose_worker(self) -> _Worker:
+    def _choose_worker(self) -> _DigestWorker:
         """Return the first worker while requests are in flight, else the least busy one."""
         workers = self._workers
         if self._present():
             return min(workers, key=lambda worker: worker.gone)
         while len(workers) < WORKERS_MAX:
-            workers.append(_Worker(self._command))
+            workers.append(_DigestWorker(self._command))
         return min(workers, key=lambda worker: (worker.gone, len(worker.in_flight)))
 
-    def _collect_from(
-        self, worker: _Worker, in_flight: _InFlight[K], *, keep: int
+    def _collect_from_worker(
+        self, worker: _DigestWorker, in_flight: _InFlight[K], *, keep: int
     ) -> Iterator[tuple[K, Digest | Exception]]:
         """Yield the digests that a worker has finished; make them here if the worker is gone."""
         ends = time.monotonic() + WORKER_WAIT_S
         while worker.in_flight:
             wait = len(worker.in_flight) > keep and self._present()
-            answer = worker.answer(
+            answer = worker.take_answer(
                 wait_s=max(0.0, ends - time.monotonic()) if wait else 0
             )
             if not answer and not worker.gone:
@@ -182,7 +182,7 @@ class ParallelSummarizer(ExtractiveSummarizer):
                     key,
                     self._parse_answer(answer)
                     if answer
-                    else self.alone(task.memories, exact=task.exact),
+                    else self.digest_here(task.memories, exact=task.exact),
                 )
 
     def _parse_answer(self, answer: DigestAnswer) -> Digest | Exception:
@@ -195,7 +195,7 @@ class ParallelSummarizer(ExtractiveSummarizer):
         return Digest(summary=summary, details=answer.details)
 
 
-class _Worker:
+class _DigestWorker:
     """Worker process that digests groups in the order given."""
 
     def __init__(self, command: list[str]) -> None:
@@ -218,7 +218,7 @@ class _Worker:
         )
         self._reader.start()
 
-    def take(self, number: int, task: DigestTask) -> bool:
+    def send(self, number: int, task: DigestTask) -> bool:
         """Send a group with its number to the process; return False if that fails."""
         if self.gone or self._process.stdin is None:
             return False
@@ -236,7 +236,7 @@ class _Worker:
             self.in_flight.append(number)
         return not self.gone
 
-    def answer(self, *, wait_s: float) -> DigestAnswer | None:
+    def take_answer(self, *, wait_s: float) -> DigestAnswer | None:
         """Return the answer about the oldest group in flight, or None if it is not there in time.
 
         A worker that is silent for too long is killed.

@@ -46,17 +46,17 @@ _OTHERWISE = "it was {items}."
 _ATTRIBUTE = re.compile(r"[<>\"'\[\]|{}\s]+")
 
 
-def summary_messages(
+def write_summary_request(
     pieces: Sequence[Piece], *, chars_max: int, zone: tzinfo = UTC
 ) -> list[Message]:
     """Return the messages that ask for a summary of memories, each with its time and role."""
     blocks = "\n".join(
         render_piece(piece, zone=zone) for piece in pieces if piece.text.strip()
     )
-    return _make_messages(blocks, given="memories", chars_max=chars_max)
+    return _write_request(blocks, given="memories", chars_max=chars_max)
 
 
-def retell_messages(speaker: str, sentence: str) -> list[Message]:
+def write_retelling_request(speaker: str, sentence: str) -> list[Message]:
     """Return the messages that ask a small model to retell a sentence, with the answer begun.
 
     A small model follows no list of rules, but continues the last line.
@@ -67,24 +67,26 @@ def retell_messages(speaker: str, sentence: str) -> list[Message]:
             "role": "user",
             "content": f"{line}\n\n{_RETELL.format(speaker=neutralize_line(speaker))}",
         },
-        {"role": "assistant", "content": retelling_opening(speaker)},
+        {"role": "assistant", "content": begin_retelling(speaker)},
     ]
 
 
-def retelling_opening(speaker: str) -> str:
+def begin_retelling(speaker: str) -> str:
     """Return the beginning of the answer that a small model is to continue: "Anna said that"."""
     return f"{neutralize_line(speaker)} said that"
 
 
-def combine_messages(summaries: Sequence[str], *, chars_max: int) -> list[Message]:
+def write_combining_request(
+    summaries: Sequence[str], *, chars_max: int
+) -> list[Message]:
     """Return the messages that ask to combine partial summaries into one, in their order."""
     blocks = "\n".join(
         render_partial_summary(text, at) for at, text in enumerate(summaries, start=1)
     )
-    return _make_messages(f"{_PARTS}\n{blocks}", given="summaries", chars_max=chars_max)
+    return _write_request(f"{_PARTS}\n{blocks}", given="summaries", chars_max=chars_max)
 
 
-def retry_messages(
+def write_retry_request(
     messages: Sequence[Message],
     *,
     ungrounded: Sequence[str],
@@ -126,7 +128,7 @@ def quote_item(item: str) -> str:
     return f'"{_ATTRIBUTE.sub(" ", neutralize(item)).strip()[:ITEM_CHARS_MAX]}"'
 
 
-def _make_messages(blocks: str, *, given: str, chars_max: int) -> list[Message]:
+def _write_request(blocks: str, *, given: str, chars_max: int) -> list[Message]:
     """Return a system and a user message that ask for a summary of `blocks`.
 
     `given` is the noun for the blocks, such as "memories".

@@ -16,7 +16,11 @@ from mnemosyned.errors import SummarizerFailed
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.engine_ports import TextModel
 from mnemosyned.memory.values import MemoryRecord
-from mnemosyned.models.prompts import clean_answer, retell_messages, retelling_opening
+from mnemosyned.models.prompts import (
+    begin_retelling,
+    clean_answer,
+    write_retelling_request,
+)
 from mnemosyned.summary.grounding.claims import (
     ADDRESS,
     SUBJECTS,
@@ -93,17 +97,19 @@ def split_passages(
     return result
 
 
-def speakers_of(passage: Passage, memories: Sequence[MemoryRecord]) -> Speakers | None:
+def find_speakers(
+    passage: Passage, memories: Sequence[MemoryRecord]
+) -> Speakers | None:
     """Return the speaker and the listener of a passage, or None if the speaker has no name."""
-    names = [spoken_name(role) for role in dict.fromkeys(m.role for m in memories)]
-    speaker = spoken_name(passage.role)
+    names = [find_spoken_name(role) for role in dict.fromkeys(m.role for m in memories)]
+    speaker = find_spoken_name(passage.role)
     if not speaker:
         return None
     others = [name for name in names if name != speaker]
     return Speakers(speaker, others[0] if len(others) == 1 else "")
 
 
-def spoken_name(role: str) -> str:
+def find_spoken_name(role: str) -> str:
     """Return the name of a role as a summary writes it, empty if the role is no name."""
     if role in SPOKEN_ROLES:
         return SPOKEN_ROLES[role]
@@ -131,19 +137,19 @@ def retell(
     their longest replacements.
     """
     texts = [part.text for part in parts]
-    counts = Counter(stem for text in texts for stem in _content_stems(text))
+    counts = Counter(stem for text in texts for stem in _find_content_stems(text))
     placed: dict[int, SalvagedClaim] = {}
-    for at, sentence in _claims_of_one_gender(parts, kept):
+    for at, sentence in _select_claims_of_one_gender(parts, kept):
         follows = at + 1 < len(parts) and parts[at + 1].line == parts[at].line
         if follows and leans_back(parts[at + 1].text):
             continue  # the next sentence makes no sense on a line of its own
         dated = _resolve_dates(sentence.text, parts[at], zone)
         left = _resolve_dates(sentence.left, parts[at], zone)
-        stems = _content_stems(f"{dated} {left}")
-        lost = _content_stems(texts[at]) - stems
+        stems = _find_content_stems(f"{dated} {left}")
+        lost = _find_content_stems(texts[at]) - stems
         if any(counts[stem] == 1 for stem in lost):
             continue
-        counts.subtract(_content_stems(texts[at]))
+        counts.subtract(_find_content_stems(texts[at]))
         counts.update(stems)
         texts[at], placed[at] = dated, replace(sentence, left=left)
     lines = _render_lines(parts, texts, placed)
@@ -158,7 +164,7 @@ def retell(
     return Retelling(tuple(lines), share, len(placed))
 
 
-def _claims_of_one_gender(
+def _select_claims_of_one_gender(
     parts: Sequence[Passage], kept: Mapping[int, SalvagedClaim]
 ) -> Iterator[tuple[int, SalvagedClaim]]:
     """Yield the claims, with passage index, about speakers with one pronoun in all claims."""
@@ -179,7 +185,7 @@ def _resolve_dates(text: str, part: Passage, zone: tzinfo) -> str:
     return formatting.annotate_relative_dates(text, moment)
 
 
-def _content_stems(text: str) -> set[str]:
+def _find_content_stems(text: str) -> set[str]:
     """Return the stems of a text's words except commonplace words."""
     return {
         token.stem for token in tokenize(text) if token.kind not in COMMONPLACE_KINDS
@@ -249,12 +255,12 @@ class Reteller:
         asked = self.asked
         kept: dict[int, SalvagedClaim] = {}
         for at, part in enumerate(parts):
-            speakers = speakers_of(part, memories)
+            speakers = find_speakers(part, memories)
             if speakers is None or not is_worth_asking(part):
                 continue
             if self.asked - asked >= ASKED_MAX:
                 break
-            kept.update((at, sentence) for sentence in self._ask(part, speakers))
+            kept.update((at, sentence) for sentence in self._ask_claim(part, speakers))
         result = retell(parts, kept, chars_max=chars_max, zone=zone)
         self.kept += result.sentences
         if self.asked > asked and not result.sentences:
@@ -263,13 +269,13 @@ class Reteller:
             )
         return result
 
-    def _ask(self, part: Passage, speakers: Speakers) -> list[SalvagedClaim]:
+    def _ask_claim(self, part: Passage, speakers: Speakers) -> list[SalvagedClaim]:
         """Return the model's claim about a passage, or an empty list if it is not confirmed."""
         self.asked += 1
         answer = self._model.complete(
-            retell_messages(speakers.speaker, part.original),
+            write_retelling_request(speakers.speaker, part.original),
             max_tokens=ANSWER_TOKENS,
             temperature=TEMPERATURE,
         )
-        text = f"{retelling_opening(speakers.speaker)} {clean_answer(answer)}"
+        text = f"{begin_retelling(speakers.speaker)} {clean_answer(answer)}"
         return salvage_claims(text, [part.original], speakers)

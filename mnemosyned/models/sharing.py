@@ -41,12 +41,12 @@ class ModelTurns:
 
         Raises `SummarizerFailed` if no model becomes free in time.
         """
-        model = self._acquire(owner)
+        model = self._acquire_model(owner)
         try:
             yield model
         finally:
             with self._changed:
-                self._release(model)
+                self._release_model(model)
                 is_done = self._is_closed and model in self._free
             if is_done:
                 model.close()
@@ -59,7 +59,7 @@ class ModelTurns:
         for model in free:
             model.close()
 
-    def _acquire(self, owner: int) -> TextModel:
+    def _acquire_model(self, owner: int) -> TextModel:
         """Return a free model, or wait for the owner's turn.
 
         Raises `SummarizerFailed` if the turn comes too late.
@@ -82,7 +82,7 @@ class ModelTurns:
                 self._changed.wait(left)
             return ticket.model
 
-    def _release(self, model: TextModel) -> None:
+    def _release_model(self, model: TextModel) -> None:
         """Assign a model to the next owner's oldest call, and move the owner to the end."""
         if not self._queues:
             self._free.append(model)

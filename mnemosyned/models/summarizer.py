@@ -12,12 +12,12 @@ from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.models.prompts import (
     Message,
     clean_answer,
-    combine_messages,
     render_partial_summary,
     render_piece,
-    retry_messages,
-    summary_messages,
     trim_to_sentence,
+    write_combining_request,
+    write_retry_request,
+    write_summary_request,
 )
 from mnemosyned.models.retelling import Reteller, is_small
 from mnemosyned.summary.chunking import Piece, split_to_fit, whole_piece
@@ -117,7 +117,7 @@ class ModelSummarizer(Summarizer):
         if is_small(self._model):
             return self._retell(memories, kept, budget)
         readable = [memory for memory in memories if memory.content.strip()]
-        composed = _GroupSummary(self, readable, kept, budget=budget).compose()
+        composed = _GroupSummarizer(self, readable, kept, budget=budget).compose()
         self.accepted += 1
         return Summary(
             text=composed.text,
@@ -160,19 +160,21 @@ class ModelSummarizer(Summarizer):
             model_share=retold.model_share,
         )
 
-    def ask(
+    def ask_model(
         self, messages: Sequence[Message], judge: Judge, sources: Sequence[Piece]
     ) -> str:
         """Return the model's answer, or its answer to a retry, or the grounded sentences of either.
 
         `judge` returns the problems of an answer. Raises `SummarizerFailed` if no sentence is left.
         """
-        text = self._complete(messages, TEMPERATURE)
+        text = self._complete_answer(messages, TEMPERATURE)
         problems = judge(text)
         if not problems:
             return text
         self.retried += 1
-        again = self._complete(_retry_request(messages, problems), RETRY_TEMPERATURE)
+        again = self._complete_answer(
+            _make_retry_request(messages, problems), RETRY_TEMPERATURE
+        )
         problems = judge(again)
         if not problems:
             return again
@@ -186,7 +188,7 @@ class ModelSummarizer(Summarizer):
             f"The summary of {self.name} was refused twice: {kinds}."
         )
 
-    def room(self, messages: Sequence[Message]) -> int:
+    def count_room_tokens(self, messages: Sequence[Message]) -> int:
         """Return the tokens left for memories in a request, or raise `SummarizerFailed`."""
         frame = "\n".join([message["content"] for message in messages]) + RETRY_CHARS
         taken = self._model.count_tokens(frame) + TEMPLATE_TOKENS + self.answer_tokens
@@ -207,11 +209,11 @@ class ModelSummarizer(Summarizer):
         """Time zone of the memories."""
         return self._zone
 
-    def count(self, text: str) -> int:
+    def count_line_tokens(self, text: str) -> int:
         """Return the tokens of a text on a line of its own."""
         return self._model.count_tokens(text) + 1
 
-    def _complete(self, messages: Sequence[Message], temperature: float) -> str:
+    def _complete_answer(self, messages: Sequence[Message], temperature: float) -> str:
         """Return the model's answer, cleaned, and trimmed to a sentence if it was truncated."""
         limit = self.answer_tokens
         text = clean_answer(
@@ -221,7 +223,7 @@ class ModelSummarizer(Summarizer):
         return trim_to_sentence(text) if cut else text
 
 
-class _GroupSummary:
+class _GroupSummarizer:
     """Summary of one group, made in one context window or in several."""
 
     def __init__(
@@ -244,18 +246,20 @@ class _GroupSummary:
     def compose(self) -> ComposedEpisode:
         """Return the episode of the group. Raises `SummarizerFailed`."""
         zone = self._by.zone
-        ask = partial(summary_messages, chars_max=self._asked, zone=zone)
+        ask = partial(write_summary_request, chars_max=self._asked, zone=zone)
         found = split_to_fit(
             self._memories,
-            count_tokens=lambda piece: self._by.count(render_piece(piece, zone=zone)),
-            tokens_max=self._by.room(ask([])),
+            count_tokens=lambda piece: self._by.count_line_tokens(
+                render_piece(piece, zone=zone)
+            ),
+            tokens_max=self._by.count_room_tokens(ask([])),
         )
         if len(found) > PARTS_MAX:
             raise SummarizerFailed(
                 f"The group fills {len(found)} windows of {self._by.name}."
             )
         if len(found) == 1:
-            answer = self._by.ask(ask(found[0]), self._check_final, self._pieces)
+            answer = self._by.ask_model(ask(found[0]), self._check_final, self._pieces)
             return self._compose_episode(answer)
         return self._combine([self._summarize_part(part) for part in found])
 
@@ -265,19 +269,21 @@ class _GroupSummary:
         if size <= CHARS_MIN:
             return "\n".join(piece.text for piece in part)
         chars = min(int(size * PART_SHARE), self._by.answer_tokens * CHARS_PER_TOKEN)
-        messages = summary_messages(part, chars_max=chars, zone=self._by.zone)
-        return self._by.ask(
-            messages, partial(self._check, sources=part, chars_max=size), part
+        messages = write_summary_request(part, chars_max=chars, zone=self._by.zone)
+        return self._by.ask_model(
+            messages, partial(self._check_grounding, sources=part, chars_max=size), part
         )
 
     def _combine(self, summaries: list[str]) -> ComposedEpisode:
         """Return the episode of the partial summaries, combined in order until one is left."""
-        ask = partial(combine_messages, chars_max=self._asked)
-        room = self._by.room(ask([]))
+        ask = partial(write_combining_request, chars_max=self._asked)
+        room = self._by.count_room_tokens(ask([]))
         for _ in range(LEVELS_MAX):
             found = self._split_windows(summaries, room)
             if len(found) == 1:
-                answer = self._by.ask(ask(found[0]), self._check_final, self._pieces)
+                answer = self._by.ask_model(
+                    ask(found[0]), self._check_final, self._pieces
+                )
                 return self._compose_episode(answer)
             if len(found) >= len(summaries):
                 break
@@ -290,9 +296,9 @@ class _GroupSummary:
         """Return one summary of several consecutive partial summaries."""
         size = sum(map(len, summaries))
         chars = min(int(size * PART_SHARE), self._by.answer_tokens * CHARS_PER_TOKEN)
-        judge = partial(self._check, sources=self._pieces, chars_max=size)
-        return self._by.ask(
-            combine_messages(summaries, chars_max=chars), judge, self._pieces
+        judge = partial(self._check_grounding, sources=self._pieces, chars_max=size)
+        return self._by.ask_model(
+            write_combining_request(summaries, chars_max=chars), judge, self._pieces
         )
 
     def _split_windows(self, summaries: Sequence[str], room: int) -> list[list[str]]:
@@ -304,14 +310,14 @@ class _GroupSummary:
         ]
         found = split_to_fit(
             numbered,
-            count_tokens=lambda piece: self._by.count(
+            count_tokens=lambda piece: self._by.count_line_tokens(
                 render_partial_summary(piece.text, len(summaries))
             ),
             tokens_max=room,
         )
         return [[piece.text for piece in part] for part in found]
 
-    def _check(
+    def _check_grounding(
         self, text: str, *, sources: Sequence[Piece], chars_max: int
     ) -> Sequence[SummaryProblem]:
         """Return the problems of an answer that is checked against its sources."""
@@ -319,7 +325,9 @@ class _GroupSummary:
 
     def _check_final(self, text: str) -> Sequence[SummaryProblem]:
         """Return the problems of the final summary, which must also be informative enough."""
-        problems = self._check(text, sources=self._pieces, chars_max=self._budget)
+        problems = self._check_grounding(
+            text, sources=self._pieces, chars_max=self._budget
+        )
         if problems or self._compose_episode(text).informative:
             return problems
         return (SummaryProblem(GroundingFault.UNINFORMATIVE, ""),)
@@ -334,7 +342,7 @@ class _GroupSummary:
         )
 
 
-def _retry_request(
+def _make_retry_request(
     messages: Sequence[Message], problems: Sequence[SummaryProblem]
 ) -> list[Message]:
     """Return the messages to ask again, with the problems of the first answer in words."""
@@ -344,4 +352,6 @@ def _retry_request(
         for problem in problems
         if problem.kind not in UNGROUNDED
     )
-    return retry_messages(messages, ungrounded=ungrounded, otherwise=list(otherwise))
+    return write_retry_request(
+        messages, ungrounded=ungrounded, otherwise=list(otherwise)
+    )

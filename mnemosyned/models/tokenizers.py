@@ -97,18 +97,18 @@ _ELIDED = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 _CL100K = _ELIDED + r"|(?:[^\r\n\w]|_)?[^\W\d_]+" + _REST % r"[\r\n]*"
 
 
-def _split_pattern(ranks: int) -> re.Pattern[str]:
+def _compile_split_pattern(ranks: int) -> re.Pattern[str]:
     """Return the pattern by which a vocabulary with this number of ranks splits a text."""
     if ranks <= O200K_RANKS:
         return re.compile(_CL100K)
-    upper, marks = _character_class("Lu", "Lt"), _character_class("Mn", "Mc", "Me")
+    upper, marks = _list_characters("Lu", "Lt"), _list_characters("Mn", "Mc", "Me")
     word = f"[{upper}]*(?:(?![{upper}])[^\\W\\d_]|[{marks}])+|[{upper}]+"
     return re.compile(
         f"(?:[^\\r\\n\\w]|_)?(?:{word})(?:{_ELIDED})?" + _REST % r"[\r\n/]*"
     )
 
 
-def _character_class(*categories: str) -> str:
+def _list_characters(*categories: str) -> str:
     """Return all characters of some Unicode categories, for a character class of a pattern."""
     return "".join(
         chr(at) for at in range(ASTRAL) if unicodedata.category(chr(at)) in categories
@@ -122,7 +122,7 @@ class RanksCounter:
         """Load a `*.tiktoken` file. Raises `TokenizerUnusable`."""
         self.name = f"tiktoken:{path.stem}"
         self._ranks = _read_ranks(path)
-        self._pattern = _split_pattern(len(self._ranks))
+        self._pattern = _compile_split_pattern(len(self._ranks))
         self._sizes = WordCache(self._count_piece, entries_max=PIECES_MAX)
 
     def count(self, text: str) -> int:

@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.models.retelling import (
     Retelling,
+    find_speakers,
+    find_spoken_name,
     is_worth_asking,
     retell,
-    speakers_of,
     split_passages,
-    spoken_name,
 )
 from mnemosyned.summary.grounding.claims import SalvagedClaim, salvage_claims
 
@@ -40,7 +40,7 @@ def retold(*answers: tuple[int, str], chars_max: int = 1_000) -> Retelling:
     parts = split_passages(TALK, LINES, UTC)
     kept: dict[int, SalvagedClaim] = {}
     for at, answer in answers:
-        speakers = speakers_of(parts[at], TALK)
+        speakers = find_speakers(parts[at], TALK)
         assert speakers
         kept.update(
             (at, one) for one in salvage_claims(answer, [parts[at].original], speakers)
@@ -113,6 +113,6 @@ def test_a_speaker_whom_the_model_calls_he_and_she_keeps_the_words_of_the_rules(
 
 
 def test_a_role_is_named_as_a_person_would_name_it() -> None:
-    assert [spoken_name(role) for role in ("Ana", "user", "tool", "", "CI")] == [
+    assert [find_spoken_name(role) for role in ("Ana", "user", "tool", "", "CI")] == [
         "Ana", "The user", "", "", "",
     ]  # fmt: skip

@@ -22,10 +22,10 @@ from mnemosyned.agents.mcp.prompts import address
 from mnemosyned.conversation.memory_items import MemoryItem, consolidation_prompt
 from mnemosyned.errors import MnemosynedError
 from mnemosyned.models.prompts import (
-    combine_messages,
-    retell_messages,
-    retry_messages,
-    summary_messages,
+    write_combining_request,
+    write_retelling_request,
+    write_retry_request,
+    write_summary_request,
 )
 from mnemosyned.service.service import MemoryService
 from mnemosyned.summary.chunking import Piece
@@ -145,15 +145,15 @@ class Caller:
 def prompts(text: str) -> Iterator[tuple[str, str]]:
     """The prompts of summaries, without their own frames."""
     piece = Piece("1", text, NOON, text)
-    asked = summary_messages([piece, piece], chars_max=600)
-    combined = combine_messages([text, text], chars_max=600)
-    retried = retry_messages(asked, ungrounded=[text], otherwise=["too long"])
+    asked = write_summary_request([piece, piece], chars_max=600)
+    combined = write_combining_request([text, text], chars_max=600)
+    retried = write_retry_request(asked, ungrounded=[text], otherwise=["too long"])
     item = MemoryItem(content=text, created_at=NOON)
     for name, messages in (
         ("summary", asked),
         ("combined", combined),
         ("retried", retried),
-        ("retold", retell_messages(text, text)),
+        ("retold", write_retelling_request(text, text)),
         ("items", consolidation_prompt([item])),
     ):
         content = "\n".join(message["content"] for message in messages)

@@ -12,7 +12,7 @@ from support.endpoints import says, serving, unused_port
 from support.openssl import HAVE_OPENSSL, self_signed
 
 from mnemosyned.errors import ConfigInvalid, ModelUnavailable
-from mnemosyned.models.endpoint import api_key
+from mnemosyned.models.endpoint import read_api_key
 
 # ------------------------------------------------------------------------ TLS
 
@@ -151,10 +151,10 @@ def test_the_key_comes_from_its_file_before_the_variable(tmp_path: Path) -> None
     file.write_text("sk-file\n")
     file.chmod(0o600)
 
-    assert api_key(str(file), variable="sk-variable") == "sk-file"
-    assert api_key(None, variable=" sk-variable ") == "sk-variable"
-    assert api_key(None, variable=None) is None
-    assert api_key(None, variable="") is None
+    assert read_api_key(str(file), variable="sk-variable") == "sk-file"
+    assert read_api_key(None, variable=" sk-variable ") == "sk-variable"
+    assert read_api_key(None, variable=None) is None
+    assert read_api_key(None, variable="") is None
 
 
 def test_a_key_file_that_others_can_read_is_warned_of(
@@ -164,7 +164,7 @@ def test_a_key_file_that_others_can_read_is_warned_of(
     file.write_text("sk-file")
     file.chmod(0o640)
 
-    api_key(str(file), variable=None)
+    read_api_key(str(file), variable=None)
 
     assert "key_file_readable_by_others" in caplog.text
     assert "sk-file" not in caplog.text
@@ -181,8 +181,8 @@ def test_a_file_that_holds_no_key_is_refused_without_its_words(
     file.chmod(0o600)
 
     with pytest.raises(ConfigInvalid) as caught:
-        api_key(str(file), variable=None)
+        read_api_key(str(file), variable=None)
 
     assert "sk" not in caught.value.message
     with pytest.raises(ConfigInvalid, match="cannot be read"):
-        api_key(str(tmp_path / "none"), variable=None)
+        read_api_key(str(tmp_path / "none"), variable=None)

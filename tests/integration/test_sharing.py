@@ -131,11 +131,11 @@ def test_in_company_the_work_is_left_to_the_helping_processes() -> None:
     alone: list[Sequence[MemoryRecord]] = []
 
     class Noting(ParallelSummarizer):
-        def alone(
+        def digest_here(
             self, memories: Sequence[MemoryRecord], *, exact: bool
         ) -> Digest | Exception:
             alone.append(memories)
-            return super().alone(memories, exact=exact)
+            return super().digest_here(memories, exact=exact)
 
     many = groups(PARALLEL_GROUPS_MIN * 2)
     in_company = Noting(ratio=RATIO, zone=UTC_ZONE, present=lambda: True)

@@ -11,7 +11,7 @@ from support.gguf import canned_model
 from support.llama import SENTENCE, Maker
 from support.processes import child_pids
 
-from mnemosyned.models.llama import LlamaModel, LlamaOptions, Purpose
+from mnemosyned.models.llama import LlamaModel, LlamaOptions, ModelPurpose
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def load() -> Iterator[Maker]:
     def make(
         path: Path,
         *,
-        purpose: Purpose = Purpose.TEXT,
+        purpose: ModelPurpose = ModelPurpose.TEXT,
         **options: Any,  # noqa: ANN401
     ) -> LlamaModel:
         settings = LlamaOptions(threads=1, **options)

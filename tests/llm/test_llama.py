@@ -10,7 +10,7 @@ from support.llama import PRIVATE, SENTENCE, Maker, say
 from support.processes import child_pids
 
 from mnemosyned.errors import ModelUnavailable, SummarizerFailed
-from mnemosyned.models.llama import Purpose
+from mnemosyned.models.llama import ModelPurpose
 
 pytestmark = pytest.mark.llm
 
@@ -27,7 +27,7 @@ def test_a_model_that_only_counts_counts_as_the_whole_one(
 ) -> None:
     text = "The deploy moved to Friday, 17 März — 配置 🎉"
 
-    counting = load(canned, purpose=Purpose.COUNTING)
+    counting = load(canned, purpose=ModelPurpose.COUNTING)
 
     assert counting.count_tokens(text) == load(canned).count_tokens(text) > 10
 
