@@ -80,13 +80,14 @@ class Interrupted(KeyboardInterrupt):
     """Ctrl-C, with the message to print about the interrupted call."""
 
     def __init__(self, message: str) -> None:
+        """Keep the message for `interruption_message`."""
         super().__init__(message)
         self.message = message
 
 
 @contextmanager
 def on_interrupt(message: Callable[[], str]) -> Iterator[None]:
-    """Turn Ctrl-C in the block into `Interrupted` with the text that `message` returns."""
+    """Raise `Interrupted` with the result of `message` if Ctrl-C ends the block."""
     try:
         yield
     except KeyboardInterrupt as error:
@@ -94,7 +95,7 @@ def on_interrupt(message: Callable[[], str]) -> Iterator[None]:
 
 
 def interruption_message(error: BaseException) -> str:
-    """Return the message to print for Ctrl-C, or for Ctrl-D at a question."""
+    """Return the message of an `Interrupted`, or "interrupted" for a plain Ctrl-C or Ctrl-D."""
     cause = error.__cause__ if isinstance(error, click.Abort) else error
     return cause.message if isinstance(cause, Interrupted) else "interrupted"
 

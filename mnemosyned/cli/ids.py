@@ -114,9 +114,10 @@ Named = tuple[str, str]
 def with_whole_ids(
     verb: str, fields: Mapping[str, Any], client: Connection
 ) -> dict[str, Any]:
-    """Return a request's fields with numbers and prefixes replaced by whole ids.
+    """Return a request's fields with list numbers and id prefixes replaced by whole ids.
 
-    Raises `InvalidRequest` for an ambiguous prefix and for a number without an id.
+    `verb` decides which fields hold ids. Raises `InvalidRequest` for an ambiguous prefix and for a
+    number without an id.
     """
     whole = dict(fields)
     for name in id_fields(verb):
@@ -164,10 +165,10 @@ def _resolve_id(word: str, verb: str, client: Connection) -> str:
 
 
 def ids_with_prefix(prefix: str, verb: str, client: Connection) -> list[Named]:
-    """Return ids with a prefix, in either case, each with a short description.
+    """Return the ids that begin with a prefix, in upper or lower case, with short descriptions.
 
-    `verb` decides between memories, learnings and cycles. More than `SHOWN_MAX` means that some are
-    left out when they are printed.
+    `verb` decides between memories, learnings and cycles. There may be more than `SHOWN_MAX`, so
+    that a caller knows that it prints a part.
     """
     return _LOOKUPS.get(verb, _find_memories)(prefix, client)
 

@@ -36,9 +36,11 @@ class CommandTable(click.Group):
     """The click group of all commands in the registry, each imported when it is named."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """Return the names of all commands."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Return a loaded command; None for an unknown name."""
         return load_command(COMMANDS[cmd_name]) if cmd_name in COMMANDS else None
 
     def resolve_command(

@@ -152,7 +152,10 @@ def chosen_format() -> str:
 
 
 def prints_json() -> bool:
-    """Return whether json or jsonl was chosen: the default of a command's own --json."""
+    """Return whether --format or MNEM_FORMAT chose json or jsonl.
+
+    It is the default of `--json` in commands that have no other format.
+    """
     context = click.get_current_context(silent=True)
     completes = context is not None and context.resilient_parsing
     return not completes and chosen_format() in ("json", "jsonl")
@@ -177,6 +180,7 @@ class AnswerCommand(click.Command):
     """A command with the options --format, --json and --no-pager."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 those of click
+        """Make the command, and add the options."""
         super().__init__(*args, **kwargs)
         self.params += format_options()
 

@@ -176,6 +176,7 @@ class PeriodReader:
     """Reads days, weeks and months from the daemon; `fixed` holds the filters of each request."""
 
     def __init__(self, client: Connection, fixed: ListMemories) -> None:
+        """Read from `client`; a filter in `fixed` leaves out summaries."""
         self._client = client
         self._fixed = fixed
         self._narrowed = bool(fixed.session or fixed.source or fixed.role or fixed.tag)

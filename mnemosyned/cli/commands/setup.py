@@ -54,7 +54,7 @@ DIFF_LINES_MAX = 60
 
 
 def plan_text(plan: ToolPlan, *, whole: bool) -> str:
-    """Return the planned changes for a tool, with a diff of each file; `whole` keeps long diffs."""
+    """Return a tool's planned changes with a diff of each file, long ones in full if `whole`."""
     shown = plan.site.machine.short_path
     lines = [click.style(plan.target.title, bold=True)]
     if not plan.found:
@@ -79,7 +79,7 @@ def plan_text(plan: ToolPlan, *, whole: bool) -> str:
 
 
 def diff_text(change: FileChange, name: str, *, whole: bool = False) -> str:
-    """Return the change of a file as a colored diff, at most a screenful unless `whole`."""
+    """Return a file's change as a colored diff, cut to a screenful unless `whole`."""
     lines = change.diff(name).splitlines()
     limit = len(lines) if whole else DIFF_LINES_MAX
     shown = []
@@ -310,6 +310,10 @@ class SetupRun:
         dry_run: bool,
         as_json: bool,
     ) -> None:
+        """Keep the options of the run.
+
+        `project` is the folder of a setup for one project, None for the user's own files.
+        """
         self._client = client
         self._machine = machine
         self._project = project
@@ -344,7 +348,7 @@ class SetupRun:
             self._say_text(daemon_text(problem))
 
     def _check_programs(self) -> None:
-        """Raise `InvalidRequest` if our programs are missing or installed only for a moment."""
+        """Raise `InvalidRequest` if our programs are missing or in a temporary installation."""
         programs = self._site.programs
         if missing := programs.missing:
             raise InvalidRequest(
@@ -357,17 +361,17 @@ class SetupRun:
             )
 
     def _set_up_tool(
-        self, name: str, *, one_of_many: bool = False
+        self, name: str, *, may_skip: bool = False
     ) -> tuple[dict[str, object], bool]:
         """Show a tool's plan, ask, and write the files; return data for JSON, and True on failure.
 
-        The answer no exits the command; of `one_of_many`, only this tool is left out.
+        The answer no exits the command, or with `may_skip` skips the tool.
         """
         plan = plan_tool(TARGETS[name], self._site, self._journal)
         self._say_text(plan_text(plan, whole=self._dry_run))
         failures = plan.problems
         writes = bool(plan.changed_files) and not failures and not self._dry_run
-        if writes and self._is_confirmed(plan, one_of_many=one_of_many):
+        if writes and self._is_confirmed(plan, may_skip=may_skip):
             failures = set_up(plan, self._journal)
             self._has_written = self._has_written or not failures
             confirmed = confirm_by_program(plan.target, self._site)
@@ -389,14 +393,14 @@ class SetupRun:
             for problem in problems:
                 say(f"mnem: {problem}", err=True)
 
-    def _is_confirmed(self, plan: ToolPlan, *, one_of_many: bool) -> bool:
+    def _is_confirmed(self, plan: ToolPlan, *, may_skip: bool) -> bool:
         """Ask whether to write a plan; return the answer.
 
-        The answer no exits the command, except for `one_of_many`. With --yes nothing is asked for a
-        single tool.
+        The answer no exits the command, unless `may_skip`. With --yes, only a tool that may be
+        skipped is asked about.
         """
         question = f"Write this for {plan.target.title}?"
-        if one_of_many:
+        if may_skip:
             return ask_user(question, default=True)
         if not self._assumes_yes:
             ask_or_exit(question)
@@ -425,7 +429,7 @@ class SetupRun:
         for plan in plans:
             if plan.problems or plan.changed_files:
                 say("")
-                _, failed = self._set_up_tool(plan.target.name, one_of_many=True)
+                _, failed = self._set_up_tool(plan.target.name, may_skip=True)
                 any_failed = any_failed or failed
         self._remind_of_daemon()
         return EXIT_CONFLICT if any_failed else 0

@@ -70,6 +70,7 @@ class HelpScreen(OverlayScreen):
     """The screen that lists the keys."""
 
     def compose(self) -> ComposeResult:
+        """Yield the widgets of the screen."""
         yield Static("mnem top: keys", classes="title")
         yield Static(KEYS, markup=False)
         yield Footer(compact=True, show_command_palette=False)
@@ -85,10 +86,12 @@ class SearchScreen(OverlayScreen):
     """
 
     def __init__(self, connection: Connection) -> None:
+        """Search over `connection`."""
         super().__init__()
         self._connection = connection
 
     def compose(self) -> ComposeResult:
+        """Yield the widgets of the screen."""
         yield Input(placeholder="words to look for, then Enter", id="question")
         yield Static("", id="note")
         yield RecordList(id="hits", markup=False)
@@ -99,6 +102,7 @@ class SearchScreen(OverlayScreen):
         self.query_one("#question", Input).focus()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Search for the submitted words."""
         if event.value.strip():
             self._search(event.value)
 
@@ -142,17 +146,20 @@ class RecordScreen(OverlayScreen):
     """The screen with one memory or summary in full."""
 
     def __init__(self, connection: Connection, id: str) -> None:
+        """Show the record with this id, read over `connection`."""
         super().__init__()
         self._connection = connection
         self._record = id
 
     def compose(self) -> ComposeResult:
+        """Yield the widgets of the screen."""
         yield Static(self._record, classes="title", markup=False)
         with VerticalScroll(id="record"):
             yield Static("", id="text", markup=False)
         yield Footer(compact=True, show_command_palette=False)
 
     def on_mount(self) -> None:
+        """Wrap the text, and start to read the record."""
         self.query_one("#text").styles.text_wrap = "wrap"
         self.query_one("#record").focus()
         self._read_record()
@@ -261,6 +268,7 @@ class Top(App[None]):
         self._shown: Sequence[MemoryRecord] = ()
 
     def compose(self) -> ComposeResult:
+        """Yield the widgets of the main screen."""
         yield Static("mnem top", id="heading")
         with Vertical(id="panels"):
             for name in ("tiers", "activity", "sleep", "hooks", "problems", "events"):
@@ -270,6 +278,7 @@ class Top(App[None]):
         yield Footer(compact=True, show_command_palette=False)
 
     def on_mount(self) -> None:
+        """Start the threads that read snapshots and events."""
         self.query_one("#panels").styles.height = "auto"
         self.query_one("#latest").focus()
         self._post_snapshots()
@@ -277,6 +286,7 @@ class Top(App[None]):
         self.set_interval(EVENTS_EVERY_S, self._show_events)
 
     def on_unmount(self) -> None:
+        """Stop the threads and close the connections."""
         self._has_ended.set()
         self._listener.stop()
         self._state_connection.close()
@@ -297,6 +307,7 @@ class Top(App[None]):
         self._state_connection.close()  # the last look may have ended after the view
 
     def on_snapshot_read(self, message: SnapshotRead) -> None:
+        """Show a snapshot in the panels of the main screen."""
         snapshot, minute = message.snapshot, self._feed.minute
         stats = snapshot.stats
         self._paused = stats.sleep.paused_until is not None
@@ -331,6 +342,7 @@ class Top(App[None]):
         return bool(self.size.height >= TALL_ROWS)
 
     def on_daemon_lost_message(self, message: DaemonLostMessage) -> None:
+        """Show why no daemon answers, and dim the panels."""
         self._show_panel("heading", [top_view.lost_heading_line(message.reason)])
         self._mark_lost(lost=True)
 
@@ -372,6 +384,7 @@ class Top(App[None]):
     # ------------------------------------------------------------------- keys
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """Open the selected memory or hit."""
         if event.option_id:
             self.push_screen(RecordScreen(self._call_connection, event.option_id))
 

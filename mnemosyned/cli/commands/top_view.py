@@ -211,6 +211,7 @@ class Feed:
     def __init__(
         self, connection: Connection, *, now_s: Callable[[], float] = monotonic
     ) -> None:
+        """Read over `connection`; `now_s` is a monotonic clock in seconds."""
         self.minute = LastMinute()
         self._connection = connection
         self._now_s = now_s
@@ -271,6 +272,7 @@ class EventListener:
     def __init__(
         self, connection: Connection, handle: Callable[[Event], object]
     ) -> None:
+        """Call `handle` with each event from `connection`, once started."""
         self._connection = connection
         self._handle = handle
         self._has_ended = threading.Event()

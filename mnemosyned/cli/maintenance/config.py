@@ -77,7 +77,7 @@ class SettingSources:
     process: DaemonProcess | None = None
 
 
-def usual_file() -> Path:
+def config_file_path() -> Path:
     """Return the path of the configuration file, which may not exist yet."""
     return config_file() or config_dir() / "mnemosyned.yaml"
 
@@ -176,7 +176,7 @@ def config(context: click.Context, *, changed: bool, as_json: bool) -> None:
     if as_json:
         say_json([asdict(each) for each in settings])
     elif settings:
-        folder = f"{usual_file().parent}/"
+        folder = f"{config_file_path().parent}/"
         rows = [
             (
                 each.key,
@@ -194,7 +194,7 @@ def config(context: click.Context, *, changed: bool, as_json: bool) -> None:
 @config.command("path")
 def show_path() -> None:
     """Print the path of the configuration file."""
-    say(str(usual_file()))
+    say(str(config_file_path()))
 
 
 @config.command()
@@ -263,7 +263,7 @@ def _write_changes(changes: Mapping[str, Value]) -> Path:
     """Check changes of settings together and write them; return the path of the file."""
     for key in changes:
         _check_key(key)
-    file = usual_file()
+    file = config_file_path()
     defaults = Config()
     _check_as_at_start(
         load_config(
@@ -286,7 +286,7 @@ def edit(*, no_reload: bool) -> None:
 
     What you save replaces the file only if it is valid.
     """
-    file = usual_file()
+    file = config_file_path()
     template = shipped("config") / "mnemosyned.yaml"
     before = (file if file.exists() else template).read_text("utf-8")
     former = None
@@ -305,7 +305,8 @@ def edit(*, no_reload: bool) -> None:
 def _edit_until_valid(before: str, file: Path) -> str:
     """Open a draft with the text `before` in the editor; return the saved text.
 
-    After a mistake the user is asked to edit again. Raises `ConfigInvalid` if the user gives up.
+    After a mistake the user is asked to edit again. Raises `ConfigInvalid`, which names `file`, if
+    the user gives up.
     """
     with tempfile.TemporaryDirectory(prefix="mnem-") as folder:
         draft = Path(folder, file.name)

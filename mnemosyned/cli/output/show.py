@@ -253,6 +253,7 @@ class AnswerPrinter:
     """
 
     def __init__(self, form: str) -> None:
+        """Print in the format `form`, such as `table` or `jsonl`."""
         self._form = form
         self.ids: list[str] = []
         self._remarks: list[str] = []
@@ -316,6 +317,7 @@ class PagedOutput:
     """Standard output at a terminal: held back until a screen is full, then sent to a pager."""
 
     def __init__(self, pager: str) -> None:
+        """Send long output to the command line `pager`."""
         self._pager = pager
         self._waiting: list[str] = []
         self._lines = 0
