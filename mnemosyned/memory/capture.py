@@ -64,15 +64,15 @@ class AgentStore(Protocol):
     """Keeps the sessions of agents, the newest thousands, and counts their hooks' calls."""
 
     def session(self, session: str) -> AgentSession | None:
-        """Return one session, if it is known."""
+        """Return the stored state of one agent session by its id; None if it is unknown."""
         ...
 
     def keep_session(self, session: AgentSession) -> None:
-        """Add a session, or replace its project, directory, transcript and when it was seen."""
+        """Add a session, or replace its project, directory, transcript and time last seen."""
         ...
 
     def advance(self, session: str, position: int, file: str) -> None:
-        """Keep how far the transcript of a session was read."""
+        """Save the position in `file` up to which the transcript of a session was read."""
         ...
 
     def note_shown(
@@ -90,30 +90,31 @@ class AgentStore(Protocol):
         ...
 
     def sessions_of(self, project: str, limit: int) -> list[str]:
-        """Return the sessions of a project that have memories, the last seen first.
+        """Return the ids of a project's sessions that have memories, the last seen first.
 
-        A tool starts many in which nothing is said. There are none for no project.
+        A session without memories does not count: a tool starts many in which nothing is said. An
+        empty project name has no sessions.
         """
         ...
 
     def projects_of(self, sessions: Sequence[str]) -> dict[str, str]:
-        """Return the projects of those sessions that are known."""
+        """Return the project of each of these sessions by session id, where it is known."""
         ...
 
     def recent(self, limit: int) -> list[AgentSession]:
-        """Return the sessions with a transcript, the last seen first."""
+        """Return up to `limit` sessions that have a transcript, the last seen first."""
         ...
 
     def unknown(self, ids: Sequence[str]) -> list[str]:
-        """Return those ids of which nothing is stored and nothing was forgotten."""
+        """Return the ids, among these, that no stored and no forgotten memory has."""
         ...
 
     def count(self, call: AgentCall) -> None:
-        """Add a call to the activity of its client and event."""
+        """Add a hook call to the counts of its client and event."""
         ...
 
     def activity(self) -> list[AgentActivity]:
-        """Return what the hooks of each client did, by client and event."""
+        """Return the counts of hook calls, one item for each client and event."""
         ...
 
 
@@ -155,37 +156,38 @@ class WatchStore(Protocol):
     """Keeps watched folders and files."""
 
     def folders(self) -> list[str]:
-        """Return the folders that were added, by name."""
+        """Return the paths of the watched folders, in alphabetical order."""
         ...
 
     def add_folder(self, path: str, added_at: datetime) -> None:
-        """Add a folder; nothing changes if it is there."""
+        """Add a folder to watch; change nothing if it is watched already."""
         ...
 
     def remove_folder(self, path: str) -> bool:
-        """Remove a folder, and the state of its files; whether it was there."""
+        """Remove a folder and the reading positions of its files; return False if it was unknown.
+        """
         ...
 
     def file(self, path: str) -> WatchedFile | None:
-        """Return a file's state, if it was read."""
+        """Return the stored state of a file by its path; None if it was never read."""
         ...
 
     def moved_from(self, file: str) -> Sequence[WatchedFile]:
-        """Return the states of files with this device and inode."""
+        """Return the stored states, under any path, of the file with this device and inode."""
         ...
 
     def keep_file(self, state: WatchedFile) -> None:
-        """Keep a file's state."""
+        """Save the state of a file that was read."""
         ...
 
     def drop_files(self, paths: Sequence[str]) -> None:
-        """Drop the state of files."""
+        """Delete the stored states of the files at these paths."""
         ...
 
     def states(self, folder: str) -> dict[str, tuple[int, int]]:
-        """Return size and time of change of the files below a folder, by path."""
+        """Return the size in bytes and the modification time of files below a folder, by path."""
         ...
 
     def totals(self, folder: str) -> FolderTotals:
-        """Count the files below a folder that have a format."""
+        """Count the files below a folder whose format is known."""
         ...

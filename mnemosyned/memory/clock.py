@@ -43,19 +43,20 @@ class Judgment:
 
     @property
     def now(self) -> datetime:
-        """Present instant, as far as the clock is believed."""
+        """The present time: the machine's clock, or where it jumped ahead, the time expected."""
         return self.sighting.moment
 
 
 def judge(
     last: Sighting | None, *, now: datetime, boot: str, uptime_s: float
 ) -> Judgment:
-    """Compare the clock with the time that has passed since it was last believed.
+    """Compare the machine's clock `now` with its last trusted reading plus the uptime since.
 
-    Within one start of the machine that is known exactly. Across starts it is known at least, and
-    up to `OFF_MAX` more is believed. A clock that is set back is believed at once, and may return
-    to where it was within `SLACK_FOR`. One that is further ahead is not, however long it stays so:
-    only its owner can tell whether the machine was off that long.
+    Within one boot the time that passed is known exactly. After a reboot, an unknown time off is
+    added, of which up to `OFF_MAX` is believed. A clock that is set back is believed at once, and
+    may return to its former time within `SLACK_FOR`. A clock that is further ahead is never
+    believed, however long it stays so: only its owner can tell whether the machine was off that
+    long.
     """
     if last is None:
         return Judgment(sighting=Sighting(moment=now, boot=boot, uptime_s=uptime_s))
@@ -92,13 +93,13 @@ class ClockStore(Protocol):
     """Keeps the last believed clock reading, and which memories lie ahead of it."""
 
     def last_sighting(self) -> Sighting | None:
-        """Return the clock as it was last believed; None in a new store."""
+        """Return the last trusted reading of the clock; None in a new store."""
         ...
 
     def keep_sighting(self, sighting: Sighting) -> None:
-        """Replace the last believed clock reading."""
+        """Replace the last trusted reading of the clock."""
         ...
 
     def note_future(self, *, now: datetime) -> None:
-        """Record for working memories dated in the future since when that is known."""
+        """Record `now` for working memories newly found to be dated after it."""
         ...

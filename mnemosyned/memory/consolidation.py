@@ -53,7 +53,7 @@ class Selection:
 
     @property
     def everywhere(self) -> bool:
-        """Whether it is a whole cycle, not one for a session, a source or a count."""
+        """Whether all of working memory is selected: no session, source or count is given."""
         return self.session is None and not self.sources and self.oldest is None
 
 
@@ -91,7 +91,7 @@ class ActivityGroup(NamedTuple):
 
 
 def activity_of(groups: Iterable[ActivityGroup]) -> WorkingActivity:
-    """Sum up the activity of groups."""
+    """Sum up these groups of memories: their counts, bytes, and the movable ones by source."""
     rows = movable = size = 0
     oldest: list[datetime] = []
     by_source: dict[str | None, int] = defaultdict(int)
@@ -164,15 +164,15 @@ class GroupLimits:
     """Characters from which a smaller group is summarized too."""
 
     def are_summarized(self, count: int, chars: int) -> bool:
-        """Tell whether so many memories with so many characters become one summary."""
+        """Tell whether a group of this size is summarized, not promoted word for word."""
         return count >= self.summarize_min or chars > self.verbatim_chars_max
 
 
 def plan(pending: Sequence[Pending], *, limits: GroupLimits) -> list[Batch]:
-    """Part the pending memories into batches, the batch with the oldest memory first.
+    """Divide the pending memories into batches, one for each episode, the oldest first.
 
-    Groups by source, bounded so that one summary covers one episode of a readable size.
-    Every memory is in exactly one batch.
+    A batch has memories of one session and source, is cut at long pauses, and stays within the
+    limits. Every memory is in exactly one batch.
     """
     groups: dict[tuple[str, str | None], list[Pending]] = {}
     for memory in sorted(pending, key=lambda memory: memory.created_at):
@@ -190,8 +190,9 @@ def closed_batches(
 ) -> list[Batch]:
     """Return the batches of a plan that no memory created after `until` could join.
 
-    If there are none, all but those of the scope in which the plan was cut off; if that is the
-    only scope, all. A plan of part of a backlog always makes progress.
+    If there are none, return all but those of the session and source with the latest memory; if
+    that is the only session and source, return all. So a plan of part of a backlog always makes
+    progress.
     """
     latest: dict[tuple[str, str | None], datetime] = {}
     for batch in batches:
@@ -221,6 +222,7 @@ def _session_and_source(batch: Batch) -> tuple[str, str | None]:
 def _split_at_pauses(
     group: Sequence[Pending], pause: timedelta
 ) -> Iterator[list[Pending]]:
+    """Split memories, oldest first, wherever the next one came `pause` or more later."""
     run = [group[0]]
     for memory in group[1:]:
         if memory.created_at - run[-1].created_at >= pause:
@@ -231,7 +233,7 @@ def _split_at_pauses(
 
 
 def _split_by_size(run: list[Pending], limits: GroupLimits) -> Iterator[list[Pending]]:
-    """Cut a run into parts of even length, so that no stump is left at the end."""
+    """Split memories into parts of about equal length within the limits of an episode."""
     size, chars = len(run), sum(memory.chars for memory in run)
     parts = max(ceil(size / limits.entries_max), ceil(chars / limits.chars_max))
     parts = min(parts, size)
@@ -252,7 +254,7 @@ def make_episode(
     now: datetime,
     details: tuple[Detail, ...] = (),
 ) -> Episode:
-    """Return the episode of these memories, oldest first."""
+    """Make the episode that has `content` as the summary of these memories, oldest first."""
     return Episode(
         id=id,
         content=content,

@@ -37,7 +37,7 @@ class MemoryEdit:
 
     @property
     def is_reworded(self) -> bool:
-        """Whether text or role changes, which makes summaries stale."""
+        """Whether the text or the role changes, which makes summaries stale."""
         return (self.before.content, self.before.role) != (
             self.after.content,
             self.after.role,
@@ -45,12 +45,12 @@ class MemoryEdit:
 
     @property
     def is_moved(self) -> bool:
-        """Whether it belongs elsewhere: to another session, source or time."""
+        """Whether the session, the source or the time of the memory changes."""
         return self.before.created_at != self.after.created_at or self.is_renamed
 
     @property
     def is_renamed(self) -> bool:
-        """Whether it belongs to another session or source."""
+        """Whether the session or the source of the memory changes."""
         return (self.before.session, self.before.source) != (
             self.after.session,
             self.after.source,
@@ -58,7 +58,7 @@ class MemoryEdit:
 
     @property
     def changed_fields(self) -> tuple[str, ...]:
-        """The fields that change, without the text."""
+        """The names of the fields that change; the text is not among them."""
         return tuple(
             name
             for name in EDITABLE
@@ -100,7 +100,7 @@ class EditOutcome:
 
 
 def mask_revision(revision: Revision) -> Revision:
-    """Return the revision with the secrets in its words and fields masked."""
+    """Return the revision with the secrets in its text and fields masked."""
     text = None if revision.text is None else mask_secrets(revision.text)
     return Revision(
         changed_at=revision.changed_at,
@@ -123,9 +123,10 @@ def latest_in_chain(
     position_of: Callable[[str], Position | None],
     successor_of: Callable[[int], Position | None],
 ) -> tuple[Position, int] | None:
-    """Return the last memory in the chain of `old`, to be superseded, and the place of `new`.
+    """Return the last memory of the chain that superseded `old`, and the position of `new`.
 
-    None if `new` supersedes it already. Raises `NotFound` and `InvalidRequest`.
+    `new` is to supersede the last memory. None if `new` is in the chain already. Raises `NotFound`
+    for an unknown id, and `InvalidRequest` for a chain of over `HISTORY_MAX` memories.
     """
     position, newer = position_of(old), position_of(new)
     if position is None:
@@ -148,9 +149,10 @@ def latest_in_chain(
 def in_force_again(
     successors: Mapping[int, int | None], gone: Collection[int]
 ) -> frozenset[int]:
-    """Return the superseded memories that are in force again once the `gone` ones are deleted.
+    """Return the superseded memories that apply again once the `gone` memories are deleted.
 
-    `successors` maps each memory superseded by a gone one to its successor, and gone ones too.
+    Memories are given by position. `successors` has the successor of each deleted memory that was
+    itself superseded, and of each memory that a deleted one superseded.
     """
     again = set()
     for older, successor in successors.items():
@@ -173,7 +175,7 @@ class StoredMemory:
     """By name, those of `EDITED_FIELDS`."""
 
     def has_fields_of(self, memory: MemoryRecord) -> bool:
-        """Return whether it has the values that were read; tags are not compared."""
+        """Return whether the stored values equal those of `memory`; tags are not compared."""
         return all(
             getattr(memory, name) == value for name, value in self.values.items()
         )
@@ -207,7 +209,7 @@ class EditTransaction(ABC):
 
     @abstractmethod
     def find(self, id: str) -> StoredMemory | None:
-        """Return the stored memory; None if it was forgotten."""
+        """Return the stored memory with an id; None if it was forgotten."""
 
     @abstractmethod
     def count_originals(self, episode: int) -> int:
@@ -215,11 +217,11 @@ class EditTransaction(ABC):
 
     @abstractmethod
     def covers(self, episode: int, moment: datetime) -> bool:
-        """Return whether an episode covers a time."""
+        """Return whether a time is between the first and the last original of an episode."""
 
     @abstractmethod
     def has_pruned(self, episode: int) -> bool:
-        """Return whether originals of an episode were pruned."""
+        """Return whether the text of any original of an episode was pruned."""
 
     @abstractmethod
     def write(self, target: EditTarget) -> None:
@@ -227,7 +229,7 @@ class EditTransaction(ABC):
 
     @abstractmethod
     def move_back(self, seq: int, episode: int) -> None:
-        """Move an original back to working memory, where sleep finds its new episode."""
+        """Move an original back to working memory; the next sleep puts it into another episode."""
 
     @abstractmethod
     def rename_episode(self, episode: int, edit: MemoryEdit) -> None:
@@ -235,10 +237,10 @@ class EditTransaction(ABC):
 
     @abstractmethod
     def finish(self, stale: Collection[int], *, changed: int) -> int:
-        """Empty stale summaries; return the size of working memory."""
+        """Empty the stale summaries, given by position; return the number of working memories."""
 
     def edit(self, edits: Iterable[MemoryEdit]) -> EditOutcome:
-        """Edit memories; see `ChangeStore.edit`."""
+        """Apply the edits in this transaction and return their outcome; see `ChangeStore.edit`."""
         groups: dict[int | None, list[EditTarget]] = defaultdict(list)
         for edit in edits:
             target = self._find_target(edit)
@@ -260,7 +262,10 @@ class EditTransaction(ABC):
         )
 
     def _find_target(self, edit: MemoryEdit) -> EditTarget | None:
-        """Return the place of the memory; None if it was forgotten. Raises `BatchChanged`."""
+        """Find the stored memory of an edit; return None if it was forgotten.
+
+        Raises `BatchChanged` if its values are no longer those that were read before the edit.
+        """
         kept = self.find(edit.before.id)
         if kept is None:
             return None
@@ -269,7 +274,7 @@ class EditTransaction(ABC):
         return EditTarget(edit, kept.seq, kept.episode)
 
     def _edit_originals(self, episode: int, targets: Sequence[EditTarget]) -> None:
-        """Edit originals of one episode; the episode is renamed if all of them move together."""
+        """Edit originals of one episode; rename the episode too if all originals move together."""
         edits = [target.edit for target in targets]
         renamed = _are_renamed_alike(edits) and self.count_originals(episode) == len(
             edits
@@ -283,7 +288,11 @@ class EditTransaction(ABC):
     def _edit_original(
         self, episode: int, target: EditTarget, *, renamed: bool
     ) -> None:
-        """Edit one original, unless its summary would lose pruned words."""
+        """Edit one original; move it to working memory if it leaves its episode.
+
+        Leave it unchanged if its summary would become stale and could not be rewritten, as other
+        originals were pruned.
+        """
         edit = target.edit
         # A renamed original leaves its episode, and a moved one that the episode does not cover.
         leaves = not renamed and (
@@ -302,6 +311,7 @@ class EditTransaction(ABC):
             self._effects.restored.append(edit.before.id)
 
     def _write_edit(self, target: EditTarget) -> None:
+        """Write an edited memory and count it among the effects."""
         self.write(target)
         if target.edit.is_reworded:
             self._effects.positions.append(target.seq)
@@ -311,7 +321,10 @@ class EditTransaction(ABC):
 def edit_groups(
     ids: Iterable[str], positions: Mapping[str, Position], *, size: int
 ) -> list[list[str]]:
-    """Split memories into groups of about `size`; originals of one episode stay together."""
+    """Split memory ids into groups of about `size`; originals of one episode stay together.
+
+    Ids without a position are left out.
+    """
     members: dict[int, list[str]] = defaultdict(list)
     for id in ids:
         if id in positions:
@@ -328,7 +341,10 @@ def edit_groups(
 def dropped_learnings(
     edit: MemoryEdit, learnings: Iterable[tuple[str, str]]
 ) -> list[str]:
-    """Return the ids of learnings that the new words no longer state; given by id and text."""
+    """Return the ids of learnings whose text the edited memory no longer states.
+
+    `learnings` has the id and the text of each learning of the memory.
+    """
     if edit.restated is None:
         return []
     return [id for id, text in learnings if text not in edit.restated]
@@ -337,14 +353,17 @@ def dropped_learnings(
 def details_with(
     memory: MemoryRecord, secrets: Iterable[tuple[str, str]]
 ) -> Sequence[Detail]:
-    """Return the exact values of an original; `secrets` of its episode stay secret."""
+    """Extract the exact values of a memory; mark the given secrets in them as sensitive.
+
+    `secrets` has the kind and value of each secret of the memory's episode.
+    """
     known = [Detail(DetailKind(kind), value, sensitive=True) for kind, value in secrets]
     _, details = mask_memories([memory], known=known)
     return details
 
 
 def _are_renamed_alike(edits: Sequence[MemoryEdit]) -> bool:
-    """Return whether all edits move to one session and source, and none in time."""
+    """Return whether all edits move to the same session and source and keep their times."""
     places = {(edit.after.session, edit.after.source) for edit in edits}
     return (
         len(places) == 1

@@ -54,16 +54,16 @@ class TextModel(Protocol):
 
     @property
     def context_tokens(self) -> int:
-        """The size of its window, prompt and answer together. Raises `SummarizerFailed`."""
+        """The context window in tokens, prompt and answer together. Raises `SummarizerFailed`."""
         ...
 
     @property
     def parameters(self) -> int:
-        """How many weights it has; 0 where that is unknown. Raises `SummarizerFailed`."""
+        """The number of weights of the model; 0 if unknown. Raises `SummarizerFailed`."""
         return 0
 
     def count_tokens(self, text: str) -> int:
-        """Return the tokens of a text by the model's own count, or an upper bound.
+        """Return the number of tokens of a text, by the model's tokenizer, or an upper bound.
 
         Raises `SummarizerFailed`.
         """
@@ -76,17 +76,17 @@ class TextModel(Protocol):
         max_tokens: int,
         temperature: float,
     ) -> str:
-        """Return the answer to a conversation of role and content. Raises `SummarizerFailed`.
+        """Return the model's answer to messages of `role` and `content`. Raises `SummarizerFailed`.
 
-        To a model run here the last message may be an assistant's: the opening of the answer,
+        For a model run here the last message may be the assistant's: the beginning of the answer,
         which is then one sentence.
 
-        Whatever the model does, this returns or raises within its configured time limit.
+        This returns or raises within the configured time limit, whatever the model does.
         """
         ...
 
     def close(self) -> None:
-        """End the processes of the model; the next call starts them again."""
+        """Stop the processes of the model; the next call starts them again."""
         ...
 
 
@@ -102,9 +102,9 @@ class Summarizer(Protocol):
 
     @abstractmethod
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
-        """Summarize the memories, which stand oldest first.
+        """Return the summary of these memories, given oldest first.
 
-        Raises `SummarizerFailed` when nothing worth keeping came out.
+        Raises `SummarizerFailed` if no usable summary came out.
         """
 
     def summarize_each(
@@ -113,11 +113,10 @@ class Summarizer(Protocol):
         *,
         expected: int,  # noqa: ARG002 for those that prepare for many
     ) -> Iterator[tuple[K, Summary | Exception]]:
-        """Summarize groups, each with a key of the caller's, in whatever order they are finished.
+        """Yield the summary of each group, or the error it raised, with its key, as they finish.
 
-        `groups` is read as there is room, so that the caller can end the work by ending it;
-        `expected` says about how many groups of ordinary size they amount to. What one group
-        raised stands in its place.
+        `groups` is read only as fast as the work goes, so a caller stops the work by ending it.
+        `expected` is about how many groups of usual size there are.
         """
         for key, memories in groups:
             yield key, self.outcome(memories)
@@ -125,11 +124,12 @@ class Summarizer(Protocol):
     def digest_each(
         self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
     ) -> Iterator[tuple[K, Digest | Exception]]:
-        """Digests of groups as they were remembered; else like `summarize_each`."""
+        """Yield the digest of each group of originals, or its error, as `summarize_each` does."""
 
         def readable() -> Iterator[
             tuple[tuple[K, tuple[Detail, ...]], Sequence[MemoryRecord]]
         ]:
+            """Yield each group without its secrets; its key is joined by its exact values."""
             for key, originals in groups:
                 lasting, details = spoken_of(originals)
                 yield (key, details), lasting
@@ -143,49 +143,50 @@ class Summarizer(Protocol):
                 yield key, Digest(summary=outcome, details=details)
 
     def digest(self, originals: Sequence[MemoryRecord]) -> Digest:
-        """Return the digest of one group. Raises `SummarizerFailed`."""
+        """Return the digest of one group of originals. Raises `SummarizerFailed`."""
         lasting, details = spoken_of(originals)
         return Digest(summary=self.summarize(lasting), details=details)
 
     def outcome(self, memories: Sequence[MemoryRecord]) -> Summary | Exception:
-        """Return the summary, or the error: a failed group must not end the others."""
+        """Return the summary of a group, or the error, so that a failed group ends no other."""
         try:
             return self.summarize(memories)
         except Exception as error:  # noqa: BLE001 the caller logs it as that group's failure
             return error
 
     def status(self) -> SummarizerStatus:
-        """Who writes the next summary, and how it went so far."""
+        """Return the state of the summarizer, and its counts since the start."""
         return SummarizerStatus(name=self.name, reason=self.reason)
 
     def rule_based(self) -> Summarizer:
-        """Return the summarizer without a model, for callers that wait."""
+        """Return the extractive summarizer, which uses no model, for callers that wait."""
         return self
 
     def interrupt(self) -> None:
-        """End what a model is writing and ask it no more; safe from any thread."""
+        """Cancel the model's running answer, and use no model until `resume`; safe from any thread.
+        """
         return
 
     def resume(self) -> None:
-        """Take an interrupt back: a model may be asked again."""
+        """Allow the use of the model again after `interrupt`."""
         return
 
     def release_workers(self) -> None:
-        """End the helper processes of a cycle."""
+        """Stop the helper processes that a cycle used."""
         return
 
     def close(self) -> None:
-        """End the processes of the model; the next summary starts them again."""
+        """Stop the processes of the model; the next summary starts them again."""
         return
 
 
 def spoken_of(
     originals: Sequence[MemoryRecord],
 ) -> tuple[list[MemoryRecord], tuple[Detail, ...]]:
-    """Return the memories that a summary may mention, and the exact values of all.
+    """Return the memories that a summary may mention, secrets masked, and the exact values of all.
 
-    No summary, prompt or log row may hold a secret, nor what is superseded or expires while the
-    summary stays.
+    Superseded memories, and memories that may expire, are left out. No summary, prompt or log row
+    may hold their text, or a secret.
     """
     # Loaded by who summarizes: the shell client needs the values of this module alone.
     from mnemosyned.memory.masking import mask_memories  # noqa: PLC0415
@@ -204,11 +205,12 @@ class Embedder(Protocol):
     """What `status` calls it."""
 
     def identity(self) -> str:
-        """Return a fingerprint that differs between models. Raises `ModelUnavailable`."""
+        """Return a fingerprint of the model, different for each model. Raises `ModelUnavailable`.
+        """
         ...
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
-        """Return a vector for each text of a memory. Raises `EmbedderFailed` and `ModelUnavailable`."""
+        """Return one vector for each text. Raises `EmbedderFailed` and `ModelUnavailable`."""
         ...
 
     def embed_question(self, text: str) -> bytes:
@@ -216,7 +218,7 @@ class Embedder(Protocol):
         ...
 
     def close(self) -> None:
-        """End the processes of the model; a running call fails, the next one starts them again."""
+        """Stop the processes of the model; a running call fails, the next one starts them again."""
         ...
 
 
@@ -262,11 +264,14 @@ class VectorSearch(Protocol):
     """Compares the vector of a question with those of one model. Safe from any thread."""
 
     def cosines(self, question: bytes, positions: Iterable[int]) -> dict[int, float]:
-        """Return the similarities by position; positions without a vector are left out."""
+        """Return the cosine similarity to `question` by position, where there is a vector."""
         ...
 
     def nearest(self, question: bytes, count: int, *, least: float) -> dict[int, float]:
-        """Return the most similar positions of at least that similarity, nearest first."""
+        """Return up to `count` positions most similar to `question`, with their cosine similarity.
+
+        Similarities below `least` are left out; the nearest comes first.
+        """
         ...
 
 
@@ -277,7 +282,7 @@ class StorageSearch(VectorSearch, Protocol):
     """
 
     def prepare(self, *, limit: int) -> int:
-        """Make vectors searchable that were kept without; return their number, 0 at the end."""
+        """Index up to `limit` stored vectors for search; return their number, 0 when all are."""
         ...
 
 
@@ -288,7 +293,7 @@ class VectorStore(Protocol):
     """
 
     def use_model(self, name: str, identity: str) -> int:
-        """Return the number of a model, assigning one on first use."""
+        """Return the number that stands for a model in the store, assigned at its first use."""
         ...
 
     def newest_position(self) -> int:
@@ -298,11 +303,11 @@ class VectorStore(Protocol):
     def without_vector(
         self, model: int, *, after: int, before: int, limit: int
     ) -> list[EmbeddingInput]:
-        """Return memories between two positions that lack a vector of a model, newest first."""
+        """Return memories between two positions that have no vector of a model, newest first."""
         ...
 
     def keep_vectors(self, model: int, vectors: Mapping[int, bytes]) -> list[int]:
-        """Store the vectors of memories that still exist; returns their positions."""
+        """Store vectors by position where the memory still exists; return the positions stored."""
         ...
 
     def drop_vectors(self, positions: Sequence[int]) -> None:
@@ -310,34 +315,37 @@ class VectorStore(Protocol):
         ...
 
     def vectors(self, model: int, *, before: int, limit: int) -> dict[int, bytes]:
-        """Return vectors of a model at the newest positions before one."""
+        """Return up to `limit` vectors of a model by position, from below `before` downward."""
         ...
 
     def vectors_of(self, model: int, positions: Sequence[int]) -> dict[int, bytes]:
-        """Return the existing vectors of a model at these positions."""
+        """Return the vectors of a model at these positions, by position, where there are any."""
         ...
 
     def embedded_positions(self, model: int, *, after: int, limit: int) -> list[int]:
-        """Return the first positions after one that have a vector of a model, ascending."""
+        """Return the next `limit` positions above `after` that have a vector of a model, ascending.
+        """
         ...
 
     def news(self, model: int, *, since: int | None, limit: int) -> VectorNews | None:
-        """Return vectors of a model stored after a version, the first of them first.
+        """Return the vectors of a model stored after version `since`, at most `limit`.
 
-        Without `since` none, to begin with. None where no other process stores vectors.
+        Without `since`, return no vectors, only the present version. None where no other process
+        stores vectors.
         """
         ...
 
     def candidates(self, query: Query, positions: Sequence[int]) -> list[Match]:
-        """Return the memories at these positions that pass a question's filters, score 0."""
+        """Return the memories at these positions that pass the filters of a query, with score 0."""
         ...
 
     def search(
         self, model: int, *, limit_s: float | None = None
     ) -> StorageSearch | None:
-        """Return the storage's own search; None where whoever reads vectors compares them.
+        """Return the vector search inside the storage; None if it has none.
 
-        `limit_s`: how long each comparison may take; None: as long as it takes.
+        Without one, each process compares vectors itself. `limit_s` is the time limit of each
+        comparison in seconds; None for no limit.
         """
         ...
 
@@ -346,25 +354,28 @@ class OwnedVectorStore(VectorStore, Protocol):
     """A `VectorStore` of one of many owners, which several daemons fill."""
 
     def known_model(self, identity: str) -> int:
-        """Return the number of a model; 0 where it was never used."""
+        """Return the number of a model by its fingerprint; 0 if it was never used."""
         ...
 
     def claim(
         self, name: str, identity: str, *, claimant: int, seconds: float
     ) -> VectorProgress | None:
-        """Claim the memories without a vector, or renew the claim; None if another process has it."""
+        """Claim the memories without a vector for `seconds`, or renew the claim.
+
+        Return how far the owner's memories have come; None if another process holds the claim.
+        """
         ...
 
     def keep_made(
         self, model: int, made: Sequence[tuple[EmbeddingInput, bytes]]
     ) -> int:
-        """Store vectors of memories whose words did not change; return their number."""
+        """Store vectors of memories whose text has not changed meanwhile; return their number."""
         ...
 
     def finish(self, progress: VectorProgress) -> bool:
-        """Release the claim; note that all memories up to the newest have had their turn.
+        """Release the claim, and record that every memory up to the newest was embedded or skipped.
 
-        Return False, and note nothing, where words were changed meanwhile.
+        Return False, and record nothing, if the text of a memory was changed meanwhile.
         """
         ...
 
@@ -377,7 +388,7 @@ class PendingVector(Protocol):
     """A question on its way to the model."""
 
     def vector(self) -> bytes | None:
-        """Wait for the vector; None where it does not come in time."""
+        """Wait for the vector of the question; return None if it does not come in time."""
         ...
 
 
@@ -385,23 +396,23 @@ class MemoryVectors(Protocol):
     """Adds vectors to one memory and to its recall. Safe from any thread."""
 
     def status(self) -> EmbedderStatus:
-        """Return how far it is, and whether it can be asked."""
+        """Return the state of the embedding model and the number of embedded memories."""
         ...
 
     def note_new_memories(self) -> None:
-        """Note that there are new memories; returns at once."""
+        """Tell that there are new memories to embed; return at once."""
         ...
 
     def note_deletions(self) -> None:
-        """Note that memories were deleted."""
+        """Tell that memories were deleted, so that their vectors are dropped."""
         ...
 
     def note_edits(self, positions: Sequence[int]) -> None:
-        """Note that memories have other words: their vectors are made again, soon."""
+        """Tell that the text of memories changed; their vectors are made again soon."""
         ...
 
     def ask(self, text: str) -> PendingVector | None:
-        """Begin to make the vector of a question; None where the model cannot be asked now."""
+        """Start to embed a question; return None if the model is not available now."""
         ...
 
     def near(
@@ -498,7 +509,7 @@ class RemovedOwner:
 
 
 def owner_of(token: str) -> int | None:
-    """Return the number of a token's owner; None for a text of another form."""
+    """Return the number of the owner that a token names; None if the text is not a token."""
     form = _TOKEN.fullmatch(token)
     owner = int(form[1]) if form else 0
     return owner if 0 < owner <= _OWNERS_MAX else None
@@ -508,18 +519,21 @@ class OwnerStore(Protocol):
     """The owners of a database. Every method raises `StorageFailed` if the database fails."""
 
     def add(self, name: str) -> Owner:
-        """Add an owner. Raises `InvalidRequest` for a name that is taken or not one."""
+        """Add an owner with this name.
+
+        Raises `InvalidRequest` if the name is taken or not allowed.
+        """
         ...
 
     def owners(self, *, measured: bool = False) -> Sequence[Owner]:
-        """List all owners by name; `measured` reads all rows for their bytes."""
+        """Return all owners by name; with `measured`, read all rows to count their bytes."""
         ...
 
     def remove(self, name: str) -> RemovedOwner:
-        """Delete an owner with every row of it; again, where that was cut short.
+        """Delete an owner with all rows, or finish a deletion that was interrupted.
 
-        Its tokens are revoked first. Raises `NotFound`, and `InvalidRequest` for the owner of a
-        memory with only one.
+        The owner's tokens are revoked first. Raises `NotFound`, and `InvalidRequest` for the only
+        owner of a memory that has one.
         """
         ...
 
@@ -531,29 +545,28 @@ class OwnerStore(Protocol):
         *,
         valid_for: timedelta | None = None,
     ) -> IssuedToken:
-        """Issue a token. Raises `NotFound` and `InvalidRequest`."""
+        """Issue a token with these scopes to an owner. Raises `NotFound` and `InvalidRequest`."""
         ...
 
     def tokens(self, owner: str) -> Sequence[OwnerToken]:
-        """List an owner's tokens, also those that are valid no more; the newest first."""
+        """Return an owner's tokens, expired and revoked ones too, the newest first."""
         ...
 
     def rotate(
         self, owner: str, token: str, *, keep_for: timedelta = timedelta()
     ) -> IssuedToken:
-        """Replace a token by a new one; the old one is valid for so long yet.
+        """Replace a token, given by id or name; the old one stays valid for `keep_for` more.
 
-        `token` is its id or its name. The new one is valid as long as the old one was when it was
-        issued. Raises `NotFound`.
+        The new token is valid as long as the old one was when it was issued. Raises `NotFound`.
         """
         ...
 
     def revoke(self, owner: str, token: str) -> int:
-        """Revoke a token by its id, or all of a name; how many. Raises `NotFound`."""
+        """Revoke a token by id, or all tokens of a name; return their number. Raises `NotFound`."""
         ...
 
     def number(self, name: str) -> int:
-        """Look up an owner's number. Raises `NotFound`."""
+        """Return an owner's number by name. Raises `NotFound`."""
         ...
 
     def with_work(
@@ -565,25 +578,25 @@ class OwnerStore(Protocol):
         after: int = 0,
         limit: int = 1_000,
     ) -> Sequence[int]:
-        """List the numbers of owners, above `after`, whose memory has something to consolidate.
+        """Return the numbers of owners, above `after`, whose memory has work for a sleep cycle.
 
-        That is a memory in working memory from before a time, a summary that no period has yet
-        although its period began before `closed`, one that is to be rewritten, or what is still to
-        be deleted for good. With `archived` also those who have an archive, which may be pruned.
+        Work is a working memory from before `before`, a summary without a roll-up whose period of a
+        level began before `closed` of this level, a stale summary, or memories to be deleted for
+        good. With `archived`, owners with an archive that may be pruned are included.
         """
         ...
 
     def lacking_vectors(
         self, identity: str, *, after: int = 0, limit: int = 1_000
     ) -> Sequence[int]:
-        """List the numbers of owners, above `after`, with memories that had no turn with a model.
+        """Return the numbers of owners, above `after`, with memories not yet embedded with a model.
 
-        Those whom another daemon has claimed are left out.
+        Owners whose memories another daemon has claimed are left out.
         """
         ...
 
     def holder(self, secret: str) -> TokenHolder | None:
-        """Look up whose a token is; None where it is none, has expired or was revoked."""
+        """Return the owner and scopes of a token; None if it is unknown, expired or revoked."""
         ...
 
 
@@ -631,23 +644,23 @@ class DatabaseServer(Protocol):
     """A database as a whole. Every method raises `StorageFailed` if the database fails."""
 
     def migrate(self, *, serving: str | None = None) -> Migration:
-        """Bring the schema up to date, and the rights of the role of requests where it is used.
+        """Bring the schema up to date, and the rights of the login that serves requests.
 
-        `serving` is a login that owns nothing and serves from now on. Raises `StorageFailed` for a
-        login that does not own the tables. May be repeated.
+        `serving` is a login that owns no tables and serves from now on. Raises `StorageFailed` for
+        a login that does not own the tables. May be repeated.
         """
         ...
 
     def purge(self) -> ServerPurge:
-        """Rewrite all tables and overwrite the write-ahead log, so that no deleted word is left.
+        """Rewrite all tables and the write-ahead log, so that no deleted text is left on disk.
 
         Each table is locked while it is written. May be repeated at any time.
         """
         ...
 
     def distribute(self, shards: int) -> Distribution:
-        """Spread the tables over the nodes of a cluster, all rows of an owner on one.
+        """Distribute the tables over the nodes of a cluster, all rows of an owner on one node.
 
-        Raises `InvalidRequest` where there is no cluster. May be repeated.
+        Raises `InvalidRequest` if the server is no cluster. May be repeated.
         """
         ...

@@ -31,12 +31,12 @@ class ExportFilter:
 
     @property
     def is_of_memories(self) -> bool:
-        """Whether it chooses by what only memories have."""
+        """Whether the filter uses fields that only memories have, such as tags."""
         return bool(self.sessions or self.sources or self.tags)
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing is left out."""
+        """Whether the filter selects every record."""
         return self == ExportFilter()
 
 
@@ -164,7 +164,7 @@ class RestoreReport:
     conflicts: list[RestoreConflict] = field(default_factory=list)
 
     def count(self, kind: str, id: str, outcome: Outcome) -> None:
-        """Count what became of a record."""
+        """Count the outcome of restoring one record."""
         if isinstance(outcome, str):
             conflict = RestoreConflict(kind=kind, id=id, reason=outcome)
             self.conflicts.append(conflict)
@@ -174,7 +174,7 @@ class RestoreReport:
 
 
 def known_memory(memory: ExportedMemory, content: str | None) -> Outcome:
-    """Return the outcome for a memory whose id is known; either side may be pruned."""
+    """Return the outcome for a memory whose id is stored already, with `content` (None: pruned)."""
     was_pruned = content is not None and "" in (content, memory.content)
     return False if content == memory.content or was_pruned else OTHER_WORDS
 
@@ -282,27 +282,27 @@ class ExchangeStore(Protocol):
     def export(
         self, chosen: ExportFilter
     ) -> AbstractContextManager[tuple[dict[str, int], Iterator[Record]]]:
-        """Open one snapshot: how many memories and summaries it has, and all records.
+        """Open a snapshot: the number of memories and of summaries, and an iterator of all records.
 
-        An episode is followed by its originals, a roll-up by nothing it is made of: that came
-        before. The records are read as they are asked for, while the block runs.
+        An episode comes before its originals, a roll-up after its members. The records are read
+        lazily, while the block runs.
         """
         ...
 
     def everything(
         self,
     ) -> AbstractContextManager[tuple[dict[str, int], Iterator[AnyRecord]]]:
-        """Open a snapshot of all records: those of `export`, then the records only a move carries.
+        """Open a snapshot of all records, also of those that only a move to another store carries.
 
-        The order is the same in every store: a store that holds the beginning of another one yields
-        the beginning of its records.
+        The latter come last. The order is the same in every store: a store that holds the beginning
+        of another one yields the beginning of its records.
         """
         ...
 
     def restore(self, records: Sequence[AnyRecord]) -> RestoreReport:
-        """Store the new records, in one transaction.
+        """Store the records that are not here yet, in one transaction; return the outcomes.
 
-        An episode is stored with originals of this call, or not at all: then they go to working
-        memory. A roll-up is stored if all that it was made of is here.
+        An episode is stored only with its originals in the same call; else they go to working
+        memory. A roll-up is stored if all of its members are here.
         """
         ...

@@ -62,5 +62,5 @@ EDITED_FIELDS = tuple(field for field in ROW_FIELDS if field.editable)
 
 
 def column_list(fields: tuple[MemoryField, ...] = ROW_FIELDS, prefix: str = "") -> str:
-    """Return the columns of fields for a statement, each with a table's prefix."""
+    """Return the column names of fields for an SQL statement, each after `prefix`."""
     return ", ".join(f"{prefix}{field.column}" for field in fields)

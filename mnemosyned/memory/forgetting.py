@@ -51,9 +51,10 @@ class ForgetFilter:
 
 
 def naming(name: str) -> Callable[[str], bool]:
-    """Tells whether a text mentions a name: as whole words, in any case, with accents or without.
+    """Return a function that tells whether a text mentions a name.
 
-    In a script without spaces a name has no borders that could be seen, so any occurrence counts.
+    A name matches as whole words, in any case, with accents or without. In a script without spaces
+    it matches anywhere, as word borders cannot be seen.
     """
     words = [re.escape(word) for word in _fold_text(name).split()]
     pattern = r"\s+".join(words)
@@ -64,7 +65,7 @@ def naming(name: str) -> Callable[[str], bool]:
 
 
 def is_named_in(texts: Iterable[str], named: Callable[[str], bool] | None) -> bool:
-    """Return whether a text mentions the name; True without a name."""
+    """Return whether any text mentions the name by `named`; True if `named` is None."""
     return named is None or any(map(named, texts))
 
 
@@ -93,6 +94,7 @@ class Removal:
     """The episodes that are to be rewritten from what remains."""
 
     def __or__(self, other: Removal) -> Removal:
+        """Return the sum of two removals; an episode that either one removed is not emptied."""
         removed = self.removed | other.removed
         return Removal(
             working=self.working + other.working,
@@ -119,7 +121,7 @@ class Retention:
 
     @property
     def prunes(self) -> bool:
-        """Whether anything goes."""
+        """Whether the retention prunes anything: it has a limit of age or of size."""
         return self.keep is not None or self.characters_max is not None
 
 
@@ -164,7 +166,7 @@ class UndoneEpisode:
 def undone_episode(
     episode: str, covers: tuple[datetime, datetime], *, originals: int, pruned: int
 ) -> UndoneEpisode:
-    """Return the result of an undo for an episode; one with a pruned original stays."""
+    """Return the result of undoing an episode; nothing is restored if originals were pruned."""
     return UndoneEpisode(
         episode=episode,
         originals=originals,
@@ -177,7 +179,10 @@ def undone_episode(
 def undone_group(
     entry: LogEntry, returned: UndoneEpisode, *, dry_run: bool
 ) -> GroupReport:
-    """Return the report of the undo of one group, or of its plan."""
+    """Return the report of undoing one logged group; with `dry_run`, of the plan to do so.
+
+    Its `error` says how many originals were pruned, or forgotten or restored before.
+    """
     status = GroupStatus.PLANNED if dry_run else GroupStatus.UNDONE
     missing = entry.items_consolidated - returned.originals
     problems = []
@@ -222,9 +227,10 @@ def choose_prunable(
     excess: int,
     limit: int,
 ) -> Prunable:
-    """Choose originals of whole episodes, given the oldest first, up to about a limit.
+    """Choose originals to prune, in whole episodes, the oldest episode first.
 
-    They are over `before` that time, or the first of `excess` characters.
+    An episode is chosen if it ended before `before`, or while fewer than `excess` characters are
+    chosen. About `limit` originals are chosen at most. `episodes` stand oldest first.
     """
     ids: list[str] = []
     times: list[datetime] = []

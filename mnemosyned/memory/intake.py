@@ -39,9 +39,9 @@ def content_hash(content: str) -> int:
 
 
 def is_made_of_source(id: str) -> bool:
-    """Return whether an id was made from the source of a captured or imported memory.
+    """Return whether an id is a hash of the source of a captured or imported memory.
 
-    The source may be read again: once such a memory is forgotten, its `keys_of_forgotten` are kept.
+    The source may be read again: when such a memory is forgotten, its `keys_of_forgotten` are kept.
     """
     return _MADE.fullmatch(id) is not None
 
@@ -49,11 +49,11 @@ def is_made_of_source(id: str) -> bool:
 def keys_of_forgotten(
     id: str, session: str, source: str | None, hashes: Iterable[int]
 ) -> set[str]:
-    """Return the keys that recognize a forgotten memory when its source is read again.
+    """Return the keys by which a forgotten memory is recognized when its source is read again.
 
-    The keys are its id and, if it was captured, hashes of the conversation and its words: a tool
-    may give its messages other ids when a conversation is resumed. `hashes` are of all words that
-    the memory ever had.
+    The keys are its id and, if it was captured, hashes of its conversation and text: a tool may
+    give its messages other ids when a conversation is resumed. `hashes` are the content hashes of
+    every text that the memory ever had.
     """
     keys = {id}
     for words in hashes if id.startswith(CAPTURED_PREFIX) else ():
@@ -68,41 +68,44 @@ class IntakeTransaction(ABC):
 
     @abstractmethod
     def make_keeper(self) -> LearningKeeper:
-        """Return a keeper of learnings, which few drafts have."""
+        """Return the keeper of learnings of this transaction, made only if a draft has some."""
 
     @abstractmethod
     def known_records(self, ids: Sequence[str]) -> dict[str, Known]:
-        """Return existing records with these ids."""
+        """Return content, time and content hash of stored records with these ids, by id."""
 
     @abstractmethod
     def was_said(self, id: str, content: str) -> bool:
-        """Return whether a memory had these words before it was edited."""
+        """Return whether the memory with this id had this text before an edit."""
 
     @abstractmethod
     def said_before(self, memory: MemoryRecord) -> tuple[str, datetime] | None:
-        """Return id and time of the first memory with the same words, session and source.
+        """Return the id and time of the first memory with the same text, session and source.
 
-        Superseded memories, and memories that may expire, do not count.
+        None if there is none. Superseded memories, and memories that may expire, do not count.
         """
 
     @abstractmethod
     def forgotten(self, keys: Collection[str]) -> set[str]:
-        """Return the keys, among these, of forgotten memories."""
+        """Return the keys, among these, that belong to forgotten memories."""
 
     @abstractmethod
     def insert(self, memories: Sequence[MemoryRecord]) -> None:
-        """Insert memories, numbered in sequence, with their tags and validity."""
+        """Insert memories with their tags and validity, numbered in this order."""
 
     @abstractmethod
     def supersede(self, *, old: str, new: str) -> None:
-        """Let one memory supersede another. Raises `NotFound` and `InvalidRequest`."""
+        """Mark the memory `old` as superseded by `new`. Raises `NotFound` and `InvalidRequest`."""
 
     @abstractmethod
     def finish(self) -> int:
-        """Index the inserted memories; return the size of working memory."""
+        """Index the inserted memories; return the number of working memories."""
 
     def remember(self, drafts: Sequence[Draft]) -> RememberReport:
-        """Insert the new drafts. Raises `IdTaken` and `NotFound`."""
+        """Insert the drafts that are new, and answer each draft in order.
+
+        A memory that was forgotten before is not stored again. Raises `IdTaken` and `NotFound`.
+        """
         given = [draft.memory.id for draft in drafts if not draft.has_new_id]
         known = self.known_records(given) if given else {}
         keys = {
@@ -162,10 +165,10 @@ class IntakeTransaction(ABC):
     def _answer_known(
         self, draft: Draft, known: Known | None, place: tuple[int, int]
     ) -> Acknowledged | None:
-        """Return the answer to a known id or known words; None for a new memory.
+        """Return the answer to a draft whose id or text is stored already; None if neither is.
 
-        `place` is the number of the draft and the size of the batch. Raises `IdTaken` for a known
-        id with other words.
+        `place` is the index of the draft and the number of drafts. Raises `IdTaken` if the id
+        belongs to another text.
         """
         memory = draft.memory
         if known is None:
@@ -199,13 +202,13 @@ class PromotionTransaction(ABC):
 
     @abstractmethod
     def any_edited(self, ids: Sequence[str], *, since: int) -> bool:
-        """Return whether one of these working memories was edited since a revision."""
+        """Return whether one of these working memories was edited after revision number `since`."""
 
     @abstractmethod
     def evict(self, ids: Sequence[str], episode: int, details: Sequence[Detail]) -> int:
-        """Move the unpinned memories to the archive; return how many moved.
+        """Move the working memories that are not pinned to the archive; return how many moved.
 
-        Their exact values are kept with them.
+        They become originals of `episode`, with the exact values in `details`.
         """
 
     @abstractmethod
@@ -213,7 +216,10 @@ class PromotionTransaction(ABC):
         """Write a row of the consolidation log."""
 
     def promote(self, promotions: Iterable[Promotion]) -> None:
-        """Promote, evict and log. Raises `BatchChanged`."""
+        """Store each episode with its log row, and move its originals to the archive.
+
+        Raises `BatchChanged` if an original was superseded, edited, moved or deleted meanwhile.
+        """
         for promotion in promotions:
             originals = promotion.episode.summary_of
             episode = self.insert(promotion)
@@ -229,4 +235,5 @@ class PromotionTransaction(ABC):
 
 
 def _group_changed(how: str) -> BatchChanged:
+    """Return the error for a group of which a memory was changed, with `how` it was."""
     return BatchChanged(f"a memory of this group was {how}; the next cycle retries it")

@@ -59,19 +59,19 @@ class Place:
     seq: int
 
     def encode(self) -> str:
-        """Return the place as a cursor."""
+        """Return the place as a cursor, the text from which a client asks for the next page."""
         micros = (in_zone(self.moment, UTC) - _EPOCH) // _MICROSECOND
         return f"{micros}~{self.kind.value}{self.seq}"
 
     def seq_among(self, kind: RecordKind) -> int:
-        """Return the number after which records of a kind follow at the same moment."""
+        """Return the number after which records of this kind follow the place at the same time."""
         if kind is self.kind:
             return self.seq
         return SEQ_MAX if kind < self.kind else -1
 
 
 def read_place(cursor: str) -> Place:
-    """Read a cursor. Raises `InvalidRequest`."""
+    """Return the place that a cursor encodes. Raises `InvalidRequest` for any other text."""
     written = _WRITTEN.fullmatch(cursor)
     try:
         if written:
@@ -116,7 +116,10 @@ class ListFilter:
 
     @property
     def selects_summaries(self) -> bool:
-        """Whether summaries may match: where asked for, or where an id may be any record's."""
+        """Whether summaries may match: a level, tier or id prefix asks for them.
+
+        A filter by role, tag or pin excludes them, as summaries have none.
+        """
         if self.roles or self.tags or self.pinned is not None:
             return False
         asked = self.level is not None or self.tier is Tier.EPISODIC
@@ -172,7 +175,10 @@ class MemoryGroup(NamedTuple):
 def session_totals(
     groups: Iterable[MemoryGroup], projects: Mapping[str, str]
 ) -> list[SessionTotals]:
-    """Return the sessions of these groups, the one with the newest memory first."""
+    """Return count, times, sources and project of each session in these groups.
+
+    The session with the newest memory comes first. `projects` has the project by session id.
+    """
     members: dict[str, list[MemoryGroup]] = {}
     for group in groups:
         members.setdefault(group.session, []).append(group)
@@ -191,7 +197,10 @@ def session_totals(
 
 
 def source_totals(groups: Iterable[MemoryGroup]) -> list[SourceTotals]:
-    """Return the sources of these groups, the one with the newest memory first."""
+    """Return count, times and number of sessions of each source in these groups.
+
+    The source with the newest memory comes first.
+    """
     members: dict[str | None, list[MemoryGroup]] = {}
     for group in groups:
         members.setdefault(group.source, []).append(group)
@@ -211,10 +220,10 @@ def source_totals(groups: Iterable[MemoryGroup]) -> list[SourceTotals]:
 def spellings(
     prefix: str, beginning: Callable[[Sequence[str]], list[str]]
 ) -> list[str]:
-    """Return the spellings of a prefix in upper and lower case with which an id begins.
+    """Return the spellings of a prefix, in upper and lower case, with which a stored id begins.
 
-    `beginning` keeps those of several that begin an id. Letter by letter, and only those go on with
-    which an id begins, so that the index is asked a few times for each letter.
+    `beginning` returns the texts, among those given, with which a stored id begins. The prefix is
+    extended by one letter at a time, so that the index is asked only a few times for each letter.
     """
     known = [""]
     for letter in prefix:

@@ -29,7 +29,7 @@ class SecretRule(StrEnum):
 
 
 def mask_memory(memory: MemoryRecord, known: Iterable[Detail] = ()) -> MemoryRecord:
-    """Return the memory with the secrets in its content and metadata masked."""
+    """Return the memory with the secrets in its content and metadata masked, `known` ones too."""
     content = mask_secrets(memory.content, known)
     metadata = mask_metadata(memory.metadata) if memory.metadata else memory.metadata
     if content == memory.content and metadata == memory.metadata:
@@ -40,7 +40,7 @@ def mask_memory(memory: MemoryRecord, known: Iterable[Detail] = ()) -> MemoryRec
 def apply_secret_rule(
     memory: MemoryRecord, rule: SecretRule, *, place: str = ""
 ) -> tuple[MemoryRecord, Literal["", "kept", "masked"]]:
-    """Return the memory as it may be stored, and how its secrets were treated.
+    """Return the memory as the rule lets it be stored, and "kept" or "masked" if it has secrets.
 
     Raises `SecretRefused`, which names the kind of secret and its field, never its value.
     """
@@ -64,9 +64,9 @@ def apply_secret_rule(
 def mask_memories(
     memories: Sequence[MemoryRecord], *, known: Iterable[Detail] = ()
 ) -> tuple[list[MemoryRecord], tuple[Detail, ...]]:
-    """Return the memories with secrets masked, for a summarizer, and their unmasked details.
+    """Return the memories with secrets masked, for a summarizer, and their exact values unmasked.
 
-    A secret of one memory is masked in all of them, and so are the `known` ones.
+    A secret of one memory, or in `known`, is masked in all of them, and marked as sensitive.
     """
     per_memory = [
         extract_details(memory.content, memory=memory.id) for memory in memories
@@ -89,7 +89,7 @@ def mask_memories(
 
 
 def mask_episode(episode: Episode) -> Episode:
-    """Return the episode with its sensitive details masked; its content has no secrets."""
+    """Return the episode with the sensitive ones of its exact values masked."""
     if not any(detail.sensitive for detail in episode.details):
         return episode
     known_secrets = KnownSecrets(episode.details)
@@ -104,7 +104,7 @@ def mask_episode(episode: Episode) -> Episode:
 
 
 def without_superseded(episode: Episode) -> Episode:
-    """Return the episode without the details of superseded memories."""
+    """Return the episode without the exact values that come from superseded memories."""
     details = tuple(detail for detail in episode.details if not detail.superseded)
     if len(details) == len(episode.details):
         return episode

@@ -51,12 +51,12 @@ class Period:
 
     @property
     def key(self) -> str:
-        """`2026-03-14`, `2026-W11` or `2026-03`."""
+        """The name of the period, such as `2026-03-14`, `2026-W11` or `2026-03`."""
         return key_of(self.level, self.begins)
 
     @property
     def ends(self) -> datetime:
-        """The first instant after it."""
+        """The first instant after the period."""
         return end_of(self.level, self.begins)
 
     @property
@@ -65,7 +65,7 @@ class Period:
 
     @property
     def item_count(self) -> int:
-        """Originals below it, at any depth."""
+        """The number of original memories below the period, at any depth."""
         return sum(member.item_count for member in self.members)
 
     @property
@@ -85,7 +85,7 @@ def periods(
     minimum: int = ROLLUP_MIN,
     reopened: frozenset[str] = frozenset(),
 ) -> list[Period]:
-    """Return the periods of a level that have enough children, the oldest first.
+    """Group summaries into periods of a level, the oldest first, each of at least `minimum`.
 
     A child belongs to the one UTC day, ISO week or month in which its coverage begins. Children
     that already have a parent are left out, unless that parent is `reopened`.
@@ -103,7 +103,7 @@ def periods(
 
 
 def distinct(details: Iterable[Detail]) -> tuple[Detail, ...]:
-    """Return each kind and value once, at its first place."""
+    """Return the details without repetitions of the same kind and value, in order."""
     first: dict[tuple[str, str], Detail] = {}
     for detail in details:
         first.setdefault((detail.kind, detail.value), detail)
@@ -111,7 +111,7 @@ def distinct(details: Iterable[Detail]) -> tuple[Detail, ...]:
 
 
 def begin_of(level: Level, moment: datetime) -> datetime:
-    """Return the first instant of the UTC day, ISO week or month around a moment."""
+    """Return the first instant of the UTC day, ISO week or month that contains `moment`."""
     day = in_zone(moment, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     if level is Level.WEEK:
         # Not a difference of days: the first week of year 1 would begin before time does.
@@ -121,16 +121,16 @@ def begin_of(level: Level, moment: datetime) -> datetime:
 
 
 def end_of(level: Level, begins: datetime) -> datetime:
-    """Return the first instant after the period; at most the last instant of the calendar."""
+    """Return the first instant after the period of a level that begins at `begins`."""
     if level is Level.MONTH:
         return shift_months(begins, 1)
     return shift(begins, timedelta(days=7 if level is Level.WEEK else 1))
 
 
 def closed_before(level: Level, closed_by: datetime) -> datetime:
-    """Return the instant before which a period must begin to be over by `closed_by`.
+    """Return the instant before which a period must begin to have ended by `closed_by`.
 
-    All periods below it are over too: a month ends with the last week that begins in it.
+    All periods inside it have ended too: a month ends with the last week that begins in it.
     """
     if level is Level.MONTH:
         closed_by = begin_of(Level.WEEK, closed_by)
@@ -138,7 +138,10 @@ def closed_before(level: Level, closed_by: datetime) -> datetime:
 
 
 def period_of(since: datetime, until: datetime) -> tuple[Level, datetime] | None:
-    """Return the level and the first instant of the period that is this stretch, in some zone."""
+    """Return the level and first instant of the day, week or month from `since` until `until`.
+
+    The ends may be midnights of any zone. None if they are not those of one period.
+    """
     days = round((until - since) / timedelta(days=1))
     middle_of_first_day = shift(since, timedelta(hours=12))
     level = PERIOD_DAYS.get(days)

@@ -58,26 +58,29 @@ class GraceStore(Protocol):
     def recoverable_keys(
         self, ids: Sequence[str] = (), *, before: datetime | None = None
     ) -> list[str]:
-        """Return the keys of what can be put back: of these memories and calls, or final by then."""
+        """Return the keys of recoverable records by the ids of memories or of forget calls.
+
+        With `before`, return also the keys of those whose grace period ends by then.
+        """
         ...
 
     def put_back(self, keys: Sequence[str]) -> list[tuple[str, int]]:
-        """Put what was kept under these keys back, memories into working memory.
+        """Restore records by key, memories to working memory; return their ids and positions.
 
-        Returns ids and positions; those whose id was remembered again stay forgotten.
+        A memory whose id was stored again meanwhile stays forgotten.
         """
         ...
 
     def finish(self, keys: Sequence[str]) -> int:
-        """Delete recoverable memories for good by their keys; return the number deleted."""
+        """Delete recoverable records for good by their keys; return the number deleted."""
         ...
 
     def recoverable(self) -> Recoverable:
-        """Return what can be put back."""
+        """Return the forgotten records that can still be restored, as `status` shows them."""
         ...
 
     def is_recoverable(self, id: str) -> datetime | None:
-        """Return the end of the grace period of a memory or call; None if there is none."""
+        """Return the end of the grace period of a memory or forget call; None if it has none."""
         ...
 
 
@@ -85,18 +88,18 @@ class RetentionStore(Protocol):
     """Restores memories, and prunes the text of old originals."""
 
     def restore(self, id: str) -> Removal:
-        """Move an original back to working memory, pinned.
+        """Move an original from the archive back to working memory, pinned.
 
         Raises `BatchChanged`, and `WordsPruned` if pruned originals would lose their summary.
         """
         ...
 
     def prunable(self, retention: Retention, *, now: datetime, limit: int) -> Prunable:
-        """Return the originals whose text a retention gives up, oldest first."""
+        """Return up to about `limit` originals whose text a retention prunes, oldest first."""
         ...
 
     def prune(self, ids: Sequence[str], *, now: datetime) -> int:
-        """Delete the text of these originals; details, hashes and provenance stay."""
+        """Delete the text of these originals; return how many. Details and provenance stay."""
         ...
 
 
@@ -104,17 +107,17 @@ class UndoStore(Protocol):
     """Takes consolidated episodes apart again."""
 
     def last_cycle(self) -> str | None:
-        """Return the newest cycle of which something can be put back."""
+        """Return the id of the newest cycle that can be undone; None if there is none."""
         ...
 
     def preview(self, episodes: Sequence[str]) -> list[UndoneEpisode]:
-        """Return what an undo of these episodes would put back."""
+        """Return the result that undoing these episodes would have, one item for each."""
         ...
 
     def apply(
         self, episodes: Sequence[str], *, now: datetime, held_until: datetime
     ) -> list[UndoneEpisode]:
-        """Put the originals of these episodes back as they were, and delete the episodes.
+        """Move the originals of these episodes back to working memory, and delete the episodes.
 
         Until `held_until` no cycle takes them again, except one that ignores age.
         """
@@ -127,32 +130,33 @@ class ChangeStore(Protocol):
     def edit(
         self, edits: Sequence[MemoryEdit], *, now: datetime, drop_history: bool = False
     ) -> EditOutcome:
-        """Edit memories, save their revisions, and empty their stale summaries.
+        """Apply edits, save the earlier revisions, and empty the summaries that become stale.
 
-        An original that belongs elsewhere now returns to working memory, unless all originals of
-        its episode move to the same session and source. With `drop_history` no earlier words are
-        kept. Raises `BatchChanged` if a memory is no longer as it was read.
+        An original with another session, source or time now returns to working memory, unless all
+        originals of its episode move to the same session and source. With `drop_history` no earlier
+        text is kept. Raises `BatchChanged` if a memory is no longer as it was read.
         """
         ...
 
     def groups(self, ids: Sequence[str], *, size: int) -> list[list[str]]:
-        """Part memories into groups of about a size, with the originals of an episode together."""
+        """Split memory ids into groups of about `size`; originals of one episode stay together."""
         ...
 
     def revisions(self, id: str) -> list[Revision]:
-        """Return what a memory was before, the latest first."""
+        """Return the earlier revisions of an edited memory, the latest first."""
         ...
 
     def tag(self, ids: Sequence[str], tags: Sequence[str]) -> int:
-        """Give memories tags; return how many lacked one. Raises `InvalidRequest` for too many."""
+        """Add tags to memories; return how many lacked one. Raises `InvalidRequest` for too many.
+        """
         ...
 
     def untag(self, ids: Sequence[str], tags: Sequence[str]) -> int:
-        """Take tags from memories; return how many had one."""
+        """Remove tags from memories; return how many had one."""
         ...
 
     def pin(self, ids: Sequence[str], *, pinned: bool) -> int:
-        """Pin or unpin working memories; return how many of these there are."""
+        """Pin or unpin working memories; return how many of these ids are working memories."""
         ...
 
 
@@ -204,18 +208,18 @@ class RecordStore(Protocol):
         ...
 
     def summaries(self, ids: Sequence[str]) -> list[Episode]:
-        """Return the existing ones of these summaries, oldest first.
+        """Return the summaries with these ids that exist, oldest first.
 
         Provenance and details are left empty.
         """
         ...
 
     def working(self, ids: Sequence[str]) -> list[MemoryRecord]:
-        """Return those of these memories still in the working tier, oldest first."""
+        """Return the memories with these ids that are in working memory, oldest first."""
         ...
 
     def existing(self, ids: Sequence[str]) -> list[MemoryRecord]:
-        """Return the memories that exist of these, in either tier and in no order."""
+        """Return the memories with these ids that exist, in either tier and in no order."""
         ...
 
     def working_count(self) -> int:
@@ -223,7 +227,7 @@ class RecordStore(Protocol):
         ...
 
     def history(self, id: str) -> list[MemoryRecord]:
-        """Return the memories superseded by a memory, the newest first."""
+        """Return the memories that this one superseded, directly or in turn, the newest first."""
         ...
 
 
@@ -260,7 +264,10 @@ class NewCompaction:
     """Messages and ids of earlier compactions that it includes, in conversation order."""
 
     def part_ids(self, places: Mapping[str, str]) -> list[str]:
-        """Return the ids of its parts; for a message, the id of its memory."""
+        """Return the ids of its parts in order: of the memory for a message, else of a compaction.
+
+        `places` has the id of the memory that stores each message.
+        """
         return [
             places[part.draft.memory.id] if isinstance(part, ArchivedMessage) else part
             for part in self.parts
@@ -270,7 +277,7 @@ class NewCompaction:
 def archived_messages(
     compactions: Iterable[NewCompaction],
 ) -> Iterable[ArchivedMessage]:
-    """Return the messages that were taken out, each once."""
+    """Return the messages that these compactions removed, each once."""
     messages: dict[str, ArchivedMessage] = {}
     for compaction in compactions:
         for part in compaction.parts:
@@ -283,9 +290,9 @@ def places_of(
     compactions: Iterable[NewCompaction],
     home_of: Callable[[ArchivedMessage], str | None],
 ) -> tuple[dict[str, str], list[Draft]]:
-    """Return the memory of each message by id, and the messages to store.
+    """Return the id of the memory for each removed message, and drafts of those to be stored.
 
-    `home_of` finds the memory that holds a message already.
+    `home_of` returns the id of a memory that holds a message already, or None.
     """
     places: dict[str, str] = {}
     drafts: list[Draft] = []
@@ -302,20 +309,21 @@ class CompactionStore(Protocol):
     """Keeps the messages that compactions replaced by a summary."""
 
     def add(self, compactions: Sequence[NewCompaction]) -> list[str]:
-        """Store compactions with their messages, or none; returns the ids of the memories.
+        """Store compactions with their messages, or none; return the ids of the memories.
 
         Messages stored before are not stored twice.
         """
         ...
 
     def get(self, id: str) -> tuple[CompactionRecord, list[MemoryRecord]] | None:
-        """Return a compaction and its remaining messages, in conversation order."""
+        """Return a compaction and its remaining messages, in conversation order; None if unknown.
+        """
         ...
 
     def find_by_summary(
         self, text: str, *, session: str, source: str | None
     ) -> str | None:
-        """Return the id of the session's compaction with this summary, if any."""
+        """Return the id of the compaction whose summary has this text; None if there is none."""
         ...
 
 
@@ -331,7 +339,7 @@ class DeletionStore(Protocol):
         ...
 
     def newest(self) -> Newest:
-        """Return the last memory and the last learning that there are now."""
+        """Return the numbers of the last memory and the last learning stored so far."""
         ...
 
     def ids_under(self, summary: str) -> list[str]:
@@ -339,13 +347,14 @@ class DeletionStore(Protocol):
         ...
 
     def preview(self, ids: Sequence[str], *, learned: Sequence[str] = ()) -> Removal:
-        """Return what forgetting these memories and learnings would remove."""
+        """Return the counts of what forgetting these memories and learnings would delete."""
         ...
 
     def forget(self, ids: Sequence[str], *, grace: Grace | None = None) -> Removal:
         """Delete these memories from every tier and index; unknown ids are skipped.
 
-        With `grace` they are kept where nothing reads them, and no purge is asked for yet.
+        With `grace` they are kept, where nothing reads them, until it ends, and are not purged
+        before.
 
         Every summary made of them loses its text, in the log too, until `RollupStore.rewrite` gives
         it a new one; a summary without remaining members is deleted.
@@ -359,28 +368,28 @@ class DeletionStore(Protocol):
         ...
 
     def orphaned_log_names(self) -> tuple[list[str], list[str]]:
-        """Return sessions and sources that logs and compactions name but no memory has."""
+        """Return the session and source names that are in logs and compactions but in no memory."""
         ...
 
     def forget_names(self, *, sessions: Iterable[str], sources: Iterable[str]) -> None:
-        """Remove names without memories from logs and compactions."""
+        """Remove these session and source names from logs and compactions."""
         ...
 
     def purge_due(self) -> bool:
-        """Tell whether deleted text is still to be purged."""
+        """Return whether deleted text still waits for a purge."""
         ...
 
     def purge_deleted(self) -> bool:
-        """Purge text deleted before this call from everything the store writes.
+        """Overwrite all text deleted before this call in the files of the store.
 
-        Others read and write meanwhile: a store on a server does no more than its VACUUM does.
-        False if some of it remains, as another program is reading; try again later. What a server
-        keeps by itself, beyond the reach of the store, `beyond_purge` names.
+        Other threads read and write meanwhile: on a server, the purge does no more than VACUUM.
+        Return False if some text remains, as another program is reading; then try again later. What
+        a server keeps by itself, beyond the reach of the store, `beyond_purge` names.
         """
         ...
 
     def beyond_purge(self) -> tuple[str, ...]:
-        """Name what keeps deleted text after a purge, and until when."""
+        """Return the places that keep deleted text after a purge, and until when."""
         ...
 
 
@@ -388,7 +397,8 @@ class LearningStore(Protocol):
     """Store of learnings; a new learning supersedes contradicting old ones."""
 
     def add(self, learning: Learning) -> tuple[Learning, list[str]]:
-        """Store a learning or find an equal one; also return the ids of superseded learnings."""
+        """Store a learning, or find an equal one; return it and the ids of learnings it supersedes.
+        """
         ...
 
     def find(
@@ -399,7 +409,10 @@ class LearningStore(Protocol):
         superseded: bool = False,
         limit: int,
     ) -> list[Learning]:
-        """Return learnings of these sources or of all, newest first; None is no source."""
+        """Return up to `limit` learnings, newest first, superseded ones only on request.
+
+        `sources` limits them to learnings of these sources, None being no source; empty for all.
+        """
         ...
 
     def edit(self, id: str, text: str) -> None:
@@ -407,7 +420,7 @@ class LearningStore(Protocol):
         ...
 
     def remove(self, id: str) -> None:
-        """Delete a learning; those it superseded apply again. Raises `NotFound`."""
+        """Delete a learning; learnings that it superseded apply again. Raises `NotFound`."""
         ...
 
 
@@ -415,19 +428,19 @@ class ListStore(Protocol):
     """Lists what is kept, without a question."""
 
     def page(self, wanted: ListFilter) -> ListPage:
-        """Return one page of memories, summaries or both."""
+        """Return one page of the memories, summaries or both that a filter selects."""
         ...
 
     def sessions(self) -> list[SessionTotals]:
-        """Return every session, the one with the newest memory first."""
+        """Return the totals of each session, the one with the newest memory first."""
         ...
 
     def sources(self) -> list[SourceTotals]:
-        """Return every source, the one with the newest memory first."""
+        """Return the totals of each source, the one with the newest memory first."""
         ...
 
     def count_since(self, moment: datetime) -> int:
-        """Count the memories of this time and later, in every tier."""
+        """Count the memories created at `moment` or later, in every tier."""
         ...
 
 
@@ -446,11 +459,11 @@ class MaintenanceStore(Protocol):
     """The store as its operator sees it."""
 
     def totals(self) -> Mapping[Tier, TierTotals]:
-        """Return the size of each tier."""
+        """Return the count, characters and oldest time of each tier."""
         ...
 
     def bytes_on_disk(self) -> int:
-        """Return the size of the database in bytes, with logs beside it."""
+        """Return the size of the database in bytes, its log files included."""
         ...
 
     def problems(self) -> list[str]:
@@ -462,7 +475,8 @@ class MaintenanceStore(Protocol):
         ...
 
     def longest_write_s(self) -> float:
-        """Return the longest that one commit blocked other writers since the start."""
+        """Return the longest time in seconds that one commit blocked other writers since the start.
+        """
         ...
 
     def ensure_durable(self) -> None:
@@ -479,20 +493,22 @@ class MaintenanceStore(Protocol):
     def run_upkeep(self) -> bool:
         """Do deferred work now that would otherwise delay a later write.
 
-        False if it should be tried again after the next write.
+        Return False if it could not be finished, and is to be tried again after the next write.
         """
         ...
 
     def run_idle_upkeep(self) -> None:
-        """Do deferred work that only pays while nothing is written."""
+        """Do deferred work that is only worth it while nothing is being written."""
         ...
 
     def release_memory(self, *, words: bool = False) -> None:
-        """Free caches; later calls refill them. `words`: also caches of the words of memories."""
+        """Free caches, which later calls refill; with `words`, also the caches of memories' words.
+        """
         ...
 
     def back_up(self, target: Path) -> CopyReport:
-        """Write a consistent copy of the store to a new file, and read it through."""
+        """Write a consistent copy of the store to a new file, and verify it by reading all of it.
+        """
         ...
 
 
@@ -529,9 +545,10 @@ class RollupStore(Protocol):
         limit: int,
         opened: Iterable[datetime] = (),
     ) -> PendingRollups:
-        """Return summaries that began before an instant and wait for a roll-up, or a new one.
+        """Return summaries that wait for a roll-up to a level, and began before `before`.
 
-        `opened` are beginnings of periods that further summaries will join.
+        A roll-up that exists is to be replaced if something new belongs to it. `opened` are the
+        beginnings of periods that further summaries will join.
         """
         ...
 
@@ -543,11 +560,14 @@ class RollupStore(Protocol):
         ...
 
     def next_stale(self, *, highest: Level = Level.MONTH) -> StaleSummary | None:
-        """Return the next stale summary up to a level with its members, lowest level first."""
+        """Return the next summary that waits to be rewritten, with its members; None if none does.
+
+        The lowest level comes first; levels above `highest` are left out.
+        """
         ...
 
     def index_terms(self, ids: Sequence[str]) -> dict[str, str]:
-        """Return the index terms of summaries by id."""
+        """Return the additional index terms of summaries by id."""
         ...
 
     def rewrite(self, token: int, episode: Episode, *, index_terms: str = "") -> None:
@@ -559,7 +579,7 @@ class SearchStore(Protocol):
     """Finds candidates; ranking them is the domain's."""
 
     def candidates(self, query: Query) -> SearchCandidates:
-        """Return all candidates for a question."""
+        """Return the memories and summaries that match a query, not yet ranked."""
         ...
 
     def documents(self, results: Sequence[RankedResult]) -> Documents:
@@ -587,7 +607,7 @@ class SleepStore(Protocol):
     def activity(
         self, *, fresh: datetime, now: datetime, limit: int
     ) -> WorkingActivity:
-        """Summarize the state of working memory from its first `limit` rows.
+        """Count the first `limit` working memories for the triggers of sleep.
 
         `by_source` counts memories created before `fresh`. Memories that an undo holds back beyond
         `now` are not movable.
@@ -595,10 +615,11 @@ class SleepStore(Protocol):
         ...
 
     def claim(self) -> AbstractContextManager[Callable[[], bool]]:
-        """Keep other processes from consolidating these memories while the block runs.
+        """Keep other processes from consolidating this memory while the block runs.
 
-        Raises `SleepInProgress` where one does. Yields a check whether the claim still holds: a
-        process that lost it is to end its cycle, as another may have begun one.
+        Raises `SleepInProgress` if another process consolidates it. Yields a function that returns
+        whether the claim still holds: a process that lost it is to end its cycle, as another may
+        have begun one.
         """
         ...
 
@@ -615,7 +636,7 @@ class SleepStore(Protocol):
         ...
 
     def count_due(self, selection: Selection, *, limit: int) -> int:
-        """Count pending memories, up to a limit."""
+        """Count the working memories that a selection selects, up to `limit`."""
         ...
 
     def ids_excluded_from_summaries(self) -> AbstractSet[str]:
@@ -623,17 +644,18 @@ class SleepStore(Protocol):
         ...
 
     def chars_per_s(self, summarizer: str) -> float | None:
-        """Return how fast this summarizer read recently; None if it wrote nothing."""
+        """Return how many characters a second a summarizer recently read; None if it wrote nothing.
+        """
         ...
 
     def consolidate(
         self, groups: Sequence[Sequence[Promotion]], *, durable: bool = True
     ) -> list[Exception | None]:
-        """Promote, evict and log groups, each all or nothing and independent of the others.
+        """Store the episodes of each group, and move their originals to the archive.
 
-        Returns None or the error for each, `BatchChanged` if one of its memories has moved.
-        Without `durable`, a power failure may undo the groups as a whole until the next durable
-        write or `flush`.
+        Each group is stored entirely or not at all, independent of the others. Return for each None
+        or the error, `BatchChanged` if one of its memories has changed. Without `durable`, a power
+        failure may undo all groups until the next durable write or `flush`.
         """
         ...
 

@@ -40,46 +40,46 @@ class ExportSnapshot(ABC):
 
     @abstractmethod
     def episodes(self) -> Iterator[Record]:
-        """Episodes whose originals are all exported, each followed by them."""
+        """Yield each episode whose originals are all exported, followed by its originals."""
 
     @abstractmethod
     def loose_originals(self) -> Iterator[Record]:
-        """Yield originals without their episode, as a filter excludes other originals of it."""
+        """Yield originals without their episode, as the filter leaves out other originals of it."""
 
     @abstractmethod
     def working(self) -> Iterator[Record]:
-        """Working memory, in the order it was stored."""
+        """Yield the working memories, in the order they were stored."""
 
     @abstractmethod
     def rollups(self) -> Iterator[Record]:
-        """Days, weeks and months, after all that they were made of."""
+        """Yield the summaries of days, weeks and months, each after its members."""
 
     @abstractmethod
     def supersessions(self) -> Iterator[Record]:
-        """Links of superseded memories to newer ones."""
+        """Yield the links of superseded memories to the memories that replaced them."""
 
     @abstractmethod
     def learnings(self) -> Iterator[Record]:
-        """Learnings, in the order they were learned."""
+        """Yield the learnings, in the order they were stored."""
 
     @abstractmethod
     def log(self) -> Iterator[Record]:
-        """The consolidation log."""
+        """Yield the rows of the consolidation log."""
 
     @abstractmethod
     def compactions(self) -> Iterator[Record]:
-        """Compactions, the oldest first."""
+        """Yield the compactions, the oldest first."""
 
     @abstractmethod
     def agent_sessions(self) -> Iterator[Record]:
-        """Agents' sessions."""
+        """Yield the sessions of agents."""
 
     @abstractmethod
     def forgotten(self) -> Iterator[Record]:
-        """Captured messages that are not to be read again."""
+        """Yield the ids of forgotten captured messages, which must not be captured again."""
 
     def records(self) -> Iterator[Record]:
-        """Read all records, each as it is asked for."""
+        """Yield all records that the filter selects, each read lazily."""
         yield from self.episodes()
         if not self._chosen.is_whole:
             yield from self.loose_originals()
@@ -116,7 +116,8 @@ class RestoreTransaction(ABC):
     """Transaction that restores records."""
 
     def __init__(self, single: Mapping[type[Any], Callable[[Any], Outcome]]) -> None:
-        """`single` maps the kinds that are restored record by record to their functions."""
+        """Take in `single` the function that restores one record, for the simple kinds of record.
+        """
         self._single = single
         self._outcome = RestoreReport()
         self._taken: set[int] = set()
@@ -124,44 +125,48 @@ class RestoreTransaction(ABC):
 
     @abstractmethod
     def known_records(self, ids: Sequence[str]) -> dict[str, Known]:
-        """Return existing records with these ids."""
+        """Return content, time and content hash of stored records with these ids, by id."""
 
     @abstractmethod
     def homes(self, episodes: Sequence[str]) -> dict[str, StoredEpisode]:
-        """Return the stored episodes by id."""
+        """Return position and missing originals of the stored episodes with these ids, by id."""
 
     @abstractmethod
     def taken_numbers(self, seqs: Sequence[int]) -> set[int]:
-        """Return the numbers, among these, that memories have here."""
+        """Return the numbers, among these, that stored memories have."""
 
     @abstractmethod
     def last_number(self) -> int:
-        """Return the highest number of any memory so far."""
+        """Return the highest number that any memory here has had."""
 
     @abstractmethod
     def insert_memories(
         self, memories: Sequence[PlacedMemory], *, last_number: int
     ) -> None:
-        """Insert memories with their derived rows; new ones are numbered above the last."""
+        """Insert memories with their derived rows.
+
+        Memories stored later get numbers above `last_number`.
+        """
 
     @abstractmethod
     def insert_episode(self, episode: ExportedEpisode) -> None:
-        """Insert a summary, and mark it to be rewritten if it was."""
+        """Insert a summary; mark it as stale if it was stale when exported."""
 
     @abstractmethod
     def can_adopt(self, rollup: ExportedEpisode) -> bool:
-        """Return whether all of its sources are here without a parent, and its period is free."""
+        """Return whether all members of a roll-up are here without a parent, and its period free.
+        """
 
     @abstractmethod
     def adopt(self, rollup: ExportedEpisode) -> None:
-        """Put the sources of a roll-up below it."""
+        """Make a roll-up the parent of its members."""
 
     @abstractmethod
     def link(self, supersession: ExportedSupersession) -> Outcome:
-        """Link a superseded memory to the newer one, where both are here."""
+        """Mark a memory as superseded by its successor if both are here; return the outcome."""
 
     def restore(self, records: Iterable[AnyRecord]) -> RestoreReport:
-        """Store the records that are not here yet."""
+        """Store the records that are not here yet; return the counts of all outcomes."""
         by_kind: dict[type[Any], list[Any]] = defaultdict(list)
         for record in records:
             by_kind[type(record)].append(record)
@@ -182,7 +187,7 @@ class RestoreTransaction(ABC):
     def _restore_records(
         self, records: Iterable[Any], store: Callable[[Any], Outcome]
     ) -> None:
-        """Store each record, and count the outcomes."""
+        """Store each record by `store`, and count the outcomes."""
         for record in records:
             id = str(getattr(record, "id", ""))
             self._outcome.count(KIND_NAMES[type(record)], id, store(record))
@@ -192,6 +197,7 @@ class RestoreTransaction(ABC):
     def _restore_groups(
         self, episodes: Sequence[ExportedEpisode], memories: Sequence[ExportedMemory]
     ) -> None:
+        """Restore episodes and memories, each memory below its episode where that has room."""
         ids = [episode.id for episode in episodes] + [memory.id for memory in memories]
         known = {id: record[0] for id, record in self.known_records(ids).items()}
         originals: dict[str | None, set[str]] = defaultdict(set)
@@ -210,7 +216,8 @@ class RestoreTransaction(ABC):
         originals: Mapping[str | None, set[str]],
         known: Mapping[str, str | None],
     ) -> None:
-        """Store episodes whose originals are in the batch and new."""
+        """Store the new episodes whose originals in `originals` are all new too; skip the others.
+        """
 
         def store(episode: ExportedEpisode) -> Outcome:
             if episode.id in known:
@@ -230,7 +237,10 @@ class RestoreTransaction(ABC):
         homes: Mapping[str, StoredEpisode],
         known: dict[str, str | None],
     ) -> None:
-        """Store new memories: in the archive if their episode lacks them, else in working memory."""
+        """Store the memories that are not in `known`.
+
+        A memory goes to the archive if its episode still misses originals, else to working memory.
+        """
         placed: list[PlacedMemory] = []
 
         def store(memory: ExportedMemory) -> Outcome:
@@ -256,7 +266,10 @@ class RestoreTransaction(ABC):
         return seq
 
     def _restore_rollup(self, rollup: ExportedEpisode) -> Outcome:
-        """Store a day, week or month, if all of its sources are here and have no other parent."""
+        """Store a day, week or month if all of its members are here and have no other parent.
+
+        Else count it as left out: the next sleep writes it.
+        """
         known = self.known_records([rollup.id])
         if rollup.id in known:
             return _known_summary(known[rollup.id][0])
@@ -269,9 +282,10 @@ class RestoreTransaction(ABC):
 
 
 def _taken_home(homes: Mapping[str, StoredEpisode], episode: str | None) -> int | None:
-    """Take a free place among the originals of an episode; None if it lacks none.
+    """Return the position of an episode that misses an original, and count the original as found.
 
-    One that was forgotten here has no place any more: the summary was written without it.
+    None if it misses none: an original that was forgotten here is not missing, as the summary was
+    written without it.
     """
     home = homes.get(episode) if episode else None
     if home is None or home.room <= 0:
@@ -281,8 +295,9 @@ def _taken_home(homes: Mapping[str, StoredEpisode], episode: str | None) -> int 
 
 
 def _known_summary(content: str | None) -> Outcome:
-    """Return the outcome for a summary whose id is known.
+    """Return the outcome for a summary whose id is stored already: known, or taken by a memory.
 
-    Of summaries no words are known, as they may have been written again; a memory has some.
+    `content` is None for a summary, as its text may have been rewritten since; else it is that of a
+    memory with this id.
     """
     return False if content is None else OTHER_WORDS

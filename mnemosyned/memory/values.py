@@ -54,7 +54,7 @@ class MemoryRecord:
 
     @property
     def lasting(self) -> bool:
-        """Whether a summary may speak of it: it is in force, with no end in sight."""
+        """Whether a summary may mention the memory: it is not superseded and does not expire."""
         return self.valid_until is None and self.superseded_at is None
 
 
@@ -167,9 +167,10 @@ _JOINERS = "\u200c\u200d"
 
 
 def tag_name(given: str, *, field: str = "tags") -> str:
-    """Return a tag as it is kept: in lower case, with single spaces, without a leading `#`.
+    """Return the stored form of a tag: lower case, single spaces, no leading `#`.
 
-    Raises `InvalidRequest`.
+    Raises `InvalidRequest`, which names `field`, if it is empty, too long, or has a comma or
+    invisible characters.
     """
     name = unicodedata.normalize("NFC", given.strip().removeprefix("#").lower())
     name = " ".join(name.split())
@@ -195,7 +196,7 @@ def tag_name(given: str, *, field: str = "tags") -> str:
 
 
 def tag_names(given: Iterable[str], *, field: str = "tags") -> tuple[str, ...]:
-    """Return tags as they are kept, in order and each once. Raises `InvalidRequest`."""
+    """Return the stored forms of tags, sorted, each once. Raises `InvalidRequest` for too many."""
     names = sorted({tag_name(name, field=field) for name in given})
     if len(names) > TAGS_MAX:
         raise InvalidRequest(
