@@ -164,8 +164,7 @@ class WatchStore(Protocol):
         ...
 
     def remove_folder(self, path: str) -> bool:
-        """Remove a folder and the reading positions of its files; return False if it was unknown.
-        """
+        """Remove a folder and the reading positions of its files; return False if it was unknown."""
         ...
 
     def file(self, path: str) -> WatchedFile | None:

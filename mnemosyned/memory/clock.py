@@ -47,7 +47,7 @@ class Judgment:
         return self.sighting.moment
 
 
-def judge(
+def judge_clock(
     last: Sighting | None, *, now: datetime, boot: str, uptime_s: float
 ) -> Judgment:
     """Compare the machine's clock `now` with its last trusted reading plus the uptime since.

@@ -119,7 +119,7 @@ class Summarizer(Protocol):
         `expected` is about how many groups of usual size there are.
         """
         for key, memories in groups:
-            yield key, self.outcome(memories)
+            yield key, self.summarize_or_error(memories)
 
     def digest_each(
         self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
@@ -131,7 +131,7 @@ class Summarizer(Protocol):
         ]:
             """Yield each group without its secrets; its key is joined by its exact values."""
             for key, originals in groups:
-                lasting, details = spoken_of(originals)
+                lasting, details = select_mentionable(originals)
                 yield (key, details), lasting
 
         for (key, details), outcome in self.summarize_each(
@@ -144,10 +144,12 @@ class Summarizer(Protocol):
 
     def digest(self, originals: Sequence[MemoryRecord]) -> Digest:
         """Return the digest of one group of originals. Raises `SummarizerFailed`."""
-        lasting, details = spoken_of(originals)
+        lasting, details = select_mentionable(originals)
         return Digest(summary=self.summarize(lasting), details=details)
 
-    def outcome(self, memories: Sequence[MemoryRecord]) -> Summary | Exception:
+    def summarize_or_error(
+        self, memories: Sequence[MemoryRecord]
+    ) -> Summary | Exception:
         """Return the summary of a group, or the error, so that a failed group ends no other."""
         try:
             return self.summarize(memories)
@@ -163,8 +165,7 @@ class Summarizer(Protocol):
         return self
 
     def interrupt(self) -> None:
-        """Cancel the model's running answer, and use no model until `resume`; safe from any thread.
-        """
+        """Cancel the model's running answer, and use no model until `resume`; safe from any thread."""
         return
 
     def resume(self) -> None:
@@ -180,7 +181,7 @@ class Summarizer(Protocol):
         return
 
 
-def spoken_of(
+def select_mentionable(
     originals: Sequence[MemoryRecord],
 ) -> tuple[list[MemoryRecord], tuple[Detail, ...]]:
     """Return the memories that a summary may mention, secrets masked, and the exact values of all.
@@ -205,8 +206,7 @@ class Embedder(Protocol):
     """What `status` calls it."""
 
     def identity(self) -> str:
-        """Return a fingerprint of the model, different for each model. Raises `ModelUnavailable`.
-        """
+        """Return a fingerprint of the model, different for each model. Raises `ModelUnavailable`."""
         ...
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
@@ -323,8 +323,7 @@ class VectorStore(Protocol):
         ...
 
     def embedded_positions(self, model: int, *, after: int, limit: int) -> list[int]:
-        """Return the next `limit` positions above `after` that have a vector of a model, ascending.
-        """
+        """Return the next `limit` positions above `after` that have a vector of a model, ascending."""
         ...
 
     def news(self, model: int, *, since: int | None, limit: int) -> VectorNews | None:

@@ -50,7 +50,7 @@ class ForgetFilter:
     """They mention this name anywhere, or are spoken by it."""
 
 
-def naming(name: str) -> Callable[[str], bool]:
+def name_matcher(name: str) -> Callable[[str], bool]:
     """Return a function that tells whether a text mentions a name.
 
     A name matches as whole words, in any case, with accents or without. In a script without spaces

@@ -224,16 +224,16 @@ class PromotionTransaction(ABC):
             originals = promotion.episode.summary_of
             episode = self.insert(promotion)
             if self.any_superseded(promotion.spoken):
-                raise _group_changed("superseded concurrently")
+                raise _changed_group_error("superseded concurrently")
             since = promotion.revision
             if since is not None and self.any_edited(originals, since=since):
-                raise _group_changed("edited meanwhile")
+                raise _changed_group_error("edited meanwhile")
             evicted = self.evict(originals, episode, promotion.episode.details)
             if evicted != len(originals):
-                raise _group_changed("changed concurrently")
+                raise _changed_group_error("changed concurrently")
             self.insert_log(promotion.entry)
 
 
-def _group_changed(how: str) -> BatchChanged:
+def _changed_group_error(how: str) -> BatchChanged:
     """Return the error for a group of which a memory was changed, with `how` it was."""
     return BatchChanged(f"a memory of this group was {how}; the next cycle retries it")

@@ -70,7 +70,7 @@ class Place:
         return SEQ_MAX if kind < self.kind else -1
 
 
-def read_place(cursor: str) -> Place:
+def parse_cursor(cursor: str) -> Place:
     """Return the place that a cursor encodes. Raises `InvalidRequest` for any other text."""
     written = _WRITTEN.fullmatch(cursor)
     try:
@@ -217,7 +217,7 @@ def source_totals(groups: Iterable[MemoryGroup]) -> list[SourceTotals]:
     return sorted(totals, key=lambda total: total.last, reverse=True)
 
 
-def spellings(
+def stored_spellings(
     prefix: str, beginning: Callable[[Sequence[str]], list[str]]
 ) -> list[str]:
     """Return the spellings of a prefix, in upper and lower case, with which a stored id begins.

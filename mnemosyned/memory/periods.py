@@ -75,10 +75,12 @@ class Period:
     @property
     def details(self) -> tuple[Detail, ...]:
         """The distinct exact values of all members."""
-        return distinct(detail for member in self.members for detail in member.details)
+        return distinct_details(
+            detail for member in self.members for detail in member.details
+        )
 
 
-def periods(
+def group_into_periods(
     children: Iterable[Child],
     *,
     to_level: int,
@@ -102,7 +104,7 @@ def periods(
     ]
 
 
-def distinct(details: Iterable[Detail]) -> tuple[Detail, ...]:
+def distinct_details(details: Iterable[Detail]) -> tuple[Detail, ...]:
     """Return the details without repetitions of the same kind and value, in order."""
     first: dict[tuple[str, str], Detail] = {}
     for detail in details:

@@ -79,7 +79,7 @@ class GraceStore(Protocol):
         """Return the forgotten records that can still be restored, as `status` shows them."""
         ...
 
-    def is_recoverable(self, id: str) -> datetime | None:
+    def recoverable_until(self, id: str) -> datetime | None:
         """Return the end of the grace period of a memory or forget call; None if it has none."""
         ...
 
@@ -147,8 +147,7 @@ class ChangeStore(Protocol):
         ...
 
     def tag(self, ids: Sequence[str], tags: Sequence[str]) -> int:
-        """Add tags to memories; return how many lacked one. Raises `InvalidRequest` for too many.
-        """
+        """Add tags to memories; return how many lacked one. Raises `InvalidRequest` for too many."""
         ...
 
     def untag(self, ids: Sequence[str], tags: Sequence[str]) -> int:
@@ -316,8 +315,7 @@ class CompactionStore(Protocol):
         ...
 
     def get(self, id: str) -> tuple[CompactionRecord, list[MemoryRecord]] | None:
-        """Return a compaction and its remaining messages, in conversation order; None if unknown.
-        """
+        """Return a compaction and its remaining messages, in conversation order; None if unknown."""
         ...
 
     def find_by_summary(
@@ -397,8 +395,7 @@ class LearningStore(Protocol):
     """Store of learnings; a new learning supersedes contradicting old ones."""
 
     def add(self, learning: Learning) -> tuple[Learning, list[str]]:
-        """Store a learning, or find an equal one; return it and the ids of learnings it supersedes.
-        """
+        """Store a learning, or find an equal one; return it and the ids of learnings it supersedes."""
         ...
 
     def find(
@@ -475,8 +472,7 @@ class MaintenanceStore(Protocol):
         ...
 
     def longest_write_s(self) -> float:
-        """Return the longest time in seconds that one commit blocked other writers since the start.
-        """
+        """Return the longest time in seconds that one commit blocked other writers since the start."""
         ...
 
     def ensure_durable(self) -> None:
@@ -502,13 +498,11 @@ class MaintenanceStore(Protocol):
         ...
 
     def release_memory(self, *, words: bool = False) -> None:
-        """Free caches, which later calls refill; with `words`, also the caches of memories' words.
-        """
+        """Free caches, which later calls refill; with `words`, also the caches of memories' words."""
         ...
 
     def back_up(self, target: Path) -> CopyReport:
-        """Write a consistent copy of the store to a new file, and verify it by reading all of it.
-        """
+        """Write a consistent copy of the store to a new file, and verify it by reading all of it."""
         ...
 
 
@@ -644,8 +638,7 @@ class SleepStore(Protocol):
         ...
 
     def chars_per_s(self, summarizer: str) -> float | None:
-        """Return how many characters a second a summarizer recently read; None if it wrote nothing.
-        """
+        """Return how many characters a second a summarizer recently read; None if it wrote nothing."""
         ...
 
     def consolidate(

@@ -116,8 +116,7 @@ class RestoreTransaction(ABC):
     """Transaction that restores records."""
 
     def __init__(self, single: Mapping[type[Any], Callable[[Any], Outcome]]) -> None:
-        """Take in `single` the function that restores one record, for the simple kinds of record.
-        """
+        """Take in `single` the function that restores one record, for the simple kinds of record."""
         self._single = single
         self._outcome = RestoreReport()
         self._taken: set[int] = set()
@@ -154,8 +153,7 @@ class RestoreTransaction(ABC):
 
     @abstractmethod
     def can_adopt(self, rollup: ExportedEpisode) -> bool:
-        """Return whether all members of a roll-up are here without a parent, and its period free.
-        """
+        """Return whether all members of a roll-up are here without a parent, and its period free."""
 
     @abstractmethod
     def adopt(self, rollup: ExportedEpisode) -> None:
@@ -216,8 +214,7 @@ class RestoreTransaction(ABC):
         originals: Mapping[str | None, set[str]],
         known: Mapping[str, str | None],
     ) -> None:
-        """Store the new episodes whose originals in `originals` are all new too; skip the others.
-        """
+        """Store the new episodes whose originals in `originals` are all new too; skip the others."""
 
         def store(episode: ExportedEpisode) -> Outcome:
             if episode.id in known:
@@ -247,7 +244,7 @@ class RestoreTransaction(ABC):
             if memory.id in known:
                 return known_memory(memory, known[memory.id])
             known[memory.id] = memory.content
-            home = _taken_home(homes, memory.episode)
+            home = _take_episode_place(homes, memory.episode)
             if memory.episode and home is None and not memory.content:
                 return WORDS_PRUNED
             placed.append(PlacedMemory(memory, self._free_number(memory.seq), home))
@@ -281,7 +278,9 @@ class RestoreTransaction(ABC):
         return True
 
 
-def _taken_home(homes: Mapping[str, StoredEpisode], episode: str | None) -> int | None:
+def _take_episode_place(
+    homes: Mapping[str, StoredEpisode], episode: str | None
+) -> int | None:
     """Return the position of an episode that misses an original, and count the original as found.
 
     None if it misses none: an original that was forgotten here is not missing, as the summary was

@@ -164,7 +164,7 @@ class FallbackSummarizer(Summarizer):
                 yield from self._summarize_by_fallback(others, reason, expected=left)
                 return
             began = time.monotonic()
-            outcome = self.outcome(memories)
+            outcome = self.summarize_or_error(memories)
             self._spent_s += time.monotonic() - began
             yield key, outcome
 

@@ -9,7 +9,7 @@ from typing import Self
 
 from mnemosyned.errors import StorageFailed
 from mnemosyned.logs import logger
-from mnemosyned.memory.clock import Clock, ClockStore, Judgment, Sighting, judge
+from mnemosyned.memory.clock import Clock, ClockStore, Judgment, Sighting, judge_clock
 from mnemosyned.sleep.triggers import boot_id, uptime_s
 
 KEPT_EVERY_S = 3_600.0
@@ -86,7 +86,7 @@ class ClockGuard:
 
     def _judge_clock(self) -> Judgment:
         now, up = self._clock.now(), self._uptime()
-        judgment = judge(self._seen, now=now, boot=self._boot(), uptime_s=up)
+        judgment = judge_clock(self._seen, now=now, boot=self._boot(), uptime_s=up)
         self._seen = judgment.sighting
         return judgment
 

@@ -145,7 +145,7 @@ class GraceKeeper:
     def check(self, ids: Iterable[str]) -> None:
         """Raise `NotFound` for a memory in its grace period, with the time of its end."""
         for id in ids:
-            final_at = self._store.is_recoverable(id)
+            final_at = self._store.recoverable_until(id)
             if final_at:
                 raise NotFound(
                     f"{id} is forgotten already; until {final_at:%Y-%m-%d %H:%M} UTC `restore` puts "

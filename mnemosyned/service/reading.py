@@ -10,7 +10,7 @@ from tzlocal import get_localzone
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.instants import in_zone, shift
 from mnemosyned.memory.clock import Clock
-from mnemosyned.memory.listing import ListFilter, read_place
+from mnemosyned.memory.listing import ListFilter, parse_cursor
 from mnemosyned.memory.masking import mask_episode, mask_memory, without_superseded
 from mnemosyned.memory.ports import ListStore
 from mnemosyned.memory.values import Tier, tag_names
@@ -154,7 +154,7 @@ class ListService:
         return ListFilter(
             limit=request.limit,
             order=request.order,
-            after=read_place(request.after) if request.after else None,
+            after=parse_cursor(request.after) if request.after else None,
             sessions=names(request.session),
             sources=names(request.source),
             roles=names(request.role),

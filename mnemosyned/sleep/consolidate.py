@@ -30,7 +30,7 @@ from mnemosyned.memory.consolidation import (
     make_episode,
     preview,
 )
-from mnemosyned.memory.engine_ports import Digest, Summary, spoken_of
+from mnemosyned.memory.engine_ports import Digest, Summary, select_mentionable
 from mnemosyned.memory.periods import Level, begin_of, key_of
 from mnemosyned.memory.ports import MemoryStore, Promotion
 from mnemosyned.memory.values import MemoryRecord
@@ -414,7 +414,7 @@ def _verbatim_digests(work: BatchWork) -> list[tuple[Sequence[MemoryRecord], Dig
 
     Each lasting memory has an episode of its own; memories excluded from summaries share one.
     """
-    lasting, details = spoken_of(work.originals)
+    lasting, details = select_mentionable(work.originals)
     masked = {memory.id: with_speaker(memory) for memory in lasting}
     texts = [
         ([memory], masked[memory.id])

@@ -105,7 +105,7 @@ class SummarizerLease:
         def work() -> None:
             """Summarize, hand over the outcome and return the summarizer."""
             try:
-                answers.put(summarizer.outcome(memories))
+                answers.put(summarizer.summarize_or_error(memories))
             finally:
                 self._return_summarizer(summarizer)
 

@@ -29,7 +29,13 @@ from mnemosyned.memory.consolidation import (
 from mnemosyned.memory.engine_ports import Summarizer, Summary
 from mnemosyned.memory.forgetting import StaleSummary
 from mnemosyned.memory.masking import mask_memories
-from mnemosyned.memory.periods import Level, Period, begin_of, closed_before, periods
+from mnemosyned.memory.periods import (
+    Level,
+    Period,
+    begin_of,
+    closed_before,
+    group_into_periods,
+)
 from mnemosyned.memory.ports import MemoryStore, PendingRollups, Rollup
 from mnemosyned.memory.values import Episode, MemoryRecord
 from mnemosyned.sleep.consolidate import record_failure
@@ -215,7 +221,9 @@ class RollupRun:
 def rollup_periods(found: PendingRollups, level: Level) -> list[Period]:
     """Return the periods of a level that have new or changed summaries, even with a single one."""
     reopened = frozenset(found.existing.values())
-    return periods(found.children, to_level=level, minimum=1, reopened=reopened)
+    return group_into_periods(
+        found.children, to_level=level, minimum=1, reopened=reopened
+    )
 
 
 def period_report(

@@ -18,7 +18,7 @@ from mnemosyned import (
     extract_preservable_details,
 )
 from mnemosyned.conversation.messages import Message
-from mnemosyned.memory.periods import Child, periods
+from mnemosyned.memory.periods import Child, group_into_periods
 from mnemosyned.text.details import Detail, DetailKind
 
 Facts = dict[str, Any]
@@ -199,7 +199,7 @@ def pyramid(given: Given) -> Facts:
                 parent=some.get("parent", some.get("parent_id")),
             )
         )
-    found = periods(children, to_level=given("to_level"))
+    found = group_into_periods(children, to_level=given("to_level"))
     noted = [[one.kind.value, one.value] for period in found for one in period.details]
     return {
         "groups": [[period.key, len(period.members)] for period in found],

@@ -16,7 +16,7 @@ from mnemosyned.memory.listing import (
     ListLimits,
     ListOrder,
     RecordKind,
-    read_place,
+    parse_cursor,
 )
 from mnemosyned.memory.ports import Draft, MemoryStore
 from mnemosyned.memory.values import MemoryRecord, Tier
@@ -81,7 +81,7 @@ def pages(store: MemoryStore, wanted: ListFilter) -> Iterator[list[str]]:
         yield [*(one.id for one in page.memories), *(one.id for one in page.summaries)]
         if page.next is None:
             return
-        wanted = replace(wanted, after=read_place(page.next.encode()))
+        wanted = replace(wanted, after=parse_cursor(page.next.encode()))
 
 
 def ordered(

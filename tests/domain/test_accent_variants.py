@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 from hypothesis import given, strategies as st
 
-from mnemosyned.memory.forgetting import naming
+from mnemosyned.memory.forgetting import name_matcher
 from mnemosyned.text.stems import SPELLINGS_MAX, accent_variants
 
 
@@ -53,8 +53,8 @@ def test_no_spelling_is_asked_for_twice() -> None:
     [("Ελένη", "Η ΕΛΕΝΗ ΠΗΓΕ"), ("Elodie", "Élodie asked"), ("JOSÉ", "jose left")],
 )
 def test_a_name_is_found_with_its_accents_and_without(name: str, text: str) -> None:
-    assert naming(name)(text)
-    assert not naming(f"{name}x")(text)
+    assert name_matcher(name)(text)
+    assert not name_matcher(f"{name}x")(text)
 
 
 def _indexed(word: str) -> str:

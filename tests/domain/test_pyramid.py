@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from hypothesis import given, strategies as st
 
-from mnemosyned.memory.periods import Child, Level, begin_of, end_of, periods
+from mnemosyned.memory.periods import Child, Level, begin_of, end_of, group_into_periods
 from mnemosyned.text.details import Detail, DetailKind
 
 
@@ -19,18 +19,20 @@ def week(*days: int) -> list[Child]:
 
 
 def test_seven_days_become_their_iso_week() -> None:
-    (found,) = periods(week(*range(9, 16)), to_level=2)
+    (found,) = group_into_periods(week(*range(9, 16)), to_level=2)
 
     assert (found.key, len(found.members), found.level) == ("2026-W11", 7, Level.WEEK)
 
 
 def test_fewer_than_three_wait() -> None:
-    assert periods(week(14, 15), to_level=2) == []
-    assert len(periods(week(14, 15), to_level=2, minimum=1)) == 1
+    assert group_into_periods(week(14, 15), to_level=2) == []
+    assert len(group_into_periods(week(14, 15), to_level=2, minimum=1)) == 1
 
 
 def test_weeks_belong_to_the_month_they_begin_in() -> None:
-    found = periods([*week(2, 9, 16, 30), child("2026-04-06")], to_level=3, minimum=1)
+    found = group_into_periods(
+        [*week(2, 9, 16, 30), child("2026-04-06")], to_level=3, minimum=1
+    )
 
     assert [(period.key, len(period.members)) for period in found] == [
         ("2026-03", 4),
@@ -43,14 +45,16 @@ def test_the_days_around_new_year_share_an_iso_week() -> None:
         child(day) for day in ("2026-12-28", "2026-12-30", "2027-01-01", "2027-01-03")
     ]
 
-    assert [period.key for period in periods(days, to_level=2)] == ["2026-W53"]
+    assert [period.key for period in group_into_periods(days, to_level=2)] == [
+        "2026-W53"
+    ]
 
 
 def test_a_day_is_one_of_utc() -> None:
     tokyo = timezone(timedelta(hours=9))
     late = Child(id="a", covers_from=datetime(2026, 3, 15, 8, tzinfo=tokyo))
 
-    (found,) = periods([late], to_level=1, minimum=1)
+    (found,) = group_into_periods([late], to_level=1, minimum=1)
 
     assert found.key == "2026-03-14"
 
@@ -58,7 +62,7 @@ def test_a_day_is_one_of_utc() -> None:
 def test_members_stand_in_order_and_their_originals_are_counted() -> None:
     days = [child(f"2026-03-{day:02}", item_count=day) for day in (11, 9, 10)]
 
-    (found,) = periods(days, to_level=2)
+    (found,) = group_into_periods(days, to_level=2)
 
     assert found.ids == ("2026-03-09", "2026-03-10", "2026-03-11")
     assert found.item_count == 30
@@ -73,7 +77,7 @@ def test_details_are_carried_up_each_once() -> None:
         for at, detail in enumerate((share, mail, again))
     ]
 
-    (found,) = periods(days, to_level=2)
+    (found,) = group_into_periods(days, to_level=2)
 
     assert found.details == (share, mail)
 
@@ -81,8 +85,8 @@ def test_details_are_carried_up_each_once() -> None:
 def test_a_rolled_up_summary_is_left_out_unless_its_parent_is_reopened() -> None:
     folded = [child(f"2026-03-{day:02}", parent="w") for day in (9, 10, 11)]
 
-    assert periods(folded, to_level=2) == []
-    (again,) = periods(
+    assert group_into_periods(folded, to_level=2) == []
+    (again,) = group_into_periods(
         [*folded, child("2026-03-12")], to_level=2, reopened=frozenset({"w"})
     )
     assert len(again.members) == 4
@@ -99,7 +103,7 @@ def test_every_child_is_in_exactly_one_period_that_holds_it(
         Child(id=str(at), covers_from=moment) for at, moment in enumerate(given_moments)
     ]
 
-    found = periods(children, to_level=level, minimum=1)
+    found = group_into_periods(children, to_level=level, minimum=1)
 
     assert sorted(id for period in found for id in period.ids) == sorted(
         one.id for one in children

@@ -13,7 +13,7 @@ from mnemosyned.memory.clock import (
     TOLERANCE,
     Judgment,
     Sighting,
-    judge,
+    judge_clock,
 )
 
 DAY = timedelta(days=1)
@@ -29,7 +29,7 @@ def seen(
 ) -> Judgment:
     """The clock after some time, and after it was set by so much."""
     began = last.uptime_s if boot == last.boot else 0.0
-    return judge(
+    return judge_clock(
         last,
         now=last.moment + passed + jumped,
         boot=boot,
@@ -38,7 +38,7 @@ def seen(
 
 
 def test_the_first_sight_is_believed() -> None:
-    judged = judge(None, now=NOON, boot="a", uptime_s=5.0)
+    judged = judge_clock(None, now=NOON, boot="a", uptime_s=5.0)
 
     assert (judged.now, judged.ahead) == (NOON, timedelta())
 
@@ -105,7 +105,7 @@ def test_catching_up_after_a_pause_is_allowed_once() -> None:
 def test_a_clock_that_begins_in_1970_and_is_set_right_is_believed() -> None:
     epoch = seen(FIRST, passed=timedelta(minutes=1), jumped=-20_000 * DAY, boot="b")
 
-    right = judge(
+    right = judge_clock(
         epoch.sighting,
         now=NOON + 2 * DAY,
         boot="b",
@@ -127,7 +127,7 @@ def test_sightings_of_a_fast_clock_are_dropped_when_it_is_corrected() -> None:
 def test_a_start_that_cannot_be_told_from_another_is_judged_by_its_length() -> None:
     nameless = Sighting(moment=NOON, boot="", uptime_s=90_000.0)
 
-    longer = judge(nameless, now=NOON + 90 * DAY, boot="", uptime_s=90_060.0)
-    other = judge(nameless, now=NOON + 3 * DAY, boot="", uptime_s=60.0)
+    longer = judge_clock(nameless, now=NOON + 90 * DAY, boot="", uptime_s=90_060.0)
+    other = judge_clock(nameless, now=NOON + 3 * DAY, boot="", uptime_s=60.0)
 
     assert (longer.ahead > 89 * DAY, other.ahead) == (True, timedelta())

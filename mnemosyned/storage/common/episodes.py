@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Literal
 
 from mnemosyned.memory.edit import SummarySources, invalidate_upward
-from mnemosyned.memory.periods import distinct
+from mnemosyned.memory.periods import distinct_details
 from mnemosyned.memory.values import Episode
 from mnemosyned.storage.common.rows import EPISODE_COLUMNS, episode_from
 from mnemosyned.storage.common.session import CommonSession
@@ -56,7 +56,7 @@ def episode_at(
         episode,
         summary_of=tuple(made_of),
         # Above an episode each value stands once.
-        details=distinct(values) if episode.level else values,
+        details=distinct_details(values) if episode.level else values,
     )
 
 

@@ -18,7 +18,7 @@ from mnemosyned.memory.listing import (
     SourceTotals,
     session_totals,
     source_totals,
-    spellings,
+    stored_spellings,
 )
 from mnemosyned.memory.ports import ListStore
 from mnemosyned.storage.common.episodes import episode_at
@@ -65,7 +65,7 @@ class CommonLists(Transactional, ListStore):
         keys: list[ListKey] = []
         prefixes: list[str] = []
         if wanted.id_prefix:
-            prefixes = spellings(
+            prefixes = stored_spellings(
                 wanted.id_prefix, partial(self._prefixes_of_ids, session)
             )
         if prefixes or not wanted.id_prefix:

@@ -8,7 +8,13 @@ from typing import Any, NamedTuple
 import msgspec
 
 from mnemosyned.memory.edit import in_force_again
-from mnemosyned.memory.forgetting import ForgetFilter, Grace, Newest, Removal, naming
+from mnemosyned.memory.forgetting import (
+    ForgetFilter,
+    Grace,
+    Newest,
+    Removal,
+    name_matcher,
+)
 from mnemosyned.memory.intake import content_hash, is_made_of_source, keys_of_forgotten
 from mnemosyned.memory.ports import DeletionStore
 from mnemosyned.memory.values import Tier
@@ -108,7 +114,7 @@ def _text_checks(choice: ForgetFilter) -> list[Callable[[Row], bool]]:
         holds = _build_term_matcher(choice.terms)
         checks.append(lambda row: holds(row[1:3]))
     if choice.person:
-        named = naming(choice.person)
+        named = name_matcher(choice.person)
         checks.append(lambda row: any(map(named, _all_texts(row[1:]))))
     return checks
 

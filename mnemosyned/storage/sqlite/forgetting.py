@@ -14,7 +14,7 @@ from mnemosyned.memory.forgetting import (
     Newest,
     Removal,
     is_named_in,
-    naming,
+    name_matcher,
 )
 from mnemosyned.memory.intake import is_made_of_source, keys_of_forgotten
 from mnemosyned.memory.ports import DeletionStore
@@ -67,7 +67,7 @@ def selected_memories(session: SqliteSession, choice: ForgetFilter) -> list[str]
     tags, tag_values = tag_condition(choice.tags)
     where, values = " AND ".join([where, *tags]), [*values, *tag_values]
     having = _positions_with_terms(session, choice.terms) if choice.terms else None
-    named = naming(choice.person) if choice.person else None
+    named = name_matcher(choice.person) if choice.person else None
     ids: dict[str, None] = {}
     for table, text in _TABLES.items():
         columns = (
@@ -135,7 +135,7 @@ def selected_learnings(session: SqliteSession, choice: ForgetFilter) -> list[str
     where, values = _selection_conditions(
         choice, newest=choice.newest.learning if choice.newest else None
     )
-    named = naming(choice.person) if choice.person else None
+    named = name_matcher(choice.person) if choice.person else None
     rows = session.execute(
         f"SELECT seq, id, text, ifnull(session_id, ''), ifnull(source, '') FROM learning "
         f"WHERE {where}",
