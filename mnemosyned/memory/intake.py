@@ -29,9 +29,9 @@ _MADE = re.compile(rf"({CAPTURED_PREFIX}|{IMPORTED_PREFIX})[0-9a-f]{{32}}")
 
 
 def content_hash(content: str) -> int:
-    """Return the first 64 bits of SHA-256 as a signed integer, to find known contents.
+    """Return the first 64 bits of the SHA-256 of a text, as a signed integer.
 
-    Whoever finds a match compares the contents themselves.
+    Equal hashes find candidates for equal texts; the caller compares the texts themselves.
     """
     return int.from_bytes(
         hashlib.sha256(content.encode()).digest()[:8], "big", signed=True
