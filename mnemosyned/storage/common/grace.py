@@ -75,7 +75,7 @@ class CommonGrace(Transactional, GraceStore):
         return Recoverable(count, optional_instant(final_at))
 
     @reads
-    def is_recoverable(self, session: CommonSession, id: str) -> datetime | None:
+    def recoverable_until(self, session: CommonSession, id: str) -> datetime | None:
         """Return the end of the grace period of a forgotten memory or call; None if there is none."""
         final_at = session.scalar(
             "SELECT min(final_at) FROM forgotten "

@@ -239,7 +239,7 @@ def selected_learnings(session: PostgresSession, choice: ForgetFilter) -> list[s
         **narrow.values,
     )
     holds = _build_term_matcher(choice.terms) if choice.terms else None
-    named = naming(choice.person) if choice.person else None
+    named = name_matcher(choice.person) if choice.person else None
     return [
         id
         for id, *texts in rows
