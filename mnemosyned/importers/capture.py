@@ -59,7 +59,7 @@ log = logger()
 
 @dataclass(frozen=True, slots=True)
 class CaptureResult:
-    """The outcome of a capture."""
+    """The number of messages stored, and whether the transcript was read to its end."""
 
     stored: int = 0
     complete: bool = True
@@ -86,19 +86,23 @@ class Capture:
         self._thread = CaptureThread(self._read_share, limits=limits)
 
     def start(self, warm_up: Callable[[], object]) -> None:
-        """Start the thread, and queue transcripts that grew while no daemon ran."""
+        """Start the thread, and queue transcripts that grew while no daemon ran.
+
+        `warm_up` is called in the thread before the first reading.
+        """
         self._thread.start(warm_up)
         for session in self._agents.recent(self._limits.waiting_max):
             if size_of(session.transcript) != session.position:
                 self._thread.queue(session.session)
 
     def close(self) -> None:
-        """Stop the thread."""
+        """Stop the thread after the share that it is reading."""
         self._thread.close()
 
     def read_session(self, session: AgentSession) -> CaptureResult:
         """Capture a share of the transcript's new lines; the thread reads the rest.
 
+        If another capture is running, only queue the session.
         Raises `TranscriptRefused` and storage errors.
         """
         if not self._capturing.acquire(timeout=self._limits.wait_s):
@@ -135,15 +139,16 @@ class Capture:
         conversation: str = "",
         by_hook: bool = True,
     ) -> int:
-        """Store new messages and return their number. Raises storage errors.
+        """Store new messages of a session and return how many were new.
 
-        Messages of hooks are skipped for good while capture is switched off.
+        `conversation` takes the place of the session's own in the ids of messages. Messages of
+        hooks are skipped for good while capture is switched off. Raises storage errors.
         """
         stored = 0
         if by_hook and not self._settings.config.hooks.capture:
             return stored
         for start in range(0, len(messages), BATCH):
-            requests = self._new_requests(
+            requests = self._make_new_requests(
                 session,
                 messages[start : start + BATCH],
                 conversation or session.conversation,
@@ -157,12 +162,12 @@ class Capture:
         return stored
 
     def drain(self) -> None:
-        """Capture all queued sessions now, in the caller's thread."""
+        """Capture the transcripts of all queued sessions now, in the caller's thread."""
         self._thread.drain()
 
-    def _read_share(self, name: str) -> bool:
-        """Capture a share of a session's transcript; return whether nothing is left."""
-        session = self._agents.session(name)
+    def _read_share(self, session_id: str) -> bool:
+        """Capture a share of a session's transcript; return True if nothing is left of it."""
+        session = self._agents.session(session_id)
         if session is None or not session.transcript:
             return True
         with self._capturing:
@@ -183,7 +188,10 @@ class Capture:
         return captured.complete
 
     def _capture_share(self, session: AgentSession, bytes_max: int) -> CaptureResult:
-        """Read on from the last capture's end, store the messages and save the new end."""
+        """Store the messages in at most `bytes_max` new bytes of a session's transcript.
+
+        Read from the end of the last capture, and save the new end. Raises `TranscriptRefused`.
+        """
         session = self._agents.session(session.session) or session
         reading = read_transcript(
             session.transcript,
@@ -199,13 +207,13 @@ class Capture:
             self._agents.advance(session.session, reading.position, reading.file)
         return CaptureResult(stored, reading.complete)
 
-    def _new_requests(
+    def _make_new_requests(
         self,
         session: AgentSession,
         messages: Sequence[TranscriptMessage],
         conversation: str,
     ) -> list[Remember]:
-        """Return the requests for messages of which no id is known."""
+        """Return requests to store the messages that memory does not have yet."""
         ids = [memory_ids(message, conversation) for message in messages]
         new = set(self._agents.unknown([id for each in ids for id in each]))
         now = self._clock.now()
@@ -223,9 +231,10 @@ def store_batch(
     background: bool,
     refusal_event: str,
 ) -> int:
-    """Store memories and return how many were new; if refused together, one by one.
+    """Store memories in one call and return how many were new; if refused, one by one.
 
-    Raises errors that are not the fault of one memory.
+    `refusal_event` is the log event of a refused memory. Raises errors that are not the fault of
+    one memory.
     """
     if not memories:
         return 0
@@ -247,7 +256,10 @@ def store_batch(
 def store_one(
     service: MemoryService, memory: Remember, *, background: bool, refusal_event: str
 ) -> bool:
-    """Store one memory; return False if it was known, or is refused. Raises other errors."""
+    """Store one memory; return False if it was known or is refused. Raises other errors.
+
+    `refusal_event` is the log event of a refusal.
+    """
     try:
         return service.call(memory, background=background).stored
     except MnemosynedError as error:
@@ -260,6 +272,7 @@ def store_one(
 def _make_request(
     session: AgentSession, message: TranscriptMessage, id: str, now: datetime
 ) -> Remember:
+    """Return the request that stores a message under this id, in the agent's session."""
     said = message.created_at or now
     metadata = {
         "project": session.project,
@@ -294,7 +307,7 @@ class CaptureThread:
         self._thread: threading.Thread | None = None
 
     def start(self, warm_up: Callable[[], object]) -> None:
-        """Warm up, then read sessions as they are due."""
+        """Start the thread: call `warm_up`, then read each session when it is due."""
         self._warm_up = warm_up
         self._thread = threading.Thread(
             target=self._run_thread, name="capture", daemon=True
@@ -302,7 +315,7 @@ class CaptureThread:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop after the current share; the rest is read after the next start."""
+        """Stop the thread after the current share; the rest is read after the next start."""
         with self._changed:
             self._stopping = True
             self._changed.notify()
@@ -310,7 +323,10 @@ class CaptureThread:
             self._thread.join(5.0)
 
     def queue(self, session: str, *, after_s: float = 0.0) -> None:
-        """Queue a session; the earliest of its due times counts."""
+        """Make a session due in `after_s` seconds, unless it is due earlier.
+
+        A full queue ignores a new session.
+        """
         due = time.monotonic() + after_s
         with self._changed:
             if session in self._due or len(self._due) < self._limits.waiting_max:
@@ -319,20 +335,25 @@ class CaptureThread:
 
     def drain(self) -> None:
         """Read all queued sessions now, in the caller's thread."""
-        while session := self._next_due(wait=False):
+        while session := self._take_due_session(wait=False):
             self._read_session(session)
 
     def _run_thread(self) -> None:
+        """Read due sessions, with a pause after each, until the thread is stopped."""
         try:
             self._warm_up()
         except Exception:
             log.exception("warm_up_failed")
-        while session := self._next_due(wait=True):
+        while session := self._take_due_session(wait=True):
             self._read_session(session)
             with self._changed:
                 self._changed.wait_for(lambda: self._stopping, self._limits.rest_s)
 
     def _read_session(self, session: str) -> None:
+        """Read a share of a session; queue the session again if a share is left.
+
+        Errors are logged.
+        """
         try:
             complete = self._read_share(session)
         except MnemosynedError as error:
@@ -345,8 +366,11 @@ class CaptureThread:
             if not complete:
                 self.queue(session)
 
-    def _next_due(self, *, wait: bool) -> str:
-        """Return the next due session; empty when stopping, or without `wait` if none is left."""
+    def _take_due_session(self, *, wait: bool) -> str:
+        """Remove and return the session with the earliest due time; empty for none.
+
+        With `wait`, wait for that time; empty then means that the thread is stopping.
+        """
         with self._changed:
             while not self._stopping or not wait:
                 if not self._due and not wait:

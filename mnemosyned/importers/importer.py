@@ -88,22 +88,22 @@ class ImportSource:
 
     @classmethod
     def of_path(cls, path: Path) -> ImportSource:
-        """Return the source at a path."""
+        """Return the source for a file or folder at a path."""
         return cls(path, path)
 
     @classmethod
     def of_stream(cls, stream: BinaryIO, path: Path = STANDARD_INPUT) -> ImportSource:
-        """Return the source of standard input, or of a pipe at a path."""
+        """Return the source for standard input, or for a pipe at a path."""
         return cls(path, path, stream)
 
     @property
     def name(self) -> str:
-        """Its name in error messages."""
+        """The source's name in error messages."""
         return "standard input" if self.path == STANDARD_INPUT else str(self.text_path)
 
     @property
     def text_path(self) -> Path:
-        """Path for people: names on it that are not UTF-8 are replaced."""
+        """The path as valid Unicode, for people: bytes that are not UTF-8 are replaced."""
         return Path(printable_path(self.path))
 
     @property
@@ -113,7 +113,7 @@ class ImportSource:
 
     @cached_property
     def head(self) -> bytes:
-        """The first bytes; empty for a folder. Raises `OSError`."""
+        """The first `HEAD_BYTES` bytes; empty for a folder. Raises `OSError`."""
         if self.stream:
             head = b""
             while len(head) < HEAD_BYTES and (
@@ -127,13 +127,13 @@ class ImportSource:
             return opened.read(HEAD_BYTES)
 
     def open(self) -> BinaryIO:
-        """Open the file, or the stream from its beginning. Raises `OSError`."""
+        """Open the file, or the stream from its beginning, for reading bytes. Raises `OSError`."""
         if self.stream:
             return io.BufferedReader(_ChainedStream(self.head, self.stream))
         return self.path.open("rb")
 
     def size(self) -> int:
-        """Return the bytes of the file, or of the files in the folder; 0 if unknown."""
+        """Return the size in bytes of the file, or of all files in the folder; 0 for a stream."""
         if self.stream:
             return 0
         if not self.is_folder:
@@ -157,7 +157,7 @@ class ImportFormat(ABC):
 
     @abstractmethod
     def recognizes(self, source: ImportSource) -> bool:
-        """True if a source has this format, by the content and only then by the name.
+        """Return True if a source has this format, by content and only then by name.
 
         A format that reads a whole folder recognizes it. Of other folders each file is a source.
         """
@@ -171,12 +171,15 @@ class ImportFormat(ABC):
         """
 
     def size(self, source: ImportSource) -> int:
-        """Return the bytes to read, for showing progress; 0 if unknown."""
+        """Return the number of bytes to read, for showing progress; 0 if unknown."""
         return source.size()
 
 
 def stable_id(*parts: str) -> str:
-    """Return the id of a record, made of the format and the record's own id or words."""
+    """Return an id made of the parts' hash: the same parts always give the same id.
+
+    Parts are the format's name, then the record's own id or its words.
+    """
     text = "\0".join(parts).encode("utf-8", "replace")
     return IMPORTED_PREFIX + hashlib.sha256(text).hexdigest()[:ID_CHARS]
 
@@ -202,7 +205,7 @@ class _ChainedStream(io.RawIOBase):
 
 
 def _read_available(stream: BinaryIO, count: int) -> bytes:
-    """Read the bytes that have arrived, without waiting for more."""
+    """Return at most `count` bytes that have arrived, without waiting for more."""
     if isinstance(stream, io.BufferedReader):
         return stream.read1(count)
     return stream.read(count)
@@ -226,7 +229,10 @@ zone may be named like a folder, and `StopIteration`, as a list may be empty."""
 def parse_record(
     parse: Callable[[], Remember | None], place: str, position: str, size: int
 ) -> ImportItem | BadRecord | None:
-    """Return the record of a parsed memory, or of its fault; None without a memory."""
+    """Call `parse` and return its memory as an item, or its error as a bad record.
+
+    None if there is no memory. `size` is the number of bytes read for the record.
+    """
     try:
         memory = parse()
     except PARSE_ERRORS as error:
@@ -240,7 +246,7 @@ TAGS_MAX = 50
 
 
 def sendable(memory: Remember) -> Remember:
-    """Return the memory with text, names and metadata in the daemon's limits.
+    """Return the memory with text, names and metadata that the daemon accepts.
 
     Names are cut, and empty metadata is left out.
     """
@@ -251,13 +257,13 @@ def sendable(memory: Remember) -> Remember:
         session=clean_name(memory.session) or DEFAULT_SESSION,
         source=clean_name(memory.source or "") or None,
         role=clean_name(memory.role),
-        metadata=_as_json(metadata),
+        metadata=_make_json_safe(metadata),
         tags=tags_in(memory.tags),
     )
 
 
-def _as_json(metadata: dict[str, Any]) -> dict[str, Any]:
-    """Return metadata as is, or with all values as text if one is not JSON."""
+def _make_json_safe(metadata: dict[str, Any]) -> dict[str, Any]:
+    """Return the metadata unchanged, or with all values as text if JSON cannot hold one."""
     try:
         msgspec.json.encode(metadata)
     except (TypeError, ValueError, OverflowError, RecursionError):
@@ -268,24 +274,27 @@ def _as_json(metadata: dict[str, Any]) -> dict[str, Any]:
 
 
 def clean_text(text: str) -> str:
-    """Return text without NUL characters and lone surrogates."""
+    """Return the text without NUL characters, lone surrogates and blanks at its ends."""
     if text.isascii():
         return text.replace("\0", "").strip()
     return text.replace("\0", "").encode("utf-8", "replace").decode().strip()
 
 
 def clean_name(name: str) -> str:
-    """Return a name on one line within the limit."""
+    """Return a name on one line, cut at `TEXT_MAX` characters."""
     return " ".join(clean_text(name).split())[:TEXT_MAX].strip()
 
 
 def text_in(value: object) -> str:
-    """Return a value that is text, or an empty text."""
+    """Return the value if it is text, else an empty text."""
     return value if isinstance(value, str) else ""
 
 
 def tags_in(value: object) -> list[str]:
-    """Return the tags in a list, or in a text separated by commas or spaces."""
+    """Return the valid tags in a list, or in a text separated by commas or spaces.
+
+    At most `TAGS_MAX`; anything else has none.
+    """
     if isinstance(value, str):
         value = value.split(",") if "," in value else value.split()
     if not isinstance(value, list):
@@ -306,9 +315,10 @@ _NUMBER = re.compile(r"-?\d{1,20}(?:\.\d+)?")
 
 
 def moment_from(value: object, *, zone: tzinfo | None = None) -> datetime | None:
-    """Return a time with its zone; None for anything else.
+    """Parse a time of any usual form; return it with a zone, or None if it is none.
 
-    A time without a zone is local, or of `zone`; a number counts seconds or milliseconds.
+    A time without a zone is local, or of `zone`; a number counts seconds, milliseconds or
+    microseconds since 1970.
     """
     try:
         return _parse_moment(value, zone)
@@ -317,6 +327,10 @@ def moment_from(value: object, *, zone: tzinfo | None = None) -> datetime | None
 
 
 def _parse_moment(value: object, zone: tzinfo | None) -> datetime | None:
+    """Return a time, date, ISO text or number as a time with its zone; None for other types.
+
+    Raises `ValueError` for a text that is no time, and errors of numbers out of range.
+    """
     if isinstance(value, datetime):
         return _with_zone(value, zone)
     if isinstance(value, date):
@@ -332,6 +346,10 @@ def _parse_moment(value: object, zone: tzinfo | None) -> datetime | None:
 
 
 def _moment_of_number(value: float) -> datetime | None:
+    """Return the time of a number of seconds, milliseconds or microseconds since 1970.
+
+    The number's size tells the unit; None for numbers up to 0.
+    """
     if value <= 0:
         return None
     if value >= _MICROSECONDS_FROM:
@@ -342,6 +360,7 @@ def _moment_of_number(value: float) -> datetime | None:
 
 
 def _with_zone(moment: datetime, zone: tzinfo | None) -> datetime:
+    """Return the time with its own zone, or else in `zone`, or else in the local zone."""
     if moment.tzinfo:
         return moment
     return moment.replace(tzinfo=zone) if zone else in_zone(moment, None)

@@ -36,7 +36,7 @@ class FormatEntry:
     """`module:class`, in `mnemosyned.importers.formats`."""
 
     def load(self) -> ImportFormat:
-        """Import its module and make the format."""
+        """Import the format's module and return a new object of its class."""
         module, _, attribute = self.target.partition(":")
         loaded = import_module(f"mnemosyned.importers.formats.{module}")
         return cast("ImportFormat", getattr(loaded, attribute)())
@@ -70,7 +70,7 @@ FORMATS = (
 
 
 def format_named(name: str) -> ImportFormat:
-    """Return the format of this name. Raises `InvalidRequest`."""
+    """Return a new format by its name for `--format`. Raises `InvalidRequest`."""
     for entry in FORMATS:
         if entry.name == name:
             return entry.load()
@@ -80,12 +80,12 @@ def format_named(name: str) -> ImportFormat:
 
 
 def format_names() -> str:
-    """Return the names of the formats, for messages."""
+    """Return the names of all formats, separated by commas."""
     return ", ".join(entry.name for entry in FORMATS)
 
 
 def recognize_format(source: ImportSource) -> ImportFormat | None:
-    """Return the first format that recognizes a source, or None."""
+    """Return the first format that recognizes a source, or None. Raises `OSError`."""
     formats = (entry.load() for entry in FORMATS)
     return next((format for format in formats if format.recognizes(source)), None)
 
@@ -113,16 +113,17 @@ class ImportPlan:
 
     @property
     def size(self) -> int:
-        """Bytes to read; 0 where unknown."""
+        """The number of bytes to read; 0 if it is unknown for any source."""
         sizes = [part.size for part in self.parts]
         return sum(sizes) if all(sizes) else 0
 
 
 def plan_import(sources: list[ImportSource], format: str | None) -> ImportPlan:
-    """Find the formats of the sources; order the sources by the time of their first records.
+    """Return the sources to import with their formats, ordered by their first records' times.
 
     A folder that no format recognizes stands for its files; links in it are not followed.
-    Raises `InvalidRequest` for a source that has no format or cannot be read.
+    `format` is the name of the only format to use, or None. Raises `InvalidRequest` for a source
+    that has no format or cannot be read.
     """
     plan = ImportPlan()
     given = format_named(format) if format else None
@@ -133,14 +134,18 @@ def plan_import(sources: list[ImportSource], format: str | None) -> ImportPlan:
             reason = f"{source.name} cannot be read: {error.strerror or error}"
             raise InvalidRequest(reason, field="path") from error
     if len(plan.parts) > 1:
-        plan.parts.sort(key=_first_time)
+        plan.parts.sort(key=_read_first_time)
     return plan
 
 
 def _add_source(
     plan: ImportPlan, source: ImportSource, given: ImportFormat | None
 ) -> None:
-    if source.stream and (problem := _unfit_for_stream(source, given)):
+    """Add a source with its format to the plan, or a folder's files with theirs.
+
+    `given` is the format the user named. Raises `InvalidRequest` for a source without a format.
+    """
+    if source.stream and (problem := _find_stream_problem(source, given)):
         raise InvalidRequest(problem, field="path")
     format = given or recognize_format(source)
     if given and source.is_folder and not given.recognizes(source):
@@ -153,8 +158,8 @@ def _add_source(
         raise InvalidRequest(_describe_unknown(source), field="path")
 
 
-def _unfit_for_stream(source: ImportSource, given: ImportFormat | None) -> str:
-    """Return the reason for saving a stream to a file first; empty if it can be read."""
+def _find_stream_problem(source: ImportSource, given: ImportFormat | None) -> str:
+    """Return the reason why a stream must be saved to a file first; empty for none."""
     if source.head.startswith((SQLITE, ARCHIVE)):
         kind = "a database or an archive"
     elif given and given.needs_file:
@@ -165,7 +170,7 @@ def _unfit_for_stream(source: ImportSource, given: ImportFormat | None) -> str:
 
 
 def _describe_unknown(source: ImportSource) -> str:
-    """Return the error for a source without a format, with the next step."""
+    """Return the error message for a source without a format, with the next step."""
     if not source.head:
         return f"{source.name} is empty"
     if source.head.startswith(SQLITE):
@@ -182,6 +187,10 @@ def _describe_unknown(source: ImportSource) -> str:
 def _add_files_of_folder(
     plan: ImportPlan, folder: ImportSource, given: ImportFormat | None
 ) -> None:
+    """Add the files of a folder to the plan; count those that have no format.
+
+    With `given`, only files of this format count. Unreadable files become bad records.
+    """
     for path in _files_below(folder.path):
         source = ImportSource(path, folder.root)
         try:
@@ -198,7 +207,7 @@ def _add_files_of_folder(
 
 
 def _files_below(folder: Path) -> Iterator[Path]:
-    """Yield the regular files under a folder by name; links and hidden folders are left out."""
+    """Yield the regular files under a folder by name, without links and hidden folders."""
     for directory, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
@@ -207,10 +216,10 @@ def _files_below(folder: Path) -> Iterator[Path]:
                 yield path
 
 
-def _first_time(part: PlannedPart) -> datetime:
-    """Return the time of the first record; sources without a time come last, by name.
+def _read_first_time(part: PlannedPart) -> datetime:
+    """Return the time of a part's first record, or the latest possible time without one.
 
-    Streams come last too, as they can be read only once.
+    Streams get the latest time too, as they can be read only once.
     """
     if part.source.stream:
         return _LAST

@@ -45,11 +45,11 @@ def project_of(
     override: str = "",
     home: str | os.PathLike[str] | None = None,
 ) -> Project:
-    """Return the project of a directory; none for the home directory, the root, or no directory.
+    """Return the project of a directory, or `NO_PROJECT` for the home directory or the root.
 
-    Reads a few small files of the repository and starts no process. An `override` is the key as
-    it is. The key of a repository is its origin ("github.com/ann/shop"), or else the path of the
-    repository that its worktrees have in common. Elsewhere it is the directory itself.
+    An `override` is used as the project's key. The key of a repository is its origin
+    ("github.com/ann/shop"), or else the path that its worktrees have in common. Elsewhere it is the
+    directory itself. Reads a few small files of the repository and starts no process.
     """
     path = os.fspath(directory) if directory else ""
     if chosen := override.strip()[:KEY_CHARS_MAX]:
@@ -57,27 +57,30 @@ def project_of(
     if not os.path.isabs(path) or "\0" in path:
         return NO_PROJECT
     start = os.path.realpath(path)
-    excluded = {"/", os.path.realpath(os.fspath(home or Path.home()))}
-    if start in excluded:
+    stop_at = {"/", os.path.realpath(os.fspath(home or Path.home()))}
+    if start in stop_at:
         return NO_PROJECT
-    for root in _parents_of(start, excluded):
+    for root in _walk_up_directories(start, stop_at):
         if (git := _git_directory(root)) is not None:
             return _repository_project(root, git)
     return Project(start[:KEY_CHARS_MAX], _last_part(start), start)
 
 
-def _parents_of(start: str, excluded: set[str]) -> Iterator[str]:
-    """Yield a directory and its parents, up to the home directory or the root."""
+def _walk_up_directories(start: str, stop_at: set[str]) -> Iterator[str]:
+    """Yield a directory, its parent and so on, ending before one in `stop_at`."""
     path = start
     for _ in range(PARENTS_MAX):
-        if path in excluded:
+        if path in stop_at:
             return
         yield path
         path = os.path.dirname(path)
 
 
 def _git_directory(root: str) -> str | None:
-    """Return the directory of git's own files, which a worktree or submodule names in a file."""
+    """Return the git directory of a checkout at `root`, or None if there is none.
+
+    In a worktree or submodule, `.git` is a file that names the directory.
+    """
     place = os.path.join(root, ".git")
     try:
         mode = os.stat(place).st_mode
@@ -90,7 +93,10 @@ def _git_directory(root: str) -> str | None:
 
 
 def _repository_project(root: str, git: str) -> Project:
-    """Return the project of a repository, the same for all its worktrees."""
+    """Return the project of a repository, which all its worktrees share.
+
+    `root` is the checkout, `git` its git directory.
+    """
     shared = _read_text(os.path.join(git, "commondir")).strip()
     common = os.path.realpath(os.path.join(git, shared or "."))
     is_plain = os.path.basename(common) == ".git"
@@ -101,7 +107,7 @@ def _repository_project(root: str, git: str) -> Project:
 
 
 def _origin_url(config: str) -> str:
-    """Return the URL of the remote `origin` in a configuration of git; empty without one."""
+    """Return the URL of the remote `origin` in the text of a git config; empty without one."""
     inside = False
     for line in config.splitlines():
         text = line.strip()
@@ -113,7 +119,10 @@ def _origin_url(config: str) -> str:
 
 
 def _normalize_url(url: str, *, root: str) -> str:
-    """Return host and path of a remote, without user, password, default port and ".git"."""
+    """Return a remote's host and path, without user, password, default port and ".git".
+
+    A remote on this machine gives its path, relative to `root` if need be.
+    """
     if url.lower().startswith("file://"):
         return _local_key(url[len("file://") :], root)
     if scheme := _URL.match(url):
@@ -127,6 +136,7 @@ def _normalize_url(url: str, *, root: str) -> str:
 
 
 def _remote_key(host: str, port: str, path: str) -> str:
+    """Return host and path as a project's key, in lower case where the host ignores case."""
     host = host.lower()
     path = re.split(r"[?#]", path)[0].strip("/").removesuffix(".git").strip("/")
     if host in CASELESS_HOSTS:
@@ -135,7 +145,7 @@ def _remote_key(host: str, port: str, path: str) -> str:
 
 
 def _local_key(path: str, root: str) -> str:
-    """Return the path of an origin on this machine; a clone of it is the same project."""
+    """Return the absolute path of an origin on this machine, without ".git"."""
     place = os.path.realpath(os.path.join(root, path))
     return place.removesuffix("/.git").removesuffix(".git")
 
@@ -145,7 +155,7 @@ def _last_part(key: str) -> str:
 
 
 def _read_text(path: str) -> str:
-    """Return the beginning of a regular file; empty where there is none to read."""
+    """Return the beginning of a regular file as text; empty if it cannot be read."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError):

@@ -34,8 +34,8 @@ class OccurrenceCounter:
     def __init__(self) -> None:
         self._seen: Counter[bytes] = Counter()
 
-    def next(self, text: str) -> int:
-        """Return the number of occurrences of a text so far, with this one."""
+    def count(self, text: str) -> int:
+        """Count one more occurrence of a text and return the number so far."""
         key = hashlib.sha256(text.encode("utf-8", "replace")).digest()[:8]
         if key not in self._seen and len(self._seen) >= DIFFERENT_MAX:
             return 1
@@ -77,7 +77,10 @@ class ArchiveMember:
 
 
 def members_of(path: Path, names: re.Pattern[str]) -> list[ArchiveMember]:
-    """Return the members whose name without folders matches, by name. Raises `ArchiveRefused`."""
+    """Return the archive's members whose file name matches, in the order of their paths.
+
+    Raises `ArchiveRefused`.
+    """
     try:
         with zipfile.ZipFile(path) as archive:
             listed = archive.infolist()
@@ -97,7 +100,10 @@ def members_of(path: Path, names: re.Pattern[str]) -> list[ArchiveMember]:
 
 @contextmanager
 def open_member(path: Path, member: ArchiveMember) -> Iterator[BinaryIO]:
-    """Open a member. Raises `ArchiveRefused`, also while reading broken content."""
+    """Open a member of the archive at `path` for the block.
+
+    Raises `ArchiveRefused`, also for broken content read within the block.
+    """
     largest = max(RATIO_FROM_BYTES, RATIO_MAX * max(member.packed, 1))
     if member.size > min(largest, ARCHIVE_BYTES_MAX):
         raise ArchiveRefused(
@@ -115,12 +121,16 @@ def open_member(path: Path, member: ArchiveMember) -> Iterator[BinaryIO]:
 
 
 def _broken_archive(error: Exception) -> ArchiveRefused:
+    """Return the error for an archive that cannot be read."""
     reason = str(error) or type(error).__name__
     return ArchiveRefused(f"the archive cannot be read: {reason}")
 
 
 def member_head(path: Path, names: re.Pattern[str]) -> bytes:
-    """Return the first bytes of the first matching member, or none. Raises `ArchiveRefused`."""
+    """Return the first `HEAD_BYTES` bytes of the first matching member; empty without one.
+
+    Raises `ArchiveRefused`.
+    """
     for member in members_of(path, names)[:1]:
         with open_member(path, member) as opened:
             return opened.read(HEAD_BYTES)
@@ -140,6 +150,10 @@ LENIENT = "mnemosyned-latin"
 
 
 def _decode_as_latin(error: UnicodeError) -> tuple[str, int]:
+    """Return the text for bytes that are not UTF-8, and the position after them.
+
+    An error handler for `bytes.decode`.
+    """
     if not isinstance(error, UnicodeDecodeError):
         raise error
     return error.object[error.start : error.end].decode("cp1252", "replace"), error.end
@@ -160,7 +174,7 @@ class TextLine:
 
     @property
     def text(self) -> str:
-        """The line without its end."""
+        """The line as text, without its line end."""
         return decode_text(self.data).rstrip("\r\n")
 
 
@@ -194,7 +208,7 @@ class _Transcoded(io.RawIOBase):
 
 
 def as_utf8(stream: BinaryIO) -> BinaryIO:
-    """Return a stream's text as UTF-8 without a byte order mark."""
+    """Return a stream of the same text in UTF-8, without a byte order mark."""
     source = io.BufferedReader(cast("io.RawIOBase", stream), CHUNK_BYTES)
     mark = source.peek(4)[:4]
     for signature, encoding in _WIDE.items():
@@ -211,7 +225,10 @@ def as_utf8(stream: BinaryIO) -> BinaryIO:
 def open_text(
     source: ImportSource, member: ArchiveMember | None = None
 ) -> Iterator[BinaryIO]:
-    """Open a source, or a member of an archive, as UTF-8. Raises `OSError`, `ArchiveRefused`."""
+    """Open a source, or a member of its archive, as a stream of UTF-8 for the block.
+
+    Raises `OSError` and `ArchiveRefused`.
+    """
     with (
         open_member(source.path, member) if member else source.open() as opened,
         as_utf8(opened) as text,
@@ -220,18 +237,18 @@ def open_text(
 
 
 def is_binary(head: bytes) -> bool:
-    """True if the first bytes of a file are not text."""
+    """Return True if the first bytes of a file are not text."""
     beginning = head[:BEGINNING_BYTES]
     return b"\0" in beginning and not beginning.startswith(tuple(_WIDE))
 
 
 def decode_text(data: bytes) -> str:
-    """Decode UTF-8, and bytes that are not UTF-8 as Latin-1."""
+    """Return bytes as text: UTF-8, with other bytes read as Latin-1."""
     return data.decode("utf-8", LENIENT)
 
 
 def lines_of(stream: BinaryIO, *, offset: int = 0) -> Iterator[TextLine]:
-    """Yield the lines from a byte on; numbers count from there."""
+    """Yield the lines from the byte `offset` on, numbered from 1 there; long ones without data."""
     skip(stream, offset)
     number = 0
     while data := stream.readline(LINE_BYTES_MAX):
@@ -247,7 +264,7 @@ def lines_of(stream: BinaryIO, *, offset: int = 0) -> Iterator[TextLine]:
 
 
 def skip(stream: BinaryIO, size: int) -> None:
-    """Read past a number of bytes."""
+    """Read `size` bytes and throw them away."""
     while size > 0 and (data := stream.read(min(size, CHUNK_BYTES))):
         size -= len(data)
 
@@ -295,9 +312,9 @@ class JsonReader:
         """Bytes read since the last element."""
 
     def elements(self) -> Iterator[JsonElement]:
-        """Yield the elements of a list; of an object its values and the elements of its lists.
+        """Yield the elements of the document's list, or the values of its object.
 
-        Raises `JsonBroken`.
+        A list in the object gives its elements instead. Raises `JsonBroken`.
         """
         opening = self._next_char()
         if opening == "[":
@@ -310,6 +327,7 @@ class JsonReader:
             raise self._broken_here("more text follows the end of the document")
 
     def _read_object(self) -> Iterator[JsonElement]:
+        """Yield the values of the object that begins here, and the elements of its lists."""
         self._place += 1
         if self._next_char() == "}":
             self._place += 1
@@ -328,6 +346,7 @@ class JsonReader:
                 return
 
     def _read_list(self, key: str) -> Iterator[JsonElement]:
+        """Yield the elements of the list that begins here; `key` is its name in the document."""
         self._place += 1
         if self._next_char() == "]":
             self._place += 1
@@ -340,12 +359,13 @@ class JsonReader:
                 return
 
     def _read_element(self, key: str, index: int) -> JsonElement:
+        """Read one value and return it with the number of bytes read since the last."""
         value = self._read_value()
         size, self._uncounted = self._uncounted, 0
         return JsonElement(key, index, value, size)
 
     def _read_end(self, closing: str) -> bool:
-        """Read the mark after a member; return True if it closes the container."""
+        """Read the comma or bracket after a member; return True for the bracket `closing`."""
         mark = self._next_char()
         if mark not in (closing, ","):
             raise self._broken_here(
@@ -355,7 +375,7 @@ class JsonReader:
         return mark == closing
 
     def _next_char(self) -> str:
-        """Return the next character after spaces; empty at the end."""
+        """Skip blanks and return the next character, without reading past it; empty at the end."""
         while True:
             match = _SPACE.match(self._text, self._place)
             self._place = match.end() if match else self._place
@@ -366,6 +386,7 @@ class JsonReader:
             self._read_more(JSON_CHUNK_BYTES)
 
     def _read_value(self) -> Any:  # noqa: ANN401 any JSON
+        """Read and return one whole value of any kind. Raises `JsonBroken`."""
         if not self._next_char():
             raise self._broken_here("the document is cut off")
         while True:
@@ -380,7 +401,10 @@ class JsonReader:
             self._read_more(max(JSON_CHUNK_BYTES, waiting))
 
     def _scan_value(self) -> tuple[Any, int] | None:
-        """Return the value at the present place and its end; None if more has to be read."""
+        """Parse the value at the present position; return it with its end.
+
+        None if more text is needed. Raises `JsonBroken`.
+        """
         try:
             value, end = _scan(self._text, self._place)
         except json.JSONDecodeError as error:
@@ -397,6 +421,7 @@ class JsonReader:
         return (value, end) if end < len(self._text) or self._ended else None
 
     def _read_more(self, size: int) -> None:
+        """Read `size` more bytes, dropping the text already parsed."""
         data = self._stream.read(size)
         self._ended = not data
         self._uncounted += len(data)
@@ -406,6 +431,7 @@ class JsonReader:
         self._place = 0
 
     def _broken_here(self, reason: str) -> JsonBroken:
+        """Return the error for the present position in the document."""
         place = self._consumed + self._place
         return JsonBroken(f"{reason}, at character {place + 1:,}")
 
@@ -421,7 +447,7 @@ class JsonOutline:
 
 @lru_cache(maxsize=4)
 def outline_document(head: bytes) -> JsonOutline | None:
-    """Describe a document by its first bytes; None if it is no JSON list or object."""
+    """Return the outline of a JSON document by its first bytes; None if it is no JSON."""
     with as_utf8(io.BytesIO(head)) as stream:
         text = stream.read().lstrip()
     is_list = text.startswith(b"[")
@@ -445,8 +471,8 @@ class RecordPosition:
     number: int = 0
 
     @classmethod
-    def read(cls, position: str) -> RecordPosition:
-        """Parse a position; the position of the beginning is empty."""
+    def parse(cls, position: str) -> RecordPosition:
+        """Parse a position written by `str`; an empty text is the beginning."""
         return cls(*map(int, position.split("/"))) if position else cls()
 
     def __str__(self) -> str:
@@ -477,10 +503,11 @@ class SqliteRefused(Exception):
 def open_database(
     path: Path, limits: SqliteLimits = SQLITE_LIMITS
 ) -> Iterator[sqlite3.Connection]:
-    """Open a database read-only. Raises `SqliteRefused`, also while reading broken content.
+    """Open a SQLite database read-only for the block.
 
-    A file without a write-ahead log is opened as one that never changes, which needs no lock and
-    writes nothing next to it. With a log SQLite reads both, in a copy if no program has them open.
+    Raises `SqliteRefused`, also for broken content read within the block. A file without a
+    write-ahead log is opened as one that never changes, which needs no lock and writes nothing next
+    to it. With a log SQLite reads both, in a copy if no program has them open.
     """
     log, index = Path(f"{path}-wal"), Path(f"{path}-shm")
     has_log = log.exists() and log.stat().st_size > 0
@@ -501,10 +528,14 @@ def open_database(
 def _open_read_only(
     path: Path, mode: str, limits: SqliteLimits
 ) -> Iterator[sqlite3.Connection]:
-    """Open a database with limits. Raises `SqliteRefused`."""
+    """Open a database for the block, limited in time and value size.
+
+    `mode` is the query of SQLite's URI. Raises `SqliteRefused`.
+    """
     steps = 0
 
     def count() -> bool:
+        """Count SQLite's steps; return True to interrupt beyond the limit."""
         nonlocal steps
         steps += limits.steps_at_a_time
         return steps > limits.steps
@@ -523,7 +554,7 @@ def _open_read_only(
 
 
 def tables_of(source: ImportSource) -> frozenset[str]:
-    """Return the names of a database's tables; none for other files."""
+    """Return the names of a SQLite database's tables; empty for other sources."""
     if (
         source.stream
         or source.is_folder
@@ -541,6 +572,6 @@ def tables_of(source: ImportSource) -> frozenset[str]:
 
 
 def columns_of(database: sqlite3.Connection, table: str) -> frozenset[str]:
-    """Return the names of a table's columns."""
+    """Return the names of a table's columns; empty if there is no such table."""
     rows = database.execute("SELECT name FROM pragma_table_info(?)", (table,))
     return frozenset(name for (name,) in rows)

@@ -46,7 +46,7 @@ class Restorer(Protocol):
     """Carries lines of an export to the daemon."""
 
     def restore(self, lines: bytes) -> RestoreReport:
-        """Have lines stored in one transaction."""
+        """Store lines of an export in one transaction; return what was stored and left out."""
         ...
 
 
@@ -77,16 +77,16 @@ class ImportJournal:
     """
 
     def __init__(self, path: Path | None) -> None:
-        """Read the journal, if there is one; without a path nothing is kept."""
+        """Read the journal at a path, if it exists; for None, keep no positions."""
         self._path = path
         self._entries = _read_entries(path) if path else {}
         self.found = bool(self._entries)
 
     @classmethod
     def of(cls, database: str, root: Path, format: str) -> ImportJournal:
-        """Return the journal of importing a path into a database.
+        """Return the journal of importing the path `root` into a database.
 
-        Where the state directory cannot be written, nothing is kept.
+        Old journals are deleted. If the state directory cannot be written, no positions are kept.
         """
         folder = state_dir() / "imports"
         try:
@@ -108,7 +108,7 @@ class ImportJournal:
         return cls(folder / f"{name}.jsonl")
 
     def entry(self, source: ImportSource) -> ImportEntry | None:
-        """Return the entry of a source; None if it is another file now, or was cut.
+        """Return the saved entry of a source; None if it was replaced or cut since.
 
         A file that grew since it was done is read on; for a folder growth is unknown.
         """
@@ -127,7 +127,10 @@ class ImportJournal:
     def write(
         self, source: ImportSource, position: str, bytes: int, *, done: bool = False
     ) -> None:
-        """Note that all up to a position is stored; on a full disk only the notes stop."""
+        """Save that a source is stored up to a position, after this number of bytes.
+
+        If the journal cannot be written, no positions are kept any more.
+        """
         if self._path is None or (position == START and not done):
             return
         try:
@@ -141,7 +144,7 @@ class ImportJournal:
             self._path = None
 
     def delete(self) -> None:
-        """Delete it, as the import is finished."""
+        """Delete the journal's file, as the import is finished."""
         self._entries = {}
         if self._path:
             self._path.unlink(missing_ok=True)
@@ -151,6 +154,7 @@ _decode = msgspec.json.Decoder(ImportEntry).decode
 
 
 def _read_entries(path: Path) -> dict[str, ImportEntry]:
+    """Return the last entry of each source in a journal, by its path; empty without a file."""
     entries: dict[str, ImportEntry] = {}
     try:
         opened = path.open("rb")
@@ -167,7 +171,10 @@ def _read_entries(path: Path) -> dict[str, ImportEntry]:
 
 
 def _file_identity(source: ImportSource) -> tuple[str, int]:
-    """Return device, inode and hash of a file's beginning, and its size. Raises `OSError`."""
+    """Return a text of device, inode and hash of the file's beginning, and its size in bytes.
+
+    A folder's size is 0. Raises `OSError`.
+    """
     status = source.path.stat()
     head = hashlib.sha256(source.head[:HEAD_HASHED_BYTES]).hexdigest()[:16]
     size = 0 if source.is_folder else status.st_size
@@ -207,13 +214,13 @@ class ImportReport:
     """Whether it went on where an earlier import had stopped."""
 
     def add_problem(self, problem: BadRecord) -> None:
-        """Count a bad record, and keep the first ones."""
+        """Count a bad record; keep place and reason of the first ones."""
         self.bad += 1
         if len(self.problems) < PROBLEMS_SHOWN_MAX:
             self.problems.append(f"{problem.place}: {problem.reason}")
 
     def add_stored(self, answer: RememberedMany) -> None:
-        """Count a batch of memories."""
+        """Add the daemon's answer to a batch of memories to the counts."""
         stored = sum(memory.stored for memory in answer)
         forgotten = sum(memory.forgotten for memory in answer)
         self.stored += stored
@@ -222,7 +229,7 @@ class ImportReport:
         self.learned += answer.learned
 
     def add_restored(self, restored: RestoreReport, place: str) -> None:
-        """Count a batch of an export's lines."""
+        """Add the restored lines of an export to the counts; `place` is for conflicts."""
         for kind, count in restored.stored.items():
             self.restored[kind] = self.restored.get(kind, 0) + count
         self.stored += restored.stored.get("memory", 0)
@@ -252,13 +259,14 @@ class Preview:
     """The first texts that would be learned."""
 
     def add(self, items: Sequence[ImportItem], format: str) -> None:
-        """Count records that the daemon takes."""
+        """Count items of a format that the daemon would store."""
         self.memories += len(items)
         self.formats[format] += len(items)
         for item in items:
             self._count_memory(item.memory)
 
     def _count_memory(self, memory: Remember | ExportedMemory) -> None:
+        """Count a memory by role, source, session and time."""
         self.roles[memory.role] += 1
         self.sources[memory.source or ""] += 1
         if memory.session in self.sessions or len(self.sessions) < SESSIONS_MAX:
@@ -271,7 +279,7 @@ class Preview:
         self.latest = max(self.latest or moment, moment)
 
     def add_group(self, group: ExportGroup, format: str) -> None:
-        """Count lines of an export."""
+        """Count the memories and learnings in lines of an export."""
         for line in group.data.splitlines():
             if line_kind(line).record == FOOTER:
                 continue
@@ -284,12 +292,13 @@ class Preview:
                 self._count_learning(record)
 
     def _count_learning(self, learning: Learning) -> None:
+        """Count a learning; keep the first texts."""
         self.learned += 1
         if len(self.learnings) < LEARNINGS_SHOWN_MAX:
             self.learnings.append(learning.text)
 
     def add_learnings(self, answer: RememberedMany) -> None:
-        """Count what a checked batch would teach."""
+        """Count the learnings that a batch of memories would teach."""
         for learning in answer.would_learn:
             self._count_learning(learning)
 
@@ -314,7 +323,10 @@ class ImportRun:
     report: ImportReport = field(default_factory=ImportReport)
 
     def run(self) -> ImportReport:
-        """Import all parts. Raises errors that are not the fault of a record."""
+        """Import all parts of the plan and return the counts; delete the journals at the end.
+
+        Raises errors that are not the fault of a record.
+        """
         self.report.unknown_files = self.plan.unknown_files
         for problem in self.plan.unreadable:
             self.report.add_problem(problem)
@@ -350,7 +362,7 @@ class PartImport:
         self._group_bytes = 0
 
     def read(self) -> None:
-        """Read and send all remaining records."""
+        """Read all records after the saved position, and send them in batches."""
         run, source = self._run, self._part.source
         if self._entry:
             run.report.continued = True
@@ -359,22 +371,22 @@ class PartImport:
                 return
         position = self._entry.position if self._entry else START
         for record in self._read_records(position):
-            self._add(record)
+            self._add_record(record)
         self._send_items()
         self._send_groups()
         if self._journal:
             self._journal.write(source, position, self._bytes, done=True)
 
     def _read_records(self, position: str) -> Iterator[ImportRecord]:
-        """Yield the records; a source that cannot be read further ends with a bad one."""
+        """Yield the records after a position; end with a bad one if reading fails."""
         source = self._part.source
         try:
             yield from self._part.format.read(source, position)
         except OSError as error:
             yield BadRecord(source.name, f"cannot be read: {error.strerror or error}")
 
-    def _add(self, record: ImportRecord) -> None:
-        """Add a record to its batch, and send a batch that is full."""
+    def _add_record(self, record: ImportRecord) -> None:
+        """Add a record to its batch and send a full batch; report a bad record."""
         run = self._run
         self._bytes += record.size
         if isinstance(record, BadRecord):
@@ -398,7 +410,7 @@ class PartImport:
         run.progress(record.size, run.report)
 
     def _send_items(self) -> None:
-        """Send the batch of items; items that the daemon refuses are reported."""
+        """Send the batch of items; report and leave out items that the daemon refuses."""
         run = self._run
         items, self._items, self._chars = self._items, [], 0
         while items:
@@ -408,7 +420,7 @@ class PartImport:
                     RememberMany(memories, dry_run=run.preview is not None)
                 )
             except MnemosynedError as error:
-                item = items.pop(_index_at_fault(error, len(items)))
+                item = items.pop(_find_refused_item(error, len(items)))
                 reason = f"{_MEMORY_PLACE.sub('', error.message)} ({error.code})"
                 run.report.add_problem(BadRecord(item.place, reason, item.position))
                 continue
@@ -421,7 +433,7 @@ class PartImport:
             return
 
     def _send_groups(self) -> None:
-        """Send the batch of groups; a group with a refused line is reported."""
+        """Send the batch of groups; report and leave out groups with a refused line."""
         run = self._run
         groups, self._groups = self._groups, []
         while groups:
@@ -429,7 +441,7 @@ class PartImport:
             try:
                 restored = run.restorer.restore(lines)
             except (InvalidRequest, MalformedJson) as error:
-                group = groups.pop(_group_at_fault(groups, error))
+                group = groups.pop(_find_refused_group(groups, error))
                 reason = f"{error.message} ({error.code})"
                 run.report.add_problem(BadRecord(group.place, reason, group.position))
                 continue
@@ -438,12 +450,16 @@ class PartImport:
             return
 
     def _save_position(self, last: ImportItem | ExportGroup) -> None:
+        """Save the position after a stored record in the journal, if there is one."""
         if self._journal:
             self._journal.write(self._part.source, last.position, self._bytes)
 
 
-def _index_at_fault(error: MnemosynedError, count: int) -> int:
-    """Return the index of the item in an error. Raises the error if it names none."""
+def _find_refused_item(error: MnemosynedError, count: int) -> int:
+    """Return the index of the item that the daemon refused; `count` were sent.
+
+    Raises the error again if no item is at fault.
+    """
     place = _MEMORY_PLACE.match(error.field or "")
     if isinstance(error, MalformedJson):
         raise error
@@ -454,8 +470,11 @@ def _index_at_fault(error: MnemosynedError, count: int) -> int:
     raise error
 
 
-def _group_at_fault(batch: Sequence[ExportGroup], error: MnemosynedError) -> int:
-    """Return the index of the group with the line in an error. Raises the error without one."""
+def _find_refused_group(batch: Sequence[ExportGroup], error: MnemosynedError) -> int:
+    """Return the index of the group with the line that the daemon refused.
+
+    Raises the error again if it names no line.
+    """
     place = _LINE_PLACE.match(error.field or "")
     if place is None:
         raise error

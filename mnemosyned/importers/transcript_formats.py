@@ -35,7 +35,7 @@ class TranscriptMessage:
 
 
 def memory_ids(message: TranscriptMessage, conversation: str) -> tuple[str, ...]:
-    """Return the possible ids of a message in memory; the first is the id for storing it.
+    """Return the ids under which a message may be stored; the first is for storing it.
 
     The last id is made of the words, the only identity in payloads and in transcripts without ids.
     """
@@ -48,7 +48,7 @@ def memory_ids(message: TranscriptMessage, conversation: str) -> tuple[str, ...]
 
 
 def moment_of(value: object) -> datetime | None:
-    """Return an instant given as text or in milliseconds; None for anything else."""
+    """Return the time in an ISO text or a number of milliseconds; None for anything else."""
     try:
         if isinstance(value, str):
             moment = datetime.fromisoformat(value)
@@ -61,6 +61,7 @@ def moment_of(value: object) -> datetime | None:
 
 
 def _captured_id(*parts: str) -> str:
+    """Return the memory id for a captured message: a hash of these parts."""
     text = "\0".join(parts).encode("utf-8", "replace")
     return CAPTURED_PREFIX + hashlib.sha256(text).hexdigest()[:MESSAGE_ID_CHARS]
 
@@ -108,7 +109,7 @@ NOTHING = ParsedLine()
 
 
 def head_of(line: TranscriptLine) -> TranscriptHead:
-    """Return the facts in the first line of a transcript."""
+    """Return the conversation and subagent mark in a transcript's first line."""
     payload = line.get("payload")
     if line.get("type") == "session_meta" and isinstance(payload, Mapping):
         source = payload.get("source")
@@ -122,7 +123,7 @@ def head_of(line: TranscriptLine) -> TranscriptHead:
 
 
 def parse_line(line: TranscriptLine) -> ParsedLine:
-    """Parse one line; a line of an unknown kind has neither message nor tool call.
+    """Return the messages or the tool call in one line; empty for other kinds.
 
     The first form that fits is the line's; no two tools write lines that fit the same.
     """
@@ -155,7 +156,7 @@ def parse_line(line: TranscriptLine) -> ParsedLine:
 
 
 def _parse_claude(line: TranscriptLine, message: TranscriptLine) -> ParsedLine:
-    """Parse a line of Claude Code or Qwen Code: one block of a message."""
+    """Parse a line of Claude Code or Qwen Code; `message` is the line's message object."""
     if "toolUseResult" in line or any(line.get(mark) for mark in CLAUDE_NOT_SAID):
         return NOTHING
     content = message.get("content", message.get("parts"))
@@ -170,7 +171,10 @@ def _parse_claude(line: TranscriptLine, message: TranscriptLine) -> ParsedLine:
 
 
 def _parse_codex(line: TranscriptLine) -> ParsedLine:
-    """Parse a line of Codex: a message is an event, and once more an item beside injected ones."""
+    """Parse a line of Codex.
+
+    Codex writes a message as an event, and once more as an item beside injected ones.
+    """
     payload, kind, time = line["payload"], line.get("type"), line.get("timestamp")
     inner = payload.get("type")
     if kind == "event_msg":
@@ -186,7 +190,7 @@ def _parse_codex(line: TranscriptLine) -> ParsedLine:
 
 
 def parse_document(document: TranscriptLine) -> Iterator[TranscriptMessage]:
-    """Yield the messages of a conversation that is one JSON object."""
+    """Yield the messages of a transcript that is one JSON object."""
     messages = document.get("messages")
     for line in messages if isinstance(messages, list) else ():
         if isinstance(line, Mapping):
@@ -197,7 +201,7 @@ _OBJECT_DECODER = msgspec.json.Decoder(dict[str, Any])
 
 
 def decode_object(text: bytes) -> dict[str, Any] | None:
-    """Decode a JSON object; None for anything else."""
+    """Return the JSON object in these bytes; None if they hold anything else."""
     try:
         return _OBJECT_DECODER.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -205,7 +209,7 @@ def decode_object(text: bytes) -> dict[str, Any] | None:
 
 
 def text_of(content: object) -> str:
-    """Return the text of a message's content: a string, or parts of which some are text."""
+    """Return the text in a message's content: a text, or the text parts joined by line ends."""
     if isinstance(content, str):
         return content
     parts = [content] if isinstance(content, Mapping) else content
@@ -220,6 +224,7 @@ def text_of(content: object) -> str:
 
 
 def _calls_tool(content: object) -> bool:
+    """Return True if the content has a part that calls a tool."""
     parts = content if isinstance(content, list) else []
     return any(
         isinstance(part, Mapping)
@@ -236,7 +241,7 @@ def _parse_message(
     id: object = None,
     is_copied: bool = False,
 ) -> tuple[TranscriptMessage, ...]:
-    """Return the message of a line, alone in a tuple; empty for a kind that nobody says."""
+    """Return a tuple with the message; empty without text, or if the kind is no role's."""
     role = ROLES.get(kind) if isinstance(kind, str) else None
     if role is None or not isinstance(text, str) or not text.strip():
         return ()
@@ -284,12 +289,12 @@ class TranscriptIdentity:
 
     @property
     def session(self) -> str:
-        """The session of its memories."""
+        """Session id of the transcript's memories, `client:conversation`."""
         return f"{self.client}:{self.conversation}"
 
 
 def client_of_path(path: str) -> str:
-    """Return the tool whose transcripts are in this folder; empty for other folders."""
+    """Return the tool whose transcripts are kept in the path's folder; empty for none."""
     for client, folder in _FOLDERS:
         if folder.search(path):
             return client
@@ -297,7 +302,10 @@ def client_of_path(path: str) -> str:
 
 
 def identify_transcript(path: str, head: bytes) -> TranscriptIdentity | None:
-    """Identify a transcript by its first bytes and its path; None for other files."""
+    """Return tool and conversation of a transcript, from path and first bytes.
+
+    None for other files.
+    """
     if head[:1] == b"{" and path.endswith(".json"):
         return _identify_document(path, head)
     texts = head.split(b"\n")[:LINES_MAX]
@@ -308,13 +316,13 @@ def identify_transcript(path: str, head: bytes) -> TranscriptIdentity | None:
     client = client_of_path(path) or client
     return TranscriptIdentity(
         client=client,
-        conversation=_conversation_of(client, path, lines),
-        directory=_first_found(lines, "cwd"),
+        conversation=_find_conversation_id(client, path, lines),
+        directory=_find_first_text(lines, "cwd"),
     )
 
 
 def _identify_document(path: str, head: bytes) -> TranscriptIdentity | None:
-    """Identify a conversation in one JSON object, of Gemini CLI."""
+    """Return tool and conversation of a transcript in one JSON object; None for others."""
     fields = dict(_FIELD.findall(head[:_FIELDS_BYTES].decode("utf-8", "replace")))
     if "sessionId" not in fields or b'"messages"' not in head:
         return None
@@ -327,7 +335,7 @@ _FIELDS_BYTES = 2_048
 
 
 def _client_of_line(line: TranscriptLine) -> str:
-    """Return the tool that writes lines like this; empty if there is none."""
+    """Return the tool that writes lines of this form; empty if there is none."""
     payload, kind = line.get("payload"), line.get("type")
     if isinstance(payload, Mapping) and _name_or_empty(kind) in _CODEX_KINDS:
         return "codex"
@@ -351,19 +359,24 @@ _KEYS: tuple[tuple[str, frozenset[str]], ...] = (
 )
 
 
-def _conversation_of(client: str, path: str, lines: Sequence[TranscriptLine]) -> str:
-    """Return the conversation's id in the tool's hooks: the file's name, or an id in its lines."""
+def _find_conversation_id(
+    client: str, path: str, lines: Sequence[TranscriptLine]
+) -> str:
+    """Return the conversation's id as the tool's hooks name it.
+
+    Depending on the tool, it is an id in the lines or the file's name.
+    """
     name = PurePath(path).name.partition(".")[0]
     if client == "codex":
         begun = [line for line in lines if line.get("type") == "session_meta"]
-        return _first_found(begun, "id") or name
+        return _find_first_text(begun, "id") or name
     if client == "gemini":
-        return _first_found(lines, "sessionId") or name
-    return name or _first_found(lines, "sessionId")
+        return _find_first_text(lines, "sessionId") or name
+    return name or _find_first_text(lines, "sessionId")
 
 
-def _first_found(lines: Sequence[TranscriptLine], key: str) -> str:
-    """Return the first text under this key, in a line or its payload."""
+def _find_first_text(lines: Sequence[TranscriptLine], key: str) -> str:
+    """Return the first text under this key in a line or its payload; empty without one."""
     for line in lines:
         payload = line.get("payload")
         inner = payload.get(key) if isinstance(payload, Mapping) else None
@@ -373,5 +386,5 @@ def _first_found(lines: Sequence[TranscriptLine], key: str) -> str:
 
 
 def _name_or_empty(value: object) -> str:
-    """Return a name without NUL characters; empty for anything else."""
+    """Return the value if it is a text without NUL characters, else an empty text."""
     return value if isinstance(value, str) and "\0" not in value else ""

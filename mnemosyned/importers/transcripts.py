@@ -50,7 +50,10 @@ _REASON = re.compile(
 
 
 def clean(text: str) -> str:
-    """Return the words of a message without tags and notes of tools; empty if none are left."""
+    """Return a message's words without tags and notes of tools; empty if none are left.
+
+    A long message is cut.
+    """
     text = text[:READ_CHARS_MAX]
     if "<" in text:
         text = _WRAPPER.sub("", without_blocks(text))
@@ -63,7 +66,10 @@ def clean(text: str) -> str:
 
 
 def without_blocks(text: str) -> str:
-    """Remove private blocks, our own blocks and blocks of tools, in one pass."""
+    """Return the text without private blocks, our own blocks and blocks of tools.
+
+    A private block without an end hides the rest of the text.
+    """
     kept: list[str] = []
     position = 0
     unended: set[str] = set()
@@ -86,11 +92,12 @@ def without_blocks(text: str) -> str:
 
 @lru_cache(maxsize=128)
 def _closing_tag(tag: str) -> re.Pattern[str]:
+    """Return the pattern of a tag's end, in any case."""
     return re.compile(rf"</{tag}\s{{0,9}}>", re.IGNORECASE)
 
 
 def announces_tool(text: str) -> bool:
-    """True if an agent only announces a tool call, without a reason or a decision."""
+    """Return True if a text only announces a tool call, without a reason or a decision."""
     return _ANNOUNCEMENT.match(text) is not None and not _REASON.search(text)
 
 
@@ -132,7 +139,7 @@ class TranscriptReading:
 
 
 def is_plausible(path: str) -> bool:
-    """True if a path looks like the path of a transcript."""
+    """Return True if a path looks like the path of a transcript, without reading it."""
     if not path.startswith("/") or "\0" in path or "/../" in path:
         return False
     folder, _, name = path.rpartition("/")
@@ -140,7 +147,7 @@ def is_plausible(path: str) -> bool:
 
 
 def size_of(path: str) -> int:
-    """Return the size of a transcript; 0 if there is none."""
+    """Return the size of a transcript in bytes; 0 if the path is no regular file."""
     try:
         status = os.lstat(path)
     except (OSError, ValueError):
@@ -157,10 +164,11 @@ def read_transcript(
     anywhere: bool = False,
     finished: bool = False,
 ) -> TranscriptReading:
-    """Read on from a position; from the beginning if the file was replaced or cut.
+    """Return the messages after a position; from the beginning if the file was replaced.
 
-    With `anywhere` the user named the file, which may have any name and owner; with `finished`
-    nobody writes to it any more, so that its last line needs no end. Raises `TranscriptRefused`.
+    `file` is the device and inode that the position belongs to. With `anywhere` the user named the
+    file, which may have any name and owner; with `finished` nobody writes to it any more, so that
+    its last line needs no end. Raises `TranscriptRefused`.
     """
     descriptor, status = _open_transcript(path, anywhere=anywhere)
     try:
@@ -189,7 +197,11 @@ def read_transcript(
 
 
 def _open_transcript(path: str, *, anywhere: bool) -> tuple[int, os.stat_result]:
-    """Open a regular file of this user, not a link. Raises `TranscriptRefused`."""
+    """Return the descriptor and status of a transcript opened for reading.
+
+    Unless it may be `anywhere`, it must be this user's own regular file and no link. Raises
+    `TranscriptRefused`.
+    """
     if not (anywhere or is_plausible(path)):
         raise TranscriptRefused(NO_TRANSCRIPT)
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
@@ -207,7 +219,10 @@ def _open_transcript(path: str, *, anywhere: bool) -> tuple[int, os.stat_result]
 
 
 def _read_document(descriptor: int, size: int, position: int) -> TranscriptReading:
-    """Read a conversation in one JSON object, unless its size is the same as before."""
+    """Return the messages of a transcript in one JSON object of `size` bytes.
+
+    None are read if the position shows that the size is unchanged.
+    """
     if size in (0, position) or size > DOCUMENT_BYTES_MAX:
         return TranscriptReading(position=position)
     document = decode_object(os.pread(descriptor, size, 0))
@@ -219,6 +234,10 @@ def _read_document(descriptor: int, size: int, position: int) -> TranscriptReadi
 def _read_lines(
     descriptor: int, size: int, position: int, bytes_max: int, *, finished: bool
 ) -> TranscriptReading:
+    """Return the messages in the lines after a position, reading about `bytes_max` bytes.
+
+    `finished` means that the last line needs no line end. A giant line is skipped.
+    """
     first = os.pread(descriptor, HEAD_BYTES_MAX, 0).partition(b"\n")[0]
     head = head_of(decode_object(first) or {})
     if head.by_subagent:
@@ -239,9 +258,9 @@ def _read_lines(
         room *= 4
     texts = [text for text in data[:end].split(b"\n") if text.strip()]
     lines = [line for line in map(decode_object, texts) if line is not None]
-    parse_record = list(map(parse_line, lines))
+    parsed_lines = list(map(parse_line, lines))
     return TranscriptReading(
-        messages=_collect_messages(parse_record),
+        messages=_collect_messages(parsed_lines),
         position=position + end,
         complete=is_last,
         conversation=head.conversation,
@@ -250,7 +269,7 @@ def _read_lines(
 
 
 def _next_line(descriptor: int, position: int, size: int) -> int:
-    """Return the start of the line after a giant line."""
+    """Return the byte position after the next line end; `size` without one."""
     while position < size:
         data = os.pread(descriptor, BYTES_MAX, position)
         end = data.find(b"\n") + 1
@@ -261,12 +280,15 @@ def _next_line(descriptor: int, position: int, size: int) -> int:
 
 
 def _collect_messages(
-    parse_record: Sequence[ParsedLine],
+    parsed_lines: Sequence[ParsedLine],
 ) -> tuple[TranscriptMessage, ...]:
-    """Return the messages in order, each marked if a tool call follows; copies only if need be."""
-    has_events = any(each.messages and not each.is_copy for each in parse_record)
+    """Return the messages of the lines in order, each marked if a tool call follows.
+
+    Copies are left out if the original messages are there.
+    """
+    has_events = any(each.messages and not each.is_copy for each in parsed_lines)
     messages: list[TranscriptMessage] = []
-    for each in parse_record:
+    for each in parsed_lines:
         if not (each.is_copy and has_events):
             messages += each.messages
         if each.calls_tool and messages:
@@ -277,7 +299,10 @@ def _collect_messages(
 def _clean_messages(
     messages: Sequence[TranscriptMessage],
 ) -> Iterator[TranscriptMessage]:
-    """Yield the messages, cleaned, without announcements; of a repeated id the last one."""
+    """Yield messages with cleaned text, without empty ones and announced tool calls.
+
+    Of messages with the same id only the last counts.
+    """
     latest: dict[str, TranscriptMessage] = {}
     for position, message in enumerate(messages):
         latest[message.unique_id or str(position)] = message

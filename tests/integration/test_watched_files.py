@@ -39,10 +39,10 @@ ROSES, BEANS, PEAS = (
 class TrippingReader(FileReader):
     """A reader whose format trips over one of the files."""
 
-    def read(self, path: str, rest: Callable[[], bool]) -> int:
+    def read(self, path: str, pause: Callable[[], bool]) -> int:
         if path.endswith("Bad.md"):
             raise KeyError("tripped")
-        return super().read(path, rest)
+        return super().read(path, pause)
 
 
 @pytest.fixture

@@ -62,9 +62,12 @@ class BlockFormat(ImportFormat):
 
     @abstractmethod
     def memory_of(
-        self, library: ModuleType, component: FileBlock, source: ImportSource
+        self, library: ModuleType, block: FileBlock, source: ImportSource
     ) -> Remember | None:
-        """Make the memory of a block; None of a definition. Raises `PARSE_ERRORS`."""
+        """Return the memory of a block parsed with `library`; None for a definition.
+
+        Raises `PARSE_ERRORS`.
+        """
 
     def recognizes(self, source: ImportSource) -> bool:
         if source.is_folder:
@@ -76,6 +79,10 @@ class BlockFormat(ImportFormat):
     def read(
         self, source: ImportSource, position: str
     ) -> Iterator[ImportItem | BadRecord]:
+        """Yield the records of the blocks after a position, the byte at which a block ends.
+
+        Definitions before the position are parsed again.
+        """
         try:
             library = import_module(self.library)
         except ImportError:
@@ -87,21 +94,24 @@ class BlockFormat(ImportFormat):
         done = int(position or 0)
         end = 0
         with open_text(source) as text:
-            for component in components(text, self.kinds):
-                size, end = component.end - end, component.end
-                if end <= done and component.kind not in self.definitions:
+            for block in read_blocks(text, self.kinds):
+                size, end = block.end - end, block.end
+                if end <= done and block.kind not in self.definitions:
                     continue
-                place = f"{source.name}, {self.noun} {component.number}"
-                if component.problem:
-                    yield BadRecord(place, component.problem, str(end), size)
+                place = f"{source.name}, {self.noun} {block.number}"
+                if block.problem:
+                    yield BadRecord(place, block.problem, str(end), size)
                     continue
-                parse = partial(self.memory_of, library, component, source)
+                parse = partial(self.memory_of, library, block, source)
                 if record := parse_record(parse, place, str(end), size):
                     yield record
 
 
-def components(stream: BinaryIO, kinds: frozenset[str]) -> Iterator[FileBlock]:
-    """Yield the blocks of some kinds; their inner blocks are parts of the text."""
+def read_blocks(stream: BinaryIO, kinds: frozenset[str]) -> Iterator[FileBlock]:
+    """Yield the file's blocks of these kinds, each with the text of its inner blocks.
+
+    A block that is too long or has no end comes with its problem.
+    """
     kind, lines, size, number = "", list[str](), 0, 0
     end = 0
     for line in lines_of(stream):
@@ -141,18 +151,19 @@ class Calendar(BlockFormat):
     library = "icalendar"
 
     def memory_of(
-        self, library: ModuleType, component: FileBlock, source: ImportSource
+        self, library: ModuleType, block: FileBlock, source: ImportSource
     ) -> Remember | None:
-        if component.kind == ZONE:  # from now on the library knows the zone
-            text = f"BEGIN:VCALENDAR\r\n{component.text}END:VCALENDAR\r\n"
+        """Return the memory of an entry; for a time zone, define it in the library."""
+        if block.kind == ZONE:  # from now on the library knows the zone
+            text = f"BEGIN:VCALENDAR\r\n{block.text}END:VCALENDAR\r\n"
             library.Calendar.from_ical(text)
             return None
-        entry = library.Component.from_ical(component.text)
+        entry = library.Component.from_ical(block.text)
         return _entry_memory(entry, f"calendar:{source.text_path.stem}")
 
 
 def _entry_memory(entry: CalendarEntry, session: str) -> Remember:
-    """Make the memory of an entry. Raises `PARSE_ERRORS`."""
+    """Return the memory of a calendar entry in a session. Raises `PARSE_ERRORS`."""
     begin = _property_time(entry, "DTSTART") or _property_time(entry, "DUE")
     end = _property_time(entry, "DTEND")
     title = _property_text(entry, "SUMMARY") or "Without title"
@@ -186,14 +197,17 @@ def _entry_memory(entry: CalendarEntry, session: str) -> Remember:
             id=stable_id("calendar", _property_text(entry, "UID"), text),
             session=session,
             source="calendar",
-            created_at=_past_moment(entry, begin),
+            created_at=_find_past_time(entry, begin),
             metadata={"uid": _property_text(entry, "UID"), "begins": str(begin or "")},
         )
     )
 
 
-def _past_moment(entry: CalendarEntry, begin: date | None) -> datetime | None:
-    """Return when a past entry began; of a coming one, when it was written down."""
+def _find_past_time(entry: CalendarEntry, begin: date | None) -> datetime | None:
+    """Return the begin of a past entry, or else the past time at which it was written.
+
+    None without such a time.
+    """
     now = datetime.now(UTC)
     written = [
         _property_time(entry, name) for name in ("CREATED", "LAST-MODIFIED", "DTSTAMP")
@@ -206,6 +220,7 @@ def _past_moment(entry: CalendarEntry, begin: date | None) -> datetime | None:
 
 
 def _time_span(begin: date, end: date | None) -> str:
+    """Return begin and end as text with their zone; for a whole day its date."""
     if not isinstance(begin, datetime):
         return f"{begin:%Y-%m-%d}"
     zone = getattr(begin.tzinfo, "key", "") or begin.tzname() or ""
@@ -217,11 +232,13 @@ def _time_span(begin: date, end: date | None) -> str:
 
 
 def _property_time(entry: CalendarEntry, name: str) -> date | None:
+    """Return the date or time in an entry's property; None without one."""
     value = getattr(entry.get(name), "dt", None)
     return value if isinstance(value, date) else None
 
 
 def _property_text(entry: CalendarEntry, name: str) -> str:
+    """Return the text of an entry's property, the first if repeated; empty without one."""
     value = entry.get(name)
     value = value[0] if isinstance(value, list) and value else value
     return "" if value is None else str(value).strip()
@@ -264,18 +281,19 @@ class Contacts(BlockFormat):
     def memory_of(
         self,
         library: ModuleType,
-        component: FileBlock,
+        block: FileBlock,
         _source: ImportSource,
     ) -> Remember:
+        """Return the memory of a vCard. Raises `PARSE_ERRORS`."""
         try:
-            card = library.readOne(component.text)
+            card = library.readOne(block.text)
         except library.base.VObjectError as error:
             raise ValueError(error) from error
         return _contact_memory(card)
 
 
 def _contact_memory(card: _Card) -> Remember:
-    """Make the memory of a person. Raises `PARSE_ERRORS`."""
+    """Return the memory of a person, with a line for each field. Raises `PARSE_ERRORS`."""
     name = next(_field_values(card, "fn"), "") or next(_field_values(card, "n"), "")
     if not name:
         raise ValueError("it has no name")
@@ -300,7 +318,7 @@ def _contact_memory(card: _Card) -> Remember:
 
 
 def _field_values(card: _Card, field: str) -> Iterator[str]:
-    """Yield the values of a field, each on one line."""
+    """Yield the values of a card's field, each on one line."""
     for content in card.contents.get(field, [])[:VALUES_MAX]:
         value = content.value
         parts = value if isinstance(value, list) else str(value).split("\n")

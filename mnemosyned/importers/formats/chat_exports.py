@@ -58,7 +58,7 @@ class ChatConversation:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _ChatPosition:
     """The position of an import: archive member, conversation, message."""
 
     member: int = 0
@@ -66,7 +66,8 @@ class _Place:
     message: int = 0
 
     @classmethod
-    def read(cls, position: str) -> _Place:
+    def parse(cls, position: str) -> _ChatPosition:
+        """Parse a position written by `str`; an empty text is the beginning."""
         return cls(*map(int, position.split("/"))) if position else cls()
 
     def __str__(self) -> str:
@@ -78,11 +79,14 @@ class ChatExport(ImportFormat):
 
     @abstractmethod
     def has_form(self, outline: JsonOutline) -> bool:
-        """True if conversations of this service have these keys."""
+        """Return True if conversations with these keys are this service's."""
 
     @abstractmethod
     def conversation(self, value: Json) -> ChatConversation:
-        """Read one conversation. Raises `KeyError`, `TypeError` or `ValueError`."""
+        """Return a conversation with its messages, parsed from its JSON object.
+
+        Raises `KeyError`, `TypeError` or `ValueError`.
+        """
 
     def recognizes(self, source: ImportSource) -> bool:
         try:
@@ -95,6 +99,7 @@ class ChatExport(ImportFormat):
         return outline is not None and outline.is_list and self.has_form(outline)
 
     def size(self, source: ImportSource) -> int:
+        """Return the number of bytes to read: of an archive, its conversations unpacked."""
         if not source.head.startswith(ZIP_SIGNATURE):
             return source.size()
         try:
@@ -106,7 +111,7 @@ class ChatExport(ImportFormat):
     def read(
         self, source: ImportSource, position: str
     ) -> Iterator[ImportItem | BadRecord]:
-        start = _Place.read(position)
+        start = _ChatPosition.parse(position)
         members: Sequence[ArchiveMember | None] = [None]
         try:
             if source.head.startswith(ZIP_SIGNATURE):
@@ -116,20 +121,24 @@ class ChatExport(ImportFormat):
                     name = f"{source.name}/{member.name}" if member else source.name
                     with open_text(source, member) as text:
                         yield from self._read_document(name, text, start, number)
-                    start = _Place()
+                    start = _ChatPosition()
         except ArchiveRefused as refused:
             yield BadRecord(source.name, str(refused))
 
     def _read_document(
-        self, name: str, opened: BinaryIO, start: _Place, member: int
+        self, name: str, opened: BinaryIO, start: _ChatPosition, member: int
     ) -> Iterator[ImportItem | BadRecord]:
+        """Yield the messages of a document with conversations, after position `start`.
+
+        `member` is the number of the document in its archive, `name` its name in error messages.
+        """
         try:
             for element in JsonReader(opened).elements():
                 if element.index < start.conversation:
                     continue
                 done = start.message if element.index == start.conversation else 0
                 place = f"{name}, conversation {element.index + 1}"
-                position = _Place(member, element.index, done)
+                position = _ChatPosition(member, element.index, done)
                 size = element.size
                 for record in self._read_conversation(element.value, place, position):
                     yield replace(record, size=size)
@@ -141,8 +150,9 @@ class ChatExport(ImportFormat):
         self,
         value: Any,  # noqa: ANN401 any JSON
         name: str,
-        start: _Place,
+        start: _ChatPosition,
     ) -> Iterator[ImportItem | BadRecord]:
+        """Yield the messages of one conversation after position `start`."""
         if not isinstance(value, Mapping):
             yield BadRecord(name, "it is not a conversation")
             return
@@ -150,7 +160,7 @@ class ChatExport(ImportFormat):
             conversation = self.conversation(value)
             for number, said in enumerate(conversation.messages, 1):
                 if number > start.message:
-                    position = _Place(start.member, start.conversation, number)
+                    position = _ChatPosition(start.member, start.conversation, number)
                     place = f"{name}, message {number}"
                     memory = Remember(
                         said.text,
@@ -197,10 +207,14 @@ class ChatGptExport(ChatExport):
 
 
 def _chatgpt_messages(conversation: Json, mapping: Json) -> Iterator[ExportedMessage]:
+    """Yield the messages on a ChatGPT conversation's shown branch.
+
+    `mapping` is its tree of nodes by id.
+    """
     begun = conversation.get("create_time")
-    for node in _shown_branch(conversation, mapping):
+    for node in _find_shown_branch(conversation, mapping):
         message = mapping[node].get("message")
-        if not isinstance(message, Mapping) or not _was_said(message):
+        if not isinstance(message, Mapping) or not _is_visible_message(message):
             continue
         content = message["content"]
         parts = content.get("parts") or [content.get("text")]
@@ -215,8 +229,8 @@ def _chatgpt_messages(conversation: Json, mapping: Json) -> Iterator[ExportedMes
             )
 
 
-def _shown_branch(conversation: Json, mapping: Json) -> list[str]:
-    """Return the nodes from the root to the last shown node."""
+def _find_shown_branch(conversation: Json, mapping: Json) -> list[str]:
+    """Return the ids of the nodes from the root to the last shown node."""
     node = conversation.get("current_node")
     if node not in mapping:
         leaves = [name for name, each in mapping.items() if not each.get("children")]
@@ -228,8 +242,8 @@ def _shown_branch(conversation: Json, mapping: Json) -> list[str]:
     return list(reversed(branch))
 
 
-def _was_said(message: Json) -> bool:
-    """True for a shown message of a person or the model, not to a tool."""
+def _is_visible_message(message: Json) -> bool:
+    """Return True if a person or the model said the message, and it is not hidden."""
     content, author = message.get("content"), message.get("author") or {}
     if not isinstance(content, Mapping) or author.get("role") not in CHATGPT_ROLES:
         return False
@@ -246,6 +260,7 @@ def _was_said(message: Json) -> bool:
 
 
 def _part_text(part: Any) -> str:  # noqa: ANN401 any JSON
+    """Return a message part as text: its words, a word for its kind, or an empty text."""
     if isinstance(part, str):
         return part
     if not isinstance(part, Mapping):
@@ -276,6 +291,7 @@ class ClaudeExport(ChatExport):
 
 
 def _claude_messages(conversation: Json) -> Iterator[ExportedMessage]:
+    """Yield the messages of a Claude conversation that have text."""
     begun = conversation.get("created_at")
     for message in conversation["chat_messages"]:
         role = CLAUDE_ROLES.get(text_in(message.get("sender")))

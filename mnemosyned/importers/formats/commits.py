@@ -89,6 +89,7 @@ class GitRepository(ImportFormat):
     def read(
         self, source: ImportSource, position: str
     ) -> Iterator[ImportItem | BadRecord]:
+        """Yield the commits after a position, the number of commits already read."""
         done = int(position or 0)
         project = project_of(source.path).key
         try:
@@ -96,7 +97,7 @@ class GitRepository(ImportFormat):
                 for number, text in enumerate(_git_records(process), 1):
                     if number > done:
                         place = f"{source.name}, commit {number}"
-                        yield _from_git(text, place, project, str(number))
+                        yield _parse_git_record(text, place, project, str(number))
                 if process.wait():
                     errors.seek(0)
                     reason = decode_text(errors.read(4_096)).strip().splitlines()
@@ -107,7 +108,10 @@ class GitRepository(ImportFormat):
 
 @contextmanager
 def _git_log(path: Path, errors: BinaryIO) -> Iterator[subprocess.Popen[bytes]]:
-    """Run `git log`, and end it with the block. Raises `FileNotFoundError` without git."""
+    """Run `git log` on a repository for the block, with standard error going to `errors`.
+
+    Raises `FileNotFoundError` without git.
+    """
     arguments = [
         "git", "-C", str(path.absolute()), *_SAFE, "log", "--reverse", "--topo-order",
         "--no-color", "--no-show-signature", "--no-notes", "--no-mailmap", "--encoding=UTF-8",
@@ -127,7 +131,7 @@ def _git_log(path: Path, errors: BinaryIO) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def _git_records(process: subprocess.Popen[bytes]) -> Iterator[str]:
-    """Yield git's output for each commit, cut at a limit."""
+    """Yield the output of `git log` for each commit, cut at `COMMIT_BYTES_MAX`."""
     waiting = b""
     output = process.stdout
     while output and (data := output.read(1 << 16)):
@@ -141,9 +145,10 @@ def _git_records(process: subprocess.Popen[bytes]) -> Iterator[str]:
         yield decode_text(waiting[:COMMIT_BYTES_MAX])
 
 
-def _from_git(
+def _parse_git_record(
     text: str, place: str, project: str, position: str
 ) -> ImportItem | BadRecord:
+    """Return the item of one commit in the output of `git log`."""
     fields = text.split(_FIELD, 4)
     if len(fields) < 5:
         return BadRecord(place, "git printed no commit", position)
@@ -177,6 +182,7 @@ class SavedLog(ImportFormat):
 
 
 def _saved_commits(lines: Iterator[TextLine]) -> Iterator[_Commit]:
+    """Yield the commits in the lines of a saved `git log`."""
     commit: _Commit | None = None
     for line in lines:
         if begins := _SAVED_HASH.match(line.text):
@@ -184,15 +190,15 @@ def _saved_commits(lines: Iterator[TextLine]) -> Iterator[_Commit]:
                 yield commit
             commit = _Commit(begins[1])
         elif commit:
-            _note_line(commit, line.text)
+            _add_saved_line(commit, line.text)
         if commit:
             commit.end = line.end
     if commit:
         yield commit
 
 
-def _note_line(commit: _Commit, text: str) -> None:
-    """Note a line of a commit: a field above its message, or the message, which is indented."""
+def _add_saved_line(commit: _Commit, text: str) -> None:
+    """Add a line of a saved log to its commit: an author, a date, or a line of the message."""
     if not commit.lines and (named := _SAVED_FIELD.match(text)):
         if named[1] == "Author":
             author, _, address = named[2].partition(" <")
@@ -208,6 +214,7 @@ def _note_line(commit: _Commit, text: str) -> None:
 def _commit_item(
     commit: _Commit, place: str, project: str, position: str, size: int
 ) -> ImportItem | BadRecord:
+    """Return a commit as an item, or as a bad record without message or date."""
     text = "\n".join(commit.lines).strip()[:BODY_CHARS_MAX]
     moment = _parse_date(commit.date)
     if not text:
@@ -233,7 +240,7 @@ def _commit_item(
 
 
 def _parse_date(text: str) -> datetime | None:
-    """Parse a date in one of git's forms."""
+    """Return the time in one of git's date forms; None for anything else."""
     if moment := moment_from(text):
         return moment
     for form in _DATE_FORMS:

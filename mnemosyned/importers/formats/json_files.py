@@ -75,6 +75,7 @@ class JsonLines(ImportFormat):
     def read(
         self, source: ImportSource, position: str
     ) -> Iterator[ImportItem | BadRecord]:
+        """Yield the memories in the lines after a position, a byte offset."""
         # Ids depend on the lines before: these are read again, without storing them.
         start = int(position or 0)
         occurrences = OccurrenceCounter()
@@ -82,7 +83,7 @@ class JsonLines(ImportFormat):
             for line in lines_of(text):
                 if not (line.data.strip() or line.too_long):
                     continue
-                id = _id_of(line, occurrences)
+                id = _make_line_id(line, occurrences)
                 if line.end <= start:
                     continue
                 place, position = f"{source.name}:{line.number}", str(line.end)
@@ -102,27 +103,34 @@ class JsonLines(ImportFormat):
 
 
 def _decode_identity(line: bytes) -> _Identity:
+    """Return the content, id and time in a JSON line; all None if it is not valid."""
     try:
         return _IDENTITY_DECODER.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _Identity()
 
 
-def _id_of(line: TextLine, occurrences: OccurrenceCounter) -> str:
-    """Return an id for a line without one; equal lines without a time are different memories."""
+def _make_line_id(line: TextLine, occurrences: OccurrenceCounter) -> str:
+    """Return the id for a memory without one; empty if the line has an id.
+
+    Equal lines without a time are different memories: their occurrences are counted.
+    """
     identity = _decode_identity(line.data)
     if identity.id or identity.content is None:
         return ""
     text = decode_text(line.data.strip())
     if identity.created_at:
         return stable_id("jsonl", text)
-    return stable_id("jsonl", text, str(occurrences.next(text)))
+    return stable_id("jsonl", text, str(occurrences.count(text)))
 
 
 def _parse_memory(
     data: bytes, noun: str, *, id: str, place: str, position: str, size: int
 ) -> ImportItem | BadRecord:
-    """Parse a memory; `id` is for a memory without one, `noun` names it in errors."""
+    """Return the memory in JSON as an item, or as a bad record if it is not valid.
+
+    `id` is for a memory without one; `noun` names the memory in errors.
+    """
     try:
         memory = parse(Remember, data)
     except MnemosynedError as error:
@@ -144,13 +152,14 @@ class JsonArray(ImportFormat):
     def read(
         self, source: ImportSource, position: str
     ) -> Iterator[ImportItem | BadRecord]:
+        """Yield the memories after a position, the number of entries already read."""
         done = int(position or 0)
         occurrences = OccurrenceCounter()
         with open_text(source) as text:
             try:
                 for element in JsonReader(text).elements():
                     written = json.dumps(element.value)
-                    number = occurrences.next(written)
+                    number = occurrences.count(written)
                     if element.index < done:
                         continue
                     yield _parse_memory(
@@ -187,11 +196,12 @@ class _ExportSums:
     counts: Counter[str] = field(default_factory=Counter)
 
     def add(self, line: _ExportLine, kind: str) -> None:
+        """Add a line to the hash and to the count of its kind."""
         self.digest.update(line.data)
         self.counts[kind] += 1
 
     def problem_of(self, footer: bytes) -> str:
-        """Return how the lines before a footer differ from it; empty if they do not."""
+        """Return how hash or counts differ from those in the footer; empty if they agree."""
         try:
             expected = decoder_of(Footer).decode(footer)
         except msgspec.DecodeError as error:
@@ -219,7 +229,7 @@ class ExportFile(ImportFormat):
     def read(
         self, source: ImportSource, position: str
     ) -> Iterator[ExportGroup | BadRecord]:
-        """Yield an episode with its originals, or any other line, each as one group.
+        """Yield groups of lines: an episode with its originals, or any other line alone.
 
         The lines before the position are read again, for the hash in the last line.
         """
@@ -242,7 +252,7 @@ class _ExportReader:
         """Originals still missing in the group."""
 
     def read(self, file: BinaryIO) -> Iterator[ExportGroup | BadRecord]:
-        """Yield the groups, and the faults of the file."""
+        """Yield the groups of lines after the start, and a bad record for each fault."""
         ended = ""
         number = end = 0
         while data := file.readline(EXPORT_LINE_BYTES_MAX):
@@ -256,7 +266,7 @@ class _ExportReader:
                 continue
             if kind.record in (FOOTER, CUT_OFF):
                 ended = kind.record
-                yield from self._end_export(line, kind)
+                yield from self._read_last_line(line, kind)
                 continue
             self._sums.add(line, kind.record)
             if problem := _problem_of_header(line.data, kind):
@@ -265,16 +275,16 @@ class _ExportReader:
             if kind.record != HEADER and line.end > self._start:
                 yield from self._group_line(line, kind)
         if ended != FOOTER:
-            yield from self._cut_group()
+            yield from self._finish_incomplete_group()
             reason = "the export was cut off here: it has no last line"
             yield BadRecord(self._source.name, reason)
 
     def _group_line(
         self, line: _ExportLine, kind: LineKind
     ) -> Iterator[ExportGroup | BadRecord]:
-        """Add a line to the group, and yield the group if it is complete."""
+        """Add a line to the group, and yield the group once it is complete or full."""
         if self._missing and kind.record != "memory":
-            yield from self._cut_group()
+            yield from self._finish_incomplete_group()
         if kind.record == "episode":
             self._missing = kind.originals
             self._begins_with_episode = True
@@ -286,9 +296,10 @@ class _ExportReader:
             len(self._group) >= GROUP_LINES_MAX or self._group_bytes >= GROUP_BYTES_MAX
         )
         if is_full or not self._missing:
-            yield self._take_group()
+            yield self._finish_group()
 
-    def _take_group(self) -> ExportGroup:
+    def _finish_group(self) -> ExportGroup:
+        """Return the lines collected so far as a group, and begin another."""
         group, self._group = self._group, []
         self._group_bytes, self._begins_with_episode = 0, False
         data = b"".join(line.data.rstrip(b"\n") + b"\n" for line in group)
@@ -297,35 +308,40 @@ class _ExportReader:
         place = f"{self._source.name}:{group[0].number}"
         return ExportGroup(data, len(group), place, str(end), size)
 
-    def _cut_group(self) -> Iterator[ExportGroup | BadRecord]:
-        """Yield the originals of an incomplete episode, without the episode."""
+    def _finish_incomplete_group(self) -> Iterator[ExportGroup | BadRecord]:
+        """Yield the originals of an incomplete episode, and report the episode."""
         self._missing = 0
         if self._begins_with_episode:
             yield self._bad_line(
                 self._group.pop(0), "the summary lacks originals and is left out"
             )
         if self._group:
-            yield self._take_group()
+            yield self._finish_group()
         self._begins_with_episode = False
 
-    def _end_export(
+    def _read_last_line(
         self, line: _ExportLine, kind: LineKind
     ) -> Iterator[ExportGroup | BadRecord]:
-        yield from self._cut_group()
+        """Yield what is left before the export's last line, its faults and itself.
+
+        The last line is a footer with hash and counts, or says that the daemon ended the export.
+        """
+        yield from self._finish_incomplete_group()
         if kind.record == CUT_OFF:
             yield self._bad_line(line, "the export was ended early by the daemon")
             return
         if problem := self._sums.problem_of(line.data):
             yield self._bad_line(line, problem)
         self._group = [line]
-        yield self._take_group()
+        yield self._finish_group()
 
     def _bad_line(self, line: _ExportLine, reason: str) -> BadRecord:
+        """Return the bad record for a line of this export."""
         return BadRecord(f"{self._source.name}:{line.number}", reason)
 
 
 def _problem_of_header(line: bytes, kind: LineKind) -> str:
-    """Return why an export with this header cannot be read."""
+    """Return the reason why a header's export cannot be read; empty if there is none."""
     if kind.record != HEADER:
         return ""
     version = msgspec.json.decode(line).get("version")

@@ -57,7 +57,7 @@ class Mailbox(ImportFormat):
     def read(
         self, source: ImportSource, position: str
     ) -> Iterator[ImportItem | BadRecord]:
-        start = RecordPosition.read(position)
+        start = RecordPosition.parse(position)
         end = start.offset
         with source.open() as opened:
             for mail in _split_mails(opened, start):
@@ -71,7 +71,7 @@ class Mailbox(ImportFormat):
 
 
 def _split_mails(opened: BinaryIO, start: RecordPosition) -> Iterator[_Mail]:
-    """Yield the mails; each begins with a line "From …" after an empty one."""
+    """Yield the mails after a position; each begins with "From …" after an empty line."""
     mail: _Mail | None = None
     number, after_empty = start.number, True
     for line in lines_of(opened, offset=start.offset):
@@ -90,7 +90,7 @@ def _split_mails(opened: BinaryIO, start: RecordPosition) -> Iterator[_Mail]:
 
 
 def _memory_of_mail(written: bytes | bytearray) -> Remember:
-    """Make the memory of a mail. Raises `PARSE_ERRORS`."""
+    """Return the memory of a mail in raw bytes. Raises `PARSE_ERRORS`."""
     data = _QUOTED_BEGIN.sub(rb"\1", bytes(written))
     message = message_from_bytes(data, policy=policy.default)
     subject = clean_name(_decode_header(message, "subject"))
@@ -100,7 +100,7 @@ def _memory_of_mail(written: bytes | bytearray) -> Remember:
         date = moment_from(parsedate_to_datetime(_decode_header(message, "date")))
     except (ValueError, TypeError, IndexError):
         date = None
-    text = _own_text(message)
+    text = _extract_mail_text(message)
     if not (subject or text):
         raise ValueError("it has neither subject nor text")
     own_id = (
@@ -125,15 +125,15 @@ def _memory_of_mail(written: bytes | bytearray) -> Remember:
 
 
 def _decode_header(message: EmailMessage, name: str) -> str:
-    """Return a header, decoded; empty if it is missing or broken."""
+    """Return a mail's header as text; empty if it is missing or broken."""
     try:
         return str(message.get(name) or "")
     except PARSE_ERRORS:
         return ""
 
 
-def _own_text(message: EmailMessage) -> str:
-    """Return the text of a mail without quoted lines at its end."""
+def _extract_mail_text(message: EmailMessage) -> str:
+    """Return the text of a mail without quoted lines at its end; empty without text."""
     part = message.get_body(preferencelist=("plain", "html"))
     if part is None:
         return ""

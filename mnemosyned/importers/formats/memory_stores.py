@@ -100,6 +100,7 @@ class StoreFormat(ImportFormat):
     # ------------------------------------------------------------- database
 
     def _tables_in(self, source: ImportSource) -> list[StoreTable]:
+        """Return the known tables in a database with their columns; empty for others."""
         present = tables_of(source)
         named = [table for table in self.tables if table.name in present]
         if not named:
@@ -119,6 +120,7 @@ class StoreFormat(ImportFormat):
     def _read_rows(
         self, source: ImportSource, position: str
     ) -> Iterator[ImportItem | BadRecord]:
+        """Yield the memories in a database's tables after a position, "table/rowid"."""
         begun, _, row = position.partition("/")
         try:
             with open_database(source.path) as database:
@@ -150,6 +152,7 @@ class StoreFormat(ImportFormat):
     # --------------------------------------------------------------- export
 
     def _export_of(self, source: ImportSource) -> StoreExport | None:
+        """Return the known export whose form a JSON document or archive has; None for others."""
         is_archive = source.head.startswith(ZIP_SIGNATURE) and not source.stream
         for export in self.exports:
             head = source.head
@@ -169,6 +172,7 @@ class StoreFormat(ImportFormat):
     def _read_document(
         self, source: ImportSource, export: StoreExport, done: int
     ) -> Iterator[ImportItem | BadRecord]:
+        """Yield the memories of an export, without the first `done` elements."""
         members: Sequence[ArchiveMember | None] = [None]
         if export.member and source.head.startswith(ZIP_SIGNATURE):
             members = members_of(source.path, export.member)[:1]
@@ -180,6 +184,7 @@ class StoreFormat(ImportFormat):
 def _convert_elements(
     text: BinaryIO, name: str, export: StoreExport, done: int
 ) -> Iterator[ImportItem | BadRecord]:
+    """Yield the memories in a JSON document's lists, without the first `done` elements."""
     for number, element in enumerate(JsonReader(text).elements(), 1):
         value, size = element.value, element.size
         convert = export.lists.get(element.key)
@@ -195,6 +200,7 @@ def _convert_elements(
 def _convert_row(
     convert: Convert, row: Row, place: str, position: str, size: int = 0
 ) -> ImportItem | BadRecord | None:
+    """Return a row's memory as an item, or its error as a bad record; None if deleted."""
     try:
         memory = convert(row)
     except ValueError as error:
@@ -208,7 +214,7 @@ def _convert_row(
 
 
 def content_in(row: Row, *keys: str) -> str:
-    """Return the first text under these keys. Raises `ValueError` if there is none."""
+    """Return the first text under these keys of a row. Raises `ValueError` without one."""
     for key in keys:
         if text := text_in(row.get(key)).strip():
             return text
@@ -216,7 +222,7 @@ def content_in(row: Row, *keys: str) -> str:
 
 
 def object_in(value: object) -> dict[str, Any]:
-    """Return an object, decoded from JSON if need be; an empty one for anything else."""
+    """Return a JSON object, also one written as text; an empty dict for anything else."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -230,6 +236,7 @@ LINES_MAX = 2_000
 
 
 def _basic_memory(row: Row) -> Remember:
+    """Return the memory of a note in basic-memory's database. Raises `ValueError`."""
     title = content_in(row, "title")
     lines = [title, ""]
     for category, content, context in json.loads(row["observations"])[:LINES_MAX]:
@@ -293,6 +300,7 @@ MCP_SERVICE_NAME = "mcp-memory-service"
 
 
 def _mcp_service_memory(row: Row) -> Remember | None:
+    """Return the memory of a row of mcp-memory-service; None if it was deleted."""
     if row.get("deleted_at"):
         return None
     created_at = moment_from(row.get("created_at")) or moment_from(
@@ -342,6 +350,7 @@ _GONE = frozenset({"deleted"})
 
 
 def _mem0_memory(row: Row) -> Remember | None:
+    """Return the memory of a row of mem0 or OpenMemory; None if it was deleted."""
     if text_in(row.get("state")).lower() in _GONE:
         return None
     user = text_in(row.get("user_id"))
@@ -426,6 +435,7 @@ _COLUMNS = (
 
 
 def _mnemosyne_memory(row: Row) -> Remember:
+    """Return the memory of a row of mnemosyne-memory. Raises `ValueError`."""
     content = content_in(row, "content")
     importance = row.get("importance")
     is_fraction = isinstance(importance, int | float) and 0 <= importance <= 1

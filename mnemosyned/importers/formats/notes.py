@@ -57,7 +57,7 @@ class _LoaderWithoutAliases(yaml.SafeLoader):
 
 
 def split_note(text: str) -> ParsedNote:
-    """Split a note into fields and text."""
+    """Split a note's text into the fields of its front matter and the body."""
     text = text.replace("\r\n", "\n")
     block = _BLOCK.match(text[:FRONT_MATTER_CHARS_MAX])
     if block is None:
@@ -90,7 +90,7 @@ class NoteSection:
 
 
 def sections_of(body: str) -> list[NoteSection]:
-    """Return a short note whole, and the parts of a long one."""
+    """Return a short note as one section, and a long one as sections along its headings."""
     if len(body) <= SECTION_CHARS_MAX:
         return [NoteSection(body.strip())] if body.strip() else []
     parts: list[NoteSection] = []
@@ -107,7 +107,7 @@ def sections_of(body: str) -> list[NoteSection]:
 
 
 def heading_of(line: str) -> tuple[int, str] | None:
-    """Return a heading's level and title; None for other lines."""
+    """Return the level and title of a Markdown heading; None for other lines."""
     match = _HEADING.match(line)
     if match is None:
         return None
@@ -138,13 +138,17 @@ def _split_at_headings(body: str) -> Iterator[NoteSection]:
 def _section_of(
     lines: list[str], path: dict[int, str], begin: int
 ) -> Iterator[NoteSection]:
+    """Yield one section with these lines, unless they are blank.
+
+    `path` gives the headings by level, `begin` is the number of the first line in the body.
+    """
     text = "\n".join(lines).strip()
     if text:
         yield NoteSection(text, tuple(path[level] for level in sorted(path)), begin)
 
 
 def _cut_section(section: NoteSection) -> Iterator[NoteSection]:
-    """Yield a section, or its pieces, cut between paragraphs, lines or words."""
+    """Yield a short section as it is, and a long one in pieces, cut at blank lines or words."""
     text, line = section.text, section.line
     while len(text) > SECTION_CHARS_MAX:
         end = SECTION_CHARS_MAX
@@ -186,6 +190,7 @@ class Notes(ImportFormat):
     def read(
         self, source: ImportSource, position: str
     ) -> Iterator[ImportItem | BadRecord]:
+        """Yield the sections of a note as memories; none after any position but the beginning."""
         size = source.size()
         if position:
             return
@@ -202,7 +207,7 @@ class Notes(ImportFormat):
         sections = sections_of(note.body)
         whole = _memory_of_note(source, note)
         for number, section in enumerate(sections, 1):
-            text = _with_title(whole.metadata["title"], section)
+            text = _add_title_and_headings(whole.metadata["title"], section)
             memory = msgspec.structs.replace(
                 whole, content=text, id=stable_id(SOURCE, whole.session, text)
             )
@@ -214,7 +219,7 @@ class Notes(ImportFormat):
 
 
 def session_of(path: Path) -> str:
-    """Return the session of a note: its vault or else its folder, with links resolved."""
+    """Return the session of a note, named after its vault or else its folder."""
     folder = path.resolve().parent
     for parent in [folder, *folder.parents][:PARENTS_MAX]:
         if (parent / VAULT_FOLDER).is_dir():
@@ -223,7 +228,7 @@ def session_of(path: Path) -> str:
 
 
 def _memory_of_note(source: ImportSource, note: ParsedNote) -> Remember:
-    """Return a memory with the fields of a note, for each of its sections."""
+    """Return a memory with the fields of a note and no text, for use by its sections."""
     title = text_in(note.fields.get("title")).strip() or source.text_path.stem
     tags = [*tags_in(note.fields.get("tags")), *tags_in(note.fields.get("tag"))]
     return Remember(
@@ -242,7 +247,10 @@ def _memory_of_note(source: ImportSource, note: ParsedNote) -> Remember:
 
 
 def _created_at(path: Path, note: ParsedNote) -> datetime:
-    """Return the date in the front matter, else in the file's name, else of its last change."""
+    """Return a note's time: in its front matter, in the file's name, or of the last change.
+
+    Times in the future do not count.
+    """
     now = datetime.now(UTC)
     named = _DATE_IN_NAME.search(path.stem)
     in_name = "-".join(named.groups()) if named else None
@@ -254,8 +262,8 @@ def _created_at(path: Path, note: ParsedNote) -> datetime:
     return min(modified, now)
 
 
-def _with_title(title: str, section: NoteSection) -> str:
-    """Return a section with the note's title and the missing headings above it."""
+def _add_title_and_headings(title: str, section: NoteSection) -> str:
+    """Return a section's text below the note's title and the headings above it."""
     first = heading_of(section.text.partition("\n")[0])
     own = first[1] if first else ""
     above = [title, *section.headings]

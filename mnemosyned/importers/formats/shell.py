@@ -62,7 +62,7 @@ class ShellHistory(ImportFormat):
     ) -> Iterator[ImportItem | BadRecord]:
         shell = shell_of(source) or "bash"
         modified = datetime.fromtimestamp(source.path.stat().st_mtime, tz=UTC)
-        start = RecordPosition.read(position)
+        start = RecordPosition.parse(position)
         end = start.offset
         with source.open() as opened:
             # zsh has an encoding of its own.
@@ -87,7 +87,7 @@ class ShellHistory(ImportFormat):
 
 
 def shell_of(source: ImportSource) -> str:
-    """Return the shell of a history by its form, else by its name; empty for other files."""
+    """Return the shell that wrote a history, by content or name; empty for other files."""
     lines = source.head.split(b"\n")[:50]
     if lines[0].startswith(_FISH_COMMAND):
         return "fish"
@@ -102,7 +102,10 @@ def shell_of(source: ImportSource) -> str:
 
 
 def _memory_of_command(shell: str, command: _Command, modified: datetime) -> Remember:
-    """Make the memory of a command; without a time, equal commands have one id."""
+    """Return the memory of a command; without a time, it gets the file's.
+
+    Equal commands without a time have one id.
+    """
     text = command.text.strip()
     moment = datetime.fromtimestamp(command.time, tz=UTC) if command.time else modified
     return sendable(
@@ -121,7 +124,7 @@ def _memory_of_command(shell: str, command: _Command, modified: datetime) -> Rem
 def _readable_lines(
     lines: Iterable[TextLine], long_lines: list[TextLine]
 ) -> Iterator[TextLine]:
-    """Yield the lines that can be read; add the others to a list."""
+    """Yield the lines that are not too long; add the others to `long_lines`."""
     for line in lines:
         if line.too_long:
             long_lines.append(line)
@@ -130,7 +133,10 @@ def _readable_lines(
 
 
 def _bash_commands(lines: Iterator[TextLine], number: int) -> Iterator[_Command]:
-    """Yield commands; with times, all lines up to the next time are one."""
+    """Yield the commands in a bash history; with times, a command may have several lines.
+
+    `number` is the number of commands before these lines.
+    """
     time = 0
     command: _Command | None = None
     for line in lines:
@@ -153,7 +159,10 @@ def _bash_commands(lines: Iterator[TextLine], number: int) -> Iterator[_Command]
 
 
 def _zsh_commands(lines: Iterator[TextLine], number: int) -> Iterator[_Command]:
-    """Yield commands; a backslash before the end of a line goes on with the next."""
+    """Yield the commands in a zsh history; a backslash continues a command on the next line.
+
+    `number` is the number of commands before these lines.
+    """
     command: _Command | None = None
     for line in lines:
         data = _decode_meta(line.data)
@@ -177,7 +186,10 @@ def _zsh_commands(lines: Iterator[TextLine], number: int) -> Iterator[_Command]:
 
 
 def _fish_commands(lines: Iterator[TextLine], number: int) -> Iterator[_Command]:
-    """Yield commands, in which line ends are written as a backslash and an n."""
+    """Yield the commands in a fish history, which escapes line ends within a command.
+
+    `number` is the number of commands before these lines.
+    """
     command: _Command | None = None
     for line in lines:
         time = _FISH_TIME.match(line.data)
@@ -197,7 +209,7 @@ def _fish_commands(lines: Iterator[TextLine], number: int) -> Iterator[_Command]
 
 
 def _decode_meta(data: bytes) -> bytes:
-    """Return the bytes as typed, without zsh's encoding."""
+    """Return the bytes as they were typed, decoded from zsh's own encoding."""
     if _META not in data:
         return data
     kept = bytearray()

@@ -54,6 +54,7 @@ class Transcript(ImportFormat):
     def read(
         self, source: ImportSource, position: str
     ) -> Iterator[ImportItem | BadRecord]:
+        """Yield the messages of a transcript after a position, a byte offset."""
         identity = _identity_of(source)
         if identity is None:
             yield BadRecord(source.name, "it is not a transcript of a known tool")
@@ -61,7 +62,7 @@ class Transcript(ImportFormat):
         begin = int(position or 0)
         while True:
             try:
-                reading = _read_on(source, begin)
+                reading = _read_next_part(source, begin)
             except TranscriptRefused as refused:
                 yield BadRecord(source.name, str(refused))
                 return
@@ -71,8 +72,11 @@ class Transcript(ImportFormat):
             begin = reading.position
 
 
-def _read_on(source: ImportSource, begin: int) -> TranscriptReading:
-    """Read the next part of a transcript. Raises `TranscriptRefused` and `OSError`."""
+def _read_next_part(source: ImportSource, begin: int) -> TranscriptReading:
+    """Read the next part of a transcript, from byte `begin` on.
+
+    Raises `TranscriptRefused` and `OSError`.
+    """
     path = str(source.path.absolute())
     status = source.path.stat()
     if path.endswith(".json") and status.st_size > DOCUMENT_BYTES_MAX:
@@ -89,6 +93,7 @@ def _transcript_items(
     reading: TranscriptReading,
     begin: int,
 ) -> Iterator[ImportItem | BadRecord]:
+    """Yield the messages of a reading that began at byte `begin`, and its broken lines."""
     conversation = reading.conversation or identity.conversation
     size = reading.position - begin
     place = f"{source.name}, bytes {begin:,} to {reading.position:,}"
@@ -107,7 +112,7 @@ def _transcript_items(
 def captured_memory(
     message: TranscriptMessage, identity: TranscriptIdentity, conversation: str
 ) -> Remember:
-    """Make the memory of a message, as capture by hooks makes it."""
+    """Return the memory of a message, with the id that capture by hooks gives it."""
     said = message.created_at
     stored = sendable(
         Remember(
@@ -129,10 +134,12 @@ def captured_memory(
 
 @lru_cache(maxsize=256)
 def _project_key(directory: str) -> str:
+    """Return the key of a directory's project; empty for none."""
     return project_of(directory).key
 
 
 def _identity_of(source: ImportSource) -> TranscriptIdentity | None:
+    """Return the tool and conversation of a transcript; None for other sources."""
     path = str(source.text_path.absolute())
     if source.stream or source.is_folder or not path.endswith(SUFFIXES):
         return None
@@ -227,12 +234,17 @@ class OpenCodeFolder(ImportFormat):
 
 
 def _storage_folder(folder: Path) -> Path:
+    """Return the folder `storage` in a folder, or the folder itself."""
     return folder / "storage" if (folder / "storage").is_dir() else folder
 
 
 def _session_messages(
     storage: Path, session: Json, number: int
 ) -> Iterator[ImportItem | BadRecord]:
+    """Yield the messages of an OpenCode session from the files in `storage`.
+
+    `number` is the session's number among all sessions.
+    """
     id = text_in(session.get("id"))
     for path in sorted((storage / "message" / id).glob("*.json")):
         info = _read_object(path)
@@ -252,7 +264,7 @@ def _session_messages(
 
 
 def _read_object(path: Path) -> Json | str:
-    """Return a file's JSON object, or the reason why there is none."""
+    """Return a file's JSON object, or the reason as text why it cannot be read."""
     try:
         if path.stat().st_size > FILE_BYTES_MAX:
             return f"it exceeds {FILE_BYTES_MAX:,} bytes"
@@ -265,7 +277,7 @@ def _read_object(path: Path) -> Json | str:
 
 
 def _opencode_item(written: _OpenCodeMessage, position: str) -> ImportItem | None:
-    """Make the memory of a message, as for OpenCode's plugin; None without words."""
+    """Return an OpenCode message as an item; None without a speaker or words."""
     info = written.info
     role = ROLES.get(text_in(info.get("role")))
     texts = [

@@ -86,10 +86,11 @@ def store_note(
     *,
     version: str,
 ) -> NoteChange:
-    """Store the new parts of a note, each in place of a part that is gone.
+    """Store the new parts of a changed note, and supersede the parts that are gone.
 
-    With more parts gone than new, the first remaining part supersedes the others; the memories of
-    an empty note stay. Raises storage errors.
+    `before` gives the stored memories' ids by the ids of parts; `version` tells this change from
+    others. With more parts gone than new, the first part supersedes the others; the memories of an
+    empty note stay. Raises storage errors.
     """
     change = NoteChange()
     by_part = {str(part.id): part for part in parts}
@@ -98,7 +99,7 @@ def store_note(
         if id in before:
             change.memories[id] = before[id]
             continue
-        named = _with_own_id(service, part, version) if before else part
+        named = _renew_superseded_id(service, part, version) if before else part
         replaced = gone.pop(0) if gone else None
         change.stored += _store_part(service, named, replaced)
         change.memories[id] = str(named.id)
@@ -110,8 +111,13 @@ def store_note(
     return change
 
 
-def _with_own_id(service: MemoryService, part: Remember, version: str) -> Remember:
-    """Return a part with a new id if its memory was superseded once and the text is back."""
+def _renew_superseded_id(
+    service: MemoryService, part: Remember, version: str
+) -> Remember:
+    """Return a part with a new id if its own memory was superseded once.
+
+    So a text that comes back to a note is stored again.
+    """
     try:
         known = service.call(Get(str(part.id)), background=True).memory
     except NotFound:
@@ -122,6 +128,10 @@ def _with_own_id(service: MemoryService, part: Remember, version: str) -> Rememb
 
 
 def _store_part(service: MemoryService, part: Remember, replaced: str | None) -> bool:
+    """Store a part in place of the memory `replaced`, if any; return True if it was new.
+
+    If it cannot replace the memory, it is stored beside it.
+    """
     attempts = [part]
     if replaced is not None and replaced != part.id:
         # The second attempt is for a replaced memory that was forgotten.
@@ -151,7 +161,7 @@ class FileState:
 
 
 def state_of(path: str) -> FileState | None:
-    """Return the state of a regular file of this user; None for anything else."""
+    """Return identity, size and time of this user's regular file; None for anything else."""
     try:
         status = os.lstat(path)
     except (OSError, ValueError):
@@ -164,7 +174,7 @@ def state_of(path: str) -> FileState | None:
 
 
 def may_have_format(path: str) -> bool:
-    """True if a file's name fits one of the followed formats."""
+    """Return True if a file's name fits a format that is watched."""
     folder, _, name = path.rpartition("/")
     lower = name.lower()
     if lower.endswith(WATCHED_SUFFIXES):
@@ -173,7 +183,10 @@ def may_have_format(path: str) -> bool:
 
 
 def files_below(root: str) -> Iterator[FileState]:
-    """Yield the files that may have a format; links and hidden folders are skipped."""
+    """Yield the files below a folder that may have a watched format, or the file itself.
+
+    Links and hidden folders are skipped.
+    """
     state = state_of(root)
     if state:
         yield state
@@ -221,11 +234,11 @@ class FileReader:
         self._clock = clock
         self._limits = limits
 
-    def read(self, path: str, rest: Callable[[], bool]) -> int:
+    def read(self, path: str, pause: Callable[[], bool]) -> int:
         """Store a file's new content and return the number of new memories.
 
-        `rest` is called between parts and returns whether to stop. Raises storage errors and
-        `OSError`; the file is then read again from the same place.
+        `pause` is called between parts and returns True if reading should stop. Raises storage
+        errors and `OSError`; the file is then read again from the same place.
         """
         present = state_of(path)
         if present is None:
@@ -234,7 +247,7 @@ class FileReader:
         source = ImportSource.of_path(Path(path))
         identity = identify_transcript(printable_path(path), source.head)
         if identity:
-            return self._read_transcript(present, before, identity, rest)
+            return self._read_transcript(present, before, identity, pause)
         if NOTES_FORMAT.recognizes(source):
             return self._read_note(present, before, source)
         for format in GROWING:
@@ -244,7 +257,7 @@ class FileReader:
         return 0
 
     def _saved_state(self, present: FileState) -> WatchedFile | None:
-        """Return the saved state of a file, also under its former name."""
+        """Return the state saved at the last reading, also under a former name; else None."""
         known = self._watches.file(printable_path(present.path))
         if known:
             return known
@@ -264,6 +277,10 @@ class FileReader:
         memories: dict[str, str] | None = None,
         stored: int = 0,
     ) -> None:
+        """Save the state of a file and the position up to which it was read.
+
+        `stored` is the number of new memories, added to the number stored before.
+        """
         self._watches.keep_file(
             WatchedFile(
                 path=printable_path(present.path),
@@ -285,8 +302,9 @@ class FileReader:
         present: FileState,
         before: WatchedFile | None,
         identity: TranscriptIdentity,
-        rest: Callable[[], bool],
+        pause: Callable[[], bool],
     ) -> int:
+        """Store a transcript's new messages and return how many were new."""
         session = self._session_of(present, identity)
         position, file, stored = 0, "", 0
         if before:
@@ -310,7 +328,7 @@ class FileReader:
                 conversation=reading.conversation,
                 by_hook=False,
             )
-            if reading.complete or reading.position == position or rest():
+            if reading.complete or reading.position == position or pause():
                 break
             position, file = reading.position, reading.file
         is_whole = reading.complete or reading.position == position
@@ -327,7 +345,7 @@ class FileReader:
     def _session_of(
         self, present: FileState, identity: TranscriptIdentity
     ) -> AgentSession:
-        """Return the session of a transcript, saved with its project.
+        """Return the session of a transcript; a new one is saved with its project.
 
         Its transcript stays unnamed: only hooks name transcripts, and then read them.
         """
@@ -353,6 +371,7 @@ class FileReader:
     def _read_note(
         self, present: FileState, before: WatchedFile | None, source: ImportSource
     ) -> int:
+        """Store the changed parts of a note and return how many were new."""
         records = NOTES_FORMAT.read(source, START)
         parts = [each.memory for each in records if isinstance(each, ImportItem)]
         memories = dict(before.memories) if before else {}
@@ -376,6 +395,10 @@ class FileReader:
         format: ImportFormat,
         source: ImportSource,
     ) -> int:
+        """Store the new records of a file that only grows; return how many were new.
+
+        A file that was replaced or cut is read from the beginning.
+        """
         is_same = (
             before is not None
             and before.format == format.name

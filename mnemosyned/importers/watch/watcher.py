@@ -68,7 +68,11 @@ class DueFiles:
             return len(self._waits)
 
     def put(self, path: str, *, after_s: float, at_most_s: float) -> None:
-        """Make a path due after `after_s` without a change, or at the latest after `at_most_s`."""
+        """Make a path due `after_s` seconds from now, in place of its earlier due time.
+
+        It is due at the latest `at_most_s` seconds after it was first put. If there are too many
+        paths, a new one is ignored.
+        """
         now = time.monotonic()
         with self._changed:
             wait = self._waits.get(path)
@@ -80,8 +84,11 @@ class DueFiles:
             heapq.heappush(self._heap, (due, path))
             self._changed.notify()
 
-    def next(self, timeout_s: float) -> str:
-        """Remove and return a due path; empty after the timeout, or when woken."""
+    def take(self, timeout_s: float) -> str:
+        """Wait for a path to be due, and remove and return it.
+
+        Empty after `timeout_s` seconds without one, or when woken or stopped.
+        """
         until = time.monotonic() + timeout_s
         with self._changed:
             while not (self._stopping or self._woken):
@@ -97,35 +104,38 @@ class DueFiles:
             self._woken = False
             return ""
 
-    def _first_due(self, otherwise: float) -> float:
-        """Return the first due time; drop times that are no longer valid."""
+    def _first_due(self, default: float) -> float:
+        """Return the first due time (monotonic), or `default` without one.
+
+        Due times that were replaced are dropped from the heap.
+        """
         while self._heap:
             due, path = self._heap[0]
             wait = self._waits.get(path)
             if wait and wait.due == due:
                 return due
             heapq.heappop(self._heap)
-        return otherwise
+        return default
 
     def rest(self, seconds: float) -> None:
-        """Wait, unless it is time to stop."""
+        """Sleep for some seconds; return at once when stopped."""
         with self._changed:
             self._changed.wait_for(lambda: self._stopping, seconds)
 
     def wake(self) -> None:
-        """Wake the waiting thread to check its folders at once."""
+        """Make the waiting thread return from `take` at once."""
         with self._changed:
             self._woken = True
             self._changed.notify_all()
 
     @property
     def stopping(self) -> bool:
-        """Whether the reading thread should end."""
+        """Whether `stop` was called, so that the reading thread should end."""
         with self._changed:
             return self._stopping
 
     def stop(self) -> None:
-        """Wake the waiting thread for the last time."""
+        """Make the reading thread end, waking it if it waits."""
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
@@ -162,7 +172,7 @@ class Notifications:
         self._observer: BaseObserver | None = None
 
     def follow(self, folders: list[str]) -> dict[str, str]:
-        """Watch these folders and no others; return the problems by folder."""
+        """Watch these folders and no others; return the reasons of failures by folder."""
         self.close()
         if not folders:
             return {}
@@ -181,7 +191,7 @@ class Notifications:
         return problems
 
     def close(self) -> None:
-        """Stop watching."""
+        """Stop watching all folders."""
         observer, self._observer = self._observer, None
         if observer is None:
             return
@@ -191,7 +201,7 @@ class Notifications:
 
 
 def event_folder(path: str) -> str:
-    """Return the folder with the events of a path: the path itself, or a file's folder."""
+    """Return the folder whose events tell of a path: a file's folder, or the path itself."""
     return os.path.dirname(path) if os.path.isfile(path) else path  # noqa: PTH113, PTH120
 
 
@@ -206,6 +216,7 @@ class _EventHandler(FileSystemEventHandler):
         self._place = place
 
     def on_any_event(self, event: FileSystemEvent) -> None:
+        """Report a changed file, or the deletion of the watched place."""
         if event.event_type == EVENT_TYPE_DELETED and event.src_path == self._place:
             self._on_loss()
         if event.is_directory or event.event_type not in CHANGES:
@@ -264,14 +275,14 @@ class Watcher:
         self._notifications.close()
 
     def reconfigure(self, settings: WatchConfig) -> None:
-        """Watch the folders of new settings."""
+        """Take over new settings and watch their folders."""
         self._settings = settings
         self._update_folders()
 
     # ----------------------------------------------------------------- verb
 
     def watch(self, request: Watch) -> Watching:
-        """Add or remove folders, and list them."""
+        """Add or remove the folders of a request; return all watched folders."""
         for path in request.paths:
             if request.remove:
                 self._remove_folder(path)
@@ -282,7 +293,7 @@ class Watcher:
         return Watching(self.folders(), len(self._due) + self._scanning)
 
     def folders(self) -> list[WatchedFolder]:
-        """Describe the watched folders."""
+        """Return the watched folders with their counts of files and memories, and problems."""
         folders = []
         for path, by_settings in self._watched_paths().items():
             totals = self._watches.totals(path)
@@ -293,13 +304,14 @@ class Watcher:
                     files=totals.files,
                     stored=totals.stored,
                     read_at=totals.read_at,
-                    problem=_unfitness_of(path) or self._problems.get(path, ""),
+                    problem=_find_watch_problem(path) or self._problems.get(path, ""),
                 )
             )
         return folders
 
     def _add_folder(self, path: str) -> None:
-        problem = _unfitness_of(path)
+        """Save a folder to be watched. Raises `InvalidRequest` if it cannot be."""
+        problem = _find_watch_problem(path)
         if problem:
             raise InvalidRequest(
                 f"{shown_path(path)} cannot be watched: {problem}", field="paths"
@@ -313,6 +325,7 @@ class Watcher:
         self._watches.add_folder(os.path.realpath(path), self._clock.now())
 
     def _remove_folder(self, path: str) -> None:
+        """Remove a saved folder. Raises `InvalidRequest` for one of the settings, `NotFound`."""
         plain = os.path.realpath(path)
         if self._watches.remove_folder(plain):
             return
@@ -326,7 +339,7 @@ class Watcher:
         )
 
     def _watched_paths(self) -> dict[str, bool]:
-        """Return the watched paths, each with whether it is in the settings."""
+        """Return the watched paths, each with True if it comes from the settings."""
         named = self._settings.paths
         configured = [os.path.realpath(os.path.expanduser(path)) for path in named]  # noqa: PTH111 no such user: as it is
         added = dict.fromkeys(self._watches.folders(), False)
@@ -335,7 +348,7 @@ class Watcher:
     # --------------------------------------------------------------- thread
 
     def _update_folders(self) -> None:
-        """Have the thread watch the present folders."""
+        """Have the thread watch the present folders; start it if need be."""
         if self._thread:
             self._changed.set()
             self._due.wake()
@@ -343,6 +356,7 @@ class Watcher:
             self._start_thread()
 
     def _start_thread(self) -> None:
+        """Start the thread that reads changed files."""
         self._changed.set()
         self._thread = threading.Thread(
             target=self._run_thread, name="watch", daemon=True
@@ -350,6 +364,7 @@ class Watcher:
         self._thread.start()
 
     def _run_thread(self) -> None:
+        """Read changed files until stopped; after an unexpected error, log it and go on."""
         while not self._due.stopping:
             try:
                 self._read_until_stopped()
@@ -358,7 +373,7 @@ class Watcher:
                 self._due.rest(self._limits.retry_s)
 
     def _read_until_stopped(self) -> None:
-        """Read due files, and in between the files found by a scan, until it is time to stop."""
+        """Read due files, and meanwhile the files found by scans, until stopped."""
         scan: Iterator[str] = iter(())
         rescan_at = look_at = 0.0
         while not self._due.stopping:
@@ -374,7 +389,7 @@ class Watcher:
             if must_scan:
                 scan, self._scanning = self._scan_roots(), True
             wait_s = max(0.0, min(rescan_at, look_at) - time.monotonic())
-            path = self._due.next(0.0 if self._scanning else wait_s)
+            path = self._due.take(0.0 if self._scanning else wait_s)
             if not path and self._scanning:
                 path = next(scan, "")
                 if not path:
@@ -386,16 +401,20 @@ class Watcher:
                 self._read_file(path)
 
     def _begin_watching(self) -> None:
+        """Set the roots to the present watched paths and follow their events."""
         self._roots = list(self._watched_paths())
         self._places = _folder_identities(self._roots)
-        fit = [root for root in self._roots if not _unfitness_of(root)]
+        fit = [root for root in self._roots if not _find_watch_problem(root)]
         self._problems = self._notifications.follow(fit)
         self._without_events = bool(self._problems)
         for folder, problem in self._problems.items():
             log.warning("watch_without_events", folder=folder, reason=problem)
 
     def _scan_roots(self) -> Iterator[str]:
-        """Yield the files that changed since they were last read."""
+        """Yield the paths of files that changed since they were last read.
+
+        Files that are missing are removed from the store.
+        """
         room = self._settings.files_max
         for root in self._roots:
             if not os.path.exists(root):  # noqa: PTH110
@@ -417,6 +436,7 @@ class Watcher:
             self._watches.drop_files(missing)
 
     def _read_file(self, path: str) -> None:
+        """Store a changed file's new content; after a storage error, make it due again."""
         began = time.thread_time()
         try:
             stored = self._reader.read(path, self._pause)
@@ -434,15 +454,15 @@ class Watcher:
         else:
             if stored:
                 log.info("watched_file_read", stored=stored)
-            self._note_effort(path, time.thread_time() - began, stored)
+            self._delay_slow_file(path, time.thread_time() - began, stored)
             self._pause()
             return
         self._due.put(
             path, after_s=self._limits.retry_s, at_most_s=self._limits.retry_s
         )
 
-    def _note_effort(self, path: str, took_s: float, stored: int) -> None:
-        """Delay the next reading of a file if this reading took long for few memories."""
+    def _delay_slow_file(self, path: str, took_s: float, stored: int) -> None:
+        """Delay the next reading of a file if this one took long for few memories."""
         limits = self._limits
         self._pauses.pop(path, None)
         has_room = len(self._pauses) < limits.slow_files_max
@@ -450,7 +470,7 @@ class Watcher:
             self._pauses[path] = limits.slow_pause * took_s
 
     def _pause(self) -> bool:
-        """Leave the processor to others; return whether it is time to stop."""
+        """Sleep to leave the processor to others; return True if reading should stop."""
         limits, now = self._limits, time.monotonic()
         self._due.rest(min(limits.rest_max_s, max(0.0, now - self._rested_at)))
         while self._gate.busy and time.monotonic() < now + limits.busy_s:
@@ -461,7 +481,7 @@ class Watcher:
         return self._due.stopping
 
     def _note_change(self, path: str) -> None:
-        """Make the file of an event due; called by another thread."""
+        """Make the file of an event due if it is watched; called by the events' thread."""
         if not may_have_format(path) or not self._is_followed(path):
             return
         limits, pause = self._limits, self._pauses.get(path, 0.0)
@@ -474,7 +494,7 @@ class Watcher:
         )
 
     def _is_followed(self, path: str) -> bool:
-        """True if a path is below a watched folder, and not in a hidden folder there."""
+        """Return True if a path is a watched path or below one, in no hidden folder there."""
         for root in self._roots:
             if path == root:
                 return True
@@ -485,7 +505,7 @@ class Watcher:
 
 
 def _folder_identities(roots: Iterable[str]) -> list[str]:
-    """Return device and inode of each path's event folder; empty for a missing path."""
+    """Return device and inode of each path's event folder; empty for a missing one."""
     places = []
     for root in roots:
         try:
@@ -497,7 +517,7 @@ def _folder_identities(roots: Iterable[str]) -> list[str]:
     return places
 
 
-def _unfitness_of(path: str) -> str:
+def _find_watch_problem(path: str) -> str:
     """Return the reason why a path cannot be watched; empty if it can."""
     if not os.path.isabs(path):  # noqa: PTH117
         return "its path is not absolute"
