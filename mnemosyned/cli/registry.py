@@ -102,7 +102,7 @@ restore = mnemosyned.verbs.retention:Restore
     mnem restore 01M2B9QW
 # In and out
 import = mnemosyned.cli.commands.import_files:import_command
-    Remember what files, folders or standard input (-) hold.
+    Import memories from files, folders or standard input (-).
     mnem import ~/notes --dry-run
 export = mnemosyned.cli.commands.export:export_command
     Write everything that is kept to a file.

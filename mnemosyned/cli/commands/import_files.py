@@ -93,7 +93,7 @@ def import_command(
     restart: bool,
     as_json: bool,
 ) -> int:
-    """Remember what files, folders or standard input (-) hold.
+    """Import memories from files, folders or standard input (-).
 
     Records keep their own times and sessions. An import that was interrupted goes on where it
     stopped when it is repeated; what is there already is not stored twice.

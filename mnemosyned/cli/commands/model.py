@@ -87,7 +87,7 @@ def pull(name: str, sha256: str | None, *, by_hand: bool) -> None:
 @click.argument("name")
 @click.option("--sha256", metavar="HEX", help="The digest its publisher states.")
 def verify(name: str, sha256: str | None) -> int:
-    """Check a model's form, size and SHA-256."""
+    """Check a model file: GGUF format, size and SHA-256."""
     shelf = ModelStore()
     path = shelf.find(name)
     verdict = shelf.verify(path, sha256=sha256)
