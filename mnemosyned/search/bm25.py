@@ -162,7 +162,7 @@ class TermReader:
             return {term: len(found) for term, found in places.items()}
         ordered = sorted([(at, term) for term, found in places.items() for at in found])
         counts = dict.fromkeys(places, 0)
-        gains, repeats_max = self._gains, self._weights.repeats_max
+        gains, repeats_max = self._passage_gains, self._weights.repeats_max
         best: Mapping[int, int] = {}
         score, most, end = 0.0, 0.0, 0
         for start, first_term in ordered[:PASSAGES_MAX]:
@@ -181,7 +181,7 @@ class TermReader:
         return best
 
     @cached_property
-    def _gains(self) -> list[list[float]]:
+    def _passage_gains(self) -> list[list[float]]:
         """Gain of a passage's score by each further place, by term."""
         counts = range(1, self._weights.repeats_max + 1)
         score = self._passage_score

@@ -117,10 +117,10 @@ class _DistinctResults:
         if texts and all(len(ranks) >= ALIKE_MAX for ranks in ranks_of_kinds):
             self._yielding.append((result, ranks_of_kinds[0][0]))
         elif not self.is_full:
-            self._show(result, texts, ranks_of_kinds)
+            self._add_shown(result, texts, ranks_of_kinds)
             self._beginnings.update(map(_text_beginning, shown))
 
-    def _show(
+    def _add_shown(
         self,
         result: RankedResult,
         texts: Sequence[str],

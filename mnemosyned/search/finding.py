@@ -136,7 +136,7 @@ def find_candidates(
 ) -> SearchCandidates:
     """Find candidates in the tiers asked for."""
     totals = index.totals()
-    known, rows = frequencies.of(
+    known, rows = frequencies.look_up(
         index.word_rows(), query.terms, totals.count, version=totals.version
     )
     corpus = replace(
@@ -150,7 +150,7 @@ def find_candidates(
     mentioning: Collection[int] = (
         index.memories_mentioning_time(query) if query.spans else ()
     )
-    limits = CandidateLimits.of(query)
+    limits = CandidateLimits.for_question(query)
     matches, more = _find_matches(index, query, corpus, looked_up, limits)
     if more and are_crowded([match.content for match in matches], query.limit):
         matches, _ = _find_matches(index, query, corpus, looked_up, limits.widen())

@@ -84,7 +84,7 @@ class Frequencies:
         self._missing: dict[str, _KnownWord] = {}
         self._version = ""
 
-    def of(
+    def look_up(
         self, index: WordRows, terms: Terms, count: int, *, version: str = ""
     ) -> tuple[Corpus, dict[str, Sequence[int]]]:
         """Return the frequency of each word, an estimate where it is common, and its compounds.
@@ -222,7 +222,7 @@ class CandidateLimits:
     """Candidates kept whatever they score."""
 
     @classmethod
-    def of(cls, query: Query) -> CandidateLimits:
+    def for_question(cls, query: Query) -> CandidateLimits:
         """Return the usual limits for a question."""
         is_long = len(query.terms.words) >= WEIGHTS.long_words
         share = WEIGHTS.long_share if is_long else 1.0

@@ -77,13 +77,13 @@ def _let_others_run(phase: str, info: object) -> None:
 def test_words_are_dropped_while_other_threads_add_some() -> None:
     frequencies = Frequencies()
     for number in range(KEPT):
-        frequencies.of(SameRows(1), parse_terms(f"oak{number}"), 1_000)
+        frequencies.look_up(SameRows(1), parse_terms(f"oak{number}"), 1_000)
 
     def ask(thread: int) -> None:
         for number in range(QUESTIONS):
             words = parse_terms(f"lamp{thread} bell{number} mill{thread}x{number}")
             version = f"{thread}-{number}"
-            corpus, _ = frequencies.of(SameRows(), words, 1_000, version=version)
+            corpus, _ = frequencies.look_up(SameRows(), words, 1_000, version=version)
             assert set(corpus.frequencies.values()) == {0}
 
     with ThreadPoolExecutor(THREADS) as pool:
@@ -93,12 +93,12 @@ def test_words_are_dropped_while_other_threads_add_some() -> None:
 def test_words_that_are_found_and_missing_share_one_limit() -> None:
     frequencies = Frequencies()
     found, missing = SameRows(1), SameRows()
-    frequencies.of(found, parse_terms("lamp"), 1_000)
+    frequencies.look_up(found, parse_terms("lamp"), 1_000)
     for number in range(FREQUENCIES_KEPT_MAX // 2):
-        frequencies.of(found, parse_terms(f"oak{number}"), 1_000)
-        frequencies.of(missing, parse_terms(f"elm{number}"), 1_000)
+        frequencies.look_up(found, parse_terms(f"oak{number}"), 1_000)
+        frequencies.look_up(missing, parse_terms(f"elm{number}"), 1_000)
     asked = found.asked
 
-    frequencies.of(found, parse_terms("lamp"), 1_000)
+    frequencies.look_up(found, parse_terms("lamp"), 1_000)
 
     assert found.asked > asked

@@ -244,15 +244,15 @@ def test_postings_are_true_for_one_state_of_an_index() -> None:
     kept.keep(words, (7,), (3, 1), Postings([9, 4], [0.5, 1.5]))
     kept.keep(words, (8,), (3, 1), Postings())
 
-    found = kept.of(words, (7,), (3, 1))
+    found = kept.find(words, (7,), (3, 1))
     assert found
     assert list(found.seqs) == [9, 4]
     assert list(found.parts) == [0.5, 1.5]
-    assert kept.of(words, (7,), (4, 1)) is None
-    assert kept.of(("episode", "grams"), (7,), (3, 1)) is None
-    assert CachedPostings().of(words, (7,), (3, 1)) is None
+    assert kept.find(words, (7,), (4, 1)) is None
+    assert kept.find(("episode", "grams"), (7,), (3, 1)) is None
+    assert CachedPostings().find(words, (7,), (3, 1)) is None
     # That a word is in no summary is known, too.
-    nothing = kept.of(words, (8,), (3, 1))
+    nothing = kept.find(words, (8,), (3, 1))
     assert nothing is not None
     assert not nothing.seqs
 
@@ -261,13 +261,13 @@ def test_a_question_of_an_older_snapshot_sees_no_rows_of_later_ones() -> None:
     kept = RowCache()
     kept.keep(WORD, range(900, 0, -1), Moment(3, 900), is_all=True)
 
-    older = kept.of(WORD, Moment(3, 850))
+    older = kept.find(WORD, Moment(3, 850))
     assert older
     assert list(older.rows) == list(range(850, 0, -1))
-    assert kept.of(WORD, Moment(2, 850)) is None
+    assert kept.find(WORD, Moment(2, 850)) is None
     # And takes nothing newer away.
     kept.keep(WORD, range(300, 0, -1), Moment(2, 300), is_all=True)
-    newest = kept.of(WORD, Moment(3, 900))
+    newest = kept.find(WORD, Moment(3, 900))
     assert newest
     assert newest.rows == array("q", range(900, 0, -1))
 
@@ -276,30 +276,30 @@ def test_rows_of_rare_words_are_not_kept() -> None:
     kept = RowCache()
     kept.keep(WORD, range(postings.KEPT_FROM - 1, 0, -1), Moment(0, 900), is_all=True)
 
-    assert kept.of(WORD, Moment(0, 900)) is None
+    assert kept.find(WORD, Moment(0, 900)) is None
 
 
 def test_of_a_very_common_word_the_newest_rows_are_kept() -> None:
     kept, at = RowCache(), Moment(0, 900)
     kept.keep(WORD, range(900, 600, -1), at, is_all=False)
 
-    of_now, of_before = kept.of(WORD, at), kept.of(WORD, Moment(0, 890))
+    of_now, of_before = kept.find(WORD, at), kept.find(WORD, Moment(0, 890))
 
     assert of_now
-    assert of_now.has(300)
-    assert not of_now.has(301)
+    assert of_now.has_newest(300)
+    assert not of_now.has_newest(301)
     assert of_before
-    assert of_before.has(290)
-    assert not of_before.has(291)
+    assert of_before.has_newest(290)
+    assert not of_before.has_newest(291)
 
 
 def test_fewer_rows_of_a_word_replace_no_more_of_them() -> None:
     kept, at = RowCache(), Moment(0, 900)
     kept.keep(WORD, range(900, 500, -1), at, is_all=False)
     kept.keep(WORD, range(900, 600, -1), at, is_all=False)
-    some = kept.of(WORD, at)
+    some = kept.find(WORD, at)
     kept.keep(WORD, range(900, 300, -1), at, is_all=True)
-    every = kept.of(WORD, at)
+    every = kept.find(WORD, at)
 
     assert some
     assert len(some.rows) == 400

@@ -92,10 +92,12 @@ class CommonUndo(Transactional, UndoStore):
         self, session: CommonSession, episodes: Sequence[str]
     ) -> list[UndoneEpisode]:
         """Return the outcome of `apply` for each episode, without any change."""
-        return [_undo_result(id, self._episode(session, id)) for id in episodes]
+        return [
+            _undo_result(id, self._read_episode_row(session, id)) for id in episodes
+        ]
 
     @abstractmethod
-    def _episode(self, session: EngineSession, id: str) -> Row | None:
+    def _read_episode_row(self, session: EngineSession, id: str) -> Row | None:
         """Return an episode's number, parent, times, and counts of originals and of pruned originals."""
 
     @writes
@@ -112,13 +114,13 @@ class CommonUndo(Transactional, UndoStore):
         Until `held_until` no cycle consolidates the memories again. Return one result for each
         episode.
         """
-        return [self._undo(session, id, now, held_until) for id in episodes]
+        return [self._undo_episode(session, id, now, held_until) for id in episodes]
 
-    def _undo(
+    def _undo_episode(
         self, session: CommonSession, id: str, now: datetime, held_until: datetime
     ) -> UndoneEpisode:
         """Delete an episode after moving its originals to working memory; return the result."""
-        episode = self._episode(session, id)
+        episode = self._read_episode_row(session, id)
         result = _undo_result(id, episode)
         if result.pruned:
             return result
@@ -131,7 +133,7 @@ class CommonUndo(Transactional, UndoStore):
                 "DO UPDATE SET held_until = excluded.held_until",
                 [
                     {"seq": original, "until": held_until}
-                    for original in self._return_all(session, seq)
+                    for original in self._return_originals(session, seq)
                 ],
             )
             above = chain_above(session, parent)
@@ -147,7 +149,7 @@ class CommonUndo(Transactional, UndoStore):
         return result
 
     @abstractmethod
-    def _return_all(self, session: EngineSession, episode: int) -> list[int]:
+    def _return_originals(self, session: EngineSession, episode: int) -> list[int]:
         """Move all originals of an episode to working memory; return their numbers."""
 
 

@@ -127,7 +127,7 @@ class PostgresUndo(PostgresPart, CommonUndo):
         )
         return cycle
 
-    def _episode(self, session: PostgresSession, id: str) -> Row | None:
+    def _read_episode_row(self, session: PostgresSession, id: str) -> Row | None:
         return session.execute(
             "SELECT e.seq, e.parent_id, e.covers_from, e.covers_until, count(m.seq), "
             "count(m.seq) FILTER (WHERE m.content = '') FROM episode AS e "
@@ -137,5 +137,5 @@ class PostgresUndo(PostgresPart, CommonUndo):
             id=id,
         ).fetchone()
 
-    def _return_all(self, session: PostgresSession, episode: int) -> list[int]:
+    def _return_originals(self, session: PostgresSession, episode: int) -> list[int]:
         return return_originals(session, "episode_seq", episode)

@@ -275,18 +275,18 @@ class Connections:
         """
         if self._is_closed:
             raise StorageFailed(CLOSED)
-        self._take_place(owner, use)
+        self._wait_for_place(owner, use)
         try:
             connection, begun = self._begin_on_connection(begin)
             began = time.monotonic()
             try:
                 yield connection, begun
             finally:
-                self._take_back(connection)
+                self._return_connection(connection)
             if use is Use.WRITE:
                 self._rest_after(owner, time.monotonic() - began)
         except psycopg.errors.LockNotAvailable:
-            self._lock_out(owner)
+            self._refuse_waiting_writes(owner)
             raise
         finally:
             with self._changing:
@@ -296,7 +296,7 @@ class Connections:
                 if owner:  # else it was asked about all
                     others = [last for last in self._last_uses if last[0] != owner]
                     self._last_uses = [(owner, time.monotonic()), *others[:1]]
-                self._hand_out()
+                self._wake_waiters()
 
     def _rest_after(self, owner: int, took_s: float) -> None:
         """Wait after a long write of an owner, if another one is at work."""
@@ -318,12 +318,12 @@ class Connections:
             while self._idle and now - self._idle[0][0] >= idle_s:
                 self._drop(self._idle.popleft()[1])
 
-    def _take_place(self, owner: int, use: Use) -> None:
+    def _wait_for_place(self, owner: int, use: Use) -> None:
         """Count a connection as lent, as soon as there may be one more."""
         waiter = _Waiter(owner, use)
         with self._changing:
             self._waiting.append(waiter)
-            self._hand_out()
+            self._wake_waiters()
         wait_s = STREAM_WAIT_S if use is Use.STREAM else CONNECTION_WAIT_S
         waiter.woken.wait(wait_s)
         with self._changing:
@@ -334,17 +334,17 @@ class Connections:
         if not waiter.woken.is_set():
             raise MemoryBusy(BUSY.format(seconds=wait_s))
 
-    def _hand_out(self) -> None:
+    def _wake_waiters(self) -> None:
         """Wake waiters in order, except owners who have their share of connections."""
         for waiter in list(self._waiting):
             if self._lent.total() >= CONNECTIONS_MAX:
                 return
-            if self._may_have(waiter.owner, waiter.use):
+            if self._has_room(waiter.owner, waiter.use):
                 self._waiting.remove(waiter)
                 self._lent[waiter.owner, waiter.use] += 1
                 waiter.woken.set()
 
-    def _may_have(self, owner: int, use: Use) -> bool:
+    def _has_room(self, owner: int, use: Use) -> bool:
         """Return whether an owner's part, and that of the use, leave room for one more."""
         if use is Use.STREAM:
             return self._lent_for(use) < STREAMS_MAX
@@ -364,7 +364,7 @@ class Connections:
     def _lent_for(self, use: Use) -> int:
         return sum(count for (_, of), count in self._lent.items() if of is use)
 
-    def _lock_out(self, owner: int) -> None:
+    def _refuse_waiting_writes(self, owner: int) -> None:
         """Refuse the waiting writes of an owner whose row was locked for too long."""
         with self._changing:
             for waiter in list(self._waiting):
@@ -436,10 +436,10 @@ class Connections:
                 self._planned[connection] = time.monotonic()
             return begin(connection)
         except BaseException:
-            self._take_back(connection)
+            self._return_connection(connection)
             raise
 
-    def _take_back(self, connection: Connection) -> None:
+    def _return_connection(self, connection: Connection) -> None:
         """Keep a connection for the next, with no transaction open, or close it."""
         if not connection.closed:
             with suppress(psycopg.Error):

@@ -182,14 +182,14 @@ class _TermForms(NamedTuple):
     grams: list[list[str]]
 
     @classmethod
-    def of(cls, term: str, *, only_grams: bool) -> _TermForms:
+    def from_term(cls, term: str, *, only_grams: bool) -> _TermForms:
         texts = _spellings(term)
         words = () if only_grams else map(index_words, texts)
         return cls(
             list(filter(None, words)), list(filter(None, map(gram_words, texts)))
         )
 
-    def occur(self, texts: Sequence[Sequence[str]], parts: Sequence[str]) -> bool:
+    def occur_in(self, texts: Sequence[Sequence[str]], parts: Sequence[str]) -> bool:
         """Return whether a form occurs in a text, or in the parts for the second index."""
         return any(
             _has_phrase(phrase, text) for phrase in self.words for text in texts
@@ -203,14 +203,14 @@ def _build_term_matcher(terms: Terms) -> Callable[[Sequence[str]], bool]:
     first text is the content.
     """
     wanted = [
-        _TermForms.of(term, only_grams=term in terms.grams)
+        _TermForms.from_term(term, only_grams=term in terms.grams)
         for term in (*terms.words, *terms.grams)
     ]
 
     def holds(texts: Sequence[str]) -> bool:
         stems = [index_words(text) for text in (*texts, *glued_words(texts[0]))]
         parts = gram_words(gram_text(texts[0]))
-        return all(forms.occur(stems, parts) for forms in wanted)
+        return all(forms.occur_in(stems, parts) for forms in wanted)
 
     return holds
 
@@ -303,9 +303,9 @@ class PostgresDeletion(PostgresPart, DeletionStore):
             episode = memory.episode or 0
             leaving[episode] = leaving.get(episode, 0) + 1
             wordless[episode] = wordless.get(episode, 0) + (not memory.characters)
-        in_force, rewritten = _in_force_again(session, found)
+        in_force, rewritten = _find_in_force_again(session, found)
         leaving |= dict.fromkeys(rewritten - leaving.keys(), 0)
-        removed, emptied = _episodes_left(session, leaving)
+        removed, emptied = _preview_summaries(session, leaving)
         return Removal(
             working=len(found) - len(originals),
             archived=len(originals),
@@ -315,7 +315,7 @@ class PostgresDeletion(PostgresPart, DeletionStore):
             learnings=_count_deleted_learnings(session, ids, learned),
             pruned=sum(wordless.values()),
             in_force=in_force,
-            pruned_losing_summary=_pruned_losing_summary(session, wordless),
+            pruned_losing_summary=_count_pruned_without_summary(session, wordless),
         )
 
     @writes
@@ -331,8 +331,8 @@ class PostgresDeletion(PostgresPart, DeletionStore):
             save_memories(session, [memory.seq for memory in found], grace)
         known = [memory.id for memory in found]
         unlearned = remove_learnings_of(session, known)
-        _keep_keys(session, known)
-        in_force, rewritten = _in_force_again(session, found)
+        _save_source_keys(session, known)
+        in_force, rewritten = _find_in_force_again(session, found)
         _relink_supersessions(session, [memory.seq for memory in found])
         episodes = _keep_secrets_of_others(session, found) | rewritten
         _delete_rows(session, found)
@@ -463,7 +463,7 @@ def _count_deleted_learnings(
     return len({*learned, *(id for (id,) in rows)})
 
 
-def _keep_keys(session: PostgresSession, ids: Sequence[str]) -> None:
+def _save_source_keys(session: PostgresSession, ids: Sequence[str]) -> None:
     """Keep what memories are known by when their sources are read again."""
     rows = session.execute(
         "SELECT m.id, m.session_id, m.source, m.content, m.content_hash, "
@@ -507,7 +507,7 @@ def _relink_supersessions(session: PostgresSession, seqs: Sequence[int]) -> None
         )
 
 
-def _in_force_again(
+def _find_in_force_again(
     session: PostgresSession, found: Sequence[_FoundMemory]
 ) -> tuple[frozenset[str], set[int]]:
     """Return the ids of memories in force again after a deletion, and summaries to rewrite."""
@@ -562,7 +562,9 @@ def _delete_rows(session: PostgresSession, found: Sequence[_FoundMemory]) -> Non
         session.add_to_totals(tier, count=-len(sizes), characters=-sum(sizes))
 
 
-def _pruned_losing_summary(session: PostgresSession, leaving: dict[int, int]) -> int:
+def _count_pruned_without_summary(
+    session: PostgresSession, leaving: dict[int, int]
+) -> int:
     """Return the number of pruned originals whose summary is lost by the deletion of others."""
     there: int = session.scalar(
         "SELECT count(*) FROM placed AS p "
@@ -574,7 +576,7 @@ def _pruned_losing_summary(session: PostgresSession, leaving: dict[int, int]) ->
     return there - sum(leaving.values())
 
 
-def _episodes_left(
+def _preview_summaries(
     session: PostgresSession, leaving: dict[int, int]
 ) -> tuple[frozenset[int], frozenset[int]]:
     """Level by level: an episode that loses all it was made of goes, the others are rewritten."""

@@ -143,7 +143,7 @@ def _is_taken(session: PostgresSession, column: str, value: str | int) -> bool:
     return found is not None
 
 
-def _put_back(session: PostgresSession, kept: PostgresForgotten) -> int:
+def _insert_forgotten(session: PostgresSession, kept: PostgresForgotten) -> int:
     """Insert a memory as it was, into working memory; its position.
 
     That is the one it had, or a new one where an import took that.
@@ -222,7 +222,7 @@ class PostgresGrace(PostgresPart, CommonGrace):
             if kept.memory:
                 if _is_taken(session, "id", key):
                     continue
-                returned.append((key, _put_back(session, kept)))
+                returned.append((key, _insert_forgotten(session, kept)))
             for learning in kept.learnings:
                 keeper.keep(learning)
             session.execute(

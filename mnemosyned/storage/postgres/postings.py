@@ -52,7 +52,7 @@ class AnyOf:
     phrases: tuple[Phrase, ...]
 
     @classmethod
-    def of(cls, phrases: Iterable[Phrase]) -> AnyOf:
+    def from_phrases(cls, phrases: Iterable[Phrase]) -> AnyOf:
         """Part phrases from single terms; what has none is in no row."""
         distinct = [phrase for phrase in dict.fromkeys(phrases) if phrase]
         return cls(
@@ -370,7 +370,7 @@ class IndexSizes:
     def __init__(self) -> None:
         self._known: dict[Source, tuple[Version, IndexSize]] = {}
 
-    def of(
+    def find(
         self, session: PostgresSession, source: Source, version: Version
     ) -> IndexSize:
         """Return the size of an index, whose state in this snapshot is `version`."""
@@ -396,7 +396,7 @@ class CachedPostings:
     _all: ClassVar[NumberCache[tuple[Version, Postings]]] = NumberCache()
     """Of all owners."""
 
-    def of(self, source: Source, phrase: Phrase, version: Version) -> Postings | None:
+    def find(self, source: Source, phrase: Phrase, version: Version) -> Postings | None:
         found = self._all.get((self, source, phrase))
         return found[1] if found and found[0] == version else None
 
@@ -437,7 +437,7 @@ class CachedRows(NamedTuple):
     is_all: bool
     """Whether the word had no others."""
 
-    def has(self, limit: int) -> bool:
+    def has_newest(self, limit: int) -> bool:
         """Return whether the newest rows, as many as `limit`, are among these."""
         return self.is_all or len(self.rows) >= limit
 
@@ -448,7 +448,7 @@ class RowCache:
     _all: ClassVar[NumberCache[CachedRows]] = NumberCache()
     """Of all memories."""
 
-    def of(self, word: AnyOf, at: Moment) -> CachedRows | None:
+    def find(self, word: AnyOf, at: Moment) -> CachedRows | None:
         """Rows of a word as they were at this moment or shortly before."""
         kept = self._all.get((self, word))
         if kept is None or kept.at.rewordings != at.rewordings:
@@ -474,4 +474,4 @@ def _serves_better(known: CachedRows, other: CachedRows) -> bool:
     """Return whether what is known of a word is as new as the other, and as much."""
     if known.at.rewordings != other.at.rewordings:
         return known.at.rewordings > other.at.rewordings
-    return known.at >= other.at and known.has(len(other.rows) + other.is_all)
+    return known.at >= other.at and known.has_newest(len(other.rows) + other.is_all)

@@ -90,7 +90,7 @@ class PostgresWords(WordRows):
         self._kept: RowCache | None = None
         self._moment = Moment(0, 0)
 
-    def use_kept(self, kept: RowCache, moment: Moment) -> None:
+    def use_cache(self, kept: RowCache, moment: Moment) -> None:
         """Use cached rows, and cache the rows that this snapshot looks up."""
         self._kept, self._moment = kept, moment
 
@@ -113,7 +113,7 @@ class PostgresWords(WordRows):
     def expect(self, asked: Iterable[tuple[Forms, int]]) -> None:
         for word, limit in asked:
             forms = tuple(word)
-            if self._rows(forms, limit) is None:
+            if self._newest_known(forms, limit) is None:
                 self._expected[forms] = max(limit, self._expected.get(forms, 0))
 
     def newest(self, having: Having, *, limit: int) -> Sequence[int]:
@@ -124,7 +124,8 @@ class PostgresWords(WordRows):
         if len(rows) == len(known):
             return sorted(set.intersection(*rows), reverse=True)[:limit]
         parts = [
-            self._any_of(form for forms in words for form in forms) for words in having
+            self._hash_forms(form for forms in words for form in forms)
+            for words in having
         ]
         return newest_with_all(self._session, parts, self._narrow, limit=limit)
 
@@ -138,31 +139,31 @@ class PostgresWords(WordRows):
         return [seq for (seq,) in found.fetchall()]
 
     def _newest_of(self, forms: Forms, limit: int) -> Sequence[int]:
-        rows = self._rows(forms, limit)
+        rows = self._newest_known(forms, limit)
         if rows is None:
             self._expected[forms] = max(limit, self._expected.get(forms, 0))
-            self._look_up()
+            self._look_up_expected()
             rows = self._known_rows[forms].newest
         return rows[:limit]
 
-    def _rows(self, forms: Forms, limit: int) -> Sequence[int] | None:
+    def _newest_known(self, forms: Forms, limit: int) -> Sequence[int] | None:
         """Return the newest rows of a word, if so many are known."""
         known = self._known_rows.get(forms)
         if known and (known.is_all or known.limit >= limit):
             return known.newest
-        found = self._kept_rows(forms, limit) or self._among_few(forms)
+        found = self._cached_rows(forms, limit) or self._rows_among_few(forms)
         if found is None:
             return None
         self._known_rows[forms] = found
         return found.newest
 
-    def _kept_rows(self, forms: Forms, limit: int) -> _WordRows | None:
+    def _cached_rows(self, forms: Forms, limit: int) -> _WordRows | None:
         """Return the cached rows of a word with newer rows; None if too few are cached."""
         if self._kept is None:
             return None
-        word = self._any_of(forms)
-        kept = self._kept.of(word, self._moment)
-        if kept is None or not kept.has(limit):
+        word = self._hash_forms(forms)
+        kept = self._kept.find(word, self._moment)
+        if kept is None or not kept.has_newest(limit):
             return None
         rows, is_all = kept.rows, kept.is_all
         if kept.at != self._moment:
@@ -173,7 +174,7 @@ class PostgresWords(WordRows):
             self._kept.keep(word, rows, self._moment, is_all=is_all)
         return _WordRows(rows, len(rows) + is_all)
 
-    def _among_few(self, forms: Forms) -> _WordRows | None:
+    def _rows_among_few(self, forms: Forms) -> _WordRows | None:
         """Return the rows of a word among the few that pass, if all of its rows are known."""
         if self._few is None or self._everything is None:
             return None
@@ -194,11 +195,11 @@ class PostgresWords(WordRows):
             found.update(known.newest)
         return found
 
-    def _look_up(self) -> None:
+    def _look_up_expected(self) -> None:
         """Look up all that is expected."""
         expected, self._expected = self._expected, {}
         asked = {
-            forms: Asked(self._any_of(forms), limit)
+            forms: Asked(self._hash_forms(forms), limit)
             for forms, limit in expected.items()
         }
         found = rows_of_each(
@@ -211,7 +212,7 @@ class PostgresWords(WordRows):
                     above=self._first_row_needed(parts, what.most)
                 )
             else:
-                self._learn(forms, what, _merge_newest(parts, what.most))
+                self._store_newest(forms, what, _merge_newest(parts, what.most))
         for _ in range(LOOKS_MAX):
             common = self._look_up_newest(common)
             if not common:
@@ -222,17 +223,20 @@ class PostgresWords(WordRows):
         bounded = {forms: what for forms, what in asked.items() if what.above}
         unbounded = {forms: what for forms, what in asked.items() if not what.above}
         # Apart: one with no bound would have the others' statement read the whole table.
-        found = [*self._each_newest(unbounded), *self._each_newest(bounded)]
+        found = [
+            *self._read_newest_of_each(unbounded),
+            *self._read_newest_of_each(bounded),
+        ]
         again: dict[Forms, Asked] = {}
         for forms, what, rows in found:
             if len(rows) < what.most and what.above:
                 further = self.last - WIDENING * (self.last - what.above)
                 again[forms] = what._replace(above=max(0, further))
             else:
-                self._learn(forms, what, rows)
+                self._store_newest(forms, what, rows)
         return again
 
-    def _each_newest(
+    def _read_newest_of_each(
         self, asked: dict[Forms, Asked]
     ) -> list[tuple[Forms, Asked, Sequence[int]]]:
         """Each of these with its newest rows."""
@@ -246,7 +250,7 @@ class PostgresWords(WordRows):
             for (forms, what), parts in zip(asked.items(), found, strict=True)
         ]
 
-    def _learn(self, forms: Forms, asked: Asked, newest: Sequence[int]) -> None:
+    def _store_newest(self, forms: Forms, asked: Asked, newest: Sequence[int]) -> None:
         rows = self._known_rows[forms] = _WordRows(newest, asked.most)
         if self._kept:
             self._kept.keep(asked.any_of, newest, self._moment, is_all=rows.is_all)
@@ -258,9 +262,9 @@ class PostgresWords(WordRows):
             return 0
         return max(0, self.last - round(BOUND_SHARE * span))
 
-    def _any_of(self, forms: Iterable[str]) -> AnyOf:
+    def _hash_forms(self, forms: Iterable[str]) -> AnyOf:
         owner = self._session.owner
-        return AnyOf.of(tuple(phrase_hashes(owner, form)) for form in forms)
+        return AnyOf.from_phrases(tuple(phrase_hashes(owner, form)) for form in forms)
 
 
 def newest_with_all(
@@ -321,7 +325,7 @@ class IndexSearch:
         `limit` is how many. SQLite's second index is read from its newest rows on, the other one
         from its oldest.
         """
-        found = self._postings(list(dict.fromkeys(phrases)))
+        found = self._find_postings(list(dict.fromkeys(phrases)))
         if not any(postings.seqs for postings in found.values()):
             return []
         all_postings = [found[phrase] for phrase in phrases]
@@ -337,32 +341,34 @@ class IndexSearch:
 
     @cached_property
     def _size(self) -> IndexSize:
-        return self._kept.sizes.of(self._session, self._source, self._version)
+        return self._kept.sizes.find(self._session, self._source, self._version)
 
     @cached_property
     def _norms(self) -> _Norms:
         return _Norms(self._size.terms / self._size.rows)
 
-    def _postings(self, phrases: Sequence[Phrase]) -> dict[Phrase, Postings]:
+    def _find_postings(self, phrases: Sequence[Phrase]) -> dict[Phrase, Postings]:
         """Return the newest rows of each phrase, as many as may be scored."""
-        found = dict(self._known_rows(phrases))
+        found = dict(self._cached_postings(phrases))
         missing = [phrase for phrase in phrases if phrase not in found]
-        for phrase, occurrences in self._occurrences(missing).items():
-            found[phrase] = postings = self._counts(occurrences)
+        for phrase, occurrences in self._find_occurrences(missing).items():
+            found[phrase] = postings = self._score_occurrences(occurrences)
             if self._is_kept and len(phrase) == 1:
                 self._kept.postings.keep(self._source, phrase, self._version, postings)
         return found
 
-    def _known_rows(
+    def _cached_postings(
         self, phrases: Iterable[Phrase]
     ) -> Iterator[tuple[Phrase, Postings]]:
         if self._is_kept:
             for phrase in phrases:
-                kept = self._kept.postings.of(self._source, phrase, self._version)
+                kept = self._kept.postings.find(self._source, phrase, self._version)
                 if kept is not None:
                     yield phrase, kept
 
-    def _occurrences(self, phrases: Sequence[Phrase]) -> dict[Phrase, TermOccurrences]:
+    def _find_occurrences(
+        self, phrases: Sequence[Phrase]
+    ) -> dict[Phrase, TermOccurrences]:
         session, source, narrow = self._session, self._source, self._narrow
         words = [phrase for phrase in phrases if len(phrase) == 1]
         longer = [phrase for phrase in phrases if len(phrase) > 1]
@@ -370,12 +376,12 @@ class IndexSearch:
         rows = occurrences_of_each(session, source, terms, narrow, limit=self._most)
         found: dict[Phrase, TermOccurrences] = dict(zip(words, rows, strict=True))
         if longer:
-            any_of = AnyOf.of(longer)
+            any_of = AnyOf.from_phrases(longer)
             texts = texts_with_any(session, source, any_of, narrow, limit=self._most)
             found |= {phrase: _find_phrase(texts, phrase) for phrase in longer}
         return found
 
-    def _counts(self, occurrences: TermOccurrences) -> Postings:
+    def _score_occurrences(self, occurrences: TermOccurrences) -> Postings:
         if not occurrences.seqs:
             return Postings()
         norms = self._norms

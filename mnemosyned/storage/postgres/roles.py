@@ -149,11 +149,11 @@ def ensure_role(
     session = PostgresSession(connection, 0)
     role = request_role(session)
     is_ready = role_in_use(session) and not _missing_grants(session, role)
-    if is_ready and not _memberships(session, role, serving):
+    if is_ready and not _membership_statements(session, role, serving):
         return []
     with connection.transaction():
         lock_schema(session)
-        memberships = _memberships(session, role, serving)
+        memberships = _membership_statements(session, role, serving)
         try:
             with connection.transaction():
                 _execute_all(session, memberships)
@@ -168,7 +168,9 @@ def ensure_role(
     return [*memberships, *missing]
 
 
-def _memberships(session: PostgresSession, role: str, serving: str | None) -> list[str]:
+def _membership_statements(
+    session: PostgresSession, role: str, serving: str | None
+) -> list[str]:
     """Return the statements that make the role, and members of the user and of a login that serves."""
     is_member = _is_member(session, role)
     statements = [f'CREATE ROLE "{role}" NOLOGIN'] if is_member is None else []

@@ -91,7 +91,7 @@ def upgrade(dsn: str, folder: Path, *, read_only: bool = False) -> int:
     files = sorted(folder.glob("[0-9][0-9][0-9][0-9]_*.sql"))
     if not files:
         raise StorageFailed(f"no migrations in {folder}; install mnemosyned again")
-    known = _number(files[-1])
+    known = _migration_number(files[-1])
     with connected_once(dsn) as connection:
         exists = connection.execute("SELECT to_regclass('schema_migration')").fetchone()
         is_new = exists is None or exists[0] is None
@@ -111,7 +111,7 @@ def upgrade(dsn: str, folder: Path, *, read_only: bool = False) -> int:
                 )
             for tries_left in reversed(range(TRIES)):
                 try:
-                    _apply(connection, files, known)
+                    _apply_migrations(connection, files, known)
                     break
                 except psycopg.errors.LockNotAvailable as error:
                     others = PostgresSession(connection, 0).execute(_OTHERS).fetchall()
@@ -140,7 +140,9 @@ def check_schema(connection: psycopg.Connection[Row], known: int) -> int:
     return int(version)
 
 
-def _apply(connection: psycopg.Connection[Row], files: list[Path], known: int) -> None:
+def _apply_migrations(
+    connection: psycopg.Connection[Row], files: list[Path], known: int
+) -> None:
     """Apply each file in a transaction of its own.
 
     Raises `LockNotAvailable` after a wait so short that readers behind it hardly notice: while
@@ -156,7 +158,7 @@ def _apply(connection: psycopg.Connection[Row], files: list[Path], known: int) -
     for file in files:
         with connection.transaction():
             connection.execute(LOCK_SCHEMA)
-            if _number(file) > check_schema(connection, known):
+            if _migration_number(file) > check_schema(connection, known):
                 oldest = max(oldest, _apply_file(connection, file))
     if 0 < former < oldest:
         connection.execute(_END_OTHERS)
@@ -173,18 +175,18 @@ def _apply_file(connection: psycopg.Connection[Row], file: Path) -> int:
     """Apply a migration; return the oldest compatible version."""
     text = file.read_bytes()
     line = _COMPATIBLE.match(text)
-    oldest = int(line[1]) if line else _number(file)
+    oldest = int(line[1]) if line else _migration_number(file)
     # One by one, as Citus hands nodes all that it is given at once.
     for statement in _STATEMENT.findall(text):
         connection.execute(statement)
     connection.execute(
         "INSERT INTO schema_migration (version, name, oldest) VALUES (%s, %s, %s)",
-        (_number(file), file.stem, oldest),
+        (_migration_number(file), file.stem, oldest),
     )
     return oldest
 
 
-def _number(file: Path) -> int:
+def _migration_number(file: Path) -> int:
     return int(file.name[:4])
 
 
@@ -320,7 +322,7 @@ def distribute(connection: psycopg.Connection[Row], *, shards: int) -> Distribut
     to make the role of requests, and `psycopg.Error`.
     """
     session = PostgresSession(connection, 0)
-    nodes = _nodes(session)
+    nodes = _count_nodes(session)
     # Tables of one transaction are made on one connection to each node.
     session.execute("SET citus.multi_shard_modify_mode TO 'sequential'")
     with connection.transaction():
@@ -332,8 +334,10 @@ def distribute(connection: psycopg.Connection[Row], *, shards: int) -> Distribut
     # Nodes connect to each other as whoever asks.
     ensure_role(connection)
     session.execute(f'ALTER ROLE "{request_role(session)}" LOGIN')
-    _keep_no_samples(session)
-    return Distribution(nodes=nodes, tables=tuple(new), advice=_vouch(session))
+    _disable_text_statistics(session)
+    return Distribution(
+        nodes=nodes, tables=tuple(new), advice=_mark_searches_leakproof(session)
+    )
 
 
 def has_citus(dsn: str) -> bool:
@@ -342,7 +346,7 @@ def has_citus(dsn: str) -> bool:
         return bool(PostgresSession(connection, 0).scalar(_HAS_CITUS))
 
 
-def _nodes(session: PostgresSession) -> int:
+def _count_nodes(session: PostgresSession) -> int:
     if not session.scalar(_HAS_CITUS):
         raise InvalidRequest(
             "this database has no Citus: as a superuser, CREATE EXTENSION citus in it on every "
@@ -403,7 +407,7 @@ def _adapt_settings(session: PostgresSession) -> None:
     )
 
 
-def _keep_no_samples(session: PostgresSession) -> None:
+def _disable_text_statistics(session: PostgresSession) -> None:
     """Have no statistics of texts on any node, as migrations have it on one server.
 
     Raises `StorageFailed` where a node refuses it.
@@ -423,7 +427,7 @@ def _keep_no_samples(session: PostgresSession) -> None:
         session.execute("SET citus.enable_ddl_propagation TO 'on'")
 
 
-def _vouch(session: PostgresSession) -> tuple[str, ...]:
+def _mark_searches_leakproof(session: PostgresSession) -> tuple[str, ...]:
     """Vouch for the searches where a superuser asks; else the statements that are left."""
     commands = [_LEAKPROOF.format(name) for name in _SEARCHES]
     if session.scalar("SELECT current_setting('is_superuser') = 'on'"):
@@ -459,7 +463,7 @@ def index_glued_words(connection: psycopg.Connection[Row]) -> None:
             if due is None:
                 break
             table, *place = due
-            changed[table] += _index_next(connection, table, place)
+            changed[table] += _reindex_next_rows(connection, table, place)
         if time.monotonic() - said >= PROGRESS_S:
             said = time.monotonic()
             _log_progress(changed, said - began)
@@ -467,7 +471,7 @@ def index_glued_words(connection: psycopg.Connection[Row]) -> None:
         _log_progress(changed, time.monotonic() - began)
 
 
-def _index_next(
+def _reindex_next_rows(
     connection: psycopg.Connection[Row], table: str, place: list[int]
 ) -> int:
     """Hash the words of the rows after `place` again; return how many were written."""

@@ -116,7 +116,7 @@ def rows_of_span(
             "AND f.created_at >= %(begins)s AND f.created_at < %(ends)s "
             "ORDER BY f.created_at, f.seq LIMIT %(walked)s"
         )
-        memories += _first_of_each(session, query, (_LONGEST, fresh), values)
+        memories += _first_of_each_source(session, query, (_LONGEST, fresh), values)
     if query.tier is not Tier.WORKING:
         archived = (
             f"SELECT {_COLUMNS} FROM "
@@ -128,14 +128,14 @@ def rows_of_span(
             "WHERE e.covers_until >= %(begins)s AND m.created_at >= %(begins)s "
             "AND m.created_at < %(ends)s AND m.content != '' LIMIT %(walked)s"
         )
-        memories += _first_of_each(session, query, (_LONGEST, archived), values)
+        memories += _first_of_each_source(session, query, (_LONGEST, archived), values)
     return scores_by_time(memories, shown=query.limit, limit=limit)
 
 
 def rows_in_time_order(session: PostgresSession, query: Query) -> set[int]:
     """Return the newest or the oldest memories of the sources that a question asks for."""
     if query.subject:
-        return _ordered_by_words(session, query)
+        return _rows_with_subject(session, query)
     direction = "ASC" if query.order is TimeOrder.EARLIEST else "DESC"
     values: dict[str, object] = {
         "ends": utc(asked_time(query)),
@@ -152,7 +152,7 @@ def rows_in_time_order(session: PostgresSession, query: Query) -> set[int]:
             "WHERE f.owner = %(owner)s AND f.created_at <= %(ends)s "
             f"ORDER BY f.created_at {direction}, f.seq {direction} LIMIT %(walked)s"
         )
-        found += _first_of_each(session, query, (order, fresh), values)
+        found += _first_of_each_source(session, query, (order, fresh), values)
     if query.tier is not Tier.WORKING:
         archived = (
             f"SELECT {_COLUMNS} FROM (SELECT owner, seq FROM episode "
@@ -162,11 +162,11 @@ def rows_in_time_order(session: PostgresSession, query: Query) -> set[int]:
             "JOIN memory AS m ON m.owner = %(owner)s AND m.seq = p.seq "
             "WHERE m.created_at <= %(ends)s AND m.content != '' LIMIT %(walked)s"
         )
-        found += _first_of_each(session, query, (order, archived), values)
+        found += _first_of_each_source(session, query, (order, archived), values)
     return {memory.position for memory in found}
 
 
-def _first_of_each(
+def _first_of_each_source(
     session: PostgresSession,
     query: Query,
     parts: tuple[str, str],
@@ -189,7 +189,7 @@ def _first_of_each(
     return [TimedMemory._make(row) for row in found.fetchall()]
 
 
-def _ordered_by_words(session: PostgresSession, query: Query) -> set[int]:
+def _rows_with_subject(session: PostgresSession, query: Query) -> set[int]:
     """Return the first memories of an order that have every word of the subject."""
     subject = query.subject
     if subject is None or not subject.words:
@@ -213,7 +213,7 @@ def rows_mentioning_time(session: PostgresSession, query: Query) -> set[int]:
         position
         for span in ahead
         for search in mention_searches(span, now)
-        for position in _rows_saying(session, query, search)
+        for position in _rows_with_mention(session, query, search)
     }
     if not candidates:
         return candidates
@@ -230,7 +230,7 @@ def rows_mentioning_time(session: PostgresSession, query: Query) -> set[int]:
     }
 
 
-def _rows_saying(
+def _rows_with_mention(
     session: PostgresSession, query: Query, search: MentionSearch
 ) -> list[int]:
     """Return the newest memories with the terms of a search, said within its time."""
@@ -265,7 +265,9 @@ def summary_of_period(session: PostgresSession, query: Query) -> int | None:
 
 
 def _any_of(session: PostgresSession, forms: Iterable[str]) -> AnyOf:
-    return AnyOf.of(tuple(phrase_hashes(session.owner, form)) for form in forms)
+    return AnyOf.from_phrases(
+        tuple(phrase_hashes(session.owner, form)) for form in forms
+    )
 
 
 _EPISODE = (
@@ -343,7 +345,7 @@ class PostgresIndex(SearchIndex):
         if row is None:
             return OriginalTotals(0, 0, slept=False, states=False)
         *totals, episodes, last, rewordings = row
-        self._all_words.use_kept(self._kept_rows, Moment(rewordings, last))
+        self._all_words.use_cache(self._kept_rows, Moment(rewordings, last))
         self._versions = {
             "memory": (totals[0], rewordings),
             "episode": (episodes, rewordings),

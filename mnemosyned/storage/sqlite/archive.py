@@ -79,7 +79,7 @@ class SqliteUndo(SqlitePart, CommonUndo):
         )
         return cycle
 
-    def _episode(self, session: SqliteSession, id: str) -> Row | None:
+    def _read_episode_row(self, session: SqliteSession, id: str) -> Row | None:
         row: Row | None = session.execute(
             "SELECT seq, parent_id, covers_from, covers_until, "
             "(SELECT count(*) FROM archive WHERE episode_seq = e.seq), "
@@ -89,7 +89,7 @@ class SqliteUndo(SqlitePart, CommonUndo):
         ).fetchone()
         return row
 
-    def _return_all(self, session: SqliteSession, episode: int) -> list[int]:
+    def _return_originals(self, session: SqliteSession, episode: int) -> list[int]:
         seqs = session.execute(
             "SELECT seq FROM archive WHERE episode_seq = ?", (episode,)
         ).fetchall()

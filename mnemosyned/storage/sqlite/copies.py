@@ -61,7 +61,7 @@ def copy_beside(source: sqlite3.Connection, target: Path) -> Path:
     )
     try:
         source.execute("VACUUM INTO ?", (str(partial),))
-        _purge(partial)
+        _purge_copy(partial)
         flush(partial)
     except BaseException:
         partial.unlink(missing_ok=True)
@@ -69,10 +69,10 @@ def copy_beside(source: sqlite3.Connection, target: Path) -> Path:
     return partial
 
 
-def _purge(copy: Path) -> None:
+def _purge_copy(copy: Path) -> None:
     """Purge a copy if its source was waiting for a purge: `VACUUM INTO` copies index segments."""
     with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
-        if not _purge_due(connection):
+        if not _is_purge_due(connection):
             return
         connection.execute("PRAGMA synchronous = OFF")  # it is flushed as a whole
         connection.execute("PRAGMA secure_delete = ON")
@@ -89,7 +89,7 @@ def _purge(copy: Path) -> None:
         connection.execute("VACUUM")  # rows that moved left copies in free space
 
 
-def _purge_due(connection: sqlite3.Connection) -> bool:
+def _is_purge_due(connection: sqlite3.Connection) -> bool:
     return "scrub_due" in tables(connection) and bool(
         connection.execute("SELECT 1 FROM scrub_due LIMIT 1").fetchone()
     )
@@ -125,7 +125,7 @@ def verify_copy(copy: Path, *, source: sqlite3.Connection) -> CopyReport:
     with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
         faults_of_copy = [*find_faults(connection), *structure_faults(connection)]
         memories, episodes = count_contents(connection)
-        unpurged = [UNPURGED] if _purge_due(connection) else []
+        unpurged = [UNPURGED] if _is_purge_due(connection) else []
     size = copy.stat().st_size
     inherited = (
         {(fault.kind, fault.subject) for fault in find_faults(source)}

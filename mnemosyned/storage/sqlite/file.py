@@ -53,7 +53,7 @@ class DatabaseFile:
         self._companions: dict[str, Identity] = {}
         self._name = str(path)
         self._descriptor = -1
-        self._take(path, os.O_CREAT)
+        self._open_and_lock(path, os.O_CREAT)
         names = os.fstat(self._descriptor).st_nlink
         if names > 1:
             self.close()
@@ -63,7 +63,7 @@ class DatabaseFile:
                 "is made with `mnem backup`"
             )
 
-    def _take(self, path: Path, flags: int) -> None:
+    def _open_and_lock(self, path: Path, flags: int) -> None:
         """Have this file from now on, instead of the one before."""
         flags |= os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
         with _owning:
@@ -90,11 +90,11 @@ class DatabaseFile:
 
     def adopt(self, path: Path) -> None:
         """Own this file from now on: the same database, about to come back to its path."""
-        self._take(path, 0)
+        self._open_and_lock(path, 0)
 
     def know_companions(self) -> None:
         """Save the identity of the log, which SQLite keeps open to the end."""
-        seen = {str(path): _identity(path) for path in self._beside()}
+        seen = {str(path): _identity(path) for path in self._companion_paths()}
         self._companions = {
             path: identity for path, identity in seen.items() if identity
         }
@@ -114,7 +114,7 @@ class DatabaseFile:
 
     def log_elsewhere(self) -> bool:
         """Return whether another log with something in it has taken the place of ours."""
-        wal = self._beside()[0]
+        wal = self._companion_paths()[0]
         identity = _identity(wal)
         return (
             identity not in (None, self._companions.get(str(wal)))
@@ -141,7 +141,7 @@ class DatabaseFile:
 
     def tighten(self) -> None:
         """Take the database and what lies beside it out of the reach of other users."""
-        for path in (self.path, *self._beside()):
+        for path in (self.path, *self._companion_paths()):
             try:
                 status = path.lstat()
                 if stat.S_ISREG(status.st_mode) and status.st_mode & 0o077:
@@ -160,7 +160,7 @@ class DatabaseFile:
             ) as error:  # it belongs to someone else, who let us write it
                 log.warning("permissions_kept", file=str(path), reason=error.strerror)
 
-    def _beside(self) -> tuple[Path, ...]:
+    def _companion_paths(self) -> tuple[Path, ...]:
         """Return the log and its index, by name."""
         return tuple(
             self.path.with_name(self.path.name + suffix) for suffix in COMPANIONS

@@ -238,16 +238,16 @@ class SqliteDeletion(SqlitePart, DeletionStore):
                 archived += count
                 details += values
             removal |= Removal(working=working, archived=archived, details=details)
-        in_force, rewritten = _in_force_again(session, ids)
+        in_force, rewritten = _find_in_force_again(session, ids)
         leaving |= dict.fromkeys(rewritten - leaving.keys(), 0)
-        removed, emptied = _episodes_left(session, leaving)
+        removed, emptied = _preview_summaries(session, leaving)
         return removal | Removal(
             removed=removed,
             emptied=emptied,
             learnings=len(unlearned),
             pruned=sum(wordless.values()),
             in_force=in_force,
-            pruned_losing_summary=_pruned_losing_summary(session, wordless),
+            pruned_losing_summary=_count_pruned_without_summary(session, wordless),
         )
 
     @writes
@@ -260,12 +260,12 @@ class SqliteDeletion(SqlitePart, DeletionStore):
     ) -> Removal:
         working = archived = details = unlearned = pruned = 0
         indexed: list[tuple[int, str, str]] = []
-        in_force, episodes = _in_force_again(session, ids)
+        in_force, episodes = _find_in_force_again(session, ids)
         if grace:  # before any is deleted that another one refers to
             save_memories(session, ids, grace)
         for id in ids:
             if is_made_of_source(id):
-                _keep_keys(session, id)
+                _save_source_keys(session, id)
             deleted: tuple[int, str, str] | None = session.execute(
                 "DELETE FROM working_memory WHERE id = ? RETURNING seq, content, role",
                 (id,),
@@ -373,7 +373,7 @@ class SqliteDeletion(SqlitePart, DeletionStore):
         return ()
 
 
-def _keep_keys(session: SqliteSession, id: str) -> None:
+def _save_source_keys(session: SqliteSession, id: str) -> None:
     """Save the keys by which a re-read source skips a memory."""
     row = session.execute(
         "SELECT seq, session_id, source, content_hash FROM working_memory WHERE id = ? "
@@ -394,7 +394,7 @@ def _keep_keys(session: SqliteSession, id: str) -> None:
     )
 
 
-def _in_force_again(
+def _find_in_force_again(
     session: SqliteSession, ids: Sequence[str]
 ) -> tuple[frozenset[str], set[int]]:
     """Return the ids of memories in force again after a deletion, and summaries to rewrite."""
@@ -433,7 +433,9 @@ def _in_force_again(
     return frozenset(again), episodes
 
 
-def _pruned_losing_summary(session: SqliteSession, leaving: dict[int, int]) -> int:
+def _count_pruned_without_summary(
+    session: SqliteSession, leaving: dict[int, int]
+) -> int:
     """Return the number of pruned originals whose summary is lost by the deletion of others."""
     return sum(
         session.execute(
@@ -445,7 +447,7 @@ def _pruned_losing_summary(session: SqliteSession, leaving: dict[int, int]) -> i
     )
 
 
-def _episodes_left(
+def _preview_summaries(
     session: SqliteSession, leaving: dict[int, int]
 ) -> tuple[frozenset[int], frozenset[int]]:
     """Level by level: an episode that loses all it was made of goes, the others are rewritten."""

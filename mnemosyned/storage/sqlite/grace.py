@@ -121,7 +121,7 @@ def _is_id_taken(session: SqliteSession, id: str) -> bool:
     return row is not None
 
 
-def _put_back(
+def _insert_forgotten(
     session: SqliteSession, id: str, kept: SqliteForgotten
 ) -> tuple[int, str, str]:
     """Insert a memory as it was, into working memory; returns its position, text and role."""
@@ -204,7 +204,7 @@ class SqliteGrace(SqlitePart, CommonGrace):
             if kept.row:
                 if _is_id_taken(session, key):
                     continue
-                seq, content, role = _put_back(session, key, kept)
+                seq, content, role = _insert_forgotten(session, key, kept)
                 returned.append((key, seq))
                 texts.append((seq, content, role))
             for learning in kept.learnings:

@@ -106,10 +106,10 @@ class DatabaseFileGuard:
         path = self._file.path
         try:
             if presence is Presence.DELETED:
-                self._put_back(connection)
+                self._restore_deleted(connection)
                 return
             if presence is Presence.REPLACED or self._file.log_elsewhere():
-                self.problem = self._set_aside(connection)
+                self.problem = self._save_copy_aside(connection)
             else:
                 self.problem = _checkpoint_problem(connection, path, presence)
             self._saved = True
@@ -125,7 +125,7 @@ class DatabaseFileGuard:
             )
             log.error("rescue_failed", presence=presence.value, reason=reason(error))  # noqa: TRY400 tried again
 
-    def _put_back(self, connection: SqliteSession) -> None:
+    def _restore_deleted(self, connection: SqliteSession) -> None:
         """Write the deleted database back to its path, whole at every moment or not there.
 
         The whole copy has a name of its own before the old log goes, and the next start gives it
@@ -160,7 +160,7 @@ class DatabaseFileGuard:
         self.renewed()
         return fresh
 
-    def _set_aside(self, connection: SqliteSession) -> str:
+    def _save_copy_aside(self, connection: SqliteSession) -> str:
         path = self._file.path
         aside = path.with_name(
             f"{path.name}.replaced-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"

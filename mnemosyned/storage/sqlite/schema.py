@@ -49,7 +49,7 @@ def refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:
 
 def latest_version(migrations: Path) -> int:
     """Return the schema version that this program writes."""
-    return _number(_migrations(migrations)[-1])
+    return _migration_number(_migration_files(migrations)[-1])
 
 
 def refuse_newer(connection: sqlite3.Connection, latest: int) -> None:
@@ -67,12 +67,12 @@ def upgrade(connection: sqlite3.Connection, migrations: Path) -> bool:
 
     Raises `SchemaTooNew` for a file of a later version.
     """
-    files = _migrations(migrations)
-    latest = _number(files[-1])
+    files = _migration_files(migrations)
+    latest = _migration_number(files[-1])
     refuse_newer(connection, latest)
     version = schema_version(connection)
     if version < latest:
-        _apply(connection, files)
+        _apply_migrations(connection, files)
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     if application != APPLICATION_ID:
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -109,34 +109,34 @@ def missing_parts(
     ]
 
 
-def _migrations(folder: Path) -> list[Path]:
+def _migration_files(folder: Path) -> list[Path]:
     files = sorted(folder.glob("[0-9][0-9][0-9][0-9]_*.sql"))
     if not files:
         raise StorageFailed(f"no migrations in {folder}; install mnemosyned again")
     return files
 
 
-def _apply(connection: sqlite3.Connection, files: list[Path]) -> None:
+def _apply_migrations(connection: sqlite3.Connection, files: list[Path]) -> None:
     # Loaded here, since a file that is up to date must not wait for it at every start.
     from sqlite_utils import Database, Migrations  # noqa: PLC0415
 
     ours = Migrations(MIGRATION_SET)
     for file in files:
-        ours(name=file.stem)(_migration(file))
+        ours(name=file.stem)(_load_migration(file))
     ours.apply(Database(connection, execute_plugins=False))
 
 
-def _migration(file: Path) -> Callable[[Database], None]:
+def _load_migration(file: Path) -> Callable[[Database], None]:
     def migrate(database: Database, /) -> None:
-        for statement in _statements(file.read_text(encoding="utf-8")):
+        for statement in _split_statements(file.read_text(encoding="utf-8")):
             database.conn.execute(statement)
-        database.conn.execute(f"PRAGMA user_version = {_number(file)}")
+        database.conn.execute(f"PRAGMA user_version = {_migration_number(file)}")
 
     migrate.__name__ = file.stem
     return migrate
 
 
-def _statements(script: str) -> Iterator[str]:
+def _split_statements(script: str) -> Iterator[str]:
     """Part a script into statements, since `executescript` would commit in between."""
     statement = ""
     for line in script.splitlines(keepends=True):
@@ -150,5 +150,5 @@ def _statements(script: str) -> Iterator[str]:
         )
 
 
-def _number(file: Path) -> int:
+def _migration_number(file: Path) -> int:
     return int(file.name[:4])

@@ -124,7 +124,7 @@ def rows_of_span(
 def rows_in_time_order(session: SqliteSession, query: Query) -> set[int]:
     """Return the newest or the oldest memories of the sources that a question asks for."""
     if query.subject:
-        return _ordered_by_words(session, query)
+        return _rows_with_subject(session, query)
     direction = "ASC" if query.order is TimeOrder.EARLIEST else "DESC"
     where, values = _filter_conditions(query)
     until = instant_text(asked_time(query))
@@ -134,7 +134,7 @@ def rows_in_time_order(session: SqliteSession, query: Query) -> set[int]:
             f"SELECT {_COLUMNS.format('')} FROM working_memory "
             f"WHERE created_at <= ? ORDER BY created_at {direction} LIMIT ?"
         )
-        found |= _first_of_each(
+        found |= _first_of_each_source(
             session, (direction, fresh, where), (until, WALKED_MAX, *values)
         )
     if query.tier is not Tier.WORKING:
@@ -145,7 +145,7 @@ def rows_in_time_order(session: SqliteSession, query: Query) -> set[int]:
             "JOIN archive AS a ON a.episode_seq = e.seq "
             "WHERE a.created_at <= ? AND a.content != '' LIMIT ?"
         )
-        found |= _first_of_each(
+        found |= _first_of_each_source(
             session,
             (direction, archived, where),
             (until, EPISODES_MAX, until, WALKED_MAX, *values),
@@ -153,7 +153,7 @@ def rows_in_time_order(session: SqliteSession, query: Query) -> set[int]:
     return found
 
 
-def _first_of_each(
+def _first_of_each_source(
     session: SqliteSession,
     parts: tuple[str, str, str],
     values: Sequence[Any],
@@ -167,7 +167,7 @@ def _first_of_each(
     return {position for _, _, position, _, _ in first}
 
 
-def _ordered_by_words(session: SqliteSession, query: Query) -> set[int]:
+def _rows_with_subject(session: SqliteSession, query: Query) -> set[int]:
     """Return the first memories of an order that have every word of the subject."""
     subject = query.subject
     if subject is None:
@@ -195,7 +195,7 @@ def rows_mentioning_time(session: SqliteSession, query: Query) -> set[int]:
         position
         for span in ahead
         for search in mention_searches(span, now)
-        for position in _rows_saying(session, query, search)
+        for position in _rows_with_mention(session, query, search)
     }
     if not candidates:
         return candidates
@@ -219,7 +219,7 @@ def _read_text_beginnings(
         )
 
 
-def _rows_saying(
+def _rows_with_mention(
     session: SqliteSession, query: Query, search: MentionSearch
 ) -> set[int]:
     """Return the newest memories with the terms of a search, said within its time."""
