@@ -93,7 +93,7 @@ class TermReader:
         return TermScores(tuple(scores), phrase)
 
     def unread_score(self, scores: Sequence[float], idf_sum: float) -> float:
-        """Return the score of the words beyond `READ_CHARS_MAX`, at the rate of a text so long.
+        """Estimate the score of the text beyond `READ_CHARS_MAX`, at the rate of so long a text.
 
         `scores` are those of the part that was read, `idf_sum` counts all words of the text.
         """
@@ -105,12 +105,12 @@ class TermReader:
         )
 
     def name_scores(self, role: str) -> tuple[float, ...]:
-        """Return the idf of each term in the name of a speaker, 0 for the other terms."""
+        """Return the idf of each term that the speaker's name contains, 0 for other terms."""
         counts, _ = self._find_terms(fold_case(with_words_apart(role)))
         return tuple(idf if at in counts else 0.0 for at, idf in enumerate(self.idf))
 
     def terms_in(self, text: str) -> set[int]:
-        """Return the terms in the beginning of a text, in any form; cheaper than `read`."""
+        """Return the numbers of the terms in the beginning of a text; cheaper than `read`."""
         folded = fold_case(with_words_apart(text[:READ_CHARS_MAX]))
         terms: set[int] = set()
         for beginning, matcher in self._matchers:
@@ -126,7 +126,10 @@ class TermReader:
         return terms
 
     def _find_terms(self, text: str) -> tuple[dict[int, float], dict[int, list[int]]]:
-        """Return the count of each term in a folded text, other forms counting less, and places."""
+        """Count the terms in a folded text, and collect their positions; both by the term's number.
+
+        A form other than the typed one counts less than 1.
+        """
         counts: dict[int, float] = {}
         places: dict[int, list[int]] = {}
         for beginning, matcher in self._matchers:
@@ -145,18 +148,21 @@ class TermReader:
         return counts, places
 
     def _saturation(self, chars: float) -> float:
-        """Return the count at which a term has half of its highest score in a text so long."""
+        """Return the count at which a term has half of its highest score in a text of `chars`."""
         return self._weights.k1 * (
             1 - self._weights.b + self._weights.b * chars / self._average
         )
 
     def _passage_score(self, term: int, count: int) -> float:
-        """Return the score of a term in a passage, as if the passage was the whole text."""
+        """Score a term that occurs `count` times in a passage, as if the passage was a whole text."""
         count = min(count, self._weights.repeats_max)
         return self._score_max[term] * count / (count + self._passage_saturation)
 
     def _best_passage(self, places: Mapping[int, Sequence[int]]) -> Mapping[int, int]:
-        """Return the count of each term in the best passage of a long text."""
+        """Return how often each term occurs in the best-scoring passage of a long text.
+
+        `places` are the positions of each term in the text.
+        """
         first = min(map(min, places.values()))
         if max(map(max, places.values())) < first + self._passage_chars:
             return {term: len(found) for term, found in places.items()}
@@ -182,7 +188,7 @@ class TermReader:
 
     @cached_property
     def _passage_gains(self) -> list[list[float]]:
-        """Gain of a passage's score by each further place, by term."""
+        """Gain in a passage's score by each further occurrence, for each term."""
         counts = range(1, self._weights.repeats_max + 1)
         score = self._passage_score
         return [
@@ -194,7 +200,7 @@ class TermReader:
 def _forms_of(
     number: int, word: str, compounds: Sequence[str], weights: Bm25Weights
 ) -> list[_Form]:
-    """Return the forms of a word: as typed, irregular ones, and joined or split."""
+    """Return the forms in which the term `number` matches: as typed, irregular, joined or split."""
     tokens = tuple(WORD.findall(fold_case(word)))
     if not tokens:
         return []
@@ -223,7 +229,7 @@ class _FormMatcher:
     )
 
     def weights_at(self, text: str, at: int) -> list[tuple[int, float]]:
-        """Return the terms at the beginning of a word in a folded text, with their weights."""
+        """Return the terms that match the word at position `at` of a folded text, with weights."""
         key: tuple[str, ...] | str
         if self._tokens_max == 1:
             key = WORD.match(text, at)[0]  # type: ignore[index]  # the form begins here
@@ -250,7 +256,7 @@ def _phrase_score(
     places: Mapping[int, Sequence[int]],
     weights: Bm25Weights,
 ) -> float:
-    """Return the lesser score of each pair of neighboring terms within a few words, in sum."""
+    """Return the sum of the lesser score of each pair of neighboring terms that occur together."""
     total = 0.0
     for term, found in places.items():
         following = places.get(term + 1)
@@ -262,7 +268,7 @@ def _phrase_score(
 def _stand_close(
     text: str, places: Sequence[int], following: Sequence[int], weights: Bm25Weights
 ) -> bool:
-    """Tell whether a place has one of `following` within a few words after it."""
+    """Tell whether one of the positions `following` is within a few words after one of `places`."""
     if len(following) > 1:
         following = sorted(following)  # the forms of a term are found one by one
     for start in places:

@@ -45,7 +45,7 @@ def best_level_only(
 
 
 def _rollups_above(result: RankedResult, above: Mapping[int, int]) -> list[int]:
-    """Return the roll-ups above the episode of a result, at every level."""
+    """Return the row numbers of the roll-ups above a result's episode, at every level."""
     chain: list[int] = []
     parent = above.get(result.episode) if result.episode is not None else None
     while parent is not None and parent not in chain:
@@ -63,7 +63,7 @@ def collapse_repeats(
 ) -> list[RankedResult]:
     """Return the first distinct results; repeats are counted on the result that they repeat.
 
-    Results that differ in figures alone yield to others, and are shown where there is room.
+    Results that differ only in figures come last: they are shown only if places are free.
     """
     distinct = _DistinctResults(limit)
     for rank, result in enumerate(results):
@@ -97,7 +97,7 @@ class _DistinctResults:
         """Whether some differ in figures alone, so that further ones are counted on them."""
 
     def add(self, result: RankedResult, shown: Sequence[Match]) -> None:
-        """Show a result, count it as a repeat, or leave it out if there is no room."""
+        """Add a distinct result, or count it as a repeat; drop it if there is no room."""
         is_closed = self.is_full and not self._is_crowded
         if is_closed and not all(
             _text_beginning(match) in self._beginnings for match in shown
@@ -126,6 +126,7 @@ class _DistinctResults:
         texts: Sequence[str],
         ranks_of_kinds: Sequence[list[int]],
     ) -> None:
+        """Add a distinct result, and record its texts for comparison with later results."""
         rank = len(self._shown)
         for text, ranks in zip(texts, ranks_of_kinds, strict=True):
             self._rank_of_text.setdefault(text, rank)
@@ -160,7 +161,7 @@ class _DistinctResults:
 
 
 def _text_beginning(match: Match) -> str:
-    """Return the beginning of a text, the same for two memories with the same words."""
+    """Return the beginning of a match's text, by which repeats are recognized."""
     return match.content.strip()[:BEGINNING_CHARS].casefold()[:BEGINNING_CHARS]
 
 

@@ -68,73 +68,77 @@ class SearchIndex(Protocol):
     """An engine's answers to the parts of one question, in one snapshot."""
 
     def totals(self) -> OriginalTotals:
-        """Return the totals of all memories."""
+        """Return the counts and sizes of all memories, for BM25."""
         ...
 
     def word_rows(self, query: Query | None = None) -> WordRows:
-        """Return the index of words, of all memories or within a question's filters."""
+        """Return access to the rows of words, among all memories or those that a question's filters pass."""
         ...
 
     def best_by_grams(
         self, terms: Sequence[str], query: Query, *, limit: int
     ) -> Iterable[tuple[int, float]]:
-        """Return the best of the newest memories by the second index, with their bm25."""
+        """Search the newest memories by character pairs; return row numbers with BM25, best first."""
         ...
 
     def best_episodes(
         self, forms: Forms, query: Query, *, limit: int
     ) -> Iterable[tuple[int, float]]:
-        """Return the best summaries by their words, with their bm25."""
+        """Search summaries by words; return row numbers with their BM25, best first."""
         ...
 
     def best_episodes_by_grams(
         self, terms: Sequence[str], query: Query, *, limit: int
     ) -> Iterable[tuple[int, float]]:
-        """Return the best of the newest summaries by the second index, with their bm25."""
+        """Search the newest summaries by character pairs; return row numbers with their BM25."""
         ...
 
     def memories_of_time(
         self, query: Query, span: TimeSpan, *, limit: int
     ) -> Mapping[int, float]:
-        """Return the memories of a time, with scores."""
+        """Return the row numbers of memories from a time span, with scores by importance."""
         ...
 
     def first_in_order(self, query: Query) -> Collection[int]:
-        """Return the newest or the oldest memories of the sources that a question asks for."""
+        """Return the row numbers of the newest or oldest memories of the sources in the question."""
         ...
 
     def memories_mentioning_time(self, query: Query) -> Collection[int]:
-        """Return memories whose words mention the times to come that a question names."""
+        """Return the row numbers of memories whose text mentions a future time in the question."""
         ...
 
     def summary_of_period(self, query: Query) -> int | None:
-        """Return the summary of the one day, week or month that a question asks for."""
+        """Return the row number of the summary of the one period in the question, or None."""
         ...
 
     def read_matches(
         self, scores: Mapping[int, float], grams: Mapping[int, float]
     ) -> list[Match]:
-        """Return the memories at these positions, in the order of `scores`."""
+        """Read the memories with these row numbers, in the order of `scores`.
+
+        `grams` is the part of each score that comes from character pairs.
+        """
         ...
 
     def positions_around(
         self, query: Query, matches: Sequence[Match], *, slept: bool
     ) -> list[list[int]]:
-        """Return the positions around each match in its session and source, in order.
+        """Return for each match the sorted row numbers around it, in its session and source.
 
-        They arrived within `REACH` of the match, and pass the filters.
+        The memories were stored within `REACH` rows of the match, and pass the filters. `slept`
+        tells whether any memory was consolidated.
         """
         ...
 
     def rollups_above(self, episodes: Collection[int]) -> dict[int, int]:
-        """Map summaries, and the summaries above them, to their roll-ups."""
+        """Map summaries, and all roll-ups above them, to their parents; all are row numbers."""
         ...
 
 
 def find_candidates(
     index: SearchIndex, query: Query, frequencies: Frequencies
 ) -> SearchCandidates:
-    """Find candidates in the tiers asked for."""
+    """Find the candidates for a question by words, time and neighborhood, with what ranking reads."""
     totals = index.totals()
     known, rows = frequencies.look_up(
         index.word_rows(), query.terms, totals.count, version=totals.version
@@ -196,7 +200,7 @@ def _find_matches(
     looked_up: LookedUpRows,
     limits: CandidateLimits,
 ) -> tuple[list[Match], bool]:
-    """Return the matching memories, best first, and whether there may be more."""
+    """Return the memories that match by words, best first, and whether there may be more."""
     scores: dict[int, float] = {}
     grams: dict[int, float] = {}
     more = False
@@ -240,9 +244,9 @@ def _find_matches(
 
 
 def _may_list_by_time(query: Query) -> bool:
-    """Tell whether a list of a time's memories can answer, if no word matches.
+    """Tell whether the memories of a time span may be the answer if no word matches.
 
-    It cannot if the question has a name or a number: where nothing has that, a list is no answer.
+    Not if the question has a name or a number: then only a memory that contains it is an answer.
     """
     return not any(
         char.isupper() or char.isdigit() for word in query.terms.words for char in word
@@ -250,7 +254,7 @@ def _may_list_by_time(query: Query) -> bool:
 
 
 def overlapping_span(query: Query, span: TimeSpan) -> TimeSpan:
-    """Return the part of a time that the question's own limits allow."""
+    """Return the part of a time span within the question's `since` and `until`."""
     return replace(
         span,
         since=max(query.since, span.since) if query.since else span.since,
@@ -264,7 +268,7 @@ def _find_by_time(
     matches: Sequence[Match],
     mentioning: Collection[int],
 ) -> list[Match]:
-    """Return the memories that only the time or the order in the question selects."""
+    """Return further memories, selected only by the time or the order that the question names."""
     scores: dict[int, float] = dict.fromkeys(mentioning, FIRST_SCORE)
     if query.asked:
         of_source = replace(query, source_names=query.asked.names)
@@ -290,7 +294,11 @@ def _find_neighbors(
     *,
     slept: bool,
 ) -> dict[int, list[tuple[int, int]]]:
-    """Return the neighbors of the best matches and their distances; `memories` gains them."""
+    """Find the neighbors of the best matches in their sessions.
+
+    Return for each match the row numbers of its neighbors with their distances; add the neighbors
+    to `memories`.
+    """
     least = NEIGHBORS_SHARE_MIN * matches[0].score if matches else 0.0
     # Memories without a session of their own belong to no conversation.
     best = [
@@ -320,7 +328,7 @@ def _find_neighbors(
 def _find_episodes(
     index: SearchIndex, query: Query, corpus: Corpus, limit: int
 ) -> dict[int, float]:
-    """Return summaries with matching words, and their scores."""
+    """Return the scores of summaries with matching words, by row number."""
     words = query.terms.words
     forms = [form for word in words for form in corpus.forms(query.terms, word)]
     found = dict(index.best_episodes(forms, query, limit=limit)) if forms else {}
@@ -345,12 +353,15 @@ class TimedMemory(NamedTuple):
 
 
 def asked_time(query: Query) -> datetime:
-    """Return the time of a question, or the end of all times if it has none."""
+    """Return the question's time, or the latest possible time if it has none."""
     return query.now or datetime.max.replace(tzinfo=UTC)
 
 
 def only_time_asked(query: Query) -> TimeSpan | None:
-    """Return the only time in a question, if it is over and no filter narrows the question."""
+    """Return the time span in a question without other content, if the span is over; else None.
+
+    A question with filters has none.
+    """
     is_narrowed = (
         query.sessions or query.sources or query.tags or query.since or query.until
     )

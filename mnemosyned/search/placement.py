@@ -67,7 +67,7 @@ def place_by_time(
     candidates: SearchCandidates,
     weights: PlacementWeights = WEIGHTS,
 ) -> dict[int, ScoreBreakdown]:
-    """Return the scores, raised for memories of the time or the order that a question names."""
+    """Return the scores, raised for memories of the time or order that the question names."""
     if not scores or query.subject is None:
         return dict(scores)
     relevances = _time_relevances(query, candidates, scores.keys(), weights)
@@ -103,7 +103,7 @@ def place_by_time(
 def add_period_summary(
     results: Sequence[RankedResult], candidates: SearchCandidates, *, limit: int
 ) -> list[RankedResult]:
-    """Return the results after the summary of exactly the period asked for, if there is one."""
+    """Put the summary of exactly the period asked for before the results, if there is one."""
     if candidates.summary is None:
         return list(results)
     score = results[0].score if results else 1.0
@@ -116,7 +116,7 @@ def add_period_summary(
 def misses_time(
     query: Query, results: Sequence[RankedResult], candidates: SearchCandidates
 ) -> bool:
-    """Tell whether no result is of the time and the source that the question names."""
+    """Tell whether no result is from the time and source that the question names."""
     if not query.spans or candidates.summary is not None:
         return False
     shown = {result.memory for result in results}
@@ -130,7 +130,7 @@ def misses_time(
 
 
 def _is_of_time(query: Query, match: Match, candidates: SearchCandidates) -> bool:
-    """Tell whether a memory happened in a time that the question names, or mentions the time."""
+    """Tell whether a memory is from a time that the question names, or mentions that time."""
     return match.position in candidates.mentioning or any(
         span.since <= match.created_at < span.until for span in query.spans
     )
@@ -142,7 +142,7 @@ def _time_relevances(
     positions: Collection[int],
     weights: PlacementWeights,
 ) -> dict[int, _Relevance]:
-    """Return the relevance of each candidate of the time."""
+    """Return the relevance of each candidate from the time that the question names, by position."""
     matches = [match for match in candidates.memories if match.position in positions]
     shares = _subject_shares(query, candidates, matches, weights)
     most = max(shares.values()) or 1.0
@@ -163,7 +163,10 @@ def _subject_shares(
     matches: Sequence[Match],
     weights: PlacementWeights,
 ) -> dict[int, float]:
-    """Return the share of the subject's words in each memory or its speaker, by their idf."""
+    """Return by position the share of the subject's words that the text or the speaker's name has.
+
+    Words are weighed by their idf.
+    """
     if not query.subject:
         return {match.position: 0.0 for match in matches}
     reader = TermReader(query.subject, candidates.corpus)
@@ -191,7 +194,7 @@ def _best_in_order(
     relevances: Mapping[int, _Relevance],
     weights: PlacementWeights,
 ) -> list[int]:
-    """Return the best matches by time, the first of the order first."""
+    """Return the positions of the best matches in the time order that the question asks for."""
     if not (query.asked or query.subject):
         return []
     past = [

@@ -38,7 +38,7 @@ class AskedSource:
         return bool(self.kinds)
 
     def has(self, source: str | None) -> bool:
-        """Tell whether a source is of one of these kinds."""
+        """Tell whether a source's name contains one of these kinds, such as "mail" or "note"."""
         if source is None:
             return False
         return not self.kinds.isdisjoint(stems_and_kinds(source))
@@ -163,7 +163,7 @@ class Corpus:
     """Joined or split forms of words that memories have: `wi fi` for `wifi`."""
 
     def forms(self, terms: Terms, word: str) -> tuple[str, ...]:
-        """Return all forms of a word to search for."""
+        """Return all forms of a word that a search looks for."""
         return (*terms.forms(word), *self.compounds.get(word, ()))
 
     def idf(self, word: str) -> float:
@@ -271,7 +271,7 @@ _HANDLING = frozenset(
 
 
 def asked_source(text: str) -> AskedSource:
-    """Return the kinds of source whose records a question asks for: "which mails", "my last note"."""
+    """Return the kinds of source that a question names, as "which mails" or "my last note" do."""
     strict = _strict_kinds()
     stems = map(stem, _folded_words(_NO_SOURCE.sub(" ", text)))
     kinds = {strict[word] for word in stems if word in strict}
@@ -280,7 +280,7 @@ def asked_source(text: str) -> AskedSource:
 
 
 def subject_words(text: str, asked: AskedSource) -> tuple[str, ...]:
-    """Return the subject words of a question, without the words for its source."""
+    """Return a question's words about its subject, without those that name a kind of source."""
     strict = _strict_kinds()
     return tuple(
         dict.fromkeys(
@@ -296,7 +296,7 @@ def subject_words(text: str, asked: AskedSource) -> tuple[str, ...]:
 @clear_on_forget
 @lru_cache(maxsize=512)
 def stems_and_kinds(text: str) -> frozenset[str | int]:
-    """Return the stems of a question or a source's name, and the kinds of source among them."""
+    """Return the stems in a text, with the numbers of the kinds of source that the stems name."""
     stems = {stem(word) for word in _folded_words(text)}
     kinds = {kind for word in stems if (kind := _kind_by_stem().get(word)) is not None}
     return frozenset(stems | kinds)
@@ -308,17 +308,20 @@ def _folded_words(text: str) -> list[str]:
 
 @lru_cache(maxsize=1)
 def _handling_stems() -> frozenset[str]:
+    """Return the stems of verbs for handling records of any source, such as "send" or "receive"."""
     return frozenset(stem(fold_case(word)) for word in _HANDLING)
 
 
 @lru_cache(maxsize=1)
 def _strict_kinds() -> dict[str, int]:
+    """Return the number of the kind of source by stem, without stems that have other senses."""
     loose = {stem(fold_case(word)) for word in _LOOSE}
     return {word: kind for word, kind in _kind_by_stem().items() if word not in loose}
 
 
 @lru_cache(maxsize=1)
 def _kind_by_stem() -> dict[str, int]:
+    """Return the number of the kind of source that each stem names."""
     return {
         stem(fold_case(word)): kind
         for kind, words in enumerate(_CALLED)
@@ -359,7 +362,7 @@ _SHORTEST_NAME = 4
 
 
 def expected_answer(question: str) -> ExpectedAnswer:
-    """Return what a question expects of its answer."""
+    """Return whether a question asks for a time, and whether it addresses the assistant."""
     words = question.lower().strip(" ¿¡\"'")
     return ExpectedAnswer(
         time=words.startswith(_WHEN),
@@ -368,13 +371,14 @@ def expected_answer(question: str) -> ExpectedAnswer:
 
 
 def says_when(text: str) -> bool:
-    """Tell whether a text names a date, a month, a weekday, or a time from now."""
+    """Tell whether a text names a date, month or weekday, or a time relative to now."""
     words = WORD.findall(text.lower())
     return not _words_of_time().isdisjoint(words) or _DATE.search(text) is not None
 
 
 @lru_cache(maxsize=1)
 def _words_of_time() -> frozenset[str]:
+    """Return the folded names of months and weekdays, and the words for relative times."""
     names = {
         name
         for language in LANGUAGES

@@ -102,11 +102,11 @@ def _episode_result(
     best: AbstractSet[int],
     weights: RankingWeights,
 ) -> RankedResult:
-    """Return an episode with its best lines, and with all of its memories in `best`.
+    """Rank an episode by its own score and its best lines, and choose the lines to show.
 
-    These would be results if each memory was ranked by itself: a memory shown before a sleep is
-    shown after it, too, however many of them one episode holds. Further lines are shown while
-    they are short: the next episode may hold the answer.
+    All memories in `best` are shown: they would be results by themselves, so a memory shown before
+    a sleep is shown after it. Further lines are shown while they are short, as the next episode may
+    hold the answer.
     """
     if not lines:
         parts = ScoreBreakdown(summary=weights.summary_alone * own)
@@ -161,6 +161,7 @@ def _make_hit(
     lines: tuple[Line, ...],
     explanation: dict[str, float] | None,
 ) -> Hit:
+    """Return one hit from a memory or episode, its rank, lines and explanation."""
     if isinstance(shown, MemoryRecord):
         return Hit(
             id=shown.id,
@@ -196,6 +197,7 @@ def _make_hit(
 
 
 def _hit_line(memory: MemoryRecord, score: float) -> Line:
+    """Return an original as a line of its episode's hit."""
     return Line(
         id=memory.id,
         created_at=memory.created_at,

@@ -42,10 +42,11 @@ def neighbor_scores(
     beside: Mapping[int, Sequence[tuple[int, int]]],
     weights: RankingWeights,
 ) -> dict[int, list[float]]:
-    """Return the best share that each candidate gets of its neighbors' scores, by term.
+    """Return by position, for each term, the best share of a neighbor's score.
 
-    `beside` are the neighbors that were looked up; other matches have adjoining positions.
-    Neighbors in another session or source, or half an hour apart, are no conversation.
+    `terms` are the scores by term, `beside` the neighbors found by `SearchIndex`; other matches
+    count as neighbors by adjoining positions. Neighbors of another session or source, or half an
+    hour apart, do not count.
     """
     adjoining = [
         (step * distance, distance)
@@ -84,10 +85,10 @@ def sitting_scores(
     *,
     weights: RankingWeights,
 ) -> dict[int, float]:
-    """Return for each match the sum of the best scores by term in its sitting.
+    """Return for each match the sum, over the terms, of the best score in its sitting.
 
-    A sitting is the part of a session between long pauses. `terms` are the scores of each match
-    by term, `sums` their sums, which a match alone keeps. A sitting with much text counts less.
+    A sitting is the part of a session between long pauses. `terms` are the scores of each match by
+    term, `sums` their sums, which a match alone keeps. A sitting with much text counts less.
     """
     sessions: dict[tuple[str, str | None], list[Match]] = defaultdict(list)
     for match in matches:
@@ -135,7 +136,7 @@ class _ReadCandidate(NamedTuple):
 def candidate_scores(
     query: Query, candidates: SearchCandidates, weights: RankingWeights
 ) -> dict[int, ScoreBreakdown]:
-    """Score matches and the neighbors of matches; other candidates are left out."""
+    """Score the matches and their neighbors by position; other candidates are left out."""
     reader = TermReader(query.terms, candidates.corpus, weights.bm25)
     matches = {match.position: match for match in candidates.memories}
     roles = {match.role for match in candidates.memories}
@@ -185,7 +186,11 @@ def _read_candidate(
     speaker: float,
     weights: RankingWeights,
 ) -> _ReadCandidate:
-    """Read the text of a candidate; terms in `names` count less in another speaker's words."""
+    """Score the text of a candidate by term.
+
+    Terms in `names` count less in the words of another speaker; `speaker` is the weight of a term
+    in the name of the speaker.
+    """
     if match.score <= 0:
         return _ReadCandidate(match, (*reader.no_scores, 0.0), 0.0, speaker)
     scores, phrase = reader.read(match.content)
@@ -238,7 +243,11 @@ class _CandidateScorer:
         neighbors: float,
         sitting: float,
     ) -> ScoreBreakdown:
-        """Return the parts of a score; priors scale with the words, and lift nothing unrelated."""
+        """Return the parts of a candidate's score.
+
+        `words`, `neighbors` and `sitting` are the scores of its text, neighbors and sitting. Priors
+        are proportional to the words' score, so that they never lift an unrelated memory.
+        """
         match, weights = candidate.match, self._weights
         role = match.role.lower()
         phrase = weights.phrase * candidate.phrase
@@ -298,7 +307,7 @@ class _CandidateScorer:
 
 
 def question_share(text: str) -> float:
-    """Return the share of a text that is questions, or 0 if it does not end in a question."""
+    """Return which share of a text's characters is questions; 0 if its end is no question."""
     if not text.rstrip().endswith(_QUESTION_MARKS):
         return 0.0
     sentences = _SENTENCES.findall(text)
@@ -316,7 +325,7 @@ def _penalize_little_content(
     matches: Mapping[int, Match],
     weights: RankingWeights,
 ) -> dict[int, ScoreBreakdown]:
-    """Return the scores, lowered for chatter with few words besides those of the question.
+    """Lower the scores of texts with few words besides the question's own; return all scores.
 
     Only texts that may still be among the results are read, the best first.
     """
@@ -354,7 +363,7 @@ def embedding_text(role: str, content: str) -> str:
 def add_similarity(
     scores: Mapping[int, ScoreBreakdown], nearness: Nearness, weights: RankingWeights
 ) -> dict[int, ScoreBreakdown]:
-    """Add the share of its similarity to each score, and candidates that are only similar.
+    """Add a share of the vector similarity to each score, and add candidates that are only similar.
 
     A candidate without a vector gets the average similarity, lest it sink for that.
     """

@@ -32,16 +32,16 @@ class WordRows(Protocol):
 
     @property
     def rows_if_few(self) -> Sequence[int] | None:
-        """All rows that pass, if they are few and known, else None."""
+        """All rows that pass the filters, if few and known, else None."""
         ...
 
     @property
     def last(self) -> int:
-        """The last row of all, whatever its words."""
+        """The highest row number of all memories."""
         ...
 
     def newest(self, having: Having, *, limit: int) -> Sequence[int]:
-        """Return the newest rows with these words, the newest first."""
+        """Return up to `limit` of the newest rows that have all of these words, the newest first."""
         ...
 
     def rows_that_pass(self, rows: Sequence[int]) -> Collection[int]:
@@ -49,9 +49,9 @@ class WordRows(Protocol):
         ...
 
     def expect(self, asked: Iterable[tuple[Forms, int]]) -> None:
-        """Take note of the words of the next calls, each with its limit of rows.
+        """Announce the words of the coming calls, each with its limit of rows.
 
-        It changes no answer: a distant index can read all of them at once.
+        The answers stay the same: a distant index can read all of the words at once.
         """
         ...
 
@@ -87,11 +87,11 @@ class Frequencies:
     def look_up(
         self, index: WordRows, terms: Terms, count: int, *, version: str = ""
     ) -> tuple[Corpus, dict[str, Sequence[int]]]:
-        """Return the frequency of each word, an estimate where it is common, and its compounds.
+        """Return how many memories have each word, and the rows of the rare words that were read.
 
-        Also return all rows of the words that had to be looked up, if they are not too many.
-        `index` is that of all memories, `count` their number. Another `version` means that another
-        process may have brought words that were in no memory.
+        Numbers of common words are estimates; the corpus also has the words' compounds. `index`
+        covers all memories, and `count` is their number. Another `version` means that another
+        process may have added words that were in no memory.
         """
         if version != self._version:
             self._version = version
@@ -133,12 +133,15 @@ class Frequencies:
         return Corpus(frequencies=frequencies, compounds=compounds), rows
 
     def clear(self) -> None:
-        """Drop all words: one of them may have been forgotten."""
+        """Drop all known frequencies, as after a forgetting: a word may be gone."""
         self._found.clear()
         self._missing.clear()
 
     def _kept_word(self, word: str, count: int) -> _KnownWord | None:
-        """Return a kept word if still true: a missing word may be in the next memory."""
+        """Return a known frequency if it may still be used, else None.
+
+        With more memories since, a word that was missing may exist.
+        """
         known = self._found.get(word)
         if known and known.memories <= count <= known.memories * GROWTH:
             return known
@@ -146,6 +149,7 @@ class Frequencies:
         return missing if missing and missing.memories == count else None
 
     def _keep_word(self, word: str, known: _KnownWord) -> None:
+        """Save a word's frequency, apart for words that no memory has."""
         if len(self._found) + len(self._missing) >= FREQUENCIES_KEPT_MAX:
             self.clear()
         for words in (self._found, self._missing):
@@ -156,7 +160,7 @@ class Frequencies:
 def _look_up(
     index: WordRows, terms: Terms, word: str, count: int
 ) -> tuple[_KnownWord, Sequence[int]]:
-    """Return the frequency of a word in the index, and its newest rows."""
+    """Read a word's frequency in the index, estimated from `SAMPLE` rows; also return those rows."""
     found = index.newest([[terms.forms(word)]], limit=SAMPLE)
     compounds: tuple[str, ...] = ()
     parts = split_compound(word) if len(found) <= SPLIT_ROWS_MAX else ()
@@ -244,7 +248,7 @@ class CandidateLimits:
 def strongest_matches(
     scores: Mapping[int, float], limits: CandidateLimits, *, possible: float
 ) -> dict[int, float]:
-    """Return the best matches within the limits, the newest first among equals.
+    """Return the best matches and their scores within the limits; among equals the newest.
 
     `possible` is the score of a match with every word of the question.
     """
@@ -279,7 +283,7 @@ def strongest_matches(
 def is_settled(
     scores: Mapping[int, float], limits: CandidateLimits, remaining: float
 ) -> bool:
-    """Tell whether a match of only the remaining words could no longer be kept.
+    """Tell whether a row with only the words not yet searched would score too low to be kept.
 
     `remaining` is the score of all words that were not searched yet.
     """
@@ -293,9 +297,9 @@ def is_settled(
 
 
 def _scores_at_ranks(scores: Mapping[int, float], ranks: Sequence[int]) -> list[float]:
-    """Return the score at each rank, best first from 1, or 0 if there are fewer matches.
+    """Return the score at each rank (1 is the best), or 0 if there are fewer matches.
 
-    There are as few different sums as the words have combinations.
+    Only the few different scores are sorted, as many as the words have combinations.
     """
     counts = sorted(Counter(scores.values()).items(), reverse=True)
     found: list[float] = []
@@ -344,10 +348,9 @@ def top_candidates(
     limits: CandidateLimits,
     looked_up: LookedUpRows,
 ) -> tuple[dict[int, float], bool]:
-    """Return candidates with the sum of their words' idf, the highest first.
+    """Return the best rows by the sum of their words' idf, and whether there may be more.
 
-    Also return whether there may be more than `limits` have room for. `looked_up` gains the rows
-    that are looked up in all memories.
+    `looked_up` holds the rows read in all memories so far, and gains the rows that are read now.
     """
     frequencies = corpus.frequencies
     words = sorted(
@@ -380,7 +383,7 @@ def top_candidates(
 def _passing_rows(
     index: WordRows, found: Mapping[int, float], *, enough: int
 ) -> dict[int, float]:
-    """Return the rows that pass a filter, the highest sums first, until they are enough."""
+    """Return the rows that pass the filters with their scores, best first, about `enough` rows."""
     ranked = sorted(found, key=found.__getitem__, reverse=True)
     passing: dict[int, float] = {}
     for begin in range(0, len(ranked), TESTED_AT_ONCE):
@@ -418,11 +421,11 @@ class _TermRows:
     def find_exactly(
         self, limits: CandidateLimits, words: Sequence[str]
     ) -> dict[int, float]:
-        """Return all rows with some of the words that there can be room for.
+        """Return with their scores all rows that have any of the words and may be kept.
 
-        Once a row with none of the words so far would score too low, the other words are looked
-        up among the found rows only: an index intersects two lists much faster than it names the
-        rows of one.
+        Once a row with none of the words so far would score too low, the other words are looked up
+        among the found rows only: an index intersects two lists much faster than it lists the rows
+        of one.
         """
         found: dict[int, float] = {}
         searched: list[Forms] = []
@@ -448,9 +451,9 @@ class _TermRows:
         return found
 
     def find_in_steps(self, limits: CandidateLimits) -> dict[int, float]:
-        """Return rows for words so common that not all of their rows can be read.
+        """Return the best rows with their scores for words too common to read all of their rows.
 
-        These are the newest rows of the rarest combinations; a row keeps the sum of its best step.
+        Each step reads the newest rows of a rare combination of words; a row keeps its best sum.
         """
         self.partial = True
         found: dict[int, float] = {}
@@ -486,10 +489,10 @@ class SearchStep:
 def search_steps(
     words: Sequence[str], frequencies: Mapping[str, int], *, rows_max: int
 ) -> Iterator[SearchStep]:
-    """Yield search steps: most of the rarest words, all words, rare ones, pairs.
+    """Yield search steps: most of the rarest words, all words, the rare words, pairs of words.
 
-    For questions whose words, rarest first, have too many rows to look at each. A match with all
-    words but one has three of the rarest four: four short conjunctions cost less than one for each
+    `words` are in the order of rarity and have too many rows to read all. A match that lacks one
+    word still has three of the rarest four: four short conjunctions cost less than one for each
     word left out. The rare words are those with at most `rows_max` rows together.
     """
     rarest = words[:RAREST]

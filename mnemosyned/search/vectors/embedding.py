@@ -73,18 +73,21 @@ class QuestionVector:
         self._vector: bytes | None = None
 
     def answer(self, vector: bytes | None) -> None:
-        """Hand over the vector, or None if there will be no vector."""
+        """Deliver the question's vector, or None if there will be none."""
         self._vector = vector
         self._answered.set()
 
     def vector(self) -> bytes | None:
-        """Wait for the vector until the deadline, and return None if it does not come in time."""
+        """Wait for the vector until the deadline; return None if it does not arrive in time."""
         self._answered.wait(max(0.0, self.until - time.monotonic()))
         return self._vector
 
 
 def answer_question(embedder: Embedder, question: QuestionVector) -> None:
-    """Embed a question, unless its deadline has passed. Raises `ModelUnavailable`."""
+    """Embed a question and deliver its vector, or None after its deadline.
+
+    Raises `ModelUnavailable`.
+    """
     vector = None
     if time.monotonic() < question.until:
         try:
@@ -106,9 +109,9 @@ def work_with_retries(
     on_failure: Callable[[str], None],
     retry_s: float,
 ) -> None:
-    """Work until `closing` is set; after a failure call `on_failure` with the reason.
+    """Call `work` until `closing` is set; after an error log it, call `on_failure`, and wait.
 
-    A boundary: errors are logged, and the work begins again after `retry_s` seconds.
+    `on_failure` gets the reason; the wait takes `retry_s` seconds.
     """
     while not closing.is_set():
         try:
@@ -141,10 +144,10 @@ def add_nearness(
     store: VectorStore,
     least: float,
 ) -> tuple[SearchCandidates, str]:
-    """Add similarities to candidates, and the nearest memories without a word in common.
+    """Return the candidates with vector similarities, and an empty note.
 
-    These have at least the similarity `least`. If the vectors were not compared in time, return
-    the candidates unchanged, with a note.
+    The nearest memories with at least the similarity `least` become candidates, even without a
+    common word. If the comparison takes too long, return the candidates unchanged with a note.
     """
     positions = [match.position for match in candidates.memories]
     try:

@@ -46,12 +46,12 @@ class VectorCodes:
         """Words of 64 bits by row: the first of all rows, then the second of all, and so on."""
 
     def count(self, *, until: int) -> int:
-        """Return the number of held positions up to and including `until`."""
+        """Return how many stored positions are not above `until`."""
         with self._lock:
             return int(self._np.count_nonzero(self._positions <= until))
 
     def put(self, vectors: Mapping[int, bytes]) -> bool:
-        """Store vectors of one length, and return False if all are too old."""
+        """Store the codes of vectors by position; return False if all positions are too old."""
         np = self._np
         with self._lock:
             newest = max(self._high, *vectors) if vectors else 0
@@ -67,7 +67,7 @@ class VectorCodes:
         return True
 
     def keep_only(self, positions: Sequence[int], *, after: int, until: int) -> None:
-        """Overwrite all other positions after `after` and up to `until`."""
+        """Remove all stored positions in the range (`after`, `until`] except these."""
         np = self._np
         with self._lock:
             within = np.flatnonzero(
@@ -80,7 +80,7 @@ class VectorCodes:
                 self._codes[:, gone] = 0
 
     def likely_nearest(self, question: bytes, count: int, *, until: int) -> list[int]:
-        """Return the positions up to `until` that are likely to be the nearest, in no order."""
+        """Return about `count` positions up to `until` whose codes are most similar, in no order."""
         np = self._np
         with self._lock:
             if self._codes is None:
@@ -96,7 +96,7 @@ class VectorCodes:
         return list(positions.tolist())
 
     def _sift_rows(self, code: Any, until: int) -> Any:  # noqa: ANN401 numpy is optional
-        """Return the rows with the fewest different bits, no more than `SIFTED_MAX`."""
+        """Return the rows, up to `SIFTED_MAX`, whose codes differ least from `code`."""
         np = self._np
         differ = np.empty(len(self._positions), dtype=np.uint16)
         for start in range(0, len(differ), CODES_AT_ONCE):
@@ -112,7 +112,10 @@ class VectorCodes:
         return rows[np.argsort(differ[rows], kind="stable")[:SIFTED_MAX]]
 
     def _encode(self, vectors: Sequence[bytes]) -> Any:  # noqa: ANN401 numpy is optional
-        """Return a row of words per vector; half precision has its sign where an integer has it."""
+        """Return the sign bits of each vector, packed into one row of words.
+
+        Half precision has its sign bit where an integer has it.
+        """
         np = self._np
         numbers = np.frombuffer(b"".join(vectors), dtype="<i2").reshape(
             len(vectors), -1
@@ -123,7 +126,7 @@ class VectorCodes:
         return np.pad(bits, ((0, 0), (0, padding))).view(np.uint64)
 
     def _make_room(self, low: int, high: int, words: int) -> None:
-        """Grow for the span of all positions so far, up to `rows_max`."""
+        """Enlarge the table, up to `rows_max` rows, for positions from `low` to `high`."""
         np = self._np
         self._low, self._high = min(self._low, low), max(self._high, high)
         span = self._high - self._low + 1
@@ -165,7 +168,7 @@ class ExactVectors:
         return len(self._row)
 
     def put(self, vectors: Mapping[int, bytes]) -> bool:
-        """Store vectors of one length in place of the oldest; return False if all are too old."""
+        """Store vectors by position in place of the oldest; return False if all are too old."""
         taken = False
         with self._lock:
             for position, vector in sorted(vectors.items(), reverse=True):
@@ -177,7 +180,7 @@ class ExactVectors:
         return taken
 
     def keep_only(self, positions: Sequence[int], *, after: int, until: int) -> None:
-        """Overwrite all other positions after `after` and up to `until`."""
+        """Remove all stored positions in the range (`after`, `until`] except these."""
         with self._lock:
             held = self._positions[: len(self._row)]
             within = held[(held > after) & (held <= until)]
@@ -187,7 +190,7 @@ class ExactVectors:
                 self._remove(position)
 
     def cosines(self, question: bytes, positions: Iterable[int]) -> dict[int, float]:
-        """Return the cosines of the given positions that are held."""
+        """Return the cosine of the question with each stored vector among these positions."""
         with self._lock:
             known = [position for position in positions if position in self._row]
             if not known:
@@ -197,7 +200,7 @@ class ExactVectors:
         return dict(zip(known, near.tolist(), strict=True))
 
     def nearest(self, question: bytes, count: int, *, least: float) -> dict[int, float]:
-        """Return the nearest positions with a cosine of at least `least`, nearest first."""
+        """Return up to `count` positions with cosines of at least `least`, nearest first."""
         with self._lock:
             held = len(self._row)
             if not held:
@@ -211,7 +214,7 @@ class ExactVectors:
         return {position: cosine for position, cosine in pairs if cosine >= least}
 
     def _row_for(self, position: int, width: int) -> int | None:
-        """Return the row of a position, a free row, or the row of the oldest memory."""
+        """Return the row for a position: its own, a free one or the oldest's; None if it is too old."""
         if position <= self.floor:
             return None
         row = self._row.get(position)
@@ -233,6 +236,7 @@ class ExactVectors:
         return row
 
     def _grow(self, rows: int, width: int) -> None:
+        """Enlarge the table to `rows` rows of `width` numbers."""
         np = self._np
         have = len(self._positions)
         if rows <= have:
@@ -257,7 +261,7 @@ class ExactVectors:
 
 
 def cosines(vectors: Mapping[int, bytes], question: bytes) -> dict[int, float]:
-    """Return the cosine of each vector with the question."""
+    """Return the cosine of the question with each vector, by position."""
     import numpy  # noqa: PLC0415, ICN001
 
     if not vectors:
@@ -270,7 +274,10 @@ def cosines(vectors: Mapping[int, bytes], question: bytes) -> dict[int, float]:
 
 
 def dot_products(vectors: Any, question: bytes) -> Any:  # noqa: ANN401 numpy is optional
-    """Multiply each row by the question; not by `@`, whose threads spin on after a short job."""
+    """Return the dot product of each row with the question.
+
+    Not by numpy's `@`, whose threads keep spinning after a short job.
+    """
     import numpy  # noqa: PLC0415, ICN001
 
     numbers = numpy.frombuffer(question, dtype="<f2").astype(numpy.float32)
@@ -291,7 +298,7 @@ class VectorIndex:
     def __init__(
         self, *, rows_max: int, read: Callable[[Sequence[int]], Mapping[int, bytes]]
     ) -> None:
-        """`read` returns the stored vectors at some positions."""
+        """Hold up to `rows_max` vectors; `read` returns the stored vectors of older positions."""
         self._exact = ExactVectors(rows_max=rows_max)
         self._codes = VectorCodes()
         self._read = read
@@ -306,18 +313,18 @@ class VectorIndex:
         return self._exact.floor > 0
 
     def put(self, vectors: Mapping[int, bytes]) -> bool:
-        """Store vectors, and return False if all are too old."""
+        """Store vectors by position; return False if all are too old."""
         # First the codes: a vector that leaves the exact ones must be found there.
         has_codes = self._codes.put(vectors)
         return self._exact.put(vectors) or has_codes
 
     def keep_only(self, positions: Sequence[int], *, after: int, until: int) -> None:
-        """Overwrite all other positions after `after` and up to `until`."""
+        """Remove all held positions in the range (`after`, `until`] except these."""
         self._codes.keep_only(positions, after=after, until=until)
         self._exact.keep_only(positions, after=after, until=until)
 
     def cosines(self, question: bytes, positions: Iterable[int]) -> dict[int, float]:
-        """Return the cosines of positions with a vector; older vectors are read."""
+        """Return the question's cosine with each position that has a vector; older ones are read."""
         wanted = list(positions)
         cosines = self._exact.cosines(question, wanted)
         floor = self._exact.floor
@@ -325,7 +332,7 @@ class VectorIndex:
         return cosines | self._older_cosines(question, older)
 
     def nearest(self, question: bytes, count: int, *, least: float) -> dict[int, float]:
-        """Return the nearest positions with a cosine of at least `least`, nearest first."""
+        """Return up to `count` positions with cosines of at least `least`, nearest first."""
         nearest = self._exact.nearest(question, count, least=least)
         # Read afterwards: a vector that moved meanwhile is found on either side.
         floor = self._exact.floor
@@ -340,6 +347,7 @@ class VectorIndex:
     def _older_cosines(
         self, question: bytes, positions: Sequence[int]
     ) -> dict[int, float]:
+        """Read the stored vectors of positions beyond memory, and return their cosines."""
         return cosines(self._read(positions), question) if positions else {}
 
 
@@ -366,6 +374,7 @@ class NewestVectors(VectorSearch):
         return cosines(self._store.vectors_of(self._model, list(positions)), question)
 
     def nearest(self, question: bytes, count: int, *, least: float) -> dict[int, float]:
+        """Return up to `count` positions with cosines of at least `least`, nearest first."""
         near: dict[int, float] = {}
         for page in self._read_pages():
             compared = near | cosines(page, question)
@@ -374,7 +383,7 @@ class NewestVectors(VectorSearch):
         return near
 
     def _read_pages(self) -> Iterator[Mapping[int, bytes]]:
-        """Read the newest vectors, page by page."""
+        """Yield the newest stored vectors by position, page by page, up to `rows_max`."""
         newest = self._store.newest_position()
         before, left = newest + 1, self._rows_max
         while left > 0:
@@ -401,10 +410,10 @@ class StorageIndex:
         return self._count
 
     def put(self, vectors: Mapping[int, bytes]) -> bool:
-        """Count vectors that were just stored."""
+        """Add the number of newly stored vectors to the count; return False, as none is held here."""
         self._count += len(vectors)
         return False
 
     def keep_only(self, positions: Sequence[int], *, after: int, until: int) -> None:  # noqa: ARG002
-        """Count stored vectors, part by part from the first."""
+        """Count these stored positions; a call with `after` 0 starts the count again."""
         self._count = len(positions) + (self._count if after else 0)

@@ -116,17 +116,17 @@ class VectorIndexer(MemoryVectors):
         self._wake.set()
 
     def note_deletions(self) -> None:
-        """Have the vectors of deleted memories dropped, soon."""
+        """Let the thread remove the vectors of deleted memories from its index."""
         self._forgot.set()
         self._wake.set()
 
     def note_edits(self, positions: Sequence[int]) -> None:
-        """Have the vectors of edited memories made again, soon."""
+        """Let the thread embed the edited memories at these positions again."""
         self._reworded.extend(positions)
         self.note_deletions()
 
     def ask(self, text: str) -> QuestionVector | None:
-        """Queue a question for the model; return None if the model is not ready."""
+        """Queue a question for the model; return its pending vector, None if the model is not ready."""
         if self._status.state is not EmbedderState.READY:
             return None
         question = QuestionVector(text, until=time.monotonic() + self._wait_s)
@@ -175,6 +175,7 @@ class VectorIndexer(MemoryVectors):
         )
 
     def _work(self) -> None:
+        """Load the model, then embed memories and answer questions until the thread is to stop."""
         model = self._embedder.name
         self._model = self._store.use_model(model, self._embedder.identity())
         # The process is started before anybody waits.
@@ -217,7 +218,7 @@ class VectorIndexer(MemoryVectors):
                 )
 
     def _index_news(self, index: VectorIndex | StorageIndex, seen: VectorNews) -> None:
-        """Index the vectors that other daemons stored since the last look, and drop deleted ones."""
+        """Add the vectors that other daemons stored since the last look, and remove deleted ones."""
         before = seen
         while not self._closing.is_set():
             news = self._store.news(self._model, since=seen.version, limit=NEWS_AT_ONCE)
@@ -232,7 +233,10 @@ class VectorIndexer(MemoryVectors):
         self._look_at = time.monotonic() + LOOK_S
 
     def _drop_reworded(self) -> list[tuple[int, int]]:
-        """Drop the vectors of edited memories, and return the spans to be embedded."""
+        """Delete the vectors of edited memories; return the spans of positions to embed.
+
+        A span (after, before) excludes both of its ends.
+        """
         positions = []
         while self._reworded:
             positions.append(self._reworded.popleft())
@@ -241,7 +245,7 @@ class VectorIndexer(MemoryVectors):
         return [(position - 1, position + 1) for position in sorted(positions)]
 
     def _newest_position(self, top: int, *, gather: bool) -> int:
-        """Return the newest position, after a pause if it is beyond `top`.
+        """Return the newest memory's position; with `gather` pause first if it is beyond `top`.
 
         In the pause further memories arrive that share the commit, and questions are answered.
         """
@@ -258,7 +262,7 @@ class VectorIndexer(MemoryVectors):
     def _embed_span(
         self, index: VectorIndex | StorageIndex, spans: list[tuple[int, int]]
     ) -> None:
-        """Embed a batch of the newest span, and put back the rest of the span."""
+        """Embed one batch of the last span, and put back the part of the span that is left."""
         after, before = spans.pop()
         if left := self._embed_batch(index, after=after, before=before):
             spans.append((after, left))
@@ -266,6 +270,7 @@ class VectorIndexer(MemoryVectors):
             log.info("embedding_complete", embedded=self._status.embedded)
 
     def _new_index(self) -> VectorIndex | StorageIndex:
+        """Return an empty index: in the storage if it can compare vectors, else in memory."""
         model = self._model
         if search := self._store.search(model, limit_s=self._wait_s):
             while search.prepare(limit=PREPARED_AT_ONCE) and not self._closing.is_set():
@@ -277,14 +282,14 @@ class VectorIndexer(MemoryVectors):
         )
 
     def _load_older(self, index: VectorIndex | StorageIndex, *, before: int) -> int:
-        """Load stored vectors, newest first; return the position to go on before, 0 at the end."""
+        """Load stored vectors older than `before`; return the oldest loaded position, 0 at the end."""
         if isinstance(index, StorageIndex):
             return 0  # the storage searches, and has counted them
         vectors = self._store.vectors(self._model, before=before, limit=LOADED_AT_ONCE)
         return min(vectors) if index.put(vectors) else 0
 
     def _recount_vectors(self, index: VectorIndex | StorageIndex) -> None:
-        """Count the stored vectors and drop deleted ones, in parts, so that no question waits."""
+        """Count the stored vectors, and remove deleted ones from the index, part by part."""
         after = embedded = 0
         while after < sys.maxsize:
             if self._closing.is_set():
@@ -302,7 +307,10 @@ class VectorIndexer(MemoryVectors):
     def _embed_batch(
         self, index: VectorIndex | StorageIndex, *, after: int, before: int
     ) -> int | None:
-        """Embed the newest memories without a vector; return the last position, None at the end."""
+        """Embed the newest memories between two positions that have no vector.
+
+        Return the oldest position of the batch, or None if there was no such memory.
+        """
         rows = self._store.without_vector(
             self._model, after=after, before=before, limit=BATCH
         )
@@ -333,6 +341,7 @@ class VectorIndexer(MemoryVectors):
             answer_question(self._embedder, question)
 
     def _set_unavailable(self, reason: str) -> None:
+        """Set the status to unavailable for this reason, and log it, unless the thread is to stop."""
         if self._closing.is_set():
             return
         self._change_status(state=EmbedderState.UNAVAILABLE, reason=reason)
@@ -343,6 +352,7 @@ class VectorIndexer(MemoryVectors):
             self._status = replace(self._status, **values)  # type: ignore[arg-type]
 
     def _count_events(self, *, missed: int = 0, failed: int = 0) -> None:
+        """Add to the status's counts of missed questions and failed memories."""
         with self._counting:
             old = self._status
             self._status = replace(
@@ -351,7 +361,7 @@ class VectorIndexer(MemoryVectors):
 
 
 def _merge_spans(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Merge spans when too many wait; their rows are then read again."""
+    """Merge spans of positions into one if too many wait; its rows are then read again."""
     if len(spans) <= SPANS_MAX:
         return spans
     return [(min(first for first, _ in spans), max(last for _, last in spans))]

@@ -65,7 +65,7 @@ class OwnerTurns:
         self._ready: OrderedDict[int, None] = OrderedDict()
 
     def ask(self, owner: int, question: QuestionVector) -> bool:
-        """Queue a question; return False if there is no room."""
+        """Queue an owner's question; return False if the queue is full."""
         with self._lock:
             own = self._questions.get(owner, ())
             if self._asked >= QUESTIONS_MAX or len(own) >= OWN_QUESTIONS_MAX:
@@ -75,7 +75,7 @@ class OwnerTurns:
         return True
 
     def next_question(self) -> QuestionVector | None:
-        """Take the next question, and put its owner last in turn."""
+        """Remove and return the next question, and put its owner last; None if no question waits."""
         with self._lock:
             if not self._questions:
                 return None
@@ -98,7 +98,7 @@ class OwnerTurns:
                 self._ready[owner] = None
 
     def next_owner(self) -> int | None:
-        """Take the owner whose memories come next, or return None if no turn has come."""
+        """Remove and return the owner whose memories are due next; None if no turn is due."""
         now = time.monotonic()
         with self._lock:
             while self._gathering and next(iter(self._gathering.values())) <= now:
@@ -185,7 +185,7 @@ class SharedVectors:
         return self._status
 
     def ask(self, owner: int, text: str, *, wait_s: float) -> QuestionVector | None:
-        """Queue a question for the model; return None if the model is not ready."""
+        """Queue an owner's question; return its pending vector, or None if the model is not ready."""
         if self._status.state is not EmbedderState.READY:
             return None
         question = QuestionVector(text, until=time.monotonic() + wait_s)
@@ -210,6 +210,7 @@ class SharedVectors:
         )
 
     def _work(self) -> None:
+        """Load the model, then embed owners' memories and answer questions until the end."""
         self.identity = self._embedder.identity()
         # The process is started before anybody waits.
         self._embedder.embed_question("ready")
@@ -229,7 +230,7 @@ class SharedVectors:
                 self._wake.wait(soonest if next_s is None else min(soonest, next_s))
 
     def _find_owners(self) -> None:
-        """Queue the next owners of the round; without any the round ends."""
+        """Queue the next page of owners that lack vectors; after the last page pause the round."""
         try:
             page = self._owners.lacking(self.identity, self._round_after, ROUND_PAGE)
         except MnemosynedError as error:
@@ -242,9 +243,9 @@ class SharedVectors:
             self._round_at = time.monotonic() + ROUND_S
 
     def _index_owner(self, owner: int) -> None:
-        """Index a batch of an owner, and log errors, so that other owners go on.
+        """Embed a batch of an owner's memories; log an owner's errors, so that other owners go on.
 
-        Raises `ModelUnavailable`, which concerns all.
+        Raises `ModelUnavailable`, which concerns all owners.
         """
         try:
             goes_on = self._embed_batch(owner)
@@ -266,7 +267,7 @@ class SharedVectors:
                 self.turns.add(owner)
 
     def _embed_batch(self, owner: int) -> bool:
-        """Embed a batch of an owner's memories; return whether there may be more."""
+        """Embed and store a batch of an owner's memories; return whether more may be left."""
         store = self._owners.store(owner)
         progress = store.claim(
             self._embedder.name,
@@ -309,6 +310,7 @@ class SharedVectors:
     def _count_refusal(
         self, owner: int, row: EmbeddingInput, error: EmbedderFailed
     ) -> None:
+        """Log and count a memory that the model refused."""
         log.warning(
             "embedding_refused",
             owner=owner,
@@ -327,6 +329,7 @@ class SharedVectors:
             answer_question(self._embedder, question)
 
     def _set_unavailable(self, reason: str) -> None:
+        """Set the status to unavailable for this reason, and log it, unless the thread is to stop."""
         if self._closing.is_set():
             return
         state = EmbedderState.UNAVAILABLE
@@ -413,7 +416,7 @@ class OwnerVectors(MemoryVectors):
         return self._store.search(model, limit_s=self._wait_s)
 
     def _model_number(self) -> int:
-        """Return the number of the model, or 0 if the owner has no vector by the model."""
+        """Return the model's number in the owner's tables, or 0 if it has no vector of the owner."""
         identity = self._shared.identity
         if identity and self._known[0] != identity:
             number = self._store.known_model(identity)

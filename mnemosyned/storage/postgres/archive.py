@@ -62,6 +62,7 @@ class PostgresRetention(PostgresPart, CommonRetention):
     def prune(
         self, session: PostgresSession, ids: Sequence[str], *, now: datetime
     ) -> int:
+        """Delete the text of these originals; return the number pruned. Details and provenance stay."""
         # What was forgotten or restored meanwhile is not among them.
         rows = session.execute(
             f"SELECT m.seq, length(m.content), {_HASH} FROM placed AS p "
@@ -116,6 +117,7 @@ class PostgresUndo(PostgresPart, CommonUndo):
 
     @reads
     def last_cycle(self, session: PostgresSession) -> str | None:
+        """Return the id of the newest cycle with an episode that can be undone, or None."""
         cycle: str | None = session.scalar(
             "SELECT l.cycle_id FROM consolidation_log AS l WHERE l.owner = %(owner)s "
             "AND l.episode_id IS NOT NULL AND l.level = 0 AND l.undone_at IS NULL AND EXISTS ("

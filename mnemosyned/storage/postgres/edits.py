@@ -36,6 +36,7 @@ class PostgresEditing(CommonEditing):
     _session: PostgresSession
 
     def find(self, id: str) -> StoredMemory | None:
+        """Return the stored memory with this id; None if it was forgotten."""
         row = self._session.execute(
             f"SELECT m.seq, p.episode_seq, {_EDITED} FROM memory AS m "
             "LEFT JOIN placed AS p ON p.owner = m.owner AND p.seq = m.seq "
@@ -118,6 +119,7 @@ class PostgresChanges(PostgresPart, CommonChanges):
 
     @writes
     def pin(self, session: PostgresSession, ids: Sequence[str], *, pinned: bool) -> int:
+        """Pin or unpin working memories; return how many of the ids are working memories."""
         seqs = [seq for (seq,) in session.execute(_WORKING, ids=list(ids))]
         if not pinned:
             session.execute(

@@ -103,6 +103,7 @@ class PostgresExporting(CommonExporting):
     """The records of one snapshot."""
 
     def count_expected(self) -> dict[str, int]:
+        """Return the number of exported memories and of all episodes, as `memory` and `episode`."""
         where = export_condition(self._chosen, "m")
         memories = self._session.scalar(
             f"SELECT count(*) FROM memory AS m WHERE m.owner = %(owner)s AND {where}",
@@ -120,6 +121,7 @@ class PostgresExporting(CommonExporting):
         return map(_memory, rows)
 
     def episodes(self) -> Iterator[Record]:
+        """Yield the episodes whose originals are all exported, each followed by its originals."""
         whole = "e.level = 0"
         if not self._chosen.is_whole:
             others = _ORIGINALS_NOT.format(export_condition(self._chosen, "o"))
@@ -136,6 +138,7 @@ class PostgresExporting(CommonExporting):
             yield from islice(originals, count)
 
     def loose_originals(self) -> Iterator[Record]:
+        """Yield exported originals without their episode, which has originals that are not exported."""
         others = _ORIGINALS_NOT.format(export_condition(self._chosen, "o"))
         keys = _ARCHIVED.format(episodes=others, order="p.seq")
         where = f"{export_condition(self._chosen, 'm')} AND m.content != ''"
@@ -195,7 +198,7 @@ def _revisions(text: str) -> Iterator[ExportedRevision]:
 
 
 def recoverable_records(session: PostgresSession) -> Iterator[RecoverableRecord]:
-    """Read all that can be put back."""
+    """Yield the forgotten memories and learnings that can still be put back."""
     for id, call, final_at, data in session.stream(
         "SELECT id, call, final_at, data FROM forgotten WHERE owner = %(owner)s ORDER BY id"
     ):
@@ -212,7 +215,7 @@ def recoverable_records(session: PostgresSession) -> Iterator[RecoverableRecord]
 
 
 def restore_recoverable(session: PostgresSession, record: RecoverableRecord) -> bool:
-    """Keep what can be put back, unless it is kept already."""
+    """Store a forgotten memory or learnings in their grace period; return False if already stored."""
     kept = PostgresForgotten(
         superseded_by=record.superseded_by,
         supersedes=list(record.supersedes),
@@ -241,6 +244,7 @@ def restore_recoverable(session: PostgresSession, record: RecoverableRecord) -> 
 
 
 def _recoverable_memory(kept: PostgresForgotten) -> ExportedMemory:
+    """Return a forgotten memory as an export has it."""
     memory = msgspec.convert(kept.memory, MemoryRecord)
     return ExportedMemory(
         id=memory.id,
@@ -289,7 +293,7 @@ _INSERT_VECTOR = (
 
 
 def moved_records(session: PostgresSession) -> Iterator[MovedRecord]:
-    """Read what a move carries besides an export, each record as it is asked for."""
+    """Yield the records that a move carries besides an export."""
     yield from recoverable_records(session)
     yield from surrounding_records(session)
     for id, model, digest, vector in session.stream(_VECTORS):

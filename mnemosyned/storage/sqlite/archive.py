@@ -36,6 +36,7 @@ class SqliteRetention(SqlitePart, CommonRetention):
     def prune(
         self, session: SqliteSession, ids: Sequence[str], *, now: datetime
     ) -> int:
+        """Delete the text of these originals; return the number pruned. Details and provenance stay."""
         pruned = 0
         for id in ids:
             row = session.execute(
@@ -71,6 +72,7 @@ class SqliteUndo(SqlitePart, CommonUndo):
 
     @reads
     def last_cycle(self, session: SqliteSession) -> str | None:
+        """Return the id of the newest cycle with an episode that can be undone, or None."""
         cycle: str | None = session.scalar(
             "SELECT cycle_id FROM consolidation_log AS l "
             "WHERE episode_id IS NOT NULL AND level = 0 AND undone_at IS NULL AND EXISTS ("

@@ -24,7 +24,7 @@ def open_writer(
 ) -> SqliteSession:
     """Return the connection that writes: every commit is on disk when it returns.
 
-    `check` may refuse the file, by what it raises, before anything of it is changed.
+    `check` may raise an error to refuse the file before anything in it is changed.
     """
     connection = sqlite3.connect(
         path,
@@ -43,6 +43,7 @@ def open_writer(
 
 
 def _set_pragmas(connection: SqliteSession) -> None:
+    """Set the writer's journal mode, durability, cache size and secure delete."""
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
@@ -74,10 +75,7 @@ def open_reader(path: Path) -> SqliteSession:
 
 
 def bound_caches(limit_bytes: int) -> None:
-    """Limit the caches of all SQLite connections in this process to `limit_bytes`.
-
-    Each connection has its own, and all of them hold what is asked for often.
-    """
+    """Limit the page caches of all SQLite connections of this process together to `limit_bytes`."""
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.execute(f"PRAGMA soft_heap_limit = {limit_bytes}")
 
@@ -118,7 +116,7 @@ _PRIMARY = 0xFF
 
 
 def reason(error: BaseException) -> str:
-    """Why something failed and what to do, with the engine's own words at the end."""
+    """Return why an operation failed and what to do, with SQLite's own message at the end."""
     if isinstance(error, sqlite3.Error):
         # Absent where Python itself raised it.
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_OK)
@@ -131,7 +129,10 @@ def reason(error: BaseException) -> str:
 
 
 def storage_failed(error: BaseException, consequence: str = NOTHING_KEPT) -> Exception:
-    """Return an error for the caller: the domain's as it is, the engine's explained."""
+    """Return the error to raise: a `MnemosynedError` as it is, other errors as `StorageFailed`.
+
+    `consequence` says what the failure means for the stored data.
+    """
     if isinstance(error, Exception) and not isinstance(error, sqlite3.Error | OSError):
         return error
     why = reason(error)
@@ -170,12 +171,12 @@ class Readers:
         self._all: set[SqliteSession] = set()
 
     def renew(self) -> None:
-        """From the next read on, use new connections: the path leads to another file now."""
+        """Use new connections from the next read on, as the path leads to another file now."""
         self._outdated = set(self._all)
 
     @contextmanager
     def snapshot(self) -> Iterator[SqliteSession]:
-        """A read transaction: one state of the file, however many statements."""
+        """Lend a session that sees one state of the file while the block runs."""
         if not self._admitting.is_set():  # a third of the time of a wait that is over
             self._admitting.wait(self._wait_s)
         try:
@@ -200,6 +201,7 @@ class Readers:
             self._pool.put(connection)
 
     def _renew_connection(self, outdated: SqliteSession | None) -> SqliteSession:
+        """Open a reader for the present file, and close the outdated one."""
         self._check()
         connection = open_reader(self._path)
         try:
@@ -218,9 +220,9 @@ class Readers:
 
     @contextmanager
     def pause(self, *, wait_s: float) -> Iterator[bool]:
-        """Let running reads end and no other begin while the block runs.
+        """Let no read begin while the block runs, and wait for the running ones.
 
-        Gives False where one went on for `wait_s` seconds. One caller at a time.
+        Yields False if a read went on for `wait_s` seconds. For one caller at a time.
         """
         self._admitting.clear()
         ends = time.monotonic() + wait_s

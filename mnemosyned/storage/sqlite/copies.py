@@ -48,11 +48,11 @@ class CopyDamaged(Exception):
 
 
 def copy_beside(source: sqlite3.Connection, target: Path) -> Path:
-    """Write all that a connection sees to a new file next to `target`, which is left alone.
+    """Copy all that a connection sees to a new file next to `target`; return the new file's path.
 
-    The copy is one file without a log, private, and on disk when this returns. Nothing that was
-    deleted is in it, even while the source still waits for its purge; where damage prevents that,
-    the copy has the purge due. Raises sqlite3.Error and OSError, and leaves nothing then.
+    The copy is one private file without a log, and is flushed to disk. It holds no deleted text,
+    even if the source waits for its purge; where damage prevents that, the copy's own purge is due.
+    Raises sqlite3.Error and OSError, and leaves no file then.
     """
     partial = target.with_name(target.name + PARTIAL)
     partial.unlink(missing_ok=True)
@@ -70,7 +70,7 @@ def copy_beside(source: sqlite3.Connection, target: Path) -> Path:
 
 
 def _purge_copy(copy: Path) -> None:
-    """Purge a copy if its source was waiting for a purge: `VACUUM INTO` copies index segments."""
+    """Purge a copy if its source waited for a purge, as `VACUUM INTO` copies index segments as they are."""
     with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
         if not _is_purge_due(connection):
             return
@@ -90,17 +90,18 @@ def _purge_copy(copy: Path) -> None:
 
 
 def _is_purge_due(connection: sqlite3.Connection) -> bool:
+    """Return whether a database holds deleted words that wait for a purge."""
     return "scrub_due" in tables(connection) and bool(
         connection.execute("SELECT 1 FROM scrub_due LIMIT 1").fetchone()
     )
 
 
 def back_up(database: Path, target: Path, *, check: Callable[[], object]) -> CopyReport:
-    """Copy the database to `target`, which appears whole.
+    """Copy the database to `target`, which appears whole; return what the copy holds.
 
-    Writers go on meanwhile. The copy is read through before it gets its name. `check` raises where
-    the path leads to another file by now. Raises `CopyDamaged`, sqlite3.Error and OSError too;
-    what was at `target` stays then.
+    Writers go on meanwhile. The copy is checked before it gets its name. `check` raises if the path
+    leads to another file by now. Raises `CopyDamaged`, sqlite3.Error and OSError; an earlier file
+    at `target` stays then.
     """
     with closing(open_to_read(database)) as source:
         source.execute("SELECT 1 FROM sqlite_schema").fetchone()  # opens the log
@@ -117,10 +118,10 @@ def back_up(database: Path, target: Path, *, check: Callable[[], object]) -> Cop
 
 
 def verify_copy(copy: Path, *, source: sqlite3.Connection) -> CopyReport:
-    """Read all of a copy, and return what it holds. Raises `CopyDamaged`.
+    """Read all of a copy and return what it holds. Raises `CopyDamaged`.
 
-    Faults that the source has too do not damage the copy: a database with a fault needs a backup
-    more than any other. They are reported.
+    A fault that the source has too is reported, but does not refuse the copy: a database with a
+    fault needs a backup more than any other.
     """
     with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
         faults_of_copy = [*find_faults(connection), *structure_faults(connection)]
@@ -150,10 +151,11 @@ def verify_copy(copy: Path, *, source: sqlite3.Connection) -> CopyReport:
 
 
 def open_to_read(database: Path, *, foreign: bool = False) -> sqlite3.Connection:
-    """Return a connection that reads a database and changes nothing in it.
+    """Return a read-only connection to a database.
 
-    With `foreign` nothing next to it changes either: a file without a log is then read as one that
-    nobody writes. This process must not have that file open otherwise, or SQLite's locks go.
+    With `foreign` no file next to the database changes either: without a log it is read as a file
+    that nobody writes. This process must not have the file open otherwise, as SQLite would lose its
+    locks.
     """
     log = database.with_name(database.name + "-wal")
     unchanging = "&immutable=1" if foreign and not log.exists() else ""
@@ -162,14 +164,14 @@ def open_to_read(database: Path, *, foreign: bool = False) -> sqlite3.Connection
 
 
 def place(copy: Path, target: Path) -> None:
-    """Give a copy its name, unless something has it. Raises `FileExistsError`."""
+    """Rename a copy to `target`. Raises `FileExistsError` if there is a file."""
     os.link(copy, target)
     copy.unlink()
     flush(target.parent)
 
 
 def flush(path: Path) -> None:
-    """Have a file, or the names in a folder, on disk."""
+    """Flush a file, or the names in a folder, to disk."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -189,7 +191,7 @@ log = logger()
 
 
 def check_backup(file: Path, migrations: Path) -> None:
-    """Raise `InvalidRequest` for a file that is not a whole memory, `SchemaTooNew` for a later one."""
+    """Raise `InvalidRequest` for a damaged or foreign file, `SchemaTooNew` for one of a later version."""
     try:
         _check_header(file)
         with closing(open_to_read(file, foreign=True)) as connection:
@@ -210,11 +212,10 @@ def check_backup(file: Path, migrations: Path) -> None:
 def stage_copy(
     source: Path, database: Path, *, change: Callable[[Path], object] = lambda _: None
 ) -> CopyReport:
-    """Have a checked copy of a backup wait next to the database, which must be locked.
+    """Put a checked copy of a backup next to the locked database, to be restored; return its contents.
 
-    `change` is called with the copy before it is checked, and has what it changes on disk.
-    From then on the restore is finished, if not here then by the next who locks the database.
-    Raises `StorageFailed`, and leaves everything as it was.
+    `change` may modify the copy before the check, and flushes its changes to disk. Whoever locks
+    the database next finishes the restore. Raises `StorageFailed`, and leaves all as it was.
     """
     try:
         with closing(open_to_read(source, foreign=True)) as connection:
@@ -241,9 +242,9 @@ def stage_copy(
 
 
 def finish_restore(database: Path) -> Path | None:
-    """Give a waiting copy the database's name; returns where the old one is set aside.
+    """Rename a staged copy to the database; return the path to which the old one was moved, or None.
 
-    It can be called again after each of its steps.
+    A process that was killed after any of the steps can call it again.
     """
     aside = None
     # The copies that wait, with their stamps in the name, the oldest first.
@@ -267,6 +268,7 @@ def finish_restore(database: Path) -> Path | None:
 
 
 def _check_header(file: Path) -> None:
+    """Raise `InvalidRequest` if a file's header is not that of a whole SQLite database."""
     if not file.is_file():
         raise _restore_refused(file, "there is no such file")
     with file.open("rb") as opened:

@@ -30,6 +30,7 @@ class SqliteEditing(CommonEditing):
     _session: SqliteSession
 
     def find(self, id: str) -> StoredMemory | None:
+        """Return the stored memory with this id; None if it was forgotten."""
         row = self._session.execute(
             f"SELECT seq, NULL, {_EDITED} FROM working_memory WHERE id = ? UNION ALL "
             f"SELECT seq, episode_seq, {_EDITED} FROM archive WHERE id = ?",
@@ -95,6 +96,7 @@ class SqliteChanges(SqlitePart, CommonChanges):
 
     @writes
     def pin(self, session: SqliteSession, ids: Sequence[str], *, pinned: bool) -> int:
+        """Pin or unpin working memories; return how many of the ids are working memories."""
         changed = 0
         for id in ids:
             if not pinned:

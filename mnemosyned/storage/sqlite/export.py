@@ -68,6 +68,7 @@ class SqliteExporting(CommonExporting):
     """The records of one snapshot."""
 
     def count_expected(self) -> dict[str, int]:
+        """Return the number of exported memories and of all episodes, as `memory` and `episode`."""
         where = export_condition(self._chosen, "m")
         count = f"SELECT count(*) FROM {{}} AS m WHERE {where}"
         memories = sum(
@@ -89,6 +90,7 @@ class SqliteExporting(CommonExporting):
         return replace(memory, revisions=tuple(map(_revision, rows)))
 
     def episodes(self) -> Iterator[Record]:
+        """Yield the episodes whose originals are all exported, each followed by its originals."""
         whole = "e.level = 0"
         if not self._chosen.is_whole:
             whole += (
@@ -109,6 +111,7 @@ class SqliteExporting(CommonExporting):
             yield from map(self._memory, originals)
 
     def loose_originals(self) -> Iterator[Record]:
+        """Yield exported originals without their episode, which has originals that are not exported."""
         rows = self._stream(
             f"{_ARCHIVED} JOIN episodic_memory AS e ON e.seq = m.episode_seq "
             f"WHERE {export_condition(self._chosen, 'm')} AND m.content != '' "
@@ -118,12 +121,14 @@ class SqliteExporting(CommonExporting):
         return map(self._memory, rows)
 
     def working(self) -> Iterator[Record]:
+        """Yield the exported working memories, in the order they were stored."""
         where = export_condition(self._chosen, "m")
         return map(
             self._memory, self._stream(f"{_WORKING} WHERE {where} ORDER BY m.seq")
         )
 
     def supersessions(self) -> Iterator[Record]:
+        """Yield the links from superseded memories to their successors, both exported."""
         where = export_condition(self._chosen, "m")
         for table in ("working_memory", "archive"):
             for other in ("working_memory", "archive"):
@@ -170,6 +175,7 @@ def _memory(row: Sequence[Any]) -> ExportedMemory:
 
 
 def _revision(row: Sequence[Any]) -> ExportedRevision:
+    """Return an exported revision from a row of a memory's JSON list."""
     changed_at, content, content_hash, fields = row
     return ExportedRevision(
         changed_at=instant(changed_at),
@@ -180,13 +186,13 @@ def _revision(row: Sequence[Any]) -> ExportedRevision:
 
 
 def _decode_json_list(text: str | None, otherwise: Sequence[Any]) -> Sequence[Any]:
-    """Return the values of a JSON list that SQLite made."""
+    """Return the values of a JSON list, or `otherwise` for NULL."""
     values: Sequence[Any] = msgspec.json.decode(text) if text else otherwise
     return values
 
 
 def recoverable_records(session: SqliteSession) -> Iterator[RecoverableRecord]:
-    """Read all that can be put back."""
+    """Yield the forgotten memories and learnings that can still be put back."""
     rows = session.execute("SELECT id, call, final_at, data FROM forgotten ORDER BY id")
     for id, call, final_at, data in rows:
         kept = decode_forgotten(data)
@@ -203,7 +209,7 @@ def recoverable_records(session: SqliteSession) -> Iterator[RecoverableRecord]:
 
 
 def restore_recoverable(session: SqliteSession, record: RecoverableRecord) -> bool:
-    """Keep what can be put back, unless it is kept already."""
+    """Store a forgotten memory or learnings in their grace period; return False if already stored."""
     kept = SqliteForgotten(
         supersedes=list(record.supersedes),
         learnings=list(map(learning_row, record.learnings)),
@@ -221,6 +227,7 @@ def restore_recoverable(session: SqliteSession, record: RecoverableRecord) -> bo
 
 
 def _recoverable_memory(kept: SqliteForgotten) -> ExportedMemory:
+    """Return a forgotten memory as an export has it."""
     seq, id, session, source, role, content, importance, pinned = kept.row[:8]
     metadata, created_at, _ = kept.row[8:]
     valid_until, superseded_at, _ = kept.state or (None, None, None)
@@ -253,6 +260,7 @@ def _recoverable_memory(kept: SqliteForgotten) -> ExportedMemory:
 def _fill_recoverable(
     kept: SqliteForgotten, memory: ExportedMemory, superseded_by: int | None
 ) -> None:
+    """Fill the stored form of a forgotten memory from an exported one."""
     kept.row = [
         memory.seq,
         memory.id,
@@ -285,7 +293,7 @@ def _fill_recoverable(
 
 
 def moved_records(session: SqliteSession) -> Iterator[MovedRecord]:
-    """Read what a move carries besides an export, each record as it is asked for."""
+    """Yield the records that a move carries besides an export."""
     yield from recoverable_records(session)
     yield from surrounding_records(session)
     yield from _read_vectors(session)

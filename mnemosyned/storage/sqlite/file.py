@@ -44,9 +44,9 @@ class DatabaseFile:
     """An open database file that no other process owns."""
 
     def __init__(self, path: Path) -> None:
-        """Open the file, made where there is none, readable by its owner alone, and lock it.
+        """Open and lock the database file; create it, readable by its owner alone, if it is missing.
 
-        Raises `DatabaseInUse` where it is owned under another name, `StorageFailed` where it has
+        Raises `DatabaseInUse` if a process holds it under another name, `StorageFailed` if it has
         several names, and OSError.
         """
         self.path = path
@@ -64,7 +64,7 @@ class DatabaseFile:
             )
 
     def _open_and_lock(self, path: Path, flags: int) -> None:
-        """Have this file from now on, instead of the one before."""
+        """Open and lock the file at a path, and let go of the former one. Raises `DatabaseInUse`."""
         flags |= os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
         with _owning:
             if (
@@ -89,18 +89,18 @@ class DatabaseFile:
         self._companions = {}
 
     def adopt(self, path: Path) -> None:
-        """Own this file from now on: the same database, about to come back to its path."""
+        """Own the file at this path instead: a copy of the same database, about to get its name."""
         self._open_and_lock(path, 0)
 
     def know_companions(self) -> None:
-        """Save the identity of the log, which SQLite keeps open to the end."""
+        """Save the identities of the log and its index, which SQLite keeps open to the end."""
         seen = {str(path): _identity(path) for path in self._companion_paths()}
         self._companions = {
             path: identity for path, identity in seen.items() if identity
         }
 
     def presence(self) -> Presence:
-        """Return the state of the path; takes a few microseconds, so it runs before each commit."""
+        """Return whether the path still leads to our file and its log; takes a few microseconds."""
         identity = _identity(self._name)
         if identity is None:
             deleted = os.fstat(self._descriptor).st_nlink == 0
@@ -113,7 +113,7 @@ class DatabaseFile:
         return Presence.HERE
 
     def log_elsewhere(self) -> bool:
-        """Return whether another log with something in it has taken the place of ours."""
+        """Return whether another log that is not empty has taken the place of ours."""
         wal = self._companion_paths()[0]
         identity = _identity(wal)
         return (
@@ -122,13 +122,13 @@ class DatabaseFile:
         )
 
     def remove_companions(self) -> None:
-        """Delete our log and its index by name, where the names are still ours."""
+        """Delete the log and its index, unless another file has taken the name."""
         for path, known in self._companions.items():
             if _identity(path) == known:
                 Path(path).unlink(missing_ok=True)
 
     def warnings(self) -> list[str]:
-        """Return warnings about the permissions of the folder."""
+        """Return a warning if other users can write to the folder."""
         folder = self.path.parent
         mode = folder.stat().st_mode
         if mode & (stat.S_IWGRP | stat.S_IWOTH) and not mode & stat.S_ISVTX:
@@ -140,7 +140,7 @@ class DatabaseFile:
         return []
 
     def tighten(self) -> None:
-        """Take the database and what lies beside it out of the reach of other users."""
+        """Remove other users' permissions from the database, its log and the log's index."""
         for path in (self.path, *self._companion_paths()):
             try:
                 status = path.lstat()
@@ -161,13 +161,13 @@ class DatabaseFile:
                 log.warning("permissions_kept", file=str(path), reason=error.strerror)
 
     def _companion_paths(self) -> tuple[Path, ...]:
-        """Return the log and its index, by name."""
+        """Return the paths of the log and of the log's index."""
         return tuple(
             self.path.with_name(self.path.name + suffix) for suffix in COMPANIONS
         )
 
     def close(self) -> None:
-        """Let go of the file; SQLite has closed it by now."""
+        """Close the file and release its lock; SQLite must have closed it before."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -181,7 +181,7 @@ _IN_USE = (
 
 
 def _identity(path: str | Path) -> Identity | None:
-    """Return which file a path leads to; None where there is none."""
+    """Return the device and inode of the file at a path; None if there is none."""
     try:
         status = os.stat(path)  # noqa: PTH116 at each commit: a Path takes twice as long
     except (FileNotFoundError, NotADirectoryError):

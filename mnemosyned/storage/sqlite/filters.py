@@ -30,7 +30,10 @@ EVERYTHING = SqliteFilter("", "", ())
 
 
 def in_force_condition(query: Query, seq: str = "f.rowid") -> tuple[str, list[str]]:
-    """Leaves out what has expired and, unless asked for, what was superseded."""
+    """Return the condition that hides expired memories and, unless asked for, superseded ones.
+
+    `seq` is the column of the memory's row number.
+    """
     past = [] if query.superseded else ["s.superseded_at IS NOT NULL"]
     moment = [instant_text(query.valid_at)] if query.valid_at else []
     past += ["s.valid_until <= ?"] if moment else []
@@ -41,7 +44,7 @@ def in_force_condition(query: Query, seq: str = "f.rowid") -> tuple[str, list[st
 
 
 def tag_condition(tags: Sequence[str], seq: str = "seq") -> tuple[list[str], list[Any]]:
-    """Return the conditions for memories with any of some tags."""
+    """Return the condition for memories with at least one of these tags."""
     if not tags:
         return [], []
     marks = ", ".join("?" * len(tags))
@@ -50,7 +53,7 @@ def tag_condition(tags: Sequence[str], seq: str = "seq") -> tuple[list[str], lis
 
 
 def asked_conditions(query: Query, seq: str = "f.rowid") -> tuple[str, list[Any]]:
-    """Keep what is in force and has one of the tags asked for."""
+    """Return the conditions of a question on validity and tags."""
     holds, moment = in_force_condition(query, seq=seq)
     clauses, tags = tag_condition(query.tags, seq=seq)
     return holds + "".join(f" AND {clause}" for clause in clauses), [*moment, *tags]
@@ -71,9 +74,9 @@ def place_conditions(
 
 
 def source_condition(sources: Sequence[str | None]) -> tuple[str, list[str]]:
-    """Return the condition for sources; None selects rows without a source.
+    """Return the condition for rows of these sources; None stands for rows without a source.
 
-    One list of values, as SQLite bounds the depth of a chain of conditions.
+    The values are bound as one list, as SQLite bounds the depth of a chain of conditions.
     """
     named = [source for source in sources if source is not None]
     clause = f"source IN ({', '.join('?' * len(named))})"
@@ -85,7 +88,7 @@ def source_condition(sources: Sequence[str | None]) -> tuple[str, list[str]]:
 def source_name_condition(
     names: Sequence[str], *, column: str = "{}"
 ) -> tuple[list[str], list[Any]]:
-    """Return the conditions for sources with a word in their name."""
+    """Return the condition for sources whose name contains one of these words, in any case."""
     if not names:
         return [], []
     source = column.format("source")
@@ -119,10 +122,9 @@ def _named_and_dated(
 
 
 def query_filter(session: SqliteSession, query: Query) -> SqliteFilter:
-    """Return the filters of a question for the originals, and the rows that pass if those are few.
+    """Return a question's filters on originals, with the rows that pass if they are few.
 
-    Only sessions and tags are known row by row: the index of sessions is the one that says what was
-    said before.
+    Only sessions and tags can name the rows.
     """
     narrow = memory_filter(query)
     if not (query.sessions or query.tags):
@@ -151,7 +153,7 @@ def query_filter(session: SqliteSession, query: Query) -> SqliteFilter:
 
 
 def memory_filter(query: Query) -> SqliteFilter:
-    """Return the filters of a question, for the index over the originals."""
+    """Return a question's filters for a search in the index of originals."""
     column = "ifnull(w.{0}, a.{0})"
     when = column.format("created_at")
     clauses, values = _named_and_dated(query, column=column, first=when, last=when)
@@ -167,7 +169,7 @@ def memory_filter(query: Query) -> SqliteFilter:
 
 
 def episode_filter(query: Query) -> SqliteFilter:
-    """Return the filters of a question, for the indexes over summaries; these have no tags."""
+    """Return a question's filters for a search in the indexes of summaries, which have no tags."""
     clauses, values = _named_and_dated(
         query, column="e.{}", first="e.covers_from", last="e.covers_until"
     )
