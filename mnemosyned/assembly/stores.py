@@ -76,7 +76,7 @@ def open_store(
             location.url, migrations=shipped("migrations") / "postgres", embeds=embeds
         ) as store:
             if socket:  # a daemon says it once
-                for exposure in server_exposures(location):
+                for exposure in find_server_exposures(location):
                     log.warning("database_exposed", reason=exposure)
             yield store
         return
@@ -170,7 +170,7 @@ def open_server(location: DatabaseLocation) -> DatabaseServer:
     )
 
 
-def server_exposures(location: DatabaseLocation) -> list[str]:
+def find_server_exposures(location: DatabaseLocation) -> list[str]:
     """Return a sentence for each way in which others could connect to a database or read along.
 
     Raises the errors of `open_store`.

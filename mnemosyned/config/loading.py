@@ -77,7 +77,7 @@ def config_file() -> Path | None:
     return usual if usual.exists() else None
 
 
-def absolute_paths(key: str, value: str, folder: Path) -> str:
+def make_paths_absolute(key: str, value: str, folder: Path) -> str:
     """Return a setting's value as text, with relative paths made absolute below `folder`.
 
     Values of settings that name no paths are returned unchanged. The key "config" stands for the
@@ -97,7 +97,7 @@ def settings_variables(environ: Mapping[str, str], folder: Path) -> dict[str, st
     """Return a daemon's environment variables by name, with paths made absolute below `folder`."""
     by_variable = {variable(key): key for key in (*KEYS, "config")}
     return {
-        name: absolute_paths(by_variable.get(name, ""), value, folder)
+        name: make_paths_absolute(by_variable.get(name, ""), value, folder)
         for name, value in environ.items()
         if name.startswith(ENVIRONMENT_PREFIX)
     }

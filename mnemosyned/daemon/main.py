@@ -19,9 +19,14 @@ from mnemosyned.assembly.build import OpenMemory, check_settings, open_memory
 from mnemosyned.cli.output.terminal import say
 from mnemosyned.client.http import exchange
 from mnemosyned.config import Config, config_file, load_config, with_default_model
-from mnemosyned.daemon.http.listening import Listener, listening
+from mnemosyned.daemon.http.listening import Listener, listen_on_socket
 from mnemosyned.daemon.http.protocol import SocketAccess, bearer_token
-from mnemosyned.daemon.http.server import HEALTH_PATHS, EventLoop, ResourcesOf, serving
+from mnemosyned.daemon.http.server import (
+    HEALTH_PATHS,
+    EventLoop,
+    ResourcesOf,
+    serve_http,
+)
 from mnemosyned.daemon.prometheus import ServerActivity
 from mnemosyned.daemon.resources import documentation_resources, resources
 from mnemosyned.errors import (
@@ -252,13 +257,15 @@ class Daemon:
             memory = self._await_memories(stack)
             if memory is None:
                 return
-            listeners = [Listener(stack.enter_context(listening(path)), SocketAccess())]
+            listeners = [
+                Listener(stack.enter_context(listen_on_socket(path)), SocketAccess())
+            ]
             if config.listen:
-                tcp = _listening_tcp(config, self._certificate)
+                tcp = _listen_on_tcp(config, self._certificate)
                 listeners.append(stack.enter_context(tcp))
             activity = ServerActivity()
             loop = stack.enter_context(
-                serving(
+                serve_http(
                     resources(memory, activity),
                     listeners,
                     limits=config.limits,
@@ -454,7 +461,7 @@ class Daemon:
             notify_service_manager(f"EXTEND_TIMEOUT_USEC={EXTENSION_S * 1_000_000}")
 
 
-def _listening_tcp(
+def _listen_on_tcp(
     config: Config, certificate: Certificate | None
 ) -> AbstractContextManager[Listener]:
     """Return a context manager that listens on the address of the setting `listen`."""
@@ -463,7 +470,7 @@ def _listening_tcp(
     from mnemosyned.daemon.owners import OwnerTokens  # noqa: PLC0415
 
     tokens = OwnerTokens() if config.owners.serve else tcp.DaemonToken(token_path())
-    return tcp.listening_tcp(
+    return tcp.listen_on_tcp(
         config.listen or "", tokens=tokens, certificate=certificate
     )
 

@@ -176,7 +176,7 @@ class ServerActivity:
         self._lock = threading.Lock()
 
     @contextmanager
-    def streaming(self) -> Iterator[None]:
+    def count_stream(self) -> Iterator[None]:
         """Count a stream as being sent while the block runs."""
         with self._lock:
             self.streams += 1

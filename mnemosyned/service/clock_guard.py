@@ -10,7 +10,7 @@ from typing import Self
 from mnemosyned.errors import StorageFailed
 from mnemosyned.logs import logger
 from mnemosyned.memory.clock import Clock, ClockStore, Judgment, Sighting, judge_clock
-from mnemosyned.sleep.triggers import boot_id, uptime_s
+from mnemosyned.sleep.triggers import machine_uptime_s, read_boot_id
 
 KEPT_EVERY_S = 3_600.0
 """A sighting is kept in the store so often; a crash costs no more of what is known."""
@@ -29,8 +29,8 @@ class ClockGuard:
         *,
         store: ClockStore,
         clock: Clock,
-        uptime: Callable[[], float] = uptime_s,
-        boot: Callable[[], str] = boot_id,
+        uptime: Callable[[], float] = machine_uptime_s,
+        boot: Callable[[], str] = read_boot_id,
     ) -> None:
         self._store = store
         self._clock = clock

@@ -297,7 +297,10 @@ class ConsolidationRun:
         self.ended, self.lost = True, error
 
     def _run_checkpoint(self) -> bool:
-        """Run a checkpoint of the write-ahead log; return whether it is complete."""
+        """Run a checkpoint of the write-ahead log.
+
+        Return False if the next commit should try again.
+        """
         try:
             return self._store.maintenance.run_upkeep()
         except StorageFailed as error:  # tried again after the next commit

@@ -32,9 +32,9 @@ from mnemosyned.sleep.triggers import (
     HEADROOM,
     MachineState,
     TriggerWatch,
-    machine_now,
     make_triggers,
     model_refusal,
+    read_machine_state,
 )
 from mnemosyned.verbs.upkeep import SleepStatus
 
@@ -126,7 +126,7 @@ class BackgroundCycles:
         store: MemoryStore,
         cycle: SleepCycle,
         zone: tzinfo,
-        machine: Callable[[], MachineState] = machine_now,
+        machine: Callable[[], MachineState] = read_machine_state,
     ) -> None:
         """Take the time zone of quiet hours, and a function that returns load and power supply."""
         self.waits_for = ""

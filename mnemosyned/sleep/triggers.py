@@ -46,7 +46,7 @@ class SleepTrigger(Protocol):
         """Return whether a cycle should start now; False again after that cycle has run."""
         ...
 
-    def takes(self, activity: WorkingActivity, now: datetime) -> Selection:
+    def select_memories(self, activity: WorkingActivity, now: datetime) -> Selection:
         """Return the selection of memories for the cycle."""
         ...
 
@@ -67,7 +67,7 @@ class AgeTrigger:
         limit = shift(now, -self.age - self.slack)
         return activity.oldest is not None and activity.oldest < limit
 
-    def takes(self, activity: WorkingActivity, now: datetime) -> Selection:  # noqa: ARG002
+    def select_memories(self, activity: WorkingActivity, now: datetime) -> Selection:  # noqa: ARG002
         """Return the selection of all memories older than `age`."""
         return Selection(before=shift(now, -self.age))
 
@@ -87,7 +87,7 @@ class CountTrigger:
         """Return whether a source has at least `entries` memories older than `fresh`."""
         return any(count >= self.entries for count in activity.by_source.values())
 
-    def takes(self, activity: WorkingActivity, now: datetime) -> Selection:
+    def select_memories(self, activity: WorkingActivity, now: datetime) -> Selection:
         """Return the selection of memories of such sources that are older than `fresh`."""
         counts = activity.by_source.items()
         sources = tuple(name for name, count in counts if count >= self.entries)
@@ -106,7 +106,7 @@ class SizeTrigger:
         """Return whether working memory exceeds a limit."""
         return self._excess_rows(activity, margin=0.0) > 0
 
-    def takes(self, activity: WorkingActivity, now: datetime) -> Selection:  # noqa: ARG002
+    def select_memories(self, activity: WorkingActivity, now: datetime) -> Selection:  # noqa: ARG002
         """Return the selection of the oldest memories, down to a margin below the limits."""
         return Selection(oldest=self._excess_rows(activity, margin=HEADROOM))
 
@@ -137,7 +137,7 @@ class IdleTrigger:
         seasoned = sum(activity.by_source.values())
         return activity.quiet >= self.quiet and seasoned >= self.gain_min
 
-    def takes(self, activity: WorkingActivity, now: datetime) -> Selection:  # noqa: ARG002
+    def select_memories(self, activity: WorkingActivity, now: datetime) -> Selection:  # noqa: ARG002
         """Return the selection of all memories older than `fresh`."""
         return Selection(before=shift(now, -self.fresh))
 
@@ -154,7 +154,7 @@ class TokensTrigger:
         """Return whether the largest session uses the share of its budget that starts a cycle."""
         return self._fullest_session(activity) is not None
 
-    def takes(self, activity: WorkingActivity, now: datetime) -> Selection:  # noqa: ARG002
+    def select_memories(self, activity: WorkingActivity, now: datetime) -> Selection:  # noqa: ARG002
         """Return the selection of the oldest memories of the largest session."""
         name = self._fullest_session(activity)
         if name is None:
@@ -287,7 +287,9 @@ class TriggerWatch:
             if began < rest.until or not trigger.due(activity, now):
                 continue
             try:
-                report = self._sleep(trigger.name, trigger.takes(activity, now))
+                report = self._sleep(
+                    trigger.name, trigger.select_memories(activity, now)
+                )
             except SleepInProgress:
                 return None
             ended = self._monotonic()
@@ -318,16 +320,16 @@ JUMP = timedelta(minutes=1)
 """Smaller steps of the clock are corrections that hurt nobody's age."""
 
 
-def machine_now(power: Path = POWER) -> MachineState:
+def read_machine_state(power: Path = POWER) -> MachineState:
     """Return power supply and load of the machine; on mains and without load if unknown."""
     try:
         load = os.getloadavg()[0] / (os.cpu_count() or 1)
     except OSError:
         load = 0.0
-    return MachineState(on_battery=on_battery(power), load=load)
+    return MachineState(on_battery=is_on_battery(power), load=load)
 
 
-def on_battery(power: Path = POWER) -> bool:
+def is_on_battery(power: Path = POWER) -> bool:
     """Return whether the machine runs on its battery: discharging, and no charger plugged in."""
     states = [
         _read_text(supply / "status") for supply in _power_supplies(power, "Battery")
@@ -358,7 +360,7 @@ def _read_text(file: Path) -> str:
         return ""
 
 
-def uptime_s() -> float:
+def machine_uptime_s() -> float:
     """Return the seconds since the machine started, including suspend.
 
     Changes of the wall clock do not affect them.
@@ -366,7 +368,7 @@ def uptime_s() -> float:
     return clock_gettime(CLOCK_BOOTTIME)
 
 
-def boot_id() -> str:
+def read_boot_id() -> str:
     """Return an id of the machine's present start; empty if the system has none."""
     return _read_text(BOOT_ID)
 
@@ -381,12 +383,12 @@ class JumpTolerantClock:
     def __init__(self, clock: Clock, *, hold: timedelta) -> None:
         self._clock = clock
         self._hold = hold
-        self._anchor = (clock.now(), uptime_s())
+        self._anchor = (clock.now(), machine_uptime_s())
         self._jumped: float | None = None
 
     def now(self) -> datetime:
         """Return the time; ignore a forward jump of the wall clock until it has lasted `hold`."""
-        now, up = self._clock.now(), uptime_s()
+        now, up = self._clock.now(), machine_uptime_s()
         began, began_up = self._anchor
         expected = shift(began, timedelta(seconds=up - began_up))
         if now - expected <= JUMP:

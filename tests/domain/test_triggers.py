@@ -52,12 +52,12 @@ def test_age_waits_for_half_the_time_to_live_and_its_slack() -> None:
 
     assert not age.due(seen(oldest=NOW - 13 * HOUR), NOW)
     assert age.due(seen(oldest=NOW - 13 * HOUR - MINUTE), NOW)
-    assert age.takes(STILL, NOW) == Selection(before=NOW - 12 * HOUR)
+    assert age.select_memories(STILL, NOW) == Selection(before=NOW - 12 * HOUR)
 
 
 def test_after_its_cycle_age_rests_for_its_slack() -> None:
     age = AgeTrigger(age=12 * HOUR, slack=HOUR)
-    left = seen(oldest=age.takes(STILL, NOW).before)
+    left = seen(oldest=age.select_memories(STILL, NOW).before)
 
     assert not age.due(left, NOW + HOUR)
     assert age.due(left, NOW + HOUR + MINUTE)
@@ -73,7 +73,7 @@ def test_counted_is_each_source_by_itself() -> None:
     assert not count.due(seen(by_source={"chat": 19, None: 19}), NOW)
     busy = seen(by_source={"chat": 19, None: 20, "mail": 33})
     assert count.due(busy, NOW)
-    assert count.takes(busy, NOW) == Selection(
+    assert count.select_memories(busy, NOW) == Selection(
         before=NOW - 10 * MINUTE, sources=(None, "mail")
     )
 
@@ -87,7 +87,7 @@ def test_rows_beyond_the_limit_go_with_a_tenth_more(
 
     assert size.due(activity, NOW) is (taken is not None)
     if taken is not None:
-        assert size.takes(activity, NOW) == Selection(oldest=taken)
+        assert size.select_memories(activity, NOW) == Selection(oldest=taken)
 
 
 def test_bytes_are_counted_in_memories_of_middling_size() -> None:
@@ -95,7 +95,7 @@ def test_bytes_are_counted_in_memories_of_middling_size() -> None:
     activity = seen(rows=200, movable=200, bytes=20_000)
 
     assert size.due(activity, NOW)
-    assert size.takes(activity, NOW) == Selection(oldest=110)
+    assert size.select_memories(activity, NOW) == Selection(oldest=110)
     assert not size.due(seen(rows=100, movable=100, bytes=10_000), NOW)
 
 
@@ -110,7 +110,7 @@ def test_idle_needs_quiet_and_something_to_gain() -> None:
     assert not idle.due(seen(quiet=14 * MINUTE, by_source={"chat": 10}), NOW)
     ready = seen(quiet=15 * MINUTE, by_source={"chat": 5, None: 5})
     assert idle.due(ready, NOW)
-    assert idle.takes(ready, NOW) == Selection(before=NOW - 10 * MINUTE)
+    assert idle.select_memories(ready, NOW) == Selection(before=NOW - 10 * MINUTE)
 
 
 def test_a_session_at_four_fifths_of_its_tokens_gives_up_its_older_part() -> None:
@@ -119,7 +119,7 @@ def test_a_session_at_four_fifths_of_its_tokens_gives_up_its_older_part() -> Non
     assert not tokens.due(seen(by_session={"a": (40, 3_199), "b": (9, 100)}), NOW)
     full = seen(by_session={"a": (40, 3_200), "b": (10, 4_000)})
     assert tokens.due(full, NOW)
-    assert tokens.takes(full, NOW) == Selection(session="b", oldest=5)
+    assert tokens.select_memories(full, NOW) == Selection(session="b", oldest=5)
 
 
 # -------------------------------------------------------------- model work

@@ -43,8 +43,8 @@ from mnemosyned.sleep.triggers import (
     MachineState,
     SleepTrigger,
     TriggerWatch,
-    machine_now,
-    on_battery,
+    is_on_battery,
+    read_machine_state,
 )
 from mnemosyned.storage.sqlite.store import SqliteStore
 
@@ -184,7 +184,7 @@ def test_the_time_that_memories_age_by_believes_no_step_forward(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     wall, up = FakeClock(), [0.0]
-    monkeypatch.setattr(machine, "uptime_s", lambda: up[0])
+    monkeypatch.setattr(machine, "machine_uptime_s", lambda: up[0])
     steady = JumpTolerantClock(wall, hold=12 * HOUR)
 
     wall.advance(hours=48)
@@ -202,7 +202,7 @@ def test_it_follows_the_clock_back_and_through_a_suspended_night(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     wall, up = FakeClock(), [0.0]
-    monkeypatch.setattr(machine, "uptime_s", lambda: up[0])
+    monkeypatch.setattr(machine, "machine_uptime_s", lambda: up[0])
     steady = JumpTolerantClock(wall, hold=12 * HOUR)
 
     wall.advance(hours=9)
@@ -221,7 +221,7 @@ def test_a_step_of_the_clock_evicts_nothing_early(
     settings: SettingsInForce,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(machine, "uptime_s", lambda: 0.0)
+    monkeypatch.setattr(machine, "machine_uptime_s", lambda: 0.0)
     steady = JumpTolerantClock(clock, hold=12 * HOUR)
     cycle = SleepCycle(
         store=store,
@@ -252,7 +252,7 @@ def test_a_machine_that_drains_its_battery_is_on_it(tmp_path: Path) -> None:
     supply(tmp_path, "AC", type="Mains", online="0")
     supply(tmp_path, "BAT0", type="Battery", status="Discharging")
 
-    assert on_battery(tmp_path)
+    assert is_on_battery(tmp_path)
 
 
 @pytest.mark.parametrize("online", ["1", "0"])
@@ -269,12 +269,12 @@ def test_a_charging_machine_or_one_with_a_tired_mouse_is_not(
         scope="Device",
     )
 
-    assert not on_battery(tmp_path)
+    assert not is_on_battery(tmp_path)
 
 
 def test_a_machine_without_supplies_is_on_mains(tmp_path: Path) -> None:
-    assert not on_battery(tmp_path / "none")
-    assert machine_now(tmp_path / "none").load >= 0
+    assert not is_on_battery(tmp_path / "none")
+    assert read_machine_state(tmp_path / "none").load >= 0
 
 
 # ------------------------------------------------------------ a model at work

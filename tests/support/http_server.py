@@ -11,9 +11,9 @@ from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 
 from mnemosyned.config.settings import LimitsConfig
-from mnemosyned.daemon.http.listening import Listener, listening
+from mnemosyned.daemon.http.listening import Listener, listen_on_socket
 from mnemosyned.daemon.http.protocol import SocketAccess
-from mnemosyned.daemon.http.server import serving
+from mnemosyned.daemon.http.server import serve_http
 from mnemosyned.daemon.http.workers import OwnerOf
 from mnemosyned.http_messages import Resource
 
@@ -70,8 +70,8 @@ def server(
     """A server of these resources on a Unix socket; `owner_of` as in `serving`."""
     with (
         tempfile.TemporaryDirectory(prefix="mn-") as folder,
-        listening(Path(folder) / "s") as listener,
-        serving(
+        listen_on_socket(Path(folder) / "s") as listener,
+        serve_http(
             resources,
             [Listener(listener, SocketAccess())],
             limits=LimitsConfig(

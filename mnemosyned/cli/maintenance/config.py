@@ -36,12 +36,12 @@ from mnemosyned.config import (
     CONFIG_VARIABLE,
     KEYS,
     Config,
-    absolute_paths,
     changed_keys,
     config_file,
     is_server,
     load_config,
     load_with_origins,
+    make_paths_absolute,
     needs_restart,
     value_from_text,
     value_of,
@@ -230,7 +230,7 @@ def set_values(words: tuple[str, ...], *, no_reload: bool) -> None:
         raise InvalidRequest("write `mnem config set KEY VALUE`, or KEY=VALUE for each")
     changes: dict[str, Value] = {
         key: value_from_text(
-            key, absolute_paths(key, value, Path.cwd()), where="command line"
+            key, make_paths_absolute(key, value, Path.cwd()), where="command line"
         )
         for key, _, value in pairs
     }

@@ -22,9 +22,9 @@ from mnemosyned.client.connection import Connection
 from mnemosyned.config import (
     ENVIRONMENT_PREFIX,
     Config,
-    absolute_paths,
     config_file,
     load_config,
+    make_paths_absolute,
     settings_variables,
 )
 from mnemosyned.errors import ConfigInvalid, DaemonUnreachable, DatabaseInUse
@@ -110,7 +110,9 @@ def daemon_options(pid: int) -> dict[str, str]:
             name, given, value = word.partition("=")
             if name in OPTIONS_KEPT:
                 value = value if given else next(words, "")
-                options[name] = absolute_paths(name.removeprefix("--"), value, folder)
+                options[name] = make_paths_absolute(
+                    name.removeprefix("--"), value, folder
+                )
     return options
 
 

@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 
 from mnemosyned.agents.hooks import spool
-from mnemosyned.assembly.stores import refuses_writes, server_exposures
+from mnemosyned.assembly.stores import find_server_exposures, refuses_writes
 from mnemosyned.backup_schedule import is_backup_overdue
 from mnemosyned.cli.maintenance.findings import (
     Finding,
@@ -82,7 +82,7 @@ def check_server(installation: Installation) -> Iterator[Finding]:
             yield warning(CHECK, text, "connect to the primary, or promote this one")
         else:
             yield ok(CHECK, f"{installation.config.location} answers")
-        for text in server_exposures(installation.config.location):
+        for text in find_server_exposures(installation.config.location):
             yield warning("server", text)
     except MnemosynedError as error:
         yield problem(CHECK, error.message, "mnem config edit")

@@ -38,7 +38,7 @@ from mnemosyned.cli.maintenance.service import (
 from mnemosyned.config import (
     API_KEY_VARIABLE,
     PATHS,
-    absolute_paths,
+    make_paths_absolute,
     url_in_path,
     value_of,
     without_password,
@@ -70,7 +70,7 @@ def check_settings(installation: Installation) -> Iterator[Finding]:
         yield warning("settings", text, "mnem restart")
     for name in sorted(PATHS):
         value = value_of(installation.config, name) or "/"
-        below = absolute_paths(name, value, Path("/"))
+        below = make_paths_absolute(name, value, Path("/"))
         if below != value and not value.startswith(("/", "~")):
             text = f"{name}: {value} is another file in each working directory"
             yield warning("settings", text, f"mnem config set {name} PATH")

@@ -38,7 +38,7 @@ log = logger()
 
 
 @contextmanager
-def listening(path: Path) -> Iterator[socket.socket]:
+def listen_on_socket(path: Path) -> Iterator[socket.socket]:
     """Listen on a Unix socket for its owner alone while the block runs; replace a stale socket.
 
     A lock on a file next to it makes the claim atomic: whoever holds the lock may remove, bind and
@@ -74,7 +74,7 @@ def refused_user_id(connection: socket.socket) -> int | None:
     return None if uid in (0, os.geteuid()) else int(uid)
 
 
-def connections_allowed(wanted: int) -> int:
+def count_allowed_connections(wanted: int) -> int:
     """Return how many connections the limit of open files allows, `wanted` at most.
 
     Raises the process's soft limit if needed.

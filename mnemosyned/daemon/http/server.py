@@ -27,7 +27,7 @@ from mnemosyned.daemon.http.listening import (
     PAUSE_S,
     Acceptor,
     Listener,
-    connections_allowed,
+    count_allowed_connections,
 )
 from mnemosyned.daemon.http.protocol import HttpProtocol, RequestRefused, error_response
 from mnemosyned.daemon.http.workers import WAITING_MAX, OwnerOf, Workers
@@ -443,7 +443,7 @@ ResourcesOf = Callable[[HttpRequest], Mapping[str, Resource]]
 
 
 @contextmanager
-def serving(
+def serve_http(
     resources: Mapping[str, Resource],
     listeners: Sequence[Listener],
     *,
@@ -464,7 +464,7 @@ def serving(
         answer=make_handler(resources, activity, tcp_resources=tcp_resources),
         threads=limits.threads,
         body_bytes_max=limits.body_bytes_max,
-        connections_max=connections_allowed(limits.connections_max),
+        connections_max=count_allowed_connections(limits.connections_max),
         activity=activity,
         owner_of=owner_of,
     )

@@ -32,7 +32,7 @@ log = logger()
 
 
 @contextmanager
-def listening_tcp(
+def listen_on_tcp(
     setting: str, *, tokens: TokenCheck, certificate: Certificate | None = None
 ) -> Iterator[Listener]:
     """Listen on the address of the setting `listen` while the block runs, for clients with a token.

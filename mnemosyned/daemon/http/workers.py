@@ -167,7 +167,10 @@ class Workers:
     def _fair_turn(
         self, owner: int, *, is_awaited: bool = True
     ) -> AbstractContextManager[None]:
-        """Return a context manager in which one owner's work lets other owners' work go first."""
+        """Return a context manager that counts the processor time of an owner's work, to share it.
+
+        Other owners' work pauses for work that `is_awaited`.
+        """
         if self._owner_of is None:
             return nullcontext()
         return self._turns.working(owner, is_awaited=is_awaited)
@@ -216,7 +219,7 @@ class Workers:
         try:
             # Most of the time a stream waits: nobody rests for it.
             with (
-                self._activity.streaming(),
+                self._activity.count_stream(),
                 self._fair_turn(task.owner, is_awaited=False),
             ):
                 self._send_chunks(task.connection, response, stream)
