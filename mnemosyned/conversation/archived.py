@@ -8,7 +8,11 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from mnemosyned.conversation.key_facts import NAMELESS, result_beginning, result_ending
+from mnemosyned.conversation.key_facts import (
+    NAMELESS,
+    excerpt_beginning,
+    excerpt_ending,
+)
 from mnemosyned.conversation.messages import (
     SHORTENED,
     STUB,
@@ -44,7 +48,7 @@ def as_memory(
     """Return a message as a memory to be archived; `as_message` restores the message."""
     role, content = message.get("role"), message.get("content")
     plain = all(isinstance(text, str) and "\0" not in text for text in (role, content))
-    shown = str(content) if plain else readable_text(message)
+    shown = str(content) if plain else extract_readable_text(message)
     wordless = not shown.strip()
     rest = {key: message[key] for key in message if key not in ("role", "content")}
     if wordless:
@@ -80,7 +84,7 @@ def as_original(memory: MemoryRecord) -> MemoryRecord:
     return replace(memory, content=content) if isinstance(content, str) else memory
 
 
-def readable_text(message: Message) -> str:
+def extract_readable_text(message: Message) -> str:
     """Return the text that a person can read in a message, without NUL characters."""
     lines: list[str] = []
     for part in message_parts(message):
@@ -93,7 +97,7 @@ def readable_text(message: Message) -> str:
     return "\n".join(lines).replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
-def message_times(messages: Sequence[Message], *, now: datetime) -> list[datetime]:
+def find_message_times(messages: Sequence[Message], *, now: datetime) -> list[datetime]:
     """Return the time of each message; without a timestamp, the time of the message before.
 
     A time in the future, by another clock, becomes `now`.
@@ -116,21 +120,23 @@ ABOUT = timedelta(hours=1)
 """Difference between an agent's clock and ours for the same words."""
 
 
-def archived_memory_ids(below: Mapping[str, Sequence[str]], id: str) -> Iterator[str]:
+def list_archived_memory_ids(
+    parts: Mapping[str, Sequence[str]], id: str
+) -> Iterator[str]:
     """Yield the ids of the memories that a compaction archived, in order.
 
-    `below` holds the ids of the parts of each compaction, which may be compactions themselves. An
+    `parts` holds the ids of the parts of each compaction, which may be compactions themselves. An
     id without parts, or one that is its own part, is a memory.
     """
     opened = {id}
-    waiting = list(reversed(below.get(id, [])))
+    waiting = list(reversed(parts.get(id, [])))
     while waiting:
         part = waiting.pop()
-        if part in opened or part not in below:
+        if part in opened or part not in parts:
             yield part
-        if part in below and part not in opened:
+        if part in parts and part not in opened:
             opened.add(part)
-            waiting += reversed(below[part])
+            waiting += reversed(parts[part])
 
 
 STUBBED_CHARS_MIN = 800
@@ -161,9 +167,9 @@ def stub_results(
     id = message_id(message) if archived else ""
     if message.get("role") in TOOL_ROLES:
         name = long[0].name or names.get(long[0].id, NAMELESS)
-        return {**message, "content": _stub_text(long[0].text, name, id)}
+        return {**message, "content": _write_stub(long[0].text, name, id)}
     stubs = {
-        part.id: _stub_text(part.text, names.get(part.id, NAMELESS), id)
+        part.id: _write_stub(part.text, names.get(part.id, NAMELESS), id)
         for part in long
     }
     content = [
@@ -175,7 +181,7 @@ def stub_results(
     return {**message, "content": content}
 
 
-def stub_pointer(message: Message) -> str:
+def find_stub_pointer(message: Message) -> str:
     """Return the id of the original that a stub names, empty for any other message."""
     if is_plain(message):
         return ""
@@ -190,10 +196,12 @@ def stub_pointer(message: Message) -> str:
 def is_stub_of(message: Message, original: Message) -> bool:
     """Tell whether a message is the stub of an original, not a text that imitates a stub."""
     stub = stub_results(original, {})
-    return stub is not None and _comparable_parts(message) == _comparable_parts(stub)
+    return stub is not None and _list_comparable_parts(
+        message
+    ) == _list_comparable_parts(stub)
 
 
-def _comparable_parts(message: Message) -> list[tuple[PartKind, str, str]]:
+def _list_comparable_parts(message: Message) -> list[tuple[PartKind, str, str]]:
     """Return the kind, text and id of each part, with results without the mark of a stub."""
     return [
         (
@@ -205,12 +213,12 @@ def _comparable_parts(message: Message) -> list[tuple[PartKind, str, str]]:
     ]
 
 
-def _stub_text(result: str, name: str, id: str) -> str:
+def _write_stub(result: str, name: str, id: str) -> str:
     """Return the stub of a tool's result: its mark, beginning, exact values and end."""
     result = result.strip()
-    head = result_beginning(result)
-    end = result_ending(result, after=len(head), chars=ENDING_CHARS)
-    shown = (head, _values_line(result, shown=f"{head}\n{end}"), end)
+    head = excerpt_beginning(result)
+    end = excerpt_ending(result, after=len(head), chars=ENDING_CHARS)
+    shown = (head, _write_values_line(result, shown=f"{head}\n{end}"), end)
     called = _NAME.sub("_", name)[:40]
     size = f"{len(result):,} characters"
     mark = (
@@ -221,7 +229,7 @@ def _stub_text(result: str, name: str, id: str) -> str:
     return f"{mark} " + "\n…\n".join(filter(None, shown))
 
 
-def _values_line(result: str, *, shown: str) -> str:
+def _write_values_line(result: str, *, shown: str) -> str:
     """Return a line of the result's exact values that are missing in `shown`, or an empty text."""
     values: list[str] = []
     room = VALUES_CHARS

@@ -21,17 +21,17 @@ from mnemosyned.conversation.compaction import (
     CompactionDecision,
     SplitConversation,
     SummarizeMessages,
-    at_threshold,
-    removed_messages,
+    decide_at_threshold,
+    mark_as_removed,
     summarize_with_model,
 )
 from mnemosyned.conversation.key_facts import (
     SHORT_CHARS,
-    facts_of,
-    result_highlights,
-    round_conclusions,
+    excerpt_highlights,
+    extract_message_facts,
+    find_round_conclusions,
+    remove_repetitions,
     select_facts,
-    without_repetitions,
 )
 from mnemosyned.conversation.messages import (
     FullCounter,
@@ -47,11 +47,11 @@ from mnemosyned.conversation.messages import (
 from mnemosyned.conversation.summary_message import (
     SummaryContent,
     SummaryLayout,
-    archive_pointer,
+    make_summary_message,
     merge_summaries,
+    remove_header,
     render_summary,
-    summary_body,
-    summary_message,
+    write_archive_pointer,
 )
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.summary.extract import extract
@@ -103,7 +103,7 @@ class AutoPolicy:
         self._counter = counter or FullCounter(TokenEstimator())
 
     def due(self, usage: int) -> CompactionDecision:
-        return at_threshold(usage, self.threshold, self.max_tokens)
+        return decide_at_threshold(usage, self.threshold, self.max_tokens)
 
     def compact(
         self, messages: Sequence[Message], *, keep_recent: int | None = None
@@ -170,14 +170,14 @@ class AutoPolicy:
         kept = [
             *split.messages[: split.pinned],
             summary,
-            *(stubbed.at(position) for position in left),
+            *(stubbed.message_at(position) for position in left),
         ]
         return replace(
             unchanged,
             messages=kept,
             tokens_after=sum(map(self._counter.message, kept)),
-            archived=removed_messages([*originals, *split.take(late_stubs)]),
-            summaries=(summary_body(summary["content"]),),
+            archived=mark_as_removed([*originals, *split.take(late_stubs)]),
+            summaries=(remove_header(summary["content"]),),
             facts=content.facts,
             details=(*values, *_extract_values(split.take(late_stubs))),
             fallback_reason=reason,
@@ -207,10 +207,10 @@ class AutoPolicy:
         shown = (value.value for value in values if not value.sensitive)
         ids = map(message_id, originals)
         content = SummaryContent(
-            facts=tuple(without_repetitions(facts)),
-            values=tuple(without_repetitions([*earlier.values, *shown])),
+            facts=tuple(remove_repetitions(facts)),
+            values=tuple(remove_repetitions([*earlier.values, *shown])),
             prose=prose or earlier.prose,
-            summary_of=tuple(without_repetitions([*earlier.summary_of, *ids])),
+            summary_of=tuple(remove_repetitions([*earlier.summary_of, *ids])),
         )
         return content, reason
 
@@ -233,7 +233,7 @@ class AutoPolicy:
         room = share_of(self.max_tokens, SUMMARY_FRACTION)
         count = self._counter.text
         prose = content.prose
-        layout = SummaryLayout(pointer=archive_pointer(content))
+        layout = SummaryLayout(pointer=write_archive_pointer(content))
         room -= count(render_summary((), shape=layout, prose=prose))
         facts = select_facts(content.facts, int(room * (1 - VALUES_SHARE)), count)
         room -= sum(count(f"- {fact}\n") for fact in facts)
@@ -254,7 +254,7 @@ class AutoPolicy:
             prose=prose,
             left_out=len(content.facts) - len(facts),
         )
-        return summary_message(body, content, policy=self.name)
+        return make_summary_message(body, content, policy=self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +266,7 @@ class _StubbedConversation:
     """Stubs by the positions of their originals."""
     costs: Sequence[int]
 
-    def at(self, position: int) -> Message:
+    def message_at(self, position: int) -> Message:
         """Return the stub at a position, or the message itself."""
         return self.stubs.get(position, self.split.messages[position])
 
@@ -278,9 +278,9 @@ def _stub_old_results(
     originals = stubbed.split.take(list(stubbed.stubs))
     return replace(
         unchanged,
-        messages=[stubbed.at(at) for at in range(len(stubbed.split.messages))],
+        messages=[stubbed.message_at(at) for at in range(len(stubbed.split.messages))],
         tokens_after=sum(stubbed.costs),
-        archived=removed_messages(originals),
+        archived=mark_as_removed(originals),
         details=tuple(_extract_values(originals)),
     )
 
@@ -311,10 +311,10 @@ def _extract_key_facts(
     """Yield the key facts of messages without secrets, relative dates resolved by message time."""
     names = tool_names(messages)
     known = KnownSecrets(secrets)
-    concluding = round_conclusions(messages)
+    concluding = find_round_conclusions(messages)
     for position, message in enumerate(messages):
         said = message_time(message)
-        facts = list(facts_of(message, names, excerpt=result_highlights))
+        facts = list(extract_message_facts(message, names, excerpt=excerpt_highlights))
         if position in concluding:
             facts.append(concluding[position])
         for fact in facts:

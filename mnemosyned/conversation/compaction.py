@@ -10,8 +10,8 @@ from mnemosyned.conversation.budget import exact_fraction
 from mnemosyned.conversation.key_facts import (
     NAMELESS,
     extract_facts,
-    to_bullets,
-    without_repetitions,
+    remove_repetitions,
+    write_bullets,
 )
 from mnemosyned.conversation.messages import (
     TIME_KEYS,
@@ -32,11 +32,11 @@ from mnemosyned.conversation.summary_message import (
     SESSION_HEADER,
     SummaryContent,
     is_summary,
+    make_summary_message,
     merge_summaries,
     prose_to_facts,
     read_summary,
-    summary_body,
-    summary_message,
+    remove_header,
 )
 from mnemosyned.errors import reason_of
 from mnemosyned.text.details import Detail
@@ -122,7 +122,7 @@ class Compaction:
         return ConsolidationAudit(len(self.archived), sum(map(len, self.summaries)))
 
 
-def removed_messages(messages: Iterable[Message]) -> tuple[RemovedMessage, ...]:
+def mark_as_removed(messages: Iterable[Message]) -> tuple[RemovedMessage, ...]:
     """Return messages as removed, each with its id."""
     return tuple(RemovedMessage(message_id(message), message) for message in messages)
 
@@ -151,7 +151,9 @@ def should_compact(policy: CompactionPolicy, usage: int) -> CompactionDecision:
     return policy.due(usage)
 
 
-def at_threshold(usage: int, fraction: float, max_tokens: int) -> CompactionDecision:
+def decide_at_threshold(
+    usage: int, fraction: float, max_tokens: int
+) -> CompactionDecision:
     """Return the decision to compact if `usage` reached a fraction of the window's tokens.
 
     A window of 0 tokens or less is never due.
@@ -176,11 +178,11 @@ class SplitConversation:
         known = set(summaries)
         self.live = [at for at in unpinned if at not in known]
         """Positions of messages that are neither pinned nor summaries."""
-        self.tail_start = self._tail_start(keep)
+        self.tail_start = self._find_tail_start(keep)
         self.old = [at for at in self.live if at < self.tail_start]
         self.tail = [at for at in self.live if at >= self.tail_start]
 
-    def _tail_start(self, keep: int) -> int:
+    def _find_tail_start(self, keep: int) -> int:
         """Return the first position of the tail: `keep` messages, in whole groups of tool calls.
 
         Tool calls without results yet belong to the tail.
@@ -227,7 +229,7 @@ class MemoryConsolidator:
         return self.due(current_tokens).due
 
     def due(self, usage: int) -> CompactionDecision:
-        return at_threshold(usage, self.threshold_pct, self.max_tokens)
+        return decide_at_threshold(usage, self.threshold_pct, self.max_tokens)
 
     def consolidate(
         self,
@@ -257,7 +259,7 @@ class MemoryConsolidator:
         if not split.old:
             return unchanged
         old = split.take(split.old)
-        archived = removed_messages(old)
+        archived = mark_as_removed(old)
         earlier = prose_to_facts(merge_summaries(split.earlier))
         summary = self._write_summary(earlier, old, archived)
         kept = [*messages[: split.pinned], summary, *split.take(split.tail)]
@@ -266,7 +268,7 @@ class MemoryConsolidator:
             messages=kept,
             tokens_after=sum(map(self._counter.message, kept)),
             archived=archived,
-            summaries=(summary_body(summary["content"]),),
+            summaries=(remove_header(summary["content"]),),
             facts=tuple(summary["metadata"]["facts"]),
         )
         if self._on_audit and done.audit:
@@ -282,15 +284,15 @@ class MemoryConsolidator:
         """Return the summary message with the facts of the earlier summary and of old messages."""
         ids = (removed.id for removed in archived)
         content = SummaryContent(
-            facts=tuple(without_repetitions([*earlier.facts, *extract_facts(old)])),
-            summary_of=tuple(without_repetitions([*earlier.summary_of, *ids])),
+            facts=tuple(remove_repetitions([*earlier.facts, *extract_facts(old)])),
+            summary_of=tuple(remove_repetitions([*earlier.summary_of, *ids])),
         )
         listed = (
-            to_bullets(map(neutralize, content.facts))
+            write_bullets(map(neutralize, content.facts))
             or f"- {NO_FACTS} [expand {content.id}]"
         )
         text = f"{SESSION_HEADER}\n\n{listed}"
-        return summary_message(text, content, policy=self.name)
+        return make_summary_message(text, content, policy=self.name)
 
     @staticmethod
     def estimate_tokens(messages: Sequence[Message]) -> int:
@@ -323,7 +325,7 @@ def summarize_with_model(
     """
     if summarize is None or not messages:
         return "", ""
-    plain = plain_messages(messages, earlier=earlier, secrets=secrets)
+    plain = write_plain_messages(messages, earlier=earlier, secrets=secrets)
     try:
         prose = summarize(plain)
     except Exception as error:  # noqa: BLE001 a rule writes the summary instead
@@ -334,7 +336,7 @@ def summarize_with_model(
     return (prose, "") if fits(prose) else ("", "the model's summary is too long")
 
 
-def plain_messages(
+def write_plain_messages(
     messages: Sequence[Message], *, earlier: str = "", secrets: Sequence[Detail] = ()
 ) -> list[Message]:
     """Return messages as plain text, with tool calls and results in words, and without secrets.

@@ -25,8 +25,8 @@ from mnemosyned.conversation.sections import (
     MEMORY_HEADING,
     PastSummary,
     Quoted,
-    learnings_section,
-    memory_section,
+    write_learnings_section,
+    write_memory_section,
 )
 from mnemosyned.conversation.window import WindowSelection
 from mnemosyned.errors import InvalidRequest
@@ -147,7 +147,7 @@ class ContextManager:
 
         `lent_tokens` are added to the history's share.
         """
-        new = user_message(new_message)
+        new = as_user_message(new_message)
         compaction = self._compact(system, history, new)
         selection = WindowSelection(
             compaction.messages if compaction else history,
@@ -162,7 +162,7 @@ class ContextManager:
             history=history,
             selection=selection,
             compaction=compaction,
-            kept=_kept_positions(history, selection)
+            kept=_find_kept_positions(history, selection)
             if compaction
             else selection.kept_positions,
         )
@@ -216,7 +216,7 @@ class ContextManager:
         """Return the tokens of each part of the context."""
         counter, budget, selection = self._counter, self.budget, window.selection
         system = counter.text(window.system) if window.system else 0
-        tools = tool_definition_tokens(tool_definitions, counter)
+        tools = count_tool_definition_tokens(tool_definitions, counter)
         return Breakdown(
             counter=counter.name,
             system=system + selection.pinned_tokens,
@@ -243,7 +243,7 @@ class ContextManager:
         counter, budget = self._counter, self.budget
         spare = sys.maxsize if spare_tokens is None else spare_tokens
         headings = counter.text(LEARNINGS_HEADING) + JOINT_TOKENS
-        lessons, learnings_shown = learnings_section(
+        lessons, learnings_shown = write_learnings_section(
             learnings,
             tokens=min(budget.learnings, spare - headings),
             counter=counter,
@@ -252,7 +252,7 @@ class ContextManager:
         learnings_tokens = counter.text(lessons) if lessons else 0
         spare -= learnings_tokens + JOINT_TOKENS
         headings = counter.text(MEMORY_HEADING) + JOINT_TOKENS
-        memory, memory_shown = memory_section(
+        memory, memory_shown = write_memory_section(
             snippets, tokens=min(budget.memory, spare - headings), counter=counter
         )
         memory_tokens = counter.text(memory) if memory else 0
@@ -295,12 +295,12 @@ class _AddedSections(NamedTuple):
     """Tokens of their shares that memory and learnings leave free."""
 
 
-def user_message(new: str | Message) -> Message:
+def as_user_message(new: str | Message) -> Message:
     """Return a text as a message of the user; a message stays as it is."""
     return {"role": "user", "content": new} if isinstance(new, str) else new
 
 
-def tool_definition_tokens(
+def count_tool_definition_tokens(
     definitions: Sequence[Any] | None, counter: MessageCounter
 ) -> int:
     """Return the tokens of tool definitions written as JSON."""
@@ -309,7 +309,7 @@ def tool_definition_tokens(
     return counter.text(json.dumps(list(definitions), ensure_ascii=False, default=str))
 
 
-def _kept_positions(
+def _find_kept_positions(
     history: Sequence[Message], selection: WindowSelection
 ) -> list[int]:
     """Return the positions in `history` of the messages that a selection keeps, ascending.
@@ -339,7 +339,7 @@ class WindowFitter:
         tools: Sequence[Any] = (),
     ) -> None:
         self._system = system
-        self._new = user_message(new_message)
+        self._new = as_user_message(new_message)
         self._history = history
         self._budget = budget
         self._counter = counter
@@ -359,21 +359,27 @@ class WindowFitter:
         share = budget.history - max(0, self._fixed - reserved)
         shortened = _ShortenedTail(self._history, self._new, counter=self._counter)
         for room in (share, self._room):
-            window = self._select_within(shortened, room=room)
-            if self._conversation_tokens(window) <= room:
-                spare = self._room - self._conversation_tokens(window)
+            window = self._choose_window_within(shortened, room=room)
+            if self._count_conversation_tokens(window) <= room:
+                spare = self._room - self._count_conversation_tokens(window)
                 return replace(window, history=self._history, spare_tokens=spare)
-        raise self._too_long_error(self._conversation_tokens(window) - self._room)
+        raise self._make_too_long_error(
+            self._count_conversation_tokens(window) - self._room
+        )
 
-    def _select_within(self, shortened: _ShortenedTail, *, room: int) -> ChosenWindow:
+    def _choose_window_within(
+        self, shortened: _ShortenedTail, *, room: int
+    ) -> ChosenWindow:
         """Choose messages for `room` tokens, with tool results of the tail shortened as needed."""
         while True:
-            window = self._window_of(shortened, self._budget, room=room)
-            excess = self._conversation_tokens(window) - room
-            if excess <= 0 or not shortened.save(excess, since=window.selection.start):
+            window = self._choose_window(shortened, self._budget, room=room)
+            excess = self._count_conversation_tokens(window) - room
+            if excess <= 0 or not shortened.save_tokens(
+                excess, since=window.selection.start
+            ):
                 return window
 
-    def _window_of(
+    def _choose_window(
         self, shortened: _ShortenedTail, budget: TokenBudget, *, room: int
     ) -> ChosenWindow:
         """Choose messages of a partly shortened conversation for `room` tokens."""
@@ -384,7 +390,7 @@ class WindowFitter:
             lent_tokens=room - budget.history,
         )
 
-    def _conversation_tokens(self, window: ChosenWindow) -> int:
+    def _count_conversation_tokens(self, window: ChosenWindow) -> int:
         """Return the tokens of a window's summaries, history and new message."""
         selection = window.selection
         summaries = sum(map(self._counter.message, selection.summaries))
@@ -397,9 +403,9 @@ class WindowFitter:
         if self._system:
             tokens += self._counter.text(self._system) + JOINT_TOKENS
         reserve = self._budget.tool_definitions_reserve
-        return tokens + max(reserve, tool_definition_tokens(tools, self._counter))
+        return tokens + max(reserve, count_tool_definition_tokens(tools, self._counter))
 
-    def _too_long_error(self, excess: int) -> InvalidRequest:
+    def _make_too_long_error(self, excess: int) -> InvalidRequest:
         """Return the error for a context too long by `excess` tokens, with advice."""
         total = self._budget.total
         claim = (
@@ -420,12 +426,14 @@ class WindowFitter:
         Its long tool results are shown in part.
         """
         shortened = _ShortenedTail(self._history, self._new, counter=self._counter)
-        shortened.save(sys.maxsize, since=0)
+        shortened.save_tokens(sys.maxsize, since=0)
 
         def tokens(tail: int) -> int:
             """Return the tokens of a conversation with a fresh tail of `tail` messages only."""
             budget = replace(self._budget, fresh_tail_count=tail)
-            return self._conversation_tokens(self._window_of(shortened, budget, room=0))
+            return self._count_conversation_tokens(
+                self._choose_window(shortened, budget, room=0)
+            )
 
         longest = min(self._budget.fresh_tail_count, len(self._history))
         fitting = bisect_right(range(longest + 1), self._room, key=tokens)
@@ -444,12 +452,12 @@ class _ShortenedTail:
         self._next = 0
         """Position of the first message not tried yet; the new one comes after the history."""
 
-    def save(self, tokens: int, *, since: int) -> bool:
+    def save_tokens(self, tokens: int, *, since: int) -> bool:
         """Shorten results from position `since` to save tokens; return True if any are saved."""
         saved = 0
         self._next = max(self._next, since)
         while saved < tokens and self._next <= len(self.history):
-            saved += self._shorten(self._next)
+            saved += self._shorten_message(self._next)
             self._next += 1
         return saved > 0
 
@@ -458,7 +466,7 @@ class _ShortenedTail:
         """Names of the tools by id of their calls, read only if a result is shortened."""
         return tool_names(self.history)
 
-    def _shorten(self, position: int) -> int:
+    def _shorten_message(self, position: int) -> int:
         """Shorten the tool results of one message; return the tokens saved."""
         is_new = position == len(self.history)
         message = self.new if is_new else self.history[position]

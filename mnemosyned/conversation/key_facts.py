@@ -68,12 +68,12 @@ _NONE_FAILED = re.compile(
 )
 
 
-def result_beginning(result: str) -> str:
+def excerpt_beginning(result: str) -> str:
     """Return the beginning of a tool's result, neutralized."""
     return neutralize_tags(neutralize(result.strip()[:CLEANED_CHARS])[:RESULT_CHARS])
 
 
-def result_highlights(result: str, *, chars: int = RESULT_CHARS) -> str:
+def excerpt_highlights(result: str, *, chars: int = RESULT_CHARS) -> str:
     """Return the most important lines of a tool's result, in their order, neutralized.
 
     Failures and totals come before the last line, the last before the first; lines without a
@@ -82,16 +82,16 @@ def result_highlights(result: str, *, chars: int = RESULT_CHARS) -> str:
     result = result.strip()
     if len(result) <= chars:
         return neutralize_tags(neutralize(result)[:chars])
-    lines = _lines_with_words(result)
+    lines = _find_lines_with_words(result)
     if len(lines) == 1:
-        return neutralize_tags(_both_ends(lines[0], chars))
+        return neutralize_tags(_keep_both_ends(lines[0], chars))
     return neutralize_tags(_join_lines(lines, _choose_lines(lines, chars)))
 
 
-def result_ending(result: str, *, after: int, chars: int) -> str:
+def excerpt_ending(result: str, *, after: int, chars: int) -> str:
     """Return the highlights of a tool's result without its first `after` characters."""
     remainder = result.strip()[after:]
-    return result_highlights(remainder, chars=chars) if remainder.strip() else ""
+    return excerpt_highlights(remainder, chars=chars) if remainder.strip() else ""
 
 
 def clip_at_word(text: str, chars: int) -> str:
@@ -106,7 +106,7 @@ def clip_at_word(text: str, chars: int) -> str:
     return (head[:space] if space > chars // 2 else head).rstrip(" ,;:") + "…"
 
 
-def _lines_with_words(result: str) -> list[str]:
+def _find_lines_with_words(result: str) -> list[str]:
     """Return the lines of a result with a letter; of a very long result only lines at its ends."""
     if len(result) > READ_CHARS * 3 // 2:
         result = f"{result[: READ_CHARS // 2]}\n{result[-READ_CHARS:]}"
@@ -117,7 +117,7 @@ def _lines_with_words(result: str) -> list[str]:
 
 def _choose_lines(lines: Sequence[str], chars: int) -> list[int]:
     """Return the positions of the most valuable lines that fit, ascending; at least one."""
-    worth = [_line_worth(line, position, lines) for position, line in enumerate(lines)]
+    worth = [_rate_line(line, position, lines) for position, line in enumerate(lines)]
     order = sorted(
         range(len(lines)), key=lambda position: (-worth[position], -position)
     )
@@ -130,7 +130,7 @@ def _choose_lines(lines: Sequence[str], chars: int) -> list[int]:
     return sorted(chosen)
 
 
-def _line_worth(line: str, position: int, lines: Sequence[str]) -> float:
+def _rate_line(line: str, position: int, lines: Sequence[str]) -> float:
     """Return a line's worth: highest for failures, then totals, the last and the first line."""
     fails = _FAILURE.search(line) and not _NONE_FAILED.search(line)
     totals = _TOTAL.search(line) and any(map(str.isdigit, line))
@@ -156,7 +156,7 @@ def _join_lines(lines: Sequence[str], chosen: Sequence[int]) -> str:
     return text
 
 
-def _both_ends(line: str, chars: int) -> str:
+def _keep_both_ends(line: str, chars: int) -> str:
     """Return the beginning and end of a long line, the end at least as long as the beginning."""
     room = chars - len(GAP)
     head = clip_at_word(line, room // 2).rstrip("…")
@@ -196,7 +196,7 @@ _INDENT = "  "
 
 
 def extract_facts(
-    messages: Sequence[Message], *, excerpt: Excerpt = result_beginning
+    messages: Sequence[Message], *, excerpt: Excerpt = excerpt_beginning
 ) -> list[str]:
     """Return the key facts of messages, each once.
 
@@ -204,24 +204,24 @@ def extract_facts(
     the assistant holds none. `excerpt` shortens a tool's result.
     """
     names = tool_names(messages)
-    return without_repetitions(
+    return remove_repetitions(
         fact
         for message in messages
-        for fact in facts_of(message, names, excerpt=excerpt)
+        for fact in extract_message_facts(message, names, excerpt=excerpt)
     )
 
 
-def without_repetitions(facts: Iterable[str]) -> list[str]:
+def remove_repetitions(facts: Iterable[str]) -> list[str]:
     """Return the distinct facts, in the order of first occurrence."""
     return list(dict.fromkeys(facts))
 
 
-def to_bullets(facts: Iterable[str]) -> str:
+def write_bullets(facts: Iterable[str]) -> str:
     """Return facts as a bullet list; continuation lines are indented."""
     return "\n".join("- " + fact.replace("\n", "\n" + _INDENT) for fact in facts)
 
 
-def from_bullets(lines: Iterable[str]) -> tuple[list[str], list[str]]:
+def parse_bullets(lines: Iterable[str]) -> tuple[list[str], list[str]]:
     """Return the facts of a bullet list, and the lines that belong to no bullet."""
     facts: list[str] = []
     others: list[str] = []
@@ -238,8 +238,8 @@ def from_bullets(lines: Iterable[str]) -> tuple[list[str], list[str]]:
     return facts, others
 
 
-def facts_of(
-    message: Message, names: Mapping[str, str], *, excerpt: Excerpt = result_beginning
+def extract_message_facts(
+    message: Message, names: Mapping[str, str], *, excerpt: Excerpt = excerpt_beginning
 ) -> Iterator[str]:
     """Yield the key facts of one message; `names` maps ids of calls to tools.
 
@@ -260,7 +260,7 @@ def facts_of(
         yield words
 
 
-def round_conclusions(messages: Sequence[Message]) -> dict[int, str]:
+def find_round_conclusions(messages: Sequence[Message]) -> dict[int, str]:
     """Return the agent's last sentences in each round with tool calls, by position of the message.
 
     A round is the agent's work between two messages of the user.
@@ -281,7 +281,7 @@ def round_conclusions(messages: Sequence[Message]) -> dict[int, str]:
         )
         if any(spoken) and has_tools:
             last = stop - 1 - spoken[::-1].index(True)
-            closing = last_sentences(message_text(messages[last]))
+            closing = excerpt_last_sentences(message_text(messages[last]))
             keywords = {
                 word.stem
                 for word in tokenize(closing)
@@ -292,7 +292,7 @@ def round_conclusions(messages: Sequence[Message]) -> dict[int, str]:
     return concluding
 
 
-def last_sentences(words: str) -> str:
+def excerpt_last_sentences(words: str) -> str:
     """Return the last two sentences of a text, or the last if two are too long, neutralized."""
     spoken = [sentence for sentence, _ in split_sentences(neutralize(words))]
     spoken = [sentence for sentence in spoken if any(map(str.isalpha, sentence))]
@@ -309,7 +309,7 @@ def select_facts(
     costs = [count(f"- {fact}\n") for fact in facts]
     if sum(costs) <= room:
         return list(facts)
-    scores = [fact_score(fact) for fact in facts]
+    scores = [score_fact(fact) for fact in facts]
     selected: set[int] = set()
     for index in sorted(range(len(facts)), key=lambda at: (-scores[at], -at)):
         if costs[index] <= room:
@@ -318,7 +318,7 @@ def select_facts(
     return [facts[index] for index in sorted(selected)]
 
 
-def fact_score(fact: str) -> float:
+def score_fact(fact: str) -> float:
     """Return the score of a fact: its content, by decisions and exact values, for its length."""
     words = tokenize(" ".join(fact.split()))
     content = sum(

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from mnemosyned.conversation.key_facts import to_bullets, without_repetitions
+from mnemosyned.conversation.key_facts import remove_repetitions, write_bullets
 from mnemosyned.conversation.messages import Message
 from mnemosyned.errors import InvalidRequest, reason_of
 from mnemosyned.instants import in_zone
@@ -30,7 +30,7 @@ Complete = Callable[[Sequence[Message]], str]
 """Language model: returns the answer to messages of role and content. It may raise."""
 
 
-class Reason(StrEnum):
+class ConsolidationReason(StrEnum):
     """Rule of the trigger that was met, or reason why nothing was consolidated."""
 
     COUNT = "count"
@@ -75,27 +75,31 @@ class ConsolidationTrigger:
         self, memories: Sequence[MemoryItem], *, now: datetime | None = None
     ) -> bool:
         """Tell whether any rule of the trigger is met."""
-        return self.reason(memories, now=now) is not Reason.NOT_DUE
+        return self.reason(memories, now=now) is not ConsolidationReason.NOT_DUE
 
     def reason(
         self, memories: Sequence[MemoryItem], *, now: datetime | None = None
-    ) -> Reason:
+    ) -> ConsolidationReason:
         """Return the first rule that is met, or `NOT_DUE`.
 
         Consolidated memories count toward the size of the list only.
         """
         fresh = [memory for memory in memories if not memory.consolidated]
         if len(fresh) >= self.count_threshold:
-            return Reason.COUNT
+            return ConsolidationReason.COUNT
         if len(memories) >= self.size_threshold:
-            return Reason.SIZE
+            return ConsolidationReason.SIZE
         moment = _utc_instant(now)
         old = [
             memory
             for memory in fresh
             if moment - _utc_instant(memory.created_at) > self.age_threshold
         ]
-        return Reason.AGE if len(old) >= self.min_old else Reason.NOT_DUE
+        return (
+            ConsolidationReason.AGE
+            if len(old) >= self.min_old
+            else ConsolidationReason.NOT_DUE
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +109,7 @@ class ItemsConsolidated:
     memories: list[MemoryItem]
     archived: tuple[MemoryItem, ...]
     """Originals of the summaries; keep them where they can be read again."""
-    reason: Reason
+    reason: ConsolidationReason
     failures: Mapping[str, str] = field(default_factory=dict)
     """Categories whose memories stay as they are, and the model's errors."""
 
@@ -123,31 +127,31 @@ def consolidate_memories(
     the model fails or answers nothing, the category's memories stay for the next run.
     """
     reason = (trigger or ConsolidationTrigger()).reason(memories, now=now)
-    if reason is Reason.NOT_DUE:
+    if reason is ConsolidationReason.NOT_DUE:
         return ItemsConsolidated(memories=list(memories), archived=(), reason=reason)
     kept = [memory for memory in memories if memory.consolidated]
     archived: list[MemoryItem] = []
     failures: dict[str, str] = {}
-    for category, items in _by_category(memories).items():
+    for category, items in _group_by_category(memories).items():
         if len(items) < GROUP_MIN:
             kept += items
             continue
         summary, failure = _summarize_group(items, complete)
         if summary:
-            kept.append(_item_from(summary, items, now=_utc_instant(now)))
+            kept.append(_make_summary_item(summary, items, now=_utc_instant(now)))
             archived += items
         else:
             kept += items
             failures[category] = failure
     if not archived:
         kept = list(memories)
-        reason = reason if failures else Reason.NOTHING_TO_CONSOLIDATE
+        reason = reason if failures else ConsolidationReason.NOTHING_TO_CONSOLIDATE
     return ItemsConsolidated(
         memories=kept, archived=tuple(archived), reason=reason, failures=failures
     )
 
 
-def _by_category(memories: Sequence[MemoryItem]) -> dict[str, list[MemoryItem]]:
+def _group_by_category(memories: Sequence[MemoryItem]) -> dict[str, list[MemoryItem]]:
     """Return the memories that are not consolidated yet, by category."""
     groups: dict[str, list[MemoryItem]] = {}
     for memory in memories:
@@ -187,8 +191,8 @@ def _summarize_group(
 ) -> tuple[str, str]:
     """Return the summary of a category's memories, or an empty text and the reason."""
     if complete is None:
-        return to_bullets(
-            without_repetitions(item.content.strip() for item in items)
+        return write_bullets(
+            remove_repetitions(item.content.strip() for item in items)
         ), ""
     prompt = consolidation_prompt(items)
     try:
@@ -199,7 +203,7 @@ def _summarize_group(
     return answer, "" if answer else "the model answered nothing"
 
 
-def _item_from(
+def _make_summary_item(
     summary: str, items: Sequence[MemoryItem], *, now: datetime
 ) -> MemoryItem:
     """Return the memory that holds a summary, with the number and exact values of its sources."""

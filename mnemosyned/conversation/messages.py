@@ -67,19 +67,20 @@ def message_parts(message: Message) -> Iterator[MessagePart]:
     """Yield the parts of a message, in order; a malformed message raises nothing."""
     content, role = message.get("content"), message.get("role")
     if role in TOOL_ROLES:
-        name = _word_or_empty(message.get("name")) or _word_or_empty(
-            message.get("tool_name")
-        )
+        name = _read_word(message.get("name")) or _read_word(message.get("tool_name"))
         yield MessagePart(
-            PartKind.RESULT, _text_in(content), _answered_call_id(message), name
+            PartKind.RESULT,
+            _read_result_text(content),
+            _find_answered_call_id(message),
+            name,
         )
-        yield from _media_in(content)
+        yield from _find_media(content)
     elif isinstance(content, str):
         yield MessagePart(PartKind.TEXT, content)
     else:
-        for block in _content_blocks(content):
-            yield from _block_part(block)
-    yield from _tool_calls(message)
+        for block in _list_content_blocks(content):
+            yield from _read_block_parts(block)
+    yield from _read_tool_calls(message)
 
 
 def message_text(message: Message) -> str:
@@ -116,7 +117,7 @@ def is_intent(message: Message) -> bool:
         return False
     content = message.get("content")
     if not isinstance(content, str):
-        blocks = _content_blocks(content)
+        blocks = _list_content_blocks(content)
         own = [block for block in blocks if not _is_result(block)]
         message = {**message, "content": own}
         if blocks and not own:
@@ -152,7 +153,7 @@ class MessageGroups(NamedTuple):
 
 def group_messages(messages: Sequence[Message]) -> MessageGroups:
     """Return the groups of a conversation; a call without an id is answered by results after it."""
-    found = _Pairing(len(messages))
+    found = _CallPairing(len(messages))
     for at, message in enumerate(messages):
         if is_plain(message):
             found.nameless, found.spoken = -1, at
@@ -166,7 +167,7 @@ def group_messages(messages: Sequence[Message]) -> MessageGroups:
     return MessageGroups(cuts, tuple(sorted(orphans)), min(waits, default=None))
 
 
-class _Pairing:
+class _CallPairing:
     """Tool calls and results paired so far, in one pass over a conversation."""
 
     def __init__(self, count: int) -> None:
@@ -183,7 +184,7 @@ class _Pairing:
     def add(self, at: int, message: Message) -> None:
         """Pair the calls and results of the message at position `at` with earlier ones."""
         answers = False
-        for kind, id in _calls_and_results(message):
+        for kind, id in _find_calls_and_results(message):
             if kind is PartKind.CALL:
                 self.nameless = at
                 if id:
@@ -200,30 +201,30 @@ class _Pairing:
             self.spoken = at
 
 
-def _calls_and_results(message: Message) -> list[tuple[PartKind, str]]:
+def _find_calls_and_results(message: Message) -> list[tuple[PartKind, str]]:
     """Return the kind and id of each tool call and result, faster than `message_parts`."""
     if message.get("role") in TOOL_ROLES:
-        return [(PartKind.RESULT, _answered_call_id(message))]
+        return [(PartKind.RESULT, _find_answered_call_id(message))]
     links: list[tuple[PartKind, str]] = []
     content = message.get("content")
     if content is not None and not isinstance(content, str):
-        for block in _content_blocks(content):
+        for block in _list_content_blocks(content):
             if not isinstance(block, Mapping):
                 continue
-            kind = _word_or_empty(block.get("type"))
+            kind = _read_word(block.get("type"))
             if kind in _CALLS:
-                links.append((PartKind.CALL, _word_or_empty(block.get("id"))))
+                links.append((PartKind.CALL, _read_word(block.get("id"))))
             elif kind.endswith("tool_result"):
-                link = _word_or_empty(block.get("tool_use_id"))
+                link = _read_word(block.get("tool_use_id"))
                 links.append((PartKind.RESULT, link))
     links += [
-        (PartKind.CALL, _word_or_empty(call.get("id")))
-        for call in _as_list(message.get("tool_calls"))
+        (PartKind.CALL, _read_word(call.get("id")))
+        for call in _read_list(message.get("tool_calls"))
         if isinstance(call, Mapping)
     ]
     legacy = message.get("function_call")
     if isinstance(legacy, Mapping):
-        links.append((PartKind.CALL, f"function:{_word_or_empty(legacy.get('name'))}"))
+        links.append((PartKind.CALL, f"function:{_read_word(legacy.get('name'))}"))
     return links
 
 
@@ -264,7 +265,7 @@ def message_time(message: Message) -> datetime | None:
 
 def short_digest(prefix: str, value: object) -> str:
     """Return a prefix with a short digest of a JSON value, the same for equal values."""
-    written = json.dumps(_canonical_json(value), sort_keys=True)
+    written = json.dumps(_make_canonical(value), sort_keys=True)
     return f"{prefix}-{hashlib.sha256(written.encode()).hexdigest()[:ID_CHARS]}"
 
 
@@ -274,44 +275,44 @@ def strip_stub_mark(result: str) -> str:
     return result[mark.end() :] if mark else result
 
 
-def _canonical_json(value: object) -> object:
+def _make_canonical(value: object) -> object:
     """Return a value that JSON can hold, with keys as text and other objects by a stand-in."""
     if isinstance(value, Mapping):
-        return {str(key): _canonical_json(member) for key, member in value.items()}
+        return {str(key): _make_canonical(member) for key, member in value.items()}
     if isinstance(value, list | tuple):
-        return [_canonical_json(member) for member in value]
+        return [_make_canonical(member) for member in value]
     return (
         value
         if value is None or isinstance(value, str | int | float)
-        else _json_fallback(value)
+        else _make_json_stand_in(value)
     )
 
 
-def _json_fallback(value: object) -> str:
+def _make_json_stand_in(value: object) -> str:
     """Return the text that stands for a value that JSON lacks."""
     return value.hex() if isinstance(value, bytes) else type(value).__name__
 
 
-def _word_or_empty(value: object) -> str:
+def _read_word(value: object) -> str:
     """Return a text or number as text, empty for any other value."""
     if isinstance(value, str):
         return value
     return str(value) if isinstance(value, int) else ""
 
 
-def _answered_call_id(message: Message) -> str:
+def _find_answered_call_id(message: Message) -> str:
     """Return the id of the call that a tool's message answers, by function name in old messages."""
-    id = _word_or_empty(message.get("tool_call_id"))
+    id = _read_word(message.get("tool_call_id"))
     legacy = message.get("role") == "function" and not id
-    return f"function:{_word_or_empty(message.get('name'))}" if legacy else id
+    return f"function:{_read_word(message.get('name'))}" if legacy else id
 
 
-def _as_list(value: object) -> Sequence[object]:
+def _read_list(value: object) -> Sequence[object]:
     """Return a list as it is, an empty one for any other value."""
     return value if isinstance(value, list | tuple) else ()
 
 
-def _content_blocks(content: object) -> Sequence[object]:
+def _list_content_blocks(content: object) -> Sequence[object]:
     """Return the blocks of a message's content, of which one may stand alone."""
     if isinstance(content, list | tuple):
         return content
@@ -320,81 +321,89 @@ def _content_blocks(content: object) -> Sequence[object]:
 
 def _is_result(block: object) -> bool:
     """Tell whether a block is a tool result."""
-    return isinstance(block, Mapping) and _word_or_empty(block.get("type")).endswith(
+    return isinstance(block, Mapping) and _read_word(block.get("type")).endswith(
         "tool_result"
     )
 
 
-def _block_part(block: object) -> Iterator[MessagePart]:
+def _read_block_parts(block: object) -> Iterator[MessagePart]:
     """Yield the parts of one block of a message's content."""
     if isinstance(block, str):
         yield MessagePart(PartKind.TEXT, block)
     if not isinstance(block, Mapping):
         return
-    kind = _word_or_empty(block.get("type"))
+    kind = _read_word(block.get("type"))
     if kind in _CALLS:
-        id, name = _word_or_empty(block.get("id")), _word_or_empty(block.get("name"))
-        yield MessagePart(PartKind.CALL, _json_text(block.get("input")), id, name)
+        id, name = _read_word(block.get("id")), _read_word(block.get("name"))
+        yield MessagePart(PartKind.CALL, _write_json(block.get("input")), id, name)
     elif _is_result(block):
         content = block.get("content")
         yield MessagePart(
-            PartKind.RESULT, _text_in(content), _word_or_empty(block.get("tool_use_id"))
+            PartKind.RESULT,
+            _read_result_text(content),
+            _read_word(block.get("tool_use_id")),
         )
-        yield from _media_in(content)
+        yield from _find_media(content)
     elif kind in _MEDIA:
         yield MessagePart(PartKind.MEDIA)
     elif isinstance(block.get("text"), str):
         yield MessagePart(PartKind.TEXT, block["text"])
     else:
-        yield MessagePart(PartKind.OTHER, _json_text(block))
+        yield MessagePart(PartKind.OTHER, _write_json(block))
 
 
-def _tool_calls(message: Message) -> Iterator[MessagePart]:
+def _read_tool_calls(message: Message) -> Iterator[MessagePart]:
     """Yield the tool calls in a message's fields `tool_calls` and `function_call`."""
-    for call in _as_list(message.get("tool_calls")):
+    for call in _read_list(message.get("tool_calls")):
         if isinstance(call, Mapping):
             function = call.get("function")
             source = function if isinstance(function, Mapping) else call
             arguments = source.get("arguments")
             yield MessagePart(
                 PartKind.CALL,
-                arguments if isinstance(arguments, str) else _json_text(arguments),
-                _word_or_empty(call.get("id")),
-                _word_or_empty(source.get("name")),
+                arguments if isinstance(arguments, str) else _write_json(arguments),
+                _read_word(call.get("id")),
+                _read_word(source.get("name")),
             )
     legacy = message.get("function_call")
     if isinstance(legacy, Mapping):
-        name, arguments = _word_or_empty(legacy.get("name")), legacy.get("arguments")
+        name, arguments = _read_word(legacy.get("name")), legacy.get("arguments")
         yield MessagePart(
             PartKind.CALL,
-            arguments if isinstance(arguments, str) else _json_text(arguments),
+            arguments if isinstance(arguments, str) else _write_json(arguments),
             f"function:{name}",
             name,
         )
 
 
-def _text_in(content: object) -> str:
+def _read_result_text(content: object) -> str:
     """Return the text of a tool result, whose content is a text or a list of blocks."""
     if isinstance(content, str):
         return content
-    found = [part for block in _content_blocks(content) for part in _block_part(block)]
+    found = [
+        part
+        for block in _list_content_blocks(content)
+        for part in _read_block_parts(block)
+    ]
     return "\n".join(part.text for part in found if part.kind is PartKind.TEXT)
 
 
-def _media_in(content: object) -> Iterator[MessagePart]:
+def _find_media(content: object) -> Iterator[MessagePart]:
     """Yield a part for each image, audio or document within a tool result."""
     if isinstance(content, str):
         return
-    for block in _content_blocks(content):
-        if isinstance(block, Mapping) and _word_or_empty(block.get("type")) in _MEDIA:
+    for block in _list_content_blocks(content):
+        if isinstance(block, Mapping) and _read_word(block.get("type")) in _MEDIA:
             yield MessagePart(PartKind.MEDIA)
 
 
-def _json_text(value: object) -> str:
+def _write_json(value: object) -> str:
     """Return a value as JSON text, empty for None."""
     if value is None:
         return ""
-    return json.dumps(value, ensure_ascii=False, skipkeys=True, default=_json_fallback)
+    return json.dumps(
+        value, ensure_ascii=False, skipkeys=True, default=_make_json_stand_in
+    )
 
 
 MEDIA_TOKENS = 1_600

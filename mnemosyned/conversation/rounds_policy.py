@@ -18,15 +18,15 @@ from mnemosyned.conversation.compaction import (
     CompactionDecision,
     RemovedMessage,
     SummarizeMessages,
-    removed_messages,
+    mark_as_removed,
     summarize_with_model,
 )
 from mnemosyned.conversation.key_facts import (
     CONCLUSION,
+    excerpt_highlights,
+    excerpt_last_sentences,
     extract_facts,
-    last_sentences,
-    result_highlights,
-    without_repetitions,
+    remove_repetitions,
 )
 from mnemosyned.conversation.messages import (
     FullCounter,
@@ -46,11 +46,11 @@ from mnemosyned.conversation.summary_message import (
     SummaryContent,
     SummaryLayout,
     is_summary,
+    make_summary_message,
     merge_summaries,
     read_summary,
+    remove_header,
     render_summary,
-    summary_body,
-    summary_message,
 )
 from mnemosyned.text.token_counts import TokenEstimator
 
@@ -93,24 +93,26 @@ class RoundsPolicy:
             tokens_before=tokens,
             tokens_after=tokens,
             limit=max(0, self.token_limit),
-            facts=_facts_of_summaries(messages),
+            facts=_merge_summary_facts(messages),
             orphans=groups.orphans,
         )
         if not self.due(tokens).due:
             return unchanged
-        immovable = _immovable_messages(messages, groups)
-        last_round = _last_round_start(messages, immovable)
+        immovable = _mark_immovable_messages(messages, groups)
+        last_round = _find_last_round_start(messages, immovable)
         done = self._summarize_runs(
-            unchanged, _compactable_runs(immovable, 0, last_round)
+            unchanged, _find_compactable_runs(immovable, 0, last_round)
         )
         if not self.due(done.tokens_after).due:
             return done
         open_round = range(last_round, len(messages))
-        begin, end = _compactable_range(
+        begin, end = _find_compactable_range(
             messages, groups, immovable, open_round, keep=keep
         )
         removed = len(messages) - len(done.messages)
-        runs = _compactable_runs(immovable[removed:], begin - removed, end - removed)
+        runs = _find_compactable_runs(
+            immovable[removed:], begin - removed, end - removed
+        )
         return self._summarize_runs(done, runs)
 
     def _summarize_runs(self, done: Compaction, runs: Iterator[range]) -> Compaction:
@@ -127,7 +129,7 @@ class RoundsPolicy:
                 made.append(summary)
         kept += messages[copied:]
         removed = (message for summary in made for message in summary.archived)
-        bodies = (summary_body(summary.message["content"]) for summary in made)
+        bodies = (remove_header(summary.message["content"]) for summary in made)
         reasons = (summary.fallback_reason for summary in made)
         return replace(
             done,
@@ -135,7 +137,7 @@ class RoundsPolicy:
             tokens_after=sum(map(self._counter.message, kept)),
             archived=(*done.archived, *removed),
             summaries=(*done.summaries, *bodies),
-            facts=_facts_of_summaries(kept),
+            facts=_merge_summary_facts(kept),
             fallback_reason=done.fallback_reason or next(filter(None, reasons), ""),
         )
 
@@ -145,23 +147,23 @@ class RoundsPolicy:
         if not old:
             return None
         earlier = merge_summaries(map(read_summary, filter(is_summary, run)))
-        archived = removed_messages(old)
+        archived = mark_as_removed(old)
         ids = (removed.id for removed in archived)
         content = SummaryContent(
             facts=tuple(
-                without_repetitions(
-                    [*earlier.facts, *extract_facts(old, excerpt=result_highlights)]
+                remove_repetitions(
+                    [*earlier.facts, *extract_facts(old, excerpt=excerpt_highlights)]
                 )
             ),
             values=earlier.values,
-            summary_of=tuple(without_repetitions([*earlier.summary_of, *ids])),
+            summary_of=tuple(remove_repetitions([*earlier.summary_of, *ids])),
         )
         room = sum(map(self._counter.message, run))
 
         def with_prose(prose: str) -> dict[str, Any] | None:
             layout = SummaryLayout(header=ROUND_HEADER)
             body = render_summary(content.facts, shape=layout, prose=prose)
-            message = summary_message(
+            message = make_summary_message(
                 body, replace(content, prose=prose), policy=self.name
             )
             return message if self._counter.message(message) < room else None
@@ -202,16 +204,16 @@ def describe_actions(messages: Sequence[Message]) -> str:
     if called:
         heading += f", tools called: {called}"
     texts = (message_text(message).strip() for message in reversed(messages))
-    closing = last_sentences(next(filter(None, texts), ""))
+    closing = excerpt_last_sentences(next(filter(None, texts), ""))
     return f"{heading}\n{CONCLUSION}{closing}" if closing else heading
 
 
-def _facts_of_summaries(messages: Iterable[Message]) -> tuple[str, ...]:
+def _merge_summary_facts(messages: Iterable[Message]) -> tuple[str, ...]:
     """Return the facts of the summaries among messages."""
     return merge_summaries(map(read_summary, filter(is_summary, messages))).facts
 
 
-def _immovable_messages(
+def _mark_immovable_messages(
     messages: Sequence[Message], groups: MessageGroups
 ) -> list[bool]:
     """Return for each message whether it must stay: messages of system and user, groups whole."""
@@ -225,7 +227,9 @@ def _immovable_messages(
     return marks
 
 
-def _last_round_start(messages: Sequence[Message], immovable: Sequence[bool]) -> int:
+def _find_last_round_start(
+    messages: Sequence[Message], immovable: Sequence[bool]
+) -> int:
     """Return the position after the last message of the user, or after the pinned messages."""
     intents = [
         position
@@ -235,7 +239,7 @@ def _last_round_start(messages: Sequence[Message], immovable: Sequence[bool]) ->
     return intents[-1] + 1 if intents else count_pinned(messages)
 
 
-def _compactable_range(
+def _find_compactable_range(
     messages: Sequence[Message],
     groups: MessageGroups,
     immovable: Sequence[bool],
@@ -261,7 +265,7 @@ def _compactable_range(
     return begin, max(begin, groups.cut_before(end))
 
 
-def _compactable_runs(
+def _find_compactable_runs(
     immovable: Sequence[bool], begin: int, end: int
 ) -> Iterator[range]:
     """Yield the longest ranges between two positions without an immovable message."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, Self
 
-from mnemosyned.conversation.key_facts import to_bullets
+from mnemosyned.conversation.key_facts import write_bullets
 from mnemosyned.conversation.messages import MessageCounter
 from mnemosyned.search.hits import Hit
 from mnemosyned.text.dates.questions import QuestionTimes
@@ -81,13 +81,13 @@ class PastSummary:
         """Return the summary under a header, neutralized and without secrets."""
         covers = ""
         if self.start and self.end:
-            first, last = _day_of(self.start), _day_of(self.end)
+            first, last = _format_day(self.start), _format_day(self.end)
             covers = neutralize_line(f", covers {first} to {last}")
         header = f"[Summary: depth {self.depth}, {self.messages} messages{covers}]"
         return f"{header}\n{mask_secrets(neutralize(self.content))}"
 
 
-def memory_section(
+def write_memory_section(
     snippets: Sequence[str | Quoted], *, tokens: int, counter: MessageCounter
 ) -> tuple[str, int]:
     """Return the section with the snippets that fit, in order, and their number.
@@ -128,7 +128,7 @@ def memory_section(
     return ("\n".join([MEMORY_HEADING, *shown]) if count else ""), count
 
 
-def learnings_section(
+def write_learnings_section(
     learnings: Sequence[str],
     *,
     tokens: int,
@@ -146,14 +146,14 @@ def learnings_section(
     ]
     listed = listed[:LEARNINGS_MAX]
     while listed:
-        text = to_bullets(listed)
+        text = write_bullets(listed)
         if counter.text(text) <= tokens:
             return f"{LEARNINGS_HEADING}\n{text}", len(listed)
         listed = listed[:-1] if shrink else []
     return "", 0
 
 
-def _day_of(moment: str | date) -> str:
+def _format_day(moment: str | date) -> str:
     """Return the day of a moment as text; a text is returned unchanged."""
     if isinstance(moment, datetime):
         moment = moment.date()
@@ -200,7 +200,7 @@ class Relevance:
             for form in tokenize(word)
         }
         self._stems = stems | irregular
-        self._names = _name_stems(bare)
+        self._names = _find_name_stems(bare)
         self._pairs = (
             set(gram_text(bare).split()) if has_unspaced_script(bare) else set()
         )
@@ -240,7 +240,7 @@ def _is_keyword(token: TextToken) -> bool:
     return token.kind not in COMMONPLACE_KINDS and token.stem not in _CONTINUATIONS
 
 
-def _name_stems(message: str) -> set[str]:
+def _find_name_stems(message: str) -> set[str]:
     """Return the stems of exact values and of names: capitalized words within a sentence."""
     names: set[str] = set()
     for sentence, _ in split_sentences(message):

@@ -8,10 +8,10 @@ from itertools import chain
 from typing import Any
 
 from mnemosyned.conversation.key_facts import (
-    from_bullets,
+    parse_bullets,
+    remove_repetitions,
     select_facts,
-    to_bullets,
-    without_repetitions,
+    write_bullets,
 )
 from mnemosyned.conversation.messages import (
     Message,
@@ -78,7 +78,7 @@ def is_summary(message: Message) -> bool:
     return message_text(message).lstrip().startswith(HEADERS)
 
 
-def summary_message(
+def make_summary_message(
     content: str, condensed: SummaryContent, *, policy: str
 ) -> dict[str, Any]:
     """Return a message of the user with the summary's text, and its content in the metadata."""
@@ -104,10 +104,10 @@ def read_summary(message: Message) -> SummaryContent:
     ):
         prose = metadata.get("prose")
         return SummaryContent(
-            facts=_string_list(metadata.get("facts")),
-            values=_string_list(metadata.get("values")),
+            facts=_read_string_list(metadata.get("facts")),
+            values=_read_string_list(metadata.get("values")),
             prose=prose if isinstance(prose, str) else "",
-            summary_of=_string_list(metadata.get("summary_of")),
+            summary_of=_read_string_list(metadata.get("summary_of")),
         )
     return _parse_summary(message_text(message).strip())
 
@@ -125,7 +125,7 @@ def merge_summaries(earlier: Iterable[SummaryContent]) -> SummaryContent:
 
 def _merge_lists(lists: Iterable[Sequence[str]]) -> tuple[str, ...]:
     """Return the distinct members of several lists, in order."""
-    return tuple(without_repetitions(chain.from_iterable(lists)))
+    return tuple(remove_repetitions(chain.from_iterable(lists)))
 
 
 def prose_to_facts(earlier: SummaryContent) -> SummaryContent:
@@ -133,9 +133,7 @@ def prose_to_facts(earlier: SummaryContent) -> SummaryContent:
     shown = "\n".join((*earlier.facts, earlier.prose))
     missing = [value for value in earlier.values if value not in shown]
     values = VALUES + VALUE_SEPARATOR.join(missing) if missing else ""
-    facts = without_repetitions(
-        [*earlier.facts, *filter(None, (earlier.prose, values))]
-    )
+    facts = remove_repetitions([*earlier.facts, *filter(None, (earlier.prose, values))])
     return replace(earlier, facts=tuple(facts), values=(), prose="")
 
 
@@ -158,7 +156,7 @@ def render_summary(
     becomes a message of the conversation.
     """
     prose = neutralize(prose)
-    listed = to_bullets(map(neutralize, facts)) or ("" if prose else f"- {NO_FACTS}")
+    listed = write_bullets(map(neutralize, facts)) or ("" if prose else f"- {NO_FACTS}")
     body = [prose, listed]
     if left_out:
         body.append(f"({left_out:,} {LEFT_OUT}")
@@ -169,13 +167,13 @@ def render_summary(
     return shape.header + separator + "\n".join(part for part in body if part)
 
 
-def archive_pointer(content: SummaryContent) -> str:
+def write_archive_pointer(content: SummaryContent) -> str:
     """Return the line with the id under which the originals are archived."""
     count = len(content.summary_of)
     return f"{POINTER}{count:,} messages, expand {content.id}"
 
 
-def summary_body(content: str) -> str:
+def remove_header(content: str) -> str:
     """Return a summary's text without its header."""
     header = next(filter(content.startswith, HEADERS), "")
     if header in (SESSION_HEADER, ROUND_HEADER):
@@ -189,7 +187,7 @@ def shrink_summary(
 ) -> dict[str, Any]:
     """Return a summary message shortened to about `room` tokens; its metadata keeps all facts."""
     content = read_summary(message)
-    shape = SummaryLayout(pointer=archive_pointer(content))
+    shape = SummaryLayout(pointer=write_archive_pointer(content))
     room -= count(render_summary((), shape=shape, left_out=1))
     prose = content.prose if count(content.prose) <= room // 2 else ""
     facts = select_facts(content.facts, room - count(prose), count)
@@ -197,7 +195,7 @@ def shrink_summary(
     body = render_summary(facts, shape=shape, prose=prose, left_out=left_out)
     metadata = message.get("metadata")
     policy = metadata.get("policy") if isinstance(metadata, Mapping) else None
-    return summary_message(
+    return make_summary_message(
         body, content, policy=policy if isinstance(policy, str) else ""
     )
 
@@ -224,7 +222,7 @@ def sendable(messages: Iterable[Message], *, alternate: bool = False) -> list[Me
 
 def _parse_summary(content: str) -> SummaryContent:
     """Return the content read from a summary's text."""
-    facts, others = from_bullets(summary_body(content).split("\n"))
+    facts, others = parse_bullets(remove_header(content).split("\n"))
     values: list[str] = []
     prose: list[str] = []
     ids: list[str] = []
@@ -243,7 +241,7 @@ def _parse_summary(content: str) -> SummaryContent:
     )
 
 
-def _string_list(value: object) -> tuple[str, ...]:
+def _read_string_list(value: object) -> tuple[str, ...]:
     """Return the texts in a list, empty for any other value."""
     if not isinstance(value, list | tuple):
         return ()

@@ -59,7 +59,9 @@ class WindowSelection:
         self._leading = list(takewhile(lambda at: is_summary(history[at]), older))
         self._floor = self._pinned + len(self._leading)
         self.new_tokens = counter.message(new)
-        tail_tokens = sum(map(self._cost_of, range(self._tail_start, len(history))))
+        tail_tokens = sum(
+            map(self._count_tokens_at, range(self._tail_start, len(history)))
+        )
         self._tokens_left = room - self.new_tokens - tail_tokens
         self._kept_leading: dict[int, Message] = {}
         """Leading summaries that are kept, as they are or shortened, by position."""
@@ -81,7 +83,7 @@ class WindowSelection:
         chosen: set[int] = set()
         coverage = _Coverage(self.history)
         while True:
-            is_covered = coverage.by_messages_from(self.start)
+            is_covered = coverage.make_test_from(self.start)
             further = {
                 index
                 for index, summary in enumerate(top)
@@ -119,7 +121,7 @@ class WindowSelection:
     @property
     def pinned_tokens(self) -> int:
         """Tokens of the leading system messages."""
-        return sum(map(self._cost_of, range(self._pinned)))
+        return sum(map(self._count_tokens_at, range(self._pinned)))
 
     @property
     def summaries(self) -> list[Message]:
@@ -129,9 +131,9 @@ class WindowSelection:
     @property
     def history_tokens(self) -> int:
         """Tokens of the kept messages except pinned messages and summaries."""
-        return sum(map(self._cost_of, range(self.start, len(self.history))))
+        return sum(map(self._count_tokens_at, range(self.start, len(self.history))))
 
-    def _cost_of(self, position: int) -> int:
+    def _count_tokens_at(self, position: int) -> int:
         """Return the tokens of the message at a position, counted once."""
         cost = self._costs.get(position)
         if cost is None:
@@ -142,7 +144,7 @@ class WindowSelection:
     def _keep_leading(self) -> None:
         """Keep the newest leading summary, shortened if necessary, and others that fit."""
         for position in reversed(self._leading):
-            message, cost = self.history[position], self._cost_of(position)
+            message, cost = self.history[position], self._count_tokens_at(position)
             if cost > self._tokens_left:
                 if self._kept_leading:
                     continue
@@ -185,7 +187,7 @@ class WindowSelection:
         while start > self._floor:
             index -= 1
             cut = max(cuts[index], self._floor)
-            tokens -= sum(map(self._cost_of, range(cut, start)))
+            tokens -= sum(map(self._count_tokens_at, range(cut, start)))
             if tokens < 0:
                 break
             start = cut
@@ -212,7 +214,7 @@ class _Coverage:
         self._times = [message_time(message) for message in history]
         self._first = min(filter(None, self._times), default=None)
 
-    def by_messages_from(self, start: int) -> Callable[[PastSummary], bool]:
+    def make_test_from(self, start: int) -> Callable[[PastSummary], bool]:
         """Return a test of summaries for the messages from position `start` on."""
         ids: set[str] = set()
 

@@ -13,9 +13,9 @@ from mnemosyned.conversation.archived import (
     as_memory,
     as_message,
     as_original,
+    find_message_times,
+    find_stub_pointer,
     is_stub_of,
-    message_times,
-    stub_pointer,
 )
 from mnemosyned.conversation.auto_policy import AutoPolicy
 from mnemosyned.conversation.compaction import (
@@ -220,7 +220,9 @@ class CompactionArchive:
     ) -> dict[str, ArchivedPart]:
         """Return the archived form of each message removed, by our ids."""
         ids = (message["id"] for message in conversation.messages)
-        times = dict(zip(ids, message_times(conversation.own, now=now), strict=True))
+        times = dict(
+            zip(ids, find_message_times(conversation.own, now=now), strict=True)
+        )
         return {
             removed.id: self._archived_part(removed.id, conversation, times[removed.id])
             for removed in done.archived
@@ -231,7 +233,7 @@ class CompactionArchive:
     ) -> ArchivedPart:
         """Return a message as a memory, or for a stub the id of its original's compaction."""
         own = conversation.original(id)
-        archived_as = stub_pointer(own)
+        archived_as = find_stub_pointer(own)
         compaction = self._store.compactions.get(archived_as) if archived_as else None
         if archived_as and compaction:
             _, originals = compaction

@@ -14,7 +14,7 @@ from mnemosyned.conversation.context import (
     ChosenWindow,
     ContextManager,
     WindowFitter,
-    user_message,
+    as_user_message,
 )
 from mnemosyned.conversation.learnings.selection import select_relevant
 from mnemosyned.conversation.messages import FullCounter, MessageCounter, message_text
@@ -119,7 +119,7 @@ class ContextService:
     def context(self, request: Context) -> Assembled:
         """Assemble the context. Raises `InvalidRequest` where it cannot fit its total."""
         budget, counter = self._token_budget(request), self._settings.counter
-        new = user_message(request.message)
+        new = as_user_message(request.message)
         question = " ".join(message_text(new).replace("\0", " ").split())[
             :QUERY_CHARS_MAX
         ]
@@ -211,7 +211,7 @@ class ContextService:
         )
         seen = {
             *(_join_words(message_text(message)) for message in in_window),
-            _join_words(message_text(user_message(request.message))),
+            _join_words(message_text(as_user_message(request.message))),
             *(_join_words(each.text) for each in every if each.superseded_by),
         }
         known = {learning.memory for learning in learnings if learning.memory}

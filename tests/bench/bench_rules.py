@@ -175,7 +175,7 @@ RULES = (
     ),
     Rule(
         "key facts",
-        (("mnemosyned.conversation.key_facts", "fact_score", "lambda fact: 1.0"),),
+        (("mnemosyned.conversation.key_facts", "score_fact", "lambda fact: 1.0"),),
         ("replay",),
     ),
     Rule(
@@ -195,7 +195,9 @@ RULES = (
         ("grounding",),
     ),
     Rule(
-        "orders", ((_RECOGNIZE, "_instruction_starts", "lambda *_: iter(())"),), LEARNED
+        "orders",
+        ((_RECOGNIZE, "_find_instruction_starts", "lambda *_: iter(())"),),
+        LEARNED,
     ),
     *(
         Rule(

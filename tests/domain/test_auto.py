@@ -181,7 +181,7 @@ def test_a_failure_of_our_own_is_not_taken_for_the_models(
     def broken(*_: object, **__: object) -> None:
         raise KeyError("role")
 
-    monkeypatch.setattr(compaction, "plain_messages", broken)
+    monkeypatch.setattr(compaction, "write_plain_messages", broken)
 
     with pytest.raises(KeyError):
         AutoPolicy(10_000, counter=FULL, summarize=lambda _: "In short.").compact(

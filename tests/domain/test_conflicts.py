@@ -40,7 +40,7 @@ def superseded(new: Learning, older: list[Learning]) -> list[Learning]:
 
 def same(one: str, other: str) -> bool:
     return bool(
-        ActiveLearnings([learning(other)], limit=300).same_wording(learning(one))
+        ActiveLearnings([learning(other)], limit=300).find_same_wording(learning(one))
     )
 
 
@@ -283,4 +283,4 @@ def test_only_the_newest_are_held_against_others() -> None:
     found = holding.find_conflicts(learning("Always use spaces in file 0."))
 
     assert [one.text for one in found] == []
-    assert len(holding.same_wording(learning("Always use tabs in file 2."))) == 1
+    assert len(holding.find_same_wording(learning("Always use tabs in file 2."))) == 1

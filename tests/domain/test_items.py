@@ -15,7 +15,10 @@ from mnemosyned import (
     consolidate_memories,
 )
 from mnemosyned.conversation import memory_items as module
-from mnemosyned.conversation.memory_items import Reason, consolidation_prompt
+from mnemosyned.conversation.memory_items import (
+    ConsolidationReason,
+    consolidation_prompt,
+)
 from mnemosyned.conversation.messages import Message
 
 ALWAYS = ConsolidationTrigger(count_threshold=0)
@@ -70,7 +73,7 @@ def test_without_a_model_a_rule_joins_what_is_not_said_twice() -> None:
 def test_a_run_with_too_little_that_is_new_says_so() -> None:
     done = consolidate_memories([item("a"), item("b")], short, trigger=ALWAYS, now=NOON)
 
-    assert done.reason is Reason.NOTHING_TO_CONSOLIDATE
+    assert done.reason is ConsolidationReason.NOTHING_TO_CONSOLIDATE
     assert len(done.memories) == 2
 
 

@@ -10,8 +10,8 @@ from support.preferences import labelled_messages, preference_figures
 from mnemosyned.conversation.learnings.recognize import find_statements
 from mnemosyned.conversation.learnings.rules import (
     LANGUAGES,
-    passing_rules_of,
-    table_of,
+    load_passing_rules,
+    load_table,
 )
 from mnemosyned.memory.values import LearningKind
 
@@ -109,10 +109,10 @@ def test_a_message_may_state_several() -> None:
 
 @pytest.mark.parametrize(
     "language",
-    [language for language in LANGUAGES if "passing" in table_of(language)],
+    [language for language in LANGUAGES if "passing" in load_table(language)],
 )
 def test_every_form_names_groups_that_its_rule_has(language: str) -> None:
-    for rule in passing_rules_of(language).rules:
+    for rule in load_passing_rules(language).rules:
         fields = {field.strip("{}") for field in rule.form.split() if "{" in field}
         names = {name for field in fields for name in field.split("}{")}
         assert {name.split("}")[0].split("{")[-1] for name in names} <= set(

@@ -21,10 +21,10 @@ from mnemosyned.conversation.learnings.recognize import (
 )
 from mnemosyned.conversation.learnings.rules import (
     LANGUAGES,
-    passing_rules_of,
-    rules_of,
-    shared_patterns,
-    table_of,
+    load_passing_rules,
+    load_rules,
+    load_shared_patterns,
+    load_table,
 )
 
 TEXTS_MAX = 400
@@ -33,15 +33,15 @@ TEXTS_MAX = 400
 RULES = [
     (language, rule.pattern)
     for language in LANGUAGES
-    if "rules" in table_of(language)
-    for _, rule in rules_of(language).each
+    if "rules" in load_table(language)
+    for _, rule in load_rules(language).each
 ]
-RULES.append((REQUEST, shared_patterns().request.pattern))
+RULES.append((REQUEST, load_shared_patterns().request.pattern))
 PASSING_RULES = [
     (language + PASSING_SUFFIX, rule.pattern.pattern)
     for language in LANGUAGES
-    if "passing" in table_of(language)
-    for rule in passing_rules_of(language).rules
+    if "passing" in load_table(language)
+    for rule in load_passing_rules(language).rules
 ]
 RULES += PASSING_RULES
 EVERY = frozenset(language for language, _ in RULES)

@@ -8,8 +8,8 @@ from mnemosyned.conversation.key_facts import (
     CONCLUSION,
     RESULT_CHARS,
     clip_at_word,
-    result_highlights,
-    round_conclusions,
+    excerpt_highlights,
+    find_round_conclusions,
     select_facts,
 )
 
@@ -25,7 +25,7 @@ RUN = "\n".join(
 
 
 def test_failures_and_totals_come_before_the_head_of_a_log() -> None:
-    shown = result_highlights(RUN)
+    shown = excerpt_highlights(RUN)
 
     assert "AssertionError: 39.91 != 39.90" in shown
     assert shown.endswith("1 failed, 411 passed in 12.3 s")
@@ -33,7 +33,7 @@ def test_failures_and_totals_come_before_the_head_of_a_log() -> None:
 
 
 def test_without_a_failure_the_first_and_the_last_line_stay() -> None:
-    shown = result_highlights(
+    shown = excerpt_highlights(
         "Cloning into crane\n" + "Receiving objects\n" * 90 + "Resolving deltas"
     )
 
@@ -42,7 +42,7 @@ def test_without_a_failure_the_first_and_the_last_line_stay() -> None:
 
 
 def test_lines_of_bare_numbers_are_left_out() -> None:
-    shown = result_highlights(
+    shown = excerpt_highlights(
         "rows per day\n" + "12 19 4 7\n" * 80 + "mean is 10.5 a day"
     )
 
@@ -52,18 +52,18 @@ def test_lines_of_bare_numbers_are_left_out() -> None:
 def test_no_failures_is_no_failure() -> None:
     log = "0 errors in step one\n" + "work goes on\n" * 60 + "disk full: cannot write"
 
-    assert "disk full: cannot write" in result_highlights(log, chars=60)
+    assert "disk full: cannot write" in excerpt_highlights(log, chars=60)
 
 
 @pytest.mark.parametrize(
     "text", ["", "short", "x" * 5_000, "word " * 5_000, "1 2 3 " * 900]
 )
 def test_an_excerpt_is_never_longer_than_allowed(text: str) -> None:
-    assert len(result_highlights(text)) <= RESULT_CHARS
+    assert len(excerpt_highlights(text)) <= RESULT_CHARS
 
 
 def test_one_long_line_keeps_both_ends() -> None:
-    shown = result_highlights('{"items": [' + '{"id": 7}, ' * 300 + '], "total": 300}')
+    shown = excerpt_highlights('{"items": [' + '{"id": 7}, ' * 300 + '], "total": 300}')
 
     assert shown.startswith('{"items":')
     assert shown.endswith('"total": 300}')
@@ -90,7 +90,7 @@ def test_each_round_with_tools_leaves_its_conclusion() -> None:
         agent("You are welcome."),
     ]
 
-    assert round_conclusions(talk) == {
+    assert find_round_conclusions(talk) == {
         3: f"{CONCLUSION}The index was old. I rebuilt it; all tests pass."
     }
 

@@ -19,10 +19,10 @@ from mnemosyned import (
     extract_facts,
     sendable,
 )
-from mnemosyned.conversation.archived import stub_pointer
+from mnemosyned.conversation.archived import find_stub_pointer
 from mnemosyned.conversation.budget import MemoryPlace
 from mnemosyned.conversation.compaction import CompactionPolicy
-from mnemosyned.conversation.key_facts import from_bullets, to_bullets
+from mnemosyned.conversation.key_facts import parse_bullets, write_bullets
 from mnemosyned.conversation.messages import (
     CharsCounter,
     FullCounter,
@@ -71,7 +71,9 @@ def test_a_compaction_parts_nothing_and_keeps_the_order(
     done = policy(limit).compact(talk)
 
     assert talk == before
-    stubs = {message_id(message): stub_pointer(message) for message in done.messages}
+    stubs = {
+        message_id(message): find_stub_pointer(message) for message in done.messages
+    }
     assert {stubs.get(id) or id for id in orphans(done.messages)} <= orphans(talk)
     kept = originals(done.messages, talk)
     assert kept == sorted(set(kept))
@@ -157,7 +159,7 @@ def test_rounds_keep_every_word_of_the_users(talk: list[Message], limit: int) ->
 def test_facts_are_read_off_their_bullets_as_they_were(talk: list[Message]) -> None:
     facts = extract_facts(talk)
 
-    assert from_bullets(to_bullets(facts).split("\n"))[0] == facts
+    assert parse_bullets(write_bullets(facts).split("\n"))[0] == facts
 
 
 # ------------------------------------------------------------------- assembling

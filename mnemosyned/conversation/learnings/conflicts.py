@@ -21,7 +21,7 @@ SUBJECT_OVERLAP_MIN = 0.6
 
 
 @dataclass(frozen=True, slots=True)
-class Meaning:
+class InstructionMeaning:
     """Words of an instruction or preference by their role, for comparison."""
 
     negative: bool
@@ -42,14 +42,14 @@ class Meaning:
 
 
 @lru_cache(maxsize=MEANINGS_CACHED_MAX)
-def parse_meaning(text: str) -> Meaning:
+def parse_meaning(text: str) -> InstructionMeaning:
     """Return the meaning of an instruction or preference; cached for repeated comparisons."""
     low = text.casefold().replace("’", "'")
     statement, _, alternative = _INSTEAD.sub("\n", low, count=1).partition("\n")
     subject = _parse_subject(statement)
     choices = _parse_choices(statement)
     slot = _SLOT.search(low)
-    return Meaning(
+    return InstructionMeaning(
         negative=bool(_NOT.search(statement)),
         subject=subject,
         choices=choices,
@@ -212,7 +212,7 @@ class ActiveLearnings:
     def add(self, learning: Learning) -> None:
         """Add an active learning; above the limit the oldest learning is dropped."""
         insort(self._newest_last, learning, key=lambda known: known.created_at)
-        for key in _index_keys(learning):
+        for key in _list_index_keys(learning):
             self._by_key.setdefault(key, {})[learning.id] = learning
         if len(self._newest_last) > self._limit:
             self.remove(self._newest_last[0])
@@ -220,12 +220,12 @@ class ActiveLearnings:
     def remove(self, learning: Learning) -> None:
         """Remove a learning that is no longer active."""
         self._newest_last.remove(learning)
-        for key in _index_keys(learning):
+        for key in _list_index_keys(learning):
             del self._by_key[key][learning.id]
 
-    def same_wording(self, learning: Learning) -> list[Learning]:
+    def find_same_wording(self, learning: Learning) -> list[Learning]:
         """Return learnings with the same words, apart from case and punctuation."""
-        return list(self._learnings_with(_wording_key(learning)))
+        return list(self._find_under_key(_make_wording_key(learning)))
 
     def find_conflicts(self, learning: Learning) -> list[Learning]:
         """Return the learnings that contradict or repeat a newer learning.
@@ -233,19 +233,19 @@ class ActiveLearnings:
         The rules are cautious: two learnings that may both apply both stay.
         """
         meaning = parse_meaning(learning.text)
-        conflicts = {other.id: other for other in self.same_wording(learning)}
+        conflicts = {other.id: other for other in self.find_same_wording(learning)}
         candidates = chain(
-            *map(self._learnings_with, _conflict_keys(learning, meaning)),
-            self._learnings_on_subject(meaning, negative=True),
-            self._learnings_on_subject(meaning, negative=False),
+            *map(self._find_under_key, _list_conflict_keys(learning, meaning)),
+            self._find_on_subject(meaning, negative=True),
+            self._find_on_subject(meaning, negative=False),
         )
         for other in candidates:
             if is_contradiction(learning, other) or is_repetition(learning, other):
                 conflicts[other.id] = other
         return list(conflicts.values())
 
-    def _learnings_on_subject(
-        self, meaning: Meaning, *, negative: bool
+    def _find_on_subject(
+        self, meaning: InstructionMeaning, *, negative: bool
     ) -> Iterator[Learning]:
         """Yield the learnings, negative or not, with enough words of a meaning's subject."""
         by_word = [
@@ -259,15 +259,15 @@ class ActiveLearnings:
             if count >= shared_min:
                 yield learnings[id]
 
-    def _learnings_with(self, key: Hashable) -> Iterable[Learning]:
+    def _find_under_key(self, key: Hashable) -> Iterable[Learning]:
         """Return the learnings indexed under a key."""
         return self._by_key.get(key, {}).values()
 
 
-def _index_keys(learning: Learning) -> Iterator[Hashable]:
+def _list_index_keys(learning: Learning) -> Iterator[Hashable]:
     """Yield the keys under which a learning is indexed."""
     meaning = parse_meaning(learning.text)
-    yield _wording_key(learning)
+    yield _make_wording_key(learning)
     if learning.kind is LearningKind.NAME:
         yield "name"
     if meaning.slot:
@@ -280,7 +280,9 @@ def _index_keys(learning: Learning) -> Iterator[Hashable]:
         yield "subject", word, meaning.negative
 
 
-def _conflict_keys(learning: Learning, meaning: Meaning) -> Iterator[Hashable]:
+def _list_conflict_keys(
+    learning: Learning, meaning: InstructionMeaning
+) -> Iterator[Hashable]:
     """Yield the keys of learnings that may conflict, except by a common subject."""
     if learning.kind is LearningKind.NAME:
         yield "name"
@@ -295,7 +297,7 @@ def _conflict_keys(learning: Learning, meaning: Meaning) -> Iterator[Hashable]:
                 yield "choice", group, other, meaning.negative
 
 
-def _wording_key(learning: Learning) -> Hashable:
+def _make_wording_key(learning: Learning) -> Hashable:
     """Return the key of a learning's words, equal for the same words."""
     return "wording", *_WORD.findall(learning.text.casefold())
 
@@ -346,7 +348,7 @@ def is_repetition(new: Learning, old: Learning) -> bool:
     )
 
 
-def _has_other_limit(ours: Meaning, theirs: Meaning) -> bool:
+def _has_other_limit(ours: InstructionMeaning, theirs: InstructionMeaning) -> bool:
     """Tell whether two meanings differ in the number of a limit: "under 100 KB", "under 200 KB"."""
     if ours.negative != theirs.negative or ours.subject == theirs.subject:
         return False
@@ -365,7 +367,9 @@ def _has_most_words_in_common(
     return shared > 0 and shared >= SUBJECT_OVERLAP_MIN * longer
 
 
-def _is_other_choice(ours: Meaning, theirs: Meaning, group: int) -> bool:
+def _is_other_choice(
+    ours: InstructionMeaning, theirs: InstructionMeaning, group: int
+) -> bool:
     """Tell whether two meanings choose different alternatives of a group for the same subject."""
     agree = ours.choices[group] == theirs.choices[group]
     if agree != (ours.negative != theirs.negative):
@@ -393,8 +397,8 @@ class LearningKeeper(ABC):
         """Return the active learnings of a source, the newest first."""
 
     @abstractmethod
-    def insert(self, learning: Learning, *, gone: Sequence[str]) -> None:
-        """Insert a learning, and mark the learnings with ids `gone` as superseded by it."""
+    def insert(self, learning: Learning, *, superseded: Sequence[str]) -> None:
+        """Insert a learning, and mark the learnings with ids `superseded` as superseded."""
 
     @property
     def inserted_count(self) -> int:
@@ -413,7 +417,7 @@ class LearningKeeper(ABC):
             self._active[source] = ActiveLearnings(newest, limit=COMPARED_MAX)
         active = self._active[source]
         if learning.memory is None:  # stated by an agent
-            for other in active.same_wording(learning):
+            for other in active.find_same_wording(learning):
                 if other.memory is None and other.kind is learning.kind:
                     return other, []
         older: list[Learning] = []
@@ -426,7 +430,7 @@ class LearningKeeper(ABC):
         else:
             learning = replace(learning, superseded_by=None)
         superseded = [other.id for other in older]
-        self.insert(learning, gone=superseded)
+        self.insert(learning, superseded=superseded)
         for other in older:
             active.remove(other)
             self._inserted.discard(other.id)

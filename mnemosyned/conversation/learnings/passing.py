@@ -16,7 +16,7 @@ from mnemosyned.conversation.learnings.rules import (
     LANGUAGES,
     PassingRule,
     PassingRules,
-    passing_rules_of,
+    load_passing_rules,
 )
 from mnemosyned.memory.values import LearningKind
 
@@ -73,15 +73,15 @@ def find_passing(
     for language in LANGUAGES:
         if language not in languages:
             continue
-        rules = passing_rules_of(language)
-        for rule, match in _rule_matches(low, rules):
+        rules = load_passing_rules(language)
+        for rule, match in _find_rule_matches(low, rules):
             overlaps = any(
                 match.start() < other.end and other.start < match.end()
                 for other in found
             )
             if overlaps or rules.guard.search(low[: match.start()].rstrip()):
                 continue
-            statement = _statement_of(sentence, low, rule, match, rules)
+            statement = _make_statement(sentence, low, rule, match, rules)
             if statement:
                 found.append(statement)
         if found:
@@ -89,11 +89,11 @@ def find_passing(
     return sorted(found, key=lambda statement: statement.start)
 
 
-def _rule_matches(
+def _find_rule_matches(
     low: str, rules: PassingRules
 ) -> Iterator[tuple[PassingRule, re.Match[str]]]:
     """Yield each rule with its match, at the start of a clause first, then within a clause."""
-    for position in _clause_starts(low, rules):
+    for position in _find_clause_starts(low, rules):
         if not rules.any_at_start.match(low, position):
             continue
         for rule in rules.at_starts:
@@ -107,7 +107,7 @@ def _rule_matches(
             yield rule, match
 
 
-def _clause_starts(low: str, rules: PassingRules) -> Iterator[int]:
+def _find_clause_starts(low: str, rules: PassingRules) -> Iterator[int]:
     """Yield the positions where a clause begins, both before and after its leading words."""
     seen: set[int] = set()
     for start in islice(rules.start.finditer(low), LIMITS.starts_max):
@@ -120,7 +120,7 @@ def _clause_starts(low: str, rules: PassingRules) -> Iterator[int]:
                 position = lead.end()
 
 
-def _statement_of(
+def _make_statement(
     sentence: str,
     low: str,
     rule: PassingRule,
@@ -128,7 +128,7 @@ def _statement_of(
     rules: PassingRules,
 ) -> PassingStatement | None:
     """Return the preference that a rule has matched, or None if it does not make sense alone."""
-    end = _clause_end(low, match.end(), rules)
+    end = _find_clause_end(low, match.end(), rules)
     preferred = sentence[match.end() : end].strip(_TRIMMED)
     said = low[match.end() : end].strip(_TRIMMED)
     occasion = low[match.start() : end]
@@ -136,39 +136,39 @@ def _statement_of(
     if has_object:
         preferred, said, occasion = "", match["x"], match["x"]
     if rule.name == "states":
-        is_empty = not has_object and not _word_count(said)
+        is_empty = not has_object and not _count_words(said)
         is_asked = low.endswith(_QUESTION_ENDS) and end >= len(low.rstrip(_TRIMMED))
         if is_empty or is_asked or rules.unclear.match(said):
             return None
-    if _word_count(said) > LIMITS.object_words_max or rules.once.search(occasion):
+    if _count_words(said) > LIMITS.object_words_max or rules.once.search(occasion):
         return None
-    text = _learned_form(sentence, rule, match, preferred, rules)
+    text = _write_learned_form(sentence, rule, match, preferred, rules)
     if not LIMITS.clause_chars_min <= len(text) <= LIMITS.clause_chars_max:
         return None
     return PassingStatement(_KINDS[rule.name], text, match.start(), end)
 
 
-def _clause_end(low: str, start: int, rules: PassingRules) -> int:
+def _find_clause_end(low: str, start: int, rules: PassingRules) -> int:
     """Return the end of a clause; a comma after its first word joins two adjectives."""
     end = rules.end.search(low, start)
     if not end:
         return len(low)
-    is_first_word = end[0] == "," and _word_count(low[start : end.start()]) == 1
+    is_first_word = end[0] == "," and _count_words(low[start : end.start()]) == 1
     if is_first_word and not rules.next_clause.match(low, end.start()):
         further = rules.end.search(low, end.end())
         stop = further.start() if further else len(low)
-        joined = _word_count(low[end.end() : stop])
+        joined = _count_words(low[end.end() : stop])
         if joined <= LIMITS.joined_words_max and low[stop : stop + 1] != "?":
             return stop
     return end.start()
 
 
-def _word_count(text: str) -> int:
+def _count_words(text: str) -> int:
     """Return the number of words of a text."""
     return len(_WORD.findall(text))
 
 
-def _learned_form(
+def _write_learned_form(
     sentence: str,
     rule: PassingRule,
     match: re.Match[str],

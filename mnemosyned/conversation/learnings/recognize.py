@@ -18,9 +18,9 @@ from mnemosyned.conversation.learnings.passing import find_passing
 from mnemosyned.conversation.learnings.rules import (
     LANGUAGES,
     SharedPatterns,
-    rules_of,
-    shared_patterns,
-    table_of,
+    load_rules,
+    load_shared_patterns,
+    load_table,
 )
 from mnemosyned.ids import new_id
 from mnemosyned.memory.values import Learning, LearningKind, MemoryRecord
@@ -134,7 +134,7 @@ def find_statements(text: str) -> list[LearningStatement]:
     statements, sentences = _read_statements(text)
     if not statements:
         return []
-    own, shared = text.strip().replace("’", "'"), shared_patterns()
+    own, shared = text.strip().replace("’", "'"), load_shared_patterns()
     agent_order = shared.to_agent.search(own)
     if "\n" not in own:
         return (
@@ -166,18 +166,18 @@ def _read_statements(
     """Return the learnings stated before a sentence with `until`, and the sentences read."""
     statements: dict[str, LearningStatement] = {}
     count = 0
-    for sentence, blanked in _sentences_of(text):
+    for sentence, blanked in _split_sentences(text):
         if until is not None and until in sentence:
             break
         count += 1
-        for statement in _statements_of(sentence, blanked):
+        for statement in _read_sentence(sentence, blanked):
             statements.setdefault(statement.text.casefold(), statement)
         if len(statements) >= STATED_MAX:
             break
     return list(statements.values())[:STATED_MAX], count
 
 
-def _statements_of(sentence: str, blanked: str) -> list[LearningStatement]:
+def _read_sentence(sentence: str, blanked: str) -> list[LearningStatement]:
     """Return the instruction that a whole sentence states, or else its preferences."""
     quoted = _BLANK.sub('"_"', blanked)
     languages = candidate_languages(quoted)
@@ -185,11 +185,11 @@ def _statements_of(sentence: str, blanked: str) -> list[LearningStatement]:
         return []
     kind = None
     if len(quoted) <= TEXT_CHARS_MAX:
-        kind = _kind_of_sentence(quoted, languages)
+        kind = _recognize_sentence_kind(quoted, languages)
     whole = [LearningStatement(kind, sentence)] if kind else []
     if kind not in (None, LearningKind.PREFERENCE):
         return whole
-    if shared_patterns().attribution.search(quoted):
+    if load_shared_patterns().attribution.search(quoted):
         return whole
     in_passing = [
         LearningStatement(passing.kind, passing.text)
@@ -202,7 +202,7 @@ def _statements_of(sentence: str, blanked: str) -> list[LearningStatement]:
     return in_passing or whole
 
 
-def _sentences_of(text: str) -> Iterator[tuple[str, str]]:
+def _split_sentences(text: str) -> Iterator[tuple[str, str]]:
     """Yield each sentence, and the sentence with blanks for quoted text, of the same length."""
     plain = _CODE_LINE.sub("", _FENCE.sub("\n", text.replace("’", "'")))
     blanked = plain
@@ -219,19 +219,21 @@ def _sentences_of(text: str) -> Iterator[tuple[str, str]]:
         start = end
 
 
-def _kind_of_sentence(sentence: str, languages: Collection[str]) -> LearningKind | None:
+def _recognize_sentence_kind(
+    sentence: str, languages: Collection[str]
+) -> LearningKind | None:
     """Return the kind of learning that a sentence states by the rules of languages, or None."""
-    shared = shared_patterns()
+    shared = load_shared_patterns()
     if sentence.endswith(_QUESTION_ENDS):
         if REQUEST not in languages:
             return None
-        request = shared.request.match(_without_lead(sentence, shared))
+        request = shared.request.match(_remove_lead(sentence, shared))
         return LearningKind.INSTRUCTION if request else None
     spoken = [language for language in LANGUAGES if language in languages]
     earlier: list[str] = []
-    for before, clause in _instruction_starts(sentence, shared):
+    for before, clause in _find_instruction_starts(sentence, shared):
         earlier.append(before)
-        kind = _kind_of(clause, spoken)
+        kind = _recognize_clause_kind(clause, spoken)
         if kind:
             # Looked for last, as few sentences come so far.
             reported = any(map(shared.reported.search, earlier))
@@ -239,27 +241,29 @@ def _kind_of_sentence(sentence: str, languages: Collection[str]) -> LearningKind
     return None
 
 
-def _kind_of(clause: str, languages: Sequence[str]) -> LearningKind | None:
+def _recognize_clause_kind(
+    clause: str, languages: Sequence[str]
+) -> LearningKind | None:
     """Return the kind of the first rule of the languages that a clause matches, or None."""
     for language in languages:
-        rules = rules_of(language)
+        rules = load_rules(language)
         if rules.any.match(clause):
             return next(kind for kind, rule in rules.each if rule.match(clause))
     return None
 
 
-def _instruction_starts(
+def _find_instruction_starts(
     sentence: str, shared: SharedPatterns
 ) -> Iterator[tuple[str, str]]:
     """Yield the text before and after each place where an instruction may begin."""
-    yield "", _without_lead(sentence, shared)
+    yield "", _remove_lead(sentence, shared)
     if lead := _COLON.match(sentence):
-        yield lead[0], _without_lead(sentence[lead.end() :], shared)
+        yield lead[0], _remove_lead(sentence[lead.end() :], shared)
     for pause in islice(_CLAUSE.finditer(sentence), CLAUSES_MAX):
-        yield sentence[: pause.start()], _without_lead(sentence[pause.end() :], shared)
+        yield sentence[: pause.start()], _remove_lead(sentence[pause.end() :], shared)
 
 
-def _without_lead(clause: str, shared: SharedPatterns) -> str:
+def _remove_lead(clause: str, shared: SharedPatterns) -> str:
     """Return a clause without leading words such as "please"."""
     lead = shared.lead.match(clause)
     return clause[lead.end() :] if lead else clause
@@ -279,13 +283,13 @@ class _Hints(NamedTuple):
 def may_match_rule(text: str) -> bool:
     """Tell whether any rule could match in a text; for most texts this takes 8 µs."""
     low = _normalize_letters(text)
-    return _hint_set(low.isascii()).first.search(low) is not None
+    return _compile_hints(low.isascii()).first.search(low) is not None
 
 
 def candidate_languages(text: str) -> frozenset[str]:
     """Return the keys of languages whose rules could match within a text."""
     low = _normalize_letters(text)
-    hints = _hint_set(low.isascii())
+    hints = _compile_hints(low.isascii())
     languages: set[str] = set()
     for beginning in set(hints.each.findall(low)):
         for hint, hinted in hints.longer[beginning]:
@@ -304,15 +308,15 @@ def _normalize_letters(text: str) -> str:
 
 
 @cache
-def _hint_set(ascii_only: bool) -> _Hints:  # noqa: FBT001 a cache knows no names
+def _compile_hints(ascii_only: bool) -> _Hints:  # noqa: FBT001 a cache knows no names
     """Return the hints that can occur in a text: an ASCII text needs only those in ASCII.
 
     A hint that begins with another is searched where the shorter one occurs. One pattern that
     branches by letter takes a third of the time of one search per hint.
     """
-    hints_of = {REQUEST: table_of("shared")["request_hints"]}
+    hints_of = {REQUEST: load_table("shared")["request_hints"]}
     for language in LANGUAGES:
-        table = table_of(language)
+        table = load_table(language)
         if "hints" in table:
             hints_of[language] = table["hints"]
         if "passing" in table:
@@ -328,7 +332,7 @@ def _hint_set(ascii_only: bool) -> _Hints:  # noqa: FBT001 a cache knows no name
         if beginning is None or not hint.startswith(beginning):
             beginning = hint
         longer.setdefault(beginning, []).append((hint, frozenset(languages[hint])))
-    pattern = _trie_pattern(list(longer))
+    pattern = _build_trie_pattern(list(longer))
     return _Hints(
         first=re.compile(pattern),
         each=re.compile(f"(?=({pattern}))"),
@@ -336,7 +340,7 @@ def _hint_set(ascii_only: bool) -> _Hints:  # noqa: FBT001 a cache knows no name
     )
 
 
-def _trie_pattern(words: list[str]) -> str:
+def _build_trie_pattern(words: list[str]) -> str:
     """Return a pattern that matches any of some sorted words, branching by letter.
 
     No word may begin with another word.
@@ -345,7 +349,7 @@ def _trie_pattern(words: list[str]) -> str:
     for word in words:
         by_letter.setdefault(word[:1], []).append(word[1:])
     branches = [
-        re.escape(letter) + (_trie_pattern(endings) if endings != [""] else "")
+        re.escape(letter) + (_build_trie_pattern(endings) if endings != [""] else "")
         for letter, endings in by_letter.items()
     ]
     return branches[0] if len(branches) == 1 else f"(?:{'|'.join(branches)})"

@@ -109,19 +109,19 @@ class PassingRules:
 
 
 @cache
-def table_of(language: str) -> Mapping[str, Any]:
+def load_table(language: str) -> Mapping[str, Any]:
     """Return the tables of a language's TOML file, or of the file named "shared"."""
     text = Path(__file__).with_name(f"{language}.toml").read_text("utf-8")
     return tomllib.loads(text.replace("\n    ", ""))
 
 
 @cache
-def rules_of(language: str) -> LearningRules:
+def load_rules(language: str) -> LearningRules:
     """Return a language's rules for instructions, names and preferences.
 
     They are compiled on first use: English takes 20 ms, which would delay every start.
     """
-    rules = _parse_pairs(table_of(language)["rules"])
+    rules = _parse_pairs(load_table(language)["rules"])
     return LearningRules(
         each=tuple(
             (LearningKind(kind), _compile_pattern(rule)) for kind, rule in rules
@@ -131,7 +131,7 @@ def rules_of(language: str) -> LearningRules:
 
 
 @cache
-def shared_patterns() -> SharedPatterns:
+def load_shared_patterns() -> SharedPatterns:
     """Return the patterns for all languages, compiled on first use."""
     return SharedPatterns(
         request=_compile_pattern("<request>"),
@@ -144,9 +144,9 @@ def shared_patterns() -> SharedPatterns:
 
 
 @cache
-def passing_rules_of(language: str) -> PassingRules:
+def load_passing_rules(language: str) -> PassingRules:
     """Return a language's rules for preferences said in passing, compiled on first use."""
-    table = table_of(language)["passing"]
+    table = load_table(language)["passing"]
     parts = dict(_parse_pairs(table.get("parts", "")))
     rules: list[PassingRule] = []
     for name, rule in _parse_pairs(table["rules"]):
@@ -191,13 +191,13 @@ def _parse_pairs(table: str) -> list[tuple[str, str]]:
 
 def _compile_pattern(pattern: str) -> re.Pattern[str]:
     """Return a compiled pattern, with each `<name>` replaced by the shared part of that name."""
-    return re.compile(_substitute_parts(pattern, _shared_parts()), re.IGNORECASE)
+    return re.compile(_substitute_parts(pattern, _load_shared_parts()), re.IGNORECASE)
 
 
 @cache
-def _shared_parts() -> Mapping[str, str]:
+def _load_shared_parts() -> Mapping[str, str]:
     """Return the parts of patterns that rules have in common, by name."""
-    return dict(_parse_pairs(table_of("shared")["parts"]))
+    return dict(_parse_pairs(load_table("shared")["parts"]))
 
 
 def _substitute_parts(pattern: str, parts: Mapping[str, str]) -> str:

@@ -113,7 +113,7 @@ _FIELDS = {name: _compile_field(words) for name, words in _WORDS.items()}
 
 
 @lru_cache(maxsize=FIELDS_CACHED_MAX)
-def fields_of(text: str) -> frozenset[str]:
+def find_fields(text: str) -> frozenset[str]:
     """Return the names of the fields that a text is about, such as code or food; cached."""
     low = text.casefold().replace("’", "'")
     return frozenset(name for name, words in _FIELDS.items() if words.search(low))
@@ -159,7 +159,7 @@ def select_relevant(
     ranks: dict[str, tuple[int, datetime]] = {}
     active: list[Learning] = []
     for learning in learnings:
-        shared = asked.shared_worth(learning)
+        shared = asked.rate_shared_terms(learning)
         if learning.superseded_by is None and asked.concerns(learning, shared):
             named = WEIGHTS.name if learning.kind is LearningKind.NAME else 0
             is_fresh = now - learning.created_at <= WEIGHTS.fresh_for
@@ -180,9 +180,9 @@ class _MessageTerms:
     """Keywords and fields of a message, to find the learnings that concern it."""
 
     def __init__(self, text: str) -> None:
-        self._stems = _keyword_stems(text)
+        self._stems = _find_keyword_stems(text)
         self._pairs = frozenset(gram_text(text).split())
-        self._fields = fields_of(text) - ALWAYS
+        self._fields = find_fields(text) - ALWAYS
 
     def concerns(self, learning: Learning, shared: int) -> bool:
         """Tell whether a learning matters to the message, or to every message.
@@ -193,25 +193,25 @@ class _MessageTerms:
         """
         if learning.kind is LearningKind.NAME or shared:
             return True
-        fields = fields_of(learning.text)
+        fields = find_fields(learning.text)
         if fields & ALWAYS:
             return True
         about_another = bool(fields and self._fields)
         return learning.kind is not LearningKind.PREFERENCE and not about_another
 
-    def shared_worth(self, learning: Learning) -> int:
+    def rate_shared_terms(self, learning: Learning) -> int:
         """Return the worth of the words and fields that a learning shares with the message."""
         bare = without_cues(learning.text)
-        shared = len(self._stems & _keyword_stems(bare))
+        shared = len(self._stems & _find_keyword_stems(bare))
         shared += (
             len(self._pairs & frozenset(gram_text(bare).split())) // WEIGHTS.pairs_min
         )
-        in_field = bool(self._fields & fields_of(learning.text))
+        in_field = bool(self._fields & find_fields(learning.text))
         words = WEIGHTS.word * min(shared, WEIGHTS.words_max)
         return words + (WEIGHTS.field if in_field else 0)
 
 
-def _keyword_stems(text: str) -> frozenset[str]:
+def _find_keyword_stems(text: str) -> frozenset[str]:
     """Return the stems of a text's keywords."""
     return frozenset(
         token.stem for token in tokenize(text) if token.kind not in COMMONPLACE_KINDS

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 
-from mnemosyned.conversation.archived import ABOUT, archived_memory_ids
+from mnemosyned.conversation.archived import ABOUT, list_archived_memory_ids
 from mnemosyned.instants import shift
 from mnemosyned.memory.intake import IntakeTransaction, content_hash
 from mnemosyned.memory.ports import (
@@ -132,7 +132,7 @@ class CommonCompactions(Transactional, CompactionStore):
         parts: dict[str, list[str]] = {}
         for compaction, part in session.execute(self._parts_below, id=id):
             parts.setdefault(compaction, []).append(part)
-        ids = list(dict.fromkeys(archived_memory_ids(parts, id)))
+        ids = list(dict.fromkeys(list_archived_memory_ids(parts, id)))
         memories = session.memories(ids)
         return record, [memories[id] for id in ids if id in memories]
 

@@ -37,15 +37,15 @@ class LearningRows(LearningKeeper):
         )
         return list(map(learning_from, rows))
 
-    def insert(self, learning: Learning, *, gone: Sequence[str]) -> None:
-        """Insert a learning, and mark the learnings with the ids `gone` as superseded by it."""
+    def insert(self, learning: Learning, *, superseded: Sequence[str]) -> None:
+        """Insert a learning, and mark the learnings with the ids `superseded` as superseded."""
         insert_learning(self._session, learning)
-        if gone:
+        if superseded:
             self._session.execute(
                 "UPDATE learning SET superseded_by = %(id)s "
                 "WHERE owner = %(owner)s AND id = ANY(%(gone)s)",
                 id=learning.id,
-                gone=list(gone),
+                gone=list(superseded),
             )
 
     def apply_edit(self, edit: MemoryEdit) -> None:
