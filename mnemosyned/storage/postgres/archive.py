@@ -44,6 +44,7 @@ class PostgresRetention(PostgresPart, CommonRetention):
     """A `RetentionStore` of one owner in PostgreSQL."""
 
     def _has_words(self, session: PostgresSession, seq: int) -> bool:
+        """Return whether an original still has its text, as it was not pruned."""
         found = session.scalar(
             "SELECT 1 FROM memory WHERE owner = %(owner)s AND seq = %(seq)s AND content != ''",
             seq=seq,
@@ -51,6 +52,7 @@ class PostgresRetention(PostgresPart, CommonRetention):
         return found is not None
 
     def _return_pinned(self, session: PostgresSession, seq: int, episode: int) -> None:
+        """Move an original to working memory, pinned; keep its secrets secret in other originals."""
         leave_secrets(session, seq, episode)
         return_originals(session, "seq", seq)
         session.execute(
@@ -94,6 +96,7 @@ class PostgresRetention(PostgresPart, CommonRetention):
         return len(seqs)
 
     def _episode_words(self, session: PostgresSession) -> Iterator[EpisodeWords]:
+        """Yield the episodes with unpruned originals, the oldest first."""
         begins, seq = datetime.min.replace(tzinfo=UTC), 0
         while True:  # ends, as each step is past the last
             episodes = session.execute(
@@ -130,6 +133,7 @@ class PostgresUndo(PostgresPart, CommonUndo):
         return cycle
 
     def _read_episode_row(self, session: PostgresSession, id: str) -> Row | None:
+        """Return an episode's number, parent, times, and counts of originals and pruned originals."""
         return session.execute(
             "SELECT e.seq, e.parent_id, e.covers_from, e.covers_until, count(m.seq), "
             "count(m.seq) FILTER (WHERE m.content = '') FROM episode AS e "
@@ -140,4 +144,5 @@ class PostgresUndo(PostgresPart, CommonUndo):
         ).fetchone()
 
     def _return_originals(self, session: PostgresSession, episode: int) -> list[int]:
+        """Move all originals of an episode to working memory; return their row numbers."""
         return return_originals(session, "episode_seq", episode)

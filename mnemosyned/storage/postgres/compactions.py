@@ -43,6 +43,11 @@ class PostgresCompactions(PostgresPart, CommonCompactions):
         earliest: datetime | None,
         latest: datetime | None,
     ) -> str | None:
+        """Return the id of a stored memory with the same text, session, source and role, or None.
+
+        Only memories with an id chosen by the agent count. `earliest` and `latest` bound their
+        creation.
+        """
         id: str | None = session.scalar(
             _SAME,
             session=memory.session,

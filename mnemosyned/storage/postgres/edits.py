@@ -53,6 +53,7 @@ class PostgresEditing(CommonEditing):
         return StoredMemory(seq=seq, episode=episode, values=named)
 
     def _write_fields(self, target: EditTarget) -> None:
+        """Write the fields of an edited memory, except text and tags."""
         before, after = target.edit.before, target.edit.after
         self._session.execute(
             _WRITE,
@@ -72,6 +73,7 @@ class PostgresEditing(CommonEditing):
             )
 
     def _write_words(self, target: EditTarget) -> None:
+        """Write the text and the index entries of an edited memory, and delete its vector."""
         session = self._session
         before, after = target.edit.before, target.edit.after
         session.execute(
@@ -93,6 +95,7 @@ class PostgresEditing(CommonEditing):
         session.add_to_totals(tier, characters=len(after.content) - len(before.content))
 
     def _restate_details(self, target: EditTarget, episode: int) -> None:
+        """Extract an edited original's exact values again; keep its secrets secret in other originals."""
         leave_secrets(self._session, target.seq, episode)
         restated = partial(details_with, target.edit.after)
         replace_details(self._session, target.seq, episode, restated)

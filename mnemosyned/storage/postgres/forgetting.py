@@ -66,7 +66,7 @@ _EARLIER_FIELDS = ("session", "source", "role")
 
 
 def selected_memories(session: PostgresSession, choice: ForgetFilter) -> list[str]:
-    """Return the ids of all memories for which everything in the choice holds."""
+    """Return the ids of the memories that match all criteria of a filter."""
     newest = choice.newest.memory if choice.newest else None
     narrow = join_conditions(
         [
@@ -96,6 +96,7 @@ def selected_memories(session: PostgresSession, choice: ForgetFilter) -> list[st
 def _selection_conditions(
     choice: ForgetFilter, *, table: str, newest: int | None
 ) -> list[Condition]:
+    """Return the conditions of a filter on session, source, time and newest row."""
     when = f"{table}.created_at"
     conditions = [
         *place_conditions(choice.sessions, choice.sources, table=table),
@@ -228,7 +229,7 @@ def _has_phrase(phrase: Sequence[str], words: Sequence[str]) -> bool:
 
 
 def selected_learnings(session: PostgresSession, choice: ForgetFilter) -> list[str]:
-    """Return the ids of all learnings for which everything in the choice holds; they have no tags."""
+    """Return the ids of the learnings that match all criteria of a filter; none if it has tags."""
     if choice.tags:
         return []
     newest = choice.newest.learning if choice.newest else None
@@ -263,22 +264,26 @@ class PostgresDeletion(PostgresPart, DeletionStore):
 
     @reads
     def select(self, session: PostgresSession, choice: ForgetFilter) -> list[str]:
+        """Return the ids of the memories that match a filter."""
         return selected_memories(session, choice)
 
     @reads
     def select_learnings(
         self, session: PostgresSession, choice: ForgetFilter
     ) -> list[str]:
+        """Return the ids of the learnings that match a filter."""
         return selected_learnings(session, choice)
 
     @reads
     def newest(self, session: PostgresSession) -> Newest:
+        """Return the row numbers of the last memory and the last learning."""
         return Newest(
             _last_number(session, "memory"), _last_number(session, "learning")
         )
 
     @reads
     def ids_under(self, session: PostgresSession, summary: str) -> list[str]:
+        """Return the ids of all originals under a summary of any level."""
         rows = session.execute(
             f"{BELOW} SELECT m.id FROM below "
             "JOIN placed AS p ON p.owner = %(owner)s AND p.episode_seq = below.seq "
@@ -295,6 +300,7 @@ class PostgresDeletion(PostgresPart, DeletionStore):
         *,
         learned: Sequence[str] = (),
     ) -> Removal:
+        """Return the counts and ids that forgetting these memories and learnings would remove."""
         found = _find_memories(session, ids)
         originals = [memory for memory in found if memory.episode is not None]
         leaving: dict[int, int] = {}
@@ -326,6 +332,11 @@ class PostgresDeletion(PostgresPart, DeletionStore):
         *,
         grace: Grace | None = None,
     ) -> Removal:
+        """Delete memories, empty or delete their summaries, and request a purge; return what changed.
+
+        With `grace` they can be put back until it ends, and the purge waits. Unknown ids are
+        skipped.
+        """
         found = _find_memories(session, ids)
         if grace:
             save_memories(session, [memory.seq for memory in found], grace)
@@ -360,6 +371,7 @@ class PostgresDeletion(PostgresPart, DeletionStore):
         *,
         grace: Grace | None = None,
     ) -> Removal:
+        """Delete learnings and request a purge; with `grace` they can be put back until it ends."""
         if grace:
             save_learnings(session, ids, grace)
         removal = Removal(learnings=remove_learnings(session, ids))
@@ -371,6 +383,7 @@ class PostgresDeletion(PostgresPart, DeletionStore):
     def orphaned_log_names(
         self, session: PostgresSession
     ) -> tuple[list[str], list[str]]:
+        """Return the sessions and sources in logs and compactions that no memory has."""
         orphaned = []
         for column, _ in _NAMES:
             named = " UNION ".join(
@@ -394,6 +407,7 @@ class PostgresDeletion(PostgresPart, DeletionStore):
         sessions: Iterable[str],
         sources: Iterable[str],
     ) -> None:
+        """Erase these sessions and sources from logs and compactions."""
         for (column, nameless), names in zip(_NAMES, (sessions, sources), strict=True):
             rows = session.execute(
                 "SELECT n.name FROM unnest(%(names)s::text[]) AS n (name) "
@@ -464,7 +478,7 @@ def _count_deleted_learnings(
 
 
 def _save_source_keys(session: PostgresSession, ids: Sequence[str]) -> None:
-    """Keep what memories are known by when their sources are read again."""
+    """Save keys of forgotten memories, so that reading their source again does not restore them."""
     rows = session.execute(
         "SELECT m.id, m.session_id, m.source, m.content, m.content_hash, "
         "ARRAY(SELECT r.content_hash FROM revision AS r "
@@ -510,7 +524,10 @@ def _relink_supersessions(session: PostgresSession, seqs: Sequence[int]) -> None
 def _find_in_force_again(
     session: PostgresSession, found: Sequence[_FoundMemory]
 ) -> tuple[frozenset[str], set[int]]:
-    """Return the ids of memories in force again after a deletion, and summaries to rewrite."""
+    """Return the ids of superseded memories that a deletion puts in force again.
+
+    Also return the row numbers of their episodes, which are to be rewritten.
+    """
     gone = {memory.seq for memory in found}
     links = session.execute(
         "SELECT memory_seq, superseded_by FROM memory_state WHERE owner = %(owner)s "
@@ -565,7 +582,10 @@ def _delete_rows(session: PostgresSession, found: Sequence[_FoundMemory]) -> Non
 def _count_pruned_without_summary(
     session: PostgresSession, leaving: dict[int, int]
 ) -> int:
-    """Return the number of pruned originals whose summary is lost by the deletion of others."""
+    """Return how many pruned originals would lose their summary, the last trace of their text.
+
+    `leaving` counts by episode the pruned originals that are deleted themselves.
+    """
     there: int = session.scalar(
         "SELECT count(*) FROM placed AS p "
         "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
@@ -579,7 +599,11 @@ def _count_pruned_without_summary(
 def _preview_summaries(
     session: PostgresSession, leaving: dict[int, int]
 ) -> tuple[frozenset[int], frozenset[int]]:
-    """Level by level: an episode that loses all it was made of goes, the others are rewritten."""
+    """Return the row numbers of summaries that would be deleted, and of those that would be emptied.
+
+    `leaving` counts the deleted originals by episode. A summary that loses all of its sources is
+    deleted; the summaries above follow, level by level.
+    """
     removed: set[int] = set()
     emptied: set[int] = set()
     while leaving:  # ends, as each step goes up a level

@@ -59,7 +59,7 @@ FORGOTTEN_FIELDS = (
 
 
 def save_memories(session: PostgresSession, seqs: Sequence[int], grace: Grace) -> None:
-    """Save memories that are about to be deleted, except pruned ones."""
+    """Save copies of memories for their grace period, before the deletion; pruned ones have no copy."""
     memories = {
         seq: memory
         for seq, memory in session.memories_at(seqs).items()
@@ -80,6 +80,7 @@ def save_memories(session: PostgresSession, seqs: Sequence[int], grace: Grace) -
 
 
 def _add_links(session: PostgresSession, kept: Mapping[int, PostgresForgotten]) -> None:
+    """Add to the saved memories their successors and the memories that they superseded."""
     rows = session.execute(
         "SELECT memory_seq, superseded_by FROM memory_state WHERE owner = %(owner)s "
         "AND superseded_by IS NOT NULL AND (memory_seq = ANY(%(seqs)s::bigint[]) "
@@ -96,6 +97,7 @@ def _add_links(session: PostgresSession, kept: Mapping[int, PostgresForgotten]) 
 def _add_revisions(
     session: PostgresSession, kept: Mapping[int, PostgresForgotten]
 ) -> None:
+    """Add to the saved memories their revisions, the oldest first."""
     rows = session.execute(
         "SELECT memory_seq, changed_at, content, content_hash, fields FROM revision "
         "WHERE owner = %(owner)s AND memory_seq = ANY(%(seqs)s::bigint[]) "
@@ -107,7 +109,7 @@ def _add_revisions(
 
 
 def save_learnings(session: PostgresSession, ids: Sequence[str], grace: Grace) -> None:
-    """Save learnings that are about to be deleted by themselves."""
+    """Save copies of learnings for their grace period, before the deletion."""
     _save_forgotten(
         session,
         grace,
@@ -121,6 +123,7 @@ def save_learnings(session: PostgresSession, ids: Sequence[str], grace: Grace) -
 def _save_forgotten(
     session: PostgresSession, grace: Grace, kept: Mapping[str, PostgresForgotten]
 ) -> None:
+    """Insert or replace saved copies under their keys, with the call and the end of its grace."""
     session.execute_many(
         REPLACE_FORGOTTEN,
         [
@@ -136,6 +139,7 @@ def _save_forgotten(
 
 
 def _is_taken(session: PostgresSession, column: str, value: str | int) -> bool:
+    """Return whether a memory has this value in a column, such as `id` or `seq`."""
     found = session.scalar(
         f"SELECT 1 FROM memory WHERE owner = %(owner)s AND {column} = %(value)s",
         value=value,
@@ -144,9 +148,9 @@ def _is_taken(session: PostgresSession, column: str, value: str | int) -> bool:
 
 
 def _insert_forgotten(session: PostgresSession, kept: PostgresForgotten) -> int:
-    """Insert a memory as it was, into working memory; its position.
+    """Insert a saved memory into working memory; return its row number.
 
-    That is the one it had, or a new one where an import took that.
+    The number is the former one, or a new one if an import has taken that.
     """
     memory = msgspec.convert(kept.memory, MemoryRecord)
     if _is_taken(session, "seq", kept.seq):
@@ -207,9 +211,9 @@ class PostgresGrace(PostgresPart, CommonGrace):
     def put_back(
         self, session: PostgresSession, keys: Sequence[str]
     ) -> list[tuple[str, int]]:
-        """Put memories and learnings back; returns the ids and positions of memories.
+        """Put saved memories and learnings back; return the ids and row numbers of the memories.
 
-        What has the id of a memory that was remembered since stays forgotten.
+        A memory whose id was remembered again since then stays forgotten.
         """
         keeper = LearningRows(session)
         returned: list[tuple[str, int]] = []

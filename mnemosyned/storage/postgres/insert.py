@@ -129,6 +129,10 @@ class PostgresIntake(IntakeTransaction):
         return was_said(self._session, id, content)
 
     def said_before(self, memory: MemoryRecord) -> tuple[str, datetime] | None:
+        """Return id and time of the first memory with the same text, session and source, or None.
+
+        Superseded memories, and memories that may expire, do not count.
+        """
         self._session.lock()
         row = self._session.execute(
             SAID_BEFORE,
@@ -139,6 +143,7 @@ class PostgresIntake(IntakeTransaction):
         return (row[0], row[1]) if row else None
 
     def forgotten(self, keys: Collection[str]) -> set[str]:
+        """Return the keys, among these, of memories that were forgotten."""
         rows = self._session.execute(
             "SELECT id FROM agent_forgotten "
             "WHERE owner = %(owner)s AND id = ANY(%(keys)s::text[])",
@@ -154,6 +159,7 @@ class PostgresIntake(IntakeTransaction):
         insert_new(self._session, memories)
 
     def finish(self) -> int:
+        """Return the number of memories in working memory, for the report."""
         self._session.lock()
         return self._session.numbered
 
@@ -229,7 +235,7 @@ def _array_text(numbers: Sequence[int] | None) -> str | None:
 
 
 def known_records(session: PostgresSession, ids: Sequence[str]) -> dict[str, Known]:
-    """Return existing records with these ids."""
+    """Return text, time and text hash of the stored memories and episodes with these ids, by id."""
     if not ids:
         return {}
     rows = session.execute(

@@ -46,7 +46,7 @@ _BEGINNING = (
 
 
 def prefixes_of_ids(session: PostgresSession, prefixes: Sequence[str]) -> list[str]:
-    """Keep the prefixes with which an id begins."""
+    """Return the prefixes with which at least one id of a memory or summary begins."""
     lows = list(prefixes)
     highs = [prefix + _LAST for prefix in prefixes]
     rows = session.execute(_BEGINNING, lows=lows, highs=highs)
@@ -82,6 +82,7 @@ _SPOKEN = (
 def _memory_keys(
     session: PostgresSession, wanted: ListFilter, prefixes: Sequence[str]
 ) -> list[ListKey]:
+    """Return the keys of up to one page, and one more, of the memories that match a filter."""
     conditions = _memory_conditions(wanted, prefixes)
     rows = _rows_if_few(session, wanted, prefixes)
     if rows is not None:
@@ -142,7 +143,7 @@ def _after_cursor_conditions(
 def _rows_if_few(
     session: PostgresSession, wanted: ListFilter, prefixes: Sequence[str]
 ) -> list[int] | None:
-    """Return the rows that the narrowest filter with an index leaves; None if they are many."""
+    """Return the rows that pass the most selective indexed filter; None if many, or without one."""
     if prefixes:
         return _rows_where(session, "memory", [id_prefix_condition(prefixes)])
     if wanted.tags:
@@ -176,7 +177,7 @@ def _rows_where(
 
 
 def _rows_of_roles(session: PostgresSession, roles: Sequence[str]) -> list[int] | None:
-    """Return the rows of roles, by the index of words, and of what was pruned; None if they are many."""
+    """Return the rows of memories with these speakers, by the full-text index; None if many."""
     words = [phrase_hashes(session.owner, role) for role in roles]
     if not all(words):
         return None
@@ -202,6 +203,7 @@ def _keys_where(
     *,
     table: str = "m",
 ) -> list[ListKey]:
+    """Return the sort keys of memories that match conditions, one more than a page holds."""
     narrow = join_conditions(conditions)
     direction, _ = ORDERS[wanted.order]
     rows = session.execute(
@@ -220,7 +222,7 @@ def _keys_where(
 def _archive_keys(
     session: PostgresSession, conditions: Sequence[Condition], wanted: ListFilter
 ) -> list[ListKey]:
-    """Read episode after episode until the rest cannot hold a record of the page."""
+    """Return the sort keys of a page of originals; read episodes until no other can hold one."""
     newest = wanted.order is ListOrder.NEWEST
     keys: list[ListKey] = []
     for episodes, bound in _episodes_in_order(session, wanted):
@@ -240,7 +242,10 @@ def _archive_keys(
 def _episodes_in_order(
     session: PostgresSession, wanted: ListFilter
 ) -> Iterator[tuple[list[int], datetime | None]]:
-    """Yield episodes in the order of a list, and the bound of those that are left."""
+    """Yield row numbers of episodes in list order, with a bound on the times of the rest.
+
+    The bound is None after the last episodes.
+    """
     direction, beyond = ORDERS[wanted.order]
     edge = "covers_until" if wanted.order is ListOrder.NEWEST else "covers_from"
     conditions = [Condition("e.level = 0", {}), *_episode_conditions(wanted)]
@@ -266,7 +271,7 @@ def _episodes_in_order(
 
 
 def _episode_conditions(wanted: ListFilter) -> list[Condition]:
-    """Return the conditions on episodes: each has the session and source of its originals."""
+    """Return the conditions on episodes whose originals may match a filter."""
     conditions = [
         *place_conditions(wanted.sessions, wanted.sources, table="e"),
         *time_conditions(
@@ -286,6 +291,7 @@ def _episode_conditions(wanted: ListFilter) -> list[Condition]:
 def _summary_keys(
     session: PostgresSession, wanted: ListFilter, prefixes: Sequence[str]
 ) -> list[ListKey]:
+    """Return the keys of up to one page, and one more, of the summaries that match a filter."""
     direction, _ = ORDERS[wanted.order]
     moment = "e.period_from" if wanted.level else "e.covers_from"
     conditions = [

@@ -69,7 +69,7 @@ def replace_details(
 
 
 def leave_secrets(session: PostgresSession, seq: int, episode: int) -> None:
-    """Mark an original's secrets as secret in the other originals of its episode, before it leaves."""
+    """Keep an original's secrets marked as secret in the others of its episode, before it leaves."""
     own = session.scalar(
         "SELECT secrets FROM placed WHERE owner = %(owner)s AND seq = %(seq)s", seq=seq
     )

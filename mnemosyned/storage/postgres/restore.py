@@ -45,6 +45,7 @@ class PostgresRestoring(CommonRestoring):
         return known_records(self._session, ids)
 
     def taken_numbers(self, seqs: Sequence[int]) -> set[int]:
+        """Return the numbers, among these, that memories of this store have."""
         rows = self._session.execute(
             "SELECT seq FROM memory WHERE owner = %(owner)s "
             "AND seq = ANY(%(seqs)s::bigint[])",
@@ -53,6 +54,7 @@ class PostgresRestoring(CommonRestoring):
         return {seq for (seq,) in rows}
 
     def last_number(self) -> int:
+        """Return the highest row number that was ever given to a memory."""
         last: int = self._session.scalar(
             "SELECT last_memory FROM owner WHERE owner = %(owner)s"
         )
@@ -61,6 +63,7 @@ class PostgresRestoring(CommonRestoring):
     def insert_memories(
         self, memories: Sequence[PlacedMemory], *, last_number: int
     ) -> None:
+        """Insert exported memories at their places, with states, details and index entries."""
         session = self._session
         if memories:
             session.execute(
@@ -143,6 +146,7 @@ class PostgresExchange(PostgresPart, ExchangeStore):
     def export(
         self, chosen: ExportFilter
     ) -> Iterator[tuple[dict[str, int], Iterator[Record]]]:
+        """Yield the expected counts by kind, and the records of an export, from one snapshot."""
         with self._pool.reading(self._owner, use=Use.STREAM) as session:
             session.execute(
                 f"SET LOCAL idle_in_transaction_session_timeout = '{READER_S}s'"
@@ -152,6 +156,7 @@ class PostgresExchange(PostgresPart, ExchangeStore):
 
     @contextmanager
     def everything(self) -> Iterator[tuple[dict[str, int], Iterator[AnyRecord]]]:
+        """Yield the expected counts by kind, and all records of a move, from one snapshot."""
         with self._pool.reading(self._owner, use=Use.STREAM) as session:
             exported = PostgresExporting(session, ExportFilter())
             records = chain(exported.records(), moved_records(session))
@@ -161,4 +166,5 @@ class PostgresExchange(PostgresPart, ExchangeStore):
     def restore(
         self, session: PostgresSession, records: Sequence[AnyRecord]
     ) -> RestoreReport:
+        """Store exported records that are not here yet, in one transaction; return the counts."""
         return PostgresRestoring(session).restore(records)

@@ -98,7 +98,7 @@ _LONGEST = "m.importance DESC, length(m.text) DESC"
 def rows_of_span(
     session: PostgresSession, query: Query, span: TimeSpan, *, limit: int
 ) -> Mapping[int, float]:
-    """Return the memories of a time with their scores by `scores_by_time`."""
+    """Return the row numbers of memories from a time span, with the scores of `scores_by_time`."""
     span = overlapping_span(query, span)
     values: dict[str, object] = {
         "begins": utc(span.since),
@@ -133,7 +133,7 @@ def rows_of_span(
 
 
 def rows_in_time_order(session: PostgresSession, query: Query) -> set[int]:
-    """Return the newest or the oldest memories of the sources that a question asks for."""
+    """Return the row numbers of the newest or oldest memories of the sources in a question."""
     if query.subject:
         return _rows_with_subject(session, query)
     direction = "ASC" if query.order is TimeOrder.EARLIEST else "DESC"
@@ -190,7 +190,7 @@ def _first_of_each_source(
 
 
 def _rows_with_subject(session: PostgresSession, query: Query) -> set[int]:
-    """Return the first memories of an order that have every word of the subject."""
+    """Return the first memories in the question's time order that have all words of its subject."""
     subject = query.subject
     if subject is None or not subject.words:
         return set()
@@ -206,7 +206,7 @@ def _rows_with_subject(session: PostgresSession, query: Query) -> set[int]:
 
 
 def rows_mentioning_time(session: PostgresSession, query: Query) -> set[int]:
-    """Return memories whose words speak of the times to come that a question names."""
+    """Return the row numbers of memories whose text mentions a future time in the question."""
     now = asked_time(query)
     ahead = select_times_ahead(query.spans, now)
     candidates = {
@@ -233,7 +233,7 @@ def rows_mentioning_time(session: PostgresSession, query: Query) -> set[int]:
 def _rows_with_mention(
     session: PostgresSession, query: Query, search: MentionSearch
 ) -> list[int]:
-    """Return the newest memories with the terms of a search, said within its time."""
+    """Return the newest memories with the terms of a search for mentions, created in its time."""
     bounded = overlapping_span(query, search.said)
     narrow = memory_filter(replace(query, since=bounded.since, until=bounded.until))
     about: list[AnyOf] = []
@@ -249,7 +249,7 @@ def _rows_with_mention(
 
 
 def summary_of_period(session: PostgresSession, query: Query) -> int | None:
-    """Return the summary of the one day, week or month that a question asks for."""
+    """Return the row number of the summary of the one period in the question, or None."""
     span = only_time_asked(query)
     period = period_of(span.since, span.until) if span else None
     if period is None:
@@ -301,9 +301,9 @@ def match_from(row: Row, *, score: float = 0.0, grams: float = 0.0) -> Match:
 def matches_at(
     session: PostgresSession, query: Query, positions: Sequence[int]
 ) -> list[Match]:
-    """Return the memories at positions that pass the filters, without scores.
+    """Read the memories with these row numbers that pass the filters, as matches without scores.
 
-    Pruned ones are none of them: positions may come from vectors that were dropped meanwhile.
+    Pruned memories are left out: row numbers may come from vectors that were deleted meanwhile.
     """
     narrow = memory_filter(query)
     rows = session.execute(
@@ -341,6 +341,7 @@ class PostgresIndex(SearchIndex):
         self._versions: dict[Table, Version] = {}
 
     def totals(self) -> OriginalTotals:
+        """Return the counts and sizes of all memories, for BM25."""
         row = (self._session.first or self._session.execute(TOTALS)).fetchone()
         if row is None:
             return OriginalTotals(0, 0, slept=False, states=False)
@@ -361,18 +362,21 @@ class PostgresIndex(SearchIndex):
     def best_by_grams(
         self, terms: Sequence[str], query: Query, *, limit: int
     ) -> Iterable[tuple[int, float]]:
+        """Search the newest memories by character pairs; return row numbers with BM25, best first."""
         phrases = self._gram_phrases(terms)
         return self._best(("memory", "grams"), phrases, memory_filter(query), limit)
 
     def best_episodes(
         self, forms: Forms, query: Query, *, limit: int
     ) -> Iterable[tuple[int, float]]:
+        """Search summaries by words; return row numbers with their BM25, best first."""
         phrases = [tuple(phrase_hashes(self._session.owner, form)) for form in forms]
         return self._best(("episode", "words"), phrases, episode_filter(query), limit)
 
     def best_episodes_by_grams(
         self, terms: Sequence[str], query: Query, *, limit: int
     ) -> Iterable[tuple[int, float]]:
+        """Search the newest summaries by character pairs; return row numbers with their BM25."""
         phrases = self._gram_phrases(terms)
         return self._best(("episode", "grams"), phrases, episode_filter(query), limit)
 
@@ -397,6 +401,7 @@ class PostgresIndex(SearchIndex):
     def memories_of_time(
         self, query: Query, span: TimeSpan, *, limit: int
     ) -> Mapping[int, float]:
+        """Return the row numbers of memories from a time span, with scores by importance."""
         return rows_of_span(self._session, query, span, limit=limit)
 
     def first_in_order(self, query: Query) -> Collection[int]:
@@ -411,6 +416,7 @@ class PostgresIndex(SearchIndex):
     def read_matches(
         self, scores: Mapping[int, float], grams: Mapping[int, float]
     ) -> list[Match]:
+        """Read the memories with these row numbers, in the order of `scores`."""
         missing = [seq for seq in scores if seq not in self._read]
         if missing:
             rows = self._session.execute(
@@ -430,6 +436,7 @@ class PostgresIndex(SearchIndex):
     def positions_around(
         self, query: Query, matches: Sequence[Match], *, slept: bool
     ) -> list[list[int]]:
+        """Return for each match the sorted row numbers around it, in its session and source."""
         del slept  # a memory has one home
         around: list[list[int]] = [[] for _ in matches]
         if not matches:
@@ -476,6 +483,7 @@ class PostgresSearch(PostgresPart, SearchStore):
         self._kept_rows = RowCache()
 
     def candidates(self, query: Query) -> SearchCandidates:
+        """Return the candidates for a question, with what ranking reads, from one snapshot."""
         if not query.terms and not query.only_then:
             return SearchCandidates()
         with self._pool.reading(self._owner, first=TOTALS) as session:
@@ -483,6 +491,7 @@ class PostgresSearch(PostgresPart, SearchStore):
             return find_candidates(index, query, self._frequencies)
 
     def documents(self, results: Sequence[RankedResult]) -> Documents:
+        """Return the memories and episodes of ranked results that still exist."""
         asked = {place.memory for place in results if place.memory is not None}
         asked.update(position for place in results for position, _ in place.lines)
         places = [place.episode for place in results if place.episode is not None]

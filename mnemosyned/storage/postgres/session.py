@@ -197,7 +197,10 @@ class PostgresSession:
         )
 
     def position_of(self, id: str) -> Position | None:
-        """Return the number of a memory's row, and of its episode if it is archived."""
+        """Return a memory's row number and its episode's, which is None in working memory.
+
+        Return None for an unknown id.
+        """
         row = self.execute(
             "SELECT m.seq, p.episode_seq FROM memory AS m "
             "LEFT JOIN placed AS p ON p.owner = m.owner AND p.seq = m.seq "
@@ -207,7 +210,7 @@ class PostgresSession:
         return (row[0], row[1]) if row else None
 
     def positions_of(self, ids: Sequence[str]) -> dict[str, Position]:
-        """Return the positions of several memories, of those that exist."""
+        """Return the positions of the existing memories among these, by id."""
         rows = self.execute(
             "SELECT m.id, m.seq, (SELECT p.episode_seq FROM placed AS p "
             "WHERE p.owner = %(owner)s AND p.seq = m.seq) FROM memory AS m "
@@ -224,7 +227,7 @@ class PostgresSession:
         return id
 
     def created_at(self, seq: int) -> datetime:
-        """Return when the memory with this number was created."""
+        """Return the creation time of the memory with this row number."""
         moment: datetime = self.scalar(
             "SELECT created_at FROM memory WHERE owner = %(owner)s AND seq = %(seq)s",
             seq=seq,
@@ -232,7 +235,7 @@ class PostgresSession:
         return moment
 
     def successor_of(self, seq: int) -> Position | None:
-        """Return the position of the memory that superseded another."""
+        """Return the position of the memory that superseded this one, or None."""
         row = self.execute(
             "SELECT s.superseded_by, p.episode_seq FROM memory_state AS s "
             "LEFT JOIN placed AS p ON p.owner = s.owner AND p.seq = s.superseded_by "
@@ -243,7 +246,7 @@ class PostgresSession:
         return (row[0], row[1]) if row else None
 
     def has_pruned(self, episode: int) -> bool:
-        """Return whether the words of some originals of an episode were pruned."""
+        """Return whether an episode has originals whose text was pruned."""
         found = self.scalar(
             "SELECT 1 FROM placed AS p JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
             "WHERE p.owner = %(owner)s AND p.episode_seq = %(episode)s AND m.content = '' LIMIT 1",
@@ -254,7 +257,7 @@ class PostgresSession:
     def insert_episode(
         self, episode: Episode, index_terms: str, *, seq: int | None = None
     ) -> int:
-        """Insert a summary, by a new number unless one is given; return its number."""
+        """Insert a summary and its index entries; return its row number, a new one if `seq` is None."""
         number = self.new_number() if seq is None else seq
         row = episode_row(episode, index_terms, self.owner, number)
         self.execute(_INSERT_EPISODE, **row)
@@ -262,11 +265,11 @@ class PostgresSession:
         return number
 
     def replace_rollup(self, seq: int, episode: Episode, index_terms: str) -> None:
-        """Give the summary of a period its present text; its place in the hierarchy stays."""
+        """Replace the text and statistics of a roll-up; its parent stays."""
         self._write_episode(_REPLACE_ROLLUP, seq, episode, index_terms)
 
     def rewrite_episode(self, seq: int, episode: Episode, index_terms: str) -> None:
-        """Give a summary all values of another."""
+        """Replace all values of the summary with this row number by those of `episode`."""
         self._write_episode(_REWRITE_EPISODE, seq, episode, index_terms)
 
     def _write_episode(
@@ -285,7 +288,7 @@ class PostgresSession:
         return characters
 
     def empty_episode(self, seq: int, *, originals: int) -> None:
-        """Remove the words of a summary, which has this many originals left."""
+        """Erase the text and index terms of a summary, and store how many originals are left."""
         characters = self._episode_characters(seq)
         self.execute(
             "UPDATE episode SET content = '', index_terms = '', words = '{}', grams = NULL, "
@@ -299,7 +302,7 @@ class PostgresSession:
         self.add_to_totals(Tier.EPISODIC, characters=-characters)
 
     def delete_episode(self, seq: int) -> None:
-        """Delete a summary."""
+        """Delete the row and the index entries of a summary."""
         characters = self._episode_characters(seq)
         self.execute(
             "DELETE FROM episode WHERE owner = %(owner)s AND seq = %(seq)s", seq=seq
@@ -308,7 +311,7 @@ class PostgresSession:
         self.add_to_totals(Tier.EPISODIC, count=-1, characters=-characters)
 
     def memories(self, ids: Sequence[str]) -> dict[str, MemoryRecord]:
-        """Return the memories with these ids, of either tier, the oldest first in each."""
+        """Return the existing memories of both tiers by id, in each tier the oldest first."""
         memories: dict[str, MemoryRecord] = {}
         for start in range(0, len(ids), IDS_PER_QUERY):
             rows = self.execute(
@@ -320,7 +323,7 @@ class PostgresSession:
         return memories
 
     def memories_at(self, seqs: Collection[int]) -> dict[int, MemoryRecord]:
-        """Return the memories with these numbers, of either tier."""
+        """Return the existing memories of both tiers by row number."""
         rows = self.execute(MEMORIES_AT, seqs=list(seqs)) if seqs else ()
         return {row[0]: memory_from(row[1:]) for row in rows}
 
@@ -336,7 +339,7 @@ class PostgresSession:
         return [id for (id,) in rows]
 
     def details_under(self, summary: str) -> Iterator[Detail]:
-        """Return the exact values of the originals under a summary, the oldest first."""
+        """Yield the exact values of the originals under a summary, the oldest first."""
         rows = self.execute(
             f"{BELOW} SELECT p.details, p.secrets, m.id, s.superseded_at IS NOT NULL "
             "FROM below "
@@ -380,7 +383,7 @@ class PostgresSession:
             )
 
     def totals(self) -> dict[Tier, tuple[int, int]]:
-        """Return the entries and characters of each tier."""
+        """Return the number of entries and of characters in each tier."""
         row = self.execute(
             "SELECT working_count, working_characters, episodic_count, episodic_characters, "
             "archive_count, archive_characters FROM owner WHERE owner = %(owner)s"

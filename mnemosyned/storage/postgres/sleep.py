@@ -57,6 +57,11 @@ class PostgresSleep(PostgresPart, CommonSleep):
     def activity(
         self, session: PostgresSession, *, fresh: datetime, now: datetime, limit: int
     ) -> WorkingActivity:
+        """Return the state of working memory from its first `limit` rows, for the triggers.
+
+        `by_source` counts memories created before `fresh`. Memories held back beyond `now` by an
+        undo do not count as movable.
+        """
         groups = session.execute(_ACTIVITY, now=utc(now), fresh=utc(fresh), limit=limit)
         return activity_of(map(ActivityGroup._make, groups))
 
@@ -67,6 +72,7 @@ class PostgresSleep(PostgresPart, CommonSleep):
     def pending(
         self, session: PostgresSession, selection: Selection, *, limit: int
     ) -> list[Pending]:
+        """Return up to `limit` unpinned working memories of a selection, the oldest first."""
         where, values = _pending_filter(selection)
         rows = session.execute(
             "SELECT m.id, m.session_id, m.source, m.created_at, length(m.content) "
@@ -81,6 +87,7 @@ class PostgresSleep(PostgresPart, CommonSleep):
     def count_due(
         self, session: PostgresSession, selection: Selection, *, limit: int
     ) -> int:
+        """Return how many working memories a selection has, `limit` at most."""
         where, values = _pending_filter(selection)
         count: int = session.scalar(
             "SELECT count(*) FROM "
@@ -92,6 +99,7 @@ class PostgresSleep(PostgresPart, CommonSleep):
 
     @reads
     def ids_excluded_from_summaries(self, session: PostgresSession) -> set[str]:
+        """Return the ids of working memories that were superseded or may expire."""
         rows = session.execute(
             "SELECT m.id FROM memory_state AS s "
             "JOIN fresh AS f ON f.owner = s.owner AND f.seq = s.memory_seq "
@@ -104,6 +112,7 @@ class PostgresSleep(PostgresPart, CommonSleep):
     def consolidate(
         self, groups: Sequence[Sequence[Promotion]], *, durable: bool = True
     ) -> list[Exception | None]:
+        """Promote each group of batches in a transaction; return an error or None for each group."""
         outcomes: list[Exception | None] = []
         for promotions in groups:
             error = self._promote_batch(promotions, durable=durable)
@@ -137,6 +146,7 @@ class PostgresSleep(PostgresPart, CommonSleep):
 
 
 def _pending_filter(selection: Selection) -> tuple[str, dict[str, Any]]:
+    """Return the SQL conditions of a selection of working memories, and their bind values."""
     clauses = ["f.owner = %(owner)s", "NOT m.pinned"]
     values: dict[str, Any] = {}
     if selection.now:
@@ -171,6 +181,7 @@ class PostgresPromoting(PromotionTransaction):
         return self._session.insert_episode(promotion.episode, promotion.index_terms)
 
     def any_superseded(self, ids: Collection[str]) -> bool:
+        """Return whether one of these working memories was superseded."""
         found = self._session.scalar(
             "SELECT 1 FROM memory AS m "
             "JOIN fresh AS f ON f.owner = m.owner AND f.seq = m.seq "
@@ -182,6 +193,7 @@ class PostgresPromoting(PromotionTransaction):
         return found is not None
 
     def any_edited(self, ids: Sequence[str], *, since: int) -> bool:
+        """Return whether one of these working memories was edited after revision `since`."""
         found = self._session.scalar(
             "SELECT 1 FROM memory AS m "
             "JOIN fresh AS f ON f.owner = m.owner AND f.seq = m.seq "

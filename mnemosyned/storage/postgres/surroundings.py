@@ -35,6 +35,7 @@ class PostgresAgents(PostgresPart, CommonAgents):
     def _latest(
         self, session: PostgresSession, names: list[str], limit: int
     ) -> list[MemoryRecord]:
+        """Return up to `limit` of the newest memories of these sessions from each tier."""
         seqs: list[int] = []
         for statement in (_LATEST_WORKING, _LATEST_ARCHIVED):
             rows = session.execute(statement, names=names, limit=limit)

@@ -188,6 +188,7 @@ class PostgresVectors(PostgresPart, OwnedVectorStore):
 
     @writes
     def use_model(self, session: PostgresSession, name: str, identity: str) -> int:
+        """Return the number of a model with this identity; add it, or update its name."""
         number: int = session.scalar(_USE_MODEL, name=name, digest=identity)
         return number
 
@@ -247,6 +248,7 @@ class PostgresVectors(PostgresPart, OwnedVectorStore):
 
     @reads
     def newest_position(self, session: PostgresSession) -> int:
+        """Return the highest row number of a memory, 0 if there is none."""
         newest: int = session.scalar(
             "SELECT coalesce(max(seq), 0) FROM memory WHERE owner = %(owner)s"
         )
@@ -262,6 +264,7 @@ class PostgresVectors(PostgresPart, OwnedVectorStore):
         before: int,
         limit: int,
     ) -> list[EmbeddingInput]:
+        """Return memories between two positions without a vector of the model, the newest first."""
         rows = session.execute(
             _WITHOUT, model=model, after=after, before=before, limit=limit
         )
@@ -280,6 +283,7 @@ class PostgresVectors(PostgresPart, OwnedVectorStore):
 
     @writes
     def drop_vectors(self, session: PostgresSession, positions: Sequence[int]) -> None:
+        """Delete the vectors at these positions; the memories are embedded again."""
         session.execute(
             "DELETE FROM embedding WHERE owner = %(owner)s "
             "AND memory_seq = ANY(%(positions)s::bigint[])",
@@ -292,6 +296,7 @@ class PostgresVectors(PostgresPart, OwnedVectorStore):
     def vectors(
         self, session: PostgresSession, model: int, *, before: int, limit: int
     ) -> dict[int, bytes]:
+        """Return up to `limit` vectors at positions before `before`, the newest first."""
         rows = session.execute(
             "SELECT memory_seq, vector FROM embedding WHERE owner = %(owner)s "
             "AND model = %(model)s AND memory_seq < %(before)s "
@@ -306,6 +311,7 @@ class PostgresVectors(PostgresPart, OwnedVectorStore):
     def vectors_of(
         self, session: PostgresSession, model: int, positions: Sequence[int]
     ) -> dict[int, bytes]:
+        """Return the model's vectors at these positions, by position."""
         rows = session.execute(
             "SELECT memory_seq, vector FROM embedding WHERE owner = %(owner)s "
             "AND model = %(model)s AND memory_seq = ANY(%(positions)s::bigint[])",
@@ -318,6 +324,7 @@ class PostgresVectors(PostgresPart, OwnedVectorStore):
     def embedded_positions(
         self, session: PostgresSession, model: int, *, after: int, limit: int
     ) -> list[int]:
+        """Return up to `limit` positions after `after` that have a vector of the model, ascending."""
         rows = session.execute(
             "SELECT memory_seq FROM embedding WHERE owner = %(owner)s "
             "AND model = %(model)s AND memory_seq > %(after)s "

@@ -23,12 +23,14 @@ class SqliteRetention(SqlitePart, CommonRetention):
     """A `RetentionStore` on one SQLite file."""
 
     def _has_words(self, session: SqliteSession, seq: int) -> bool:
+        """Return whether an original still has its text, as it was not pruned."""
         found = session.scalar(
             "SELECT 1 FROM archive WHERE seq = ? AND content != ''", (seq,)
         )
         return found is not None
 
     def _return_pinned(self, session: SqliteSession, seq: int, episode: int) -> None:
+        """Move an original to working memory, pinned; keep its secrets secret in other originals."""
         return_one(session, seq, episode)
         session.execute("UPDATE working_memory SET pinned = 1 WHERE seq = ?", (seq,))
 
@@ -57,6 +59,7 @@ class SqliteRetention(SqlitePart, CommonRetention):
         return pruned
 
     def _episode_words(self, session: SqliteSession) -> Iterator[EpisodeWords]:
+        """Yield the episodes with unpruned originals, the oldest first."""
         rows = session.execute(
             "SELECT e.covers_from, e.covers_until, e.seq, a.id, a.created_at, length(a.content) "
             "FROM episodic_memory AS e JOIN archive AS a ON a.episode_seq = e.seq "
@@ -82,6 +85,7 @@ class SqliteUndo(SqlitePart, CommonUndo):
         return cycle
 
     def _read_episode_row(self, session: SqliteSession, id: str) -> Row | None:
+        """Return an episode's number, parent, times, and counts of originals and pruned originals."""
         row: Row | None = session.execute(
             "SELECT seq, parent_id, covers_from, covers_until, "
             "(SELECT count(*) FROM archive WHERE episode_seq = e.seq), "
@@ -92,6 +96,7 @@ class SqliteUndo(SqlitePart, CommonUndo):
         return row
 
     def _return_originals(self, session: SqliteSession, episode: int) -> list[int]:
+        """Move all originals of an episode to working memory; return their row numbers."""
         seqs = session.execute(
             "SELECT seq FROM archive WHERE episode_seq = ?", (episode,)
         ).fetchall()

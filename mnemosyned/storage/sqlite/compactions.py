@@ -39,6 +39,11 @@ class SqliteCompactions(SqlitePart, CommonCompactions):
         earliest: datetime | None,
         latest: datetime | None,
     ) -> str | None:
+        """Return the id of a stored memory with the same text, session, source and role, or None.
+
+        Only memories with an id chosen by the agent count. `earliest` and `latest` bound their
+        creation.
+        """
         id: str | None = session.scalar(
             f"SELECT id FROM working_memory WHERE {_SAME} "
             f"UNION ALL SELECT id FROM archive WHERE {_SAME} LIMIT 1",

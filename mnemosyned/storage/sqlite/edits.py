@@ -47,6 +47,7 @@ class SqliteEditing(CommonEditing):
         return StoredMemory(seq=seq, episode=episode, values=named)
 
     def _write_fields(self, target: EditTarget) -> None:
+        """Write the fields of an edited memory, except text and tags."""
         after = target.edit.after
         self._session.execute(
             f"UPDATE {_table_of(target)} SET session_id = ?, source = ?, role = ?, "
@@ -62,6 +63,7 @@ class SqliteEditing(CommonEditing):
         )
 
     def _write_words(self, target: EditTarget) -> None:
+        """Write the text and the index entries of an edited memory, and delete its vector."""
         session, seq = self._session, target.seq
         before, after = target.edit.before, target.edit.after
         if before.content != after.content:
@@ -74,6 +76,7 @@ class SqliteEditing(CommonEditing):
         session.execute("DELETE FROM embedding WHERE memory_seq = ?", (seq,))
 
     def _restate_details(self, target: EditTarget, episode: int) -> None:
+        """Extract an edited original's exact values again; keep its secrets secret in other originals."""
         session, seq = self._session, target.seq
         leave_secrets(session, seq, episode)
         session.execute("DELETE FROM detail WHERE memory_seq = ?", (seq,))

@@ -60,7 +60,7 @@ _INDEXES = ("memory_fts", "memory_gram_fts")
 
 
 def selected_memories(session: SqliteSession, choice: ForgetFilter) -> list[str]:
-    """Return the ids of all memories for which everything in the choice holds."""
+    """Return the ids of the memories that match all criteria of a filter."""
     where, values = _selection_conditions(
         choice, newest=choice.newest.memory if choice.newest else None
     )
@@ -89,6 +89,7 @@ def selected_memories(session: SqliteSession, choice: ForgetFilter) -> list[str]
 def _selection_conditions(
     choice: ForgetFilter, *, newest: int | None
 ) -> tuple[str, list[Any]]:
+    """Return the conditions of a filter on session, source, time and newest row."""
     named, names = place_conditions(choice.sessions, choice.sources)
     dated, moments = time_conditions(
         choice.since, choice.until, first="created_at", last="created_at"
@@ -100,6 +101,7 @@ def _selection_conditions(
 def _narrow_to_positions(
     where: str, values: Sequence[Any], having: set[int] | None
 ) -> Iterator[tuple[str, Sequence[Any]]]:
+    """Yield a filter's condition and values for each chunk of positions; once if `having` is None."""
     if having is None:
         yield where, values
         return
@@ -110,7 +112,7 @@ def _narrow_to_positions(
 
 
 def _positions_with_terms(session: SqliteSession, terms: Terms) -> set[int]:
-    """Return the positions of memories with all terms."""
+    """Return the row numbers of memories whose index entries have all terms."""
     found: set[int] | None = None
     for term in (*terms.words, *terms.grams):
         here: set[int] = set()
@@ -129,7 +131,7 @@ def _positions_with_terms(session: SqliteSession, terms: Terms) -> set[int]:
 
 
 def selected_learnings(session: SqliteSession, choice: ForgetFilter) -> list[str]:
-    """Return the ids of all learnings for which everything in the choice holds; they have no tags."""
+    """Return the ids of the learnings that match all criteria of a filter; none if it has tags."""
     if choice.tags:
         return []
     where, values = _selection_conditions(
@@ -152,7 +154,10 @@ def selected_learnings(session: SqliteSession, choice: ForgetFilter) -> list[str
 def _texts_with_terms(
     session: SqliteSession, rows: Sequence[Sequence[Any]], terms: Terms
 ) -> set[int]:
-    """Return the rows whose text has all terms, by a temporary index, as learnings have none."""
+    """Return the row numbers of the texts that have all terms.
+
+    Learnings have no index of their own: a temporary one is made for the search.
+    """
     with closing(sqlite3.connect(":memory:", factory=SqliteSession)) as beside:
         for (definition,) in session.execute(
             f"SELECT sql FROM sqlite_master WHERE name IN ({', '.join('?' * len(_INDEXES))})",
@@ -177,16 +182,19 @@ class SqliteDeletion(SqlitePart, DeletionStore):
 
     @reads
     def select(self, session: SqliteSession, choice: ForgetFilter) -> list[str]:
+        """Return the ids of the memories that match a filter."""
         return selected_memories(session, choice)
 
     @reads
     def select_learnings(
         self, session: SqliteSession, choice: ForgetFilter
     ) -> list[str]:
+        """Return the ids of the learnings that match a filter."""
         return selected_learnings(session, choice)
 
     @reads
     def newest(self, session: SqliteSession) -> Newest:
+        """Return the row numbers of the last memory and the last learning."""
         memory, learning = session.execute(
             "SELECT max((SELECT ifnull(max(seq), 0) FROM working_memory), "
             "(SELECT ifnull(max(seq), 0) FROM archive)), "
@@ -196,6 +204,7 @@ class SqliteDeletion(SqlitePart, DeletionStore):
 
     @reads
     def ids_under(self, session: SqliteSession, summary: str) -> list[str]:
+        """Return the ids of all originals under a summary of any level."""
         rows = session.execute(
             f"{BELOW} SELECT a.id FROM below CROSS JOIN archive AS a ON a.episode_seq = below.seq "
             "ORDER BY a.seq",
@@ -211,6 +220,7 @@ class SqliteDeletion(SqlitePart, DeletionStore):
         *,
         learned: Sequence[str] = (),
     ) -> Removal:
+        """Return the counts and ids that forgetting these memories and learnings would remove."""
         removal = Removal()
         leaving: dict[int, int] = {}
         wordless: dict[int, int] = {}
@@ -258,6 +268,11 @@ class SqliteDeletion(SqlitePart, DeletionStore):
         *,
         grace: Grace | None = None,
     ) -> Removal:
+        """Delete memories, empty or delete their summaries, and request a purge; return what changed.
+
+        With `grace` they can be put back until it ends, and the purge waits. Unknown ids are
+        skipped.
+        """
         working = archived = details = unlearned = pruned = 0
         indexed: list[tuple[int, str, str]] = []
         in_force, episodes = _find_in_force_again(session, ids)
@@ -310,6 +325,7 @@ class SqliteDeletion(SqlitePart, DeletionStore):
         *,
         grace: Grace | None = None,
     ) -> Removal:
+        """Delete learnings and request a purge; with `grace` they can be put back until it ends."""
         if grace:
             save_learnings(session, ids, grace)
         removal = Removal(learnings=remove_learnings(session, ids))
@@ -319,6 +335,7 @@ class SqliteDeletion(SqlitePart, DeletionStore):
 
     @reads
     def orphaned_log_names(self, session: SqliteSession) -> tuple[list[str], list[str]]:
+        """Return the sessions and sources in logs and compactions that no memory has."""
         orphaned = []
         for column in ("session_id", "source"):
             named = " UNION ".join(
@@ -341,6 +358,7 @@ class SqliteDeletion(SqlitePart, DeletionStore):
         sessions: Iterable[str],
         sources: Iterable[str],
     ) -> None:
+        """Erase these sessions and sources from logs and compactions."""
         for column, names, nameless in (
             ("session_id", sessions, ""),
             ("source", sources, None),
@@ -374,7 +392,7 @@ class SqliteDeletion(SqlitePart, DeletionStore):
 
 
 def _save_source_keys(session: SqliteSession, id: str) -> None:
-    """Save the keys by which a re-read source skips a memory."""
+    """Save keys of forgotten memories, so that reading their source again does not restore them."""
     row = session.execute(
         "SELECT seq, session_id, source, content_hash FROM working_memory WHERE id = ? "
         "UNION ALL "
@@ -397,7 +415,10 @@ def _save_source_keys(session: SqliteSession, id: str) -> None:
 def _find_in_force_again(
     session: SqliteSession, ids: Sequence[str]
 ) -> tuple[frozenset[str], set[int]]:
-    """Return the ids of memories in force again after a deletion, and summaries to rewrite."""
+    """Return the ids of superseded memories that a deletion puts in force again.
+
+    Also return the row numbers of their episodes, which are to be rewritten.
+    """
     gone: set[int] = set()
     successors: dict[int, int | None] = {}
     again: set[str] = set()
@@ -436,7 +457,10 @@ def _find_in_force_again(
 def _count_pruned_without_summary(
     session: SqliteSession, leaving: dict[int, int]
 ) -> int:
-    """Return the number of pruned originals whose summary is lost by the deletion of others."""
+    """Return how many pruned originals would lose their summary, the last trace of their text.
+
+    `leaving` counts by episode the pruned originals that are deleted themselves.
+    """
     return sum(
         session.execute(
             "SELECT count(*) FROM archive WHERE episode_seq = ? AND content = ''",
@@ -450,7 +474,11 @@ def _count_pruned_without_summary(
 def _preview_summaries(
     session: SqliteSession, leaving: dict[int, int]
 ) -> tuple[frozenset[int], frozenset[int]]:
-    """Level by level: an episode that loses all it was made of goes, the others are rewritten."""
+    """Return the row numbers of summaries that would be deleted, and of those that would be emptied.
+
+    `leaving` counts the deleted originals by episode. A summary that loses all of its sources is
+    deleted; the summaries above follow, level by level.
+    """
     removed: set[int] = set()
     emptied: set[int] = set()
     while leaving:  # ends, as each step goes up a level
@@ -474,7 +502,11 @@ def _preview_summaries(
 def _delete_original(
     session: SqliteSession, id: str
 ) -> tuple[tuple[int, str, str], int, int] | None:
-    """Delete an archived original; also returns its episode and number of details."""
+    """Delete an archived original; None if there is none with this id.
+
+    Return its row number, text and role, then the row number of its episode and its count of
+    details.
+    """
     row = session.execute(
         "SELECT seq, content, role, episode_seq, "
         "(SELECT count(*) FROM detail WHERE memory_seq = seq) FROM archive WHERE id = ?",
@@ -489,9 +521,9 @@ def _delete_original(
 
 
 def _delete_state(session: SqliteSession, seq: int) -> None:
-    """Delete the state of a memory.
+    """Delete the validity, tags and revisions of a memory.
 
-    Its successor supersedes what it superseded; without one, that holds again.
+    Memories that it superseded are now superseded by its successor, or are in force again.
     """
     session.execute(
         "UPDATE memory_state AS older SET (superseded_by, superseded_at) = "

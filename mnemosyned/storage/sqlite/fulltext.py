@@ -26,7 +26,7 @@ is a letter to FTS5, and is in no text.
 def index_memories(
     connection: sqlite3.Connection, texts: Sequence[tuple[int, str, str]]
 ) -> None:
-    """Let memories be found by their words and their speakers: `seq`, content and role of each."""
+    """Add memories to the full-text indexes; each is a row number, text and speaker."""
     connection.executemany(
         "INSERT INTO memory_fts (rowid, content, role) VALUES (?, ?, ?)", texts
     )
@@ -37,7 +37,10 @@ def index_memories(
 def unindex_memory(
     connection: sqlite3.Connection, seq: int, content: str, role: str
 ) -> None:
-    """Take a memory out, by the words it went in with; a pruned one is out already."""
+    """Remove a memory from the full-text indexes by the text and speaker that were indexed.
+
+    A pruned memory, which has no text, was removed before.
+    """
     if not content:
         return
     connection.execute(
@@ -50,7 +53,7 @@ def unindex_memory(
 def index_grams(
     connection: sqlite3.Connection, table: str, seq: int | None, content: str
 ) -> None:
-    """Enter what a text has of them."""
+    """Add the character pairs of a text to a second index, if the text has any."""
     if parts := second_terms(content):
         connection.execute(
             f"INSERT INTO {table} (rowid, grams) VALUES (?, ?)", (seq, parts)
@@ -60,7 +63,7 @@ def index_grams(
 def unindex_grams(
     connection: sqlite3.Connection, table: str, seq: int, content: str
 ) -> None:
-    """Take them out again; `content` is what was entered."""
+    """Remove a text's character pairs from a second index; `content` is the text that was indexed."""
     if parts := second_terms(content):
         connection.execute(
             f"INSERT INTO {table} ({table}, rowid, grams) VALUES ('delete', ?, ?)",
@@ -69,7 +72,11 @@ def unindex_grams(
 
 
 def second_terms(content: str) -> str:
-    """Return the text for the second index: its grams, and the words that the first one misses."""
+    """Return the terms of a text for the second index: character pairs, and words beside them.
+
+    These words touch a script without spaces, and the first index misses them. Most texts have no
+    terms: the result is empty.
+    """
     parts = gram_text(content)
     if parts and (glued := glued_words(content)):
         return " ".join([parts, *(f"{GLUED} {glued_terms(word)}" for word in glued)])
@@ -77,21 +84,21 @@ def second_terms(content: str) -> str:
 
 
 def glued_terms(word: str) -> str:
-    """Return a word or code as the second index has it where it touches a script without spaces."""
+    """Return a word that touches a script without spaces as the second index stores it."""
     return " ".join(GLUED + stem(token) for token in WORD.findall(fold_case(word)))
 
 
 def index_episode_grams(
     connection: sqlite3.Connection, seq: int | None, content: str, index_terms: str
 ) -> None:
-    """Enter what a summary's text and index terms have of them."""
+    """Add the character pairs of a summary's text and index terms to the second index."""
     index_grams(connection, "episode_gram_fts", seq, f"{content}\n{index_terms}")
 
 
 def unindex_episode_grams(
     connection: sqlite3.Connection, seq: int, content: str, index_terms: str
 ) -> None:
-    """Take them out again; the texts are what was entered."""
+    """Remove a summary's character pairs from the second index, by the texts that were indexed."""
     unindex_grams(connection, "episode_gram_fts", seq, f"{content}\n{index_terms}")
 
 
@@ -126,10 +133,10 @@ _SECOND_FORMAT = b"\xff\x00\x00\x01"
 
 
 def index_depth(connection: sqlite3.Connection, index: str) -> int | None:
-    """Return the number of levels in an index's structure record; None where that cannot be read.
+    """Return the number of levels in an index; None if its structure record cannot be read.
 
-    It is read from the table behind the index, as the index itself may not open. The format is
-    that of `fts5StructureDecode` in SQLite's fts5_index.c.
+    The record is read from the table behind the index, as the index itself may not open. The format
+    is that of `fts5StructureDecode` in SQLite's fts5_index.c.
     """
     row = connection.execute(
         f"SELECT block FROM {index}_data WHERE id = ?", (_STRUCTURE_ROW,)
@@ -147,7 +154,7 @@ def index_depth(connection: sqlite3.Connection, index: str) -> int | None:
 
 
 def failing_indexes(connection: sqlite3.Connection) -> list[str]:
-    """Return the indexes that cannot answer a question."""
+    """Return the names of the full-text indexes that fail to answer a search."""
     failing = []
     for index in INDEXES:
         try:
@@ -162,7 +169,7 @@ def failing_indexes(connection: sqlite3.Connection) -> list[str]:
 
 
 def _is_damage(error: sqlite3.DatabaseError) -> bool:
-    """Return whether the index is at fault, and not a lock, the disk or memory."""
+    """Return whether an error comes from a damaged index, not from a lock, the disk or memory."""
     return error.sqlite_errorcode & 0xFF in {
         sqlite3.SQLITE_CORRUPT,
         sqlite3.SQLITE_ERROR,  # "vtable constructor failed"
@@ -170,11 +177,11 @@ def _is_damage(error: sqlite3.DatabaseError) -> bool:
 
 
 def heal_indexes(database: Path) -> list[str]:
-    """Rebuild, from the texts, the indexes that cannot be read or soon could not be.
+    """Rebuild the full-text indexes that cannot be read or are near a limit; return their names.
 
-    Answers with their names. Each is rebuilt in one transaction, so that a crash leaves it as it
-    was. No statement may name an index before its tables are emptied: a connection keeps what it
-    knows of an index once it has opened it.
+    Each is rebuilt in one transaction, so that a crash leaves it as it was. No statement may name
+    an index before its tables are emptied: a connection caches an index's structure once it has
+    opened it.
     """
     with closing(sqlite3.connect(database, isolation_level=None)) as connection:
         connection.execute("BEGIN")
@@ -185,10 +192,7 @@ def heal_indexes(database: Path) -> list[str]:
 
 
 def rebuild_indexes(database: Path) -> list[str]:
-    """Rebuild unreadable and mismatched indexes; return their names.
-
-    FTS5's own check compares them; one that fails counts as a mismatch.
-    """
+    """Rebuild the full-text indexes that are unreadable or disagree with the texts; return their names."""
     with closing(sqlite3.connect(database, isolation_level=None)) as connection:
         wrong = [index for index in INDEXES if not _matches(connection, index)]
     _rebuild_from_nothing(database, wrong)
@@ -196,7 +200,7 @@ def rebuild_indexes(database: Path) -> list[str]:
 
 
 def _rebuild_from_nothing(database: Path, indexes: list[str]) -> None:
-    """Rebuild indexes, each in one transaction, by a connection without open indexes."""
+    """Rebuild these indexes, each in one transaction, on a connection that has opened none of them."""
     if not indexes:
         return
     with closing(sqlite3.connect(database, isolation_level=None)) as connection:
@@ -209,7 +213,7 @@ def _rebuild_from_nothing(database: Path, indexes: list[str]) -> None:
 
 
 def _matches(connection: sqlite3.Connection, index: str) -> bool:
-    """Return whether an index is sound and has the rows of its texts, and no other."""
+    """Return whether an index is intact and has entries for exactly its texts."""
     compared = int(index not in TEXTS)
     check = f"INSERT INTO {index} ({index}, rank) VALUES ('integrity-check', ?)"
     extra = (
@@ -223,7 +227,7 @@ def _matches(connection: sqlite3.Connection, index: str) -> bool:
 
 
 def _unsafe_indexes(connection: sqlite3.Connection) -> list[str]:
-    """Return the indexes that cannot be read, or soon could not be."""
+    """Return the names of the indexes that cannot be read, or have nearly too many levels."""
     tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
     names = {name for (name,) in tables}
     known = [index for index in INDEXES if index in names]
@@ -238,7 +242,7 @@ def _unsafe_indexes(connection: sqlite3.Connection) -> list[str]:
 
 
 def _empty_tables(connection: sqlite3.Connection, index: str) -> None:
-    """Leave the tables behind an index as those of a new one."""
+    """Reset the tables behind an index to those of a new index."""
     for table in ("data", "idx", "docsize"):
         connection.execute(f"DELETE FROM {index}_{table}")
     connection.execute(
@@ -248,7 +252,7 @@ def _empty_tables(connection: sqlite3.Connection, index: str) -> None:
 
 
 def rebuild_index(connection: sqlite3.Connection, index: str) -> None:
-    """Write an index anew from the texts, at once and without a trace of what was deleted."""
+    """Rebuild a full-text index from the stored texts; no deleted text stays in it."""
     if index not in TEXTS:
         connection.execute(f"INSERT INTO {index} ({index}) VALUES ('rebuild')")
         return
@@ -258,10 +262,10 @@ def rebuild_index(connection: sqlite3.Connection, index: str) -> None:
 
 
 def finish_reindexing(connection: sqlite3.Connection) -> None:
-    """Write again the entries that are due, some in a transaction; a killed process goes on there.
+    """Write the index entries that a migration has left due, a batch per transaction.
 
-    Few entries need it: those of texts with words that touch a script without spaces. To write one
-    twice, as where the index was rebuilt meanwhile, leaves what to write it once does.
+    A killed process goes on where it stopped. Few entries change: those of texts with words that
+    touch a script without spaces. To write an entry twice does no harm.
     """
     for name, after in connection.execute(
         "SELECT name, seq FROM reindexing"
@@ -288,7 +292,10 @@ def finish_reindexing(connection: sqlite3.Connection) -> None:
 def _reindex(
     connection: sqlite3.Connection, index: str, after: int
 ) -> tuple[int | None, int]:
-    """Write the next entries again; the last of them, None at the end, and how many it were."""
+    """Write the next batch of due entries again; return its last row number and the number written.
+
+    The row number is None if no entry was left.
+    """
     ids = connection.execute(
         f"SELECT id FROM {index}_docsize WHERE id > ? ORDER BY id LIMIT ?",
         (after, REINDEXED_ROWS),
@@ -316,7 +323,10 @@ def _reindex(
 
 
 def purge_indexes(connection: sqlite3.Connection) -> bool:
-    """Purge all indexes of a file that nobody else uses; False where damage prevents it."""
+    """Remove deleted terms from all indexes of a file; return False if damage prevents it.
+
+    No other process may use the file.
+    """
     for index in INDEXES:
         try:
             depth = index_depth(connection, index)
@@ -332,11 +342,11 @@ def purge_indexes(connection: sqlite3.Connection) -> bool:
 
 
 def purge_steps(index: str) -> Iterator[str]:
-    """Return the statements that merge all deleted entries out of an index, one a step.
+    """Yield the statements that merge all deleted entries out of an index, one for each step.
 
     The first asks FTS5, by a negative rank, to merge all segments into one, and adds two levels.
-    Those after it go on with that merge. A negative rank there would start a new one, one more
-    level up, whenever something was written in between.
+    Later statements go on with that merge: a negative rank would start another one, a level higher,
+    whenever something was written in between.
     """
     for step in range(MERGE_STEPS_MAX):
         pages = MERGE_PAGES if step else -MERGE_PAGES
@@ -349,12 +359,12 @@ def quote_word(term: str) -> str:
 
 
 def any_of(terms: Iterable[str]) -> str:
-    """Return an FTS5 expression for any of the terms."""
+    """Return an FTS5 expression for rows with any of these terms."""
     return " OR ".join(map(quote_word, terms))
 
 
 def all_of(having: Having) -> str:
-    """Return the FTS5 expression for rows with all words, each in any form."""
+    """Return an FTS5 expression for rows with all words, each in any of its forms."""
     if len(having) == 1:
         return any_of(chain.from_iterable(having[0]))
     return " AND ".join(f"({any_of(chain.from_iterable(words))})" for words in having)

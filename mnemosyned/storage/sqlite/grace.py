@@ -42,12 +42,13 @@ decode_forgotten = msgspec.json.Decoder(SqliteForgotten).decode
 
 
 def save_memories(session: SqliteSession, ids: Iterable[str], grace: Grace) -> None:
-    """Save memories that are about to be deleted, except pruned ones."""
+    """Save copies of memories for their grace period, before the deletion; pruned ones have no copy."""
     for id in ids:
         _save_memory(session, id, grace)
 
 
 def _save_memory(session: SqliteSession, id: str, grace: Grace) -> None:
+    """Save a copy of one memory with its state, tags, revisions and learnings, unless it is pruned."""
     row = session.execute(
         f"SELECT {_COLUMNS} FROM working_memory WHERE id = ? UNION ALL "
         f"SELECT {_COLUMNS} FROM archive WHERE id = ? AND content != ''",
@@ -80,14 +81,14 @@ def _save_memory(session: SqliteSession, id: str, grace: Grace) -> None:
 
 
 def save_learnings(session: SqliteSession, ids: Sequence[str], grace: Grace) -> None:
-    """Save learnings that are about to be deleted by themselves."""
+    """Save copies of learnings for their grace period, before the deletion."""
     for learning in learnings_where(session, "id", ids):
         kept = SqliteForgotten(learnings=[learning_row(learning)])
         _save_forgotten(session, f"{LEARNING}:{learning.id}", grace, kept)
 
 
 def learning_row(learning: Learning) -> list[Any]:
-    """Return a learning as `SqliteForgotten` has it, for `learning_from`."""
+    """Return a learning as a list of values, in the order that `learning_from` reads."""
     return [
         learning.id,
         str(learning.kind),
@@ -103,6 +104,7 @@ def learning_row(learning: Learning) -> list[Any]:
 def _save_forgotten(
     session: SqliteSession, key: str, grace: Grace, kept: SqliteForgotten
 ) -> None:
+    """Insert or replace saved copies under their keys, with the call and the end of its grace."""
     session.execute(
         REPLACE_FORGOTTEN,
         id=key,
@@ -113,6 +115,7 @@ def _save_forgotten(
 
 
 def _is_id_taken(session: SqliteSession, id: str) -> bool:
+    """Return whether a memory has this id."""
     row = session.execute(
         "SELECT 1 FROM working_memory WHERE id = ? UNION ALL "
         "SELECT 1 FROM archive WHERE id = ?",
@@ -124,7 +127,7 @@ def _is_id_taken(session: SqliteSession, id: str) -> bool:
 def _insert_forgotten(
     session: SqliteSession, id: str, kept: SqliteForgotten
 ) -> tuple[int, str, str]:
-    """Insert a memory as it was, into working memory; returns its position, text and role."""
+    """Insert a saved memory into working memory; return its row number, text and role."""
     seq = _free_seq(session, kept.row[0])
     session.execute(
         f"INSERT INTO working_memory ({_COLUMNS}) "
@@ -168,7 +171,7 @@ def _insert_forgotten(
 
 
 def _free_seq(session: SqliteSession, seq: int) -> int:
-    """Return the old position of a memory, or a new one if an import took it."""
+    """Return the former row number of a memory, or a new one if an import has taken that."""
     taken = session.execute(
         "SELECT 1 FROM working_memory WHERE seq = ? UNION ALL "
         "SELECT 1 FROM archive WHERE seq = ?",
@@ -189,9 +192,9 @@ class SqliteGrace(SqlitePart, CommonGrace):
     def put_back(
         self, session: SqliteSession, keys: Sequence[str]
     ) -> list[tuple[str, int]]:
-        """Put memories and learnings back; returns the ids and positions of memories.
+        """Put saved memories and learnings back; return the ids and row numbers of the memories.
 
-        What has the id of a memory that was remembered since stays forgotten.
+        A memory whose id was remembered again since then stays forgotten.
         """
         keeper = LearningRows(session)
         returned: list[tuple[str, int]] = []

@@ -42,6 +42,7 @@ SAID_BEFORE = (
 
 
 def _statement_of_ids(count: int) -> str:
+    """Return the statement that reads the known records for this many ids."""
     among = f"id IN ({', '.join('?' * count)})"
     return (
         f"SELECT id, content, created_at, content_hash FROM working_memory WHERE {among} "
@@ -76,6 +77,10 @@ class SqliteIntake(IntakeTransaction):
         return was_said(self._session, id, content)
 
     def said_before(self, memory: MemoryRecord) -> tuple[str, datetime] | None:
+        """Return id and time of the first memory with the same text, session and source, or None.
+
+        Superseded memories, and memories that may expire, do not count.
+        """
         content = memory.content
         row = self._session.execute(
             SAID_BEFORE,
@@ -84,6 +89,7 @@ class SqliteIntake(IntakeTransaction):
         return (row[0], instant(row[1])) if row else None
 
     def forgotten(self, keys: Collection[str]) -> set[str]:
+        """Return the keys, among these, of memories that were forgotten."""
         rows = self._session.execute(
             "SELECT id FROM agent_forgotten WHERE id IN (SELECT value FROM json_each(?))",
             (json.dumps(list(keys)),),
@@ -94,6 +100,7 @@ class SqliteIntake(IntakeTransaction):
         supersede(self._session, old=old, new=new)
 
     def insert(self, memories: Sequence[MemoryRecord]) -> None:
+        """Insert memories into working memory with their tags and validity."""
         before = len(self._inserted)
         for share in _statement_chunks(memories):
             values = list(chain.from_iterable(map(memory_row, share)))
@@ -108,6 +115,7 @@ class SqliteIntake(IntakeTransaction):
                 add_tags(self._session, seq, memory.tags)
 
     def finish(self) -> int:
+        """Index the inserted memories; return the number of memories in working memory."""
         # Indexed after all rows: an insert with a trigger is a savepoint, at which FTS5 would write
         # out what it has gathered, row by row (twice the time of the batch).
         texts = [(seq, memory.content, memory.role) for seq, memory in self._inserted]
@@ -116,7 +124,7 @@ class SqliteIntake(IntakeTransaction):
 
 
 def known_records(session: SqliteSession, ids: Sequence[str]) -> dict[str, Known]:
-    """Return existing records with these ids."""
+    """Return text, time and text hash of the stored memories and episodes with these ids, by id."""
     known: dict[str, Known] = {}
     for chunk in _statement_chunks(ids):
         rows = session.execute(_HAVING_ID[len(chunk)], tuple(chunk) * 3)
@@ -126,7 +134,7 @@ def known_records(session: SqliteSession, ids: Sequence[str]) -> dict[str, Known
 
 
 def _statement_chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    """Yield items in chunks of the statement's size, the remainder one by one."""
+    """Yield the items in chunks of the prepared statement's size, the remainder one by one."""
     whole = len(items) - len(items) % TOGETHER
     for start in range(0, whole, TOGETHER):
         yield items[start : start + TOGETHER]

@@ -39,12 +39,12 @@ _ANY = " UNION ALL ".join(
 
 
 def id_range(prefix: str) -> tuple[str, str]:
-    """Return the bounds of the ids that begin so: the first is included, the last is not."""
+    """Return the bounds of the ids with a prefix: the first is included, the last is not."""
     return prefix, prefix + _LAST
 
 
 def prefixes_of_ids(session: SqliteSession, prefixes: Sequence[str]) -> list[str]:
-    """Keep the prefixes with which an id begins."""
+    """Return the prefixes with which at least one id of a memory or summary begins."""
     return [
         prefix
         for prefix in prefixes
@@ -68,6 +68,7 @@ class ListCondition(NamedTuple):
 def _memory_keys(
     session: SqliteSession, wanted: ListFilter, prefixes: Sequence[str]
 ) -> list[ListKey]:
+    """Return the keys of up to one page, and one more, of the memories that match a filter."""
     keys: list[ListKey] = []
     homes = {
         None: ("working_memory", "archive"),
@@ -119,14 +120,14 @@ def _one_of_condition(column: str, names: Sequence[str]) -> ListCondition:
 
 
 def _id_prefix_condition(prefixes: Sequence[str], column: str = "+id") -> ListCondition:
-    """Return the condition on the beginning of an id; `id` as the column goes by the index of ids."""
+    """Return the condition for ids with one of these prefixes; `id` as column uses the index."""
     either = " OR ".join([f"({column} >= ? AND {column} < ?)"] * len(prefixes))
     bounds = [bound for prefix in prefixes for bound in id_range(prefix)]
     return ListCondition(f"({either})", bounds)
 
 
 def _in_force_condition(moment: str) -> ListCondition:
-    """Leave out what was superseded or has expired."""
+    """Return the condition that hides memories superseded or expired at a moment."""
     return ListCondition(
         "NOT EXISTS (SELECT 1 FROM memory_state AS s WHERE s.memory_seq = seq "
         "AND (s.superseded_at IS NOT NULL OR s.valid_until <= ?))",
@@ -137,7 +138,7 @@ def _in_force_condition(moment: str) -> ListCondition:
 def _after_cursor_condition(
     wanted: ListFilter, kind: RecordKind, column: str
 ) -> ListCondition:
-    """Return the condition that a record comes after the last one of the page before."""
+    """Return the condition for records after the last one of the previous page."""
     place = wanted.after
     assert place is not None  # noqa: S101 asked for only with a cursor
     _, beyond = ORDERS[wanted.order]
@@ -153,7 +154,7 @@ def _rows_if_few(
     wanted: ListFilter,
     prefixes: Sequence[str],
 ) -> list[int] | None:
-    """Return the rows that the narrowest filter with an index leaves; None if they are many."""
+    """Return the rows that pass the most selective indexed filter; None if many, or without one."""
     if prefixes:
         clause = _id_prefix_condition(prefixes, "id")
     elif wanted.tags:
@@ -172,7 +173,7 @@ def _rows_if_few(
 def _rows_where(
     session: SqliteSession, home: str, clause: ListCondition
 ) -> list[int] | None:
-    """Return the rows for which a condition with an index holds; None if they are many."""
+    """Return the row numbers that an indexed condition selects; None if they are many."""
     rows = session.execute(
         f"SELECT seq FROM {home} WHERE {clause.text} LIMIT ?",
         (*clause.values, LIST_LIMITS.few + 1),
@@ -181,7 +182,7 @@ def _rows_where(
 
 
 def _rows_with_tags(session: SqliteSession, tags: Sequence[str]) -> list[int] | None:
-    """Return the rows with any of some tags; None if there are many."""
+    """Return the row numbers of memories with any of these tags; None if they are many."""
     clause = _one_of_condition("name", tags)
     rows = session.execute(
         f"SELECT memory_seq FROM tag WHERE {clause.text} LIMIT ?",
@@ -191,10 +192,7 @@ def _rows_with_tags(session: SqliteSession, tags: Sequence[str]) -> list[int] | 
 
 
 def _rows_of_roles(session: SqliteSession, roles: Sequence[str]) -> list[int] | None:
-    """Return the rows of roles, by the full-text index; None if they are many.
-
-    What was pruned is not in it.
-    """
+    """Return the rows of memories with these speakers, by the full-text index; None if many."""
     rows = session.execute(
         "SELECT rowid FROM memory_fts WHERE memory_fts MATCH ? UNION ALL "
         "SELECT memory_seq FROM memory_state WHERE pruned_at IS NOT NULL LIMIT ?",
@@ -209,6 +207,7 @@ def _keys_where(
     conditions: Iterable[ListCondition],
     wanted: ListFilter,
 ) -> list[ListKey]:
+    """Return the sort keys of memories that match conditions, one more than a page holds."""
     where, values = _join_conditions(conditions)
     direction, _ = ORDERS[wanted.order]
     rows = session.execute(
@@ -220,6 +219,7 @@ def _keys_where(
 
 
 def _join_conditions(conditions: Iterable[ListCondition]) -> tuple[str, list[Any]]:
+    """Return the conditions joined by AND, and all of their values."""
     texts: list[str] = []
     values: list[Any] = []
     for clause in conditions:
@@ -234,7 +234,7 @@ def _join_conditions(conditions: Iterable[ListCondition]) -> tuple[str, list[Any
 def _archive_keys(
     session: SqliteSession, conditions: Sequence[ListCondition], wanted: ListFilter
 ) -> list[ListKey]:
-    """Read episode after episode until the rest cannot hold a record of the page."""
+    """Return the sort keys of a page of originals; read episodes until no other can hold one."""
     newest = wanted.order is ListOrder.NEWEST
     keys: list[ListKey] = []
     for episodes, bound in _episodes_in_order(session, wanted):
@@ -255,7 +255,10 @@ def _archive_keys(
 def _episodes_in_order(
     session: SqliteSession, wanted: ListFilter
 ) -> Iterator[tuple[list[int], str | None]]:
-    """Yield episodes in the order of a list, and the bound of those that are left."""
+    """Yield row numbers of episodes in list order, with a bound on the times of the rest.
+
+    The bound is None after the last episodes.
+    """
     direction, _ = ORDERS[wanted.order]
     edge = "covers_until" if wanted.order is ListOrder.NEWEST else "covers_from"
     where, values = _join_conditions(
@@ -275,7 +278,7 @@ def _episodes_in_order(
 
 
 def _episode_conditions(wanted: ListFilter) -> list[ListCondition]:
-    """Return the conditions on episodes: each has the session and source of its originals."""
+    """Return the conditions on episodes whose originals may match a filter."""
     named, names = place_conditions(wanted.sessions, wanted.sources, column="+{}")
     dated, moments = time_conditions(
         wanted.since, wanted.until, first="covers_from", last="covers_until"
@@ -298,6 +301,7 @@ def _episode_conditions(wanted: ListFilter) -> list[ListCondition]:
 def _summary_keys(
     session: SqliteSession, wanted: ListFilter, prefixes: Sequence[str]
 ) -> list[ListKey]:
+    """Return the keys of up to one page, and one more, of the summaries that match a filter."""
     direction, _ = ORDERS[wanted.order]
     moment = "period_from" if wanted.level else "covers_from"
     named, names = place_conditions(wanted.sessions, wanted.sources, column="+{}")

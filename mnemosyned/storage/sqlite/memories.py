@@ -18,19 +18,19 @@ CHUNK = 500
 
 
 def chunks(values: Sequence[T]) -> Iterator[Sequence[T]]:
-    """Return the values in runs that one statement can bind."""
+    """Yield the values in parts small enough for one statement to bind."""
     return (values[start : start + CHUNK] for start in range(0, len(values), CHUNK))
 
 
 def placeholders(values: Collection[object]) -> str:
-    """Return as many question marks as there are values to bind."""
+    """Return question marks separated by commas, one for each value."""
     return ", ".join("?" * len(values))
 
 
 def insert_details(
     session: SqliteSession, details: Sequence[Detail], episode_seq: int | None
 ) -> None:
-    """Insert the details of an episode's originals."""
+    """Insert the exact values of originals; all of them are in one episode."""
     seqs: dict[str, int] = dict(
         session.execute(
             "SELECT id, seq FROM archive WHERE episode_seq = ?", (episode_seq,)
@@ -47,7 +47,7 @@ def insert_details(
 
 
 def _kinds(session: SqliteSession, names: Iterable[str]) -> dict[str, int]:
-    """Return the numbers of all kinds of details; new ones get one."""
+    """Return the numbers of kinds of details by name; new kinds get a number."""
     kinds: dict[str, int] = dict(
         session.execute("SELECT name, number FROM detail_kind")
     )
@@ -61,7 +61,7 @@ def _kinds(session: SqliteSession, names: Iterable[str]) -> dict[str, int]:
 def sensitive_details(
     session: SqliteSession, episode_seq: int
 ) -> list[tuple[str, str]]:
-    """Kinds and values of the secrets that an episode's originals hold."""
+    """Return kind and value of each secret in the originals of an episode."""
     return session.execute(
         "SELECT k.name, d.value FROM archive AS a JOIN detail AS d ON d.memory_seq = a.seq "
         "JOIN detail_kind AS k ON k.number = d.kind WHERE a.episode_seq = ? AND d.sensitive",
@@ -70,7 +70,7 @@ def sensitive_details(
 
 
 def leave_secrets(session: SqliteSession, seq: int, episode: int) -> None:
-    """Mark an original's secrets as secret in the other originals of its episode, before it leaves."""
+    """Keep an original's secrets marked as secret in the others of its episode, before it leaves."""
     for kind, value in session.execute(
         "SELECT kind, value FROM detail WHERE memory_seq = ? AND sensitive", (seq,)
     ).fetchall():
@@ -83,7 +83,7 @@ def leave_secrets(session: SqliteSession, seq: int, episode: int) -> None:
 
 
 def return_one(session: SqliteSession, seq: int, episode: int) -> None:
-    """Move an original to working memory; other originals with its secrets keep them secret."""
+    """Move an original to working memory; keep its secrets secret in the other originals."""
     session.execute(
         f"INSERT INTO working_memory (seq, {MEMORY_COLUMNS}) "
         f"SELECT seq, {MEMORY_COLUMNS} FROM archive WHERE seq = ?",

@@ -62,7 +62,10 @@ class DatabaseFileGuard:
         self._reconnect = False
 
     def secure_connection(self, connection: SqliteSession) -> SqliteSession:
-        """Return the connection to write with. Raises `DatabaseReplaced` where writing would lose."""
+        """Return the connection to write with, a new one if the deleted file was restored.
+
+        Raises `DatabaseReplaced` if the path does not lead to the file any more.
+        """
         presence = self._file.presence()
         if presence is not self._presence:
             self._presence, self._saved = presence, False
@@ -87,11 +90,11 @@ class DatabaseFileGuard:
         return self._file.path
 
     def retry_now(self) -> None:
-        """Let the next look try a rescue that failed, however short a time ago: it is the last."""
+        """Allow the next check to retry a failed rescue at once, as it is the last."""
         self._tried = -RETRY_S
 
     def check(self) -> None:
-        """Raise `DatabaseReplaced` where the path does not lead to our file."""
+        """Raise `DatabaseReplaced` if the path does not lead to our file."""
         presence = self._file.presence()
         if presence is not Presence.HERE:
             raise DatabaseReplaced(
@@ -102,7 +105,10 @@ class DatabaseFileGuard:
             )
 
     def _rescue(self, presence: Presence, connection: SqliteSession) -> None:
-        """Save what was acknowledged; what fails is tried again, at the latest in the end."""
+        """Save the memories of a file that lost its name; set `problem` if that fails.
+
+        A failed rescue is tried again, at the latest when the store is closed.
+        """
         path = self._file.path
         try:
             if presence is Presence.DELETED:
@@ -126,10 +132,10 @@ class DatabaseFileGuard:
             log.error("rescue_failed", presence=presence.value, reason=reason(error))  # noqa: TRY400 tried again
 
     def _restore_deleted(self, connection: SqliteSession) -> None:
-        """Write the deleted database back to its path, whole at every moment or not there.
+        """Write the deleted database back to its path, where it appears whole.
 
-        The whole copy has a name of its own before the old log goes, and the next start gives it
-        the database's: see `finish_rescue`.
+        The copy is complete under another name before the old log is deleted; `finish_rescue` gives
+        it the database's name after a crash.
         """
         path = self._file.path
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -150,6 +156,7 @@ class DatabaseFileGuard:
         log.warning("database_put_back", database=str(path), bytes=path.stat().st_size)
 
     def _reconnect_to_path(self, connection: SqliteSession) -> SqliteSession:
+        """Return a new connection to the file at the path, and close the old one."""
         fresh = self._connect(self._file.path)
         self._file.know_companions()
         if self._file.presence() is not Presence.HERE:
@@ -161,6 +168,7 @@ class DatabaseFileGuard:
         return fresh
 
     def _save_copy_aside(self, connection: SqliteSession) -> str:
+        """Save what the connection sees to a file beside the database; return the text of the problem."""
         path = self._file.path
         aside = path.with_name(
             f"{path.name}.replaced-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
@@ -176,7 +184,7 @@ class DatabaseFileGuard:
 
 
 def finish_rescue(path: Path) -> None:
-    """Rename a rescued copy to the database, if the rescuing process was killed before."""
+    """Rename a rescued copy to the database, if the process that made it was killed before."""
     copy = _rescue_path(path)
     if not copy.exists():
         return
@@ -197,7 +205,10 @@ def _rescue_path(path: Path) -> Path:
 def _checkpoint_problem(
     connection: SqliteSession, path: Path, presence: Presence
 ) -> str:
-    """Checkpoint the log, so that the file is whole without it. Raises if a reader prevents it."""
+    """Checkpoint the log, so that the file is whole without it; return the text of the problem.
+
+    Raises sqlite3.OperationalError if a reader prevents the checkpoint.
+    """
     if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
         raise sqlite3.OperationalError("another program reads the database")
     if presence is Presence.LOG_DELETED:
@@ -232,7 +243,7 @@ class FileOwner:
 def own_database(
     database: Path, *, socket: Path | None = None
 ) -> Iterator[DatabaseFile]:
-    """Own the database, made where there is none, while the block runs.
+    """Lock and open the database while the block runs; create it if it is missing.
 
     Raises `DatabaseInUse`, `StorageFailed` and OSError. The kernel drops the locks with the
     process, so a crash leaves nothing to clean up.
@@ -255,10 +266,10 @@ def own_database(
 
 @contextmanager
 def lock_database(database: Path) -> Iterator[int]:
-    """Keep every other process from a database while the block runs; yields the lock file.
+    """Lock the database against other processes while the block runs; yield the lock file's descriptor.
 
-    What a killed process left half moved is finished first. Raises `DatabaseInUse`,
-    `StorageFailed` and OSError.
+    A restore or rescue that a killed process left unfinished is finished first. Raises
+    `DatabaseInUse`, `StorageFailed` and OSError.
     """
     database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _lock_file(database, os.O_RDWR | os.O_CREAT) as descriptor:
@@ -273,7 +284,7 @@ def lock_database(database: Path) -> Iterator[int]:
 
 
 def database_owner(database: Path) -> FileOwner | None:
-    """Who owns the database now, None where it is free."""
+    """Return the process that holds the database, or None if it is free."""
     try:
         with _lock_file(database, os.O_RDONLY) as descriptor:
             try:
@@ -286,7 +297,7 @@ def database_owner(database: Path) -> FileOwner | None:
 
 
 def _read_owner(text: bytes) -> FileOwner:
-    """Return the owner that a lock file names; process 0 where something else wrote to it."""
+    """Return the process that a lock file names; number 0 if its content is not ours."""
     try:
         said = json.loads(text)
         owner = FileOwner(said["pid"], said["socket"])
@@ -298,7 +309,10 @@ def _read_owner(text: bytes) -> FileOwner:
 
 @contextmanager
 def _lock_file(database: Path, flags: int) -> Iterator[int]:
-    """The open lock file. Raises `StorageFailed` where its name is a link to another file."""
+    """Open the lock file of a database, and close it after the block.
+
+    Raises `StorageFailed` if the lock file's name is a symbolic link.
+    """
     database = _resolve_links(database)  # one file, one lock, whatever links lead to it
     path = database.with_name(database.name + ".lock")
     try:
@@ -316,6 +330,7 @@ def _lock_file(database: Path, flags: int) -> Iterator[int]:
 
 
 def _resolve_links(database: Path) -> Path:
+    """Return the path without symbolic links. Raises `StorageFailed` for a loop of links."""
     # A loop is a RuntimeError before Python 3.13, and since then stays a link.
     with suppress(RuntimeError, OSError):
         resolved = database.resolve()
@@ -325,6 +340,7 @@ def _resolve_links(database: Path) -> Path:
 
 
 def _in_use_text(database: Path) -> str:
+    """Return the message that the database is in use, with the process and its socket."""
     owner = database_owner(database) or FileOwner(0)
     where = f", which listens on {owner.socket}" if owner.socket else ""
     return (

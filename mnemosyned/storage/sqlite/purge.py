@@ -32,19 +32,19 @@ class Purge:
     def __init__(
         self, writer: Writer, readers: Readers, *, checkpoint: Callable[[], object]
     ) -> None:
-        """`checkpoint` copies the log into the file while others read and write."""
+        """Purge one file; `checkpoint` copies its log into the file beside readers and writers."""
         self._writer = writer
         self._readers = readers
         self._checkpoint = checkpoint
         self._running = threading.Lock()
 
     def due(self) -> bool:
-        """Return whether deleted words are still to be purged."""
+        """Return whether deleted words wait for a purge."""
         with self._readers.snapshot() as session:
             return session.scalar("SELECT 1 FROM scrub_due LIMIT 1") is not None
 
     def run(self) -> bool:
-        """Purge the words of earlier deletions; return False if another program prevents it."""
+        """Remove deleted words from indexes, pages and log; return False if another program prevents it."""
         with self._running:
             with self._readers.snapshot() as session:
                 newest = session.scalar("SELECT max(asked) FROM scrub_due")
@@ -62,11 +62,11 @@ class Purge:
         return clean
 
     def _write(self, work: Callable[[SqliteSession], T]) -> T:
-        """Write without waiting for the disk: a purge that a power failure takes back is run again."""
+        """Run `work` in a transaction without waiting for the disk, as a lost purge is run again."""
         return self._writer.write(work, durable=False)
 
     def _purge_index(self, index: str) -> None:
-        """Merge an index in steps, so that writers wait for one step at most; rebuild a deep index."""
+        """Merge an index step by step, so that writers wait for one step only; rebuild a deep index."""
         depth = self._write(partial(index_depth, index=index))
         if depth is None or depth > DEPTH_MAX:
             self._write(partial(rebuild_index, index=index))
@@ -76,10 +76,10 @@ class Purge:
                 break
 
     def _empty_log(self) -> bool:
-        """Copy the log into the file and truncate it, which no reader may be in the way of.
+        """Copy the log into the file and truncate it; return False if a reader prevents it.
 
-        Most of it is copied while others read. For the last of it our own readers are paused, a
-        moment at a time, as some recall would otherwise always be under way.
+        Most of it is copied while others read. For the rest our own readers are paused for moments,
+        as otherwise some recall would always be under way.
         """
         self._checkpoint()
         for _ in range(CHECKPOINT_TRIES):

@@ -49,7 +49,10 @@ _TABLES = {
 
 
 def repair_database(database: Path, migrations: Path) -> Iterator[str]:
-    """Repair each kind of fault in one transaction; yield a line for each repair."""
+    """Repair all faults of a database; yield one line of text for each repair.
+
+    Each kind of fault is repaired in one transaction.
+    """
     with closing(_open_database(database)) as connection:
         yield from _recreate_missing(connection, migrations)
         present = tables(connection)
@@ -64,6 +67,7 @@ def repair_database(database: Path, migrations: Path) -> Iterator[str]:
 
 
 def _open_database(database: Path) -> SqliteSession:
+    """Return a connection for repairs, with secure delete and full durability."""
     connection = sqlite3.connect(database, isolation_level=None, factory=SqliteSession)
     connection.execute("PRAGMA secure_delete = ON")
     connection.execute("PRAGMA synchronous = FULL")
@@ -73,7 +77,10 @@ def _open_database(database: Path) -> SqliteSession:
 def _recreate_missing(
     connection: sqlite3.Connection, migrations: Path
 ) -> Iterator[str]:
-    """Make what the schema has and the file lacks: a table with the rows of a new database."""
+    """Create missing tables, with the rows of a new database, and other parts of the schema.
+
+    Yields a line of text for each part.
+    """
     with closing(blank_database(migrations)) as blank:
         connection.execute("BEGIN IMMEDIATE")
         missing = missing_parts(connection, blank)
@@ -91,7 +98,7 @@ def _recreate_missing(
 
 
 def lacking_values(connection: sqlite3.Connection, *, limit: int) -> int:
-    """Count the newest originals whose exact values are incomplete."""
+    """Count, among the newest `limit` originals, those with an exact value that is not stored."""
     if "detail_kind" not in tables(connection):
         return 0
     newest = connection.execute(
@@ -112,7 +119,7 @@ def lacking_values(connection: sqlite3.Connection, *, limit: int) -> int:
 def _stored_values(
     connection: sqlite3.Connection, seq: int
 ) -> dict[tuple[str, str], bool]:
-    """Return the stored exact values of an original, and whether each is a secret."""
+    """Return by kind and value whether each stored exact value of an original is a secret."""
     rows = connection.execute(
         "SELECT k.name, d.value, d.sensitive FROM detail AS d "
         "JOIN detail_kind AS k ON k.number = d.kind WHERE d.memory_seq = ?",
@@ -122,10 +129,11 @@ def _stored_values(
 
 
 def extract_again(database: Path) -> Iterator[str]:
-    """Extract the exact values of all originals as a sleep does, a few episodes in a transaction.
+    """Extract the exact values of all originals again, a few episodes in a transaction.
 
-    Yields how far it is. A summary is emptied, to be rewritten from its originals, where a secret is
-    found that was not masked in it; one with pruned originals stays, as it is all that is left.
+    Yields lines of text about the progress. A summary is emptied, to be rewritten, if a secret is
+    found that was not masked in it, unless it has pruned originals: then it is all that is left of
+    them.
     """
     done = changed = emptied = last = 0
     with closing(_open_database(database)) as connection:
@@ -153,7 +161,10 @@ def extract_again(database: Path) -> Iterator[str]:
 
 
 def _extract_episode_again(connection: SqliteSession, episode: int) -> tuple[int, bool]:
-    """Return how many originals changed, and whether a value is newly known as a secret."""
+    """Extract the exact values of an episode's originals again.
+
+    Return how many originals changed, and whether a value is newly known as a secret.
+    """
     originals = connection.execute(
         "SELECT seq, id, content FROM archive WHERE episode_seq = ? AND content != ''",
         (episode,),
@@ -195,7 +206,7 @@ def _extract_episode_again(connection: SqliteSession, episode: int) -> tuple[int
 
 
 def _return_orphans(connection: sqlite3.Connection) -> Iterator[str]:
-    """Bring originals without a summary back to working memory."""
+    """Move originals without an episode to working memory; yield a line of text if there were any."""
     columns = [
         name for _, name, *_ in connection.execute("PRAGMA table_info(working_memory)")
     ]
@@ -214,7 +225,7 @@ def _return_orphans(connection: sqlite3.Connection) -> Iterator[str]:
 
 
 def _unlink_lost_parents(connection: sqlite3.Connection) -> Iterator[str]:
-    """Unlink summaries from missing roll-ups; the next cycle rolls them up again."""
+    """Clear the parents of summaries whose roll-up is missing; the next cycle rolls them up again."""
     changed = connection.execute(
         "UPDATE episodic_memory SET parent_id = NULL "
         "WHERE parent_id NOT IN (SELECT id FROM episodic_memory)"
@@ -224,6 +235,7 @@ def _unlink_lost_parents(connection: sqlite3.Connection) -> Iterator[str]:
 
 
 def _remove_orphans(connection: sqlite3.Connection, orphans: Orphans) -> Iterator[str]:
+    """Delete the rows of a table that belong to no existing record; yield a line of text if any."""
     statement = f"DELETE FROM {orphans.table}"
     if not orphans.deleted:
         statement = f"UPDATE {orphans.table} SET {orphans.column} = NULL"
@@ -234,6 +246,7 @@ def _remove_orphans(connection: sqlite3.Connection, orphans: Orphans) -> Iterato
 
 
 def _recount_totals(connection: sqlite3.Connection) -> Iterator[str]:
+    """Count the entries and characters of each tier again; yield a line of text for each wrong total."""
     miscounted = sum(
         connection.execute(
             f"UPDATE episodic_memory AS e SET item_count = {ORIGINALS} "

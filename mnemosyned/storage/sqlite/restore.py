@@ -47,6 +47,7 @@ class SqliteRestoring(CommonRestoring):
         return known_records(self._session, ids)
 
     def taken_numbers(self, seqs: Sequence[int]) -> set[int]:
+        """Return the numbers, among these, that memories of this store have."""
         rows = self._session.execute(
             "SELECT seq FROM working_memory WHERE seq = ANY(%(seqs)s) "
             "UNION ALL SELECT seq FROM archive WHERE seq = ANY(%(seqs)s)",
@@ -55,6 +56,7 @@ class SqliteRestoring(CommonRestoring):
         return {seq for (seq,) in rows}
 
     def last_number(self) -> int:
+        """Return the highest row number that was ever given to a memory."""
         last: int | None = self._session.scalar(
             "SELECT seq FROM sqlite_sequence WHERE name = 'working_memory'"
         )
@@ -67,6 +69,7 @@ class SqliteRestoring(CommonRestoring):
     def insert_memories(
         self, memories: Sequence[PlacedMemory], *, last_number: int
     ) -> None:
+        """Insert exported memories at their places, with states, details and index entries."""
         for memory, seq, home in memories:
             values: Row = (seq, *memory_row(memory))
             if memory.content_hash is not None:  # of words that were pruned
@@ -100,7 +103,7 @@ class SqliteRestoring(CommonRestoring):
             )
 
     def _kind(self, name: str) -> int:
-        """Return the number of a kind of exact value."""
+        """Return the number of a kind of exact value, a new one for a new kind."""
         if name not in self._kinds:
             self._session.execute(
                 "INSERT OR IGNORE INTO detail_kind (name) VALUES (?)", (name,)
@@ -118,12 +121,14 @@ class SqliteExchange(SqlitePart, ExchangeStore):
     def export(
         self, chosen: ExportFilter
     ) -> Iterator[tuple[dict[str, int], Iterator[Record]]]:
+        """Yield the expected counts by kind, and the records of an export, from one snapshot."""
         with self._readers.snapshot() as session:
             exported = SqliteExporting(session, chosen)
             yield exported.count_expected(), exported.records()
 
     @contextmanager
     def everything(self) -> Iterator[tuple[dict[str, int], Iterator[AnyRecord]]]:
+        """Yield the expected counts by kind, and all records of a move, from one snapshot."""
         with self._readers.snapshot() as session:
             exported = SqliteExporting(session, ExportFilter())
             records = chain(exported.records(), moved_records(session))
@@ -133,4 +138,5 @@ class SqliteExchange(SqlitePart, ExchangeStore):
     def restore(
         self, session: SqliteSession, records: Sequence[AnyRecord]
     ) -> RestoreReport:
+        """Store exported records that are not here yet, in one transaction; return the counts."""
         return SqliteRestoring(session).restore(records)

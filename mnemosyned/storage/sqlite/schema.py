@@ -23,13 +23,13 @@ _BEFORE = {"_sqlite_migrations"}
 
 
 def schema_version(connection: sqlite3.Connection) -> int:
-    """Return the number of the last migration the file has had; 0 for a new file."""
+    """Return the number of the last migration that a file has had; 0 for a new file."""
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     return version
 
 
 def refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise `StorageFailed` for the database of another program; reads only."""
+    """Raise `StorageFailed` if the database belongs to another program; change nothing."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     if application == APPLICATION_ID:
         return
@@ -53,7 +53,7 @@ def latest_version(migrations: Path) -> int:
 
 
 def refuse_newer(connection: sqlite3.Connection, latest: int) -> None:
-    """Raise `SchemaTooNew` for a file of a later version."""
+    """Raise `SchemaTooNew` if the file's schema version is above `latest`."""
     version = schema_version(connection)
     if version > latest:
         raise SchemaTooNew(
@@ -63,7 +63,7 @@ def refuse_newer(connection: sqlite3.Connection, latest: int) -> None:
 
 
 def upgrade(connection: sqlite3.Connection, migrations: Path) -> bool:
-    """Apply what the file lacks; whether that was anything.
+    """Apply the migrations that a file lacks; return whether anything changed.
 
     Raises `SchemaTooNew` for a file of a later version.
     """
@@ -80,7 +80,7 @@ def upgrade(connection: sqlite3.Connection, migrations: Path) -> bool:
 
 
 def blank_database(migrations: Path) -> sqlite3.Connection:
-    """Return a database of the present schema in memory, to compare another with."""
+    """Return an empty in-memory database of the present schema, for comparisons."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
     upgrade(connection, migrations)
     return connection
@@ -89,7 +89,7 @@ def blank_database(migrations: Path) -> sqlite3.Connection:
 def missing_parts(
     connection: sqlite3.Connection, blank: sqlite3.Connection
 ) -> list[tuple[str, str, str]]:
-    """Return type, name and SQL of what a blank database has and another lacks, tables first.
+    """Return type, name and SQL of the parts that `blank` has and the database lacks, tables first.
 
     The tables behind a full-text index come with it, and are left out.
     """
@@ -110,6 +110,7 @@ def missing_parts(
 
 
 def _migration_files(folder: Path) -> list[Path]:
+    """Return the migration files of a folder in order. Raises `StorageFailed` if there are none."""
     files = sorted(folder.glob("[0-9][0-9][0-9][0-9]_*.sql"))
     if not files:
         raise StorageFailed(f"no migrations in {folder}; install mnemosyned again")
@@ -117,6 +118,7 @@ def _migration_files(folder: Path) -> list[Path]:
 
 
 def _apply_migrations(connection: sqlite3.Connection, files: list[Path]) -> None:
+    """Apply the migrations that the file has not had, each in one transaction."""
     # Loaded here, since a file that is up to date must not wait for it at every start.
     from sqlite_utils import Database, Migrations  # noqa: PLC0415
 
@@ -127,6 +129,8 @@ def _apply_migrations(connection: sqlite3.Connection, files: list[Path]) -> None
 
 
 def _load_migration(file: Path) -> Callable[[Database], None]:
+    """Return a function that runs a migration file's statements and sets the schema version."""
+
     def migrate(database: Database, /) -> None:
         for statement in _split_statements(file.read_text(encoding="utf-8")):
             database.conn.execute(statement)
@@ -137,7 +141,7 @@ def _load_migration(file: Path) -> Callable[[Database], None]:
 
 
 def _split_statements(script: str) -> Iterator[str]:
-    """Part a script into statements, since `executescript` would commit in between."""
+    """Yield the statements of a script one by one, as `executescript` would commit in between."""
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line

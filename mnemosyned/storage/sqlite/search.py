@@ -87,7 +87,7 @@ _LONGEST = "importance DESC, length(text) DESC"
 def rows_of_span(
     session: SqliteSession, query: Query, span: TimeSpan, *, limit: int
 ) -> dict[int, float]:
-    """Return the memories of a time with their scores by `scores_by_time`."""
+    """Return the row numbers of memories from a time span, with the scores of `scores_by_time`."""
     span = overlapping_span(query, span)
     reach = (instant_text(span.since), instant_text(span.until))
     where, values = _filter_conditions(query)
@@ -122,7 +122,7 @@ def rows_of_span(
 
 
 def rows_in_time_order(session: SqliteSession, query: Query) -> set[int]:
-    """Return the newest or the oldest memories of the sources that a question asks for."""
+    """Return the row numbers of the newest or oldest memories of the sources in a question."""
     if query.subject:
         return _rows_with_subject(session, query)
     direction = "ASC" if query.order is TimeOrder.EARLIEST else "DESC"
@@ -158,7 +158,10 @@ def _first_of_each_source(
     parts: tuple[str, str, str],
     values: Sequence[Any],
 ) -> set[int]:
-    """Return the first rows in time of each source; `parts` are direction, rows and condition."""
+    """Return the first rows in time of each source.
+
+    `parts` are the sort direction, the rows and the condition.
+    """
     direction, rows, where = parts
     first = session.execute(
         _FIRST_OF_EACH % (f"created_at {direction}", rows, where),
@@ -168,7 +171,7 @@ def _first_of_each_source(
 
 
 def _rows_with_subject(session: SqliteSession, query: Query) -> set[int]:
-    """Return the first memories of an order that have every word of the subject."""
+    """Return the first memories in the question's time order that have all words of its subject."""
     subject = query.subject
     if subject is None:
         return set()
@@ -188,7 +191,7 @@ def _rows_with_subject(session: SqliteSession, query: Query) -> set[int]:
 
 
 def rows_mentioning_time(session: SqliteSession, query: Query) -> set[int]:
-    """Return memories whose words speak of the times to come that a question names."""
+    """Return the row numbers of memories whose text mentions a future time in the question."""
     now = asked_time(query)
     ahead = select_times_ahead(query.spans, now)
     candidates = {
@@ -210,7 +213,7 @@ def rows_mentioning_time(session: SqliteSession, query: Query) -> set[int]:
 def _read_text_beginnings(
     session: SqliteSession, positions: Collection[int]
 ) -> Iterator[tuple[int, str, str]]:
-    """Yield memories with their time and the beginning of their text."""
+    """Yield the row number, time and beginning of the text of each memory."""
     asked = (MENTION_CHARS_MAX, json.dumps(sorted(positions)))
     for table in ("working_memory", "archive"):
         yield from session.execute(
@@ -222,7 +225,7 @@ def _read_text_beginnings(
 def _rows_with_mention(
     session: SqliteSession, query: Query, search: MentionSearch
 ) -> set[int]:
-    """Return the newest memories with the terms of a search, said within its time."""
+    """Return the newest memories with the terms of a search for mentions, created in its time."""
     bounded = overlapping_span(query, search.said)
     narrow = memory_filter(replace(query, since=bounded.since, until=bounded.until))
     match = " OR ".join(
@@ -241,7 +244,7 @@ def _rows_with_mention(
 
 
 def summary_of_period(session: SqliteSession, query: Query) -> int | None:
-    """Return the summary of the one day, week or month that a question asks for."""
+    """Return the row number of the summary of the one period in the question, or None."""
     span = only_time_asked(query)
     period = period_of(span.since, span.until) if span else None
     if period is None:
@@ -255,7 +258,7 @@ def summary_of_period(session: SqliteSession, query: Query) -> int | None:
 
 
 def _filter_conditions(query: Query) -> tuple[str, Sequence[Any]]:
-    """Return conditions for sessions, sources and validity."""
+    """Return a question's conditions on session, source, validity and tags, with their values."""
     clauses, values = place_conditions(query.sessions, query.sources)
     named, names = source_name_condition(query.source_names)
     clauses, values = clauses + named, values + names
@@ -275,7 +278,7 @@ def scores_of_matches(
     *,
     limit: int,
 ) -> list[tuple[int, float]]:
-    """Return the best rows of an index for an expression, with their bm25, higher is better."""
+    """Return the best rows of an index for an FTS5 expression, with BM25 scores; higher is better."""
     return session.execute(
         f"SELECT f.rowid, -bm25({table}) AS score FROM {table} AS f {narrow.joins} "
         f"WHERE {table} MATCH ? {narrow.where} ORDER BY score DESC LIMIT ?",
@@ -284,7 +287,7 @@ def scores_of_matches(
 
 
 def has_glued(session: SqliteSession, table: str) -> bool:
-    """Return whether a second index has words that touch a script without spaces."""
+    """Return whether a second index has any word that touches a script without spaces."""
     row = session.execute(
         f"SELECT 1 FROM {table} WHERE {table} MATCH ? LIMIT 1", (quote_word(GLUED),)
     ).fetchone()
@@ -299,7 +302,7 @@ _AROUND = (
 
 
 def covering_ranges(rows: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the bounds of a few stretches that cover ascending rows."""
+    """Return a few ranges (first, last) that together cover the rows; the widest gaps are left out."""
     gaps = [at for at in range(1, len(rows)) if rows[at] - rows[at - 1] >= GAP_MIN]
     widest = nlargest(STRETCHES_MAX - 1, gaps, key=lambda at: rows[at] - rows[at - 1])
     begins = [0, *sorted(widest)]
@@ -346,6 +349,7 @@ class FtsWords(WordRows):
         return int(row[0])
 
     def newest(self, having: Having, *, limit: int) -> Sequence[int]:
+        """Return up to `limit` of the newest rows that have all of these words, the newest first."""
         rows = self._newest("memory_fts", all_of(having), limit)
         if not self._glued:
             return rows
@@ -354,6 +358,7 @@ class FtsWords(WordRows):
         return sorted({*rows, *others}, reverse=True)[:limit] if others else rows
 
     def _newest(self, table: str, match: str, limit: int) -> list[int]:
+        """Return up to `limit` of the newest rows of an index table for an FTS5 expression."""
         rows = self._session.execute(
             self._select.format(table=table),
             (*self._joined, match, *self._values, limit),
@@ -361,6 +366,7 @@ class FtsWords(WordRows):
         return [seq for (seq,) in rows.fetchall()]
 
     def rows_that_pass(self, rows: Sequence[int]) -> Collection[int]:
+        """Return the rows among `rows` that pass the filters."""
         found = self._session.execute(
             "SELECT f.rowid FROM (SELECT value AS rowid FROM json_each(?)) AS f "
             f"{self._narrow.joins} WHERE 1 {self._narrow.where}",
@@ -380,7 +386,7 @@ def best_of_newest(
     *,
     limit: int,
 ) -> list[tuple[int, float]]:
-    """Return the best of the newest rows of an index for an expression."""
+    """Return the best rows by BM25 among the newest rows of an index that match an FTS5 expression."""
     return session.execute(
         "SELECT seq, score FROM ("
         f"SELECT f.rowid AS seq, -bm25({table}) AS score "
@@ -400,6 +406,7 @@ class SqliteIndex(SearchIndex):
         self._session = session
 
     def totals(self) -> OriginalTotals:
+        """Return the counts and sizes of all memories, for BM25."""
         rows = self._session.execute(
             "SELECT tier, count, characters, (SELECT EXISTS (SELECT 1 FROM memory_state)) "
             "FROM tier_totals"
@@ -424,6 +431,7 @@ class SqliteIndex(SearchIndex):
     def best_by_grams(
         self, terms: Sequence[str], query: Query, *, limit: int
     ) -> Iterable[tuple[int, float]]:
+        """Search the newest memories by character pairs; return row numbers with BM25, best first."""
         return best_of_newest(
             self._session,
             "memory_gram_fts",
@@ -435,6 +443,7 @@ class SqliteIndex(SearchIndex):
     def best_episodes(
         self, forms: Forms, query: Query, *, limit: int
     ) -> Iterable[tuple[int, float]]:
+        """Search summaries by words; return row numbers with their BM25, best first."""
         narrow = episode_filter(query)
         found = dict(
             scores_of_matches(
@@ -452,6 +461,7 @@ class SqliteIndex(SearchIndex):
     def best_episodes_by_grams(
         self, terms: Sequence[str], query: Query, *, limit: int
     ) -> Iterable[tuple[int, float]]:
+        """Search the newest summaries by character pairs; return row numbers with their BM25."""
         return best_of_newest(
             self._session,
             "episode_gram_fts",
@@ -463,6 +473,7 @@ class SqliteIndex(SearchIndex):
     def memories_of_time(
         self, query: Query, span: TimeSpan, *, limit: int
     ) -> Mapping[int, float]:
+        """Return the row numbers of memories from a time span, with scores by importance."""
         return rows_of_span(self._session, query, span, limit=limit)
 
     def first_in_order(self, query: Query) -> Collection[int]:
@@ -477,11 +488,13 @@ class SqliteIndex(SearchIndex):
     def read_matches(
         self, scores: Mapping[int, float], grams: Mapping[int, float]
     ) -> list[Match]:
+        """Read the memories with these row numbers, in the order of `scores`."""
         return _read_matches(self._session, scores, grams)
 
     def positions_around(
         self, query: Query, matches: Sequence[Match], *, slept: bool
     ) -> list[list[int]]:
+        """Return for each match the sorted row numbers around it, in its session and source."""
         return _positions_around_matches(self._session, query, matches, slept=slept)
 
     def rollups_above(self, episodes: Collection[int]) -> dict[int, int]:
@@ -491,9 +504,9 @@ class SqliteIndex(SearchIndex):
 def matches_at(
     session: SqliteSession, query: Query, positions: Sequence[int]
 ) -> list[Match]:
-    """Return the memories at positions that pass the filters, without scores.
+    """Read the memories with these row numbers that pass the filters, as matches without scores.
 
-    Pruned ones are none of them: positions may come from vectors that were dropped meanwhile.
+    Pruned memories are left out: row numbers may come from vectors that were deleted meanwhile.
     """
     narrow = memory_filter(query)
     rows = session.execute(
@@ -509,7 +522,7 @@ def _read_matches(
     scores: Mapping[int, float],
     grams: Mapping[int, float],
 ) -> list[Match]:
-    """Return the candidates, in the order of their scores."""
+    """Read the memories with these row numbers as matches, in the order of their scores."""
     matches: dict[int, Match] = {}
     positions = json.dumps(list(scores))
     for table, episode in (("working_memory", "NULL"), ("archive", "episode_seq")):
@@ -542,7 +555,7 @@ def _positions_around_matches(
     *,
     slept: bool,
 ) -> list[list[int]]:
-    """Return the positions of its session that came in around each match, within the filters, in order."""
+    """Return for each match the sorted row numbers around it, in its session and source."""
     reaches = [
         (match.position - REACH, match.position + REACH, match.session)
         for match in matches
@@ -577,6 +590,7 @@ class SqliteSearch(SqlitePart, SearchStore):
         self._frequencies = frequencies
 
     def candidates(self, query: Query) -> SearchCandidates:
+        """Return the candidates for a question, with what ranking reads, from one snapshot."""
         if not query.terms and not query.only_then:
             return SearchCandidates()
         with self._readers.snapshot() as session:
@@ -586,6 +600,7 @@ class SqliteSearch(SqlitePart, SearchStore):
     def documents(
         self, session: SqliteSession, results: Sequence[RankedResult]
     ) -> Documents:
+        """Return the memories and episodes of ranked results that still exist."""
         asked = {place.memory for place in results if place.memory is not None}
         asked.update(position for place in results for position, _ in place.lines)
         memories = session.memories_at(asked)

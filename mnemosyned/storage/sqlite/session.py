@@ -124,7 +124,10 @@ class SqliteSession(sqlite3.Connection):
         """Do nothing: the tables know their rows' numbers."""
 
     def position_of(self, id: str) -> Position | None:
-        """Return the number of a memory's row, and of its episode if it is archived."""
+        """Return a memory's row number and its episode's, which is None in working memory.
+
+        Return None for an unknown id.
+        """
         row: Position | None = self.execute(
             "SELECT seq, NULL FROM working_memory WHERE id = ? "
             "UNION ALL SELECT seq, episode_seq FROM archive WHERE id = ?",
@@ -133,7 +136,7 @@ class SqliteSession(sqlite3.Connection):
         return row
 
     def positions_of(self, ids: Sequence[str]) -> dict[str, Position]:
-        """Return the positions of several memories, of those that exist."""
+        """Return the positions of the existing memories among these, by id."""
         positions = ((id, self.position_of(id)) for id in ids)
         return {id: position for id, position in positions if position}
 
@@ -147,7 +150,7 @@ class SqliteSession(sqlite3.Connection):
         return id
 
     def created_at(self, seq: int) -> datetime:
-        """Return when the memory with this number was created."""
+        """Return the creation time of the memory with this row number."""
         return instant(
             self.scalar(
                 "SELECT created_at FROM working_memory WHERE seq = ? "
@@ -157,7 +160,7 @@ class SqliteSession(sqlite3.Connection):
         )
 
     def successor_of(self, seq: int) -> Position | None:
-        """Return the position of the memory that superseded another."""
+        """Return the position of the memory that superseded this one, or None."""
         row: Position | None = self.execute(
             "SELECT s.superseded_by, a.episode_seq FROM memory_state AS s "
             "LEFT JOIN archive AS a ON a.seq = s.superseded_by "
@@ -167,24 +170,25 @@ class SqliteSession(sqlite3.Connection):
         return row
 
     def has_pruned(self, episode: int) -> bool:
-        """Return whether the words of some originals of an episode were pruned."""
+        """Return whether an episode has originals whose text was pruned."""
         found = self.scalar(
             "SELECT 1 FROM archive WHERE episode_seq = ? AND content = ''", (episode,)
         )
         return found is not None
 
     def memories(self, ids: Sequence[str]) -> dict[str, MemoryRecord]:
-        """Return the memories with these ids, of either tier, the oldest first in each."""
+        """Return the existing memories of both tiers by id, in each tier the oldest first."""
         found = self._memories("id", ids, order=" ORDER BY {0}created_at, {0}seq")
         return {memory.id: memory for memory in found.values()}
 
     def memories_at(self, seqs: Collection[int]) -> dict[int, MemoryRecord]:
-        """Return the memories with these numbers, of either tier."""
+        """Return the existing memories of both tiers by row number."""
         return self._memories("seq", seqs)
 
     def _memories(
         self, column: str, values: Collection[object], order: str = ""
     ) -> dict[int, MemoryRecord]:
+        """Return the memories of both tiers with these values in a column, by row number."""
         # One text for any number of rows: SQLite prepares a statement once.
         among = f"{column} IN (SELECT value FROM json_each(?)){order}"
         listed = (json.dumps(list(values)),)
@@ -196,7 +200,7 @@ class SqliteSession(sqlite3.Connection):
     def working_memories(
         self, condition: str, values: Sequence[Any]
     ) -> dict[int, MemoryRecord]:
-        """Return the working memories of a condition, by their numbers."""
+        """Return the working memories that a WHERE clause selects, by row number."""
         rows = self.execute(
             f"SELECT seq, {MEMORY_FIELDS} FROM working_memory {condition}", values
         )
@@ -205,7 +209,10 @@ class SqliteSession(sqlite3.Connection):
     def archived_memories(
         self, condition: str, values: Sequence[Any]
     ) -> dict[int, MemoryRecord]:
-        """Return the originals `a` of a condition, of episodes `e`, by their numbers."""
+        """Return the originals that a WHERE clause selects, by row number.
+
+        The clause calls the original `a` and its episode `e`.
+        """
         rows = self.execute(
             f"SELECT a.seq, e.id, {ARCHIVE_FIELDS} FROM episodic_memory AS e "
             f"JOIN archive AS a ON a.episode_seq = e.seq {condition}",
@@ -225,7 +232,7 @@ class SqliteSession(sqlite3.Connection):
         return [id for (id,) in rows]
 
     def details_under(self, summary: str) -> Iterator[Detail]:
-        """Return the exact values of the originals under a summary, the oldest first."""
+        """Yield the exact values of the originals under a summary, the oldest first."""
         rows = self.execute(
             f"{BELOW} SELECT k.name, d.value, d.sensitive, a.id, EXISTS ("
             "SELECT 1 FROM memory_state AS s WHERE s.memory_seq = a.seq "
@@ -239,14 +246,14 @@ class SqliteSession(sqlite3.Connection):
         return map(detail_from, rows)
 
     def totals(self) -> dict[Tier, tuple[int, int]]:
-        """Return the entries and characters of each tier."""
+        """Return the number of entries and of characters in each tier."""
         rows = self.execute("SELECT tier, count, characters FROM tier_totals")
         return {Tier(tier): (count, characters) for tier, count, characters in rows}
 
     def insert_episode(
         self, episode: Episode, index_terms: str, *, seq: int | None = None
     ) -> int:
-        """Insert a summary, by a new number unless one is given; return its number."""
+        """Insert a summary and its index entries; return its row number, a new one if `seq` is None."""
         inserted = self.execute(
             _INSERT_EPISODE, **episode_values(episode, index_terms), seq=seq
         )
@@ -255,22 +262,23 @@ class SqliteSession(sqlite3.Connection):
         return number
 
     def replace_rollup(self, seq: int, episode: Episode, index_terms: str) -> None:
-        """Give the summary of a period its present text; its place in the hierarchy stays."""
+        """Replace the text and statistics of a roll-up; its parent stays."""
         self._write_episode(_REPLACE_ROLLUP, seq, episode, index_terms)
 
     def rewrite_episode(self, seq: int, episode: Episode, index_terms: str) -> None:
-        """Give a summary all values of another."""
+        """Replace all values of the summary with this row number by those of `episode`."""
         self._write_episode(_REWRITE_EPISODE, seq, episode, index_terms)
 
     def _write_episode(
         self, statement: str, seq: int, episode: Episode, index_terms: str
     ) -> None:
+        """Update a summary by a statement, and replace its entry in the second index."""
         self._unindex_episode(seq)
         self.execute(statement, **episode_values(episode, index_terms), seq=seq)
         index_episode_grams(self, seq, episode.content, index_terms)
 
     def empty_episode(self, seq: int, *, originals: int) -> None:
-        """Remove the words of a summary, which has this many originals left."""
+        """Erase the text and index terms of a summary, and store how many originals are left."""
         self._unindex_episode(seq)
         self.execute(
             "UPDATE episodic_memory SET content = '', index_terms = '', "
@@ -280,12 +288,12 @@ class SqliteSession(sqlite3.Connection):
         )
 
     def delete_episode(self, seq: int) -> None:
-        """Delete a summary."""
+        """Delete the row and the index entries of a summary."""
         self._unindex_episode(seq)
         self.execute("DELETE FROM episodic_memory WHERE seq = ?", (seq,))
 
     def _unindex_episode(self, seq: int) -> None:
-        """Delete the second index's entry, which no trigger does."""
+        """Delete a summary's entry in the second index, for which there is no trigger."""
         content, index_terms = self.execute(
             "SELECT content, index_terms FROM episodic_memory WHERE seq = ?", (seq,)
         ).fetchone()
@@ -294,14 +302,14 @@ class SqliteSession(sqlite3.Connection):
 
 @lru_cache(maxsize=256)
 def translate(sql: str) -> str:
-    """Return a statement of both engines in SQLite's language."""
+    """Return a statement written for both engines in SQLite's dialect."""
     for pattern, replacement in _TRANSLATIONS:
         sql = pattern.sub(replacement, sql)
     return sql
 
 
 def _stored_form(value: object) -> object:
-    """Return a value as it is stored: an instant as text, a list as JSON for `json_each`."""
+    """Return a value as SQLite stores it: a time as text, a list as JSON for `json_each`."""
     if isinstance(value, datetime):
         return instant_text(value)
     return (

@@ -46,6 +46,11 @@ class SqliteSleep(SqlitePart, CommonSleep):
         now: datetime,
         limit: int,
     ) -> WorkingActivity:
+        """Return the state of working memory from its first `limit` rows, for the triggers.
+
+        `by_source` counts memories created before `fresh`. Memories held back beyond `now` by an
+        undo do not count as movable.
+        """
         groups = session.execute(
             "SELECT session_id, source, pinned OR seq IN "
             "(SELECT memory_seq FROM working_state WHERE held_until > ?) AS stays, "
@@ -71,6 +76,7 @@ class SqliteSleep(SqlitePart, CommonSleep):
         *,
         limit: int,
     ) -> list[Pending]:
+        """Return up to `limit` unpinned working memories of a selection, the oldest first."""
         where, values = _pending_filter(session, selection)
         rows = session.execute(
             "SELECT id, session_id, source, created_at, length(content) FROM working_memory "
@@ -87,6 +93,7 @@ class SqliteSleep(SqlitePart, CommonSleep):
         *,
         limit: int,
     ) -> int:
+        """Return how many working memories a selection has, `limit` at most."""
         where, values = _pending_filter(session, selection)
         count: int = session.execute(
             f"SELECT count(*) FROM (SELECT 1 FROM working_memory {where} LIMIT ?)",
@@ -96,6 +103,7 @@ class SqliteSleep(SqlitePart, CommonSleep):
 
     @reads
     def ids_excluded_from_summaries(self, session: SqliteSession) -> set[str]:
+        """Return the ids of working memories that were superseded or may expire."""
         rows = session.execute(
             "SELECT w.id FROM memory_state AS s JOIN working_memory AS w ON w.seq = s.memory_seq "
             "WHERE s.valid_until IS NOT NULL OR s.superseded_at IS NOT NULL"
@@ -105,6 +113,7 @@ class SqliteSleep(SqlitePart, CommonSleep):
     def consolidate(
         self, groups: Sequence[Sequence[Promotion]], *, durable: bool = True
     ) -> list[Exception | None]:
+        """Promote each group of batches in a transaction; return an error or None for each group."""
         return self._writer.write_each(
             [
                 partial(SqlitePromoting.promote_in, promotions=promotions)
@@ -115,6 +124,7 @@ class SqliteSleep(SqlitePart, CommonSleep):
 
 
 def _pending_filter(session: SqliteSession, selection: Selection) -> tuple[str, Row]:
+    """Return the SQL conditions of a selection of working memories, and their bind values."""
     clauses: list[str] = ["NOT pinned"]
     values: list[str | None] = []
     now = selection.now and instant_text(selection.now)
@@ -157,13 +167,14 @@ class SqlitePromoting(PromotionTransaction):
     def promote_in(
         cls, session: SqliteSession, promotions: Sequence[Promotion]
     ) -> None:
-        """Promote in the transaction of a session."""
+        """Promote batches within the transaction of a session."""
         cls(session).promote(promotions)
 
     def insert(self, promotion: Promotion) -> int:
         return self._session.insert_episode(promotion.episode, promotion.index_terms)
 
     def any_superseded(self, ids: Collection[str]) -> bool:
+        """Return whether one of these working memories was superseded."""
         row = self._session.execute(
             "SELECT 1 FROM memory_state AS s JOIN working_memory AS w ON w.seq = s.memory_seq "
             f"WHERE s.superseded_at IS NOT NULL AND w.id IN ({placeholders(ids)})",
@@ -172,6 +183,7 @@ class SqlitePromoting(PromotionTransaction):
         return row is not None
 
     def any_edited(self, ids: Sequence[str], *, since: int) -> bool:
+        """Return whether one of these working memories was edited after revision `since`."""
         row = self._session.execute(
             "SELECT 1 FROM revision AS r JOIN working_memory AS w ON w.seq = r.memory_seq "
             f"WHERE r.seq > ? AND w.id IN ({placeholders(ids)})",
@@ -180,6 +192,7 @@ class SqlitePromoting(PromotionTransaction):
         return row is not None
 
     def evict(self, ids: Sequence[str], episode: int, details: Sequence[Detail]) -> int:
+        """Move unpinned memories into the archive, under an episode; return the number moved."""
         among = f"id IN ({placeholders(ids)})"
         moved = self._session.execute(
             f"INSERT INTO archive (seq, {MEMORY_COLUMNS}, episode_seq) "

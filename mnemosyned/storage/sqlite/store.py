@@ -82,6 +82,7 @@ class SqliteMaintenance(SqlitePart, MaintenanceStore):
         return tier_totals(session)
 
     def bytes_on_disk(self) -> int:
+        """Return the size of the database, its log and the log's index in bytes."""
         total = 0
         for suffix in ("", "-wal", "-shm"):
             path = self._database.with_name(self._database.name + suffix)
@@ -91,6 +92,7 @@ class SqliteMaintenance(SqlitePart, MaintenanceStore):
 
     @reads
     def problems(self, connection: SqliteSession) -> list[str]:
+        """Return a text for each full-text index that fails to answer."""
         return [
             f"the full-text index {index} does not answer; restart the daemon: it is rebuilt"
             for index in failing_indexes(connection)
@@ -108,6 +110,7 @@ class SqliteMaintenance(SqlitePart, MaintenanceStore):
 
     @writes
     def flush(self, connection: SqliteSession) -> None:
+        """Commit a durable write, which takes all earlier writes to disk."""
         # A page without a change: its commit takes all before it to the disk.
         connection.execute(
             "UPDATE tier_totals SET count = count WHERE tier = 'episodic'"
@@ -120,12 +123,17 @@ class SqliteMaintenance(SqlitePart, MaintenanceStore):
         self._checkpoints.run_due()
 
     def release_memory(self, *, words: bool = False) -> None:
+        """Free the page caches, and with `words` the cached word frequencies."""
         if words:
             self._frequencies.clear()
         self._writer.shrink()
         self._readers.shrink()
 
     def back_up(self, target: Path) -> CopyReport:
+        """Copy the database to `target`, which appears whole; return what the copy holds.
+
+        Raises `StorageFailed`.
+        """
         self._writer.secure()
         self._custody.check()
         try:
@@ -209,7 +217,7 @@ class SqliteStore:
         )
 
     def close(self) -> None:
-        """Let running reads end, checkpoint the write-ahead log, close."""
+        """Wait for running reads, checkpoint the write-ahead log, and close all connections."""
         self._readers.close()
         self._checkpoints.close()
         self._custody.retry_now()
@@ -219,12 +227,12 @@ class SqliteStore:
             self._checkpoints.close()
 
     def _renew(self) -> None:
-        """Reopen connections that lead to the file by its path."""
+        """Reopen the connections that readers and checkpoints hold, after the file was put back."""
         self._readers.renew()
         self._checkpoints.renew()
 
     def _check_readable(self) -> None:
-        """Before a new connection reads: put a deleted file back, refuse another's."""
+        """Put a deleted file back, and raise `DatabaseReplaced` if another file has taken its path."""
         self._writer.secure()
         self._custody.check()
 
@@ -236,7 +244,7 @@ log = logger()
 def open_store(
     database: Path, *, migrations: Path, socket: Path | None = None
 ) -> Iterator[SqliteStore]:
-    """Own the file, bring it up to date and serve it while the block runs.
+    """Open the file as its owner, upgrade its schema, and close the store after the block.
 
     Raises `DatabaseInUse`, `SchemaTooNew` and `StorageFailed`.
     """
@@ -254,6 +262,7 @@ def open_store(
 
 
 def _prepare_store(file: DatabaseFile, migrations: Path) -> SqliteStore:
+    """Check the log, heal the indexes, upgrade the schema, and return the store."""
     left = frames_left(file.path)
     connection = open_writer(file.path, check=partial(refuse_foreign, path=file.path))
     try:
@@ -284,7 +293,7 @@ def _prepare_store(file: DatabaseFile, migrations: Path) -> SqliteStore:
 
 
 def _checkpoint(connection: SqliteSession) -> int:
-    """Checkpoint the log; returns the number of its frames that SQLite can read."""
+    """Checkpoint the log; return how many of its frames SQLite can read."""
     row = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     frames: int = row[1]
     return frames

@@ -24,6 +24,7 @@ class SqliteAgents(SqlitePart, CommonAgents):
     def _latest(
         self, session: SqliteSession, names: list[str], limit: int
     ) -> list[MemoryRecord]:
+        """Return up to `limit` of the newest memories of these sessions from each tier."""
         values = (json.dumps(names), limit)
         among = "session_id IN (SELECT value FROM json_each(?))"
         working = session.working_memories(

@@ -21,11 +21,13 @@ class SqliteVectors(SqlitePart, VectorStore):
     """A `VectorStore` in the file of a `SqliteStore`."""
 
     def use_model(self, name: str, identity: str) -> int:
+        """Return the number of a model with this identity; add it, or update its name."""
         return self._writer.write(
             lambda session: _model_number(session, name, identity)
         )
 
     def newest_position(self) -> int:
+        """Return the highest row number of a memory, 0 if there is none."""
         with self._readers.snapshot() as session:
             found: int = session.execute(
                 "SELECT max((SELECT ifnull(max(seq), 0) FROM working_memory), "
@@ -36,6 +38,7 @@ class SqliteVectors(SqlitePart, VectorStore):
     def without_vector(
         self, model: int, *, after: int, before: int, limit: int
     ) -> list[EmbeddingInput]:
+        """Return memories between two positions without a vector of the model, the newest first."""
         with self._readers.snapshot() as session:
             rows: list[EmbeddingInput] = []
             for table in ("working_memory", "archive"):
@@ -58,6 +61,7 @@ class SqliteVectors(SqlitePart, VectorStore):
         )
 
     def drop_vectors(self, positions: Sequence[int]) -> None:
+        """Delete the vectors at these positions; the memories are embedded again."""
         self._writer.write(
             lambda session: session.executemany(
                 "DELETE FROM embedding WHERE memory_seq = ?",
@@ -66,6 +70,7 @@ class SqliteVectors(SqlitePart, VectorStore):
         )
 
     def vectors(self, model: int, *, before: int, limit: int) -> dict[int, bytes]:
+        """Return up to `limit` vectors at positions before `before`, the newest first."""
         with self._readers.snapshot() as session:
             return dict(
                 session.execute(
@@ -76,6 +81,7 @@ class SqliteVectors(SqlitePart, VectorStore):
             )
 
     def vectors_of(self, model: int, positions: Sequence[int]) -> dict[int, bytes]:
+        """Return the model's vectors at these positions, by position."""
         with self._readers.snapshot() as session:
             return dict(
                 session.execute(
@@ -86,6 +92,7 @@ class SqliteVectors(SqlitePart, VectorStore):
             )
 
     def embedded_positions(self, model: int, *, after: int, limit: int) -> list[int]:
+        """Return up to `limit` positions after `after` that have a vector of the model, ascending."""
         with self._readers.snapshot() as session:
             rows = session.execute(
                 "SELECT memory_seq FROM embedding WHERE model = ? AND memory_seq > ? "

@@ -141,9 +141,10 @@ _UNSUMMARIZED = (
 def find_faults(
     connection: sqlite3.Connection, *, orphans: bool = True
 ) -> list[StorageFault]:
-    """Everything wrong with a database that can be seen by reading it.
+    """Return the faults of a database that can be found by reading it.
 
-    A file that SQLite cannot read any further has that as its fault.
+    A file that SQLite cannot read any further has that as its fault. With `orphans` false, rows
+    without their record are not searched for.
     """
     try:
         problems = find_damage(connection)
@@ -163,7 +164,7 @@ def find_faults(
 def schema_faults(
     connection: sqlite3.Connection, migrations: Path
 ) -> list[StorageFault]:
-    """Return what the present schema has and a database of that schema lacks."""
+    """Return a fault for each part that a database lacks of its own schema version."""
     if schema_version(connection) != latest_version(migrations):
         return []
     with closing(blank_database(migrations)) as blank:
@@ -179,7 +180,10 @@ def schema_faults(
 
 
 def find_damage(connection: sqlite3.Connection) -> list[StorageFault]:
-    """Damaged pages, by SQLite's own check. Raises `sqlite3.DatabaseError` where it cannot look."""
+    """Return the damaged pages that SQLite's own check finds.
+
+    Raises `sqlite3.DatabaseError` if the check cannot run.
+    """
     rows = connection.execute(f"PRAGMA integrity_check({PROBLEMS_MAX})")
     found = []
     for (text,) in rows:
@@ -202,7 +206,7 @@ def tables(connection: sqlite3.Connection) -> set[str]:
 
 
 def count_contents(connection: sqlite3.Connection) -> tuple[int, int]:
-    """Return the numbers of memories and of summaries."""
+    """Return the number of memories and the number of summaries."""
     working, archived, episodes = (
         _count_rows(connection, f"SELECT count(*) FROM {table}")
         for table in ("working_memory", "archive", "episodic_memory")
@@ -213,7 +217,7 @@ def count_contents(connection: sqlite3.Connection) -> tuple[int, int]:
 def orphan_faults(
     connection: sqlite3.Connection, present: set[str]
 ) -> list[StorageFault]:
-    """Rows that belong to something which does not exist."""
+    """Return a fault for each table with rows whose record does not exist."""
     problems = []
     for orphans in ORPHANS:
         if orphans.table not in present:
@@ -226,9 +230,10 @@ def orphan_faults(
 
 
 def structure_faults(connection: sqlite3.Connection) -> list[StorageFault]:
-    """Indexes that disagree with the words of the texts, by FTS5's own check.
+    """Return a fault for each full-text index that disagrees with its texts, by FTS5's own check.
 
-    It is an INSERT that writes nothing: the connection must be able to write, so it is for a copy.
+    The check is an INSERT that writes nothing, so the connection must be able to write: use it on a
+    copy.
     """
     problems = []
     present = tables(connection)
@@ -246,6 +251,7 @@ def structure_faults(connection: sqlite3.Connection) -> list[StorageFault]:
 
 
 def _foreign_key_faults(connection: sqlite3.Connection) -> list[StorageFault]:
+    """Return a fault for each table with rows that violate a foreign key."""
     broken: dict[str, int] = {}
     for table, *_ in connection.execute("PRAGMA foreign_key_check"):
         broken[table] = broken.get(table, 0) + 1
@@ -262,6 +268,7 @@ def _foreign_key_faults(connection: sqlite3.Connection) -> list[StorageFault]:
 def _total_faults(
     connection: sqlite3.Connection, present: set[str]
 ) -> list[StorageFault]:
+    """Return a fault for each tier whose stored totals differ from its rows."""
     if "tier_totals" not in present:
         return [
             StorageFault(FaultKind.INTEGRITY, "tier_totals", "its tables are missing")
@@ -289,6 +296,7 @@ def _total_faults(
 def _index_faults(
     connection: sqlite3.Connection, present: set[str]
 ) -> list[StorageFault]:
+    """Return a fault for each full-text index whose rows differ from the stored texts."""
     problems = []
     for index, texts in (*_INDEXED.items(), *_PARTLY_INDEXED.items()):
         if index not in present:
@@ -306,6 +314,7 @@ def _index_faults(
 def _index_differences(
     connection: sqlite3.Connection, index: str, comparisons: Iterable[tuple[str, str]]
 ) -> list[StorageFault]:
+    """Return one fault if any of the comparisons between an index and its texts finds a row."""
     problems = []
     for rows, words in comparisons:
         if count := _count_rows(connection, f"SELECT count(*) FROM ({rows})"):

@@ -46,7 +46,7 @@ class LeftLog:
 
 
 def frames_left(database: Path) -> LeftLog | None:
-    """Return the log beside a database that nobody has open; None where it is empty or not there."""
+    """Return the log that a process left beside a closed database; None if empty or missing."""
     path = database.with_name(database.name + "-wal")
     with _open_log(path) as descriptor:
         if descriptor is None:
@@ -75,7 +75,7 @@ def frames_left(database: Path) -> LeftLog | None:
 
 
 def lost_transactions(left: LeftLog, *, frames_read: int) -> str:
-    """Describe the transactions lost when SQLite read this many frames; empty if none."""
+    """Return a warning about transactions lost beyond the frames that SQLite read; empty if none."""
     lost = sum(frame > frames_read for frame in left.commits)
     if not lost:
         return ""
@@ -88,7 +88,7 @@ def lost_transactions(left: LeftLog, *, frames_read: int) -> str:
 
 
 def _is_sound(header: bytes) -> bool:
-    """Return whether the header has its own checksum."""
+    """Return whether a log's header has the right magic number and checksum."""
     order = ">" if HEADER.unpack(header)[0] & 1 else "<"
     words = struct.unpack(f"{order}6I", header[:24])
     first = second = 0
@@ -101,6 +101,7 @@ def _is_sound(header: bytes) -> bool:
 
 @contextmanager
 def _open_log(path: Path) -> Iterator[int | None]:
+    """Open the log for reading while the block runs; yield None if it cannot be opened."""
     try:
         descriptor = os.open(
             path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -138,10 +139,10 @@ class Checkpoints:
         self._connection: sqlite3.Connection | None = self._connect()
 
     def run(self) -> bool:
-        """Checkpoint as far as possible while others write and read.
+        """Checkpoint as far as possible beside readers and writers; return False if the log is long.
 
-        False where the log has grown long: it starts anew only with a write that meets no reader,
-        and has one chance after each checkpoint. Raises `StorageFailed`.
+        A log starts again only with a write that meets no reader, and has one chance after each
+        checkpoint. Raises `StorageFailed`.
         """
         with self._lock:
             try:
@@ -156,7 +157,7 @@ class Checkpoints:
         return pages < CHECKPOINT_PAGES // 2
 
     def run_due(self) -> None:
-        """Run if anything was written since the last time, else shorten a long log.
+        """Checkpoint if anything was written since the last time, else truncate a long log.
 
         Raises `StorageFailed`.
         """
@@ -189,7 +190,7 @@ class Checkpoints:
                 raise storage_failed(error, NOT_CLEANED) from error
 
     def renew(self) -> None:
-        """Connect anew: the path has another file with the same memories."""
+        """Connect again, as the path leads to another file with the same memories."""
         self.close()
         with self._lock:
             try:
@@ -209,6 +210,7 @@ class Checkpoints:
             self._connection = None
 
     def _connect(self) -> sqlite3.Connection:
+        """Return a new connection that has opened the log; raise if the path leads to another file."""
         self._check()
         connection = sqlite3.connect(
             f"{self._database.absolute().as_uri()}?mode=rw",  # never one that makes a new file

@@ -45,6 +45,7 @@ class _CommitTicket(Generic[T]):
         self.result: T | None = None
 
     def outcome(self) -> T:
+        """Return the result of the work, or raise its error."""
         if self.error is not None:
             raise self.error
         return self.result  # type: ignore[return-value]  # set by the commit that made it done
@@ -75,10 +76,10 @@ class Writer:
         """The longest that one commit kept other writers waiting so far."""
 
     def write(self, work: Callable[[SqliteSession], T], *, durable: bool = True) -> T:
-        """Run `work` in a transaction; when this returns, its changes are on disk.
+        """Run `work` in a transaction and return its result, after its changes are on disk.
 
-        Those that need not be `durable` are on disk with the next commit that is: a power failure
-        takes them back whole. Raises what `work` raised, and `StorageFailed` if the database refused.
+        Without `durable` they reach the disk with the next durable commit: a power failure may undo
+        them as a whole. Raises what `work` raised, and `StorageFailed` if the database refused.
         """
         (ticket,) = self._commit([work], durable=durable)
         return ticket.outcome()
@@ -89,10 +90,10 @@ class Writer:
         *,
         durable: bool = True,
     ) -> list[T | Exception]:
-        """Run each of `works` by itself, all or nothing, with as few commits as can be.
+        """Run each of `works` atomically, with as few commits as possible; return results and errors.
 
-        What one raised stands in its place; the others are on disk, and where they need not be
-        `durable`, with the next commit that is: a failure of power takes them back whole.
+        The error that a work raised stands in the place of its result; the other changes are on
+        disk, or without `durable` reach it with the next durable commit.
         """
         return [
             ticket.error or ticket.outcome()
@@ -102,6 +103,7 @@ class Writer:
     def _commit(
         self, works: Sequence[Callable[[SqliteSession], T]], *, durable: bool
     ) -> list[_CommitTicket[T]]:
+        """Queue works and commit until all of them are done; return their tickets."""
         tickets = [_CommitTicket(work, durable=durable) for work in works]
         self._waiting.extend(tickets)  # type: ignore[arg-type]  # the queue forgets the type
         for ticket in tickets:
@@ -112,6 +114,7 @@ class Writer:
         return tickets
 
     def _commit_waiting(self) -> None:
+        """Run up to `COMMIT_SHARE_MAX` waiting works in one transaction, and mark their tickets done."""
         if self._closed:
             raise StorageFailed(CLOSED)
         share = min(len(self._waiting), COMMIT_SHARE_MAX)
@@ -140,6 +143,7 @@ class Writer:
                 ticket.done = True
 
     def _begin(self, *, durable: bool) -> None:
+        """Begin a transaction whose commit waits for the disk if `durable`."""
         self._secure()
         if self._connection.in_transaction:
             # An earlier one that could not be rolled back.
@@ -148,7 +152,7 @@ class Writer:
         self._connection.execute("BEGIN IMMEDIATE")
 
     def _roll_back(self) -> None:
-        """End a failed transaction; what cannot end now does before the next begins."""
+        """Roll a failed transaction back; if that fails, the next `_begin` does it."""
         try:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
@@ -156,15 +160,16 @@ class Writer:
             log.warning("rollback_failed", reason=str(error))
 
     def _secure(self) -> None:
+        """Use the connection that the file guard returns. Raises `DatabaseReplaced`."""
         connection = self._secured(self._connection)
         if connection is not self._connection:
             self._connection = connection
             self._durable = True
 
     def secure(self) -> None:
-        """Rescue the file if it lost its name. Raises `DatabaseReplaced` if it cannot be rescued.
+        """Restore a deleted file, unless somebody writes, as each commit does the same.
 
-        While somebody writes there is nothing to do: each commit does the same.
+        Raises `DatabaseReplaced` if the file cannot be rescued.
         """
         if self._lock.acquire(blocking=False):
             try:
@@ -174,7 +179,7 @@ class Writer:
                 self._lock.release()
 
     def _flush_at_commit(self, *, durable: bool) -> None:
-        """Have commits wait for the disk, or not; the engine is told only where that changes."""
+        """Set whether commits wait for the disk."""
         if durable is not self._durable:
             self._connection.execute(
                 f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}"
@@ -182,6 +187,7 @@ class Writer:
             self._durable = durable
 
     def _run_in_savepoint(self, ticket: _CommitTicket[object]) -> None:
+        """Run a work in a savepoint, and roll its changes back if it raises."""
         self._connection.execute("SAVEPOINT share")
         try:
             ticket.result = ticket.work(self._connection)
@@ -193,7 +199,7 @@ class Writer:
         self._connection.execute("RELEASE share")
 
     def compact(self) -> bool:
-        """Rewrite all pages without deleted content; return False if another program writes.
+        """VACUUM the file to remove deleted content from pages; return False if another program writes.
 
         Rows that SQLite moves between pages leave copies in the free space of the old ones, which
         secure deletion does not know of. Writers wait: about a second for 100 MB.
@@ -215,11 +221,12 @@ class Writer:
         return True
 
     def checkpoint(self, *, wait_s: float = BUSY_TIMEOUT_S) -> bool:
-        """Checkpoint the write-ahead log and truncate it; False if a reader prevents it."""
+        """Checkpoint the write-ahead log and truncate it; return False if a reader prevents it."""
         with self._lock, self._explaining_failures():
             return self._checkpoint(wait_s)
 
     def _checkpoint(self, wait_s: float) -> bool:
+        """Run the checkpoint of `checkpoint`, waiting up to `wait_s` seconds for readers."""
         self._connection.execute(f"PRAGMA busy_timeout = {int(wait_s * 1000)}")
         try:
             busy = self._connection.execute(
@@ -238,7 +245,7 @@ class Writer:
 
     @contextmanager
     def _explaining_failures(self) -> Iterator[None]:
-        """Upkeep of the file: whatever it fails of, no memory is touched by that."""
+        """Turn errors within the block into `StorageFailed` that says no memory was touched."""
         if self._closed:
             raise StorageFailed(CLOSED)
         try:
@@ -247,10 +254,11 @@ class Writer:
             raise storage_failed(error, NOT_CLEANED) from error
 
     def close(self) -> None:
-        """Checkpoint the write-ahead log and close.
+        """Checkpoint the write-ahead log and close the connection.
 
-        A log that cannot be checkpointed stays next to the file, and the next start reads it. Raises
-        `DatabaseReplaced` where what was acknowledged could not be saved from a file that is gone.
+        A log that cannot be checkpointed stays next to the file, and the next start reads it.
+        Raises `DatabaseReplaced` if acknowledged memories of a deleted or replaced file could not
+        be saved.
         """
         with self._lock:
             if self._closed:
