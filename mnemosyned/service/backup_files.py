@@ -44,10 +44,10 @@ def backup_folder(database: Path, setting: Path | None) -> Path:
 
 
 def known_backups(database: Path, folder: Path | None = None) -> list[str]:
-    """Return database files beside the database, one folder below it, and in the backup folder.
+    """Return the paths of database files beside the database, one folder below, and in `folder`.
 
-    Any SQLite file counts, and any that is named as the database is. Only names and the first
-    bytes are looked at; a copy kept elsewhere is not known.
+    `folder` is the backup folder. Any SQLite file counts, and any file named like the database.
+    Only names and first bytes are read; a copy kept elsewhere is not known.
     """
     own = _own_files(database)
     beside = database.parent
@@ -59,7 +59,10 @@ def known_backups(database: Path, folder: Path | None = None) -> list[str]:
 
 
 def backup_target(name: str, database: Path) -> Path:
-    """Return the path for a backup. Raises `InvalidRequest` where it would destroy another file."""
+    """Return the absolute path of a new backup.
+
+    Raises `InvalidRequest` if it is unusable, or would overwrite a file that is no backup.
+    """
     given = named_target(name, suffix=SUFFIX)
     try:
         target = given.resolve()
@@ -72,7 +75,7 @@ def backup_target(name: str, database: Path) -> Path:
 
 
 def named_target(name: str, *, suffix: str = "") -> Path:
-    """Return the absolute path that a caller named for a backup. Raises `InvalidRequest`."""
+    """Return the path that a caller named. Raises `InvalidRequest` if it is relative or unusable."""
     if not name.startswith("/"):
         raise InvalidRequest(
             f"{shown_path(name)} is not an absolute path; begin it with /", field="file"
@@ -83,7 +86,7 @@ def named_target(name: str, *, suffix: str = "") -> Path:
 
 
 def dated_backups(folder: Path) -> list[DatedBackup]:
-    """Return the whole backups in a folder, by their names."""
+    """Return the complete backups in a folder whose name has a date."""
     try:
         names = [file.name for file in islice(folder.iterdir(), FILES_MAX)]
     except OSError:  # there is none yet
@@ -97,7 +100,7 @@ def holds_database(file: Path) -> bool:
 
 
 def file_bytes(path: Path) -> int:
-    """Return the size of a file; 0 if it is gone."""
+    """Return the size of a file in bytes; 0 if it does not exist."""
     try:
         return path.stat().st_size
     except FileNotFoundError:
@@ -105,6 +108,7 @@ def file_bytes(path: Path) -> int:
 
 
 def _reason_to_refuse(target: Path, database: Path) -> str:
+    """Return why no backup may be written to `target`, in a clause; empty if it may."""
     if target.is_dir():
         return f"{target} is a folder, not a backup"
     folder = target.parent
@@ -122,11 +126,12 @@ def _reason_to_refuse(target: Path, database: Path) -> str:
 
 
 def _own_files(database: Path) -> set[Path]:
-    """Return the database and its side files, of SQLite and of the daemon."""
+    """Return the paths of the database and of the side files that SQLite and the daemon make."""
     return {database.with_name(database.name + suffix) for suffix in OWN}
 
 
 def _is_copy(file: Path, database: Path) -> bool:
+    """Return whether a file looks like a copy of the database: by its name or its content."""
     try:
         # Another name of the database itself is no copy.
         is_database = database.exists() and file.samefile(database)
@@ -138,15 +143,16 @@ def _is_copy(file: Path, database: Path) -> bool:
 
 
 def _in_use(file: Path) -> bool:
-    """Return whether a database has its write-ahead log beside it.
+    """Return whether a database is in use: its write-ahead log lies beside it.
 
-    One that this process itself has open must not be opened to look: closing it again would drop
+    A database that this process has open must not be opened to look: closing it again would drop
     the locks of SQLite, and another program could then delete the log.
     """
     return file.with_name(file.name + "-wal").exists()
 
 
 def _is_sqlite(file: Path) -> bool:
+    """Return whether a file begins as an SQLite database does; False if it cannot be read."""
     try:
         with file.open("rb") as opened:
             return opened.read(len(SQLITE)) == SQLITE
@@ -189,7 +195,7 @@ class ForgottenSince:
     """The list lacks deletions between the backup and this time; None if it lacks none."""
 
     def among(self, ids: Iterable[str]) -> list[str]:
-        """Return the forgotten ids among `ids`."""
+        """Return the ids, among these, of memories that were forgotten after the backup."""
         return [id for id in ids if _hash_id(self.key, id) in self.hashes]
 
 
@@ -202,36 +208,40 @@ class ForgottenList:
     def __init__(
         self, folder: Callable[[], Path | None], *, now: Callable[[], datetime]
     ) -> None:
-        """`folder` is None for a memory on a server, whose backups are made elsewhere."""
+        """Write the list in the folder that `folder` returns.
+
+        `folder` returns None for a memory on a server, whose backups are made elsewhere: then there
+        is no list.
+        """
         self._folder = folder
         self._now = now
 
     def note(self, ids: Sequence[str]) -> None:
-        """Note memories just before they are forgotten; before the first backup, note nothing."""
+        """Record memories as forgotten, just before they are; without a backup so far, do nothing."""
         self._append_lines(
             lambda key: [self._new_event(forgotten=_hash_id(key, id)) for id in ids]
         )
 
     def withdraw(self, ids: Sequence[str]) -> None:
-        """Note memories that are back, or could not be forgotten."""
+        """Record memories as no longer forgotten: restored, or impossible to forget."""
         self._append_lines(
             lambda key: [self._new_event(kept=_hash_id(key, id)) for id in ids]
         )
 
     def begin_backup(self) -> str:
-        """Note the beginning of a backup, and return its mark; the first one begins the list."""
+        """Record that a backup begins, and return its mark; create the list for the first one."""
         mark = secrets.token_hex(8)
         self._append_lines(lambda _: [self._new_event(begun=mark)], create=True)
         return mark
 
     def end_backup(self, mark: str, file: Path) -> None:
-        """Note that the backup was made."""
+        """Record that the backup with this mark was made, with the hash of its file."""
         self._append_lines(
             lambda _: [self._new_event(made=mark, digest=_file_digest(file))]
         )
 
     def drop_before(self, oldest: datetime) -> None:
-        """Drop the events before the oldest backup that is left."""
+        """Delete events before `oldest`, the time of the oldest backup that is left."""
         folder = self._folder()
         try:
             if folder is None or not (folder / NAME).exists():
@@ -254,6 +264,10 @@ class ForgottenList:
     def _append_lines(
         self, lines: Callable[[bytes], list[_ListEvent]], *, create: bool = False
     ) -> None:
+        """Append the events that `lines` makes with the key of the list; log a failure to do so.
+
+        If there is no list yet, do nothing, or with `create` begin one with a new key.
+        """
         folder = self._folder()
         try:
             if folder is None or not (create or (folder / NAME).exists()):
@@ -272,9 +286,10 @@ class ForgottenList:
 
 
 def forgotten_since(backup: Path, folder: Path) -> ForgottenSince | None:
-    """Return the memories forgotten since a backup, by a folder's list; None without a list.
+    """Return the memories forgotten since a backup, by the list in `folder`; None without a list.
 
-    A backup unknown to the list is placed by the date in its name, or else of its file.
+    The time of a backup that the list does not name is the date in its name, or else that of its
+    file.
     """
     first, events = _read_list(folder / NAME)
     if first is None:
@@ -306,17 +321,20 @@ def forgotten_since(backup: Path, folder: Path) -> ForgottenSince | None:
 
 
 def _hash_id(key: bytes, id: str) -> str:
+    """Return the keyed hash of a memory id, by which the list names a memory, in hexadecimal."""
     encoded = id.encode("utf-8", "replace")
     return hashlib.blake2b(encoded, key=key, digest_size=16).hexdigest()
 
 
 def _file_digest(file: Path) -> str:
+    """Return the hash of a file's content, in hexadecimal."""
     with file.open("rb") as opened:
         return hashlib.file_digest(opened, "blake2b").hexdigest()[:32]
 
 
 @contextmanager
 def _lock_folder(folder: Path) -> Iterator[None]:
+    """Hold an exclusive lock on a folder, and flush the folder to disk at the end."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -327,7 +345,7 @@ def _lock_folder(folder: Path) -> Iterator[None]:
 
 
 def _read_events(path: Path) -> Iterator[_ListEvent]:
-    """Yield the lines; one that a crash cut off is passed over."""
+    """Yield the events in a list file; skip a line that a crash cut off."""
     try:
         opened = path.open("rb")
     except FileNotFoundError:
@@ -341,13 +359,14 @@ def _read_events(path: Path) -> Iterator[_ListEvent]:
 
 
 def _read_list(path: Path) -> tuple[_ListEvent | None, list[_ListEvent]]:
-    """Return the line with the key, and those after it."""
+    """Return the event with the key, None if there is no list, and all later events."""
     lines = _read_events(path)
     first = next((line for line in lines if line.key), None)
     return first, list(lines)
 
 
 def _append_events(path: Path, lines: Sequence[_ListEvent]) -> None:
+    """Append events to a list file, after a line break if a crash cut the last line off."""
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     with os.fdopen(os.open(path, flags, _PRIVATE), "r+b") as file:
         text = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)

@@ -61,12 +61,12 @@ class BackupRules:
 
     @property
     def has_schedule(self) -> bool:
-        """Whether backups are made by a schedule."""
+        """Whether backups are scheduled, by an interval or a cron expression."""
         return bool(self.interval or self.cron)
 
 
 def backup_rules(config: Config) -> BackupRules:
-    """Return the rules for backups: daily ones if a folder is set and no schedule.
+    """Return the backup rules of the settings; a folder without a schedule means daily.
 
     Raises `ConfigInvalid`.
     """
@@ -84,7 +84,7 @@ def backup_rules(config: Config) -> BackupRules:
 
 
 def interval_of(rules: BackupRules, now: datetime) -> timedelta:
-    """Return the time from one scheduled backup to the next; 0 without a schedule."""
+    """Return the time between the next two scheduled backups; 0 without a schedule."""
     if rules.cron:
         first, second = cron_times(rules.cron, after=now)
         return second - first
@@ -103,7 +103,10 @@ class BackupKeeper:
         clock: Clock,
         lease: SummarizerLease,
     ) -> None:
-        """Back up `file`; None for a memory on a server, whose backups are made elsewhere."""
+        """Back up the database `file`.
+
+        It is None for a memory on a server, whose backups are made elsewhere.
+        """
         self._store = store
         self._settings = settings
         self.file = file
@@ -124,13 +127,13 @@ class BackupKeeper:
 
     @property
     def _database_file(self) -> Path:
-        """The file that backups are made of. Raises `InvalidRequest` where there is none."""
+        """The database file to back up. Raises `InvalidRequest` for a memory on a server."""
         if self.file is None:
             raise InvalidRequest(ON_SERVER, field="file")
         return self.file
 
     def back_up(self, request: Backup) -> BackedUp:
-        """Make the backup of a request; without a file, a dated one in the folder."""
+        """Make the backup that a request asks for; without a path, a dated one in the folder."""
         if request.file is not None:
             given = named_target(request.file)
             if given.is_dir():
@@ -141,7 +144,7 @@ class BackupKeeper:
         return self._back_up_to(target)
 
     def run_scheduled(self) -> None:
-        """Make a backup if one is due and no cycle runs; a failure is logged and tried again."""
+        """Make a backup if one is due and no cycle runs; log a failure, and try again later."""
         if not self._rules.has_schedule or time.monotonic() < self._retry_at:
             return
         due = self.next_backup()
@@ -158,7 +161,7 @@ class BackupKeeper:
             log.exception("backup_failed")
 
     def next_backup(self) -> datetime | None:
-        """Return when the next scheduled backup is due; None without a schedule."""
+        """Return the time when the next scheduled backup is due; None without a schedule."""
         rules = self._rules
         if not rules.has_schedule or self.file is None:
             return None
@@ -170,7 +173,7 @@ class BackupKeeper:
         return shift(last, rules.interval or timedelta())
 
     def status(self) -> BackupStatus:
-        """Return the backups as `status` shows them."""
+        """Return the dated backups and the schedule, as `status` shows them."""
         rules = self._rules
         if self.file is None:
             return BackupStatus(
@@ -187,7 +190,7 @@ class BackupKeeper:
         )
 
     def warnings(self) -> list[str]:
-        """Return the dangers to the backups, a sentence each."""
+        """Return a sentence for each problem with backups; empty if there is none."""
         if not self._rules.has_schedule:
             return []
         if self.file is None:
@@ -206,6 +209,7 @@ class BackupKeeper:
         return warnings
 
     def _back_up_by_schedule(self) -> None:
+        """Make a dated backup, then delete the dated backups that the rules no longer keep."""
         self._remove_parts()  # first: they may have filled the disk
         target = self._dated_target(scheduled=True)
         made = self._back_up_to(target)
@@ -218,6 +222,7 @@ class BackupKeeper:
         log.info("backup_made", file=made.file, bytes=made.bytes, removed=len(expired))
 
     def _back_up_to(self, target: Path) -> BackedUp:
+        """Write a copy of the database to `target`, and return its size and counts."""
         mark = self._forgotten.begin_backup()
         copy = self._store.back_up(target)
         self._forgotten.end_backup(mark, target)
@@ -230,6 +235,10 @@ class BackupKeeper:
         )
 
     def _dated_target(self, *, scheduled: bool) -> Path:
+        """Return the path of a new dated backup; create the folder if needed.
+
+        Raises `InvalidRequest`.
+        """
         folder = self.folder
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -243,7 +252,7 @@ class BackupKeeper:
         return backup_target(str(folder / name), self._database_file)
 
     def _last_backup_at(self) -> datetime | None:
-        """Return the time of the newest dated backup; dates far in the future do not count."""
+        """Return the time of the newest dated backup, None without one; ignore dates in the future."""
         latest = shift(self._clock.now(), AHEAD)
         dates = [
             each.made_at
@@ -253,7 +262,7 @@ class BackupKeeper:
         return max(dates, default=None)
 
     def _remove_parts(self) -> None:
-        """Delete parts of copies that a crash left in the folder."""
+        """Delete partial copies that a crash left in the folder."""
         for part in islice(self.folder.glob("memory-*.db.partial"), FILES_MAX):
             name = part.name.removesuffix(".partial")
             old = time.time() - part.stat().st_mtime > PARTIAL_AGE_S

@@ -101,6 +101,10 @@ class ChangeService:
         change: Callable[[Sequence[str], Sequence[str]], int],
         done: str,
     ) -> Tagged:
+        """Add or remove the tags of a request by `change`, or preview that.
+
+        `done` is the participle for a message about a part: "tagged".
+        """
         tags = tag_names(request.tags)
         selected = self._selector.select(
             request, session=request.session, source=request.source
@@ -122,6 +126,7 @@ class ChangeService:
         return self._set_pinned(request, pinned=False)
 
     def _set_pinned(self, request: Pin | Unpin, *, pinned: bool) -> Pinned:
+        """Pin or unpin the working memories that a request selects, or preview that."""
         ids = names(request.id)
         for id in ids:
             self._check_pinnable(id)
@@ -149,7 +154,10 @@ class ChangeService:
         )
 
     def _check_pinnable(self, id: str) -> None:
-        """Require a working memory. Raises `NotFound` and `InvalidRequest`."""
+        """Check that an id is that of a working memory.
+
+        Raises `NotFound`, and `InvalidRequest` for an episode or an archived memory.
+        """
         memory = self._store.memories.get(id)
         if isinstance(memory, Episode):
             raise InvalidRequest(
@@ -165,6 +173,10 @@ class ChangeService:
     # ------------------------------------------------------------------ edit
 
     def edit(self, request: EditMemory) -> Edited:
+        """Edit one memory by id, or all that the filters of a request select, or preview that.
+
+        Raises `InvalidRequest` for changes that only one memory can get, and what the edits raise.
+        """
         changes = _changed_fields(request)
         ids = names(request.id)
         if len(ids) == 1:
@@ -188,7 +200,14 @@ class ChangeService:
     def _edit_one(
         self, request: EditMemory, id: str, changes: dict[str, Any]
     ) -> Edited:
+        """Edit one memory, and retry if it was changed meanwhile.
+
+        Raises `WordsPruned` if its summary could not be rewritten, and what `_editable_memory`
+        raises.
+        """
+
         def edit_once() -> tuple[EditOutcome | None, str]:
+            """Read and edit the memory; return the outcome, None without effect, and its secrets."""
             before = self._editable_memory(id, request)
             edit, secrets = self._make_edit(before, changes)
             if not _has_effect(edit, drop_history=request.drop_history):
@@ -212,7 +231,10 @@ class ChangeService:
     def _edit_many(
         self, request: EditMemory, ids: Sequence[str], changes: dict[str, Any]
     ) -> Edited:
+        """Edit memories group by group, the originals of an episode together, and return the sum."""
+
         def edit_group(group: Sequence[str]) -> EditOutcome:
+            """Edit the memories of one group that still exist, and return the outcome."""
             edits = []
             for id in group:
                 try:
@@ -226,6 +248,7 @@ class ChangeService:
             return self._write_edits(changing, drop_history=drop)
 
         def done(editions: Sequence[EditOutcome]) -> str:
+            """Return a clause that says how many memories were edited so far."""
             changed = sum(edition.changed for edition in editions)
             return f"{changed:,} of {len(ids):,} memories are edited"
 
@@ -247,7 +270,11 @@ class ChangeService:
         )
 
     def _editable_memory(self, id: str, request: EditMemory) -> MemoryRecord:
-        """Return the memory to be edited. Raises `NotFound`, `InvalidRequest`, `BatchChanged`."""
+        """Return the memory with an id, checked to be editable as the request asks.
+
+        Raises `NotFound`, `InvalidRequest` for a summary or an archived message, and `BatchChanged`
+        if its text is not `if_text`.
+        """
         before = self._store.memories.get(id)
         if isinstance(before, Episode):
             raise InvalidRequest(
@@ -274,6 +301,7 @@ class ChangeService:
     def _make_edit(
         self, before: MemoryRecord, changes: dict[str, Any]
     ) -> tuple[MemoryEdit, str]:
+        """Return the edit that makes these changes, and how secrets in the new text are treated."""
         now = self._clock.now()
         after = replace(before, **changes)
         if "created_at" in changes:
@@ -284,6 +312,7 @@ class ChangeService:
     def _write_edits(
         self, edits: Sequence[MemoryEdit], *, drop_history: bool
     ) -> EditOutcome:
+        """Store edits, and have the vectors of memories with a new text made again."""
         edition = self._store.changes.edit(
             edits, now=self._clock.now(), drop_history=drop_history
         )
@@ -300,6 +329,10 @@ class ChangeService:
         secrets: str = "",
         purge: bool,
     ) -> Edited:
+        """Rewrite stale summaries, with `purge` also purge earlier text, and return the result.
+
+        `memories` is the number of memories selected.
+        """
         notes = [self._retention.rewrite_stale_or_log()]
         if purge:
             notes.append(self._retention.purger.attempt()[1])
@@ -319,22 +352,29 @@ class ChangeService:
 def _change_in_chunks(
     selected: SelectedMemories, change: Callable[[Sequence[str]], int], *, done: str
 ) -> int:
-    """Change the memories chunk by chunk; return how many changed. Raises `PartlyDone`."""
+    """Change the selected memories chunk by chunk; return how many changed.
+
+    `change` changes a chunk and counts; `done` is its participle for messages. Raises `PartlyDone`.
+    """
 
     def words(changed: Sequence[int]) -> str:
+        """Return a clause that says how many memories were changed so far."""
         return f"{sum(changed):,} of {len(selected.ids):,} memories are {done}"
 
     return sum(in_steps(selected.ids, CHUNK, change, done=words))
 
 
 def _has_effect(edit: MemoryEdit, *, drop_history: bool) -> bool:
-    """Return whether an edit changes a memory, or drops its history."""
+    """Return whether an edit changes a memory, or deletes history that it has."""
     drops = drop_history and edit.before.edited_at is not None
     return drops or not edit.changes_nothing
 
 
 def _edit_again(edit: Callable[[], T]) -> T:
-    """Edit once more if the memories changed in between. Raises `BatchChanged` if they always do."""
+    """Return the result of `edit`; call it again if it raises `BatchChanged`.
+
+    Raises `BatchChanged` if `TRIES_MAX` calls do.
+    """
     for _ in range(TRIES_MAX - 1):
         with suppress(BatchChanged):
             return edit()
@@ -342,7 +382,10 @@ def _edit_again(edit: Callable[[], T]) -> T:
 
 
 def _changed_fields(request: EditMemory) -> dict[str, Any]:
-    """Return the fields of a memory that a request changes. Raises `InvalidRequest`."""
+    """Return the new values of a memory that a request names, by field.
+
+    Raises `InvalidRequest` if it changes nothing.
+    """
     given: dict[str, Any] = {
         "content": request.text,
         "session": request.session,
@@ -366,7 +409,10 @@ def _changed_fields(request: EditMemory) -> dict[str, Any]:
 
 
 def _require_secrets(text: str, stored: str) -> None:
-    """Refuse the mask of a secret in place of the secret. Raises `InvalidRequest`."""
+    """Check that a new text has no more masks of secrets than the stored text has.
+
+    A mask would overwrite the secret that it stands for. Raises `InvalidRequest`.
+    """
     before = Counter(_PLACEHOLDER.findall(stored))
     for mask, count in Counter(_PLACEHOLDER.findall(text)).items():
         if count > before[mask]:
@@ -394,6 +440,7 @@ class LearningService:
         self._purger = purger
 
     def learn(self, request: Learn) -> Learned:
+        """Store a new learning; return it with the ids of learnings that it supersedes."""
         now = self._clock.now()
         learning, superseded = self._store.add(
             Learning(
@@ -410,6 +457,7 @@ class LearningService:
         return Learned(learning, superseded)
 
     def learnings(self, request: Learnings) -> LearningList:
+        """Return the learnings that a request's filters select, newest first."""
         return LearningList(
             self._store.find(
                 sources=names(request.source),
@@ -420,12 +468,14 @@ class LearningService:
         )
 
     def edit(self, request: EditLearning) -> EditedLearning:
+        """Replace the text of a learning, and purge the old text."""
         text = clean_learning_text(request.text, self._drafts.secret_rule, field="text")
         self._store.edit(request.id, text)
         _, note = self._purger.attempt()
         return EditedLearning(request.id, text, note)
 
     def remove(self, request: RemoveLearning) -> RemovedLearning:
+        """Delete a learning, and purge its text."""
         self._store.remove(request.id)
         _, note = self._purger.attempt()
         return RemovedLearning(request.id, note)

@@ -49,11 +49,11 @@ class ClockGuard:
         self.close()
 
     def now(self) -> datetime:
-        """Return the present instant, as far as it is believed."""
+        """Return the present time: the clock's, or where it jumped ahead, the time expected."""
         return self.look().now
 
     def look(self) -> Judgment:
-        """Judge the clock now, and store the sighting."""
+        """Compare the clock with its last trusted reading, and store the new one."""
         with self._looking:
             judgment = self._judge_clock()
             self._log_change(judgment)
@@ -61,7 +61,7 @@ class ClockGuard:
             return judgment
 
     def confirm(self) -> None:
-        """Believe the clock as it is."""
+        """Trust the clock from now on, wherever it jumped to."""
         with self._looking:
             self._seen = None
             judgment = self._judge_clock()
@@ -69,12 +69,12 @@ class ClockGuard:
             self._store_sighting(judgment.sighting, every_s=0.0)
 
     def close(self) -> None:
-        """Store the last sighting, for the next start."""
+        """Store the last trusted reading of the clock, for the next start."""
         with self._looking:
             self._store_sighting(self._judge_clock().sighting, every_s=KEPT_LAST_S)
 
     def doubt(self) -> str:
-        """Return why the clock is not believed, in a sentence; empty if it is."""
+        """Return why the clock is not trusted, in a sentence; empty if it is."""
         judgment = self.look()
         if not judgment.ahead:
             return ""
@@ -85,13 +85,14 @@ class ClockGuard:
         )
 
     def _judge_clock(self) -> Judgment:
+        """Compare the clock with its last trusted reading, and remember the new one."""
         now, up = self._clock.now(), self._uptime()
         judgment = judge_clock(self._seen, now=now, boot=self._boot(), uptime_s=up)
         self._seen = judgment.sighting
         return judgment
 
     def _log_change(self, judgment: Judgment, *, how: str = "it went back") -> None:
-        """Log each change once."""
+        """Log when the clock begins or ceases to be trusted; `how` says why it is trusted again."""
         doubted = bool(judgment.ahead)
         if doubted and not self._doubted:
             log.warning(
@@ -106,6 +107,10 @@ class ClockGuard:
         self._doubted = doubted
 
     def _store_sighting(self, sighting: Sighting, *, every_s: float) -> None:
+        """Store a reading of the clock, unless one was stored less than `every_s` before.
+
+        A storage failure is logged.
+        """
         kept = self._kept
         if kept and sighting.uptime_s - kept.uptime_s < every_s:
             return
@@ -117,5 +122,6 @@ class ClockGuard:
 
 
 def _days_ahead(judgment: Judgment) -> str:
+    """Return how far the clock is ahead of the time expected, in words: days or hours."""
     days = judgment.ahead.total_seconds() / 86_400
     return f"{days:,.0f} days" if days >= 2 else f"{days * 24:.0f} hours"

@@ -81,7 +81,10 @@ class IdentifiedConversation:
         source: str | None,
         stored: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict,
     ) -> None:
-        """Make ids as digests of messages in their `stored` form."""
+        """Give each message an id, the digest of its content, session and source.
+
+        `stored` returns the form of a message to be digested, as it will be stored.
+        """
         self.session = session
         self.source = source
         self.own = messages
@@ -94,7 +97,10 @@ class IdentifiedConversation:
         self._by_id = {identified["id"]: message for identified, message in pairs}
 
     def restore_message(self, message: Message) -> Message:
-        """Return the message with its agent's id; a kept message is the same object."""
+        """Return a message with the agent's own id in place of ours.
+
+        A message that a policy left unchanged is returned as the same object that the agent sent.
+        """
         if id(message) in self._own:
             return self._own[id(message)]
         own = self._by_id.get(str(message.get("id")))
@@ -106,11 +112,11 @@ class IdentifiedConversation:
         return restored
 
     def original(self, message_id: str) -> Mapping[str, Any]:
-        """Return the agent's own message for one of our ids."""
+        """Return the message that the agent sent, by the id we gave it."""
         return self._by_id[message_id]
 
     def new_summaries(self, done: Compaction) -> list[WrittenSummary]:
-        """Return the summaries that a compaction of this conversation wrote."""
+        """Return each summary message that a compaction wrote, with its parsed content."""
         return [
             (message, read_summary(message))
             for message in done.messages
@@ -120,7 +126,7 @@ class IdentifiedConversation:
         ]
 
     def new_stubs(self, done: Compaction) -> dict[str, Message]:
-        """Return the messages that a compaction turned into stubs, by our ids."""
+        """Return the stubs that a compaction put in place of messages, by our ids."""
         return {
             message["id"]: message
             for message in done.messages
@@ -145,20 +151,21 @@ class CompactionArchive:
     def identify(
         self, messages: Sequence[Mapping[str, Any]], *, session: str, source: str | None
     ) -> IdentifiedConversation:
-        """Give the messages our ids, for a policy to work on."""
+        """Return the conversation with our ids in its messages, for a policy to work on."""
         stored = dict if self._drafts.secret_rule is SecretRule.KEEP else mask_metadata
         return IdentifiedConversation(
             messages, session=session, source=source, stored=stored
         )
 
     def keep(self, done: Compaction, conversation: IdentifiedConversation) -> list[str]:
-        """Store the messages removed; return the ids of the memories that hold them."""
+        """Store the messages that a compaction removed; return the ids of their memories."""
         now = self._clock.now()
         parts = self._archived_parts(done, conversation, now)
 
         def compacting(
             id: str, text: str, own: Iterable[ArchivedPart]
         ) -> NewCompaction:
+            """Return the compaction to store for a summary or stub, with its archived parts."""
             compacted = CompactionRecord(
                 id=id,
                 session=conversation.session,
@@ -184,9 +191,10 @@ class CompactionArchive:
         return self._store.compactions.add([*summaries, *stubs])
 
     def expand(self, request: Expand) -> Expanded | None:
-        """Return the messages of a compaction that were not forgotten; None for another id.
+        """Return the messages of a compaction by its id; None if the id is no compaction's.
 
-        An extractive summarizer writes the episode from the messages, without forgotten words.
+        Forgotten messages are left out. An extractive summarizer writes the summary from the
+        others. Raises `NotFound` if all were forgotten.
         """
         compaction = self._store.compactions.get(request.id)
         if compaction is None:
@@ -218,7 +226,7 @@ class CompactionArchive:
     def _archived_parts(
         self, done: Compaction, conversation: IdentifiedConversation, now: datetime
     ) -> dict[str, ArchivedPart]:
-        """Return the archived form of each message removed, by our ids."""
+        """Return, by our ids, the form in which each message removed is stored."""
         ids = (message["id"] for message in conversation.messages)
         times = dict(
             zip(ids, find_message_times(conversation.own, now=now), strict=True)
@@ -231,7 +239,10 @@ class CompactionArchive:
     def _archived_part(
         self, id: str, conversation: IdentifiedConversation, said: datetime
     ) -> ArchivedPart:
-        """Return a message as a memory, or for a stub the id of its original's compaction."""
+        """Return the message with an id as a memory to store.
+
+        For a stub, return the id of the compaction that stored its original. `said` is its time.
+        """
         own = conversation.original(id)
         archived_as = find_stub_pointer(own)
         compaction = self._store.compactions.get(archived_as) if archived_as else None
@@ -255,7 +266,7 @@ class CompactionArchive:
     def _merged_summaries(
         self, done: Compaction, conversation: IdentifiedConversation
     ) -> list[tuple[SummaryContent, list[str]]]:
-        """Return earlier summaries merged by this compaction, with the ids of their compactions."""
+        """Return earlier summaries that this compaction merged, each with its compaction ids."""
         left = {id(message) for message in done.messages}
         earlier = (
             (message, read_summary(message))
@@ -273,7 +284,10 @@ class CompactionArchive:
         content: SummaryContent,
         conversation: IdentifiedConversation,
     ) -> list[str]:
-        """Return the ids of the compaction that wrote a summary, also without its metadata."""
+        """Return the ids of the compactions that a summary message stands for.
+
+        A summary that lost its metadata is found by its text; empty if that is unknown.
+        """
         if not content.summary_of:
             id = self._store.compactions.find_by_summary(
                 mask_secrets(message_text(summary)),
@@ -287,7 +301,7 @@ class CompactionArchive:
 def _ids_within(
     merged: Iterable[tuple[SummaryContent, list[str]]], content: SummaryContent
 ) -> Iterator[str]:
-    """Yield the compaction ids of earlier summaries that a summary covers."""
+    """Yield the compaction ids of earlier summaries that a new summary covers entirely."""
     for earlier, ids in merged:
         if set(earlier.summary_of) <= set(content.summary_of):
             yield from ids
@@ -313,6 +327,10 @@ class CompactService:
         self._archive = archive
 
     def compact(self, request: Compact) -> Shortened:
+        """Shorten a conversation if it nears its token limit, and store the removed messages.
+
+        Return it unchanged if it does not, unless `force` is given.
+        """
         counter = self._settings.counter
         tokens = counter.total(request.messages)
         limit = self._token_limit(request, tokens)
@@ -352,7 +370,10 @@ class CompactService:
         )
 
     def _token_limit(self, request: Compact, tokens: int) -> int:
-        """Return the limit in tokens of our own counter."""
+        """Return the token limit of a request, scaled to our counter.
+
+        `tokens` is our count of the conversation; the API may have reported another.
+        """
         limit = (
             self._settings.config.context.total
             if request.max_tokens is None
@@ -364,6 +385,7 @@ class CompactService:
         return limit
 
     def _make_policy(self, request: Compact, limit: int) -> CompactionPolicy:
+        """Return the compaction policy that a request names, with its limits."""
         counter = self._settings.counter
         threshold = THRESHOLD if request.threshold is None else request.threshold
         if request.policy == "facts":
@@ -381,7 +403,7 @@ class CompactService:
         )
 
     def _model_summarizer(self) -> SummarizeMessages | None:
-        """Return the model as a summarizer of messages; None where none is configured."""
+        """Return a summarizer of messages that uses the model; None without a model."""
         if not self._lease.has_model:
             return None
         return _TimeLimitedModel(
@@ -402,7 +424,10 @@ class _TimeLimitedModel:
         """Set at the first call, by the monotonic clock."""
 
     def __call__(self, messages: Sequence[Message]) -> str:
-        """Summarize. Raises `SummarizerFailed`."""
+        """Return the model's summary of the messages.
+
+        Raises `SummarizerFailed` if the model fails, or the time is used up.
+        """
         self._ends = self._ends or time.monotonic() + self._limit_s
         left_s = self._ends - time.monotonic()
         if left_s <= 0:
@@ -428,6 +453,7 @@ class _TimeLimitedModel:
 def _unchanged_result(
     request: Compact, counter: str, *, tokens: int, limit: int
 ) -> Shortened:
+    """Return the result for a conversation that is not shortened, with its count of tokens."""
     return Shortened(
         changed=False,
         messages=request.messages,

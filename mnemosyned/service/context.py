@@ -59,12 +59,15 @@ def token_budget(context: ContextConfig) -> TokenBudget:
 
 
 def default_counter() -> MessageCounter:
-    """Return the counter used without a tokenizer: the estimate, with a margin for budgets."""
+    """Return the token counter used without a tokenizer: an estimate with a safety margin."""
     return FullCounter(CounterWithMargin(TokenEstimator()))
 
 
 def make_counter(tokenizer: str | None, summarizer: Summarizer) -> MessageCounter:
-    """Return the token counter that `context.tokenizer` names. Raises `ConfigInvalid`."""
+    """Return the token counter that the setting `context.tokenizer` names.
+
+    Raises `ConfigInvalid` for an unusable file, or "model" if `summarizer` has no model.
+    """
     if tokenizer is None:
         return default_counter()
     # Loaded here: the estimate needs none of them.
@@ -117,7 +120,10 @@ class ContextService:
         self._settings = settings
 
     def context(self, request: Context) -> Assembled:
-        """Assemble the context. Raises `InvalidRequest` where it cannot fit its total."""
+        """Return the context for the next message: system prompt, messages and recalled memories.
+
+        Raises `InvalidRequest` if the parts that must be in it exceed the total budget.
+        """
         budget, counter = self._token_budget(request), self._settings.counter
         new = as_user_message(request.message)
         question = " ".join(message_text(new).replace("\0", " ").split())[
@@ -161,7 +167,7 @@ class ContextService:
         )
 
     def _token_budget(self, request: Context) -> TokenBudget:
-        """Return the configured budget, overridden by the values of the request."""
+        """Return the token budget of the settings, overridden by the values of the request."""
         given: dict[str, Any] = {
             "total": request.total,
             "system_reserve": request.system_reserve,
@@ -178,7 +184,7 @@ class ContextService:
     def _applicable_learnings(
         self, request: Context, question: str, *, tokens: int
     ) -> list[Learning]:
-        """Return the learnings that apply to the request, most relevant first."""
+        """Return the learnings to show, most relevant first, within `tokens`."""
         in_force = self._store.learnings.find(
             sources=_learning_sources(request), limit=LEARNINGS_MAX
         )
@@ -197,7 +203,7 @@ class ContextService:
         chosen: ChosenWindow,
         learnings: Sequence[Learning],
     ) -> list[tuple[str, Quoted]]:
-        """Return lines to quote, best first, with the ids of their memories.
+        """Return recalled texts to quote, best first, each with the id of its memory.
 
         Texts that the window or a learning shows anyway are not quoted.
         """
@@ -218,7 +224,7 @@ class ContextService:
         return list(_quotable_lines(hits, question, seen=seen, known=known))
 
     def _relevant_hits(self, request: Context, question: str) -> list[Hit]:
-        """Return the hits worth showing; none for a message without content."""
+        """Return the hits relevant enough to show; none for a message without content words."""
         times = parse_times(question, in_zone(self._clock.now(), local_zone()))
         relevance = Relevance(question, times)
         if not relevance.has_content:
@@ -234,7 +240,10 @@ class ContextService:
 
 
 def _subject_text(request: Context, question: str) -> str:
-    """Return the text that says what the talk is about: before "go on", the last user message."""
+    """Return the text that names the subject of the conversation: the question.
+
+    If the question has no content words, as "go on", append the last user message.
+    """
     if Relevance(question, QuestionTimes()).has_content:
         return question
     before = (
@@ -246,7 +255,10 @@ def _subject_text(request: Context, question: str) -> str:
 
 
 def _learning_sources(request: Context) -> tuple[str | None, ...]:
-    """Return the sources whose learnings apply: those of the request, and none at all."""
+    """Return the sources whose learnings apply to a request: its own, and None for no source.
+
+    Empty means learnings of all sources.
+    """
     sources = names(request.source)
     return (*sources, None) if sources else ()
 
@@ -254,9 +266,9 @@ def _learning_sources(request: Context) -> tuple[str | None, ...]:
 def _quotable_lines(
     hits: Sequence[Hit], question: str, *, seen: set[str], known: set[str]
 ) -> Iterator[tuple[str, Quoted]]:
-    """Yield each recalled text once, best first, with the id of its memory.
+    """Yield each recalled text once, best first, after the id of its memory.
 
-    Texts in `seen` and memories in `known` are left out.
+    Texts in `seen`, to which texts are added, and memories in `known` are left out.
     """
     asked = parse_terms(question)
     for hit in hits:
@@ -275,4 +287,5 @@ def _quotable_lines(
 
 
 def _join_words(words: str) -> str:
+    """Return the text with single spaces between words, for comparison."""
     return " ".join(words.split())

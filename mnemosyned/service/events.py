@@ -46,6 +46,7 @@ class Subscription:
     """The events that wait for one reader."""
 
     def __init__(self, missed: Sequence[Event]) -> None:
+        """Begin with the `missed` events, which were published before."""
         self.dropped = False
         """Whether it was dropped, as it did not read in time."""
         self._waiting = deque(missed)
@@ -55,21 +56,21 @@ class Subscription:
 
     @property
     def size(self) -> int:
-        """Number of events that wait."""
+        """The number of events that wait to be taken."""
         return len(self._waiting)
 
     def put(self, event: Event) -> None:
-        """Add an event, without waiting."""
+        """Add an event for the reader to take."""
         self._waiting.append(event)
         self._ready.set()
 
     def drop(self) -> None:
-        """End it where it stands."""
+        """End the subscription of a reader that is too slow, and wake it."""
         self.dropped = True
         self._ready.set()
 
     def take(self, timeout_s: float) -> list[Event]:
-        """Return what has come, after `timeout_s` at most."""
+        """Return the waiting events, after up to `timeout_s` seconds; empty if none came."""
         self._ready.wait(timeout_s)
         self._ready.clear()
         return [self._waiting.popleft() for _ in range(len(self._waiting))]
@@ -89,13 +90,13 @@ class EventBus:
 
     @property
     def listening(self) -> bool:
-        """Whether somebody reads, or has read a moment ago and may come back."""
+        """Whether a client reads events, or read them a moment ago and may come back."""
         if self._subscriptions:
             return True
         return self._kept_until > 0 and time.monotonic() < self._kept_until
 
     def publish(self, kind: EventKind, **fields: Any) -> None:  # noqa: ANN401
-        """Hand an event to every reader; one that is too far behind is dropped."""
+        """Send an event to all readers; end the subscription of a reader too far behind."""
         if not self.listening:
             return
         with self._lock:
@@ -110,13 +111,16 @@ class EventBus:
                     subscription.drop()
 
     def event(self, kind: EventKind, *, id: int = 0, **fields: Any) -> Event:  # noqa: ANN401
-        """Make an event of the present; one for a single reader has no id."""
+        """Return a new event of the present time.
+
+        The id is 0 for an event that only one reader gets.
+        """
         return Event(id=id, kind=kind, at=self._clock.now(), **fields)
 
     def subscribe(self, after: int | None = None) -> Subscription:
-        """Begin to read, with those events after an id that are still kept.
+        """Return a new subscription; with `after`, it begins with kept events after that id.
 
-        Raises `DaemonBusy` where there are too many readers.
+        Raises `DaemonBusy` if there are too many readers.
         """
         with self._lock:
             if len(self._subscriptions) >= self.limits.subscribers:
@@ -134,7 +138,7 @@ class EventBus:
         return subscription
 
     def unsubscribe(self, subscription: Subscription) -> None:
-        """Stop reading; what comes next is kept for a while."""
+        """End a subscription; keep later events for a while, in case the reader comes back."""
         with self._lock:
             if subscription in self._subscriptions:
                 self._subscriptions.remove(subscription)
@@ -143,12 +147,12 @@ class EventBus:
     # ------------------------------------------------------------- cycles
 
     def cycle_begun(self, cycle: str, trigger: Trigger) -> None:
-        """Tell that a sleep cycle began."""
+        """Publish that a sleep cycle began."""
         if self.listening:
             self.publish(EventKind.CYCLE_BEGUN, cycle=cycle, trigger=trigger.value)
 
     def cycle_ended(self, report: CycleReport) -> None:
-        """Tell how a sleep cycle ended."""
+        """Publish the result of a sleep cycle."""
         if self.listening:
             self.publish(
                 EventKind.CYCLE_ENDED,
@@ -161,7 +165,7 @@ class EventBus:
             )
 
     def cycle_failed(self, cycle: str, trigger: Trigger) -> None:
-        """Tell that a sleep cycle ended with an error."""
+        """Publish that a sleep cycle ended with an error."""
         if self.listening:
             self.publish(
                 EventKind.CYCLE_ENDED,
@@ -175,13 +179,13 @@ class EventBus:
     def publish_capture(
         self, *, client: str, hook: str, count: int, failure: str
     ) -> None:
-        """Tell of a hook's call, with what it stored."""
+        """Publish a hook's call, with the number of memories it stored."""
         self.publish(
             EventKind.CAPTURED, client=client, hook=hook, count=count, message=failure
         )
 
     def publish_answer(self, request: Request[Any], result: object) -> None:
-        """Tell of a request that was done."""
+        """Publish the event of a request that succeeded, if it has one."""
         if getattr(request, "dry_run", False):
             return
         if event := _event_of(request, result, self.limits):
@@ -189,7 +193,7 @@ class EventBus:
             self.publish(kind, **fields)
 
     def publish_refusal(self, request: Request[Any], error: MnemosynedError) -> None:
-        """Tell of a request that failed."""
+        """Publish that a request failed, with its error."""
         self.publish(
             EventKind.REFUSED,
             verb=request.verb_name(),
@@ -203,7 +207,10 @@ def _event_of(
     result: Any,  # noqa: ANN401
     limits: EventLimits,
 ) -> tuple[EventKind, Fields] | None:
-    """Return the event of a request; None for a cycle, which has its own, and for other reads."""
+    """Return the kind and the fields of the event for a request that succeeded.
+
+    None for a cycle, which publishes its own events, and for reads other than a recall.
+    """
     if isinstance(request, Remember):
         return EventKind.REMEMBERED, _stored_memories([request], [result], limits)
     if isinstance(request, RememberMany):
@@ -228,7 +235,10 @@ def _event_of(
 def _stored_memories(
     requests: Sequence[Remember], answers: Sequence[Acknowledged], limits: EventLimits
 ) -> Fields:
-    """Return the new memories, as many as an event shows; known ones are left out."""
+    """Return the fields of an event: the count of new memories, and the first of them.
+
+    Memories that were stored before are left out.
+    """
     stored = [
         (request, answer)
         for request, answer in zip(requests, answers, strict=True)

@@ -69,9 +69,10 @@ _DETAIL_KINDS = frozenset(DetailKind)
 
 
 def accept_record(record: Record, rule: SecretRule) -> Record:
-    """Return a record as it may be stored. Raises `InvalidRequest` and `InvalidText`.
+    """Check an imported record, and return it as it may be stored.
 
-    Its secrets are stored as they were, unless secrets are not to be stored: then they are masked.
+    Raises `InvalidRequest` and `InvalidText`. Secrets are kept only if `rule` keeps secrets; else
+    they are masked.
     """
     kind: type[object] = type(record)
     _check_fields(record, _FIELDS[kind])
@@ -92,7 +93,10 @@ def accept_record(record: Record, rule: SecretRule) -> Record:
 
 
 def _check_fields(record: object, names: Iterable[str]) -> None:
-    """Check values by their type. Raises `InvalidRequest` and `InvalidText`."""
+    """Check these fields of a record for Unicode, length, range and time zone.
+
+    Raises `InvalidRequest` and `InvalidText`.
+    """
     for name in names:
         value = getattr(record, name)
         kind = type(value)
@@ -116,6 +120,10 @@ def _check_fields(record: object, names: Iterable[str]) -> None:
 
 
 def _check_memory(memory: ExportedMemory) -> None:
+    """Check an imported memory: content, importance, exact values, metadata and revisions.
+
+    Raises `InvalidRequest`, `InvalidText` and `ContentTooLarge`, which name the field.
+    """
     if not memory.content and not memory.pruned_at:
         _refuse_field("content", "is empty, and the memory was not pruned")
     if not 0 <= memory.importance <= 1:
@@ -130,6 +138,7 @@ def _check_memory(memory: ExportedMemory) -> None:
 
 
 def _check_episode(episode: ExportedEpisode) -> None:
+    """Check level and counts of an imported summary. Raises `InvalidRequest`."""
     if episode.level not in set(Level):
         _refuse_field("level", "must be between 0 and 3")
     if episode.item_count < 1:
@@ -139,11 +148,12 @@ def _check_episode(episode: ExportedEpisode) -> None:
 
 
 def _refuse_field(name: str, reason: str) -> None:
+    """Raise `InvalidRequest` for a field, with the reason."""
     raise InvalidRequest(f"{name} {reason}", field=name)
 
 
 def _masked_memory(memory: ExportedMemory) -> ExportedMemory:
-    """Return a memory without its secrets."""
+    """Return the memory with secrets masked in all its texts, and secret exact values left out."""
     return replace(
         memory,
         content=mask_secrets(memory.content),
@@ -189,20 +199,20 @@ class _ExportLines:
     waiting_bytes: int = 0
 
     def add(self, kind: str, line: bytes) -> None:
-        """Add a line."""
+        """Add the line of a record, and count it by its kind."""
         self.counts[kind] += 1
         self.waiting.append(line + b"\n")
         self.waiting_bytes += len(line) + 1
 
     def take(self) -> bytes:
-        """Return the lines that wait, as one chunk."""
+        """Return the lines added since the last call as one chunk, and include it in the digest."""
         chunk = b"".join(self.waiting)
         self.waiting, self.waiting_bytes = [], 0
         self.digest.update(chunk)
         return chunk
 
     def footer(self) -> bytes:
-        """Return the last line."""
+        """Return the last line of the export: the counts by kind and the digest."""
         footer = Footer(counts=dict(self.counts), sha256=self.digest.hexdigest())
         return msgspec.json.encode(footer) + b"\n"
 
@@ -242,9 +252,10 @@ class ExchangeService:
         self._exporting = threading.Lock()
 
     def export(self, request: Export) -> Iterator[bytes]:
-        """Return the lines in chunks; closing the iterator ends the snapshot.
+        """Return an iterator of chunks of lines; closing it ends the snapshot.
 
-        Raises `DaemonBusy` while another export runs: each holds a snapshot; and `StorageFailed`.
+        Raises `DaemonBusy` while another export runs, as each holds a snapshot, and
+        `StorageFailed`.
         """
         chosen = request.chosen
         if not self._exporting.acquire(blocking=False):
@@ -254,6 +265,10 @@ class ExchangeService:
         return chunks
 
     def _read_chunks(self, chosen: ExportFilter) -> Iterator[bytes]:
+        """Yield an empty chunk once the snapshot is open, then the export in chunks of lines.
+
+        If the snapshot has to end early, the last line says why.
+        """
         written = _ExportLines()
         try:
             with self._store.export(chosen) as (expected, records):
@@ -273,7 +288,10 @@ class ExchangeService:
     def _add_all(
         self, records: Iterator[Record], written: _ExportLines
     ) -> Iterator[str]:
-        """Add all lines, and yield for each chunk: a reason, if the snapshot has to end."""
+        """Add all records to `written`, and yield whenever a chunk is full.
+
+        Yield an empty text, or why the snapshot has to end: it lasts too long, or the log grew.
+        """
         ends = time.monotonic() + self._limits.duration_s
         log_bytes_max = self._log_bytes() + self._limits.log_bytes
         for record in records:
@@ -289,6 +307,7 @@ class ExchangeService:
                 yield ""
 
     def _log_bytes(self) -> int:
+        """Return the size of the write-ahead log in bytes; 0 if there is none."""
         if self._file is None:
             return 0
         try:
@@ -297,6 +316,7 @@ class ExchangeService:
             return 0
 
     def _header_line(self, chosen: ExportFilter, expected: dict[str, int]) -> bytes:
+        """Return the first line of an export: program, time, and the counts to expect."""
         header = Header(
             program=__version__,
             schema=self._schema_version,
@@ -308,9 +328,10 @@ class ExchangeService:
         return msgspec.json.encode(header)
 
     def restore(self, body: bytes | bytearray) -> RestoreReport:
-        """Store the records of these lines; one transaction. The footer lets cycles begin again.
+        """Store the records in these lines of an export, in one transaction; return the outcomes.
 
-        Raises `MalformedJson` and `InvalidRequest`, which name the line.
+        Sleep cycles are postponed until the line with the footer is restored. Raises
+        `MalformedJson` and `InvalidRequest`, which name the line.
         """
         lines = [line for line in bytes(body).split(b"\n") if line.strip()]
         if len(lines) > LINES_MAX:
@@ -329,7 +350,10 @@ class ExchangeService:
 
 
 def _parse_records(lines: list[bytes], rule: SecretRule, *, start: int) -> list[Record]:
-    """Read the records from a line on. Raises the error that names the line at fault."""
+    """Return the checked records in the lines from `start` on.
+
+    Raises the error of the first invalid record, with the number of its line.
+    """
     records: list[Record] = []
     for number, line in enumerate(lines[start:], start):
         pause_for_other_owners()

@@ -62,7 +62,7 @@ class _Clock(Protocol):
 
 
 def retention_of(config: Config) -> Retention:
-    """Return how much of the archive keeps its text, by the settings."""
+    """Return the retention of the archive's text by the settings."""
     days = config.archive.keep_days
     return Retention(
         keep=None if days is None else timedelta(days=days),
@@ -81,7 +81,10 @@ class GraceKeeper:
         clock: _Clock,
         forgotten: ForgottenList,
     ) -> None:
-        """Take a `clock` that does not jump ahead: forgetting becomes final by its time."""
+        """Take a `clock` that does not jump ahead.
+
+        Forgetting becomes final by its time.
+        """
         self.on_put_back: Callable[[Sequence[int]], None] = lambda _: None
         self._store = store
         self._settings = settings
@@ -89,7 +92,7 @@ class GraceKeeper:
         self._forgotten = forgotten
 
     def begin(self) -> Grace | None:
-        """Return the grace period of a call; None if the settings give none."""
+        """Return the grace period of a new forget call; None if the settings give none."""
         hours = self._settings.config.forget.grace_hours
         if not hours:
             return None
@@ -97,9 +100,9 @@ class GraceKeeper:
         return Grace(new_id(now), shift(now, timedelta(hours=hours)))
 
     def put_back(self, id: str) -> int:
-        """Put back a forgotten memory, or all that one call forgot; return how many.
+        """Restore a forgotten memory by its id, or all memories of a forget call; return how many.
 
-        Chunk by chunk. Raises `PartlyDone` where a later one fails.
+        They are restored chunk by chunk. Raises `PartlyDone` if a later chunk fails.
         """
         keys = self._store.recoverable_keys([id])
 
@@ -111,6 +114,7 @@ class GraceKeeper:
             return len(returned)
 
         def report_progress(counts: Sequence[int]) -> str:
+            """Return a clause that says how many memories were restored so far."""
             return f"{sum(counts):,} of {len(keys):,} are put back"
 
         count = sum(in_steps(keys, CHUNK, put_back, done=report_progress))
@@ -119,16 +123,17 @@ class GraceKeeper:
         return count
 
     def recoverable_keys(self, ids: Sequence[str]) -> list[str]:
-        """Return the keys of recoverable memories by their ids, or the ids of their calls."""
+        """Return the keys of recoverable memories, by ids of memories or of forget calls."""
         return self._store.recoverable_keys(ids) if ids else []
 
     def finish(self, keys: Sequence[str]) -> int:
-        """Delete recoverable memories for good by their keys, chunk by chunk; return how many.
+        """Delete recoverable memories for good by their keys; return how many.
 
-        Raises `PartlyDone` where a later chunk fails.
+        They are deleted chunk by chunk. Raises `PartlyDone` if a later chunk fails.
         """
 
         def report_progress(counts: Sequence[int]) -> str:
+            """Return a clause that says how many memories were deleted so far."""
             return f"{sum(counts):,} of {len(keys):,} are forgotten for good"
 
         return sum(in_steps(keys, CHUNK, self._store.finish, done=report_progress))
@@ -143,7 +148,7 @@ class GraceKeeper:
         return count
 
     def check(self, ids: Iterable[str]) -> None:
-        """Raise `NotFound` for a memory in its grace period, with the time of its end."""
+        """Raise `NotFound`, with the end of its grace period, if a memory was forgotten already."""
         for id in ids:
             final_at = self._store.recoverable_until(id)
             if final_at:
@@ -170,7 +175,10 @@ class Pruner:
         guard: ClockGuard | None,
         on_removal: Callable[[], None],
     ) -> None:
-        """Call `on_removal` after text was deleted. Without a `guard` the clock is believed."""
+        """Prune by the ages that `guard` trusts, or without one by the `clock`.
+
+        `on_removal` is called after text was deleted.
+        """
         self._store = store
         self._settings = settings
         self._clock = clock
@@ -178,6 +186,10 @@ class Pruner:
         self._on_removal = on_removal
 
     def prune(self, request: Prune) -> Pruned:
+        """Prune the archive as a request says, or preview that.
+
+        Raises `ClockJumped` if it goes by age and the clock is not trusted.
+        """
         retention = self._requested_retention(request)
         if request.believe_clock and self._guard and not request.dry_run:
             self._guard.confirm()
@@ -208,14 +220,17 @@ class Pruner:
             )
 
     def doubt(self, retention: Retention | None = None) -> str:
-        """Return why the clock is not believed, in a sentence; empty if pruning may go by age."""
+        """Return why the clock is not trusted, in a sentence; empty if pruning may go by age.
+
+        Empty also for a retention without a limit of age.
+        """
         keep = (retention or retention_of(self._settings.config)).keep
         if self._guard is None or keep is None:
             return ""
         return self._guard.doubt()
 
     def _requested_retention(self, request: Prune) -> Retention:
-        """Return the retention of the request, or else of the settings."""
+        """Return the retention that a request names, or else that of the settings."""
         days, characters_max = request.keep_days, request.characters_max
         if days is None and characters_max is None:
             return retention_of(self._settings.config)
@@ -223,6 +238,7 @@ class Pruner:
         return Retention(keep=keep, characters_max=characters_max)
 
     def _prune_archive(self, retention: Retention, *, now: datetime) -> Pruned:
+        """Prune the originals beyond a retention chunk by chunk. Raises `PartlyDone`."""
         prunable = self._store.prunable(retention, now=now, limit=PRUNED_MAX)
 
         def prune(chunk: Sequence[str]) -> int:
@@ -231,6 +247,7 @@ class Pruner:
             return count
 
         def report_progress(counts: Sequence[int]) -> str:
+            """Return a clause that says how many originals were pruned so far."""
             return f"{sum(counts):,} of {len(prunable.ids):,} originals were pruned"
 
         in_steps(prunable.ids, CHUNK, prune, done=report_progress)
@@ -240,6 +257,7 @@ class Pruner:
 def _prune_receipt(
     prunable: Prunable, *, dry_run: bool = False, doubt: str = ""
 ) -> Pruned:
+    """Return the result of pruning these originals, or of its preview."""
     return Pruned(
         dry_run=dry_run,
         memories=len(prunable.ids),
@@ -269,7 +287,7 @@ class RetentionService:
         guard: ClockGuard | None = None,
         purge_soon: Callable[[], None] | None = None,
     ) -> None:
-        """Doubt the clock by `guard`; without a guard the clock is believed, as in tests.
+        """Trust the clock as far as `guard` does; without a guard always, as in tests.
 
         `purge_soon` asks the host of many owners to run `purger.run_due`.
         """
@@ -321,15 +339,15 @@ class RetentionService:
         self.purger.close()
 
     def start(self) -> None:
-        """Finish the work of an interrupted process: stale summaries at once, the purge later."""
+        """Finish the work of an interrupted process: rewrite stale summaries, and plan its purge."""
         self.rewrite_stale_or_log()
         self.finish_forgotten()
         self.purger.start()
 
     def rewrite_stale_or_log(self, *, highest: Level = Level.MONTH) -> str:
-        """Rewrite stale summaries after a committed change; return why some are left, if any.
+        """Rewrite stale summaries after a change; return why it failed, or an empty text.
 
-        The change is kept in any case: a stale summary is empty until the next cycle or start
+        The change stands in any case: a stale summary is empty until the next cycle or start
         rewrites it.
         """
         try:
@@ -342,7 +360,7 @@ class RetentionService:
         return ""
 
     def rewrite_stale(self, *, highest: Level = Level.MONTH) -> int:
-        """Rewrite the stale summaries up to a level, and return how many."""
+        """Rewrite stale summaries up to level `highest`, and return how many."""
         return rewrite_stale(
             self._store,
             self._cycle.lease,
@@ -352,7 +370,7 @@ class RetentionService:
         )
 
     def after_cycle(self) -> None:
-        """Prune by the settings, rewrite stale summaries, and run a due purge.
+        """Prune by the settings, end grace periods, rewrite stale summaries, and run a due purge.
 
         A storage failure is logged, and the next cycle tries again.
         """
@@ -365,7 +383,10 @@ class RetentionService:
             log_failure("upkeep_put_off", error)
 
     def finish_forgotten(self) -> None:
-        """Delete for good all memories whose grace period is over, and purge their words."""
+        """Delete for good the memories whose grace period is over, and purge their text.
+
+        A storage failure is logged.
+        """
         try:
             if self.grace.finish_due():
                 self.purger.purge()
@@ -412,7 +433,10 @@ class RetentionService:
     def _select_memories(
         self, request: Forget, kept: Sequence[str]
     ) -> SelectedMemories:
-        """Return the memories to delete, without the `kept` ones that were forgotten before."""
+        """Return the memories that a request selects, for deletion.
+
+        If some of its ids are recoverable (their keys are in `kept`), these are left out.
+        """
         if kept:
             ids = [
                 id
@@ -427,6 +451,7 @@ class RetentionService:
         )
 
     def _is_stored(self, id: str) -> bool:
+        """Return whether a memory or episode with this id is stored."""
         try:
             self._store.memories.get(id)
         except NotFound:
@@ -436,6 +461,10 @@ class RetentionService:
     def _preview_forget(
         self, request: Forget, selected: SelectedMemories, kept: Sequence[str]
     ) -> Forgotten:
+        """Return the result that forgetting the selected memories would have, with a line for each.
+
+        `kept` are the keys of recoverable memories that would be deleted for good.
+        """
         removal = self._store.deletion.preview(selected.ids, learned=selected.learned)
         removal |= Removal(working=len(kept))
         lines, further = self._selector.preview_lines(selected.ids, after=request.after)
@@ -449,7 +478,10 @@ class RetentionService:
         )
 
     def _purge_and_report(self, removal: Removal, problem: str) -> Forgotten:
-        """Purge what was deleted, and return the receipt."""
+        """Purge the deleted text, and return the result of a forget call.
+
+        `problem` says why summaries are not rewritten yet; empty if they are.
+        """
         purged, unpurged = self.purger.attempt()
         if purged:  # also what a purge for others did not see
             problem = self.rewrite_stale_or_log()
@@ -461,7 +493,10 @@ class RetentionService:
         return self._forget_receipt(removal, complete=complete, reason=reason)
 
     def _purge_words(self) -> bool:
-        """Delete forgotten words from the log's columns and every file of the database."""
+        """Delete forgotten text from the log, from every file of the database, and from caches.
+
+        Return False if some remains in the files.
+        """
         self.rewrite_stale()
         sessions, sources = self._store.deletion.orphaned_log_names()
         if sessions or sources:
@@ -476,9 +511,13 @@ class RetentionService:
     def _delete_in_chunks(
         self, ids: Sequence[str], learned: Sequence[str], grace: Grace | None
     ) -> Removal:
-        """Delete chunk by chunk. Raises `PartlyDone` where a later one fails."""
+        """Delete memories chunk by chunk, then the learnings `learned`; return the sum.
+
+        Raises `PartlyDone` if a later chunk fails.
+        """
 
         def report_progress(removals: Sequence[Removal]) -> str:
+            """Return a clause that says how many memories were forgotten so far."""
             gone = sum(removal.working + removal.archived for removal in removals)
             return f"{gone:,} of {len(ids):,} memories are forgotten, though {WORDS_REMAIN}"
 
@@ -511,6 +550,10 @@ class RetentionService:
         reason: str = "",
         grace: Grace | None = None,
     ) -> Forgotten:
+        """Return the result of a forget call, or of its preview with `dry_run`.
+
+        `complete` is False if text remains in the files, for a `reason` or until a planned purge.
+        """
         memories = removal.working + removal.archived
         recoverable = memories - removal.pruned if grace else 0
         if not (recoverable or removal.learnings):
@@ -544,6 +587,11 @@ class RetentionService:
     # -------------------------------------------------------------- restore
 
     def restore(self, request: Restore) -> Restored:
+        """Move an original back to working memory, pinned, or restore forgotten memories.
+
+        The id is that of a memory or of a forget call. Raises `NotFound`, `InvalidRequest` and
+        `WordsPruned`.
+        """
         try:
             memory = self._store.memories.get(request.id)
         except NotFound:

@@ -49,10 +49,10 @@ class DraftMaker:
         return SecretRule(self._settings.config.secrets)
 
     def draft(self, request: Remember, *, now: datetime, place: str = "") -> Draft:
-        """Make the draft of a memory. Errors name the field at fault, with `place` before it.
+        """Return the draft of the memory that a request describes.
 
-        `EmptyContent`, `ContentTooLarge`, `InvalidText`, `InvalidTime`, `InvalidRequest` or
-        `SecretRefused`.
+        Raises `EmptyContent`, `ContentTooLarge`, `InvalidText`, `InvalidTime`, `InvalidRequest` or
+        `SecretRefused`, which name the field, with `place` before it.
         """
         self._check_content(request.content, field=place + "content")
         if request.metadata:
@@ -91,7 +91,7 @@ class DraftMaker:
         )
 
     def draft_compacted(self, memory: MemoryRecord, *, now: datetime) -> Draft:
-        """Make the draft of a message removed by a compaction; its secrets are never refused."""
+        """Return the draft of a message removed by a compaction; its secrets are never refused."""
         keeps = self.secret_rule is SecretRule.KEEP
         rule = SecretRule.KEEP if keeps else SecretRule.MASK
         memory, done = apply_secret_rule(memory, rule)
@@ -101,9 +101,10 @@ class DraftMaker:
     def make_edit(
         self, before: MemoryRecord, after: MemoryRecord, *, now: datetime
     ) -> tuple[MemoryEdit, str]:
-        """Return the edit of a memory, and the treatment of secrets in its new words.
+        """Return the edit of a memory, and how secrets in its new text are treated.
 
-        Raises `EmptyContent`, `ContentTooLarge`, `InvalidRequest` and `SecretRefused`.
+        The treatment is "kept", "masked", or empty without secrets. Raises `EmptyContent`,
+        `ContentTooLarge`, `InvalidRequest` and `SecretRefused`.
         """
         if isnan(after.importance):
             raise InvalidRequest("importance is not a number", field="importance")
@@ -129,6 +130,7 @@ class DraftMaker:
         ), secrets
 
     def _check_content(self, content: str, *, field: str) -> None:
+        """Check that a text is not empty or too long. Raises `EmptyContent` and `ContentTooLarge`."""
         if not content.strip():
             raise EmptyContent(
                 "there is nothing to remember: content is empty", field=field
@@ -145,15 +147,16 @@ class DraftMaker:
     def _learnings_in(
         self, memory: MemoryRecord, now: datetime, *, secrets: str
     ) -> tuple[Learning, ...]:
+        """Return the learnings recognized in a memory; none if the settings do not recognize them."""
         if not self._settings.config.learnings.recognize:
             return ()
         return extract_learnings(memory, now=now, may_have_secrets=secrets != "")
 
 
 def clean_learning_text(text: str, rule: SecretRule, *, field: str) -> str:
-    """Return a learning's text as stored: without secrets, as it goes into every context.
+    """Return the stored form of a learning's text: stripped, with its secrets masked.
 
-    Raises `EmptyContent` and `SecretRefused`.
+    Secrets are masked as it goes into every context. Raises `EmptyContent` and `SecretRefused`.
     """
     if not text.strip():
         raise EmptyContent(f"there is nothing to learn: {field} is empty", field=field)
@@ -167,7 +170,7 @@ def clean_learning_text(text: str, rule: SecretRule, *, field: str) -> str:
 
 
 def check_metadata(metadata: Mapping[str, Any], *, field: str) -> None:
-    """Check metadata for Unicode and size. Raises `InvalidText` and `ContentTooLarge`."""
+    """Check that metadata is Unicode and not too large. Raises `InvalidText` and `ContentTooLarge`."""
     try:
         size = len(msgspec.json.encode(metadata)) if metadata else 0
     except UnicodeEncodeError as error:
@@ -182,7 +185,10 @@ def check_metadata(metadata: Mapping[str, Any], *, field: str) -> None:
 
 
 def check_created_at(given: Instant, now: datetime, *, field: str) -> datetime:
-    """Return the time of a memory in UTC. Raises `InvalidTime`."""
+    """Return the creation time of a memory in UTC.
+
+    Raises `InvalidTime` if it has no time zone, or lies after `now`.
+    """
     created_at = instant(given)
     if created_at.tzinfo is None:
         raise InvalidTime(
@@ -197,7 +203,7 @@ def check_created_at(given: Instant, now: datetime, *, field: str) -> datetime:
 
 
 def to_utc(given: Instant, *, field: str) -> datetime:
-    """Convert an instant to UTC. Raises `InvalidTime` for one outside the calendar."""
+    """Return a time in UTC. Raises `InvalidTime` if it lies outside the calendar."""
     moment = instant(given)
     try:
         return moment.astimezone(UTC)
@@ -219,10 +225,10 @@ def in_steps(
     *,
     done: Callable[[list[R]], str],
 ) -> list[R]:
-    """Do the work chunk by chunk; each chunk is whole or untouched.
+    """Call `step` with each chunk of `size` values, and return the results.
 
-    Where one fails after others were done, `done` puts those into words. Raises `PartlyDone` then,
-    and the error itself where the first one failed.
+    If a step fails after others succeeded, raise `PartlyDone`, with the clause that `done` makes of
+    their results. If the first step fails, raise its error.
     """
     results: list[R] = []
     try:
@@ -242,5 +248,5 @@ def in_steps(
 
 
 def chunks(values: Sequence[T], size: int) -> list[Sequence[T]]:
-    """Return the values in pieces of a size."""
+    """Split the values into pieces of `size`; the last one may be shorter."""
     return [values[start : start + size] for start in range(0, len(values), size)]

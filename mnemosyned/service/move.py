@@ -66,7 +66,7 @@ class Delivered:
 
 
 def size_of(store: ExchangeStore) -> int | None:
-    """Return how many memories and summaries a store has; None where it keeps nothing at all."""
+    """Return the number of memories and summaries in a store; None if it has no record at all."""
     with store.everything() as (expected, records):
         return None if next(records, None) is None else sum(expected.values())
 
@@ -80,9 +80,9 @@ class Moving:
         self.delivered = Delivered()
 
     def deliver(self, advance: Advance) -> None:
-        """Store what the target lacks; it may hold the beginning of the same records.
+        """Store the source's records in the target, which may hold the first of them already.
 
-        Raises `InvalidRequest` if it holds anything else.
+        Raises `InvalidRequest` if the target holds anything else.
         """
         progress = _MoveProgress(advance)
         with self._source.everything() as (_, records):
@@ -97,7 +97,10 @@ class Moving:
     def _skip_present(
         self, records: Iterator[AnyRecord], progress: _MoveProgress
     ) -> None:
-        """Pass over the records that the target has."""
+        """Read past the records that the target holds already.
+
+        Raises `InvalidRequest` if one of them is not the source's record at this place.
+        """
         with self._target.everything() as (_, present):
             for there in present:
                 here = next(records, None)
@@ -114,9 +117,9 @@ class Moving:
                 progress.note([there], moved=False)
 
     def compare(self, advance: Advance) -> Compared:
-        """Read both stores again, and compare them record by record.
+        """Read both stores, and compare them record by record; return counts and hashes.
 
-        Raises `InvalidRequest` where they differ.
+        Raises `InvalidRequest` at the first difference.
         """
         progress = _MoveProgress(advance)
         seen = _RecordTally()
@@ -146,6 +149,7 @@ class _MoveProgress:
         self._moved = 0
 
     def note(self, records: Sequence[AnyRecord], *, moved: bool) -> None:
+        """Count the memories and summaries among these records; `moved` if they were stored now."""
         count = sum(isinstance(record, _COUNTED) for record in records)
         self._waiting += count
         self._moved += count * moved
@@ -153,6 +157,7 @@ class _MoveProgress:
             self.end()
 
     def end(self) -> None:
+        """Report the counts since the last report."""
         self._advance(self._waiting, self._moved)
         self._waiting = 0
 
@@ -168,7 +173,10 @@ class _RecordTally:
         self._random = random.Random()  # noqa: S311 a sample
 
     def add(self, record: AnyRecord, line: bytes) -> None:
-        """Add a record; each memory has the same chance to be in the sample."""
+        """Count and hash a record by its kind; `line` is its comparable form.
+
+        Each memory has the same chance to be in the sample.
+        """
         kind = KIND_NAMES[type(record)]
         self._counts[kind] += 1
         if kind not in self._digests:
@@ -183,13 +191,16 @@ class _RecordTally:
             self._sample[place] = record
 
     def comparison(self) -> Compared:
-        """Return what was seen."""
+        """Return the counts, the hashes and the sample of all records added."""
         hashes = {kind: digest.hexdigest() for kind, digest in self._digests.items()}
         return Compared(dict(self._counts), hashes, self._sample)
 
 
 def _record_batches(records: Iterator[AnyRecord]) -> Iterator[list[AnyRecord]]:
-    """Part records into what is stored together."""
+    """Split records into batches to be stored together, limited in records and characters.
+
+    An episode and its originals are in one batch.
+    """
     batch: list[AnyRecord] = []
     size = 0
     for record in records:
@@ -232,7 +243,7 @@ def _check_stored(batch: Sequence[AnyRecord], restored: RestoreReport) -> None:
 
 
 def _comparable_line(record: AnyRecord) -> bytes:
-    """Return a record in a comparable form: exact values unordered, NUL replaced."""
+    """Return the bytes of a record to compare: exact values sorted, NUL characters replaced."""
     if isinstance(record, ExportedMemory) and record.details:
         record = replace(record, details=tuple(sorted(record.details)))
     kind = KIND_NAMES[type(record)].encode()
@@ -240,7 +251,7 @@ def _comparable_line(record: AnyRecord) -> bytes:
 
 
 def _record_name(record: AnyRecord) -> str:
-    """Name a record for a message."""
+    """Return the kind and id of a record, for a message."""
     name = next(
         (
             str(getattr(record, key))
@@ -254,6 +265,7 @@ def _record_name(record: AnyRecord) -> str:
 
 
 def _difference_error(record: AnyRecord) -> InvalidRequest:
+    """Return the error for a record that differs between the two stores."""
     return InvalidRequest(
         f"{_record_name(record)} is not the same in both: one of them was changed while it was moved. "
         "Stop what uses them, and move into a new database",
@@ -279,7 +291,10 @@ def compare_answers(
     *,
     now: datetime,
 ) -> AnswerComparison:
-    """Ask both for the words of each memory, and compare the hits and their order."""
+    """Recall the first words of each sampled memory in both stores, and compare the hits.
+
+    The order of the hits counts too.
+    """
     differing: list[str] = []
     for memory in sample:
         question = " ".join(memory.content.split()[:QUESTION_WORDS])
@@ -289,7 +304,7 @@ def compare_answers(
 
 
 def _hit_ids(store: SearchStore, question: str, now: datetime) -> list[str]:
-    """Return the ids of the hits of a recall without a model, the best first."""
+    """Return the ids of the hits for a question, best first, found without a model."""
     query = query_of(Recall(question), now=now)
     candidates = store.candidates(query)
     places = rank(query, candidates)

@@ -56,9 +56,10 @@ class Purger:
         busy: Callable[[], bool],
         background: bool = False,
     ) -> None:
-        """Run `work` when it is `due`, at leisure while requests are served (`busy`).
+        """Purge by `work` when `due` returns True.
 
-        `work` returns True if all words were purged. Only with `background` may a purge wait.
+        `work` returns True if all deleted text was purged. With `background`, a purge may wait
+        while requests are being served (`busy`).
         """
         self._due = due
         self._purge = work
@@ -73,7 +74,7 @@ class Purger:
         self._plans = background
 
     def start(self) -> None:
-        """Plan the unfinished purge of an earlier process."""
+        """Plan the purge that an earlier process left undone."""
         try:
             is_due = self._due()
         except StorageFailed as error:
@@ -83,11 +84,10 @@ class Purger:
             self._plan_purge(START_S)
 
     def purge(self) -> bool:
-        """Purge the words deleted before this call, or plan to.
+        """Purge the text deleted before this call, or plan to; return whether it is purged.
 
-        True when the words are in no file of the database any more. False when others are being
-        served and the last purge was a moment ago, or when another program reads the file; see
-        `wait_s` for what follows then. Raises `StorageFailed`.
+        False if requests are being served and the last purge was a moment ago, or if another
+        program reads the file; see `wait_s` for what follows then. Raises `StorageFailed`.
         """
         with self._turn:
             if not self._due():
@@ -101,7 +101,10 @@ class Purger:
             return self._run_purge()
 
     def attempt(self) -> tuple[bool, str]:
-        """Purge after a deletion; return whether all words left the file, and the failure."""
+        """Purge after a deletion; return whether all text was purged, and why it failed.
+
+        The reason is empty if nothing failed, also if the purge is only planned.
+        """
         try:
             return self.purge(), ""
         except StorageFailed as error:
@@ -109,9 +112,10 @@ class Purger:
             return False, f"{WORDS_REMAIN}: {error.reason}"
 
     def finish_earlier(self, unknown: NotFound) -> None:
-        """Purge the deletions of an earlier call, for its repetition.
+        """Purge the deletions of an earlier call when that call is repeated.
 
-        Raises `NotPurged` where that fails; not where the purge only waits for its turn.
+        `unknown` is the error of the repeated call. Raises `NotPurged` if the purge fails; not if
+        it is only planned.
         """
         complete, problem = self.attempt()
         if not complete and (problem or self._refused):
@@ -122,7 +126,7 @@ class Purger:
             ) from unknown
 
     def wait_s(self) -> float | None:
-        """Return the seconds until the planned purge; None without a plan."""
+        """Return the seconds until the planned purge; None if none is planned."""
         with self._wake:
             return (
                 None
@@ -131,9 +135,9 @@ class Purger:
             )
 
     def close(self) -> None:
-        """Stop the thread, and purge the rest unless that would take long.
+        """Stop the thread, and run a due purge unless purges take long.
 
-        Words that stay are purged after the next start.
+        The text left is purged after the next start.
         """
         with self._wake:
             self._plans = False
@@ -145,11 +149,12 @@ class Purger:
                 self._run_or_log()
 
     def run_due(self) -> bool:
-        """Run a due purge that nobody waits for; return whether none is left. A failure is logged."""
+        """Run a purge if one is due; return whether no text is left. A failure is logged."""
         with self._turn:
             return self._run_or_log()
 
     def _run_purge(self) -> bool:
+        """Purge, and plan the next attempt if text is left; return whether none is."""
         began = time.monotonic()
         clean = False
         try:
@@ -173,6 +178,7 @@ class Purger:
         return clean
 
     def _plan_purge(self, wait_s: float) -> None:
+        """Plan a purge in `wait_s` seconds at the latest, and start the thread that runs it."""
         with self._wake:
             if not self._plans:
                 return
@@ -186,7 +192,7 @@ class Purger:
             self._wake.notify()
 
     def _run_planned(self) -> None:
-        """Run planned purges until the close."""
+        """Run planned purges in the thread until the purger is closed."""
         while True:
             with self._wake:
                 while self._plans:
@@ -204,7 +210,10 @@ class Purger:
                 self._run_or_log()
 
     def _run_or_log(self) -> bool:
-        """Run a due purge that nobody waits for: log its failure, and plan to retry."""
+        """Run a purge if one is due; return whether no text is left.
+
+        A failure is logged, and a purge that the database missed is planned again.
+        """
         complete = False
         try:
             if not self._due():
@@ -231,16 +240,19 @@ class HostedPurger(Purger):
         work: Callable[[], bool],
         soon: Callable[[], None],
     ) -> None:
-        """`soon` asks the host to call `run_due`, within `HOST_S` if others leave it time."""
+        """Ask the host by `soon` to call `run_due`.
+
+        It does so within `HOST_S` if other memories leave it time.
+        """
         super().__init__(due=due, work=work, busy=lambda: False)
         self._soon = soon
 
     def start(self) -> None:
-        """Ask for the purge that an earlier process left undone."""
+        """Ask the host to run the purge that an earlier process left undone."""
         self.purge()
 
     def purge(self) -> bool:
-        """Ask for a purge where one is due; True where none is."""
+        """Ask the host for a purge if one is due; return True if none is."""
         if not self._due():
             return True
         self._soon()
@@ -250,4 +262,4 @@ class HostedPurger(Purger):
         return HOST_S
 
     def close(self) -> None:
-        """Leave what is not purged yet to the next round of the host."""
+        """Do nothing: the host purges the text left in its next round."""

@@ -45,7 +45,7 @@ SUBJECT_WORDS_MAX = 5
 
 
 def query_of(request: Recall, *, now: datetime) -> Query:
-    """Return the query that a recall asks at this time."""
+    """Return the query that a recall request stands for, with its times, filters and subject."""
     asked_at = instant(request.asked_at) or in_zone(now, local_zone())
     times = parse_times(request.query, asked_at)
     asked = AskedSource()
@@ -81,7 +81,10 @@ def query_of(request: Recall, *, now: datetime) -> Query:
 
 
 def _search_terms(question: str, times: QuestionTimes, asked: AskedSource) -> Terms:
-    """Return the words to search for; the word of an order is none of them."""
+    """Return the words of a question to search for, without its times.
+
+    A word that asks for an order, as "last", is left out too.
+    """
     if times.only_time:
         return parse_content_terms(times.remaining_text)
     text = times.remaining_text
@@ -92,7 +95,10 @@ def _search_terms(question: str, times: QuestionTimes, asked: AskedSource) -> Te
 
 
 def missing_time_note(query: Query, *, has_hits: bool) -> str:
-    """Return what to say where nothing of the time that a question names was found."""
+    """Return a note that no hit is from the time that a question names.
+
+    `has_hits` says whether there are hits from other times.
+    """
     zone = query.now.tzinfo if query.now else None
     span = query.spans[0]
     first = in_zone(span.since, zone)
@@ -110,6 +116,7 @@ class ListService:
         self._clock = clock
 
     def list_memories(self, request: ListMemories) -> Listed:
+        """Return one page of memories or summaries, with secrets masked unless revealed."""
         page = self._store.page(self._list_filter(request))
         memories, summaries = page.memories, page.summaries
         if not request.reveal:
@@ -122,6 +129,7 @@ class ListService:
         )
 
     def sessions(self, request: Sessions) -> SessionList:
+        """Return the sessions whose name begins with a prefix, up to a limit, and their number."""
         prefix = request.prefix or ""
         totals = [
             total
@@ -131,6 +139,7 @@ class ListService:
         return SessionList(totals[: request.limit], len(totals))
 
     def sources(self, request: Sources) -> SourceList:
+        """Return the sources whose name begins with a prefix, up to a limit, and their number."""
         prefix = request.prefix or ""
         totals = [
             total
@@ -140,12 +149,13 @@ class ListService:
         return SourceList(totals[: request.limit], len(totals))
 
     def count_today(self) -> int:
-        """Count the memories since midnight, by this machine's zone."""
+        """Count the memories created since midnight in this machine's time zone."""
         zone = get_localzone()
         today = in_zone(self._clock.now(), zone).date()
         return self._store.count_since(datetime.combine(today, time(), zone))
 
     def _list_filter(self, request: ListMemories) -> ListFilter:
+        """Return the filter for a list request. Raises `InvalidRequest` and `InvalidTime`."""
         if request.level and request.tier not in (None, Tier.EPISODIC):
             raise InvalidRequest(
                 f"level is for summaries, and {request.tier} has none; leave tier out",

@@ -52,10 +52,10 @@ class Selector:
     def select(
         self, request: Filtered[Any], *, session: Names, source: Names
     ) -> SelectedMemories:
-        """Return the memories that a request selects; `session` and `source` are filters too.
+        """Return the memories that a request selects, by ids or by filters.
 
-        Raises `NotFound`, `InvalidRequest`, `InvalidTime`, and `BatchChanged` if the selection is
-        not the one whose mark the request has from a preview.
+        `session` and `source` are filters too. Raises `NotFound`, `InvalidRequest`, `InvalidTime`,
+        and `BatchChanged` if the selection is not the one that a preview gave the `mark` of.
         """
         if request.after is not None and not request.dry_run:
             raise InvalidRequest(
@@ -98,7 +98,7 @@ class Selector:
         return SelectedMemories(ids=ids, learned=learned, mark=seen)
 
     def _original_ids(self, ids: Iterable[str]) -> list[str]:
-        """Return ids of memories, with the originals of an episode in its place."""
+        """Return the ids with each summary replaced by the ids of its originals, each once."""
         selected: dict[str, None] = {}
         for id in ids:
             record = self._store.memories.get(id)
@@ -110,7 +110,7 @@ class Selector:
     def preview(
         self, selected: SelectedMemories, *, after: str | None
     ) -> PreviewFields:
-        """Return the fields of a selection's preview."""
+        """Return the preview of a selection: its count and its lines after the id `after`."""
         lines, further = self.preview_lines(selected.ids, after=after)
         return PreviewFields(
             dry_run=True,
@@ -123,7 +123,10 @@ class Selector:
     def preview_lines(
         self, ids: Sequence[str], *, after: str | None
     ) -> tuple[list[PreviewLine], int]:
-        """Return a preview's lines after a memory, and the number of memories beyond them."""
+        """Return a line for each memory after the id `after`, and the number of further memories.
+
+        Raises `InvalidRequest` if `after` is not among the ids.
+        """
         remaining = ids
         if after is not None:
             if after not in ids:
@@ -144,6 +147,10 @@ class Selector:
 def _forget_filter(
     request: Filtered[Any], newest: Newest, *, session: Names, source: Names
 ) -> ForgetFilter:
+    """Return the filter for the memories that a request selects, up to the `newest`.
+
+    Raises `InvalidRequest` and `InvalidTime`.
+    """
     words = parse_terms(request.query) if request.query else None
     if words is not None and not words:
         raise InvalidRequest("query has no word to search for", field="query")
@@ -162,7 +169,7 @@ def _forget_filter(
 
 
 def _newest_of_mark(mark: str) -> Newest:
-    """Return the newest records at the time of a preview. Raises `InvalidRequest`."""
+    """Return the newest records that the mark of a preview names. Raises `InvalidRequest`."""
     memory, _, rest = mark.partition(".")
     learning = rest.partition(".")[0]
     if not (memory.isdecimal() and learning.isdecimal()):
@@ -171,6 +178,7 @@ def _newest_of_mark(mark: str) -> Newest:
 
 
 def _preview_line(memory: MemoryRecord) -> PreviewLine:
+    """Return the preview line of a memory, with the beginning of its text, secrets masked."""
     text = " ".join(mask_memory(memory).content.split())
     return PreviewLine(
         id=memory.id,

@@ -87,7 +87,7 @@ from mnemosyned.version import __version__
 def with_history(
     memories: RecordStore, hits: Sequence[Hit], *, reveal: bool
 ) -> list[Hit]:
-    """Add the superseded memories to each hit, and drop hits shown under another hit.
+    """Add to each hit the memories that it superseded, and drop hits shown that way.
 
     Secrets are masked unless `reveal`.
     """
@@ -120,7 +120,10 @@ STOP_WAIT_S = 3_000.0
 
 
 def hold_sleep(request: Sleep, stopper: CycleStopper) -> CycleReport:
-    """Stop the running cycle, or pause those in the background. Raises `InvalidRequest`."""
+    """Stop the running cycle, or pause the cycles in the background, as a request asks.
+
+    Raises `InvalidRequest` if it asks for anything else too.
+    """
     if request.stop:
         if request != Sleep(stop=True):
             raise InvalidRequest(
@@ -161,7 +164,7 @@ STOPPING = (
 
 
 def _watch_nothing(request: Watch) -> Watching:
-    """Refuse to follow folders. Raises `InvalidRequest`."""
+    """Refuse to watch folders, as this memory cannot. Raises `InvalidRequest`."""
     if request.paths:
         raise InvalidRequest(
             "only the daemon follows folders; start it and ask it over its socket",
@@ -212,7 +215,7 @@ class MemoryService:
         """Describes the folders that are followed."""
 
     def _make_verbs(self) -> dict[type[Request[Any]], Callable[[Any], Any]]:
-        """Return the implementation of each verb."""
+        """Return the function that implements each verb, by the type of its request."""
         self._compact = CompactService(
             lease=self.sleeper.cycle.lease,
             clock=self._clock,
@@ -273,13 +276,14 @@ class MemoryService:
         }
 
     def provide(self, verb: type[Request[R]], answer: Callable[[Any], R]) -> None:
-        """Have another part do a verb, which only some memories have."""
+        """Set the function that implements a verb, for a verb that only some memories have."""
         self._verbs[verb] = answer
 
     def call(self, request: Request[R], *, background: bool = False) -> R:
-        """Run one verb. Raises an error of the domain, never half of the work.
+        """Run the verb of a request, and return its result.
 
-        Nobody waits for one in the background, so that cycles do not yield to it.
+        Raises a `MnemosynedError`, and then nothing is changed. Cycles do not yield to a call in
+        the `background`, as nobody waits for it.
         """
         if request.writes and self._stopping:
             raise ShuttingDown(STOPPING)
@@ -304,17 +308,21 @@ class MemoryService:
     # ------------------------------------------------------------- exchange
 
     def export(self, request: Export) -> Iterator[bytes]:
-        """Return everything that is kept, as lines in chunks; closing it ends the snapshot."""
+        """Return an iterator of chunks of lines with all records that the request selects.
+
+        Closing it ends the snapshot.
+        """
         return self._exchange.export(request)
 
     def restore_lines(self, lines: bytes | bytearray) -> RestoreReport:
-        """Store lines of an export exactly."""
+        """Store the records in lines of an export exactly; return the outcomes."""
         if self._stopping:
             raise ShuttingDown(STOPPING)
         with self.sleeper.cycle.gate:
             return self._exchange.restore(lines)
 
     def _after_restore(self) -> None:
+        """Have restored memories embedded, and start a cycle if working memory is too full."""
         if self._vectors:
             self._vectors.note_new_memories()
         self.sleeper.enforce_cap()
@@ -322,11 +330,11 @@ class MemoryService:
     # ----------------------------------------------------------------- ends
 
     def release(self) -> None:
-        """Free what is cached in memory; later requests read it again."""
+        """Free the caches; later requests fill them again."""
         self._store.maintenance.release_memory()
 
     def stop_writes(self) -> None:
-        """From now on, refuse every verb that changes the store."""
+        """Refuse all later requests that change the store."""
         self._stopping = True
         self.events.publish(EventKind.STOPPING)
 
@@ -337,6 +345,7 @@ class MemoryService:
         return self._store_drafts([draft]).memories[0]
 
     def remember_many(self, request: RememberMany) -> RememberedMany:
+        """Store the memories of a request, all or none; return an answer for each."""
         now = self._clock.now()
         drafts = []
         for index, memory in enumerate(request.memories):
@@ -349,6 +358,10 @@ class MemoryService:
         return self._store_drafts(drafts)
 
     def _store_drafts(self, drafts: Sequence[Draft]) -> RememberedMany:
+        """Store drafts, all or none, and return an answer for each.
+
+        New memories are embedded, and a cycle starts if working memory is too full.
+        """
         kept = self._store.memories.remember(drafts)
         if self._vectors:
             self._vectors.note_new_memories()
@@ -364,6 +377,7 @@ class MemoryService:
     # --------------------------------------------------------------- recall
 
     def recall(self, request: Recall) -> Recalled:
+        """Return the hits for a question, best first, with secrets masked unless revealed."""
         query = query_of(request, now=self._clock.now())
         question = self._vectors.ask(request.query) if self._vectors else None
         candidates = self._store.search.candidates(query)
@@ -386,6 +400,7 @@ class MemoryService:
         return Recalled(answer, note, match_beginnings(query.terms))
 
     def get(self, request: Get) -> Got:
+        """Return one memory or episode in full, with secrets masked unless revealed."""
         record = self._store.memories.get(request.id)
         if isinstance(record, MemoryRecord):
             revisions: list[Revision] = []
@@ -399,6 +414,10 @@ class MemoryService:
         return Got(episode=without_superseded(episode))
 
     def expand(self, request: Expand) -> Expanded:
+        """Return a summary and its originals, or the summaries below it at depth 1.
+
+        Raises `InvalidRequest` for the id of an original.
+        """
         if compacted := self._archive.expand(request):
             return compacted
         episode = self._store.memories.get(request.id)
@@ -419,6 +438,7 @@ class MemoryService:
         return Expanded(without_superseded(episode), originals, summaries)
 
     def compact(self, request: Compact) -> Shortened:
+        """Shorten a conversation, and start a cycle if working memory is too full."""
         answer = self._compact.compact(request)
         self.sleeper.enforce_cap()
         return answer
@@ -426,6 +446,7 @@ class MemoryService:
     # ---------------------------------------------------------------- sleep
 
     def sleep(self, request: Sleep) -> CycleReport:
+        """Run, preview, stop or pause sleep cycles, as a request asks."""
         if request.stop or request.pause_minutes is not None:
             return hold_sleep(request, self.sleeper.cycle.stopper)
         asked = CycleRequest(
@@ -436,6 +457,7 @@ class MemoryService:
         return self.sleeper.sleep(asked)
 
     def status(self, _: Status) -> Stats:
+        """Return the state of the store and the daemon."""
         parts = self._parts
         maintenance = parts.store.maintenance
         return Stats(
@@ -466,6 +488,7 @@ class MemoryService:
         )
 
     def log(self, request: Log) -> Logged:
+        """Return rows of the consolidation log, newest first."""
         return Logged(
             self._store.sleep.log(
                 limit=request.limit, session=request.session, cycle=request.cycle
@@ -478,9 +501,10 @@ class MemoryService:
         return self._keeper.back_up(request)
 
     def look_after_file(self) -> None:
-        """Check every few seconds that the file is in place, and checkpoint its log.
+        """Check that the database file is in place, checkpoint it, and end grace periods.
 
-        Raises `DatabaseReplaced` when nothing more can be stored in it, and `StorageFailed`.
+        To be called every few seconds. Raises `StorageFailed`, and `DatabaseReplaced` if nothing
+        more can be stored in the file.
         """
         self._store.maintenance.ensure_durable()
         self._store.maintenance.run_idle_upkeep()

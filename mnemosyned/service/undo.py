@@ -49,9 +49,10 @@ class CycleUndo:
         self._retention = retention
 
     def undo(self, request: Undo) -> CycleReport:
-        """Put the originals of one cycle back, and report the exceptions.
+        """Move the originals of one cycle back to working memory, or preview that.
 
-        No cycle takes them again before the next scheduled one, or for as long as requested.
+        The report has the originals that could not be moved. No cycle takes them again before the
+        next scheduled one, or for as long as requested. Raises `NotFound` and `CannotUndo`.
         """
         started = time.monotonic()
         with self._cycle.lease.exclusive(purpose="an undo"):
@@ -100,7 +101,7 @@ class CycleUndo:
         return report
 
     def _cycle_to_undo(self, cycle: str) -> str:
-        """Return the id of the cycle. Raises `CannotUndo` if there is no `last` one."""
+        """Return the id of the cycle named, or for `last` of the newest. Raises `CannotUndo`."""
         if cycle != LAST_CYCLE:
             return cycle
         last = self._store.undo.last_cycle()
@@ -114,7 +115,10 @@ class CycleUndo:
     def _put_back(
         self, entries: Sequence[LogEntry], *, dry_run: bool, held_until: datetime
     ) -> dict[str, UndoneEpisode]:
-        """Put originals back, or preview it; return the outcome by episode."""
+        """Move the originals of these groups back to working memory, or preview that.
+
+        Return the outcome by episode. Raises `PartlyDone`.
+        """
         ids = [entry.episode for entry in entries if entry.episode]
         if dry_run:
             preview = self._store.undo.preview(ids)
@@ -136,7 +140,10 @@ class CycleUndo:
         return {returned.episode: returned for step in undone for returned in step}
 
     def _undoable_entries(self, cycle: str) -> list[LogEntry]:
-        """Return the promoted groups of a cycle. Raises `CannotUndo` if all were undone before."""
+        """Return the log rows of the groups of a cycle that were promoted and not yet undone.
+
+        Raises `NotFound` for an unknown cycle, and `CannotUndo` if there are none.
+        """
         entries = self._store.sleep.log(limit=CANDIDATES_MAX, cycle=cycle)
         if not entries:
             raise NotFound(

@@ -70,7 +70,7 @@ class Export(Request[bytes], frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
     @property
     def chosen(self) -> ExportFilter:
-        """The filter that the request names."""
+        """The filter of the export, with its times in UTC."""
         return ExportFilter(
             sessions=names(self.session),
             sources=names(self.source),
@@ -128,7 +128,7 @@ _line_kind = msgspec.json.Decoder(LineKind)
 
 
 def line_kind(line: bytes) -> LineKind:
-    """Read what a line is. Raises `MalformedJson`."""
+    """Return the kind of a line of an export, and its ids. Raises `MalformedJson`."""
     try:
         return _line_kind.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -136,13 +136,13 @@ def line_kind(line: bytes) -> LineKind:
 
 
 def record_line(record: Record) -> bytes:
-    """Write a record as a line, without the line break."""
+    """Return the JSON line of a record, without the line break."""
     kind = KIND_OF[type(record)].encode()
     return b'{"record":"' + kind + b'",' + _encode(record)[1:]
 
 
 def parse_record(line: bytes | bytearray | memoryview) -> Record:
-    """Read a record from its line. Raises `MalformedJson` and `InvalidRequest`."""
+    """Return the record that a line holds. Raises `MalformedJson` and `InvalidRequest`."""
     kind = line_kind(bytes(line)).record
     if kind not in KINDS:
         raise InvalidRequest(

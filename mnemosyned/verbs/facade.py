@@ -142,6 +142,8 @@ class AsyncVerbs(VerbTable):
 
 
 def _blocking_method(name: str, request: Callable[..., Request[R]]) -> Callable[..., R]:
+    """Return the method of a verb that makes its request and calls it."""
+
     def method(self: Caller, /, *args: object, **kwargs: object) -> R:
         try:
             made = request(*args, **kwargs)
@@ -155,6 +157,8 @@ def _blocking_method(name: str, request: Callable[..., Request[R]]) -> Callable[
 def _coroutine_method(
     name: str, request: Callable[..., Request[R]]
 ) -> Callable[..., Coroutine[Any, Any, R]]:
+    """Return the coroutine method of a verb that makes its request and calls it."""
+
     async def method(self: AsyncCaller, /, *args: object, **kwargs: object) -> R:
         try:
             made = request(*args, **kwargs)
@@ -166,6 +170,7 @@ def _coroutine_method(
 
 
 def _wrong_arguments(verb: str, error: TypeError) -> TypeError:
+    """Return the error for wrong arguments of a verb's method, which names the method."""
     problem = str(error)
     if "positional" in problem:
         problem = "only the first field may be given by position; name the others"
@@ -180,6 +185,7 @@ class _Signature:
 
     @property
     def __signature__(self) -> inspect.Signature:
+        """The signature of the verb's method, made from the fields of its request."""
         hints = get_type_hints(self._request)  # without the constraints in `Annotated`
         parameters = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)]
         for field in msgspec.structs.fields(self._request):
@@ -209,7 +215,7 @@ def _add_method(
     name: str,
     method: Any,  # noqa: ANN401
 ) -> None:
-    """Give a class a verb's method, with the metadata of a function written by hand."""
+    """Set a verb's method in a class, with the name and docstring of a function written by hand."""
     request = VERBS[ALIASES.get(name, name)]
     method.__name__ = name
     method.__qualname__ = f"{owner.__qualname__}.{name}"

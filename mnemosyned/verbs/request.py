@@ -106,7 +106,7 @@ class Request(
 
     @classmethod
     def verb_name(cls) -> str:
-        """Return the name of the verb in the table of verbs."""
+        """Return the verb's name in snake case."""
         return cls.verb or re.sub("(?<=[a-z])(?=[A-Z])", "_", cls.__name__).lower()
 
 
@@ -121,7 +121,7 @@ class ById(Request[R], frozen=True, forbid_unknown_fields=True):
 
 
 def names(given: str | list[str] | None) -> tuple[str, ...]:
-    """Return one name, several or none as a tuple."""
+    """Return the names given as a tuple: one, several, or none for None."""
     if given is None:
         return ()
     return (given,) if isinstance(given, str) else tuple(given)
@@ -132,25 +132,25 @@ def instant(given: Instant) -> datetime: ...
 @overload
 def instant(given: Instant | None) -> datetime | None: ...
 def instant(given: Instant | None) -> datetime | None:
-    """Return the time of a validated request."""
+    """Return a time of a validated request as `datetime`, the only type it can have by then."""
     return cast("datetime | None", given)
 
 
 @cache
 def fields_of(verb: type[Request[Any]]) -> tuple[msgspec.inspect.Field, ...]:
-    """Describe the fields of a request, in order."""
+    """Return the description of each field of a request, in order."""
     return cast("msgspec.inspect.StructType", msgspec.inspect.type_info(verb)).fields
 
 
 def result_type(verb: type[Request[R]]) -> type[R]:
-    """Return the type of a verb's result."""
+    """Return the type of the result that a verb's request names."""
     base = verb.__dict__["__orig_bases__"][0]
     result: type[R] = get_args(base)[0]
     return result
 
 
 def decoder_of(kind: type[T]) -> msgspec.json.Decoder[T]:
-    """Return the decoder of a request or result type, built at its first use by one thread.
+    """Return the JSON decoder of a request or result type; one thread builds it at its first use.
 
     msgspec builds its description of a type, and of the types inside, in Python code, where threads
     switch: a second thread that decodes meanwhile would read half of a description and crash the
@@ -163,13 +163,16 @@ def decoder_of(kind: type[T]) -> msgspec.json.Decoder[T]:
 
 
 def parse_result(verb: type[Request[R]], answer: bytes) -> R:
-    """Return a result from its JSON. Raises `msgspec.DecodeError` for anything else."""
+    """Return the result of a verb from its JSON. Raises `msgspec.DecodeError` if it is invalid."""
     result: R = decoder_of(result_type(verb)).decode(answer)
     return result
 
 
 def parse(verb: type[V], body: bytes | bytearray) -> V:
-    """Return a request from its JSON. Raises the error that names the field at fault."""
+    """Return the request that a JSON body holds, with its times read.
+
+    Raises `InvalidRequest`, `InvalidTime`, `InvalidText` or `MalformedJson`, which name the field.
+    """
     decoder = _DECODERS.get(verb) or decoder_of(verb)
     try:
         try:
@@ -193,7 +196,10 @@ def parse(verb: type[V], body: bytes | bytearray) -> V:
 
 
 def parse_text(verb: type[V], fields: Mapping[str, str | list[str]]) -> V:
-    """Return a request from words, as a URL or a shell gives them."""
+    """Return a request from the text values of its fields, as a URL or a shell gives them.
+
+    Raises `InvalidRequest` and `InvalidTime`, which name the field.
+    """
     decoder_of(verb)
     try:
         # Times are read first: msgspec would take 2026 for seconds since 1970.
@@ -207,6 +213,7 @@ def parse_text(verb: type[V], fields: Mapping[str, str | list[str]]) -> V:
 
 
 def _read_times(verb: type[Request[Any]], fields: object) -> object:
+    """Return the fields of a request with times in words turned into `datetime`."""
     # Loaded here: most requests have no time in words.
     from mnemosyned.verbs.times import read_fields  # noqa: PLC0415
 
@@ -214,15 +221,15 @@ def _read_times(verb: type[Request[Any]], fields: object) -> object:
 
 
 def validate(request: V) -> V:
-    """Return a request that a program made, as `parse` reads its JSON. Raises as `parse` does."""
+    """Return a request that a program made, checked as `parse` checks JSON, with its errors."""
     return parse(type(request), encode(request))
 
 
 def encode(request: Request[Any]) -> bytes:
-    """Return the JSON of a request, with its times read in the zone of this machine.
+    """Return the JSON of a request, with times in words read in this machine's time zone.
 
-    Raises `InvalidText`, `InvalidTime`, and `InvalidRequest` for values that have no JSON. All
-    other checks are those of `parse`, at the receiver.
+    Raises `InvalidText`, `InvalidTime`, and `InvalidRequest` for values that JSON cannot express.
+    All other checks are those of `parse`, at the receiver.
     """
     are_times_read = True
     for place, part in _requests_within(request):
@@ -251,7 +258,10 @@ def encode(request: Request[Any]) -> bytes:
 
 
 def _requests_within(request: Request[Any]) -> list[tuple[str, Request[Any]]]:
-    """Return a request and the requests in its lists, each with its place in the fields."""
+    """Return a request and the requests in its lists, each with its place.
+
+    The place is the prefix of its fields in errors: empty, or such as `memories[3].`.
+    """
     found = [("", request)]
     for name in _nesting_fields(type(request)):
         members = getattr(request, name)
@@ -265,7 +275,10 @@ def _requests_within(request: Request[Any]) -> list[tuple[str, Request[Any]]]:
 
 
 def _refuse_bytes(request: Request[Any], place: str) -> None:
-    """Refuse bytes, which msgspec would store as Base64. Raises `InvalidRequest`."""
+    """Check that no field holds bytes, which msgspec would store as Base64.
+
+    `place` is the prefix of the field in the error. Raises `InvalidRequest`.
+    """
     for name in request.__struct_fields__:
         value = getattr(request, name)
         if isinstance(value, bytes | bytearray | memoryview):
@@ -276,7 +289,10 @@ def _refuse_bytes(request: Request[Any], place: str) -> None:
 
 
 def _check_depth(request: Request[Any]) -> None:
-    """Limit the caller's own JSON to `DEPTH_MAX` levels. Raises `InvalidRequest`."""
+    """Check that lists and objects in a request nest at most `DEPTH_MAX` levels.
+
+    Raises `InvalidRequest`.
+    """
     for place, part in _requests_within(request):
         for name in _nesting_fields(type(part)):
             value = getattr(part, name)
@@ -288,7 +304,10 @@ def _check_depth(request: Request[Any]) -> None:
 
 
 def check_texts(request: Request[Any]) -> None:
-    """Require Unicode without NUL in all texts but those said to a model. Raises `InvalidText`."""
+    """Check that all texts of a request are Unicode without NUL.
+
+    Messages of a conversation with a model are excepted. Raises `InvalidText`.
+    """
     for place, part in _requests_within(request):
         for name in part.__struct_fields__:
             if name in SAID:
@@ -304,7 +323,7 @@ def check_texts(request: Request[Any]) -> None:
 
 
 def check_text(text: str, *, field: str) -> None:
-    """Require Unicode without NUL. Raises `InvalidText`."""
+    """Check that a text is Unicode without NUL. Raises `InvalidText`, which names `field`."""
     if "\0" in text:
         raise InvalidText(f"{field} contains a NUL character; remove it", field=field)
     if text.isascii():
@@ -320,7 +339,7 @@ def check_text(text: str, *, field: str) -> None:
 
 @cache
 def time_fields(verb: type[msgspec.Struct]) -> frozenset[str]:
-    """Return the names of the time fields of a request."""
+    """Return the names of a request's fields that hold a time."""
     return frozenset(
         field.name
         for field in msgspec.structs.fields(verb)
@@ -329,7 +348,7 @@ def time_fields(verb: type[msgspec.Struct]) -> frozenset[str]:
 
 
 def members(kind: object) -> tuple[object, ...]:
-    """Return the types of a union, without their annotations."""
+    """Return the types in a union, or the type itself, without annotations."""
     if get_origin(kind) is Annotated:
         return members(get_args(kind)[0])
     if get_origin(kind) in (Union, UnionType):
@@ -339,13 +358,14 @@ def members(kind: object) -> tuple[object, ...]:
 
 @cache
 def _nesting_fields(verb: type[Request[Any]]) -> tuple[str, ...]:
-    """Return the names of fields whose values may be lists or objects."""
+    """Return the names of a request's fields whose values may be lists or objects."""
     return tuple(
         field.name for field in msgspec.structs.fields(verb) if _may_nest(field.type)
     )
 
 
 def _may_nest(kind: object) -> bool:
+    """Return whether values of a type may be lists or objects."""
     if get_origin(kind) is Annotated:
         return _may_nest(get_args(kind)[0])
     if kind is Any or get_origin(kind) in _CONTAINERS:
@@ -354,6 +374,7 @@ def _may_nest(kind: object) -> bool:
 
 
 def _is_deep(value: dict[str, Any] | list[Any]) -> bool:
+    """Return whether lists and objects nest more than `DEPTH_MAX` levels."""
     level: list[dict[str, Any] | list[Any]] = [value]
     for _ in range(DEPTH_MAX):
         members = chain.from_iterable(
@@ -368,7 +389,7 @@ def _is_deep(value: dict[str, Any] | list[Any]) -> bool:
 def _field_error(
     error: msgspec.ValidationError, verb: type[Request[Any]]
 ) -> MnemosynedError:
-    """Turn msgspec's message into an error that names the field at fault."""
+    """Return the error for a message of msgspec, which names the field in our words."""
     # Loaded here: only a mistake needs it.
     from mnemosyned.verbs.validation import rephrase  # noqa: PLC0415
 
@@ -390,7 +411,7 @@ def _field_error(
 
 
 def _allowed_values(verb: type[Request[Any]], field: str | None) -> list[str]:
-    """Return the allowed values of a field; empty if any is allowed."""
+    """Return the values that an enumeration field of a request allows; empty for other fields."""
     kinds = [each.type for each in fields_of(verb) if each.name == field]
     while kinds:  # ends, as each step goes inside
         kind = kinds.pop()

@@ -35,7 +35,7 @@ SHOWN_CHARS_MAX = 60
 
 
 def local_zone() -> tzinfo | None:
-    """Return the time zone of this machine, with its changes of the clock; None if unnamed."""
+    """Return the time zone of this machine, with its daylight saving; None if it has no name."""
     # Loaded here: few requests have a time in words.
     from tzlocal import get_localzone  # noqa: PLC0415
 
@@ -46,7 +46,7 @@ def local_zone() -> tzinfo | None:
 
 
 def local_now() -> datetime:
-    """Return the present time in the zone of this machine."""
+    """Return the present time in the time zone of this machine."""
     return datetime.now(UTC).astimezone(local_zone())
 
 
@@ -57,9 +57,9 @@ def read_period(
     field: str = "when",
     now: datetime | None = None,
 ) -> TimeSpan:
-    """Return the day, week or month in which a time in words begins, without its end, in UTC.
+    """Return the day, week or month in which the time that a text names begins, in UTC.
 
-    Raises `InvalidTime`.
+    The end of the span is not in it. Raises `InvalidTime`, which names `field`.
     """
     now = now or local_now()
     try:
@@ -74,11 +74,11 @@ def read_period(
 def read_given(
     given: GivenTime, *, field: str, now: datetime, since: datetime | None = None
 ) -> datetime:
-    """Return the instant that a caller gave, in the zone of `now` where it had none.
+    """Return the instant that a caller gave as time, duration or text, read at `now`.
 
-    The name of the field says which end of a day is meant, and which way durations count. A date
-    without a year, or a weekday, that is over before `since` is the next one after it. Raises
-    `InvalidTime`.
+    A time without a zone is in the zone of `now`. The name of the field says which end of a day is
+    meant, and whether a duration is in the past or the future. A date without a year, or a weekday,
+    that is over before `since` is the next one after it. Raises `InvalidTime`.
     """
     name = field.rpartition(".")[2]
     try:
@@ -107,6 +107,7 @@ _Zoned = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 def _read_words(text: str, field: str, now: datetime, *, ahead: bool) -> TypedTime:
+    """Return the time that a text names, in the future if `ahead`. Raises `InvalidTime`."""
     try:
         meant = read_time(text, now, ahead=ahead)
     except AmbiguousDate as error:
@@ -117,6 +118,7 @@ def _read_words(text: str, field: str, now: datetime, *, ahead: bool) -> TypedTi
 
 
 def _invalid_time(text: str, field: str) -> InvalidTime:
+    """Return the error for a text that names no time, with examples for the field."""
     is_ahead = field.rpartition(".")[2] in AHEAD
     examples = (
         "tomorrow, 7d or 2027-03-09" if is_ahead else "yesterday, 7d or 2026-03-09"
@@ -127,6 +129,7 @@ def _invalid_time(text: str, field: str) -> InvalidTime:
 
 
 def _ambiguous_time(text: str, field: str, error: AmbiguousDate) -> InvalidTime:
+    """Return the error for a text that names several times, with its readings."""
     readings = " or ".join(error.readings)
     return InvalidTime(
         f'{field}: "{_shorten(text)}" can be read as {readings}; write the one you mean',
@@ -135,6 +138,7 @@ def _ambiguous_time(text: str, field: str, error: AmbiguousDate) -> InvalidTime:
 
 
 def _shorten(text: str) -> str:
+    """Return the beginning of a text on one line, for a message."""
     text = escape_invisible(text, one_line=True)
     return text if len(text) <= SHOWN_CHARS_MAX else f"{text[:SHOWN_CHARS_MAX]}…"
 
@@ -145,15 +149,15 @@ def _shorten(text: str) -> str:
 def read_fields(
     kind: type[msgspec.Struct], given: object, *, now: datetime | None = None
 ) -> object:
-    """Return the fields of a request, from JSON or a URL, with their times read.
+    """Return the fields of a request with times in words turned into `datetime`.
 
-    What cannot be a time stays as it is, for the request's own check. Raises `InvalidTime`.
+    A value that cannot be a time stays as it is, for the request's own check. Raises `InvalidTime`.
     """
     return _values_read(kind, given, now=now or local_now(), place="")
 
 
 def read_request(request: S, *, now: datetime | None = None) -> S:
-    """Return a request with the times read that its maker gave. Raises `InvalidTime`."""
+    """Return a request with times in words turned into `datetime`. Raises `InvalidTime`."""
     return cast(
         "S", _values_read(type(request), request, now=now or local_now(), place="")
     )
@@ -163,7 +167,7 @@ def read_request(request: S, *, now: datetime | None = None) -> S:
 def _lists_of_requests(
     kind: type[msgspec.Struct],
 ) -> tuple[tuple[str, type[msgspec.Struct]], ...]:
-    """Return the fields with lists of requests, and the type of their members."""
+    """Return the names of fields that hold lists of requests, with the type of their members."""
     return tuple(
         (field.name, member)
         for field in msgspec.structs.fields(kind)
@@ -177,7 +181,10 @@ def _lists_of_requests(
 def _values_read(
     kind: type[msgspec.Struct], given: object, *, now: datetime, place: str
 ) -> object:
-    """Read the times of a request, or of its fields, and of the requests in it."""
+    """Return a request, or its fields, with all times read; anything else unchanged.
+
+    `place` is the prefix of its fields in errors. Raises `InvalidTime`.
+    """
     if isinstance(given, msgspec.Struct):
         values: Mapping[str, Any] = msgspec.structs.asdict(given)
         return msgspec.structs.replace(given, **_read_values(kind, values, now, place))
@@ -189,7 +196,10 @@ def _values_read(
 def _read_values(
     kind: type[msgspec.Struct], values: Mapping[str, Any], now: datetime, place: str
 ) -> dict[str, object]:
-    """Return the read values by field. Raises `InvalidTime`."""
+    """Return the new values, by field, of fields that hold times or requests.
+
+    Raises `InvalidTime`.
+    """
     changes: dict[str, Any] = {}
     asked_at = values.get(ASKED_AT)
     if ASKED_AT in time_fields(kind) and isinstance(asked_at, GivenTime):

@@ -26,10 +26,10 @@ _KIND = re.compile(r"Expected `([^`]*)`(?:, got `(\w+)`)?\Z")
 
 
 def rephrase(problem: str, *, choices: Sequence[str] = (), form: str = "") -> str:
-    """Rephrase an error so that it follows the name of a field: `must be at most 100`.
+    """Return an error of msgspec as a phrase to follow the name of a field.
 
-    `choices` are the allowed words, `form` an example of the allowed form. A message of msgspec
-    that is not known here is quoted.
+    An example is "must be at most 100". `choices` are the allowed words, `form` an example of the
+    allowed form. An unknown message is quoted.
     """
     problem, _, _ = problem.partition(" - at `")  # a place in a list
     for part, words in _SAID.items():
