@@ -28,7 +28,7 @@ from mnemosyned.importers.plan import ImportPlan, PlannedPart
 from mnemosyned.memory.exchange import ExportedMemory, RestoreReport
 from mnemosyned.memory.values import Learning
 from mnemosyned.paths import state_dir
-from mnemosyned.verbs.exchange import FOOTER, line_kind, parse_record
+from mnemosyned.verbs.exchange import FOOTER, parse_line_kind, parse_record
 from mnemosyned.verbs.facade import Caller
 from mnemosyned.verbs.memories import Remember, RememberedMany, RememberMany
 from mnemosyned.verbs.request import instant
@@ -281,7 +281,7 @@ class Preview:
     def add_group(self, group: ExportGroup, format: str) -> None:
         """Count the memories and learnings in lines of an export."""
         for line in group.data.splitlines():
-            if line_kind(line).record == FOOTER:
+            if parse_line_kind(line).record == FOOTER:
                 continue
             record = parse_record(line)
             if isinstance(record, ExportedMemory):

@@ -49,7 +49,7 @@ def known_backups(database: Path, folder: Path | None = None) -> list[str]:
     `folder` is the backup folder. Any SQLite file counts, and any file named like the database.
     Only names and first bytes are read; a copy kept elsewhere is not known.
     """
-    own = _own_files(database)
+    own = _database_files(database)
     beside = database.parent
     files = chain(
         folder.glob("*") if folder else (), beside.glob("*"), beside.glob("*/*")
@@ -116,16 +116,16 @@ def _reason_to_refuse(target: Path, database: Path) -> str:
         return f"there is no folder {folder}"
     if not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
         return f"{folder} is closed to the process that makes backups"
-    if target in _own_files(database):
+    if target in _database_files(database):
         return f"{target} is a file of the memory itself"
-    if _in_use(target):
+    if _is_in_use(target):
         return f"{target} is a database that some program uses"
     if target.exists() and not (target.is_file() and holds_database(target)):
         return f"{target} exists already and is not a backup"
     return ""
 
 
-def _own_files(database: Path) -> set[Path]:
+def _database_files(database: Path) -> set[Path]:
     """Return the paths of the database and of the side files that SQLite and the daemon make."""
     return {database.with_name(database.name + suffix) for suffix in OWN}
 
@@ -139,10 +139,10 @@ def _is_copy(file: Path, database: Path) -> bool:
             return False
     except OSError:  # in a folder that is closed to us: no copy that this daemon made
         return False
-    return file.name.startswith(database.stem) or _in_use(file) or _is_sqlite(file)
+    return file.name.startswith(database.stem) or _is_in_use(file) or _is_sqlite(file)
 
 
-def _in_use(file: Path) -> bool:
+def _is_in_use(file: Path) -> bool:
     """Return whether a database is in use: its write-ahead log lies beside it.
 
     A database that this process has open must not be opened to look: closing it again would drop

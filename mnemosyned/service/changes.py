@@ -28,9 +28,9 @@ from mnemosyned.service.intake import (
     CHUNK,
     DraftMaker,
     check_created_at,
-    chunks,
     clean_learning_text,
-    in_steps,
+    run_in_chunks,
+    split_into_chunks,
 )
 from mnemosyned.service.purging import Purger
 from mnemosyned.service.selection import SelectedMemories, Selector
@@ -137,7 +137,7 @@ class ChangeService:
             preview = self._selector.preview(selected, after=request.after)
             working = sum(
                 len(self._store.memories.working(chunk))
-                for chunk in chunks(selected.ids, CHUNK)
+                for chunk in split_into_chunks(selected.ids, CHUNK)
             )
             archived = len(selected.ids) - working
             return Pinned(**preview, pinned=pinned, archived=archived)
@@ -215,7 +215,7 @@ class ChangeService:
             edition = self._write_edits([edit], drop_history=request.drop_history)
             return edition, secrets
 
-        edition, secrets = _edit_again(edit_once)
+        edition, secrets = _retry_edit(edit_once)
         if edition is None:
             return Edited(id=id, memories=1)
         if edition.kept:
@@ -247,17 +247,17 @@ class ChangeService:
             changing = [edit for edit in edits if _has_effect(edit, drop_history=drop)]
             return self._write_edits(changing, drop_history=drop)
 
-        def done(editions: Sequence[EditOutcome]) -> str:
+        def report_progress(editions: Sequence[EditOutcome]) -> str:
             """Return a clause that says how many memories were edited so far."""
             changed = sum(edition.changed for edition in editions)
             return f"{changed:,} of {len(ids):,} memories are edited"
 
         groups = self._store.changes.groups(ids, size=CHUNK)
-        editions = in_steps(
+        editions = run_in_chunks(
             groups,
             1,
-            lambda group: _edit_again(partial(edit_group, group[0])),
-            done=done,
+            lambda group: _retry_edit(partial(edit_group, group[0])),
+            report=report_progress,
         )
         edition = EditOutcome(
             changed=sum(edition.changed for edition in editions),
@@ -295,7 +295,7 @@ class ChangeService:
                 field="if_text",
             )
         if request.text is not None:
-            _require_secrets(request.text, before.content)
+            _refuse_secret_masks(request.text, before.content)
         return before
 
     def _make_edit(
@@ -357,11 +357,11 @@ def _change_in_chunks(
     `change` changes a chunk and counts; `done` is its participle for messages. Raises `PartlyDone`.
     """
 
-    def words(changed: Sequence[int]) -> str:
+    def report_progress(changed: Sequence[int]) -> str:
         """Return a clause that says how many memories were changed so far."""
         return f"{sum(changed):,} of {len(selected.ids):,} memories are {done}"
 
-    return sum(in_steps(selected.ids, CHUNK, change, done=words))
+    return sum(run_in_chunks(selected.ids, CHUNK, change, report=report_progress))
 
 
 def _has_effect(edit: MemoryEdit, *, drop_history: bool) -> bool:
@@ -370,7 +370,7 @@ def _has_effect(edit: MemoryEdit, *, drop_history: bool) -> bool:
     return drops or not edit.changes_nothing
 
 
-def _edit_again(edit: Callable[[], T]) -> T:
+def _retry_edit(edit: Callable[[], T]) -> T:
     """Return the result of `edit`; call it again if it raises `BatchChanged`.
 
     Raises `BatchChanged` if `TRIES_MAX` calls do.
@@ -408,7 +408,7 @@ def _changed_fields(request: EditMemory) -> dict[str, Any]:
     return changes
 
 
-def _require_secrets(text: str, stored: str) -> None:
+def _refuse_secret_masks(text: str, stored: str) -> None:
     """Check that a new text has no more masks of secrets than the stored text has.
 
     A mask would overwrite the secret that it stands for. Raises `InvalidRequest`.

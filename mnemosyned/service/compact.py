@@ -162,7 +162,7 @@ class CompactionArchive:
         now = self._clock.now()
         parts = self._archived_parts(done, conversation, now)
 
-        def compacting(
+        def make_compaction(
             id: str, text: str, own: Iterable[ArchivedPart]
         ) -> NewCompaction:
             """Return the compaction to store for a summary or stub, with its archived parts."""
@@ -177,17 +177,19 @@ class CompactionArchive:
 
         merged = self._merged_summaries(done, conversation)
         summaries = [
-            compacting(
+            make_compaction(
                 content.id,
                 mask_secrets(message["content"]),
                 [
-                    *_ids_within(merged, content),
+                    *_covered_compaction_ids(merged, content),
                     *(parts[id] for id in content.summary_of if id in parts),
                 ],
             )
             for message, content in conversation.new_summaries(done)
         ]
-        stubs = [compacting(id, "", [parts[id]]) for id in conversation.new_stubs(done)]
+        stubs = [
+            make_compaction(id, "", [parts[id]]) for id in conversation.new_stubs(done)
+        ]
         return self._store.compactions.add([*summaries, *stubs])
 
     def expand(self, request: Expand) -> Expanded | None:
@@ -298,7 +300,7 @@ class CompactionArchive:
         return [content.id, *(id for id in content.summary_of if id.startswith("c-"))]
 
 
-def _ids_within(
+def _covered_compaction_ids(
     merged: Iterable[tuple[SummaryContent, list[str]]], content: SummaryContent
 ) -> Iterator[str]:
     """Yield the compaction ids of earlier summaries that a new summary covers entirely."""
@@ -336,7 +338,9 @@ class CompactService:
         limit = self._token_limit(request, tokens)
         policy = self._make_policy(request, limit)
         if not (request.force or policy.due(tokens).due):
-            return _unchanged_result(request, counter.name, tokens=tokens, limit=limit)
+            return _make_unchanged_result(
+                request, counter.name, tokens=tokens, limit=limit
+            )
         conversation = self._archive.identify(
             request.messages, session=request.session, source=request.source
         )
@@ -450,7 +454,7 @@ class _TimeLimitedModel:
         return summary.text
 
 
-def _unchanged_result(
+def _make_unchanged_result(
     request: Compact, counter: str, *, tokens: int, limit: int
 ) -> Shortened:
     """Return the result for a conversation that is not shortened, with its count of tokens."""

@@ -216,9 +216,9 @@ class ContextService:
             sources=_learning_sources(request), superseded=True, limit=LEARNINGS_MAX
         )
         seen = {
-            *(_join_words(message_text(message)) for message in in_window),
-            _join_words(message_text(as_user_message(request.message))),
-            *(_join_words(each.text) for each in every if each.superseded_by),
+            *(_normalize_spaces(message_text(message)) for message in in_window),
+            _normalize_spaces(message_text(as_user_message(request.message))),
+            *(_normalize_spaces(each.text) for each in every if each.superseded_by),
         }
         known = {learning.memory for learning in learnings if learning.memory}
         return list(_quotable_lines(hits, question, seen=seen, known=known))
@@ -273,7 +273,7 @@ def _quotable_lines(
     asked = parse_terms(question)
     for hit in hits:
         for line in hit.lines or (hit,):
-            words = _join_words(line.content)
+            words = _normalize_spaces(line.content)
             if not words or words in seen or line.id in known:
                 continue
             seen.add(words)
@@ -286,6 +286,6 @@ def _quotable_lines(
             yield line.id, quoted
 
 
-def _join_words(words: str) -> str:
+def _normalize_spaces(words: str) -> str:
     """Return the text with single spaces between words, for comparison."""
     return " ".join(words.split())

@@ -188,7 +188,7 @@ class EventBus:
         """Publish the event of a request that succeeded, if it has one."""
         if getattr(request, "dry_run", False):
             return
-        if event := _event_of(request, result, self.limits):
+        if event := _describe_event(request, result, self.limits):
             kind, fields = event
             self.publish(kind, **fields)
 
@@ -202,7 +202,7 @@ class EventBus:
         )
 
 
-def _event_of(
+def _describe_event(
     request: Request[Any],
     result: Any,  # noqa: ANN401
     limits: EventLimits,
@@ -212,9 +212,9 @@ def _event_of(
     None for a cycle, which publishes its own events, and for reads other than a recall.
     """
     if isinstance(request, Remember):
-        return EventKind.REMEMBERED, _stored_memories([request], [result], limits)
+        return EventKind.REMEMBERED, _describe_new_memories([request], [result], limits)
     if isinstance(request, RememberMany):
-        fields = _stored_memories(request.memories, result.memories, limits)
+        fields = _describe_new_memories(request.memories, result.memories, limits)
         return EventKind.REMEMBERED, fields
     if isinstance(request, Recall):
         # Neither the words of the question nor its hits.
@@ -232,7 +232,7 @@ def _event_of(
     return None
 
 
-def _stored_memories(
+def _describe_new_memories(
     requests: Sequence[Remember], answers: Sequence[Acknowledged], limits: EventLimits
 ) -> Fields:
     """Return the fields of an event: the count of new memories, and the first of them.

@@ -46,9 +46,9 @@ from mnemosyned.verbs.exchange import (
     Export,
     Footer,
     Header,
-    line_kind,
+    encode_record,
+    parse_line_kind,
     parse_record,
-    record_line,
 )
 from mnemosyned.verbs.request import TEXT_MAX, check_text
 from mnemosyned.version import __version__
@@ -85,7 +85,7 @@ def accept_record(record: Record, rule: SecretRule) -> Record:
     if isinstance(record, ExportedMemory) and record.tags:
         record = replace(record, tags=tag_names(record.tags))
     if rule is not SecretRule.KEEP and isinstance(record, ExportedMemory):
-        return _masked_memory(record)
+        return _mask_exported_memory(record)
     if rule is not SecretRule.KEEP and isinstance(record, ExportedEpisode):
         terms = mask_secrets(record.index_terms)
         return replace(record, content=mask_secrets(record.content), index_terms=terms)
@@ -152,7 +152,7 @@ def _refuse_field(name: str, reason: str) -> None:
     raise InvalidRequest(f"{name} {reason}", field=name)
 
 
-def _masked_memory(memory: ExportedMemory) -> ExportedMemory:
+def _mask_exported_memory(memory: ExportedMemory) -> ExportedMemory:
     """Return the memory with secrets masked in all its texts, and secret exact values left out."""
     return replace(
         memory,
@@ -296,7 +296,7 @@ class ExchangeService:
         log_bytes_max = self._log_bytes() + self._limits.log_bytes
         for record in records:
             pause_for_other_owners()
-            written.add(KIND_OF[type(record)], record_line(record))
+            written.add(KIND_OF[type(record)], encode_record(record))
             if written.waiting_bytes < CHUNK_BYTES:
                 continue
             if time.monotonic() > ends:
@@ -338,8 +338,8 @@ class ExchangeService:
             raise InvalidRequest(
                 f"{len(lines):,} lines in one request; send {LINES_MAX:,} at most"
             )
-        is_first = bool(lines) and line_kind(lines[0]).record == HEADER
-        is_last = bool(lines) and line_kind(lines[-1]).record == FOOTER
+        is_first = bool(lines) and parse_line_kind(lines[0]).record == HEADER
+        is_last = bool(lines) and parse_line_kind(lines[-1]).record == FOOTER
         records = _parse_records(
             lines[: len(lines) - is_last], self._secrets(), start=is_first
         )

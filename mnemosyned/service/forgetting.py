@@ -38,7 +38,7 @@ from mnemosyned.service.backup_files import (
     known_backups,
 )
 from mnemosyned.service.clock_guard import ClockGuard
-from mnemosyned.service.intake import CHUNK, chunks, in_steps
+from mnemosyned.service.intake import CHUNK, run_in_chunks, split_into_chunks
 from mnemosyned.service.purging import WORDS_REMAIN, HostedPurger, Purger
 from mnemosyned.service.selection import SelectedMemories, Selector
 from mnemosyned.sleep.cycle import SleepCycle
@@ -106,7 +106,8 @@ class GraceKeeper:
         """
         keys = self._store.recoverable_keys([id])
 
-        def put_back(chunk: Sequence[str]) -> int:
+        def put_back_chunk(chunk: Sequence[str]) -> int:
+            """Restore the memories with these keys; return how many."""
             self._forgotten.withdraw(chunk)
             returned = self._store.put_back(chunk)
             if returned:
@@ -117,7 +118,7 @@ class GraceKeeper:
             """Return a clause that says how many memories were restored so far."""
             return f"{sum(counts):,} of {len(keys):,} are put back"
 
-        count = sum(in_steps(keys, CHUNK, put_back, done=report_progress))
+        count = sum(run_in_chunks(keys, CHUNK, put_back_chunk, report=report_progress))
         if count:
             log.info("put_back", count=count)
         return count
@@ -136,7 +137,9 @@ class GraceKeeper:
             """Return a clause that says how many memories were deleted so far."""
             return f"{sum(counts):,} of {len(keys):,} are forgotten for good"
 
-        return sum(in_steps(keys, CHUNK, self._store.finish, done=report_progress))
+        return sum(
+            run_in_chunks(keys, CHUNK, self._store.finish, report=report_progress)
+        )
 
     def finish_due(self) -> int:
         """Delete for good all memories whose grace period is over; return how many."""
@@ -197,7 +200,7 @@ class Pruner:
         now = self._clock.now()
         if request.dry_run:
             prunable = self._store.prunable(retention, now=now, limit=PRUNED_MAX)
-            return _prune_receipt(prunable, dry_run=True, doubt=doubt)
+            return _make_prune_receipt(prunable, dry_run=True, doubt=doubt)
         if doubt:
             raise ClockJumped(
                 f"nothing was pruned: {doubt} Check the date; if it is right, add --believe-clock",
@@ -241,7 +244,8 @@ class Pruner:
         """Prune the originals beyond a retention chunk by chunk. Raises `PartlyDone`."""
         prunable = self._store.prunable(retention, now=now, limit=PRUNED_MAX)
 
-        def prune(chunk: Sequence[str]) -> int:
+        def prune_chunk(chunk: Sequence[str]) -> int:
+            """Delete the text of these originals; return how many."""
             count = self._store.prune(chunk, now=now)
             self._on_removal()
             return count
@@ -250,11 +254,11 @@ class Pruner:
             """Return a clause that says how many originals were pruned so far."""
             return f"{sum(counts):,} of {len(prunable.ids):,} originals were pruned"
 
-        in_steps(prunable.ids, CHUNK, prune, done=report_progress)
-        return _prune_receipt(prunable)
+        run_in_chunks(prunable.ids, CHUNK, prune_chunk, report=report_progress)
+        return _make_prune_receipt(prunable)
 
 
-def _prune_receipt(
+def _make_prune_receipt(
     prunable: Prunable, *, dry_run: bool = False, doubt: str = ""
 ) -> Pruned:
     """Return the result of pruning these originals, or of its preview."""
@@ -521,7 +525,8 @@ class RetentionService:
             gone = sum(removal.working + removal.archived for removal in removals)
             return f"{gone:,} of {len(ids):,} memories are forgotten, though {WORDS_REMAIN}"
 
-        def forget(chunk: Sequence[str]) -> Removal:
+        def forget_chunk(chunk: Sequence[str]) -> Removal:
+            """Delete these memories, recorded as forgotten for old backups; return the counts."""
             self._forgotten.note(chunk)
             try:
                 removal = self._store.deletion.forget(chunk, grace=grace)
@@ -533,12 +538,14 @@ class RetentionService:
 
         # The learnings beside them go last, as one more chunk.
         works: list[Callable[[], Removal]] = [
-            partial(forget, chunk) for chunk in chunks(ids, CHUNK)
+            partial(forget_chunk, chunk) for chunk in split_into_chunks(ids, CHUNK)
         ]
         works.append(
             partial(self._store.deletion.forget_learnings, learned, grace=grace)
         )
-        removals = in_steps(works, 1, lambda work: work[0](), done=report_progress)
+        removals = run_in_chunks(
+            works, 1, lambda work: work[0](), report=report_progress
+        )
         return reduce(or_, removals, Removal())
 
     def _forget_receipt(

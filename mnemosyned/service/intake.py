@@ -218,21 +218,21 @@ CHUNK = 100
 """Memories changed, or read for a preview, in one transaction; `remember` waits for no more."""
 
 
-def in_steps(
+def run_in_chunks(
     values: Sequence[T],
     size: int,
     step: Callable[[Sequence[T]], R],
     *,
-    done: Callable[[list[R]], str],
+    report: Callable[[list[R]], str],
 ) -> list[R]:
     """Call `step` with each chunk of `size` values, and return the results.
 
-    If a step fails after others succeeded, raise `PartlyDone`, with the clause that `done` makes of
+    If a step fails after others succeeded, raise `PartlyDone`, with the clause that `report` makes of
     their results. If the first step fails, raise its error.
     """
     results: list[R] = []
     try:
-        for chunk in chunks(values, size):
+        for chunk in split_into_chunks(values, size):
             result = step(chunk)
             results.append(result)
     except MnemosynedError as error:
@@ -240,13 +240,13 @@ def in_steps(
             raise
         reason = error.reason if isinstance(error, StorageFailed) else error.message
         raise PartlyDone(
-            f"{done(results)}, the others were not. Send the request again for the others: "
+            f"{report(results)}, the others were not. Send the request again for the others: "
             f"{reason}",
             reason=reason,
         ) from error
     return results
 
 
-def chunks(values: Sequence[T], size: int) -> list[Sequence[T]]:
+def split_into_chunks(values: Sequence[T], size: int) -> list[Sequence[T]]:
     """Split the values into pieces of `size`; the last one may be shorter."""
     return [values[start : start + size] for start in range(0, len(values), size)]

@@ -25,7 +25,7 @@ from mnemosyned.memory.exchange import (
 )
 from mnemosyned.memory.ports import SearchStore
 from mnemosyned.search.ranking import make_hits, rank
-from mnemosyned.service.reading import query_of
+from mnemosyned.service.reading import make_query
 from mnemosyned.verbs.memories import Recall
 
 BATCH_RECORDS = 1_000
@@ -65,7 +65,7 @@ class Delivered:
     """Records that were there already."""
 
 
-def size_of(store: ExchangeStore) -> int | None:
+def count_stored(store: ExchangeStore) -> int | None:
     """Return the number of memories and summaries in a store; None if it has no record at all."""
     with store.everything() as (expected, records):
         return None if next(records, None) is None else sum(expected.values())
@@ -105,7 +105,8 @@ class Moving:
             for there in present:
                 here = next(records, None)
                 if here is None or (
-                    here != there and _comparable_line(here) != _comparable_line(there)
+                    here != there
+                    and _encode_comparable(here) != _encode_comparable(there)
                 ):
                     raise InvalidRequest(
                         f"{_record_name(there)} is not of this memory: name a new database, or the one "
@@ -129,13 +130,13 @@ class Moving:
         ):
             for here in records:
                 there = next(present, None)
-                line = _comparable_line(here)
-                if there is None or line != _comparable_line(there):
-                    raise _difference_error(here)
+                line = _encode_comparable(here)
+                if there is None or line != _encode_comparable(there):
+                    raise _make_difference_error(here)
                 seen.add(here, line)
                 progress.note([here], moved=True)
             if more := next(present, None):
-                raise _difference_error(more)
+                raise _make_difference_error(more)
         progress.end()
         return seen.comparison()
 
@@ -242,7 +243,7 @@ def _check_stored(batch: Sequence[AnyRecord], restored: RestoreReport) -> None:
         )
 
 
-def _comparable_line(record: AnyRecord) -> bytes:
+def _encode_comparable(record: AnyRecord) -> bytes:
     """Return the bytes of a record to compare: exact values sorted, NUL characters replaced."""
     if isinstance(record, ExportedMemory) and record.details:
         record = replace(record, details=tuple(sorted(record.details)))
@@ -264,7 +265,7 @@ def _record_name(record: AnyRecord) -> str:
     return f"the {kind} {name}".rstrip()
 
 
-def _difference_error(record: AnyRecord) -> InvalidRequest:
+def _make_difference_error(record: AnyRecord) -> InvalidRequest:
     """Return the error for a record that differs between the two stores."""
     return InvalidRequest(
         f"{_record_name(record)} is not the same in both: one of them was changed while it was moved. "
@@ -284,7 +285,7 @@ class AnswerComparison(NamedTuple):
     """The memories whose words were answered otherwise."""
 
 
-def compare_answers(
+def compare_recalls(
     one: SearchStore,
     other: SearchStore,
     sample: Sequence[ExportedMemory],
@@ -305,7 +306,7 @@ def compare_answers(
 
 def _hit_ids(store: SearchStore, question: str, now: datetime) -> list[str]:
     """Return the ids of the hits for a question, best first, found without a model."""
-    query = query_of(Recall(question), now=now)
+    query = make_query(Recall(question), now=now)
     candidates = store.candidates(query)
     places = rank(query, candidates)
     return [hit.id for hit in make_hits(query, places, store.documents(places))]

@@ -259,6 +259,7 @@ class HostedPurger(Purger):
         return False
 
     def wait_s(self) -> float | None:
+        """Return the seconds within which the host purges."""
         return HOST_S
 
     def close(self) -> None:

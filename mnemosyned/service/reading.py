@@ -44,7 +44,7 @@ SUBJECT_WORDS_MAX = 5
 """A question with more words of its own names a time and a source in passing."""
 
 
-def query_of(request: Recall, *, now: datetime) -> Query:
+def make_query(request: Recall, *, now: datetime) -> Query:
     """Return the query that a recall request stands for, with its times, filters and subject."""
     asked_at = instant(request.asked_at) or in_zone(now, local_zone())
     times = parse_times(request.query, asked_at)

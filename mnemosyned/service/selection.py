@@ -12,7 +12,7 @@ from mnemosyned.memory.forgetting import ForgetFilter, Newest
 from mnemosyned.memory.masking import mask_memory
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import Episode, MemoryRecord, PreviewLine, tag_names
-from mnemosyned.service.intake import CHUNK, chunks, to_utc
+from mnemosyned.service.intake import CHUNK, split_into_chunks, to_utc
 from mnemosyned.text.terms import Terms, cut_snippet, parse_terms
 from mnemosyned.verbs.memories import Filtered
 from mnemosyned.verbs.request import Names, names
@@ -137,7 +137,7 @@ class Selector:
                 )
             remaining = ids[ids.index(after) + 1 :]
         lines: list[PreviewLine] = []
-        for chunk in chunks(remaining[:LISTED_MAX], CHUNK):
+        for chunk in split_into_chunks(remaining[:LISTED_MAX], CHUNK):
             found = {each.id: each for each in self._store.memories.existing(chunk)}
             # Some may have been forgotten by somebody else meanwhile.
             lines += [_preview_line(found[id]) for id in chunk if id in found]

@@ -35,7 +35,7 @@ from mnemosyned.service.events import EventBus
 from mnemosyned.service.exchange import ExchangeService
 from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.intake import DraftMaker
-from mnemosyned.service.reading import ListService, missing_time_note, query_of
+from mnemosyned.service.reading import ListService, make_query, missing_time_note
 from mnemosyned.service.undo import CycleUndo
 from mnemosyned.sleep.context import CycleRequest, CycleStopper
 from mnemosyned.sleep.sleeper import Sleeper
@@ -84,7 +84,7 @@ from mnemosyned.verbs.upkeep import (
 from mnemosyned.version import __version__
 
 
-def with_history(
+def add_history(
     memories: RecordStore, hits: Sequence[Hit], *, reveal: bool
 ) -> list[Hit]:
     """Add to each hit the memories that it superseded, and drop hits shown that way.
@@ -119,7 +119,7 @@ STOP_WAIT_S = 3_000.0
 """How long somebody who stops a cycle waits for its present batch, which a model may write."""
 
 
-def hold_sleep(request: Sleep, stopper: CycleStopper) -> CycleReport:
+def stop_or_pause_sleep(request: Sleep, stopper: CycleStopper) -> CycleReport:
     """Stop the running cycle, or pause the cycles in the background, as a request asks.
 
     Raises `InvalidRequest` if it asks for anything else too.
@@ -163,7 +163,7 @@ STOPPING = (
 )
 
 
-def _watch_nothing(request: Watch) -> Watching:
+def _refuse_watch(request: Watch) -> Watching:
     """Refuse to watch folders, as this memory cannot. Raises `InvalidRequest`."""
     if request.paths:
         raise InvalidRequest(
@@ -272,7 +272,7 @@ class MemoryService:
             Log: self.log,
             Context: context.context,
             Compact: self.compact,
-            Watch: _watch_nothing,
+            Watch: _refuse_watch,
         }
 
     def provide(self, verb: type[Request[R]], answer: Callable[[Any], R]) -> None:
@@ -378,7 +378,7 @@ class MemoryService:
 
     def recall(self, request: Recall) -> Recalled:
         """Return the hits for a question, best first, with secrets masked unless revealed."""
-        query = query_of(request, now=self._clock.now())
+        query = make_query(request, now=self._clock.now())
         question = self._vectors.ask(request.query) if self._vectors else None
         candidates = self._store.search.candidates(query)
         note = ""
@@ -393,7 +393,7 @@ class MemoryService:
             shown = replace(shown, memories=masked)
         answer = make_hits(query, places, shown)
         if request.history:
-            answer = with_history(self._store.memories, answer, reveal=request.reveal)
+            answer = add_history(self._store.memories, answer, reveal=request.reveal)
         if query.spans and misses_time(query, places, candidates):
             missing = missing_time_note(query, has_hits=bool(answer))
             note = f"{note}; {missing}" if note else missing
@@ -448,7 +448,7 @@ class MemoryService:
     def sleep(self, request: Sleep) -> CycleReport:
         """Run, preview, stop or pause sleep cycles, as a request asks."""
         if request.stop or request.pause_minutes is not None:
-            return hold_sleep(request, self.sleeper.cycle.stopper)
+            return stop_or_pause_sleep(request, self.sleeper.cycle.stopper)
         asked = CycleRequest(
             trigger=Trigger.EXPLICIT, session=request.session, force=request.force
         )

@@ -19,7 +19,7 @@ from mnemosyned.memory.consolidation import (
 from mnemosyned.memory.forgetting import UndoneEpisode, undone_group
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.service.forgetting import RetentionService
-from mnemosyned.service.intake import in_steps
+from mnemosyned.service.intake import run_in_chunks
 from mnemosyned.sleep.context import CANDIDATES_MAX
 from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.verbs.upkeep import LAST_CYCLE, Undo
@@ -125,13 +125,13 @@ class CycleUndo:
             return {returned.episode: returned for returned in preview}
         now = self._clock.now()
         try:
-            undone = in_steps(
+            undone = run_in_chunks(
                 ids,
                 UNDO_CHUNK,
                 lambda chunk: self._store.undo.apply(
                     chunk, now=now, held_until=held_until
                 ),
-                done=lambda done: (
+                report=lambda done: (
                     f"{sum(map(len, done)):,} of {len(ids):,} episodes were undone"
                 ),
             )

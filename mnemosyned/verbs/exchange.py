@@ -70,7 +70,7 @@ class Export(Request[bytes], frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
     @property
     def chosen(self) -> ExportFilter:
-        """The filter of the export, with its times in UTC."""
+        """The filter that the fields of the request make."""
         return ExportFilter(
             sessions=names(self.session),
             sources=names(self.source),
@@ -127,7 +127,7 @@ class LineKind(msgspec.Struct):
 _line_kind = msgspec.json.Decoder(LineKind)
 
 
-def line_kind(line: bytes) -> LineKind:
+def parse_line_kind(line: bytes) -> LineKind:
     """Return the kind of a line of an export, and its ids. Raises `MalformedJson`."""
     try:
         return _line_kind.decode(line)
@@ -135,7 +135,7 @@ def line_kind(line: bytes) -> LineKind:
         raise MalformedJson(f"the line is not JSON: {error}") from error
 
 
-def record_line(record: Record) -> bytes:
+def encode_record(record: Record) -> bytes:
     """Return the JSON line of a record, without the line break."""
     kind = KIND_OF[type(record)].encode()
     return b'{"record":"' + kind + b'",' + _encode(record)[1:]
@@ -143,7 +143,7 @@ def record_line(record: Record) -> bytes:
 
 def parse_record(line: bytes | bytearray | memoryview) -> Record:
     """Return the record that a line holds. Raises `MalformedJson` and `InvalidRequest`."""
-    kind = line_kind(bytes(line)).record
+    kind = parse_line_kind(bytes(line)).record
     if kind not in KINDS:
         raise InvalidRequest(
             f"{kind!r} is not a kind of record; this export is of a newer version",

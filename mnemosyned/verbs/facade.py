@@ -148,7 +148,7 @@ def _blocking_method(name: str, request: Callable[..., Request[R]]) -> Callable[
         try:
             made = request(*args, **kwargs)
         except TypeError as error:
-            raise _wrong_arguments(name, error) from error
+            raise _make_argument_error(name, error) from error
         return self.call(made)
 
     return method
@@ -163,13 +163,13 @@ def _coroutine_method(
         try:
             made = request(*args, **kwargs)
         except TypeError as error:
-            raise _wrong_arguments(name, error) from error
+            raise _make_argument_error(name, error) from error
         return await self.call(made)
 
     return method
 
 
-def _wrong_arguments(verb: str, error: TypeError) -> TypeError:
+def _make_argument_error(verb: str, error: TypeError) -> TypeError:
     """Return the error for wrong arguments of a verb's method, which names the method."""
     problem = str(error)
     if "positional" in problem:

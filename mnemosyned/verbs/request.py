@@ -343,16 +343,16 @@ def time_fields(verb: type[msgspec.Struct]) -> frozenset[str]:
     return frozenset(
         field.name
         for field in msgspec.structs.fields(verb)
-        if datetime in members(field.type)
+        if datetime in union_members(field.type)
     )
 
 
-def members(kind: object) -> tuple[object, ...]:
+def union_members(kind: object) -> tuple[object, ...]:
     """Return the types in a union, or the type itself, without annotations."""
     if get_origin(kind) is Annotated:
-        return members(get_args(kind)[0])
+        return union_members(get_args(kind)[0])
     if get_origin(kind) in (Union, UnionType):
-        return tuple(chain.from_iterable(map(members, get_args(kind))))
+        return tuple(chain.from_iterable(map(union_members, get_args(kind))))
     return (kind,)
 
 

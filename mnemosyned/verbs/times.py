@@ -19,7 +19,7 @@ from mnemosyned.text.dates.typed import (
     read_time,
 )
 from mnemosyned.text.display import escape_invisible
-from mnemosyned.verbs.request import members, time_fields
+from mnemosyned.verbs.request import time_fields, union_members
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -124,7 +124,8 @@ def _invalid_time(text: str, field: str) -> InvalidTime:
         "tomorrow, 7d or 2027-03-09" if is_ahead else "yesterday, 7d or 2026-03-09"
     )
     return InvalidTime(
-        f'{field}: "{_shorten(text)}" is not a valid time; try {examples}', field=field
+        f'{field}: "{_shorten_for_message(text)}" is not a valid time; try {examples}',
+        field=field,
     )
 
 
@@ -132,12 +133,12 @@ def _ambiguous_time(text: str, field: str, error: AmbiguousDate) -> InvalidTime:
     """Return the error for a text that names several times, with its readings."""
     readings = " or ".join(error.readings)
     return InvalidTime(
-        f'{field}: "{_shorten(text)}" can be read as {readings}; write the one you mean',
+        f'{field}: "{_shorten_for_message(text)}" can be read as {readings}; write the one you mean',
         field=field,
     )
 
 
-def _shorten(text: str) -> str:
+def _shorten_for_message(text: str) -> str:
     """Return the beginning of a text on one line, for a message."""
     text = escape_invisible(text, one_line=True)
     return text if len(text) <= SHOWN_CHARS_MAX else f"{text[:SHOWN_CHARS_MAX]}…"
@@ -153,13 +154,14 @@ def read_fields(
 
     A value that cannot be a time stays as it is, for the request's own check. Raises `InvalidTime`.
     """
-    return _values_read(kind, given, now=now or local_now(), place="")
+    return _read_request_times(kind, given, now=now or local_now(), place="")
 
 
 def read_request(request: S, *, now: datetime | None = None) -> S:
     """Return a request with times in words turned into `datetime`. Raises `InvalidTime`."""
     return cast(
-        "S", _values_read(type(request), request, now=now or local_now(), place="")
+        "S",
+        _read_request_times(type(request), request, now=now or local_now(), place=""),
     )
 
 
@@ -171,14 +173,14 @@ def _lists_of_requests(
     return tuple(
         (field.name, member)
         for field in msgspec.structs.fields(kind)
-        for part in members(field.type)
+        for part in union_members(field.type)
         if get_origin(part) is list
-        for member in members(get_args(part)[0])
+        for member in union_members(get_args(part)[0])
         if isinstance(member, type) and issubclass(member, msgspec.Struct)
     )
 
 
-def _values_read(
+def _read_request_times(
     kind: type[msgspec.Struct], given: object, *, now: datetime, place: str
 ) -> object:
     """Return a request, or its fields, with all times read; anything else unchanged.
@@ -187,13 +189,15 @@ def _values_read(
     """
     if isinstance(given, msgspec.Struct):
         values: Mapping[str, Any] = msgspec.structs.asdict(given)
-        return msgspec.structs.replace(given, **_read_values(kind, values, now, place))
+        return msgspec.structs.replace(
+            given, **_read_time_values(kind, values, now, place)
+        )
     if isinstance(given, Mapping):
-        return {**given, **_read_values(kind, given, now, place)}
+        return {**given, **_read_time_values(kind, given, now, place)}
     return given
 
 
-def _read_values(
+def _read_time_values(
     kind: type[msgspec.Struct], values: Mapping[str, Any], now: datetime, place: str
 ) -> dict[str, object]:
     """Return the new values, by field, of fields that hold times or requests.
@@ -213,7 +217,9 @@ def _read_values(
         requests = values.get(name)
         if isinstance(requests, list):
             changes[name] = [
-                _values_read(member, each, now=now, place=f"{place}{name}[{index}].")
+                _read_request_times(
+                    member, each, now=now, place=f"{place}{name}[{index}]."
+                )
                 for index, each in enumerate(requests)
             ]
     return changes

@@ -16,7 +16,7 @@ from mnemosyned.errors import InvalidRequest
 from mnemosyned.memory.exchange import AnyRecord, KeptVector, RecoverableRecord
 from mnemosyned.memory.forgetting import Grace
 from mnemosyned.service import move
-from mnemosyned.service.move import Moving, size_of
+from mnemosyned.service.move import Moving, count_stored
 from mnemosyned.storage.sqlite.store import SqliteStore
 
 GRACE = Grace("call", NOON + timedelta(days=9_000))
@@ -86,7 +86,7 @@ def test_progress_counts_what_is_known_and_what_is_moved(
 
     moving.deliver(lambda amount, moved: advances.append((amount, moved)))
 
-    size = size_of(full.exchange)
+    size = count_stored(full.exchange)
     assert size == sum(amount for amount, _ in advances) == 6
     assert advances[-1][1] == size - 4, "what was there before counts for no rate"
 
@@ -114,4 +114,4 @@ def test_a_target_with_more_is_refused(full: OpenStore, target: OpenStore) -> No
 
 
 def test_a_store_that_keeps_nothing_has_no_size(target: OpenStore) -> None:
-    assert size_of(target.exchange) is None
+    assert count_stored(target.exchange) is None

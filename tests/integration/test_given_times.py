@@ -199,7 +199,7 @@ def test_a_time_in_the_standard_form_is_decoded_alone(
     def unexpected(*_: object) -> None:
         raise AssertionError("a time by RFC 3339 was read as words")
 
-    monkeypatch.setattr(times, "_values_read", unexpected)
+    monkeypatch.setattr(times, "_read_request_times", unexpected)
     memories = [Remember("x", created_at=NOW, valid_until=NOW)] * 3
 
     validate(RememberMany(memories))
@@ -237,7 +237,7 @@ def test_a_question_knows_when_the_clock_changes(
 ) -> None:
     monkeypatch.setattr(reading, "local_zone", lambda: BERLIN)
 
-    query = reading.query_of(Recall("what happened in May 2026?"), now=NOW)
+    query = reading.make_query(Recall("what happened in May 2026?"), now=NOW)
 
     (span,) = query.spans
     assert (span.since, span.until) == (here("2026-05-01"), here("2026-06-01"))

@@ -25,7 +25,7 @@ from mnemosyned.errors import (
 )
 from mnemosyned.memory.exchange import ExportedMemory
 from mnemosyned.service import move as moves
-from mnemosyned.service.move import compare_answers
+from mnemosyned.service.move import compare_recalls
 from mnemosyned.verbs.memories import Recall, Remember
 
 __all__ = ["filled", "settings", "source"]
@@ -143,7 +143,7 @@ def test_other_hits_are_told(filled: Path, dsn: str) -> None:
         open_store(parse_location(str(filled))) as full,
         open_store(parse_location(dsn)) as empty,
     ):
-        compared = compare_answers(
+        compared = compare_recalls(
             full.search, empty.search, [memory], now=datetime.now(UTC)
         )
 

@@ -40,7 +40,7 @@ from mnemosyned.verbs.exchange import (
     Export,
     Footer,
     Header,
-    line_kind,
+    parse_line_kind,
     parse_record,
 )
 from mnemosyned.verbs.request import decoder_of, fields_of, parse_text
@@ -197,7 +197,7 @@ def _read_footer(footer: bytes, sha256: str) -> dict[str, int]:
     `sha256` is the digest of all other lines. Raises `MnemosynedError` for an incomplete or changed
     export.
     """
-    kind = line_kind(footer).record if footer.endswith(b"\n") else ""
+    kind = parse_line_kind(footer).record if footer.endswith(b"\n") else ""
     if kind == CUT_OFF:
         reason = decoder_of(CutOff).decode(footer).reason
         raise MnemosynedError(f"the daemon ended the export early: {reason}; try again")
@@ -220,7 +220,7 @@ def open_export(client: Connection, request: Export) -> Iterator[Iterable[bytes]
     ):
         first = next(iter(lines), b"")
         count = 0
-        if first and line_kind(first).record == HEADER:
+        if first and parse_line_kind(first).record == HEADER:
             count = sum(decoder_of(Header).decode(first).expected.values())
         with progress_line("exporting", "record", count) as advance:
 
@@ -289,7 +289,7 @@ class DaysOfExport:
     def collect(self, lines: Iterable[bytes]) -> None:
         """Sort the memories and day summaries among an export's lines by local day."""
         for line in lines:
-            kind = line_kind(line)
+            kind = parse_line_kind(line)
             if kind.record not in ("memory", "episode"):
                 continue
             record = parse_record(line)

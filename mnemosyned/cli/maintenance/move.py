@@ -34,8 +34,8 @@ from mnemosyned.service.move import (
     Compared,
     Delivered,
     Moving,
-    compare_answers,
-    size_of,
+    compare_recalls,
+    count_stored,
 )
 
 LEFT_OUT = (
@@ -90,7 +90,7 @@ def move(
         _refuse_in_use(location, config, owner)
     with ExitStack() as stack:
         old = stack.enter_context(_open_claimed(source, owner))
-        size = size_of(old.exchange)
+        size = count_stored(old.exchange)
         if size is None:
             raise InvalidRequest(f"{source} keeps nothing to move", field="from")
         new = stack.enter_context(_open_claimed(target, owner))
@@ -105,7 +105,7 @@ def move(
                 ) from error
         with show_progress("comparing", size) as advance:
             compared = moving.compare(advance)
-        answers = compare_answers(
+        answers = compare_recalls(
             old.search, new.search, compared.sample, now=datetime.now(UTC)
         )
     return MoveReport(

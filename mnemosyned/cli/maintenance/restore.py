@@ -26,7 +26,7 @@ from mnemosyned.paths import (
     shipped,
 )
 from mnemosyned.service.backup_files import forgotten_since
-from mnemosyned.service.intake import chunks
+from mnemosyned.service.intake import split_into_chunks
 from mnemosyned.storage.sqlite.copies import (
     check_backup,
     finish_restore,
@@ -121,7 +121,7 @@ def _forget_in_copy(copy: Path, ids: Sequence[str]) -> None:
         backup=BackupConfig(dir=f"{copy}.backups"),
     )
     with open_memory(config) as memory:
-        for chunk in chunks(ids, NAMES_MAX):
+        for chunk in split_into_chunks(ids, NAMES_MAX):
             memory.service.call(Forget(id=list(chunk), now=True))
     copy.with_name(f"{copy.name}.lock").unlink(missing_ok=True)
     flush(copy)

@@ -42,7 +42,7 @@ from mnemosyned.verbs.exchange import (
     VERSION,
     Footer,
     LineKind,
-    line_kind,
+    parse_line_kind,
 )
 from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.request import decoder_of, parse
@@ -221,7 +221,7 @@ class ExportFile(ImportFormat):
     def recognizes(self, source: ImportSource) -> bool:
         first = source.head.partition(b"\n")[0]
         try:
-            kind = line_kind(first)
+            kind = parse_line_kind(first)
         except MnemosynedError:
             return False
         return kind.record == HEADER and kind.format == FORMAT
@@ -260,7 +260,7 @@ class _ExportReader:
             end += len(data)
             line = _ExportLine(number, data, end)
             try:
-                kind = line_kind(line.data)
+                kind = parse_line_kind(line.data)
             except MnemosynedError as error:
                 yield self._bad_line(line, error.message)
                 continue
