@@ -108,7 +108,7 @@ class ImportSource:
 
     @property
     def is_folder(self) -> bool:
-        """Whether the source is a folder, or a typed link to a folder."""
+        """Whether the source is a folder, also by a link that the user typed."""
         return self.stream is None and self.path.is_dir()
 
     @cached_property
@@ -195,6 +195,7 @@ class _ChainedStream(io.RawIOBase):
         return True
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        """Fill the buffer from the head, then from the stream; return the number of bytes."""
         room = memoryview(buffer)
         data: bytes | memoryview = self._head[: len(room)]
         self._head = self._head[len(data) :]

@@ -53,7 +53,7 @@ def project_of(
     """
     path = os.fspath(directory) if directory else ""
     if chosen := override.strip()[:KEY_CHARS_MAX]:
-        return Project(chosen, _last_part(chosen), path)
+        return Project(chosen, _cut_last_part(chosen), path)
     if not os.path.isabs(path) or "\0" in path:
         return NO_PROJECT
     start = os.path.realpath(path)
@@ -61,9 +61,9 @@ def project_of(
     if start in stop_at:
         return NO_PROJECT
     for root in _walk_up_directories(start, stop_at):
-        if (git := _git_directory(root)) is not None:
-            return _repository_project(root, git)
-    return Project(start[:KEY_CHARS_MAX], _last_part(start), start)
+        if (git := _find_git_directory(root)) is not None:
+            return _identify_repository(root, git)
+    return Project(start[:KEY_CHARS_MAX], _cut_last_part(start), start)
 
 
 def _walk_up_directories(start: str, stop_at: set[str]) -> Iterator[str]:
@@ -76,7 +76,7 @@ def _walk_up_directories(start: str, stop_at: set[str]) -> Iterator[str]:
         path = os.path.dirname(path)
 
 
-def _git_directory(root: str) -> str | None:
+def _find_git_directory(root: str) -> str | None:
     """Return the git directory of a checkout at `root`, or None if there is none.
 
     In a worktree or submodule, `.git` is a file that names the directory.
@@ -92,7 +92,7 @@ def _git_directory(root: str) -> str | None:
     return os.path.normpath(os.path.join(root, named)) if named else None
 
 
-def _repository_project(root: str, git: str) -> Project:
+def _identify_repository(root: str, git: str) -> Project:
     """Return the project of a repository, which all its worktrees share.
 
     `root` is the checkout, `git` its git directory.
@@ -101,12 +101,12 @@ def _repository_project(root: str, git: str) -> Project:
     common = os.path.realpath(os.path.join(git, shared or "."))
     is_plain = os.path.basename(common) == ".git"
     home = os.path.dirname(common) if is_plain else common
-    url = _origin_url(_read_text(os.path.join(common, "config")))
+    url = _find_origin_url(_read_text(os.path.join(common, "config")))
     key = (_normalize_url(url, root=home) if url else home)[:KEY_CHARS_MAX]
-    return Project(key, _last_part(key), root)
+    return Project(key, _cut_last_part(key), root)
 
 
-def _origin_url(config: str) -> str:
+def _find_origin_url(config: str) -> str:
     """Return the URL of the remote `origin` in the text of a git config; empty without one."""
     inside = False
     for line in config.splitlines():
@@ -124,18 +124,18 @@ def _normalize_url(url: str, *, root: str) -> str:
     A remote on this machine gives its path, relative to `root` if need be.
     """
     if url.lower().startswith("file://"):
-        return _local_key(url[len("file://") :], root)
+        return _make_local_key(url[len("file://") :], root)
     if scheme := _URL.match(url):
         place, _, path = url[scheme.end() :].partition("/")
         host, _, port = place.rpartition("@")[2].partition(":")
         suffix = f":{port}" if port and port not in DEFAULT_PORTS else ""
-        return _remote_key(host, suffix, path)
+        return _make_remote_key(host, suffix, path)
     if (short := _SCP.fullmatch(url)) and not url.startswith(("/", ".")):
-        return _remote_key(short["host"], "", short["path"])
-    return _local_key(url, root)
+        return _make_remote_key(short["host"], "", short["path"])
+    return _make_local_key(url, root)
 
 
-def _remote_key(host: str, port: str, path: str) -> str:
+def _make_remote_key(host: str, port: str, path: str) -> str:
     """Return host and path as a project's key, in lower case where the host ignores case."""
     host = host.lower()
     path = re.split(r"[?#]", path)[0].strip("/").removesuffix(".git").strip("/")
@@ -144,13 +144,14 @@ def _remote_key(host: str, port: str, path: str) -> str:
     return f"{host}{port}/{path}"
 
 
-def _local_key(path: str, root: str) -> str:
+def _make_local_key(path: str, root: str) -> str:
     """Return the absolute path of an origin on this machine, without ".git"."""
     place = os.path.realpath(os.path.join(root, path))
     return place.removesuffix("/.git").removesuffix(".git")
 
 
-def _last_part(key: str) -> str:
+def _cut_last_part(key: str) -> str:
+    """Return the last step of a path or key, as a short name."""
     return key.rstrip("/").rpartition("/")[2] or key
 
 

@@ -191,6 +191,7 @@ class _Transcoded(io.RawIOBase):
         return True
 
     def readinto(self, buffer: object) -> int:
+        """Fill the buffer with UTF-8 and return the number of bytes; 0 at the end."""
         view = memoryview(cast("bytearray", buffer))
         while not self._waiting:
             data = self._source.read(CHUNK_BYTES)

@@ -116,7 +116,7 @@ class ImportJournal:
         if entry is None:
             return None
         try:
-            file, size = _file_identity(source)
+            file, size = _identify_file(source)
         except OSError:
             return None  # reported when it is read
         if file != entry.file or size < entry.size:
@@ -134,7 +134,7 @@ class ImportJournal:
         if self._path is None or (position == START and not done):
             return
         try:
-            file, size = _file_identity(source)
+            file, size = _identify_file(source)
             path = str(source.text_path.absolute())
             entry = ImportEntry(path, file, position, bytes, done, size)
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
@@ -170,7 +170,7 @@ def _read_entries(path: Path) -> dict[str, ImportEntry]:
     return entries
 
 
-def _file_identity(source: ImportSource) -> tuple[str, int]:
+def _identify_file(source: ImportSource) -> tuple[str, int]:
     """Return a text of device, inode and hash of the file's beginning, and its size in bytes.
 
     A folder's size is 0. Raises `OSError`.

@@ -40,10 +40,10 @@ def memory_ids(message: TranscriptMessage, conversation: str) -> tuple[str, ...]
     The last id is made of the words, the only identity in payloads and in transcripts without ids.
     """
     words = " ".join(message.text.split())
-    by_words = _captured_id("words", conversation, message.role, words)
+    by_words = _make_captured_id("words", conversation, message.role, words)
     if message.unique_id:
         place = "" if message.is_copied else conversation
-        return _captured_id("message", place, message.unique_id), by_words
+        return _make_captured_id("message", place, message.unique_id), by_words
     return (by_words,)
 
 
@@ -60,7 +60,7 @@ def moment_of(value: object) -> datetime | None:
     return None
 
 
-def _captured_id(*parts: str) -> str:
+def _make_captured_id(*parts: str) -> str:
     """Return the memory id for a captured message: a hash of these parts."""
     text = "\0".join(parts).encode("utf-8", "replace")
     return CAPTURED_PREFIX + hashlib.sha256(text).hexdigest()[:MESSAGE_ID_CHARS]
@@ -256,6 +256,7 @@ def _parse_message(
 
 
 def _text_or_empty(value: object) -> str:
+    """Return the value if it is a text, else an empty text."""
     return value if isinstance(value, str) else ""
 
 
@@ -310,7 +311,7 @@ def identify_transcript(path: str, head: bytes) -> TranscriptIdentity | None:
         return _identify_document(path, head)
     texts = head.split(b"\n")[:LINES_MAX]
     lines = [line for line in map(decode_object, texts) if line is not None]
-    client = next(filter(None, map(_client_of_line, lines)), "")
+    client = next(filter(None, map(_recognize_client, lines)), "")
     if not client:
         return None
     client = client_of_path(path) or client
@@ -334,7 +335,7 @@ _FIELD = re.compile(r'"(sessionId|projectHash)"\s*:\s*"([^"\\]{1,300})"')
 _FIELDS_BYTES = 2_048
 
 
-def _client_of_line(line: TranscriptLine) -> str:
+def _recognize_client(line: TranscriptLine) -> str:
     """Return the tool that writes lines of this form; empty if there is none."""
     payload, kind = line.get("payload"), line.get("type")
     if isinstance(payload, Mapping) and _name_or_empty(kind) in _CODEX_KINDS:

@@ -251,7 +251,7 @@ def _read_lines(
             break
         if room >= LINE_BYTES_MAX:
             return TranscriptReading(
-                position=_next_line(descriptor, position, size),
+                position=_find_next_line(descriptor, position, size),
                 complete=False,
                 broken=1,
             )
@@ -268,7 +268,7 @@ def _read_lines(
     )
 
 
-def _next_line(descriptor: int, position: int, size: int) -> int:
+def _find_next_line(descriptor: int, position: int, size: int) -> int:
     """Return the byte position after the next line end; `size` without one."""
     while position < size:
         data = os.pread(descriptor, BYTES_MAX, position)

@@ -84,7 +84,7 @@ def _handle_event(started: float) -> None:
     started = time.monotonic()
     signal.signal(signal.SIGALRM, _raise_time_is_up)
     path = socket_path()
-    status, answer = _post_in_time(path, _envelope_of(payload, late=False))
+    status, answer = _post_in_time(path, _build_envelope(payload, late=False))
     if status == OK:
         _print_once(answer)
         if not spool.is_empty():
@@ -99,7 +99,7 @@ def _handle_event(started: float) -> None:
     # Loaded here: with the daemon up nothing of it is needed.
     from mnemosyned.agents.hooks import fallback  # noqa: PLC0415
 
-    _print_once(fallback.put_aside(payload, _envelope_of(payload, late=True)))
+    _print_once(fallback.put_aside(payload, _build_envelope(payload, late=True)))
 
 
 def _raise_time_is_up(*_: object) -> None:
@@ -199,12 +199,12 @@ def _read_object(input_poll: select.poll, deadline: float) -> bytes:
             if not chunk:
                 return data.strip()
             data += chunk
-        elif may_be_whole and (whole := _first_object(data)):
+        elif may_be_whole and (whole := _cut_first_object(data)):
             return whole
     return b""
 
 
-def _first_object(data: bytes) -> bytes:
+def _cut_first_object(data: bytes) -> bytes:
     """Return the first complete JSON object in the bytes; empty if there is none yet."""
     # Loaded here: most tools close standard input, and then nobody need look.
     import json  # noqa: PLC0415
@@ -217,30 +217,30 @@ def _first_object(data: bytes) -> bytes:
     return text[:end].encode()
 
 
-def _envelope_of(payload: bytes, *, late: bool) -> bytes:
+def _build_envelope(payload: bytes, *, late: bool) -> bytes:
     """Return the JSON of a call: payload, environment, arguments, directory and time.
 
     `late` marks a call for the spool. Written without `json`, which takes long to import.
     """
     variables = ",".join(
-        f"{_json_string(name)}:{_json_string(os.environ[name])}"
+        f"{_quote_json_string(name)}:{_quote_json_string(os.environ[name])}"
         for name in ENVIRONMENT
         if name in os.environ
     )
-    arguments = ",".join(map(_json_string, sys.argv[1:3]))
+    arguments = ",".join(map(_quote_json_string, sys.argv[1:3]))
     try:
         directory = os.getcwd()
     except OSError:  # deleted
         directory = ""
     head = (
         f'{{"environment":{{{variables}}},"arguments":[{arguments}],'
-        f'"directory":{_json_string(directory)},"time":{time.time():.3f},'
+        f'"directory":{_quote_json_string(directory)},"time":{time.time():.3f},'
         f'"late":{"true" if late else "false"},"payload":'
     )
     return head.encode() + payload.removeprefix(b"\xef\xbb\xbf") + b"}"
 
 
-def _json_string(text: str) -> str:
+def _quote_json_string(text: str) -> str:
     """Return a text as a quoted JSON string, without control characters."""
     known = text.encode("utf-8", "replace").decode()
     escaped = known.replace("\\", "\\\\").replace('"', '\\"')

@@ -124,7 +124,7 @@ class HookCall:
 
     @property
     def is_fresh_start(self) -> bool:
-        """Whether a session starts without earlier context."""
+        """Whether the event is the start of a session without earlier context."""
         return self.event is HookEvent.START and self.source not in CONTINUED
 
 
@@ -135,26 +135,30 @@ def parse_call(
     directory: str = "",
     arguments: tuple[str, ...] = (),
 ) -> HookCall:
-    """Parse a tool's payload; the hook's own `directory` is used if no other is named.
+    """Parse a tool's payload into a call in the common form.
 
-    Names with a NUL character are dropped, as no store takes them; a transcript's is refused later.
+    `directory` is the hook's own, used if the payload names none. `arguments` are those of the
+    hook's command line. Names with a NUL character become empty, as no store takes them, except
+    a transcript's, which is refused later.
     """
-    transcript = _first_text(
+    transcript = _find_first_text(
         payload, "transcript_path", "transcriptPath", limit=PATH_CHARS_MAX
     ) or environment.get("CURSOR_TRANSCRIPT_PATH", "")
     client = client_of(payload, environment, transcript, arguments)
-    name = _event_name(payload, arguments)
+    name = _find_event_name(payload, arguments)
     letters = re.sub(r"[^a-z]", "", name.lower())
     messages = payload.get("messages")
     return HookCall(
         client=client,
         event=EVENTS.get(letters, HookEvent.OTHER),
         name=name,
-        conversation=_without_nul(_conversation_id(payload, environment, transcript)),
-        directory=_without_nul(_find_directory(client, payload, environment))
-        or _without_nul(directory),
+        conversation=_empty_if_nul(
+            _find_conversation_id(payload, environment, transcript)
+        ),
+        directory=_empty_if_nul(_find_directory(client, payload, environment))
+        or _empty_if_nul(directory),
         transcript=transcript,
-        source=_without_nul(_first_text(payload, "source")),
+        source=_empty_if_nul(_find_first_text(payload, "source")),
         prompt=_find_prompt(payload),
         reply=_find_reply(payload, letters),
         messages=tuple(
@@ -162,7 +166,7 @@ def parse_call(
             for message in (messages if isinstance(messages, list) else ())
             if isinstance(message, Mapping)
         ),
-        project=_without_nul(environment.get("MNEMOSYNE_PROJECT", "")),
+        project=_empty_if_nul(environment.get("MNEMOSYNE_PROJECT", "")),
     )
 
 
@@ -190,12 +194,12 @@ def client_of(
     return UNKNOWN_CLIENT
 
 
-def _event_name(payload: Payload, arguments: tuple[str, ...]) -> str:
+def _find_event_name(payload: Payload, arguments: tuple[str, ...]) -> str:
     """Return the tool's own name of the event, or an empty text.
 
     It is in the payload, in the arguments, or follows from the payload's other keys.
     """
-    named = _first_text(
+    named = _find_first_text(
         payload, "hook_event_name", "hookEventName", "agent_action_name", "event"
     )
     if named:
@@ -208,11 +212,11 @@ def _event_name(payload: Payload, arguments: tuple[str, ...]) -> str:
     return "Stop" if is_silent_stop else ""
 
 
-def _conversation_id(
+def _find_conversation_id(
     payload: Payload, environment: Environment, transcript: str
 ) -> str:
-    """Return the conversation's id from payload, environment or the transcript's file name."""
-    named = _first_text(
+    """Return the conversation's id: from payload, environment or the transcript's name."""
+    named = _find_first_text(
         payload,
         *("conversation_id", "session_id", "sessionId", "conversationId"),
         *("sessionID", "trajectory_id"),
@@ -227,11 +231,11 @@ def _conversation_id(
 
 
 def _find_directory(client: str, payload: Payload, environment: Environment) -> str:
-    """Return the conversation's directory: the tool's project, or else its current folder."""
+    """Return the conversation's directory: the tool's project, or its current folder."""
     for variable in _PROJECT_VARIABLES.get(client, ()):
         if environment.get(variable):
             return environment[variable][:PATH_CHARS_MAX]
-    if named := _first_text(payload, *_DIRECTORIES, limit=PATH_CHARS_MAX):
+    if named := _find_first_text(payload, *_DIRECTORIES, limit=PATH_CHARS_MAX):
         return named
     for key in _WORKSPACES:
         roots = payload.get(key)
@@ -241,7 +245,7 @@ def _find_directory(client: str, payload: Payload, environment: Environment) -> 
 
 
 def _is_from_goose(payload: Payload) -> bool:
-    """True if Goose sent the payload: only Goose has `event` without `hook_event_name`."""
+    """Return True if Goose sent the payload: only Goose names the event `event` alone."""
     return "event" in payload and "hook_event_name" not in payload
 
 
@@ -273,12 +277,12 @@ def _find_reply(payload: Payload, letters: str) -> str:
     return ""
 
 
-def _without_nul(text: str) -> str:
-    """Return the text, or an empty text if it contains a NUL character."""
+def _empty_if_nul(text: str) -> str:
+    """Return an empty text for a text with a NUL character, else the text."""
     return "" if "\0" in text else text
 
 
-def _first_text(payload: Payload, *keys: str, limit: int = NAME_CHARS_MAX) -> str:
+def _find_first_text(payload: Payload, *keys: str, limit: int = NAME_CHARS_MAX) -> str:
     """Return the first non-empty text under these keys, cut at `limit` characters; else empty."""
     for key in keys:
         value = payload.get(key)
@@ -298,7 +302,7 @@ START_ALONE = frozenset({"vscode", "copilot"})
 
 
 def takes_context(call: HookCall) -> bool:
-    """True if the tool injects the hook's answer to this event into the context."""
+    """Return True if the tool injects the answer to this event into the agent's context."""
     if call.client in OBSERVERS:
         return False
     if call.event is HookEvent.PROMPT:
@@ -310,10 +314,10 @@ def make_answer(call: HookCall, context: str = "") -> Json:
     """Return the JSON object to print: with the context to inject, or one without any effect."""
     if not context:
         return {"continue": True} if call.name == "beforeSubmitPrompt" else {}
-    return _ANSWER_FORMS.get(call.client, _claude_answer)(call, context)
+    return _ANSWER_FORMS.get(call.client, _make_claude_answer)(call, context)
 
 
-def _claude_answer(call: HookCall, context: str) -> Json:
+def _make_claude_answer(call: HookCall, context: str) -> Json:
     """Return the answer with the context in Claude Code's form, which most tools take."""
     return {
         "hookSpecificOutput": {
@@ -323,17 +327,17 @@ def _claude_answer(call: HookCall, context: str) -> Json:
     }
 
 
-def _cursor_answer(call: HookCall, context: str) -> Json:
+def _make_cursor_answer(call: HookCall, context: str) -> Json:
     """Return the answer in Cursor's form; Claude Code's for hooks of Claude Code's settings."""
     if call.name[:1].isupper():
-        return _claude_answer(call, context)
+        return _make_claude_answer(call, context)
     if call.event is HookEvent.PROMPT:
         return {"continue": True, "additional_context": context}
     return {"additional_context": context}
 
 
 _ANSWER_FORMS: Mapping[str, Callable[[HookCall, str], Json]] = {
-    "cursor": _cursor_answer,
+    "cursor": _make_cursor_answer,
     "copilot": lambda _, context: {"additionalContext": context},
     "antigravity": lambda _, context: {"injectSteps": [{"ephemeralMessage": context}]},
 }
@@ -363,7 +367,7 @@ def hook_messages(call: HookCall) -> tuple[TranscriptMessage, ...]:
 
 
 def _parse_messages(messages: tuple[Payload, ...]) -> Iterator[TranscriptMessage]:
-    """Yield the messages of a plugin that have a known role and text, cleaned of tags."""
+    """Yield a plugin's messages with a known role and words, without tags of tools."""
     for message in messages:
         kind = message.get("role")
         role = ROLES.get(kind) if isinstance(kind, str) else None

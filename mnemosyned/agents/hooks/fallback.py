@@ -57,19 +57,17 @@ def put_aside(payload: bytes, envelope: bytes) -> bytes:
     is_kept = True
     if letters in STORING_EVENTS or not name:
         try:
-            is_kept = spool.put(_file_name(fields), envelope)
+            is_kept = spool.put(_choose_file_name(fields), envelope)
         except OSError:
             is_kept = False
     is_start = letters in STARTS and fields.get("source") not in CONTINUED
     if not (is_start or _take_warning_turn()):
         return b'{"continue": true}' if name == "beforeSubmitPrompt" else b"{}"
     words = WAITING_NOTE if is_kept else FULL_NOTE
-    return _warning_in_form(
-        name, words + LOCAL_ONLY_NOTE * (URL_VARIABLE in os.environ)
-    )
+    return _format_warning(name, words + LOCAL_ONLY_NOTE * (URL_VARIABLE in os.environ))
 
 
-def _file_name(fields: dict[str, Any]) -> str:
+def _choose_file_name(fields: dict[str, Any]) -> str:
     """Return the call's file name in the spool: one per transcript, else one per call."""
     transcript = fields.get("transcript_path") or fields.get("transcriptPath")
     if isinstance(transcript, str) and os.path.isfile(transcript):
@@ -95,7 +93,7 @@ def _take_warning_turn() -> bool:
     return True
 
 
-def _warning_in_form(name: str, text: str) -> bytes:
+def _format_warning(name: str, text: str) -> bytes:
     """Return the JSON object that shows a warning to the user.
 
     `name` is the tool's name of the event, which tells the tool's form apart.

@@ -238,7 +238,9 @@ def _find_decisions(memories: Sequence[MemoryRecord]) -> Iterator[InjectedQuote]
     for memory in memories:
         if memory.superseded_at or len(known) >= DECISIONS_MAX:
             continue
-        for sentence in _decision_sentences(memory.content[:MEMORY_CHARS_READ_MAX]):
+        for sentence in _find_decision_sentences(
+            memory.content[:MEMORY_CHARS_READ_MAX]
+        ):
             stems = {token.stem for token in tokenize(sentence)}
             if any(
                 len(stems & other) >= SAME_SHARE * max(1, min(len(stems), len(other)))
@@ -256,7 +258,7 @@ def _find_decisions(memories: Sequence[MemoryRecord]) -> Iterator[InjectedQuote]
             break
 
 
-def _decision_sentences(text: str) -> Iterator[str]:
+def _find_decision_sentences(text: str) -> Iterator[str]:
     """Yield the sentences of a text that state a decision or an open task."""
     for sentence, _ in split_sentences(text):
         is_statement = not sentence.rstrip().endswith(("?", ":", "？"))
@@ -341,7 +343,7 @@ def _choose_quotes(
 ) -> list[InjectedQuote]:
     """Return lines of hits that are relevant to the query and were not shown in the session."""
     asked = parse_terms(query)
-    keywords = _stemmed_keywords(query)
+    keywords = _stem_keywords(query)
     shown = set(session.shown)
     quotes: list[InjectedQuote] = []
     for hit in hits:
@@ -374,12 +376,12 @@ def _is_relevant(asked: frozenset[str], text: str, role: str) -> bool:
     least = min(least, KEYWORDS_ENOUGH)
     if role == "assistant":
         least += ASSISTANT_KEYWORDS
-    keywords = _stemmed_keywords(text)
+    keywords = _stem_keywords(text)
     is_about = len(keywords & asked) >= least
     return is_about and len(keywords - asked) >= NEW_KEYWORDS_MIN
 
 
-def _stemmed_keywords(text: str) -> frozenset[str]:
+def _stem_keywords(text: str) -> frozenset[str]:
     """Return the stems of a text's words, without commonplace words."""
     return frozenset(
         token.stem for token in tokenize(text) if token.kind not in COMMONPLACE_KINDS

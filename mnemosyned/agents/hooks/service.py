@@ -144,7 +144,7 @@ class HookService:
             outcome.context = self._compose_context(call, session)
 
     def _update_session(self, call: HookCall) -> AgentSession:
-        """Return the call's session, saved with its transcript and the time it was seen."""
+        """Return the agent's session of a call, new or known, saved with what the call tells."""
         now = self._clock.now()
         known = self._agents.session(call.session)
         session = known
@@ -189,7 +189,7 @@ class HookService:
                 failure = str(refused)
         messages = hook_messages(call)
         if call.messages or messages:
-            called_at = _time_of_late_call(envelope)
+            called_at = _find_late_call_time(envelope)
             dated = [
                 message
                 if message.created_at
@@ -250,8 +250,8 @@ class HookService:
         )
 
 
-def _time_of_late_call(envelope: HookEnvelope) -> datetime | None:
-    """Return the time of a call from the spool; None for a call that is on time."""
+def _find_late_call_time(envelope: HookEnvelope) -> datetime | None:
+    """Return the time of a call from the spool; None for any other call."""
     if not envelope.late:
         return None
     try:

@@ -47,7 +47,7 @@ def folder() -> str:
 def is_empty() -> bool:
     """Return True if no call waits in the spool, or the spool cannot be read."""
     try:
-        return not _waiting_names(folder())
+        return not _list_waiting_names(folder())
     except OSError:
         return True
 
@@ -59,7 +59,7 @@ def put(name: str, content: bytes) -> bool:
     """
     place = folder()
     os.makedirs(place, mode=0o700, exist_ok=True)
-    sizes = dict.fromkeys(_waiting_names(place), 0)
+    sizes = dict.fromkeys(_list_waiting_names(place), 0)
     sizes.pop(name, None)
     for each in sizes:
         try:
@@ -93,7 +93,7 @@ def hand_in(post: Callable[[bytes], int]) -> None:
     """
     place = folder()
     handed_in = 0
-    for name in _waiting_names(place):
+    for name in _list_waiting_names(place):
         if handed_in == HANDED_IN_MAX:
             return
         path = os.path.join(place, name)
@@ -125,7 +125,7 @@ def hand_in(post: Callable[[bytes], int]) -> None:
             return
 
 
-def _waiting_names(place: str) -> list[str]:
+def _list_waiting_names(place: str) -> list[str]:
     """Return the sorted file names of waiting calls; delete old unfinished files."""
     names = []
     for name in os.listdir(place):

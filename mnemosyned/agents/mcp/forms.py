@@ -319,9 +319,9 @@ class StatusTool(Request[MemoryStatus], frozen=True, forbid_unknown_fields=True)
 
 
 def schema_of(kind: type[Any]) -> dict[str, Any]:
-    """Return the schema of a tool's arguments or result, without docstring and references.
+    """Return the JSON schema of a tool's arguments or result, without references.
 
-    Some clients do not follow references.
+    Some clients do not follow references. The docstring is left out.
     """
     (root,), definitions = msgspec.json.schema_components([kind])
     schema = cast("dict[str, Any]", _inline_references(root, definitions))
@@ -367,12 +367,12 @@ _ESTIMATOR = TokenEstimator()
 
 
 def tokens_of(text: str) -> int:
-    """Return the approximate number of tokens in a text."""
+    """Return the estimated number of tokens in a text."""
     return _ESTIMATOR.count(text)
 
 
 def json_bytes(value: object) -> int:
-    """Return the number of bytes of a value as JSON."""
+    """Return the number of bytes that a value has as JSON."""
     return len(msgspec.json.encode(value))
 
 
@@ -385,7 +385,10 @@ def one_line(text: str, chars_max: int = LINE_CHARS_MAX) -> str:
 
 
 def text_beginning(text: str, bytes_max: int) -> str:
-    """Return the longest beginning of a text, at least a character, with `bytes_max` as JSON."""
+    """Return the longest beginning of a text whose JSON fits in `bytes_max` bytes.
+
+    It has at least one character.
+    """
     if json_bytes(text) <= bytes_max:
         return text
     head = text[:bytes_max]
@@ -426,14 +429,14 @@ def make_hit_line(hit: Hit, *, zone: tzinfo | None, this_project: bool) -> HitLi
         source=one_line(hit.source or "", 60),
         tokens=tokens_of(hit.content),
         originals=len(hit.summary_of),
-        matching=[_matching_line(line, zone) for line in hit.lines[:MATCHING_MAX]]
+        matching=[_quote_matching_line(line, zone) for line in hit.lines[:MATCHING_MAX]]
         if is_summary
         else [],
         this_project=this_project,
     )
 
 
-def _matching_line(line: Line, zone: tzinfo | None) -> Quotation:
+def _quote_matching_line(line: Line, zone: tzinfo | None) -> Quotation:
     """Return an original that matched within a summary as a quotation of one line."""
     return Quotation(
         id=line.id,

@@ -143,7 +143,10 @@ def identify(
 
 
 def client_of(name: str) -> str:
-    """Return the project's name for a client, given the name by which it calls itself."""
+    """Return the short name of a client that calls itself `name`: "vscode", "claude-code".
+
+    An unknown client keeps its own name, in lower case with hyphens.
+    """
     words = _NOT_NAME.sub("-", name.lower()).strip("-")[:CLIENT_CHARS_MAX].strip("-")
     for beginning, client in _KNOWN_CLIENTS.items():
         if words == beginning or words.startswith(beginning + "-"):

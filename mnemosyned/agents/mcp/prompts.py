@@ -85,7 +85,7 @@ def list_resources(context: ToolContext) -> list[Json]:
 
 
 def address(kind: str, name: str) -> str:
-    """Return the URI of a resource of this kind: a memory or summary by id, or a day."""
+    """Return the URI of a resource: of the kind memory, summary or day, by its id or date."""
     return f"{SCHEME}{kind}/{quote(name, safe='')}"
 
 
@@ -109,7 +109,7 @@ def read_resource(context: ToolContext, uri: object) -> Json:
 
 
 def _recall_day(context: ToolContext, name: str) -> msgspec.Struct:
-    """Return the memories of a day, named like 2026-03-09. Raises `ProtocolError`."""
+    """Return the memories of the day `name`, such as 2026-03-09. Raises `ProtocolError`."""
     try:
         day = date.fromisoformat(name)
     except ValueError as error:

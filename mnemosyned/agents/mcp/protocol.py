@@ -65,7 +65,7 @@ class McpRequest:
 
     @classmethod
     def of(cls, message: object) -> Self | None:
-        """Parse a message; None for a response, which needs no answer.
+        """Return the request or notification in a message; None for a response.
 
         Raises `ProtocolError` for a message that is not JSON-RPC.
         """
@@ -134,7 +134,7 @@ def check_version(request: McpRequest) -> None:
 
 
 def unsupported_version(version: str) -> ProtocolError:
-    """Return the error for an unsupported version."""
+    """Return the error for a version of the protocol that the daemon does not support."""
     data = {
         "supported": list(SUPPORTED_VERSIONS),
         "requested": version[:METHOD_CHARS_SHOWN],

@@ -59,12 +59,12 @@ class PumpAnswer:
 
     @property
     def is_unauthorized(self) -> bool:
-        """True if the daemon refused the token."""
+        """Whether the daemon refused the access token."""
         return self._response.status == UNAUTHORIZED
 
     @property
     def is_last(self) -> bool:
-        """True if the daemon hangs up after this answer."""
+        """Whether the daemon closes the connection after this answer."""
         return not self._response.stays_open
 
     def messages(self) -> Iterator[bytes]:
@@ -131,6 +131,10 @@ class SocketEndpoint(DaemonEndpoint):
         return self._path
 
     def open(self) -> socket.socket:
+        """Return a connection to the Unix socket.
+
+        Raises `OSError`, and `DaemonLost` if another user's program listens there.
+        """
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             connection.connect(self._path)
@@ -146,6 +150,7 @@ class SocketEndpoint(DaemonEndpoint):
         return connection
 
     def describe_loss(self, error: OSError) -> str:
+        """Return the message for a daemon that does not answer, with `mnem start`."""
         return (
             f"no daemon answers on {self._path} ({error.strerror or error}). "
             "Start it with `mnem start`"
@@ -338,9 +343,9 @@ class McpPump:
             self._origin["directory"] = first_root(line) or self._origin["directory"]
             return
         if b'"notifications/cancelled"' in line:
-            id = _member_of(line, "params", "requestId")
+            id = _read_message_member(line, "params", "requestId")
             for call in list(self._calls):
-                if id is not None and _member_of(call.line, "id") == id:
+                if id is not None and _read_message_member(call.line, "id") == id:
                     call.cancel()
             return
         if self._wants_roots and any(word in line for word in TELLS_ROOTS):
@@ -488,7 +493,7 @@ def _percent_encode(value: str) -> str:
 
 def first_root(line: bytes) -> str:
     """Return the path of the first file root in an answer to `roots/list`; empty without one."""
-    roots = _member_of(line, "result", "roots")
+    roots = _read_message_member(line, "result", "roots")
     uris = [root.get("uri") for root in roots] if isinstance(roots, list) else []
     for uri in uris:
         if isinstance(uri, str) and uri.startswith("file://"):
@@ -504,14 +509,14 @@ def failure(line: bytes, reason: str) -> bytes:
     # Loaded here: most messages are passed on unread.
     import json  # noqa: PLC0415
 
-    id = _member_of(line, "id")
+    id = _read_message_member(line, "id")
     if not isinstance(id, str | int):
         return b""
     error = {"code": -32603, "message": reason}
     return json.dumps({"jsonrpc": "2.0", "id": id, "error": error}).encode()
 
 
-def _member_of(line: bytes, *names: str) -> object:
+def _read_message_member(line: bytes, *names: str) -> object:
     """Return the value at this path of keys in a JSON message; None if there is none."""
     # Loaded here: most messages are passed on unread.
     import json  # noqa: PLC0415

@@ -41,6 +41,10 @@ class RemoteEndpoint(DaemonEndpoint):
         return self._remote.url
 
     def open(self) -> socket.socket:
+        """Return a connection to the URL's host, over TLS if it has a context.
+
+        Raises `OSError` and `DaemonLost`.
+        """
         if self._context is None:
             connection = socket.create_connection(
                 (self._remote.host, self._remote.port), CONNECT_S
@@ -62,12 +66,14 @@ class RemoteEndpoint(DaemonEndpoint):
             raise
 
     def describe_loss(self, error: OSError) -> str:
+        """Return the message for a daemon that does not answer."""
         if isinstance(error, RemoteFault):
             return error.words
         reason = error.strerror or error
         return f"no daemon answers on {self} ({reason}); check that it runs"
 
     def describe_refusal(self) -> str:
+        """Return the message for a daemon that refuses the access token."""
         return self._remote.refusal_message(
             "it is wrong, has expired or was revoked; ask who runs the daemon for another"
         )

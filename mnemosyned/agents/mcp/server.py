@@ -171,8 +171,8 @@ def _initialize(_: ToolContext, request: McpRequest) -> Json:
     }
 
 
-def _single_page(request: McpRequest, entries: list[Json]) -> list[Json]:
-    """Return the entries unchanged. Raises `ProtocolError` if the request has a cursor."""
+def _require_single_page(request: McpRequest, entries: list[Json]) -> list[Json]:
+    """Return the entries of a list. Raises `ProtocolError` if the request has a cursor."""
     if request.params.get("cursor") is not None:
         raise ProtocolError(
             INVALID_PARAMS, "unknown cursor: the list has a single page"
@@ -196,7 +196,7 @@ METHODS: Mapping[str, ProtocolMethod] = {
         ttl_ms=HOUR_MS,
     ),
     "tools/list": ProtocolMethod(
-        run=lambda _, request: {"tools": _single_page(request, LISTED)},
+        run=lambda _, request: {"tools": _require_single_page(request, LISTED)},
         ttl_ms=HOUR_MS,
     ),
     "tools/call": ProtocolMethod(
@@ -208,13 +208,15 @@ METHODS: Mapping[str, ProtocolMethod] = {
     ),
     "resources/list": ProtocolMethod(
         run=lambda context, request: {
-            "resources": _single_page(request, list_resources(context))
+            "resources": _require_single_page(request, list_resources(context))
         },
         ttl_ms=HOUR_MS // 60,
         scope="private",
     ),
     "resources/templates/list": ProtocolMethod(
-        run=lambda _, request: {"resourceTemplates": _single_page(request, TEMPLATES)},
+        run=lambda _, request: {
+            "resourceTemplates": _require_single_page(request, TEMPLATES)
+        },
         ttl_ms=HOUR_MS,
     ),
     "resources/read": ProtocolMethod(
@@ -223,7 +225,9 @@ METHODS: Mapping[str, ProtocolMethod] = {
         scope="private",
     ),
     "prompts/list": ProtocolMethod(
-        run=lambda _, request: {"prompts": _single_page(request, list_prompts())},
+        run=lambda _, request: {
+            "prompts": _require_single_page(request, list_prompts())
+        },
         ttl_ms=HOUR_MS,
     ),
     "prompts/get": ProtocolMethod(
@@ -301,7 +305,7 @@ def mcp_route(
                 _check_headers(request, http.headers)
         except ProtocolError as error:
             failure = error_message(error, readable_id(message))
-            return _http_response(failure, is_modern=True)
+            return _make_http_response(failure, is_modern=True)
         if request is not None and _wants_progress(request):
             events = _stream_with_progress(
                 request, lambda: answer_safely(message, context_of)
@@ -313,8 +317,10 @@ def mcp_route(
                 stream=events,
             )
         is_modern = request is not None and request.era is Era.MODERN
-        further = _handshake_headers(request, origin, context_of) if request else ()
-        return _http_response(
+        further = (
+            _make_handshake_headers(request, origin, context_of) if request else ()
+        )
+        return _make_http_response(
             answer_safely(message, context_of), is_modern=is_modern, headers=further
         )
 
@@ -335,7 +341,7 @@ def answer_safely(
         return error_message(error, readable_id(message))
 
 
-def _http_response(
+def _make_http_response(
     answer: Any,  # noqa: ANN401
     *,
     is_modern: bool,
@@ -403,7 +409,7 @@ def _decode_header(value: str | None) -> str | None:
         return ""
 
 
-def _handshake_headers(
+def _make_handshake_headers(
     request: McpRequest,
     origin: ClientOrigin,
     context_of: Callable[[McpRequest], ToolContext],
@@ -455,13 +461,13 @@ def _stream_with_progress(
     thread.start()
     seconds = 0
     while not answers:  # ends with the call, which has its own limits
-        yield _server_sent_event(_progress_message(request, seconds))
+        yield _encode_server_sent_event(_make_progress_message(request, seconds))
         thread.join(interval_s)
         seconds += 1
-    yield _server_sent_event(answers[0])
+    yield _encode_server_sent_event(answers[0])
 
 
-def _progress_message(request: McpRequest, seconds: int) -> Json:
+def _make_progress_message(request: McpRequest, seconds: int) -> Json:
     """Return the progress notification for a tool call that runs for some seconds."""
     name = request.params.get("name")
     params = {
@@ -472,7 +478,7 @@ def _progress_message(request: McpRequest, seconds: int) -> Json:
     return {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
 
 
-def _server_sent_event(message: Json) -> bytes:
+def _encode_server_sent_event(message: Json) -> bytes:
     """Return a message as the bytes of one server-sent event."""
     return b"event: message\ndata: " + msgspec.json.encode(message) + b"\n\n"
 

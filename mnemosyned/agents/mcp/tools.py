@@ -284,11 +284,11 @@ def _make_receipt(context: ToolContext, forgotten: Forgotten) -> ForgetReceipt:
         summaries_rewritten=forgotten.episodes_rewritten,
         lines=lines,
         further=further if forgotten.dry_run else 0,
-        next_step=_next_step(forgotten),
+        next_step=_describe_next_step(forgotten),
     )
 
 
-def _next_step(forgotten: Forgotten) -> str:
+def _describe_next_step(forgotten: Forgotten) -> str:
     """Return the sentence on what to do after a deletion or preview; empty if nothing is left."""
     if forgotten.dry_run:
         if not forgotten.memories and not forgotten.learnings:

@@ -129,7 +129,7 @@ class JsonNode:
 
     @property
     def duplicates(self) -> set[str | None]:
-        """Keys that occur more than once: readers differ in which of the values counts."""
+        """Keys that occur more than once in an object, of which programs read different values."""
         seen = Counter(item.key for item in self.items if item.key is not None)
         return {key for key, times in seen.items() if times > 1}
 
@@ -158,7 +158,7 @@ class _JsonReader:
         return Unreadable(f"line {line}, column {column}: {expected} expected")
 
     def peek(self) -> str:
-        """Skip blanks and comments, and return the next character."""
+        """Skip blanks and comments and return the next character; empty at the end."""
         match = _BETWEEN.match(self.text, self.position)
         self.position = match.end() if match else self.position
         return self.text[self.position : self.position + 1]
@@ -264,8 +264,8 @@ def remove_from_jsonc(text: str, path: KeyPath) -> str:
     root = read_tree(text)
     if root is None:
         raise NotEditable("it is empty")
-    container, depth = _deepest_node(root, path[:-1])
-    index = _item_index(container, path[-1])
+    container, depth = _find_deepest_node(root, path[:-1])
+    index = _find_item_index(container, path[-1])
     if depth < len(path) - 1 or index is None:
         raise NotEditable(f"it has no {dotted_path(path)}")
     return _remove_item(text, container, index)
@@ -282,9 +282,9 @@ def _edit_jsonc(text: str, path: KeyPath, value: Json, *, append: bool) -> str:
         newline = _line_end(text)
         if text.strip(BYTE_ORDER_MARK) and not text.endswith("\n"):
             text += newline
-        written = _multiline_json(wrap_in_objects(path, content), "\n", _JSON_INDENT)
+        written = _format_json_lines(wrap_in_objects(path, content), "\n", _JSON_INDENT)
         return text + written.replace("\n", newline) + newline
-    container, depth = _deepest_node(root, path)
+    container, depth = _find_deepest_node(root, path)
     missing = path[depth:]
     layout = _JsonLayout.of(text, root)
     if not missing:
@@ -298,18 +298,18 @@ def _edit_jsonc(text: str, path: KeyPath, value: Json, *, append: bool) -> str:
     return layout.insert(container, str(missing[0]), content)
 
 
-def _deepest_node(root: JsonNode, path: KeyPath) -> tuple[JsonNode, int]:
+def _find_deepest_node(root: JsonNode, path: KeyPath) -> tuple[JsonNode, int]:
     """Return the deepest node that exists along a path, and the number of steps to it."""
     value = root
     for depth, step in enumerate(path):
-        index = _item_index(value, step)
+        index = _find_item_index(value, step)
         if index is None:
             return value, depth
         value = value.items[index].value
     return value, len(path)
 
 
-def _item_index(container: JsonNode, step: str | int) -> int | None:
+def _find_item_index(container: JsonNode, step: str | int) -> int | None:
     """Return the index of a key or list index among a node's items; None if missing.
 
     Raises `NotEditable` if the key occurs twice.
@@ -334,7 +334,7 @@ class _JsonLayout:
 
     @classmethod
     def of(cls, text: str, root: JsonNode) -> _JsonLayout:
-        """Return the layout of a text, as its root's first member shows it."""
+        """Return the layout of a text: indentation of its first member, and its line ends."""
         unit = _JSON_INDENT
         if root.items and (indent := _indent_before(text, root.items[0].start)):
             unit = indent
@@ -345,7 +345,7 @@ class _JsonLayout:
         """Return the text with a value in place of `old`, on one line if `old` was."""
         if "\n" in self.text[old.start : old.end]:
             line_start = self.newline + _line_indent(self.text, old.start)
-            written = _multiline_json(value, line_start, self.unit)
+            written = _format_json_lines(value, line_start, self.unit)
         else:
             written = json.dumps(value, ensure_ascii=False)
         return self.text[: old.start] + written + self.text[old.end :]
@@ -356,7 +356,7 @@ class _JsonLayout:
             return self._insert_first(container, key, value)
         last = container.items[-1]
         end = last.comma_end or last.value.end
-        comment_end, own_line = _end_of_comments(self.text, end, container.end - 1)
+        comment_end, own_line = _find_end_of_comments(self.text, end, container.end - 1)
         first = _indent_before(self.text, container.items[0].start)
         if first is None and not own_line:
             before, member = (
@@ -381,7 +381,7 @@ class _JsonLayout:
     def _insert_first(self, container: JsonNode, key: str | None, value: Json) -> str:
         """Return the text with a first member in an object or list without members."""
         close = container.end - 1
-        end, own_line = _end_of_comments(self.text, container.start + 1, close)
+        end, own_line = _find_end_of_comments(self.text, container.start + 1, close)
         if self.one_line and not own_line:
             member = self._format_member(key, value, indent="", one_line=True)
             return self.text[:end] + member + self.text[end:]
@@ -399,15 +399,15 @@ class _JsonLayout:
         if one_line:
             written = json.dumps(value, ensure_ascii=False)
         elif key is None:
-            return _element_json(value, line_start, self.unit)
+            return _format_list_element(value, line_start, self.unit)
         else:
-            written = _multiline_json(value, line_start, self.unit)
+            written = _format_json_lines(value, line_start, self.unit)
         if key is None:
             return written
         return f"{json.dumps(key, ensure_ascii=False)}: {written}"
 
 
-def _multiline_json(value: Json, line_start: str, unit: str) -> str:
+def _format_json_lines(value: Json, line_start: str, unit: str) -> str:
     """Return a value as JSON with one line per member; short list elements stay on one line.
 
     `line_start` is the line end and indentation of the value's line, `unit` one more indentation.
@@ -415,22 +415,22 @@ def _multiline_json(value: Json, line_start: str, unit: str) -> str:
     inner = line_start + unit
     if isinstance(value, dict) and value:
         members = [
-            f"{json.dumps(key, ensure_ascii=False)}: {_multiline_json(member, inner, unit)}"
+            f"{json.dumps(key, ensure_ascii=False)}: {_format_json_lines(member, inner, unit)}"
             for key, member in value.items()
         ]
         return "{" + inner + f",{inner}".join(members) + line_start + "}"
     if isinstance(value, list) and any(isinstance(each, dict | list) for each in value):
-        members = [_element_json(member, inner, unit) for member in value]
+        members = [_format_list_element(member, inner, unit) for member in value]
         return "[" + inner + f",{inner}".join(members) + line_start + "]"
     return json.dumps(value, ensure_ascii=False)
 
 
-def _element_json(value: Json, line_start: str, unit: str) -> str:
+def _format_list_element(value: Json, line_start: str, unit: str) -> str:
     """Return a list element as JSON, on one line if it is short."""
     short = json.dumps(value, ensure_ascii=False)
     if len(short) <= ELEMENT_CHARS_MAX:
         return short
-    return _multiline_json(value, line_start, unit)
+    return _format_json_lines(value, line_start, unit)
 
 
 def _remove_item(text: str, container: JsonNode, index: int) -> str:
@@ -438,8 +438,8 @@ def _remove_item(text: str, container: JsonNode, index: int) -> str:
     item = container.items[index]
     previous: JsonMember | None = container.items[index - 1] if index else None
     before_end = previous.comma_end if previous else container.start + 1
-    start, own_line = _end_of_comments(text, before_end or 0, item.start)
-    rest = text[_end_after_removal(text, container, item, start) :]
+    start, own_line = _find_end_of_comments(text, before_end or 0, item.start)
+    rest = text[_find_end_of_removal(text, container, item, start) :]
     if own_line and not rest.lstrip(" \t").startswith(("\r", "\n")):
         rest = _line_end(text) + rest
     if previous is None or item.comma_end is not None:
@@ -448,7 +448,7 @@ def _remove_item(text: str, container: JsonNode, index: int) -> str:
     return text[:comma] + text[comma + 1 : start] + rest
 
 
-def _end_after_removal(
+def _find_end_of_removal(
     text: str, container: JsonNode, item: JsonMember, start: int
 ) -> int:
     """Return the position after a removed item; after all blanks if it was the only item.
@@ -462,7 +462,7 @@ def _end_after_removal(
     return end
 
 
-def _end_of_comments(text: str, start: int, stop: int) -> tuple[int, bool]:
+def _find_end_of_comments(text: str, start: int, stop: int) -> tuple[int, bool]:
     """Return the end of the last comment in a range, or its start without comments.
 
     The second value is True if a line break must follow, after `//`.
@@ -512,9 +512,9 @@ def read_toml(text: str) -> Json:
 def set_in_toml(text: str, path: KeyPath, value: Json) -> str:
     """Return the TOML text with the value as the table at a path, replaced or at the end."""
     newline = _line_end(text)
-    table = newline.join(_table_lines(path, value)) + newline
+    table = newline.join(_format_toml_table(path, value)) + newline
     if value_at(read_toml(text), path) is not None:
-        start, end = _table_range(text, path)
+        start, end = _find_table_range(text, path)
         return text[:start] + table + text[end:]
     if text and not text.endswith("\n"):
         text += newline
@@ -523,33 +523,34 @@ def set_in_toml(text: str, path: KeyPath, value: Json) -> str:
 
 def remove_from_toml(text: str, path: KeyPath) -> str:
     """Return the TOML text without the table at a path, its subtables and the blank line before."""
-    start, end = _table_range(text, path)
+    start, end = _find_table_range(text, path)
     lines = text[:start].splitlines(keepends=True)
     if lines and not lines[-1].strip():
         lines.pop()
     return "".join(lines) + text[end:]
 
 
-def _table_lines(path: KeyPath, value: Json) -> list[str]:
+def _format_toml_table(path: KeyPath, value: Json) -> list[str]:
     """Return the TOML lines of a table and its subtables. Raises `NotEditable` if it is none."""
     if not isinstance(value, dict):
         raise NotEditable(f"{dotted_path(path)} is not a table")
-    head = ".".join(map(_toml_key, path))
+    head = ".".join(map(_quote_toml_key, path))
     pairs = {key: part for key, part in value.items() if not isinstance(part, dict)}
     lines = [f"[{head}]"]
     for key, part in pairs.items():  # strings and lists of JSON are also TOML
-        lines.append(f"{_toml_key(key)} = {json.dumps(part, ensure_ascii=False)}")
+        lines.append(f"{_quote_toml_key(key)} = {json.dumps(part, ensure_ascii=False)}")
     for key, part in value.items():
         if key not in pairs:
-            lines += ["", *_table_lines((*path, key), part)]
+            lines += ["", *_format_toml_table((*path, key), part)]
     return lines
 
 
-def _toml_key(key: str | int) -> str:
+def _quote_toml_key(key: str | int) -> str:
+    """Return a key for TOML, quoted if need be."""
     return str(key) if _BARE.fullmatch(str(key)) else json.dumps(str(key))
 
 
-def _table_range(text: str, path: KeyPath) -> tuple[int, int]:
+def _find_table_range(text: str, path: KeyPath) -> tuple[int, int]:
     """Return start and end, in characters, of the table at a path with its subtables.
 
     Raises `NotEditable` if the table has no heading of its own, or its subtables are scattered.
@@ -591,27 +592,27 @@ def set_in_yaml(text: str, path: KeyPath, value: Json) -> str:
     """Return the YAML text with an entry at a path of two steps, last in its mapping."""
     section, name = map(str, path)
     newline = _line_end(text)
-    pair = _find_yaml_pair(_yaml_root(text), section)
+    pair = _find_yaml_pair(_parse_yaml_root(text), section)
     if pair is None:
         before = text if not text or text.endswith("\n") else text + newline
-        entry = _yaml_entry(name, value, _YAML_INDENT, newline)
+        entry = _format_yaml_entry(name, value, _YAML_INDENT, newline)
         return before + f"{section}:" + newline + entry
     if _find_yaml_pair(pair[1], name) is not None:
         text = remove_from_yaml(text, path)
         return set_in_yaml(text, path, value)
     lines = text.splitlines(keepends=True)
-    indent, after = _insertion_point(pair)
+    indent, after = _find_insertion_point(pair)
     if lines and after == len(lines) and not lines[-1].endswith("\n"):
         lines[-1] += newline
     if _is_empty_node(pair[1]):
-        lines[after - 1] = _without_empty_value(lines[after - 1], pair)
-    lines.insert(after, _yaml_entry(name, value, indent, newline))
+        lines[after - 1] = _remove_empty_value(lines[after - 1], pair)
+    lines.insert(after, _format_yaml_entry(name, value, indent, newline))
     return "".join(lines)
 
 
 def remove_from_yaml(text: str, path: KeyPath) -> str:
     """Return the YAML text without the entry at a path of one or two steps."""
-    node: yaml.Node | None = _yaml_root(text)
+    node: yaml.Node | None = _parse_yaml_root(text)
     pairs: list[_Pair] = []
     for step in path:
         pair = _find_yaml_pair(node, str(step))
@@ -620,7 +621,7 @@ def remove_from_yaml(text: str, path: KeyPath) -> str:
         pairs.append(pair)
         node = pair[1]
     lines = text.splitlines(keepends=True)
-    del lines[pairs[-1][0].start_mark.line : _last_line_of(pairs[-1]) + 1]
+    del lines[pairs[-1][0].start_mark.line : _find_last_line(pairs[-1]) + 1]
     if len(pairs) > 1 and len(pairs[-2][1].value) == 1:
         line = pairs[-2][0].start_mark.line
         column = pairs[-2][0].end_mark.column + 1
@@ -628,7 +629,7 @@ def remove_from_yaml(text: str, path: KeyPath) -> str:
     return "".join(lines)
 
 
-def _yaml_root(text: str) -> yaml.Node | None:
+def _parse_yaml_root(text: str) -> yaml.Node | None:
     """Return the root mapping of a YAML text; None if it is empty.
 
     Raises `Unreadable`, or `NotEditable` if the root is not a block mapping.
@@ -662,17 +663,17 @@ def _is_empty_node(node: yaml.Node) -> bool:
     )
 
 
-def _insertion_point(pair: _Pair) -> tuple[int, int]:
+def _find_insertion_point(pair: _Pair) -> tuple[int, int]:
     """Return the column and the line index for a new entry at the end of a pair's mapping."""
     key, mapping = pair
     if _is_empty_node(mapping):
         return key.start_mark.column + _YAML_INDENT, key.start_mark.line + 1
     if not isinstance(mapping, yaml.MappingNode) or mapping.flow_style:
         raise NotEditable(f"{key.value} is not a block mapping")
-    return mapping.value[0][0].start_mark.column, _last_line_of(mapping.value[-1]) + 1
+    return mapping.value[0][0].start_mark.column, _find_last_line(mapping.value[-1]) + 1
 
 
-def _without_empty_value(line: str, pair: _Pair) -> str:
+def _remove_empty_value(line: str, pair: _Pair) -> str:
     """Return a key's line without its empty value, such as `{}`, so that entries can follow."""
     key, value = pair
     if value.end_mark.line != key.start_mark.line:
@@ -681,7 +682,7 @@ def _without_empty_value(line: str, pair: _Pair) -> str:
     return line[: value.start_mark.column].rstrip() + rest
 
 
-def _last_line_of(pair: _Pair) -> int:
+def _find_last_line(pair: _Pair) -> int:
     """Return the index of the last line of a key's entry."""
     node = pair[1]
     while isinstance(node, yaml.CollectionNode) and node.value and not node.flow_style:
@@ -692,7 +693,7 @@ def _last_line_of(pair: _Pair) -> int:
     return max(line, pair[0].start_mark.line)
 
 
-def _yaml_entry(name: str, value: Json, indent: int, newline: str) -> str:
+def _format_yaml_entry(name: str, value: Json, indent: int, newline: str) -> str:
     """Return the lines of an entry for the end of a mapping, with its members as JSON."""
     if not isinstance(value, dict):
         raise NotEditable(f"{name} is not a mapping")

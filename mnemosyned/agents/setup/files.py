@@ -47,7 +47,7 @@ def decode_text(content: bytes | None) -> str | None:
 
 
 def check_writable(file: Path) -> None:
-    """Raise `FileRefused` unless the file may be replaced or created."""
+    """Raise `FileRefused` if the file may not be replaced or created."""
     target = file.resolve()
     if target.exists() and not (
         target.stat().st_mode & 0o222 and os.access(target, os.W_OK)
@@ -59,7 +59,7 @@ def check_writable(file: Path) -> None:
 
 
 def replace_file(file: Path, content: bytes) -> None:
-    """Write a file, or the target of a link, in one step; mode and owner stay.
+    """Replace a file, or the target of a link, in one step; mode and owner stay.
 
     Raises `FileRefused`.
     """
@@ -232,5 +232,5 @@ class SetupJournal:
 
 
 def digest(content: bytes | None) -> str:
-    """Return the hash of a file's content as text; a fixed word for None, no file."""
+    """Return the SHA-256 of a file's content; `ABSENT` for None, when there is no file."""
     return ABSENT if content is None else hashlib.sha256(content).hexdigest()

@@ -80,7 +80,7 @@ Remove it with the same program: `claude plugin uninstall {NAME}@{MARKET}`, `cod
 def write_packages(folder: Path) -> list[Path]:
     """Write the plugin packages into a directory; return the paths of the written files."""
     written = []
-    for name, content in _package_files().items():
+    for name, content in _make_package_files().items():
         file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
         is_text = isinstance(content, str)
@@ -90,7 +90,7 @@ def write_packages(folder: Path) -> list[Path]:
     return written
 
 
-def _package_files() -> dict[str, Json]:
+def _make_package_files() -> dict[str, Json]:
     """Return the content of each package file by its relative path: text, or data for JSON."""
     return {
         "README.md": README,
@@ -120,25 +120,29 @@ def _package_files() -> dict[str, Json]:
                 }
             ],
         },
-        **_claude_package("claude-code"),
-        **_agents_package("agents"),
+        **_make_claude_package("claude-code"),
+        **_make_agents_package("agents"),
     }
 
 
-def _claude_package(folder: str) -> dict[str, Json]:
+def _make_claude_package(folder: str) -> dict[str, Json]:
     """Return the files of Claude Code's plugin by their paths below `folder`."""
     return {
         f"{folder}/.claude-plugin/plugin.json": ABOUT,
-        f"{folder}/.mcp.json": _server_section(stdio_server(_ANY, PROGRAMS)),
-        f"{folder}/hooks/hooks.json": _hooks_section(grouped_hooks(_ANY, PROGRAMS)),
+        f"{folder}/.mcp.json": _make_server_section(stdio_server(_ANY, PROGRAMS)),
+        f"{folder}/hooks/hooks.json": _make_hooks_section(
+            grouped_hooks(_ANY, PROGRAMS)
+        ),
         f"{folder}/skills/memory/SKILL.md": SKILL,
     }
 
 
-def _agents_package(folder: str) -> dict[str, Json]:
+def _make_agents_package(folder: str) -> dict[str, Json]:
     """Return the files of the plugin for Codex, Cursor and Gemini by their paths."""
-    servers = _server_section(stdio_server(_ANY, PROGRAMS))
-    forwarded = _server_section(server(_ANY, PROGRAMS, env_vars=[*CODEX_VARIABLES]))
+    servers = _make_server_section(stdio_server(_ANY, PROGRAMS))
+    forwarded = _make_server_section(
+        server(_ANY, PROGRAMS, env_vars=[*CODEX_VARIABLES])
+    )
     return {
         f"{folder}/plugin.json": ABOUT,
         f"{folder}/mcp.json": servers,
@@ -151,7 +155,7 @@ def _agents_package(folder: str) -> dict[str, Json]:
             "interface": {"displayName": "mnem", "shortDescription": DESCRIPTION},
         },
         f"{folder}/.codex-plugin/mcp.json": forwarded,
-        f"{folder}/.codex-plugin/hooks.json": _hooks_section(
+        f"{folder}/.codex-plugin/hooks.json": _make_hooks_section(
             grouped_hooks(_ANY, PROGRAMS, CODEX_EVENTS)
         ),
         f"{folder}/.cursor-plugin/plugin.json": {
@@ -160,28 +164,28 @@ def _agents_package(folder: str) -> dict[str, Json]:
             "mcpServers": "./mcp.json",
             "hooks": "./.cursor-plugin/hooks.json",
         },
-        f"{folder}/.cursor-plugin/hooks.json": _hooks_section(
+        f"{folder}/.cursor-plugin/hooks.json": _make_hooks_section(
             cursor_hooks(_ANY, PROGRAMS)
         ),
         f"{folder}/gemini-extension.json": {
             "name": NAME,
             "version": __version__,
             "description": DESCRIPTION,
-            **_server_section(server(_ANY, PROGRAMS)),
+            **_make_server_section(server(_ANY, PROGRAMS)),
         },
-        f"{folder}/hooks/hooks.json": _hooks_section(
+        f"{folder}/hooks/hooks.json": _make_hooks_section(
             grouped_hooks(_ANY, PROGRAMS, GEMINI_EVENTS, name=NAME)
         ),
     }
 
 
-def _server_section(entry: EntryPart) -> dict[str, Json]:
+def _make_server_section(entry: EntryPart) -> dict[str, Json]:
     """Return the settings object that holds a server's entry."""
     content: dict[str, Json] = wrap_in_objects(entry.path, dict(entry.value))
     return content
 
 
-def _hooks_section(
+def _make_hooks_section(
     parts: list[HookPart] | list[HeadingPart | HookPart],
 ) -> dict[str, Json]:
     """Return the content of a hooks file: headings, and a list of hooks for each event."""

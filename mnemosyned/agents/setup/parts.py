@@ -51,7 +51,7 @@ class Machine:
         return self.config
 
     def folder(self, variable: str, default: Path) -> Path:
-        """Return the directory named by an environment variable, or the default."""
+        """Return the directory that an environment variable names, or else the default."""
         return Path(self.environment.get(variable) or default)
 
     def program(self, *names: str) -> Path | None:
@@ -86,13 +86,13 @@ class Programs:
         if not (folder / "mnem").exists():  # such as `python -m`
             folder = Path(sysconfig.get_path("scripts"))
         return cls(
-            mnem=_stable_path(machine, folder / "mnem"),
-            hook=_stable_path(machine, folder / "mnem-hook"),
+            mnem=_find_stable_path(machine, folder / "mnem"),
+            hook=_find_stable_path(machine, folder / "mnem-hook"),
         )
 
     @property
     def missing(self) -> list[Path]:
-        """Programs that do not exist or cannot be run."""
+        """Paths of the programs that do not exist or cannot be run."""
         return [path for path in (self.mnem, self.hook) if not os.access(path, os.X_OK)]
 
     @property
@@ -102,7 +102,7 @@ class Programs:
         return any(f"/{cache}/" in str(self.mnem) for cache in caches)
 
 
-def _stable_path(machine: Machine, program: Path) -> Path:
+def _find_stable_path(machine: Machine, program: Path) -> Path:
     """Return a link on the PATH to a program, as links survive an upgrade, or its own path."""
     for folder in machine.environment.get("PATH", "").split(os.pathsep):
         link = (Path(folder) / program.name).absolute()
@@ -172,6 +172,7 @@ class EntryPart(SettingsPart):
     take_out: tuple[str, ...] = ()
 
     def state(self, document: Document) -> PartState:
+        """Return whether the entry is missing, current, outdated or another program's."""
         present = value_at(document.data, self.path)
         if present is None:
             return PartState.MISSING
@@ -185,12 +186,14 @@ class EntryPart(SettingsPart):
         return PartState.CURRENT if is_current else PartState.STALE
 
     def write(self, document: Document) -> None:
+        """Write the entry, keeping the user's choices and further members."""
         present = value_at(document.data, self.path) or {}
         choices = {key: present[key] for key in _USERS_CHOICE if key in present}
         others = {key: present[key] for key in present.keys() - self.value.keys()}
         document.set_value(self.path, {**self.value, **choices, **others})
 
     def remove(self, document: Document) -> None:
+        """Remove the entry if it starts our program."""
         if self.state(document) in OURS:
             document.remove(self.path)
 
@@ -202,18 +205,25 @@ class HookPart(SettingsPart):
     label: str = "hook"
 
     def state(self, document: Document) -> PartState:
+        """Return whether our hook of the event is missing, current or outdated.
+
+        It is foreign if there is no list of hooks in the event's place.
+        """
         elements = value_at(document.data, self.path)
         if elements is None:
             return PartState.MISSING
         if not isinstance(elements, list):
             return PartState.FOREIGN
-        ours = [set(_commands_in(each)) for each in elements if _has_our_program(each)]
-        wanted = set(_commands_in(self.value))
+        ours = [
+            set(_find_commands(each)) for each in elements if _has_our_program(each)
+        ]
+        wanted = set(_find_commands(self.value))
         if any(wanted <= commands for commands in ours):
             return PartState.CURRENT
         return PartState.STALE if ours else PartState.MISSING
 
     def write(self, document: Document) -> None:
+        """Write the hook in place of our first one, or at the end of the event's list."""
         place = next(self._find_places(document), None)
         if place is None:
             document.append(self.path, dict(self.value))
@@ -223,6 +233,7 @@ class HookPart(SettingsPart):
             document.set_value(place, dict(self.value))
 
     def remove(self, document: Document) -> None:
+        """Remove all our hooks of the event, and no others."""
         for place in reversed(list(self._find_places(document))):
             document.remove(place)
 
@@ -263,7 +274,7 @@ def describe_foreign_value(part: SettingsPart, document: Document) -> str:
     """Return the reason why a part cannot be written: another value is in its place."""
     if isinstance(part, HookPart):
         return f"{dotted_path(part.path)} is not a list"
-    command = next(_commands_in(value_at(document.data, part.path)), "")
+    command = next(_find_commands(value_at(document.data, part.path)), "")
     starts = f", which starts {command}" if command else ""
     return f"{dotted_path(part.path)} is another entry of this name{starts}"
 
@@ -280,15 +291,15 @@ def _includes_value(present: Json, value: Json) -> bool:
     return bool(present == value)
 
 
-def _commands_in(value: Json) -> Iterator[str]:
+def _find_commands(value: Json) -> Iterator[str]:
     """Yield every command line or program within settings, at any depth."""
     if isinstance(value, list):
         for part in value:
-            yield from _commands_in(part)
+            yield from _find_commands(part)
     elif isinstance(value, Mapping):
         for key, part in value.items():
             if key not in _COMMAND_KEYS:
-                yield from _commands_in(part)
+                yield from _find_commands(part)
             elif isinstance(part, str):
                 yield part
             elif isinstance(part, list) and part:
@@ -308,13 +319,13 @@ def starts_our_program(command: str) -> bool:
 
 def _is_ours(value: Json) -> bool:
     """Return True if settings have a command, and all their commands start our programs."""
-    commands = list(_commands_in(value))
+    commands = list(_find_commands(value))
     return bool(commands) and all(map(starts_our_program, commands))
 
 
 def _has_our_program(value: Json) -> bool:
     """Return True if any command in the settings starts one of our programs."""
-    return any(map(starts_our_program, _commands_in(value)))
+    return any(map(starts_our_program, _find_commands(value)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -367,17 +378,17 @@ class SetupTarget:
 
 def settings_of(file: Path) -> Json:
     """Return the data of a configuration file; an empty object if it cannot be read."""
-    document = _document_of(file)
+    document = _read_document(file)
     return document.data if document else {}
 
 
 def has_our_hooks(hooks: list[HookPart]) -> bool:
     """Return True if the first of these hooks is in its file, with any path of the program."""
-    document = _document_of(hooks[0].file)
+    document = _read_document(hooks[0].file)
     return document is not None and hooks[0].state(document) in OURS
 
 
-def _document_of(file: Path) -> Document | None:
+def _read_document(file: Path) -> Document | None:
     """Return a configuration file as a document; None if it is missing or cannot be read."""
     try:
         text = decode_text(read_file(file))

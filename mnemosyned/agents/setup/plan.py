@@ -175,7 +175,7 @@ def _plan_settings(
         made=baseline.made,
         states=[(part.label, state) for part, state in states],
         written=[
-            _written_part(part, steps_present(baseline.document.data, part.path))
+            _make_written_part(part, steps_present(baseline.document.data, part.path))
             for part in parts
             if part in to_write or tuple(map(str, part.path)) in baseline.known
         ],
@@ -188,7 +188,7 @@ def _parse_document(file: Path, content: bytes | None) -> Document:
     return Document(file, decode_text(content) or "")
 
 
-def _written_part(part: SettingsPart, kept: int) -> WrittenPart:
+def _make_written_part(part: SettingsPart, kept: int) -> WrittenPart:
     """Return a part's entry in the journal; `kept` steps of its path existed before."""
     return WrittenPart(kind=_KINDS[type(part)], path=[*map(str, part.path)], kept=kept)
 
@@ -229,7 +229,7 @@ def _find_baseline(
             document=document,
             known=frozenset(),
         )
-    before, made = _content_before(edit, file, content, journal=journal)
+    before, made = _restore_content(edit, file, content, journal=journal)
     return _Baseline(
         content=before,
         made=made,
@@ -238,7 +238,7 @@ def _find_baseline(
     )
 
 
-def _content_before(
+def _restore_content(
     edit: FileEdit, file: Path, content: bytes | None, *, journal: SetupJournal
 ) -> tuple[bytes | None, bool]:
     """Return a file's content without an edit, and True if setup made it and nothing is left.
@@ -288,7 +288,7 @@ def plan_undo(edit: FileEdit, journal: SetupJournal) -> FileChange:
     content: bytes | None = None
     try:
         content = read_file(file)
-        after = _content_without(edit, file, content, journal)
+        after = _remove_edit_content(edit, file, content, journal)
         if after != content:
             check_writable(file)
     except (NotEditable, Unreadable, FileRefused) as error:
@@ -296,7 +296,7 @@ def plan_undo(edit: FileEdit, journal: SetupJournal) -> FileChange:
     return FileChange(file=file, before=content, after=after)
 
 
-def _content_without(
+def _remove_edit_content(
     edit: FileEdit, file: Path, content: bytes | None, journal: SetupJournal
 ) -> bytes | None:
     """Return a file's content without an edit's parts, except parts that other tools need.
@@ -315,7 +315,7 @@ def _content_without(
             return content
         # With some of its parts needed, the others can only be edited out.
         edit = msgspec.structs.replace(edit, before="", after="", parts=parts)
-    return _content_before(edit, file, content, journal=journal)[0]
+    return _restore_content(edit, file, content, journal=journal)[0]
 
 
 def recognize_edit(
@@ -375,4 +375,6 @@ def _find_our_parts(
         for part in sought.values()
         if not isinstance(part, HeadingPart) and part.state(document) in OURS
     ]
-    return [_written_part(part, 0) for part in (*ours, *(headings if ours else ()))]
+    return [
+        _make_written_part(part, 0) for part in (*ours, *(headings if ours else ()))
+    ]

@@ -76,9 +76,10 @@ CODEX_VARIABLES = ("XDG_RUNTIME_DIR", "MNEMOSYNE_SOCKET")
 def server(
     file: Path, programs: Programs, *, section: str = "mcpServers", **more: Json
 ) -> EntryPart:
-    """Return the entry of our MCP server with `command` and `args`, the form of most tools.
+    """Return our MCP server's entry for a settings file, with `command` and `args`.
 
-    `section` is the settings key that holds servers; `more` are further members of the entry.
+    Most tools take this form. `section` is the settings key that holds servers; `more` are
+    further members of the entry.
     """
     value = {"command": str(programs.mnem), "args": [*ARGUMENTS], **more}
     return EntryPart(file, (section, NAME), value)
@@ -87,7 +88,7 @@ def server(
 def stdio_server(
     file: Path, programs: Programs, *, section: str = "mcpServers"
 ) -> EntryPart:
-    """Return the entry of our MCP server beginning with its transport, `"type": "stdio"`."""
+    """Return our MCP server's entry for a settings file, with `"type": "stdio"` first."""
     entry = server(file, programs, section=section)
     return replace(entry, value={"type": "stdio", **entry.value})
 
@@ -138,6 +139,7 @@ def cursor_hooks(file: Path, programs: Programs) -> list[HeadingPart | HookPart]
 
 
 def _claude_folder(machine: Machine) -> Path:
+    """Return Claude Code's directory of settings."""
     return machine.folder("CLAUDE_CONFIG_DIR", machine.home / ".claude")
 
 
@@ -171,21 +173,21 @@ def _claude_code_parts(site: SetupSite) -> Parts:
     return [entry, *_claude_user_hooks(site)]
 
 
-def _claude_plugins(machine: Machine) -> list[str]:
+def _find_claude_plugins(machine: Machine) -> list[str]:
     """Return the places where our plugin is installed in Claude Code."""
     folder = _claude_folder(machine)
     installed = settings_of(folder / "plugins" / "installed_plugins.json")
-    names = _our_plugins(value_at(installed, ("plugins",)))
-    return names + _existing_folders(folder / "skills" / NAME / ".claude-plugin")
+    names = _find_our_plugins(value_at(installed, ("plugins",)))
+    return names + _select_existing_folders(folder / "skills" / NAME / ".claude-plugin")
 
 
-def _our_plugins(plugins: Json) -> list[str]:
+def _find_our_plugins(plugins: Json) -> list[str]:
     """Return the names of our plugin, such as `mnem@market`, among a tool's plugins."""
     names = plugins if isinstance(plugins, dict) else {}
     return [name for name in names if name.split("@")[0] == NAME]
 
 
-def _existing_folders(*folders: Path) -> list[str]:
+def _select_existing_folders(*folders: Path) -> list[str]:
     """Return the paths of the directories that exist."""
     return [str(folder) for folder in folders if folder.is_dir()]
 
@@ -201,6 +203,7 @@ def _claude_hook_obstacles(machine: Machine) -> list[str]:
 
 
 def _codex_folder(machine: Machine) -> Path:
+    """Return Codex's directory of settings."""
     return machine.folder("CODEX_HOME", machine.home / ".codex")
 
 
@@ -242,6 +245,7 @@ VSCODE_EDITIONS = ("Code", "Code - Insiders", "VSCodium")
 
 
 def _vscode_folders(machine: Machine) -> list[Path]:
+    """Return the directories of settings of VS Code and its variants."""
     return [machine.applications / edition for edition in VSCODE_EDITIONS]
 
 
@@ -260,6 +264,7 @@ def _vscode_parts(site: SetupSite) -> Parts:
 
 
 def _copilot_folder(machine: Machine) -> Path:
+    """Return the directory of settings of Copilot's command line."""
     return machine.folder("COPILOT_HOME", machine.home / ".copilot")
 
 
@@ -318,6 +323,7 @@ def _opencode_parts(site: SetupSite) -> Parts:
 
 
 def _gemini_folder(machine: Machine) -> Path:
+    """Return Gemini CLI's directory of settings."""
     return machine.home / ".gemini"
 
 
@@ -452,6 +458,7 @@ def _devin_parts(site: SetupSite) -> Parts:
 
 
 def _claude_desktop_folder(machine: Machine) -> Path:
+    """Return the directory of settings of Claude's desktop program."""
     return machine.applications / "Claude"
 
 
@@ -488,7 +495,7 @@ def untrusted_events(machine: Machine, folder: Path) -> list[str]:
     state = value_at(settings_of(folder / "config.toml"), ("hooks", "state"))
     entries = state if isinstance(state, dict) else {}
     events = []
-    for event, key in _trust_keys(folder / "hooks.json"):
+    for event, key in _find_trust_keys(folder / "hooks.json"):
         entry = entries.get(key)
         entry = entry if isinstance(entry, dict) else {}
         if "trusted_hash" not in entry or entry.get("enabled") is False:
@@ -496,7 +503,7 @@ def untrusted_events(machine: Machine, folder: Path) -> list[str]:
     return events
 
 
-def _trust_keys(file: Path) -> Iterator[tuple[str, str]]:
+def _find_trust_keys(file: Path) -> Iterator[tuple[str, str]]:
     """Yield each event with a hook of ours, and the key of its trust in Codex's settings."""
     events = settings_of(file).get("hooks")
     for event, groups in (events if isinstance(events, dict) else {}).items():
@@ -550,7 +557,7 @@ def _ask_for_hooks(
     lines = [json.dumps(message).encode() + b"\n" for message in messages]
     process.stdin.write(b"".join(lines))
     process.stdin.flush()
-    for line in _lines_in_time(process.stdout):
+    for line in _read_lines_in_time(process.stdout):
         answer = json.loads(line)
         if answer.get("id") == _LISTING:
             folders = answer["result"]["data"] if "result" in answer else None
@@ -558,7 +565,7 @@ def _ask_for_hooks(
     return None
 
 
-def _lines_in_time(stream: IO[bytes]) -> Iterator[bytes]:
+def _read_lines_in_time(stream: IO[bytes]) -> Iterator[bytes]:
     """Yield lines of a stream until `CODEX_ANSWER_S` has passed.
 
     Also ends with the stream, or when `CODEX_ANSWER_BYTES_MAX` bytes hold no line end.
@@ -592,7 +599,7 @@ TARGETS: dict[str, SetupTarget] = {
             parts=_claude_code_parts,
             steps=("open a new session: running ones keep what they loaded",),
             listing=MCP_GET,
-            plugins=_claude_plugins,
+            plugins=_find_claude_plugins,
             switched_off=_claude_hook_obstacles,
             transcripts=(".claude/projects/*/*.jsonl",),
         ),
@@ -608,7 +615,7 @@ TARGETS: dict[str, SetupTarget] = {
             ),
             unconfirmed=("which variables Codex hands to servers by default",),
             listing=MCP_GET,
-            plugins=lambda machine: _our_plugins(
+            plugins=lambda machine: _find_our_plugins(
                 settings_of(_codex_folder(machine) / "config.toml").get("plugins")
             ),
             switched_off=_codex_hook_obstacles,
@@ -625,7 +632,7 @@ TARGETS: dict[str, SetupTarget] = {
                 "Cursor runs Claude Code's hooks too, and the same command only once",
             ),
             unconfirmed=("whether Cursor shows the model what a prompt's hook adds",),
-            plugins=lambda machine: _existing_folders(
+            plugins=lambda machine: _select_existing_folders(
                 machine.home / ".cursor" / "plugins" / "local" / NAME
             ),
             transcripts=(
@@ -660,7 +667,7 @@ TARGETS: dict[str, SetupTarget] = {
             folders=lambda machine: [_gemini_folder(machine) / "tmp"],
             parts=_gemini_parts,
             notes=("in a folder you have not trusted, Gemini CLI starts no servers",),
-            plugins=lambda machine: _existing_folders(
+            plugins=lambda machine: _select_existing_folders(
                 _gemini_folder(machine) / "extensions" / NAME
             ),
             switched_off=_gemini_hook_obstacles,

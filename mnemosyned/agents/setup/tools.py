@@ -69,7 +69,7 @@ def apply_change(
             before=digest(change.baseline),
             after=digest(change.after),
             parts=change.written,
-            folders=_created_folders(change.file, journal),
+            folders=_find_created_folders(change.file, journal),
             made=change.made,
             take_out=[*take_out],
         )
@@ -78,7 +78,7 @@ def apply_change(
         if not change.changes:
             return
         try:
-            if not _written_by_program(change):
+            if not _write_by_program(change):
                 replace_file(change.file, change.after or b"")
         except FileRefused:
             if old is None:
@@ -90,7 +90,7 @@ def apply_change(
             journal.add(edit, change.baseline)
 
 
-def _created_folders(file: Path, journal: SetupJournal) -> list[str]:
+def _find_created_folders(file: Path, journal: SetupJournal) -> list[str]:
     """Return the directories above a file that setup created or will create, outermost first."""
     above = file.resolve().parents
     made = {folder for edit in journal.edits for folder in edit.folders}
@@ -98,7 +98,7 @@ def _created_folders(file: Path, journal: SetupJournal) -> list[str]:
     return sorted(map(str, folders), key=len)
 
 
-def _written_by_program(change: FileChange) -> bool:
+def _write_by_program(change: FileChange) -> bool:
     """Have the tool's own program write its entry; return True if the entry is current now.
 
     False if there is no such program, or it changed nothing. Raises `FileRefused` if it changed
@@ -107,17 +107,17 @@ def _written_by_program(change: FileChange) -> bool:
     entry = change.entry
     if entry is None:
         return False
-    if change.before is not None and _state_on_disk(entry) is PartState.STALE:
+    if change.before is not None and _read_entry_state(entry) is PartState.STALE:
         _run_program(entry.take_out, entry.file)
     _run_program(entry.add, entry.file)
-    if _state_on_disk(entry) is PartState.CURRENT:
+    if _read_entry_state(entry) is PartState.CURRENT:
         return True
     if read_file(entry.file) != change.before:
         raise FileRefused(f"{entry.add[0]} changed it otherwise; run this again")
     return False
 
 
-def _state_on_disk(entry: EntryPart) -> PartState:
+def _read_entry_state(entry: EntryPart) -> PartState:
     """Return the state of an entry in its file; foreign if the file cannot be read."""
     try:
         text = decode_text(read_file(entry.file)) or ""
@@ -150,7 +150,7 @@ def undo_edit(edit: FileEdit, change: FileChange, journal: SetupJournal) -> None
     with journal.lock():
         if read_file(change.file) != change.before:
             raise FileRefused(_CHANGED_MEANWHILE)
-        if change.changes and not _removed_by_program(edit, change):
+        if change.changes and not _remove_by_program(edit, change):
             if change.after is None:
                 delete_file(change.file)
             else:
@@ -161,7 +161,7 @@ def undo_edit(edit: FileEdit, change: FileChange, journal: SetupJournal) -> None
             Path(folder).rmdir()
 
 
-def _removed_by_program(edit: FileEdit, change: FileChange) -> bool:
+def _remove_by_program(edit: FileEdit, change: FileChange) -> bool:
     """Have the tool's own program remove its entry; return True if the entry is gone.
 
     False if the file has not changed since the edit: its earlier content is then restored.
@@ -172,7 +172,7 @@ def _removed_by_program(edit: FileEdit, change: FileChange) -> bool:
         return False
     entries = (part for part in edit.parts if part.kind == "entry")
     return all(
-        _state_on_disk(EntryPart(change.file, tuple(part.path), {}))
+        _read_entry_state(EntryPart(change.file, tuple(part.path), {}))
         is PartState.MISSING
         for part in entries
     )
@@ -250,7 +250,7 @@ def set_up(plan: ToolPlan, journal: SetupJournal) -> list[str]:
 
 
 def confirm_by_program(target: SetupTarget, site: SetupSite) -> str:
-    """Ask the tool's own program whether it has our server; return a sentence.
+    """Ask the tool's own program whether it has our server; return a sentence about it.
 
     The sentence is empty if the tool has no such program, or the setup is a project's.
     """
@@ -399,15 +399,15 @@ class ToolActivity:
             failures=sum(report.failures for report in reports),
             mean_ms=total_ms / max(calls, 1),
             slowest_ms=max((report.slowest_ms for report in called), default=0),
-            called_at=_newest_time(called, lambda report: report.called_at),
-            stored_at=_newest_time(reports, lambda report: report.stored_at),
-            informed_at=_newest_time(reports, lambda report: report.informed_at),
-            failed_at=_newest_time(reports, lambda report: report.failed_at),
+            called_at=_find_newest_time(called, lambda report: report.called_at),
+            stored_at=_find_newest_time(reports, lambda report: report.stored_at),
+            informed_at=_find_newest_time(reports, lambda report: report.informed_at),
+            failed_at=_find_newest_time(reports, lambda report: report.failed_at),
             failure=last.failure if last else "",
         )
 
 
-def _newest_time(
+def _find_newest_time(
     reports: Iterable[AgentActivity],
     time_of: Callable[[AgentActivity], datetime | None],
 ) -> datetime | None:
@@ -463,7 +463,7 @@ def check_tool(
     if reports is not None and (plugins or has_hooks):
         names = (target.name, *target.clients)
         activity = ToolActivity.of([each for each in reports if each.client in names])
-    problems = _problems_of(plan, site) if set_up and not plugins else []
+    problems = _list_problems(plan, site) if set_up and not plugins else []
     if set_up:
         problems += target.switched_off(site.machine)
         problems += _warn_of_silence(target, site.machine, activity)
@@ -478,7 +478,7 @@ def check_tool(
     )
 
 
-def _problems_of(plan: ToolPlan, site: SetupSite) -> list[str]:
+def _list_problems(plan: ToolPlan, site: SetupSite) -> list[str]:
     """Return the problems of a plan, and the parts in each file that are missing or outdated."""
     words = {PartState.MISSING: "missing", PartState.STALE: "outdated"}
     problems = list(plan.problems)

@@ -70,6 +70,7 @@ class BlockFormat(ImportFormat):
         """
 
     def recognizes(self, source: ImportSource) -> bool:
+        """Return True if the source begins with the format's outermost block."""
         if source.is_folder:
             return False
         with as_utf8(io.BytesIO(source.head)) as head:
@@ -164,12 +165,12 @@ class Calendar(BlockFormat):
 
 def _entry_memory(entry: CalendarEntry, session: str) -> Remember:
     """Return the memory of a calendar entry in a session. Raises `PARSE_ERRORS`."""
-    begin = _property_time(entry, "DTSTART") or _property_time(entry, "DUE")
-    end = _property_time(entry, "DTEND")
-    title = _property_text(entry, "SUMMARY") or "Without title"
+    begin = _read_property_time(entry, "DTSTART") or _read_property_time(entry, "DUE")
+    end = _read_property_time(entry, "DTEND")
+    title = _read_property_text(entry, "SUMMARY") or "Without title"
     lines = [title]
     if begin:
-        lines.append(_time_span(begin, end))
+        lines.append(_format_time_span(begin, end))
     rule = entry.get("RRULE")
     attendees = entry.get("ATTENDEE") or []
     people = [
@@ -182,23 +183,26 @@ def _entry_memory(entry: CalendarEntry, session: str) -> Remember:
     lines += [
         f"{name}: {value}"
         for name, value in (
-            ("Place", _property_text(entry, "LOCATION")),
+            ("Place", _read_property_text(entry, "LOCATION")),
             ("With", names),
             ("Repeats", rule.to_ical().decode() if hasattr(rule, "to_ical") else ""),
-            ("Status", _property_text(entry, "STATUS")),
+            ("Status", _read_property_text(entry, "STATUS")),
         )
         if value
     ]
-    lines += ["", _property_text(entry, "DESCRIPTION")]
+    lines += ["", _read_property_text(entry, "DESCRIPTION")]
     text = "\n".join(lines).strip()
     return sendable(
         Remember(
             text,
-            id=stable_id("calendar", _property_text(entry, "UID"), text),
+            id=stable_id("calendar", _read_property_text(entry, "UID"), text),
             session=session,
             source="calendar",
             created_at=_find_past_time(entry, begin),
-            metadata={"uid": _property_text(entry, "UID"), "begins": str(begin or "")},
+            metadata={
+                "uid": _read_property_text(entry, "UID"),
+                "begins": str(begin or ""),
+            },
         )
     )
 
@@ -210,7 +214,8 @@ def _find_past_time(entry: CalendarEntry, begin: date | None) -> datetime | None
     """
     now = datetime.now(UTC)
     written = [
-        _property_time(entry, name) for name in ("CREATED", "LAST-MODIFIED", "DTSTAMP")
+        _read_property_time(entry, name)
+        for name in ("CREATED", "LAST-MODIFIED", "DTSTAMP")
     ]
     for value in (begin, *written):
         moment = moment_from(value)
@@ -219,7 +224,7 @@ def _find_past_time(entry: CalendarEntry, begin: date | None) -> datetime | None
     return None
 
 
-def _time_span(begin: date, end: date | None) -> str:
+def _format_time_span(begin: date, end: date | None) -> str:
     """Return begin and end as text with their zone; for a whole day its date."""
     if not isinstance(begin, datetime):
         return f"{begin:%Y-%m-%d}"
@@ -231,13 +236,13 @@ def _time_span(begin: date, end: date | None) -> str:
     return f"{text} {zone}".strip()
 
 
-def _property_time(entry: CalendarEntry, name: str) -> date | None:
+def _read_property_time(entry: CalendarEntry, name: str) -> date | None:
     """Return the date or time in an entry's property; None without one."""
     value = getattr(entry.get(name), "dt", None)
     return value if isinstance(value, date) else None
 
 
-def _property_text(entry: CalendarEntry, name: str) -> str:
+def _read_property_text(entry: CalendarEntry, name: str) -> str:
     """Return the text of an entry's property, the first if repeated; empty without one."""
     value = entry.get(name)
     value = value[0] if isinstance(value, list) and value else value
@@ -294,21 +299,23 @@ class Contacts(BlockFormat):
 
 def _contact_memory(card: _Card) -> Remember:
     """Return the memory of a person, with a line for each field. Raises `PARSE_ERRORS`."""
-    name = next(_field_values(card, "fn"), "") or next(_field_values(card, "n"), "")
+    name = next(_read_field_values(card, "fn"), "") or next(
+        _read_field_values(card, "n"), ""
+    )
     if not name:
         raise ValueError("it has no name")
     lines = [name]
     for field, title in _LINES:
-        values = list(dict.fromkeys(_field_values(card, field)))
+        values = list(dict.fromkeys(_read_field_values(card, field)))
         if values:
             lines.append(f"{title}: {', '.join(values)}")
     text = "\n".join(lines)
-    revised = moment_from(next(_field_values(card, "rev"), None))
+    revised = moment_from(next(_read_field_values(card, "rev"), None))
     now = datetime.now(UTC)
     return sendable(
         Remember(
             text,
-            id=stable_id("contacts", next(_field_values(card, "uid"), ""), text),
+            id=stable_id("contacts", next(_read_field_values(card, "uid"), ""), text),
             session="contacts",
             source="contacts",
             created_at=revised if revised and revised <= now else None,
@@ -317,7 +324,7 @@ def _contact_memory(card: _Card) -> Remember:
     )
 
 
-def _field_values(card: _Card, field: str) -> Iterator[str]:
+def _read_field_values(card: _Card, field: str) -> Iterator[str]:
     """Yield the values of a card's field, each on one line."""
     for content in card.contents.get(field, [])[:VALUES_MAX]:
         value = content.value

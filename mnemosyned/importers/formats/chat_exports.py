@@ -89,6 +89,7 @@ class ChatExport(ImportFormat):
         """
 
     def recognizes(self, source: ImportSource) -> bool:
+        """Return True for a list of this service's conversations, also in an archive."""
         try:
             head = source.head
             if head.startswith(ZIP_SIGNATURE) and not source.stream:
@@ -111,6 +112,7 @@ class ChatExport(ImportFormat):
     def read(
         self, source: ImportSource, position: str
     ) -> Iterator[ImportItem | BadRecord]:
+        """Yield the messages after a position, from the document or each one in the archive."""
         start = _ChatPosition.parse(position)
         members: Sequence[ArchiveMember | None] = [None]
         try:
@@ -193,20 +195,24 @@ class ChatGptExport(ChatExport):
     name = "chatgpt"
 
     def has_form(self, outline: JsonOutline) -> bool:
+        """Return True if ChatGPT's conversations have such keys."""
         return bool({"mapping", "current_node"} & outline.keys)
 
     def conversation(self, value: Json) -> ChatConversation:
+        """Return a ChatGPT conversation with the messages on its shown branch."""
         mapping = value["mapping"]
         first = next(iter(mapping), "")
         id = value.get("conversation_id") or value.get("id") or first
         return ChatConversation(
             id=str(id),
             title=text_in(value.get("title")),
-            messages=_chatgpt_messages(value, mapping),
+            messages=_read_chatgpt_messages(value, mapping),
         )
 
 
-def _chatgpt_messages(conversation: Json, mapping: Json) -> Iterator[ExportedMessage]:
+def _read_chatgpt_messages(
+    conversation: Json, mapping: Json
+) -> Iterator[ExportedMessage]:
     """Yield the messages on a ChatGPT conversation's shown branch.
 
     `mapping` is its tree of nodes by id.
@@ -218,7 +224,7 @@ def _chatgpt_messages(conversation: Json, mapping: Json) -> Iterator[ExportedMes
             continue
         content = message["content"]
         parts = content.get("parts") or [content.get("text")]
-        text = "\n".join(filter(None, map(_part_text, parts)))
+        text = "\n".join(filter(None, map(_read_part_text, parts)))
         if text.strip():
             yield ExportedMessage(
                 id=text_in(message.get("id")) or node,
@@ -259,7 +265,7 @@ def _is_visible_message(message: Json) -> bool:
     )
 
 
-def _part_text(part: Any) -> str:  # noqa: ANN401 any JSON
+def _read_part_text(part: Any) -> str:  # noqa: ANN401 any JSON
     """Return a message part as text: its words, a word for its kind, or an empty text."""
     if isinstance(part, str):
         return part
@@ -280,22 +286,24 @@ class ClaudeExport(ChatExport):
     name = "claude"
 
     def has_form(self, outline: JsonOutline) -> bool:
+        """Return True if Claude's conversations have such keys."""
         return "chat_messages" in outline.keys
 
     def conversation(self, value: Json) -> ChatConversation:
+        """Return a Claude conversation with its messages."""
         return ChatConversation(
             id=text_in(value["uuid"]),
             title=text_in(value.get("name")),
-            messages=_claude_messages(value),
+            messages=_read_claude_messages(value),
         )
 
 
-def _claude_messages(conversation: Json) -> Iterator[ExportedMessage]:
+def _read_claude_messages(conversation: Json) -> Iterator[ExportedMessage]:
     """Yield the messages of a Claude conversation that have text."""
     begun = conversation.get("created_at")
     for message in conversation["chat_messages"]:
         role = CLAUDE_ROLES.get(text_in(message.get("sender")))
-        text = _claude_text(message)
+        text = _read_claude_text(message)
         if role and text.strip():
             yield ExportedMessage(
                 id=text_in(message["uuid"]),
@@ -305,7 +313,7 @@ def _claude_messages(conversation: Json) -> Iterator[ExportedMessage]:
             )
 
 
-def _claude_text(message: Json) -> str:
+def _read_claude_text(message: Json) -> str:
     """Return a message's words and attached files, without thoughts and results of tools."""
     parts = message.get("content")
     texts = [

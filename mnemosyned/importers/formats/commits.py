@@ -77,6 +77,7 @@ class GitRepository(ImportFormat):
     needs_file = True
 
     def recognizes(self, source: ImportSource) -> bool:
+        """Return True for a git repository that is not a vault of notes."""
         path = source.path
         is_bare = (path / "HEAD").is_file() and (path / "objects").is_dir()
         is_vault = (path / VAULT_FOLDER).is_dir()
@@ -84,6 +85,7 @@ class GitRepository(ImportFormat):
         return source.is_folder and is_repository and not is_vault
 
     def size(self, _source: ImportSource) -> int:
+        """Return 0: the number of bytes is unknown before git has run."""
         return 0  # unknown before git ran
 
     def read(
@@ -93,8 +95,11 @@ class GitRepository(ImportFormat):
         done = int(position or 0)
         project = project_of(source.path).key
         try:
-            with TemporaryFile() as errors, _git_log(source.path, errors) as process:
-                for number, text in enumerate(_git_records(process), 1):
+            with (
+                TemporaryFile() as errors,
+                _run_git_log(source.path, errors) as process,
+            ):
+                for number, text in enumerate(_split_git_records(process), 1):
                     if number > done:
                         place = f"{source.name}, commit {number}"
                         yield _parse_git_record(text, place, project, str(number))
@@ -107,7 +112,7 @@ class GitRepository(ImportFormat):
 
 
 @contextmanager
-def _git_log(path: Path, errors: BinaryIO) -> Iterator[subprocess.Popen[bytes]]:
+def _run_git_log(path: Path, errors: BinaryIO) -> Iterator[subprocess.Popen[bytes]]:
     """Run `git log` on a repository for the block, with standard error going to `errors`.
 
     Raises `FileNotFoundError` without git.
@@ -130,7 +135,7 @@ def _git_log(path: Path, errors: BinaryIO) -> Iterator[subprocess.Popen[bytes]]:
             process.kill()
 
 
-def _git_records(process: subprocess.Popen[bytes]) -> Iterator[str]:
+def _split_git_records(process: subprocess.Popen[bytes]) -> Iterator[str]:
     """Yield the output of `git log` for each commit, cut at `COMMIT_BYTES_MAX`."""
     waiting = b""
     output = process.stdout
@@ -154,7 +159,7 @@ def _parse_git_record(
         return BadRecord(place, "git printed no commit", position)
     hash, author, address, date, message = fields
     commit = _Commit(hash.strip(), author, address, date, [message])
-    return _commit_item(commit, place, project, position, len(text))
+    return _make_commit_item(commit, place, project, position, len(text))
 
 
 class SavedLog(ImportFormat):
@@ -163,6 +168,7 @@ class SavedLog(ImportFormat):
     name = "git-log"
 
     def recognizes(self, source: ImportSource) -> bool:
+        """Return True if the source begins like the output of `git log`."""
         lines = decode_text(source.head[:8_192]).lstrip("\ufeff").splitlines()
         return bool(lines) and bool(
             _SAVED_HASH.match(lines[0])
@@ -172,16 +178,17 @@ class SavedLog(ImportFormat):
     def read(
         self, source: ImportSource, position: str
     ) -> Iterator[ImportItem | BadRecord]:
+        """Yield the commits after a position, a byte offset."""
         offset = int(position or 0)
         project = source.text_path.stem
         with open_text(source) as text:
-            for commit in _saved_commits(lines_of(text, offset=offset)):
+            for commit in _split_saved_commits(lines_of(text, offset=offset)):
                 size, offset = commit.end - offset, commit.end
                 place = f"{source.name}, commit {commit.hash[:12]}"
-                yield _commit_item(commit, place, project, str(offset), size)
+                yield _make_commit_item(commit, place, project, str(offset), size)
 
 
-def _saved_commits(lines: Iterator[TextLine]) -> Iterator[_Commit]:
+def _split_saved_commits(lines: Iterator[TextLine]) -> Iterator[_Commit]:
     """Yield the commits in the lines of a saved `git log`."""
     commit: _Commit | None = None
     for line in lines:
@@ -211,7 +218,7 @@ def _add_saved_line(commit: _Commit, text: str) -> None:
         commit.lines.append("")
 
 
-def _commit_item(
+def _make_commit_item(
     commit: _Commit, place: str, project: str, position: str, size: int
 ) -> ImportItem | BadRecord:
     """Return a commit as an item, or as a bad record without message or date."""

@@ -65,6 +65,7 @@ class JsonLines(ImportFormat):
     name = "jsonl"
 
     def recognizes(self, source: ImportSource) -> bool:
+        """Return True if a line in the source's head is an object with a text as `content`."""
         lines = as_utf8(io.BytesIO(source.head)).read().split(b"\n")
         if any(isinstance(_decode_identity(line).content, str) for line in lines):
             return True
@@ -146,6 +147,7 @@ class JsonArray(ImportFormat):
     name = "json"
 
     def recognizes(self, source: ImportSource) -> bool:
+        """Return True for a list whose first object has `content`."""
         outline = outline_document(source.head)
         return outline is not None and outline.is_list and "content" in outline.keys
 
@@ -219,6 +221,7 @@ class ExportFile(ImportFormat):
     name = "export"
 
     def recognizes(self, source: ImportSource) -> bool:
+        """Return True if the first line is the header of an export."""
         first = source.head.partition(b"\n")[0]
         try:
             kind = parse_line_kind(first)

@@ -50,6 +50,7 @@ class Mailbox(ImportFormat):
     name = "mbox"
 
     def recognizes(self, source: ImportSource) -> bool:
+        """Return True if the source begins with a mail's "From …" line and headers."""
         lines = source.head.split(b"\n", 20)
         has_fields = any(b": " in line for line in lines[1:20])
         return bool(_BEGIN.match(lines[0])) and has_fields
@@ -57,6 +58,7 @@ class Mailbox(ImportFormat):
     def read(
         self, source: ImportSource, position: str
     ) -> Iterator[ImportItem | BadRecord]:
+        """Yield the mails after a position, the byte offset and number of a mail."""
         start = RecordPosition.parse(position)
         end = start.offset
         with source.open() as opened:
@@ -169,13 +171,16 @@ class _PageText(HTMLParser):
         self._hidden = 0
 
     def handle_starttag(self, tag: str, _attrs: object) -> None:
+        """Begin hidden text, or a line, depending on the tag."""
         self._hidden += tag in self.HIDDEN
         if tag in self.BREAKS:
             self.parts.append("\n")
 
     def handle_endtag(self, tag: str) -> None:
+        """End the hidden text of a tag."""
         self._hidden = max(0, self._hidden - (tag in self.HIDDEN))
 
     def handle_data(self, data: str) -> None:
+        """Collect the words of a text, unless it is hidden."""
         if not self._hidden:
             self.parts.append(" ".join(data.split()) + " " if data.strip() else "")

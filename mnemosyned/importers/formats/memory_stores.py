@@ -74,6 +74,7 @@ class StoreFormat(ImportFormat):
     exports: tuple[StoreExport, ...] = ()
 
     def recognizes(self, source: ImportSource) -> bool:
+        """Return True for the program's database or one of its exports."""
         if source.is_folder:
             return False
         if self._tables_in(source):
@@ -83,6 +84,7 @@ class StoreFormat(ImportFormat):
     def read(
         self, source: ImportSource, position: str
     ) -> Iterator[ImportItem | BadRecord]:
+        """Yield the memories after a position, from the database or the export."""
         if self._tables_in(source):
             yield from self._read_rows(source, position)
             return

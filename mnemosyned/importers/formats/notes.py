@@ -48,6 +48,7 @@ class _LoaderWithoutAliases(yaml.SafeLoader):
     """A loader that refuses aliases: a few lines with them make gigabytes."""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        """Read the next node. Raises an error of YAML for an alias."""
         if self.check_event(yaml.AliasEvent):
             event = self.peek_event()  # type: ignore[no-untyped-call]
             raise yaml.constructor.ConstructorError(
@@ -126,19 +127,19 @@ def _split_at_headings(body: str) -> Iterator[NoteSection]:
             fence = "" if fence == mark[1] else fence or mark[1]
         heading = None if fence else heading_of(line)
         if heading:
-            yield from _section_of(lines, path, begin)
+            yield from _make_section(lines, path, begin)
             level, title = heading
             path = {each: name for each, name in path.items() if each < level}
             path[level] = title
             lines, begin = [], number
         lines.append(line)
-    yield from _section_of(lines, path, begin)
+    yield from _make_section(lines, path, begin)
 
 
-def _section_of(
+def _make_section(
     lines: list[str], path: dict[int, str], begin: int
 ) -> Iterator[NoteSection]:
-    """Yield one section with these lines, unless they are blank.
+    """Yield one section with these lines, or none if they are blank.
 
     `path` gives the headings by level, `begin` is the number of the first line in the body.
     """
@@ -184,6 +185,7 @@ class Notes(ImportFormat):
     needs_file = True
 
     def recognizes(self, source: ImportSource) -> bool:
+        """Return True for a file with a suffix of Markdown."""
         is_note = source.path.name.lower().endswith(NOTE_SUFFIXES)
         return is_note and not source.stream and not source.is_folder
 

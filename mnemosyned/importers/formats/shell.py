@@ -53,6 +53,7 @@ class ShellHistory(ImportFormat):
     needs_file = True
 
     def recognizes(self, source: ImportSource) -> bool:
+        """Return True for a history of a known shell."""
         if source.stream or source.is_folder or is_binary(source.head):
             return False
         return shell_of(source) != ""
@@ -60,6 +61,7 @@ class ShellHistory(ImportFormat):
     def read(
         self, source: ImportSource, position: str
     ) -> Iterator[ImportItem | BadRecord]:
+        """Yield the commands after a position, the byte offset and number of a command."""
         shell = shell_of(source) or "bash"
         modified = datetime.fromtimestamp(source.path.stat().st_mtime, tz=UTC)
         start = RecordPosition.parse(position)
@@ -68,7 +70,9 @@ class ShellHistory(ImportFormat):
             # zsh has an encoding of its own.
             stream = opened if shell == "zsh" else as_utf8(opened)
             long_lines: list[TextLine] = []
-            lines = _readable_lines(lines_of(stream, offset=start.offset), long_lines)
+            lines = _set_long_lines_apart(
+                lines_of(stream, offset=start.offset), long_lines
+            )
             for command in _READERS[shell](lines, start.number):
                 size, end = command.end - end, command.end
                 place = f"{source.name}, command {command.number}"
@@ -121,7 +125,7 @@ def _memory_of_command(shell: str, command: _Command, modified: datetime) -> Rem
     )
 
 
-def _readable_lines(
+def _set_long_lines_apart(
     lines: Iterable[TextLine], long_lines: list[TextLine]
 ) -> Iterator[TextLine]:
     """Yield the lines that are not too long; add the others to `long_lines`."""
@@ -132,7 +136,7 @@ def _readable_lines(
             yield line
 
 
-def _bash_commands(lines: Iterator[TextLine], number: int) -> Iterator[_Command]:
+def _split_bash_commands(lines: Iterator[TextLine], number: int) -> Iterator[_Command]:
     """Yield the commands in a bash history; with times, a command may have several lines.
 
     `number` is the number of commands before these lines.
@@ -158,7 +162,7 @@ def _bash_commands(lines: Iterator[TextLine], number: int) -> Iterator[_Command]
         yield command
 
 
-def _zsh_commands(lines: Iterator[TextLine], number: int) -> Iterator[_Command]:
+def _split_zsh_commands(lines: Iterator[TextLine], number: int) -> Iterator[_Command]:
     """Yield the commands in a zsh history; a backslash continues a command on the next line.
 
     `number` is the number of commands before these lines.
@@ -185,7 +189,7 @@ def _zsh_commands(lines: Iterator[TextLine], number: int) -> Iterator[_Command]:
         yield command
 
 
-def _fish_commands(lines: Iterator[TextLine], number: int) -> Iterator[_Command]:
+def _split_fish_commands(lines: Iterator[TextLine], number: int) -> Iterator[_Command]:
     """Yield the commands in a fish history, which escapes line ends within a command.
 
     `number` is the number of commands before these lines.
@@ -223,4 +227,8 @@ def _decode_meta(data: bytes) -> bytes:
     return bytes(kept)
 
 
-_READERS = {"bash": _bash_commands, "zsh": _zsh_commands, "fish": _fish_commands}
+_READERS = {
+    "bash": _split_bash_commands,
+    "zsh": _split_zsh_commands,
+    "fish": _split_fish_commands,
+}

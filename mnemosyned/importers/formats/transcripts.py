@@ -49,13 +49,14 @@ class Transcript(ImportFormat):
     needs_file = True
 
     def recognizes(self, source: ImportSource) -> bool:
-        return _identity_of(source) is not None
+        """Return True for a transcript of a known tool."""
+        return _identify_source(source) is not None
 
     def read(
         self, source: ImportSource, position: str
     ) -> Iterator[ImportItem | BadRecord]:
         """Yield the messages of a transcript after a position, a byte offset."""
-        identity = _identity_of(source)
+        identity = _identify_source(source)
         if identity is None:
             yield BadRecord(source.name, "it is not a transcript of a known tool")
             return
@@ -66,7 +67,7 @@ class Transcript(ImportFormat):
             except TranscriptRefused as refused:
                 yield BadRecord(source.name, str(refused))
                 return
-            yield from _transcript_items(source, identity, reading, begin)
+            yield from _make_transcript_items(source, identity, reading, begin)
             if reading.complete or reading.position == begin:
                 return
             begin = reading.position
@@ -87,7 +88,7 @@ def _read_next_part(source: ImportSource, begin: int) -> TranscriptReading:
     )
 
 
-def _transcript_items(
+def _make_transcript_items(
     source: ImportSource,
     identity: TranscriptIdentity,
     reading: TranscriptReading,
@@ -123,7 +124,7 @@ def captured_memory(
             role=message.role,
             created_at=min(said, datetime.now(UTC)) if said else None,
             metadata={
-                "project": _project_key(identity.directory),
+                "project": _find_project_key(identity.directory),
                 "cwd": identity.directory,
                 "message": message.unique_id,
             },
@@ -133,12 +134,12 @@ def captured_memory(
 
 
 @lru_cache(maxsize=256)
-def _project_key(directory: str) -> str:
+def _find_project_key(directory: str) -> str:
     """Return the key of a directory's project; empty for none."""
     return project_of(directory).key
 
 
-def _identity_of(source: ImportSource) -> TranscriptIdentity | None:
+def _identify_source(source: ImportSource) -> TranscriptIdentity | None:
     """Return the tool and conversation of a transcript; None for other sources."""
     path = str(source.text_path.absolute())
     if source.stream or source.is_folder or not path.endswith(SUFFIXES):
@@ -172,11 +173,13 @@ class OpenCodeDatabase(ImportFormat):
     needs_file = True
 
     def recognizes(self, source: ImportSource) -> bool:
+        """Return True for a database with OpenCode's tables."""
         return tables_of(source) >= TABLES
 
     def read(
         self, source: ImportSource, position: str
     ) -> Iterator[ImportItem | BadRecord]:
+        """Yield the messages of main conversations after a position, a row id."""
         try:
             with open_database(source.path) as database:
                 rows = database.execute(
@@ -199,7 +202,7 @@ class OpenCodeDatabase(ImportFormat):
                         yield BadRecord(place, "it is not JSON", str(row))
                         continue
                     written = _OpenCodeMessage(place, session, directory, info, texts)
-                    if item := _opencode_item(written, str(row)):
+                    if item := _make_opencode_item(written, str(row)):
                         yield item
         except SqliteRefused as refused:
             yield BadRecord(source.name, str(refused))
@@ -212,6 +215,7 @@ class OpenCodeFolder(ImportFormat):
     needs_file = True
 
     def recognizes(self, source: ImportSource) -> bool:
+        """Return True for OpenCode's folder, unless a database is beside it."""
         # Where there is a database too, it has all of the files, and more.
         return (
             source.is_folder
@@ -222,6 +226,7 @@ class OpenCodeFolder(ImportFormat):
     def read(
         self, source: ImportSource, position: str
     ) -> Iterator[ImportItem | BadRecord]:
+        """Yield the messages after a position, the number of sessions already read."""
         storage = _storage_folder(source.path)
         for number, path in enumerate(sorted(storage.glob("session/*/*.json")), 1):
             if number > OPENCODE_FILES_MAX or number <= int(position or 0):
@@ -230,7 +235,7 @@ class OpenCodeFolder(ImportFormat):
             if isinstance(session, str):
                 yield BadRecord(str(path), session, str(number))
             elif not session.get("parentID"):
-                yield from _session_messages(storage, session, number)
+                yield from _read_session_messages(storage, session, number)
 
 
 def _storage_folder(folder: Path) -> Path:
@@ -238,7 +243,7 @@ def _storage_folder(folder: Path) -> Path:
     return folder / "storage" if (folder / "storage").is_dir() else folder
 
 
-def _session_messages(
+def _read_session_messages(
     storage: Path, session: Json, number: int
 ) -> Iterator[ImportItem | BadRecord]:
     """Yield the messages of an OpenCode session from the files in `storage`.
@@ -259,7 +264,7 @@ def _session_messages(
         directory = text_in(session.get("directory"))
         written = _OpenCodeMessage(str(path), id, directory, info, read)
         # An import goes on with the session, whose ids keep messages from coming twice.
-        if item := _opencode_item(written, str(number - 1)):
+        if item := _make_opencode_item(written, str(number - 1)):
             yield item
 
 
@@ -276,7 +281,7 @@ def _read_object(path: Path) -> Json | str:
     return document if isinstance(document, dict) else "it is not a JSON object"
 
 
-def _opencode_item(written: _OpenCodeMessage, position: str) -> ImportItem | None:
+def _make_opencode_item(written: _OpenCodeMessage, position: str) -> ImportItem | None:
     """Return an OpenCode message as an item; None without a speaker or words."""
     info = written.info
     role = ROLES.get(text_in(info.get("role")))

@@ -379,7 +379,7 @@ class Watcher:
         while not self._due.stopping:
             if time.monotonic() >= look_at:
                 look_at = time.monotonic() + self._limits.look_s
-                if _folder_identities(self._roots) != self._places:
+                if _read_folder_identities(self._roots) != self._places:
                     self._changed.set()
             must_scan = not self._scanning and time.monotonic() >= rescan_at
             if self._changed.is_set():
@@ -403,7 +403,7 @@ class Watcher:
     def _begin_watching(self) -> None:
         """Set the roots to the present watched paths and follow their events."""
         self._roots = list(self._watched_paths())
-        self._places = _folder_identities(self._roots)
+        self._places = _read_folder_identities(self._roots)
         fit = [root for root in self._roots if not _find_watch_problem(root)]
         self._problems = self._notifications.follow(fit)
         self._without_events = bool(self._problems)
@@ -504,7 +504,7 @@ class Watcher:
         return False
 
 
-def _folder_identities(roots: Iterable[str]) -> list[str]:
+def _read_folder_identities(roots: Iterable[str]) -> list[str]:
     """Return device and inode of each path's event folder; empty for a missing one."""
     places = []
     for root in roots:
