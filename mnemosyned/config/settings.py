@@ -47,6 +47,7 @@ class DatabaseLocation:
     url: str = ""
 
     def __str__(self) -> str:
+        """Return the path of the file, or the URL without its password."""
         return str(self.file) if self.file else without_password(self.url)
 
 

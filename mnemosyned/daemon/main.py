@@ -378,7 +378,7 @@ class Daemon:
 
         A daemon whose clients all wait for answers accepts no more clients; it is busy, not dead.
         """
-        if not answers_health_check(self._socket) and not loop.full:
+        if not answers_health_check(self._socket) and not loop.is_full:
             log.error("socket_silent", socket=str(self._socket))
             return False
         try:

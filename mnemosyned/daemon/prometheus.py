@@ -147,6 +147,7 @@ def _escape_text(text: str, *, quote: bool = False) -> str:
 
 
 def _format_number(value: float) -> str:
+    """Return a number as text, without a fraction if it is whole."""
     return repr(int(value)) if value == int(value) else repr(float(value))
 
 

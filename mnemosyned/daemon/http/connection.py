@@ -129,7 +129,7 @@ class ClientConnection:
             self._queue_output(end)
             self.send()
 
-    def has_left(self) -> bool:
+    def has_hung_up(self) -> bool:
         """Return whether the client has closed its side of the connection."""
         poll = select.poll()
         poll.register(self.fd, select.POLLRDHUP)

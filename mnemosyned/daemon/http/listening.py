@@ -204,8 +204,8 @@ class Listener:
 class Acceptor:
     """Accepts clients for the event loop, and pauses while the loop has no room.
 
-    `full` returns whether no connection is free, `make_room` closes one if it can, and `admit`
-    takes a client.
+    `is_full` returns whether the connections are at their limit, `make_room` closes one if it can,
+    and `admit` takes an accepted client.
     """
 
     def __init__(
@@ -213,13 +213,13 @@ class Acceptor:
         listeners: Sequence[Listener],
         *,
         epoll: select.epoll,
-        full: Callable[[], bool],
+        is_full: Callable[[], bool],
         make_room: Callable[[], bool],
         admit: Callable[[socket.socket, Listener], None],
     ) -> None:
         self._listeners = {each.sock.fileno(): each for each in listeners}
         self._epoll = epoll
-        self._full = full
+        self._is_full = is_full
         self._make_room = make_room
         self._admit = admit
         self._accept_at = 0.0
@@ -245,7 +245,7 @@ class Acceptor:
         if listener is None:
             return
         for accepted in range(ACCEPTED_AT_ONCE):
-            if self._full():
+            if self._is_full():
                 if accepted:  # whether one more waits is not known; epoll tells
                     return
                 if not self._make_room():
@@ -266,7 +266,7 @@ class Acceptor:
         """End a pause if it is over by `now` (monotonic) and there is room."""
         if self.accepting or not self._listeners or now < self._accept_at:
             return
-        if not self._full() or self._make_room():
+        if not self._is_full() or self._make_room():
             self.accepting = True
             self._watch_listeners(select.EPOLLIN)
 

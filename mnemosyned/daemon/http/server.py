@@ -112,7 +112,7 @@ class EventLoop:
         self._acceptor = Acceptor(
             listeners,
             epoll=self._epoll,
-            full=lambda: len(self._connections) >= connections_max,
+            is_full=lambda: len(self._connections) >= connections_max,
             # Hang up on the client that has been idle longest, or else on one that stalls.
             make_room=lambda: any(self._drop_stalled(state) for state in GRACE_S),
             admit=self._add_connection,
@@ -129,7 +129,7 @@ class EventLoop:
         )
 
     @property
-    def full(self) -> bool:
+    def is_full(self) -> bool:
         """Whether new clients wait in the backlog, as no connection can be closed for them."""
         return not self._acceptor.accepting
 
@@ -165,7 +165,7 @@ class EventLoop:
         try:
             while not self._drain_connections():
                 timeout_s = SWEEP_S if self._busy else IDLE_SWEEP_S
-                if self.full or self._draining:
+                if self.is_full or self._draining:
                     timeout_s = FULL_SWEEP_S
                 for fd, _ in self._epoll.poll(timeout_s):
                     self._handle_event(fd)
@@ -263,6 +263,7 @@ class EventLoop:
         return False
 
     def _connections_in(self, state: ConnectionState) -> list[ClientConnection]:
+        """Return the connections that are in a state."""
         return [each for each in self._connections.values() if each.state is state]
 
     # ---------------------------------------------------------------- read

@@ -262,7 +262,7 @@ class Workers:
             if now > min(deadline, self._streams_end):
                 return False
             if not connection.output_bytes:
-                return not connection.has_left()
+                return not connection.has_hung_up()
             if now - progress > STREAM_STALL_S:
                 return False
             ready.poll(POLL_S * 1_000)
