@@ -134,7 +134,7 @@ def _as_list(given: str | Sequence[str] | None) -> str | list[str] | None:
 
 
 def read_record_value(id: str) -> Steps[Any]:
-    """Return the value of a record of `make_record_memory`, or None if it was forgotten or pruned."""
+    """Return the value in a memory of `make_record_memory`, or None if forgotten or pruned."""
     try:
         got: Got = yield Get(id, reveal=True)
     except NotFound:

@@ -40,7 +40,7 @@ class WordCache(dict[str, V], Generic[V]):
         _register_cache(self)
 
     def __missing__(self, word: str) -> V:
-        """Compute and return the value of an uncached word; cache the value unless the word is long."""
+        """Compute and return the value of an uncached word; cache it unless the word is long."""
         value = self._compute(word)
         if len(word) <= WORD_CHARS_MAX:
             if len(self) >= self._entries_max:
