@@ -223,7 +223,7 @@ def make_summarizer(
     # Its owner's "yesterday" is a day of the owner's calendar.
     ratio, zone = config.sleep.summary_ratio, get_localzone()
     gate = gate or ForegroundGate()
-    rules = ParallelSummarizer(ratio=ratio, zone=zone, present=lambda: gate.active)
+    rules = ParallelSummarizer(ratio=ratio, zone=zone, is_serving=lambda: gate.active)
     model = model or _language_model(config.llm)
     if model is None:
         return rules

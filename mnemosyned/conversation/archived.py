@@ -22,7 +22,7 @@ from mnemosyned.conversation.messages import (
     is_plain,
     message_id,
     message_parts,
-    message_time,
+    read_message_time,
     strip_stub_mark,
 )
 from mnemosyned.conversation.summary_message import VALUE_SEPARATOR, VALUES
@@ -103,7 +103,7 @@ def find_message_times(messages: Sequence[Message], *, now: datetime) -> list[da
     A time in the future, by another clock, becomes `now`.
     """
     timestamps = [
-        in_zone(said, UTC) if (said := message_time(message)) else None
+        in_zone(said, UTC) if (said := read_message_time(message)) else None
         for message in messages
     ]
     # Go's unset time is in year 1.

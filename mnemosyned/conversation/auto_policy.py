@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from mnemosyned.conversation.archived import stub_results
-from mnemosyned.conversation.budget import share_of
+from mnemosyned.conversation.budget import compute_share
 from mnemosyned.conversation.compaction import (
     KEEP_RECENT,
     MAX_TOKENS,
@@ -38,11 +38,11 @@ from mnemosyned.conversation.messages import (
     Message,
     MessageCounter,
     PartKind,
+    find_tool_names,
     message_id,
     message_parts,
     message_text,
-    message_time,
-    tool_names,
+    read_message_time,
 )
 from mnemosyned.conversation.summary_message import (
     SummaryContent,
@@ -125,7 +125,7 @@ class AutoPolicy:
         if not self.due(unchanged.tokens_before).due:
             return unchanged
         stubbed = _StubbedConversation(split, self._make_stubs(split, costs), costs)
-        if sum(costs) <= share_of(self.max_tokens, self.target) or not split.old:
+        if sum(costs) <= compute_share(self.max_tokens, self.target) or not split.old:
             return _stub_old_results(unchanged, stubbed)
         done = self._replace_oldest(unchanged, stubbed, earlier)
         return done if done.tokens_after < unchanged.tokens_before else unchanged
@@ -137,8 +137,8 @@ class AutoPolicy:
 
         The tokens of stubbed messages are updated in `costs`.
         """
-        goal = share_of(self.max_tokens, self.target)
-        names = tool_names(split.messages)
+        goal = compute_share(self.max_tokens, self.target)
+        names = find_tool_names(split.messages)
         stubs: dict[int, Message] = {}
         total = sum(costs)
         for position in split.old:
@@ -194,7 +194,9 @@ class AutoPolicy:
         The reason is empty if the model did, or if there is no model.
         """
         secrets = [value for value in values if value.sensitive]
-        room = share_of(share_of(self.max_tokens, SUMMARY_FRACTION), PROSE_SHARE)
+        room = compute_share(
+            compute_share(self.max_tokens, SUMMARY_FRACTION), PROSE_SHARE
+        )
         prose, reason = summarize_with_model(
             self._summarize,
             originals,
@@ -217,7 +219,9 @@ class AutoPolicy:
     def _find_summary_end(self, split: SplitConversation, costs: Sequence[int]) -> int:
         """Return the position up to which to summarize messages for enough room, groups whole."""
         window = self.max_tokens
-        room = share_of(window, self.target) - share_of(window, SUMMARY_FRACTION)
+        room = compute_share(window, self.target) - compute_share(
+            window, SUMMARY_FRACTION
+        )
         left = sum(costs[: split.pinned]) + sum(costs[at] for at in split.live)
         live = set(split.live)
         end = split.pinned
@@ -230,7 +234,7 @@ class AutoPolicy:
 
     def _write_summary(self, content: SummaryContent) -> dict[str, Any]:
         """Return the summary message: as many facts as fit in its text, all in its metadata."""
-        room = share_of(self.max_tokens, SUMMARY_FRACTION)
+        room = compute_share(self.max_tokens, SUMMARY_FRACTION)
         count = self._counter.text
         prose = content.prose
         layout = SummaryLayout(pointer=write_archive_pointer(content))
@@ -309,11 +313,11 @@ def _extract_key_facts(
     messages: Sequence[Message], secrets: Sequence[Detail]
 ) -> Iterator[str]:
     """Yield the key facts of messages without secrets, relative dates resolved by message time."""
-    names = tool_names(messages)
+    names = find_tool_names(messages)
     known = KnownSecrets(secrets)
     concluding = find_round_conclusions(messages)
     for position, message in enumerate(messages):
-        said = message_time(message)
+        said = read_message_time(message)
         facts = list(extract_message_facts(message, names, excerpt=excerpt_highlights))
         if position in concluding:
             facts.append(concluding[position])
@@ -334,7 +338,7 @@ def _extract_prose(messages: Sequence[Message], secrets: Sequence[Detail]) -> li
     known = KnownSecrets(secrets)
     memories: list[MemoryRecord] = []
     for message in messages:
-        role, said = message.get("role"), message_time(message)
+        role, said = message.get("role"), read_message_time(message)
         words = message_text(message).strip()
         # A few words of the user are a fact, and kept whole.
         is_prose = words and (len(words) > SHORT_CHARS or role != "user")

@@ -58,8 +58,8 @@ class TokenBudget:
             if not number or not 0 <= value <= 1:
                 raise InvalidRequest(f"{name} must be between 0 and 1", field=name)
         if (
-            exact_fraction(self.memory_fraction)
-            + exact_fraction(self.learnings_fraction)
+            make_exact_fraction(self.memory_fraction)
+            + make_exact_fraction(self.learnings_fraction)
             > 1
         ):
             raise InvalidRequest(
@@ -75,12 +75,12 @@ class TokenBudget:
     @property
     def memory(self) -> int:
         """Maximum tokens for recalled memory."""
-        return share_of(self.available, self.memory_fraction)
+        return compute_share(self.available, self.memory_fraction)
 
     @property
     def learnings(self) -> int:
         """Maximum tokens for past learnings."""
-        return share_of(self.available, self.learnings_fraction)
+        return compute_share(self.available, self.learnings_fraction)
 
     @property
     def history(self) -> int:
@@ -88,14 +88,14 @@ class TokenBudget:
         return self.available - self.memory - self.learnings
 
 
-def exact_fraction(fraction: float) -> Fraction:
+def make_exact_fraction(fraction: float) -> Fraction:
     """Return a float as the decimal fraction written: 0.07 of 100 is 7, not 7.000000000000001."""
     return Fraction(str(fraction))
 
 
-def share_of(tokens: int, fraction: float) -> int:
+def compute_share(tokens: int, fraction: float) -> int:
     """Return a fraction of some tokens, rounded down."""
-    return floor(tokens * exact_fraction(fraction))
+    return floor(tokens * make_exact_fraction(fraction))
 
 
 MemoryPlace = Literal["system", "message"]

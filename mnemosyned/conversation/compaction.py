@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
-from mnemosyned.conversation.budget import exact_fraction
+from mnemosyned.conversation.budget import make_exact_fraction
 from mnemosyned.conversation.key_facts import (
     NAMELESS,
     extract_facts,
@@ -22,19 +22,19 @@ from mnemosyned.conversation.messages import (
     PartKind,
     count_pinned,
     estimate_tokens,
+    find_tool_names,
     group_messages,
     message_id,
     message_parts,
-    tool_names,
 )
 from mnemosyned.conversation.summary_message import (
     NO_FACTS,
     SESSION_HEADER,
     SummaryContent,
+    convert_prose_to_facts,
     is_summary,
     make_summary_message,
     merge_summaries,
-    prose_to_facts,
     read_summary,
     remove_header,
 )
@@ -158,7 +158,7 @@ def decide_at_threshold(
 
     A window of 0 tokens or less is never due.
     """
-    reached = max_tokens > 0 and usage >= exact_fraction(fraction) * max_tokens
+    reached = max_tokens > 0 and usage >= make_exact_fraction(fraction) * max_tokens
     return CompactionDecision(
         reached, f"{fraction:.0%} of {max_tokens:,}" if reached else ""
     )
@@ -260,7 +260,7 @@ class MemoryConsolidator:
             return unchanged
         old = split.take(split.old)
         archived = mark_as_removed(old)
-        earlier = prose_to_facts(merge_summaries(split.earlier))
+        earlier = convert_prose_to_facts(merge_summaries(split.earlier))
         summary = self._write_summary(earlier, old, archived)
         kept = [*messages[: split.pinned], summary, *split.take(split.tail)]
         done = replace(
@@ -343,7 +343,7 @@ def write_plain_messages(
 
     `earlier` is an earlier summary, which comes first. `secrets` are masked wherever they occur.
     """
-    names = tool_names(messages)
+    names = find_tool_names(messages)
     known = KnownSecrets(secrets)
     plain: list[Message] = []
     if earlier:

@@ -18,7 +18,7 @@ from mnemosyned.conversation.messages import (
     Message,
     MessageCounter,
     count_pinned,
-    tool_names,
+    find_tool_names,
 )
 from mnemosyned.conversation.sections import (
     LEARNINGS_HEADING,
@@ -464,7 +464,7 @@ class _ShortenedTail:
     @cached_property
     def _tool_names(self) -> dict[str, str]:
         """Names of the tools by id of their calls, read only if a result is shortened."""
-        return tool_names(self.history)
+        return find_tool_names(self.history)
 
     def _shorten_message(self, position: int) -> int:
         """Shorten the tool results of one message; return the tokens saved."""

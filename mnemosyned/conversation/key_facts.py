@@ -10,12 +10,12 @@ from itertools import pairwise
 from mnemosyned.conversation.messages import (
     Message,
     PartKind,
+    find_tool_names,
     is_intent,
     is_plain,
     message_parts,
     message_text,
     strip_stub_mark,
-    tool_names,
 )
 from mnemosyned.text.frames import format_origin, neutralize, neutralize_tags
 from mnemosyned.text.sentences import split_sentences
@@ -203,7 +203,7 @@ def extract_facts(
     Facts are tool results, lines with a keyword, and short messages of the user; other prose of
     the assistant holds none. `excerpt` shortens a tool's result.
     """
-    names = tool_names(messages)
+    names = find_tool_names(messages)
     return remove_repetitions(
         fact
         for message in messages

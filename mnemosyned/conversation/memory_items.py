@@ -89,11 +89,11 @@ class ConsolidationTrigger:
             return ConsolidationReason.COUNT
         if len(memories) >= self.size_threshold:
             return ConsolidationReason.SIZE
-        moment = _utc_instant(now)
+        moment = _convert_to_utc(now)
         old = [
             memory
             for memory in fresh
-            if moment - _utc_instant(memory.created_at) > self.age_threshold
+            if moment - _convert_to_utc(memory.created_at) > self.age_threshold
         ]
         return (
             ConsolidationReason.AGE
@@ -138,7 +138,7 @@ def consolidate_memories(
             continue
         summary, failure = _summarize_group(items, complete)
         if summary:
-            kept.append(_make_summary_item(summary, items, now=_utc_instant(now)))
+            kept.append(_make_summary_item(summary, items, now=_convert_to_utc(now)))
             archived += items
         else:
             kept += items
@@ -219,6 +219,6 @@ def _make_summary_item(
     )
 
 
-def _utc_instant(moment: datetime | None) -> datetime:
+def _convert_to_utc(moment: datetime | None) -> datetime:
     """Return an instant in UTC, the present one for None."""
     return in_zone(moment or datetime.now(UTC), UTC)

@@ -228,7 +228,7 @@ def _find_calls_and_results(message: Message) -> list[tuple[PartKind, str]]:
     return links
 
 
-def tool_names(messages: Iterable[Message]) -> dict[str, str]:
+def find_tool_names(messages: Iterable[Message]) -> dict[str, str]:
     """Return the name of the tool by id of its call."""
     return {
         part.id: part.name
@@ -246,10 +246,10 @@ def message_id(message: Message) -> str:
     """
     own = message.get("id")
     has_id = isinstance(own, str) and _ID.fullmatch(own)
-    return str(own) if has_id else short_digest("m", message)
+    return str(own) if has_id else make_short_digest("m", message)
 
 
-def message_time(message: Message) -> datetime | None:
+def read_message_time(message: Message) -> datetime | None:
     """Return a message's timestamp, taken as UTC if it has no zone; None without one."""
     for key in TIME_KEYS:
         value = message.get(key)
@@ -263,7 +263,7 @@ def message_time(message: Message) -> datetime | None:
     return None
 
 
-def short_digest(prefix: str, value: object) -> str:
+def make_short_digest(prefix: str, value: object) -> str:
     """Return a prefix with a short digest of a JSON value, the same for equal values."""
     written = json.dumps(_make_canonical(value), sort_keys=True)
     return f"{prefix}-{hashlib.sha256(written.encode()).hexdigest()[:ID_CHARS]}"
@@ -451,7 +451,9 @@ class CharsCounter:
         if isinstance(content, str):
             return max(1, len(content) // CHARS_PER_TOKEN)
         media = sum(part.kind is PartKind.MEDIA for part in message_parts(message))
-        return max(1, text_chars(message) // CHARS_PER_TOKEN) + media * MEDIA_TOKENS
+        return (
+            max(1, count_text_chars(message) // CHARS_PER_TOKEN) + media * MEDIA_TOKENS
+        )
 
     def total(self, messages: Iterable[Message]) -> int:
         return estimate_tokens(messages)
@@ -479,10 +481,10 @@ class FullCounter:
 
 def estimate_tokens(messages: Iterable[Message]) -> int:
     """Return the characters of all messages divided by four, an estimate of their tokens."""
-    return sum(map(text_chars, messages)) // CHARS_PER_TOKEN
+    return sum(map(count_text_chars, messages)) // CHARS_PER_TOKEN
 
 
-def text_chars(message: Message) -> int:
+def count_text_chars(message: Message) -> int:
     """Return the characters of a message's texts."""
     content = message.get("content")
     if isinstance(content, str):

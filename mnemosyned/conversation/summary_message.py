@@ -16,9 +16,9 @@ from mnemosyned.conversation.key_facts import (
 from mnemosyned.conversation.messages import (
     Message,
     PartKind,
+    make_short_digest,
     message_parts,
     message_text,
-    short_digest,
 )
 from mnemosyned.text.frames import neutralize, neutralize_line
 
@@ -57,7 +57,7 @@ class SummaryContent:
     @property
     def id(self) -> str:
         """Id of the group of archived messages."""
-        return short_digest("c", self.summary_of)
+        return make_short_digest("c", self.summary_of)
 
 
 def is_summary(message: Message) -> bool:
@@ -128,7 +128,7 @@ def _merge_lists(lists: Iterable[Sequence[str]]) -> tuple[str, ...]:
     return tuple(remove_repetitions(chain.from_iterable(lists)))
 
 
-def prose_to_facts(earlier: SummaryContent) -> SummaryContent:
+def convert_prose_to_facts(earlier: SummaryContent) -> SummaryContent:
     """Return a content with prose and values as facts, for policies that keep only facts."""
     shown = "\n".join((*earlier.facts, earlier.prose))
     missing = [value for value in earlier.values if value not in shown]

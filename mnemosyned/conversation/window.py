@@ -13,7 +13,7 @@ from mnemosyned.conversation.messages import (
     count_pinned,
     group_messages,
     message_id,
-    message_time,
+    read_message_time,
 )
 from mnemosyned.conversation.sections import PastSummary
 from mnemosyned.conversation.summary_message import (
@@ -211,7 +211,7 @@ class _Coverage:
 
     def __init__(self, history: Sequence[Message]) -> None:
         self._history = history
-        self._times = [message_time(message) for message in history]
+        self._times = [read_message_time(message) for message in history]
         self._first = min(filter(None, self._times), default=None)
 
     def make_test_from(self, start: int) -> Callable[[PastSummary], bool]:

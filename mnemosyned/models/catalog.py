@@ -405,7 +405,7 @@ class ModelStore:
             return target, download(request, target, progress=progress, pause_s=pause_s)
         except FetchFailed as error:
             raise FetchFailed(
-                f"{error.message}. {manual_instructions(request, target)}"
+                f"{error.message}. {write_manual_instructions(request, target)}"
             ) from error
 
     def find(self, name: str, *, in_part: bool = False) -> Path:
@@ -459,7 +459,7 @@ class ModelStore:
         discard_part(_make_part_path(path))
 
 
-def manual_instructions(request: DownloadRequest, target: Path) -> str:
+def write_manual_instructions(request: DownloadRequest, target: Path) -> str:
     """Return instructions to install a file without a network."""
     size = f" of {request.size:,} bytes" if request.size else ""
     return f"Without a network here, bring the file{size} from {request.url} and put it at {target}"

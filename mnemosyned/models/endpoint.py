@@ -230,9 +230,9 @@ _ANSWERS = msgspec.json.Decoder(_ChatAnswer)
 class _RetryableError(Exception):
     """Error of a call worth a retry: too many requests, a server error, a broken connection."""
 
-    def __init__(self, what: str, *, wait_s: float | None = None) -> None:
-        super().__init__(what)
-        self.what = what
+    def __init__(self, problem: str, *, wait_s: float | None = None) -> None:
+        super().__init__(problem)
+        self.problem = problem
         self.wait_s = wait_s
 
 
@@ -362,7 +362,7 @@ class _EndpointCall:
                 pause_s = wait_s if busy.wait_s is None else busy.wait_s
                 late = time.monotonic() + pause_s >= self._ends
                 if not tries_left or late or pause_s > RETRY_AFTER_MAX_S:
-                    raise ModelUnavailable(f"{self._name} {busy.what}") from busy
+                    raise ModelUnavailable(f"{self._name} {busy.problem}") from busy
                 self._abandoned.wait(pause_s)
                 self._check_time()
                 wait_s *= 2

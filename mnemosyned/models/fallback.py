@@ -60,7 +60,7 @@ class CircuitBreaker:
     """
 
     def __init__(self, clock: Clock) -> None:
-        self.why = ""
+        self.reason = ""
         """Reason of the last failure; empty while the model works."""
         self._clock = clock
         self._opened: datetime | None = None
@@ -68,7 +68,7 @@ class CircuitBreaker:
         self._rejected = 0
 
     @property
-    def until(self) -> datetime | None:
+    def retry_at(self) -> datetime | None:
         """Time at which the model may be asked again; None if it may be asked now."""
         if self._opened is None:
             return None
@@ -79,25 +79,26 @@ class CircuitBreaker:
     def record_success(self) -> bool:
         """Record an accepted summary; return True if the breaker was open before."""
         ended = self._opened is not None
-        self.why, self._opened, self._cool_down, self._rejected = "", None, COOL_DOWN, 0
+        self.reason, self._opened = "", None
+        self._cool_down, self._rejected = COOL_DOWN, 0
         return ended
 
-    def record_rejection(self, why: str) -> bool:
+    def record_rejection(self, reason: str) -> bool:
         """Record a rejected answer; return True if that opens the breaker."""
         self._rejected += 1
         if self._rejected < REJECTED_IN_A_ROW_MAX:  # the model does answer
-            self.why, self._opened, self._cool_down = "", None, COOL_DOWN
+            self.reason, self._opened, self._cool_down = "", None, COOL_DOWN
             return False
         self.record_failure(
-            f"{self._rejected} groups in a row had to be refused, the last as: {why}"
+            f"{self._rejected} groups in a row had to be refused, the last as: {reason}"
         )
         return True
 
-    def record_failure(self, why: str) -> None:
+    def record_failure(self, reason: str) -> None:
         """Open the breaker after a failure, for twice as long if it was open before."""
         if self._opened is not None:
             self._cool_down = min(self._cool_down * 2, COOL_DOWN_MAX)
-        self.why, self._opened = why, self._clock.now()
+        self.reason, self._opened = reason, self._clock.now()
 
 
 class FallbackSummarizer(Summarizer):
@@ -169,20 +170,20 @@ class FallbackSummarizer(Summarizer):
             yield key, outcome
 
     def status(self) -> SummarizerStatus:
-        until = self._breaker.until
+        until = self._breaker.retry_at
         if self._stopping:
             state, reason = SummarizerState.FALLBACK, STOPPING
         elif until:
             state = SummarizerState.FALLBACK
             reason = (
-                f"it failed ({self._breaker.why}); summaries are extractive "
+                f"it failed ({self._breaker.reason}); summaries are extractive "
                 f"until {in_zone(until, None):%H:%M}"
             )
         elif self._used_up:
             state, reason = SummarizerState.FALLBACK, self._used_up
-        elif self._breaker.why:
+        elif self._breaker.reason:
             state = SummarizerState.MODEL
-            reason = f"it failed ({self._breaker.why}) and is tried again with the next group"
+            reason = f"it failed ({self._breaker.reason}) and is tried again with the next group"
         else:
             state, reason = SummarizerState.MODEL, "in force, as configured"
         return SummarizerStatus(
@@ -248,8 +249,8 @@ class FallbackSummarizer(Summarizer):
         """
         if self._stopping:
             return STOPPING
-        if self._breaker.until:
-            return self._breaker.why
+        if self._breaker.retry_at:
+            return self._breaker.reason
         if spent_s < self._cycle_budget_s:
             return ""
         if not self._used_up:
@@ -279,15 +280,15 @@ class FallbackSummarizer(Summarizer):
                 return why
         else:
             self._breaker.record_failure(why)
-        until = self._breaker.until
+        until = self._breaker.retry_at
         log.warning(
             "model_left_alone",
             model=self.name,
-            reason=self._breaker.why,
+            reason=self._breaker.reason,
             until=until.isoformat(timespec="seconds") if until else None,
             exc_info=None if isinstance(error, SummarizerFailed) else error,
         )
-        return self._breaker.why
+        return self._breaker.reason
 
     def _add_reason(self, summary: Summary, reason: str) -> Summary:
         """Count a summary of the fallback, and return it with the reason."""

@@ -61,12 +61,12 @@ class ParallelSummarizer(ExtractiveSummarizer):
         *,
         ratio: float,
         zone: ZoneInfo,
-        present: Callable[[], bool] = lambda: False,
+        is_serving: Callable[[], bool] = lambda: False,
     ) -> None:
         super().__init__(ratio=ratio, zone=zone)
         module = "mnemosyned.models.parallel_worker"
         self._command = [sys.executable, "-P", "-m", module, str(ratio), zone.key]
-        self._present = present
+        self._is_serving = is_serving
         """True while requests are in flight; else this process takes its share of the work."""
         self._workers: list[_DigestWorker] = []
         self._numbers = count()
@@ -157,7 +157,7 @@ class ParallelSummarizer(ExtractiveSummarizer):
     def _choose_worker(self) -> _DigestWorker:
         """Return the first worker while requests are in flight, else the least busy one."""
         workers = self._workers
-        if self._present():
+        if self._is_serving():
             return min(workers, key=lambda worker: worker.gone)
         while len(workers) < WORKERS_MAX:
             workers.append(_DigestWorker(self._command))
@@ -169,7 +169,7 @@ class ParallelSummarizer(ExtractiveSummarizer):
         """Yield the digests that a worker has finished; make them here if the worker is gone."""
         ends = time.monotonic() + WORKER_WAIT_S
         while worker.in_flight:
-            wait = len(worker.in_flight) > keep and self._present()
+            wait = len(worker.in_flight) > keep and self._is_serving()
             answer = worker.take_answer(
                 wait_s=max(0.0, ends - time.monotonic()) if wait else 0
             )

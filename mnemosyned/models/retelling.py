@@ -30,7 +30,7 @@ from mnemosyned.summary.grounding.claims import (
     salvage_claims,
     split_sentence_words,
 )
-from mnemosyned.summary.statements import leans_back, without_opener
+from mnemosyned.summary.statements import leans_back, remove_opener
 from mnemosyned.text.dates import formatting
 from mnemosyned.text.sentences import split_sentences
 from mnemosyned.text.tokens import COMMONPLACE_KINDS, tokenize
@@ -80,9 +80,9 @@ def split_passages(
         moment = in_zone(memory.created_at, zone)
         for sentence, _ in split_sentences(memory.content):
             dated = formatting.annotate_relative_dates(sentence, moment)
-            short = without_opener(dated)
+            short = remove_opener(dated)
             originals.setdefault(dated, (memory, sentence))
-            originals.setdefault(short, (memory, without_opener(sentence)))
+            originals.setdefault(short, (memory, remove_opener(sentence)))
     roles = [role for role in dict.fromkeys(m.role for m in memories) if role]
     result: list[Passage] = []
     for number, line in enumerate(lines):

@@ -20,7 +20,7 @@ from mnemosyned.models.prompts import (
     write_summary_request,
 )
 from mnemosyned.models.retelling import Reteller, is_small
-from mnemosyned.summary.chunking import Piece, split_to_fit, whole_piece
+from mnemosyned.summary.chunking import Piece, make_whole_piece, split_to_fit
 from mnemosyned.summary.extract import (
     CHARS_MAX,
     CHARS_MIN,
@@ -35,7 +35,7 @@ from mnemosyned.summary.grounding.check import (
     GroundingFault,
     SummaryProblem,
     check_grounding,
-    grounded_sentences,
+    select_grounded_sentences,
 )
 from mnemosyned.summary.keywords import join_terms
 
@@ -179,7 +179,7 @@ class ModelSummarizer(Summarizer):
         if not problems:
             return again
         for answer in (again, text):
-            salvaged = grounded_sentences(answer, judge, sources)
+            salvaged = select_grounded_sentences(answer, judge, sources)
             if salvaged and not judge(salvaged):
                 return salvaged
         self.rejected += 1
@@ -236,7 +236,7 @@ class _GroupSummarizer:
     ) -> None:
         self._by = summarizer
         self._memories = memories
-        self._pieces = [whole_piece(memory) for memory in memories]
+        self._pieces = [make_whole_piece(memory) for memory in memories]
         self._extract = kept
         self._budget = budget
         self._asked = min(

@@ -30,9 +30,9 @@ from mnemosyned.conversation.messages import (
     Message,
     group_messages,
     is_plain,
+    make_short_digest,
     message_text,
-    message_time,
-    short_digest,
+    read_message_time,
 )
 from mnemosyned.conversation.rounds_policy import RoundsPolicy
 from mnemosyned.conversation.summary_message import (
@@ -89,7 +89,10 @@ class IdentifiedConversation:
         self.source = source
         self.own = messages
         self.messages = [
-            {**message, "id": short_digest("m", [source, session, stored(message)])}
+            {
+                **message,
+                "id": make_short_digest("m", [source, session, stored(message)]),
+            }
             for message in messages
         ]
         pairs = list(zip(self.messages, messages, strict=True))
@@ -262,7 +265,7 @@ class CompactionArchive:
         return ArchivedMessage(
             self._drafts.draft_compacted(memory, now=self._clock.now()),
             may_reuse=is_plain(own) and memory.content != WORDLESS,
-            has_timestamp=message_time(own) is not None,
+            has_timestamp=read_message_time(own) is not None,
         )
 
     def _merged_summaries(
@@ -443,7 +446,7 @@ class _TimeLimitedModel:
             MemoryRecord(
                 id=str(position),
                 content=message_text(message),
-                created_at=message_time(message) or now,
+                created_at=read_message_time(message) or now,
                 role=message["role"],
             )
             for position, message in enumerate(messages)

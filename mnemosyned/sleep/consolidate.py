@@ -35,7 +35,7 @@ from mnemosyned.memory.periods import Level, begin_of, key_of
 from mnemosyned.memory.ports import MemoryStore, Promotion
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.sleep.context import CycleContext
-from mnemosyned.summary.statements import with_speaker
+from mnemosyned.summary.statements import add_speaker
 from mnemosyned.text.details import Detail
 
 
@@ -418,7 +418,7 @@ def _verbatim_digests(work: BatchWork) -> list[tuple[Sequence[MemoryRecord], Dig
     Each lasting memory has an episode of its own; memories excluded from summaries share one.
     """
     lasting, details = select_mentionable(work.originals)
-    masked = {memory.id: with_speaker(memory) for memory in lasting}
+    masked = {memory.id: add_speaker(memory) for memory in lasting}
     texts = [
         ([memory], masked[memory.id])
         for memory in work.originals

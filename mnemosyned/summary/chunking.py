@@ -40,7 +40,7 @@ class Piece:
     role: str = ""
 
 
-def whole_piece(memory: MemoryRecord) -> Piece:
+def make_whole_piece(memory: MemoryRecord) -> Piece:
     """Return a piece with the whole text of a memory."""
     return Piece(memory.id, memory.content, memory.created_at, memory.role)
 
@@ -56,7 +56,7 @@ def split_to_fit(
     `count_tokens` counts a piece as rendered in the prompt. A memory is split only if it alone
     exceeds a part; if not even one character fits, it is split into single characters.
     """
-    originals = [whole_piece(memory) for memory in memories]
+    originals = [make_whole_piece(memory) for memory in memories]
     sized = [
         (piece, size)
         for original in originals

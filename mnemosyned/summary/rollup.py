@@ -40,7 +40,7 @@ _LABEL = re.compile(
 """The date label before a line of a week or a month."""
 
 
-def date_label(level: Level, begins: datetime) -> str:
+def format_date_label(level: Level, begins: datetime) -> str:
     """Return the date before a line, such as "Mon 2 March: ", empty for other than week and month.
 
     In a week each line is a day; in a month each line is a week.
@@ -415,7 +415,7 @@ def _read_summaries(
     for index, (_, speech) in enumerate(said):
         reader.read(index, speech)
     reader.known.discount(speakers)
-    lines = [_RollupLine(date_label(level, source.begins)) for source in sources]
+    lines = [_RollupLine(format_date_label(level, source.begins)) for source in sources]
     for statement in reader.statements:
         if statement.readable:
             lines[said[statement.memory][0]].statements.append(statement)

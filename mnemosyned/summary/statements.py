@@ -90,7 +90,7 @@ def may_lean_back(first: str) -> bool:
 
 
 def may_be_opener(first: str) -> bool:
-    """Tell whether a lower-case first word may be an opener, as `without_opener` removes."""
+    """Tell whether a lower-case first word may be an opener, as `remove_opener` removes."""
     return first in OPENERS or first in _CALLERS
 
 
@@ -106,7 +106,7 @@ def leans_back(sentence: str) -> bool:
     return following not in _TIME_NOUNS
 
 
-def without_opener(sentence: str) -> str:
+def remove_opener(sentence: str) -> str:
     """Return a sentence without interjections and connectives at its beginning.
 
     "Well, but the invoice is paid." becomes "The invoice is paid.".
@@ -316,15 +316,15 @@ class StatementReader:
         stems = self.known.add(words)
         early = _lower_words(words[:EARLY_WORDS])
         kinds = [word.kind for word in words]
-        weight = origin.weight * _form_factor(text, words, kinds, weights)
+        weight = origin.weight * _rate_form(text, words, kinds, weights)
         if bare != text:
             weight *= weights.listing
         readable = prose and _says_something(text, words, kinds)
         needs: int | None = None
         if readable:
             is_opened = may_be_opener(early[0])
-            text = without_opener(text) if is_opened else text
-            weight *= _reference_factor(text, words, early, weights)
+            text = remove_opener(text) if is_opened else text
+            weight *= _rate_reference(text, words, early, weights)
             if (is_opened or may_lean_back(early[0])) and leans_back(text):
                 needs = before
                 readable = before is not None and self._may_follow(before, text)
@@ -397,7 +397,7 @@ def is_first_person(words: Sequence[TextToken]) -> bool:
     return not _FIRST_PERSON.isdisjoint(_lower_words(words))
 
 
-def with_speaker(memory: MemoryRecord) -> str:
+def add_speaker(memory: MemoryRecord) -> str:
     """Return a memory's text; a text in the first person is preceded by the speaker's name."""
     content, role = memory.content, " ".join(memory.role.split())
     if not role or content.startswith(f"{role}: "):
@@ -440,7 +440,7 @@ def _is_bare_list(text: str, kinds: Sequence[TokenKind]) -> bool:
     return all(part.count(" ") < _LIST_WORDS_MAX for part in parts)
 
 
-def _reference_factor(
+def _rate_reference(
     text: str,
     words: Sequence[TextToken],
     early: Sequence[str],
@@ -460,7 +460,7 @@ def _reference_factor(
     return 1.0
 
 
-def _form_factor(
+def _rate_form(
     sentence: str,
     words: Sequence[TextToken],
     kinds: Sequence[TokenKind],

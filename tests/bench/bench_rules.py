@@ -157,7 +157,7 @@ RULES = (
     Rule(
         "openers",
         (
-            (_STATEMENTS, "without_opener", "lambda sentence: sentence"),
+            (_STATEMENTS, "remove_opener", "lambda sentence: sentence"),
             (_STATEMENTS, "may_be_opener", "lambda first: False"),
         ),
         SUMMARY,

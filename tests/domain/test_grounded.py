@@ -12,8 +12,8 @@ from mnemosyned.summary.chunking import Piece
 from mnemosyned.summary.grounding.check import (
     SummaryProblem,
     check_grounding,
-    grounded_sentences,
     is_confirmed,
+    select_grounded_sentences,
 )
 
 WHEN = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
@@ -27,7 +27,7 @@ def problems(text: str) -> Sequence[SummaryProblem]:
     return check_grounding(text, SOURCES, chars_max=400)
 
 
-salvaged = partial(grounded_sentences, judge=problems, sources=SOURCES)
+salvaged = partial(select_grounded_sentences, judge=problems, sources=SOURCES)
 
 
 def test_only_the_invented_sentence_is_dropped() -> None:

@@ -27,7 +27,7 @@ from mnemosyned.conversation.memory_items import MemoryItem, consolidate_memorie
 from mnemosyned.instants import day_at, in_zone, shift, shift_months
 from mnemosyned.memory.periods import Level, begin_of, closed_before, end_of, key_of
 from mnemosyned.models.prompts import render_piece
-from mnemosyned.summary.chunking import whole_piece
+from mnemosyned.summary.chunking import make_whole_piece
 from mnemosyned.summary.extract import ExtractiveSummarizer, compose_episode, extract
 from mnemosyned.summary.grounding.check import GroundingSources
 from mnemosyned.text.dates import formatting as dates
@@ -159,7 +159,7 @@ def test_memories_of_either_end_are_summarized_and_checked(
         )
         for at, (text, said) in enumerate(told)
     ]
-    pieces = [whole_piece(one) for one in memories]
+    pieces = [make_whole_piece(one) for one in memories]
 
     summary = ExtractiveSummarizer(zone=zone).summarize(memories)
 

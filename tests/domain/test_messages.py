@@ -14,13 +14,13 @@ from mnemosyned.conversation.messages import (
     Message,
     PartKind,
     count_pinned,
+    find_tool_names,
     group_messages,
     is_intent,
     message_id,
     message_parts,
     message_text,
-    message_time,
-    tool_names,
+    read_message_time,
 )
 from mnemosyned.text.token_counts import Chars4
 
@@ -101,7 +101,7 @@ def test_the_parts_of_a_message_are_told_apart() -> None:
     assert [(part.text, part.id, part.name) for part in message_parts(USE)] == [
         ('{"a": 1}', "t1", "sh")
     ]
-    assert tool_names([USE, call("c1")]) == {"t1": "sh", "c1": "sh"}
+    assert find_tool_names([USE, call("c1")]) == {"t1": "sh", "c1": "sh"}
 
 
 @pytest.mark.parametrize("content", [None, 3, b"x", {}, [[]], True])
@@ -166,9 +166,9 @@ def test_a_message_is_called_by_its_id_or_by_what_is_in_it() -> None:
 def test_the_time_of_a_message_is_read_where_it_has_one() -> None:
     noon = datetime(2026, 3, 17, 12, tzinfo=UTC)
 
-    assert message_time({"created_at": "2026-03-17T12:00:00"}) == noon
-    assert message_time({"timestamp": noon}) == noon
-    assert message_time({"created_at": "soon", "timestamp": 7}) is None
+    assert read_message_time({"created_at": "2026-03-17T12:00:00"}) == noon
+    assert read_message_time({"timestamp": noon}) == noon
+    assert read_message_time({"created_at": "soon", "timestamp": 7}) is None
 
 
 def test_leading_system_messages_are_pinned() -> None:

@@ -15,7 +15,7 @@ from mnemosyned.conversation.learnings import recognize
 from mnemosyned.conversation.learnings.recognize import (
     PASSING_SUFFIX,
     REQUEST,
-    candidate_languages,
+    find_candidate_languages,
     find_statements,
     may_match_rule,
 )
@@ -50,7 +50,7 @@ EVERY = frozenset(language for language, _ in RULES)
 def needs_a_hint(nodes: Iterable[Any], language: str) -> bool:
     """Whether every text that these nodes of a pattern match holds a hint of the language."""
     return any(
-        texts and all(language in candidate_languages(text) for text in texts)
+        texts and all(language in find_candidate_languages(text) for text in texts)
         for texts in _stretches(nodes)
     ) or any(_node_needs(node, language) for node in nodes)
 
@@ -151,7 +151,7 @@ def test_whatever_a_rule_matches_is_hinted_at(said: tuple[str, str]) -> None:
     language, text = said
 
     assert may_match_rule(text)
-    assert language in candidate_languages(text)
+    assert language in find_candidate_languages(text)
 
 
 TEXTS = st.lists(
@@ -168,7 +168,7 @@ TEXTS = st.lists(
 @given(TEXTS)
 def test_nothing_is_recognized_less_for_the_hints(text: str) -> None:
     with pytest.MonkeyPatch.context() as unhinted:
-        unhinted.setattr(recognize, "candidate_languages", lambda _: EVERY)
+        unhinted.setattr(recognize, "find_candidate_languages", lambda _: EVERY)
         said = find_statements(text)
 
     assert find_statements(text) == said
@@ -179,16 +179,16 @@ def test_hints_tell_of_labelled_sentences_what_all_rules_tell(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     told = [find_statements(one.text) for one in SENTENCES]
-    monkeypatch.setattr(recognize, "candidate_languages", lambda _: EVERY)
+    monkeypatch.setattr(recognize, "find_candidate_languages", lambda _: EVERY)
 
     assert told == [find_statements(one.text) for one in SENTENCES]
 
 
 def test_hints_that_overlap_are_all_found() -> None:
-    assert {"english", "italian"} <= candidate_languages("non o no tea")
-    assert candidate_languages("preferirei") >= {"english", "italian"}
-    assert "italian" not in candidate_languages("i prefer tea")
-    assert candidate_languages("nothing of this") == frozenset()
+    assert {"english", "italian"} <= find_candidate_languages("non o no tea")
+    assert find_candidate_languages("preferirei") >= {"english", "italian"}
+    assert "italian" not in find_candidate_languages("i prefer tea")
+    assert find_candidate_languages("nothing of this") == frozenset()
 
 
 def test_ordinary_words_have_no_hint() -> None:

@@ -10,7 +10,7 @@ from mnemosyned.summary.rollup import (
     RollupSource,
     RollupText,
     compose_rollup,
-    date_label,
+    format_date_label,
 )
 from mnemosyned.summary.statements import shorten_at_clause
 
@@ -120,11 +120,11 @@ def test_the_line_of_a_week_names_its_first_and_last_day(
 ) -> None:
     moment = datetime.fromisoformat(begins).replace(tzinfo=UTC)
 
-    assert date_label(Level.MONTH, moment) == label
+    assert format_date_label(Level.MONTH, moment) == label
 
 
 def test_the_last_week_of_the_calendar_has_a_label() -> None:
-    assert date_label(Level.MONTH, datetime.max.replace(tzinfo=UTC))
+    assert format_date_label(Level.MONTH, datetime.max.replace(tzinfo=UTC))
 
 
 @given(

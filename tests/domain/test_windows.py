@@ -3,7 +3,12 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, strategies as st
 
 from mnemosyned.memory.values import MemoryRecord
-from mnemosyned.summary.chunking import Piece, is_complete, split_to_fit, whole_piece
+from mnemosyned.summary.chunking import (
+    Piece,
+    is_complete,
+    make_whole_piece,
+    split_to_fit,
+)
 
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
 
@@ -36,7 +41,7 @@ def test_a_group_that_fits_is_one_part() -> None:
     memories = group("one two", "three four")
 
     assert split_to_fit(memories, count_tokens=words, tokens_max=6) == [
-        [whole_piece(one) for one in memories]
+        [make_whole_piece(one) for one in memories]
     ]
 
 
@@ -103,7 +108,7 @@ def test_a_window_too_small_for_anything_still_drops_nothing() -> None:
     memories = group("abc", "")
 
     assert is_complete(
-        map(whole_piece, memories),
+        map(make_whole_piece, memories),
         split_to_fit(memories, count_tokens=characters, tokens_max=0),
     )
 
@@ -113,7 +118,7 @@ def test_no_memories_make_no_parts() -> None:
 
 
 def test_a_part_left_out_is_noticed() -> None:
-    first, second = map(whole_piece, group("one", "two"))
+    first, second = map(make_whole_piece, group("one", "two"))
 
     assert not is_complete([first, second], [[first]])
 
@@ -129,7 +134,7 @@ def test_every_memory_is_covered_in_order_and_every_part_fits(
 
     found = split_to_fit(memories, count_tokens=characters, tokens_max=tokens_max)
 
-    assert is_complete(map(whole_piece, memories), found)
+    assert is_complete(map(make_whole_piece, memories), found)
     order = [int(piece.memory_id) for part in found for piece in part]
     assert order == sorted(order)
     assert set(order) == set(range(len(contents)))

@@ -138,7 +138,7 @@ def test_in_company_the_work_is_left_to_the_helping_processes() -> None:
             return super().digest_here(memories, exact=exact)
 
     many = groups(PARALLEL_GROUPS_MIN * 2)
-    in_company = Noting(ratio=RATIO, zone=UTC_ZONE, present=lambda: True)
+    in_company = Noting(ratio=RATIO, zone=UTC_ZONE, is_serving=lambda: True)
     by_itself = Noting(ratio=RATIO, zone=UTC_ZONE)
 
     list(by_itself.summarize_each(many, expected=len(many)))
@@ -154,7 +154,7 @@ def test_in_company_one_process_helps_and_more_once_it_has_gone() -> None:
     company = [True]
     before = child_pids()
     summarizer = ParallelSummarizer(
-        ratio=RATIO, zone=UTC_ZONE, present=lambda: company[0]
+        ratio=RATIO, zone=UTC_ZONE, is_serving=lambda: company[0]
     )
 
     list(

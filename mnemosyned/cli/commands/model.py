@@ -12,7 +12,7 @@ from mnemosyned.cli.output.terminal import ask_or_exit, say
 from mnemosyned.cli.settings_file import write_settings
 from mnemosyned.config import NO_MODEL, config_file, load_config
 from mnemosyned.errors import InvalidRequest
-from mnemosyned.models.catalog import CATALOG, ModelStore, manual_instructions
+from mnemosyned.models.catalog import CATALOG, ModelStore, write_manual_instructions
 from mnemosyned.paths import config_dir, require_usable_path
 
 RELOAD = "the daemon takes it up with `systemctl --user reload mnemosyned`, or SIGHUP"
@@ -61,7 +61,7 @@ def pull(name: str, sha256: str | None, *, by_hand: bool) -> None:
         raise click.UsageError("--sha256 takes 64 hexadecimal digits")
     request, target = shelf.resolve(name, sha256=sha256)
     if by_hand:
-        say(manual_instructions(request, target))
+        say(write_manual_instructions(request, target))
         return
     with click.progressbar(
         length=request.size or 1,

@@ -89,13 +89,13 @@ def is_same_subject(new: frozenset[str], old: frozenset[str]) -> bool:
     return shared > 0 and shared >= SUBJECT_OVERLAP_MIN * len(new | old)
 
 
-def content_words(parsed: Terms) -> frozenset[str]:
+def find_content_words(parsed: Terms) -> frozenset[str]:
     """Return lower-case singular words without function words, and grams of unspaced scripts."""
     words = {word.casefold() for word in parsed.words} - FUNCTION_WORDS
     return frozenset([*(_PLURAL.sub("", word) for word in words), *parsed.grams])
 
 
-def without_cues(text: str) -> str:
+def remove_cues(text: str) -> str:
     """Return a text without words such as "always" that make it an instruction or a preference."""
     low = text.casefold().replace("’", "'")
     return _CUES.sub(" ", _NOT.sub(" ", _ELIDED.sub("", low)))
@@ -103,7 +103,7 @@ def without_cues(text: str) -> str:
 
 def _parse_subject(text: str) -> frozenset[str]:
     """Return the content words of a text apart from its cues."""
-    return content_words(parse_terms(without_cues(text)))
+    return find_content_words(parse_terms(remove_cues(text)))
 
 
 def _compile_alternatives(*alternatives: str) -> tuple[re.Pattern[str], ...]:

@@ -180,7 +180,7 @@ def _read_statements(
 def _read_sentence(sentence: str, blanked: str) -> list[LearningStatement]:
     """Return the instruction that a whole sentence states, or else its preferences."""
     quoted = _BLANK.sub('"_"', blanked)
-    languages = candidate_languages(quoted)
+    languages = find_candidate_languages(quoted)
     if not languages:
         return []
     kind = None
@@ -286,7 +286,7 @@ def may_match_rule(text: str) -> bool:
     return _compile_hints(low.isascii()).first.search(low) is not None
 
 
-def candidate_languages(text: str) -> frozenset[str]:
+def find_candidate_languages(text: str) -> frozenset[str]:
     """Return the keys of languages whose rules could match within a text."""
     low = _normalize_letters(text)
     hints = _compile_hints(low.isascii())

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 
-from mnemosyned.conversation.learnings.conflicts import without_cues
+from mnemosyned.conversation.learnings.conflicts import remove_cues
 from mnemosyned.memory.values import Learning, LearningKind
 from mnemosyned.text.terms import gram_text
 from mnemosyned.text.tokens import COMMONPLACE_KINDS, tokenize
@@ -201,7 +201,7 @@ class _MessageTerms:
 
     def rate_shared_terms(self, learning: Learning) -> int:
         """Return the worth of the words and fields that a learning shares with the message."""
-        bare = without_cues(learning.text)
+        bare = remove_cues(learning.text)
         shared = len(self._stems & _find_keyword_stems(bare))
         shared += (
             len(self._pairs & frozenset(gram_text(bare).split())) // WEIGHTS.pairs_min

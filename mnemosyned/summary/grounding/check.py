@@ -365,7 +365,7 @@ _NEGATION = re.compile(
 )
 
 
-def grounded_sentences(
+def select_grounded_sentences(
     answer: str,
     judge: Callable[[str], Sequence[SummaryProblem]],
     sources: Sequence[Piece],

@@ -346,7 +346,7 @@ def salvage_claims(
     """
     said = [split_sentence_words(sentence) for sentence in shown]
     kept: dict[int, SalvagedClaim] = {}
-    for sentence in sentences_until_repeated(answer):
+    for sentence in read_sentences_until_repeated(answer):
         claim = _Claim(sentence, speakers)
         if not claim.words or claim.words[0].text in _UNCLEAR:
             continue
@@ -361,7 +361,7 @@ def salvage_claims(
     return [kept[at] for at in sorted(kept)]
 
 
-def sentences_until_repeated(answer: str) -> Iterator[str]:
+def read_sentences_until_repeated(answer: str) -> Iterator[str]:
     """Yield the sentences of an answer before a repetition or a continued transcript."""
     seen: set[str] = set()
     for sentence, _ in split_sentences(answer.replace('"', "")):

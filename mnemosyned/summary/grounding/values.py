@@ -239,7 +239,7 @@ class SourceDates:
             return year in self.years
         if day is None:
             return (year, month) in self.months or (near and (month, None) in self.bare)
-        return _valid_date(year, month, day) in self.days or (
+        return _make_valid_date(year, month, day) in self.days or (
             near and (month, day) in self.bare
         )
 
@@ -252,7 +252,7 @@ class SourceDates:
             self.years.add(year)
         elif day is None:
             self._add_month(year, month)
-        elif found := _valid_date(year, month, day):
+        elif found := _make_valid_date(year, month, day):
             self._add_days(found, 0, 0)
 
     def _add_days(
@@ -299,7 +299,7 @@ def _translate_russian(match: re.Match[str]) -> str:
     return f"{count} {_RUSSIAN_UNITS[match[2].lower()]} ago"
 
 
-def _valid_date(year: int, month: int, day: int) -> date | None:
+def _make_valid_date(year: int, month: int, day: int) -> date | None:
     """Return the date, or None if there is no such day."""
     try:
         return date(year, month, day)
@@ -326,7 +326,7 @@ def _find_candidate_mentions(text: str) -> Iterator[DateMention]:
             yield from _read_mention(match)
     for match in _DAY_SHORT.finditer(text):
         day, month = int(match[1]), int(match[2])
-        if _valid_date(LEAP_YEAR, month, day):
+        if _make_valid_date(LEAP_YEAR, month, day):
             yield DateMention(match[0], *match.span(), ((None, month, day),))
     yield from _find_months_and_weekdays(text)
 
@@ -339,7 +339,7 @@ def _find_slashed_dates(text: str) -> Iterator[DateMention]:
         readings = [
             (year, month, day)
             for month, day in ((second, first), (first, second))
-            if _valid_date(year, month, day)
+            if _make_valid_date(year, month, day)
         ]
         if readings:
             yield DateMention(match[0], *match.span(), tuple(readings))

@@ -23,10 +23,10 @@ from mnemosyned.summary.records.lines import (
     group_by,
     is_prose,
     make_line,
-    nonblank_lines,
     shorten,
     show_count,
     split_command,
+    split_nonblank_lines,
     write_sentences,
 )
 
@@ -64,7 +64,7 @@ def read_session(memory: MemoryRecord, _zone: tzinfo) -> Sentences | None:
     """Return each command of a shell session with its outcome; None for any other memory."""
     if not _PROMPT_SIGN.search(memory.content, 0, PROMPT_CHARS_MAX):
         return None
-    lines = nonblank_lines(memory.content.strip())[:SESSION_LINES_MAX]
+    lines = split_nonblank_lines(memory.content.strip())[:SESSION_LINES_MAX]
     ends_in_prose = is_prose(lines[-1]) and not _FAILURE.search(lines[-1])
     if not _find_command(lines[0]) or ends_in_prose:
         return None
@@ -242,7 +242,7 @@ def read_run(memory: MemoryRecord, _zone: tzinfo) -> TestRun | None:
         return None
     if is_one_line:
         return find_first_reading(_ONE_LINE_READERS, content)
-    command, lines = split_command(nonblank_lines(content)[:RUN_LINES_MAX])
+    command, lines = split_command(split_nonblank_lines(content)[:RUN_LINES_MAX])
     if not lines or sum(map(is_prose, lines)) > PROSE_SHARE_MAX * len(lines):
         return None
     for line in (lines[0].strip(), lines[-1].strip()):

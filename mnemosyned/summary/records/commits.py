@@ -24,12 +24,12 @@ from mnemosyned.summary.records.lines import (
     is_prose,
     join_names,
     make_line,
-    nonblank_lines,
     parse_moment,
+    remove_hashes,
     shorten,
     show_count,
     show_moment,
-    without_hashes,
+    split_nonblank_lines,
 )
 
 SUBJECT_CHARS_MAX = 120
@@ -139,7 +139,7 @@ def read_commits(
     content = memory.content
     if not _OPENING.match(content) and not _HASH_AT_END.match(content):
         return None
-    lines = nonblank_lines(content.strip())
+    lines = split_nonblank_lines(content.strip())
     if lines and lines[0].startswith(("$ git log", "$ git show", "$ git commit")):
         lines = lines[1:]
     if not lines:
@@ -314,7 +314,7 @@ def _split_component(commit: CommitRecord, common: dict[str, int]) -> tuple[str,
 
     The component is empty if the subject names none and has no common word.
     """
-    subject = without_hashes(commit.subject)
+    subject = remove_hashes(commit.subject)
     if match := _CONVENTIONAL.fullmatch(subject):
         kind = match["type"]
         return match["scope"] or _TYPES.get(kind, kind), match["what"]

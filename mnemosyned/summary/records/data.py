@@ -29,12 +29,12 @@ from mnemosyned.summary.records.lines import (
     find_first_reading,
     is_prose,
     join_names,
-    nonblank_lines,
     pluralize,
+    remove_hashes,
     shorten,
     show_count,
     split_command,
-    without_hashes,
+    split_nonblank_lines,
     write_sentences,
 )
 
@@ -136,7 +136,7 @@ def _describe_list(value: Sequence[Any]) -> RecordSentence:
 def _describe_object(value: Mapping[str, Any], zone: tzinfo) -> RecordSentence:
     """Return a sentence about an object, as a message, an event or another record."""
     fields = _read_known_fields(value)
-    way = str(first_value(value, "message_type", "direction")).lower()
+    way = str(find_first_value(value, "message_type", "direction")).lower()
     if way in _SENT and "sender" in fields and "recipient" not in fields:
         fields["recipient"] = fields.pop("sender")
     source = " ".join(_walk_texts(value, DEPTH_MAX))[:SOURCE_CHARS_MAX]
@@ -159,14 +159,14 @@ def _describe_object(value: Mapping[str, Any], zone: tzinfo) -> RecordSentence:
 
 def _find_object_kind(value: Mapping[str, Any]) -> str:
     """Return the kind that an object states, such as "SMS", or an empty text."""
-    kind = first_value(value, *_KIND_KEYS)
+    kind = find_first_value(value, *_KIND_KEYS)
     if not isinstance(kind, str) or not 1 < len(kind) <= 30 or kind.count(" ") > 2:
         return ""
     words = kind.replace("_", " ").replace(".", " ")
     return words.upper() if words in {"sms", "mms"} else words[0].upper() + words[1:]
 
 
-def first_value(value: Mapping[str, Any], *keys: str) -> object | None:
+def find_first_value(value: Mapping[str, Any], *keys: str) -> object | None:
     """Return the first value that is neither missing nor empty among the keys, or None."""
     return next(filter(None, map(value.get, keys)), None)
 
@@ -280,7 +280,7 @@ def _show_field(item: object) -> str:
 def _walk_texts(item: object, depth: int) -> Iterator[str]:
     """Yield the texts within a value, down to `depth` levels, for index terms."""
     if isinstance(item, str):
-        yield without_hashes(item[:SOURCE_CHARS_MAX])
+        yield remove_hashes(item[:SOURCE_CHARS_MAX])
     elif depth and isinstance(item, dict):
         for key, inner in item.items():
             if key.lower() not in _IDENTIFIERS:
@@ -318,7 +318,7 @@ def read_table(memory: MemoryRecord, _zone: tzinfo) -> Sentences | None:
     """Return a sentence with size, columns and first rows of a table, None for no table."""
     if memory.content.count("\n") < 2:
         return None
-    lines = nonblank_lines(memory.content.strip("\n"))[:ROWS_READ_MAX]
+    lines = split_nonblank_lines(memory.content.strip("\n"))[:ROWS_READ_MAX]
     if len(lines) < 3:
         return None
     grid = find_first_reading(_READERS, split_command(lines)[1])

@@ -15,13 +15,13 @@ from mnemosyned.summary.records.lines import (
     collapse_blanks,
     enclose,
     end_sentence,
-    first_sentences,
     has_stamp_in_first_paragraph,
-    nonblank_lines,
     parse_epoch,
     parse_moment,
     shorten,
     show_span,
+    split_nonblank_lines,
+    take_first_sentences,
     write_sentences,
 )
 
@@ -116,7 +116,7 @@ def describe_event(fields: Fields, zone: tzinfo) -> str:
     body = fields.get("body", "")
     if collapse_blanks(body) in text:
         return text
-    return f"{text} {end_sentence(first_sentences(body, BODY_CHARS_MAX))}"
+    return f"{text} {end_sentence(take_first_sentences(body, BODY_CHARS_MAX))}"
 
 
 def describe_message(fields: Fields, zone: tzinfo, *, kind: str = "Message") -> str:
@@ -133,7 +133,7 @@ def describe_message(fields: Fields, zone: tzinfo, *, kind: str = "Message") -> 
     head += enclose(", ", show_event_time(fields, zone))
     if not body.strip():
         return end_sentence(head)
-    return f"{head}: {end_sentence(first_sentences(body, BODY_CHARS_MAX))}"
+    return f"{head}: {end_sentence(take_first_sentences(body, BODY_CHARS_MAX))}"
 
 
 def extract_person_name(text: str) -> str:
@@ -283,7 +283,7 @@ def _read_labeled_event(content: str) -> list[Fields]:
 
     The list is empty if title or start are missing.
     """
-    lines = nonblank_lines(content)[:LABELED_LINES_MAX]
+    lines = split_nonblank_lines(content)[:LABELED_LINES_MAX]
     fields = read_fields(lines) if len(lines) > 1 else _read_inline_fields(content)
     if fields is None or not 0 < len(fields.get("title", "")) <= BODY_CHARS_MAX:
         return []
@@ -313,7 +313,7 @@ def _make_event_sentence(fields: Fields, zone: tzinfo) -> RecordSentence:
     start = parse_moment(fields.get("start", ""))
     if "note" in fields and not fields["body"] and start:
         span = show_span(start, parse_moment(fields.get("end", "")), zone)
-        quoted = end_sentence(first_sentences(title, BODY_CHARS_MAX))
+        quoted = end_sentence(take_first_sentences(title, BODY_CHARS_MAX))
         text = f"Event, {span}: {quoted}"
     else:
         short = {"title": shorten(title, BODY_CHARS_MAX)}

@@ -176,7 +176,7 @@ def collapse_blanks(text: str) -> str:
     return _SPACES.sub(" ", text).strip()
 
 
-def without_hashes(text: str) -> str:
+def remove_hashes(text: str) -> str:
     """Return a text on one line without commit ids, digests, UUIDs and memory addresses."""
     bare = _HASH.sub("", text)
     if bare != text:
@@ -186,7 +186,7 @@ def without_hashes(text: str) -> str:
 
 def shorten(text: str, chars_max: int) -> str:
     """Return a text without hashes, cut after a word with an ellipsis beyond `chars_max`."""
-    clean = without_hashes(text)
+    clean = remove_hashes(text)
     if len(clean) <= chars_max:
         return clean
     head = clean[:chars_max]
@@ -196,13 +196,13 @@ def shorten(text: str, chars_max: int) -> str:
     return f"{head[:cut].rstrip(' ,;:.–—-(')}…"
 
 
-def first_sentences(text: str, chars_max: int) -> str:
+def take_first_sentences(text: str, chars_max: int) -> str:
     """Return as many whole first sentences as fit in `chars_max`, or the beginning of the first."""
     result = ""
     for sentence, _ in split_sentences(text[: chars_max * 4]):
         longer = f"{result} {sentence}".strip()
         if result and len(longer) > chars_max:
-            return without_hashes(result)
+            return remove_hashes(result)
         result = longer
     return shorten(result, chars_max)
 
@@ -245,7 +245,7 @@ def join_names(names: Sequence[str], limit: int) -> str:
 
 def select_record_terms(source: str, text: str) -> tuple[str, ...]:
     """Return the distinct words of `source` that `text` lacks, for the index, without hashes."""
-    clean = without_hashes(source[:TERM_SOURCE_CHARS_MAX])
+    clean = remove_hashes(source[:TERM_SOURCE_CHARS_MAX])
     if len(clean) <= len(text) and clean in text:
         return ()
     seen = {token.stem for token in tokenize(text)}
@@ -272,7 +272,7 @@ def is_prose(line: str) -> bool:
     return stops >= PROSE_STOP_SHARE * len(words)
 
 
-def nonblank_lines(text: str) -> list[str]:
+def split_nonblank_lines(text: str) -> list[str]:
     """Return the lines of a text without blank lines and trailing spaces."""
     return [
         line[:LINE_CHARS_MAX].rstrip() for line in text.splitlines() if line.strip()

@@ -12,7 +12,7 @@ from typing import Any
 
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.values import MemoryRecord
-from mnemosyned.summary.records.data import first_value, parse_json
+from mnemosyned.summary.records.data import find_first_value, parse_json
 from mnemosyned.summary.records.lines import (
     RecordLine,
     RecordReading,
@@ -24,12 +24,12 @@ from mnemosyned.summary.records.lines import (
     is_prose,
     join_names,
     make_line,
-    nonblank_lines,
     parse_moment,
     shorten,
     show_count,
     show_moment,
     split_command,
+    split_nonblank_lines,
 )
 
 LOG_LINES_MAX = 20_000
@@ -112,7 +112,7 @@ def read_log(memory: MemoryRecord, _zone: tzinfo) -> tuple[LogLine, ...] | None:
         return _read_json_log(content)
     if not _STAMP_SIGN.search(content, 0, 120):
         return None
-    _, lines = split_command(nonblank_lines(content)[:LOG_LINES_MAX])
+    _, lines = split_command(split_nonblank_lines(content)[:LOG_LINES_MAX])
     entries: list[LogLine] = []
     for line in lines:
         if entry := _read_line(line):
@@ -202,13 +202,13 @@ def _read_json_log(content: str) -> tuple[LogLine, ...] | None:
 
 def _read_json_entry(item: Mapping[str, Any]) -> LogLine | None:
     """Read a JSON log entry; return None if level, message or time is missing."""
-    level = first_value(item, "level", "severity", "levelname")
-    message = first_value(item, "msg", "message", "event")
-    when = first_value(item, "time", "timestamp", "ts")
+    level = find_first_value(item, "level", "severity", "levelname")
+    message = find_first_value(item, "msg", "message", "event")
+    when = find_first_value(item, "time", "timestamp", "ts")
     name = _LEVEL_NAMES.get(str(level).lower())
     if not name or not isinstance(message, str) or when is None:
         return None
-    cause = first_value(item, "error", "err", "exception")
+    cause = find_first_value(item, "error", "err", "exception")
     if isinstance(cause, str):
         message = f"{message}: {cause}"
     return LogLine(name, message, _parse_instant(str(when)))
@@ -418,7 +418,7 @@ def read_trace(memory: MemoryRecord, _zone: tzinfo) -> StackTrace | None:
     is_framed = "\n" in content or "panicked at" in content
     if not is_framed or not any(sign in content for sign in _SIGNS):
         return None
-    lines = nonblank_lines(content)[:TRACE_LINES_MAX]
+    lines = split_nonblank_lines(content)[:TRACE_LINES_MAX]
     others = [line for line in lines if not _is_trace_line(line)]
     if len(others) > OTHER_LINES_MAX + len(lines) // 2:
         return None

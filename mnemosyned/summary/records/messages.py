@@ -30,15 +30,15 @@ from mnemosyned.summary.records.lines import (
     end_sentence,
     find_first_match,
     find_first_reading,
-    first_sentences,
     has_stamp_in_first_paragraph,
     merge_equal,
-    nonblank_lines,
     parse_moment,
+    remove_hashes,
     shorten,
     show_clock,
     show_moment,
-    without_hashes,
+    split_nonblank_lines,
+    take_first_sentences,
     write_sentences,
 )
 from mnemosyned.text.sentences import split_sentences
@@ -181,7 +181,7 @@ def _is_name(text: str) -> bool:
 
 def _read_chat(content: str) -> tuple[PhoneMessage, ...] | None:
     """Read a messenger's or IRC's export: a time, a name and the text on each line."""
-    lines = nonblank_lines(content)
+    lines = split_nonblank_lines(content)
     form = _CHAT_LINE if content.startswith("[") else _CHAT_DASH
     if not lines or not form.fullmatch(lines[0]):
         return None
@@ -207,7 +207,7 @@ def _read_labeled_message(content: str) -> tuple[PhoneMessage, ...] | None:
     """Read a line "SMS" or "Notification", followed by lines with labels such as From and Time."""
     if "\n" not in content:
         return None
-    lines = nonblank_lines(content)
+    lines = split_nonblank_lines(content)
     kind = _find_message_kind(lines[0])
     fields = read_fields(lines[1:]) if kind else None
     if not fields or _NAMED.isdisjoint(fields):
@@ -258,7 +258,7 @@ def _make_message_sentence(
         return RecordSentence(end_sentence(head), worth, message.source)
     if len(text.split()) < SHORT_WORDS and text.isascii() and not _DIGIT.search(text):
         worth = SHORT_WORTH
-    quoted = end_sentence(first_sentences(text, MESSAGE_BODY_CHARS_MAX))
+    quoted = end_sentence(take_first_sentences(text, MESSAGE_BODY_CHARS_MAX))
     return RecordSentence(f"{head}: {quoted}", worth, message.source)
 
 
@@ -270,7 +270,7 @@ def _show_time(
         return ""
     moment = parse_moment(message.when) if message.when else memory.created_at
     if moment is None:
-        return without_hashes(message.when)
+        return remove_hashes(message.when)
     clock = "" if dated else show_clock(moment, zone)
     shown = clock or show_moment(moment, zone)
     end = show_clock(parse_moment(message.end), zone)
@@ -390,7 +390,7 @@ def _list_informative_sentences(body: str) -> list[str]:
         for sentence, _ in split_sentences("\n".join(paragraphs))[:SENTENCES_READ_MAX]
     ]
     return [
-        without_hashes(sentence[0].upper() + sentence[1:])
+        remove_hashes(sentence[0].upper() + sentence[1:])
         for sentence in bare
         if len(sentence.split()) >= WORDS_MIN
         and not find_first_match(_POLITE, sentence)
