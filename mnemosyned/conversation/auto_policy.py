@@ -103,11 +103,16 @@ class AutoPolicy:
         self._counter = counter or FullCounter(TokenEstimator())
 
     def due(self, usage: int) -> CompactionDecision:
+        """Decide to compact if `usage` tokens reach the threshold of the window."""
         return decide_at_threshold(usage, self.threshold, self.max_tokens)
 
     def compact(
         self, messages: Sequence[Message], *, keep_recent: int | None = None
     ) -> Compaction:
+        """At the threshold, stub old tool results, and if needed summarize the oldest messages.
+
+        The `keep_recent` newest messages stay, by default the policy's own number.
+        """
         keep = self.keep_recent if keep_recent is None else keep_recent
         split = SplitConversation(messages, keep=keep)
         costs = [self._counter.message(message) for message in messages]
@@ -271,7 +276,7 @@ class _StubbedConversation:
     costs: Sequence[int]
 
     def message_at(self, position: int) -> Message:
-        """Return the stub at a position, or the message itself."""
+        """Return the stub at a position of the conversation, or the message if it has no stub."""
         return self.stubs.get(position, self.split.messages[position])
 
 

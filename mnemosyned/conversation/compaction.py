@@ -229,6 +229,7 @@ class MemoryConsolidator:
         return self.due(current_tokens).due
 
     def due(self, usage: int) -> CompactionDecision:
+        """Decide to compact if `usage` tokens reach the threshold of the window."""
         return decide_at_threshold(usage, self.threshold_pct, self.max_tokens)
 
     def consolidate(
@@ -243,6 +244,7 @@ class MemoryConsolidator:
     def compact(
         self, messages: Sequence[Message], *, keep_recent: int | None = None
     ) -> Compaction:
+        """Replace all but the `keep_recent` newest messages by a summary of their key facts."""
         keep = self.keep_recent if keep_recent is None else keep_recent
         split = SplitConversation(messages, keep=keep)
         before = sum(map(self._counter.message, messages))

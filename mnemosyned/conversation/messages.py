@@ -444,9 +444,11 @@ class CharsCounter:
     name = Chars4.name
 
     def text(self, text: str) -> int:
+        """Return a quarter of the characters of a text."""
         return max(1, len(text) // CHARS_PER_TOKEN)
 
     def message(self, message: Message) -> int:
+        """Return the tokens of a message's texts and media, at least 1."""
         content = message.get("content")
         if isinstance(content, str):
             return max(1, len(content) // CHARS_PER_TOKEN)
@@ -456,6 +458,7 @@ class CharsCounter:
         )
 
     def total(self, messages: Iterable[Message]) -> int:
+        """Return a quarter of the characters of all messages."""
         return estimate_tokens(messages)
 
 
@@ -467,6 +470,7 @@ class FullCounter:
         self.text = counter.count
 
     def message(self, message: Message) -> int:
+        """Return the tokens of all parts of a message, and of the template around it."""
         if is_plain(message):
             return MESSAGE_TOKENS + self.text(message["content"])
         total = MESSAGE_TOKENS
@@ -476,6 +480,7 @@ class FullCounter:
         return total
 
     def total(self, messages: Iterable[Message]) -> int:
+        """Return the sum of the tokens of all messages."""
         return sum(map(self.message, messages))
 
 

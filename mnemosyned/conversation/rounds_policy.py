@@ -83,6 +83,10 @@ class RoundsPolicy:
     def compact(
         self, messages: Sequence[Message], *, keep_recent: int | None = None
     ) -> Compaction:
+        """Above the limit, replace the agent's work in earlier rounds by shorter summaries.
+
+        If that is not enough, the last round is summarized up to its `keep_recent` last messages.
+        """
         keep = self.keep_last if keep_recent is None else keep_recent
         tokens = sum(map(self._counter.message, messages))
         groups = group_messages(messages)
@@ -161,6 +165,7 @@ class RoundsPolicy:
         room = sum(map(self._counter.message, run))
 
         def with_prose(prose: str) -> dict[str, Any] | None:
+            """Return the summary message with some prose, None if not shorter than the run."""
             layout = SummaryLayout(header=ROUND_HEADER)
             body = render_summary(content.facts, shape=layout, prose=prose)
             message = make_summary_message(

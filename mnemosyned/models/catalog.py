@@ -139,6 +139,7 @@ class _SecureRedirects(HTTPRedirectHandler):
         headers: HTTPMessage,
         newurl: str,
     ) -> Request | None:
+        """Return the request for a redirect's target. Raises `InvalidRequest`, `FetchFailed`."""
         check_url(newurl)
         if req.full_url.startswith("https:") and not newurl.startswith("https:"):
             raise FetchFailed(

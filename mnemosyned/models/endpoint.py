@@ -271,6 +271,7 @@ class EndpointModel(TextModel):
         return self._context_tokens
 
     def count_tokens(self, text: str) -> int:
+        """Return an upper bound of a text's tokens, estimated without the model."""
         return estimate_tokens(text)
 
     def complete(
@@ -280,6 +281,10 @@ class EndpointModel(TextModel):
         max_tokens: int,
         temperature: float,
     ) -> str:
+        """Return the endpoint's answer to a conversation. Raises `SummarizerFailed`.
+
+        Raises `ModelUnavailable` if a retry is useless.
+        """
         body: dict[str, Any] = {
             "messages": [dict(message) for message in messages],
             "max_tokens": max_tokens,
@@ -303,6 +308,7 @@ class EndpointModel(TextModel):
                     self._current = None
 
     def close(self) -> None:
+        """End the present call from another thread."""
         with self._state:
             if self._current:
                 self._current.abandon()

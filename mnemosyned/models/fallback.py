@@ -84,7 +84,7 @@ class CircuitBreaker:
         return ended
 
     def record_rejection(self, reason: str) -> bool:
-        """Record a rejected answer; return True if that opens the breaker."""
+        """Record a rejected answer, with the reason; return True if that opens the breaker."""
         self._rejected += 1
         if self._rejected < REJECTED_IN_A_ROW_MAX:  # the model does answer
             self.reason, self._opened, self._cool_down = "", None, COOL_DOWN
@@ -170,6 +170,7 @@ class FallbackSummarizer(Summarizer):
             yield key, outcome
 
     def status(self) -> SummarizerStatus:
+        """Return the state of the model, with the reason and the counts of its answers."""
         until = self._breaker.retry_at
         if self._stopping:
             state, reason = SummarizerState.FALLBACK, STOPPING
@@ -199,9 +200,11 @@ class FallbackSummarizer(Summarizer):
         )
 
     def rule_based(self) -> Summarizer:
+        """Return a summarizer with the fallback alone, for a caller that waits."""
         return _FallbackOnly(self)
 
     def interrupt(self) -> None:
+        """End the model's present call, and use only the fallback until `resume`."""
         self._stopping = True
         ends = time.monotonic() + INTERRUPT_S
         # More than once: it may be just about to ask, or to ask again.
@@ -210,6 +213,7 @@ class FallbackSummarizer(Summarizer):
             self._idle.wait(INSIST_EVERY_S)
 
     def resume(self) -> None:
+        """Ask the model again after `interrupt`."""
         self._stopping = False
 
     def release_workers(self) -> None:
@@ -218,6 +222,7 @@ class FallbackSummarizer(Summarizer):
         self._fallback.release_workers()
 
     def close(self) -> None:
+        """Close the model and the fallback."""
         self._model.close()
         self._fallback.close()
 
@@ -305,6 +310,7 @@ class _FallbackOnly(Summarizer):
         self._chain = chain
 
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
+        """Return the fallback's summary of a group, or raise its error."""
         ((_, outcome),) = self.summarize_each([(None, memories)], expected=1)
         if isinstance(outcome, Exception):
             raise outcome
@@ -313,4 +319,5 @@ class _FallbackOnly(Summarizer):
     def summarize_each(
         self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
     ) -> Iterator[tuple[K, Summary | Exception]]:
+        """Yield the fallback's summary or error of each group with its key."""
         yield from self._chain.summarize_by_rule(groups, expected=expected)

@@ -117,6 +117,7 @@ class LlamaModel(TextModel):
         return self._request_reply(None).parameters
 
     def count_tokens(self, text: str) -> int:
+        """Return the tokens of a text in the model's vocabulary. Raises `SummarizerFailed`."""
         return self._request_reply(CountTokens(text)).number
 
     def complete(
@@ -126,6 +127,7 @@ class LlamaModel(TextModel):
         max_tokens: int,
         temperature: float,
     ) -> str:
+        """Return the model's answer to a conversation. Raises `SummarizerFailed`."""
         asked = [dict(message) for message in messages]
         return self._request_reply(Complete(asked, max_tokens, temperature)).text
 
@@ -444,9 +446,11 @@ class LlamaEmbedder(Embedder):
         return digest.hexdigest()
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
+        """Return a vector for each text, put after the prefix for memories."""
         return self._embed([self._memory_prefix + text for text in texts])
 
     def embed_question(self, text: str) -> bytes:
+        """Return the vector of a question, put after the prefix for queries."""
         return self._embed([self._query_prefix + text])[0]
 
     def close(self) -> None:

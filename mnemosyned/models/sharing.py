@@ -122,6 +122,7 @@ class OwnerModel(TextModel):
         max_tokens: int,
         temperature: float,
     ) -> str:
+        """Return the answer of the next free model, after waiting for the owner's turn."""
         with self._turns.borrow(self._owner) as model:
             self._current = model
             try:
@@ -154,10 +155,12 @@ class SharedEmbedder(Embedder):
         return self._embedder.identity()
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
+        """Return a vector for each text, after waiting behind questions."""
         with self._wait_for_turn(self._memories):
             return self._embedder.embed(texts)
 
     def embed_question(self, text: str) -> bytes:
+        """Return the vector of a question, which goes before waiting memories."""
         with self._wait_for_turn(self._questions):
             return self._embedder.embed_question(text)
 

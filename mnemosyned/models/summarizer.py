@@ -224,7 +224,7 @@ class ModelSummarizer(Summarizer):
 
 
 class _GroupSummarizer:
-    """Summary of one group, made in one context window or in several."""
+    """Summarizer of one group, in one context window or in several."""
 
     def __init__(
         self,

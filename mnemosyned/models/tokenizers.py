@@ -29,9 +29,11 @@ class ModelCounter:
 
     @property
     def name(self) -> str:
+        """Name of the counter in use."""
         return self._otherwise.name if self._failed else self._model.name
 
     def count(self, text: str) -> int:
+        """Return the tokens of a text by the model, or after a failure by the other counter."""
         if not self._failed:
             try:
                 return self._model.count_tokens(text)
@@ -74,6 +76,7 @@ class PackagedCounter:
         self.name = f"tokenizers:{path.parent.name}/{path.name}"
 
     def count(self, text: str) -> int:
+        """Return the tokens of a text in the vocabulary of the file."""
         readable = text.encode(errors="replace").decode()
         return len(self._tokenizer.encode(readable, add_special_tokens=False).ids)
 
@@ -126,6 +129,7 @@ class RanksCounter:
         self._sizes = WordCache(self._count_piece, entries_max=PIECES_MAX)
 
     def count(self, text: str) -> int:
+        """Return the tokens of a text in the vocabulary of the file."""
         return sum(map(self._sizes.__getitem__, self._pattern.findall(text)))
 
     def _count_piece(self, piece: str) -> int:

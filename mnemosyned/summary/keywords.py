@@ -145,7 +145,7 @@ class Vocabulary:
 def _rate_exact_value(
     words: Sequence[TextToken], place: int, value: float, *, labelled: bool
 ) -> float:
-    """Return the worth of an exact value at a place: higher with a label, unit or currency.
+    """Return the worth of the exact value at `place`: higher with a label, unit or currency.
 
     `value` is the worth of the value's kind.
     """
@@ -161,7 +161,7 @@ def _rate_exact_value(
 
 
 def _rate_measured_number(words: Sequence[TextToken], place: int) -> float:
-    """Return the worth of a number next to a unit, month or currency, 0 for a bare number."""
+    """Return the worth of the number at `place` next to a unit, month or currency, 0 without."""
     measured = 0.0
     for neighbor in words[place - 1 if place else 0 : place + 2]:
         if neighbor.kind in ADJACENT:
@@ -174,7 +174,7 @@ _CURRENCY_STEMS = frozenset(map(light_stem, CURRENCIES))
 
 
 def _find_label(words: Sequence[TextToken], place: int) -> int | None:
-    """Return the place of a value's label, as of `code` in "the code is 4711", or None."""
+    """Return the index of the label before the value at `place`, or None: "code" in "code 4711"."""
     far = place and words[place - 1].surface.lower() in COPULAS
     reach = COPULA_REACH if far else 1 + CONNECTORS_MAX
     for at in range(place - 1, max(place - 1 - reach, -1), -1):
@@ -187,7 +187,7 @@ def _find_label(words: Sequence[TextToken], place: int) -> int | None:
 
 
 def _is_secret(words: Sequence[TextToken], place: int) -> bool:
-    """Tell whether an ordinary word is the value of a label such as "password: marigold"."""
+    """Tell whether the ordinary word at `place` follows a label such as "password"."""
     at = _find_label(words, place)
     if at is None or words[at].surface.lower() not in SECRET_LABELS:
         return False

@@ -90,7 +90,7 @@ def may_lean_back(first: str) -> bool:
 
 
 def may_be_opener(first: str) -> bool:
-    """Tell whether a lower-case first word may be an opener, as `remove_opener` removes."""
+    """Tell whether a lower-case word may be an interjection or connective before a sentence."""
     return first in OPENERS or first in _CALLERS
 
 
