@@ -64,7 +64,7 @@ class AgentStore(Protocol):
     """Keeps the sessions of agents, the newest thousands, and counts their hooks' calls."""
 
     def session(self, session: str) -> AgentSession | None:
-        """Return the stored state of one agent session by its id; None if it is unknown."""
+        """Return the stored state of an agent's session; None if its id is unknown."""
         ...
 
     def keep_session(self, session: AgentSession) -> None:

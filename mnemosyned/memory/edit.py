@@ -288,10 +288,10 @@ class EditTransaction(ABC):
     def _edit_original(
         self, episode: int, target: EditTarget, *, renamed: bool
     ) -> None:
-        """Edit one original; move it to working memory if it leaves its episode.
+        """Edit an original, and move it to working memory if the edit takes it out of its episode.
 
-        Leave it unchanged if its summary would become stale and could not be rewritten, as other
-        originals were pruned.
+        Leave the original unchanged if its summary would become stale and could not be rewritten,
+        as other originals were pruned.
         """
         edit = target.edit
         # A renamed original leaves its episode, and a moved one that the episode does not cover.

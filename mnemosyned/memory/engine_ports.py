@@ -113,10 +113,11 @@ class Summarizer(Protocol):
         *,
         expected: int,  # noqa: ARG002 for those that prepare for many
     ) -> Iterator[tuple[K, Summary | Exception]]:
-        """Yield the summary of each group, or the error it raised, with its key, as they finish.
+        """Yield the key and the summary of each group, in the order in which they are finished.
 
-        `groups` is read only as fast as the work goes, so a caller stops the work by ending it.
-        `expected` is about how many groups of usual size there are.
+        An error that a group raised stands in place of its summary. `groups` is read only as fast
+        as the work goes, so a caller stops the work by ending it. `expected` is about how many
+        groups of usual size there are.
         """
         for key, memories in groups:
             yield key, self.summarize_or_error(memories)
@@ -129,7 +130,7 @@ class Summarizer(Protocol):
         def readable() -> Iterator[
             tuple[tuple[K, tuple[Detail, ...]], Sequence[MemoryRecord]]
         ]:
-            """Yield each group without its secrets; its key is joined by its exact values."""
+            """Yield each group with secrets masked; add the group's exact values to its key."""
             for key, originals in groups:
                 lasting, details = select_mentionable(originals)
                 yield (key, details), lasting

@@ -111,7 +111,7 @@ class UndoStore(Protocol):
         ...
 
     def preview(self, episodes: Sequence[str]) -> list[UndoneEpisode]:
-        """Return the result that undoing these episodes would have, one item for each."""
+        """Return the result of undoing each of these episodes, without doing so."""
         ...
 
     def apply(
@@ -226,7 +226,7 @@ class RecordStore(Protocol):
         ...
 
     def history(self, id: str) -> list[MemoryRecord]:
-        """Return the memories that this one superseded, directly or in turn, the newest first."""
+        """Return the memories that a memory superseded, directly or in turn, the newest first."""
         ...
 
 
@@ -395,7 +395,10 @@ class LearningStore(Protocol):
     """Store of learnings; a new learning supersedes contradicting old ones."""
 
     def add(self, learning: Learning) -> tuple[Learning, list[str]]:
-        """Store a learning, or find an equal one; return it and the ids of learnings it supersedes."""
+        """Store a learning unless an equal one exists.
+
+        Return the stored learning, and the ids of the learnings that it supersedes.
+        """
         ...
 
     def find(

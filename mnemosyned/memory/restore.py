@@ -217,6 +217,7 @@ class RestoreTransaction(ABC):
         """Store the new episodes whose originals in `originals` are all new too; skip the others."""
 
         def store(episode: ExportedEpisode) -> Outcome:
+            """Store an episode if all of its originals are new; return the outcome."""
             if episode.id in known:
                 return _known_summary(known[episode.id])
             members = originals.get(episode.id, set())
@@ -241,6 +242,7 @@ class RestoreTransaction(ABC):
         placed: list[PlacedMemory] = []
 
         def store(memory: ExportedMemory) -> Outcome:
+            """Choose the place of a memory to insert; return the outcome."""
             if memory.id in known:
                 return known_memory(memory, known[memory.id])
             known[memory.id] = memory.content

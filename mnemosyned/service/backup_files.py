@@ -131,7 +131,10 @@ def _database_files(database: Path) -> set[Path]:
 
 
 def _is_copy(file: Path, database: Path) -> bool:
-    """Return whether a file looks like a copy of the database: by its name or its content."""
+    """Return whether a file seems to be a copy of the database.
+
+    It is named like the database, has a write-ahead log, or is an SQLite database.
+    """
     try:
         # Another name of the database itself is no copy.
         is_database = database.exists() and file.samefile(database)
@@ -195,7 +198,7 @@ class ForgottenSince:
     """The list lacks deletions between the backup and this time; None if it lacks none."""
 
     def among(self, ids: Iterable[str]) -> list[str]:
-        """Return the ids, among these, of memories that were forgotten after the backup."""
+        """Return the ids, of those given, whose memories were forgotten after the backup."""
         return [id for id in ids if _hash_id(self.key, id) in self.hashes]
 
 
@@ -229,13 +232,16 @@ class ForgottenList:
         )
 
     def begin_backup(self) -> str:
-        """Record that a backup begins, and return its mark; create the list for the first one."""
+        """Record the beginning of a backup, and return the mark to end it with.
+
+        The first backup creates the list.
+        """
         mark = secrets.token_hex(8)
         self._append_lines(lambda _: [self._new_event(begun=mark)], create=True)
         return mark
 
     def end_backup(self, mark: str, file: Path) -> None:
-        """Record that the backup with this mark was made, with the hash of its file."""
+        """Record the end of a backup by its mark, with the hash of the backup's file."""
         self._append_lines(
             lambda _: [self._new_event(made=mark, digest=_file_digest(file))]
         )
@@ -259,6 +265,7 @@ class ForgottenList:
             log_failure("forgotten_list_not_written", error)
 
     def _new_event(self, **event: str) -> _ListEvent:
+        """Return an event of the present time with these fields."""
         return _ListEvent(at=in_zone(self._now(), UTC), **event)
 
     def _append_lines(

@@ -118,6 +118,7 @@ class BackupKeeper:
 
     @property
     def _rules(self) -> BackupRules:
+        """The backup rules of the present settings."""
         return backup_rules(self._settings.config)
 
     @property

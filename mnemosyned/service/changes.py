@@ -79,6 +79,7 @@ class ChangeService:
         retention: RetentionService,
         vectors: MemoryVectors | None,
     ) -> None:
+        """Change memories of `store`; `vectors` is None without an embedding model."""
         self._store = store
         self._sleeper = sleeper
         self._clock = sleeper.cycle.clock
@@ -101,9 +102,9 @@ class ChangeService:
         change: Callable[[Sequence[str], Sequence[str]], int],
         done: str,
     ) -> Tagged:
-        """Add or remove the tags of a request by `change`, or preview that.
+        """Add or remove tags by `change`; with `dry_run`, preview the selection.
 
-        `done` is the participle for a message about a part: "tagged".
+        `done` is the participle for a message about partial success, such as "tagged".
         """
         tags = tag_names(request.tags)
         selected = self._selector.select(
@@ -126,7 +127,7 @@ class ChangeService:
         return self._set_pinned(request, pinned=False)
 
     def _set_pinned(self, request: Pin | Unpin, *, pinned: bool) -> Pinned:
-        """Pin or unpin the working memories that a request selects, or preview that."""
+        """Pin or unpin the selected working memories; with `dry_run`, preview the selection."""
         ids = names(request.id)
         for id in ids:
             self._check_pinnable(id)
@@ -173,9 +174,9 @@ class ChangeService:
     # ------------------------------------------------------------------ edit
 
     def edit(self, request: EditMemory) -> Edited:
-        """Edit one memory by id, or all that the filters of a request select, or preview that.
+        """Edit one memory by id, or all memories that filters select; with `dry_run`, preview.
 
-        Raises `InvalidRequest` for changes that only one memory can get, and what the edits raise.
+        Raises `InvalidRequest` for a change that only one memory can get, and what the edits raise.
         """
         changes = _changed_fields(request)
         ids = names(request.id)
@@ -354,7 +355,8 @@ def _change_in_chunks(
 ) -> int:
     """Change the selected memories chunk by chunk; return how many changed.
 
-    `change` changes a chunk and counts; `done` is its participle for messages. Raises `PartlyDone`.
+    `change` changes a chunk and returns a count; `done` is the participle for messages, such as
+    "tagged". Raises `PartlyDone`.
     """
 
     def report_progress(changed: Sequence[int]) -> str:
@@ -371,9 +373,9 @@ def _has_effect(edit: MemoryEdit, *, drop_history: bool) -> bool:
 
 
 def _retry_edit(edit: Callable[[], T]) -> T:
-    """Return the result of `edit`; call it again if it raises `BatchChanged`.
+    """Call `edit`, and again while it raises `BatchChanged`, up to `TRIES_MAX` times in all.
 
-    Raises `BatchChanged` if `TRIES_MAX` calls do.
+    Return its result, or raise the last `BatchChanged`.
     """
     for _ in range(TRIES_MAX - 1):
         with suppress(BatchChanged):
@@ -434,13 +436,14 @@ class LearningService:
         drafts: DraftMaker,
         purger: Purger,
     ) -> None:
+        """Keep learnings in `store`; `purger` purges the text of deleted ones."""
         self._store = store
         self._clock = clock
         self._drafts = drafts
         self._purger = purger
 
     def learn(self, request: Learn) -> Learned:
-        """Store a new learning; return it with the ids of learnings that it supersedes."""
+        """Store a new learning; return the learning and the ids of learnings it supersedes."""
         now = self._clock.now()
         learning, superseded = self._store.add(
             Learning(

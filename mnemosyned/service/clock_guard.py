@@ -32,6 +32,7 @@ class ClockGuard:
         uptime: Callable[[], float] = machine_uptime_s,
         boot: Callable[[], str] = read_boot_id,
     ) -> None:
+        """Begin with the last trusted reading in `store`; `uptime` is in seconds since `boot`."""
         self._store = store
         self._clock = clock
         self._uptime = uptime
@@ -61,7 +62,7 @@ class ClockGuard:
             return judgment
 
     def confirm(self) -> None:
-        """Trust the clock from now on, wherever it jumped to."""
+        """Trust the present time of the clock, also after a jump."""
         with self._looking:
             self._seen = None
             judgment = self._judge_clock()

@@ -129,7 +129,10 @@ class IdentifiedConversation:
         ]
 
     def new_stubs(self, done: Compaction) -> dict[str, Message]:
-        """Return the stubs that a compaction put in place of messages, by our ids."""
+        """Return the stubs that a compaction put in place of messages.
+
+        The key is the id that we gave to the original message.
+        """
         return {
             message["id"]: message
             for message in done.messages
@@ -147,6 +150,7 @@ class CompactionArchive:
         clock: Clock,
         drafts: DraftMaker,
     ) -> None:
+        """Keep removed messages in `store`, as drafts that `drafts` makes."""
         self._store = store
         self._clock = clock
         self._drafts = drafts
@@ -231,7 +235,7 @@ class CompactionArchive:
     def _archived_parts(
         self, done: Compaction, conversation: IdentifiedConversation, now: datetime
     ) -> dict[str, ArchivedPart]:
-        """Return, by our ids, the form in which each message removed is stored."""
+        """Return each removed message as it will be stored, by the id that we gave to it."""
         ids = (message["id"] for message in conversation.messages)
         times = dict(
             zip(ids, find_message_times(conversation.own, now=now), strict=True)
@@ -271,7 +275,7 @@ class CompactionArchive:
     def _merged_summaries(
         self, done: Compaction, conversation: IdentifiedConversation
     ) -> list[tuple[SummaryContent, list[str]]]:
-        """Return earlier summaries that this compaction merged, each with its compaction ids."""
+        """Return the earlier summaries merged into a new one, each with its compaction ids."""
         left = {id(message) for message in done.messages}
         earlier = (
             (message, read_summary(message))
@@ -326,15 +330,16 @@ class CompactService:
         archive: CompactionArchive,
         settings: SettingsInForce,
     ) -> None:
+        """Compact with the model of `lease`, and keep removed messages in `archive`."""
         self._settings = settings
         self._lease = lease
         self._clock = clock
         self._archive = archive
 
     def compact(self, request: Compact) -> Shortened:
-        """Shorten a conversation if it nears its token limit, and store the removed messages.
+        """Shorten a conversation near its token limit, and store the removed messages.
 
-        Return it unchanged if it does not, unless `force` is given.
+        A conversation that is not near the limit is returned unchanged, unless `force` is given.
         """
         counter = self._settings.counter
         tokens = counter.total(request.messages)
@@ -424,6 +429,7 @@ class _TimeLimitedModel:
     """A model that summarizes messages until the time for one compaction is used up."""
 
     def __init__(self, lease: SummarizerLease, clock: Clock, *, limit_s: float) -> None:
+        """Use the model of `lease` for `limit_s` seconds from the first call on."""
         self._lease = lease
         self._clock = clock
         self._limit_s = limit_s

@@ -114,6 +114,7 @@ class ContextService:
         recaller: Recaller,
         settings: SettingsInForce,
     ) -> None:
+        """Assemble contexts from the learnings of `store` and the hits of `recaller`."""
         self._store = store
         self._clock = clock
         self._recaller = recaller

@@ -80,6 +80,7 @@ class EventBus:
     """Hands events to readers; costs nothing while there are none. Safe from any thread."""
 
     def __init__(self, *, clock: Clock, limits: EventLimits | None = None) -> None:
+        """Begin without readers; `clock` dates the events."""
         self.limits = limits or EventLimits()
         self._clock = clock
         self._lock = threading.Lock()
@@ -185,7 +186,7 @@ class EventBus:
         )
 
     def publish_answer(self, request: Request[Any], result: object) -> None:
-        """Publish the event of a request that succeeded, if it has one."""
+        """Publish the event of a successful request, where `_describe_event` returns one."""
         if getattr(request, "dry_run", False):
             return
         if event := _describe_event(request, result, self.limits):

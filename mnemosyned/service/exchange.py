@@ -288,9 +288,10 @@ class ExchangeService:
     def _add_all(
         self, records: Iterator[Record], written: _ExportLines
     ) -> Iterator[str]:
-        """Add all records to `written`, and yield whenever a chunk is full.
+        """Add all records to `written`; yield whenever a chunk is full.
 
-        Yield an empty text, or why the snapshot has to end: it lasts too long, or the log grew.
+        The yielded text says why the export has to end early, as it takes too long or the
+        write-ahead log grew; it is empty while the export may go on.
         """
         ends = time.monotonic() + self._limits.duration_s
         log_bytes_max = self._log_bytes() + self._limits.log_bytes
@@ -328,7 +329,7 @@ class ExchangeService:
         return msgspec.json.encode(header)
 
     def restore(self, body: bytes | bytearray) -> RestoreReport:
-        """Store the records in these lines of an export, in one transaction; return the outcomes.
+        """Store the records in lines of an export, in one transaction; return the outcomes.
 
         Sleep cycles are postponed until the line with the footer is restored. Raises
         `MalformedJson` and `InvalidRequest`, which name the line.

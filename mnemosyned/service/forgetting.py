@@ -62,7 +62,7 @@ class _Clock(Protocol):
 
 
 def retention_of(config: Config) -> Retention:
-    """Return the retention of the archive's text by the settings."""
+    """Return the retention of original texts that the settings ask for."""
     days = config.archive.keep_days
     return Retention(
         keep=None if days is None else timedelta(days=days),

@@ -75,6 +75,7 @@ class Moving:
     """The move of one store's records into another."""
 
     def __init__(self, source: ExchangeStore, target: ExchangeStore) -> None:
+        """Move all records of `source` into `target`."""
         self._source = source
         self._target = target
         self.delivered = Delivered()
@@ -145,6 +146,7 @@ class _MoveProgress:
     """Counts memories and summaries, and tells of them now and then."""
 
     def __init__(self, advance: Advance) -> None:
+        """Report counts by `advance`."""
         self._advance = advance
         self._waiting = 0
         self._moved = 0
@@ -167,6 +169,7 @@ class _RecordTally:
     """Counts and hashes by kind, and a sample of the memories."""
 
     def __init__(self) -> None:
+        """Begin without records."""
         self._counts: Counter[str] = Counter()
         self._digests: dict[str, Any] = {}
         self._sample: list[ExportedMemory] = []

@@ -87,7 +87,7 @@ from mnemosyned.version import __version__
 def add_history(
     memories: RecordStore, hits: Sequence[Hit], *, reveal: bool
 ) -> list[Hit]:
-    """Add to each hit the memories that it superseded, and drop hits shown that way.
+    """Add the superseded memories to each hit; drop hits that are shown under another hit.
 
     Secrets are masked unless `reveal`.
     """
@@ -184,6 +184,7 @@ class MemoryService:
     """The verbs over one store, safe to call from any thread."""
 
     def __init__(self, parts: ServiceParts, *, events: EventBus | None = None) -> None:
+        """Run the verbs by these parts; without `events`, a bus of its own is made."""
         self._parts = parts
         self._store = parts.store
         self._keeper = parts.keeper

@@ -42,6 +42,7 @@ class CycleUndo:
         sleeper: Sleeper,
         retention: RetentionService,
     ) -> None:
+        """Undo cycles of `sleeper`; `retention` rewrites the summaries above the episodes."""
         self._store = store
         self._sleeper = sleeper
         self._cycle = sleeper.cycle

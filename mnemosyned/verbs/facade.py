@@ -142,7 +142,7 @@ class AsyncVerbs(VerbTable):
 
 
 def _blocking_method(name: str, request: Callable[..., Request[R]]) -> Callable[..., R]:
-    """Return the method of a verb that makes its request and calls it."""
+    """Return a method that makes a verb's request from its arguments and calls it."""
 
     def method(self: Caller, /, *args: object, **kwargs: object) -> R:
         try:
@@ -157,7 +157,7 @@ def _blocking_method(name: str, request: Callable[..., Request[R]]) -> Callable[
 def _coroutine_method(
     name: str, request: Callable[..., Request[R]]
 ) -> Callable[..., Coroutine[Any, Any, R]]:
-    """Return the coroutine method of a verb that makes its request and calls it."""
+    """Return a coroutine method that makes a verb's request from its arguments and calls it."""
 
     async def method(self: AsyncCaller, /, *args: object, **kwargs: object) -> R:
         try:

@@ -150,7 +150,7 @@ def result_type(verb: type[Request[R]]) -> type[R]:
 
 
 def decoder_of(kind: type[T]) -> msgspec.json.Decoder[T]:
-    """Return the JSON decoder of a request or result type; one thread builds it at its first use.
+    """Return the JSON decoder of a request or result type, built once, under a lock.
 
     msgspec builds its description of a type, and of the types inside, in Python code, where threads
     switch: a second thread that decodes meanwhile would read half of a description and crash the

@@ -35,7 +35,7 @@ SHOWN_CHARS_MAX = 60
 
 
 def local_zone() -> tzinfo | None:
-    """Return the time zone of this machine, with its daylight saving; None if it has no name."""
+    """Return this machine's time zone with its daylight saving; None if it has no name."""
     # Loaded here: few requests have a time in words.
     from tzlocal import get_localzone  # noqa: PLC0415
 
