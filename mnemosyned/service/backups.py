@@ -141,7 +141,7 @@ class BackupKeeper:
                 given /= backup_name(self._clock.now(), scheduled=False)
             target = backup_target(str(given), self._database_file)
         else:
-            target = self._dated_target(scheduled=False)
+            target = self._make_dated_target(scheduled=False)
         return self._back_up_to(target)
 
     def run_scheduled(self) -> None:
@@ -211,8 +211,8 @@ class BackupKeeper:
 
     def _back_up_by_schedule(self) -> None:
         """Make a dated backup, then delete the dated backups that the rules no longer keep."""
-        self._remove_parts()  # first: they may have filled the disk
-        target = self._dated_target(scheduled=True)
+        self._remove_partial_copies()  # first: they may have filled the disk
+        target = self._make_dated_target(scheduled=True)
         made = self._back_up_to(target)
         self._problem, self._retry_at = "", 0.0
         expired = self._rules.keep.select_expired(dated_backups(self.folder))
@@ -235,7 +235,7 @@ class BackupKeeper:
             problems=list(copy.problems),
         )
 
-    def _dated_target(self, *, scheduled: bool) -> Path:
+    def _make_dated_target(self, *, scheduled: bool) -> Path:
         """Return the path of a new dated backup; create the folder if needed.
 
         Raises `InvalidRequest`.
@@ -262,7 +262,7 @@ class BackupKeeper:
         ]
         return max(dates, default=None)
 
-    def _remove_parts(self) -> None:
+    def _remove_partial_copies(self) -> None:
         """Delete partial copies that a crash left in the folder."""
         for part in islice(self.folder.glob("memory-*.db.partial"), FILES_MAX):
             name = part.name.removesuffix(".partial")

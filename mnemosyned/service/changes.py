@@ -178,7 +178,7 @@ class ChangeService:
 
         Raises `InvalidRequest` for a change that only one memory can get, and what the edits raise.
         """
-        changes = _changed_fields(request)
+        changes = _read_changes(request)
         ids = names(request.id)
         if len(ids) == 1:
             if request.dry_run:
@@ -225,7 +225,7 @@ class ChangeService:
                 "is left of their words; this edit would delete it. `get` shows the memory",
                 field="id",
             )
-        return self._edit_receipt(
+        return self._finish_edit(
             edition, id=id, memories=1, secrets=secrets, purge=request.drop_history
         )
 
@@ -266,9 +266,7 @@ class ChangeService:
             kept=tuple(id for edition in editions for id in edition.kept),
             working=editions[-1].working if editions else 0,
         )
-        return self._edit_receipt(
-            edition, memories=len(ids), purge=request.drop_history
-        )
+        return self._finish_edit(edition, memories=len(ids), purge=request.drop_history)
 
     def _editable_memory(self, id: str, request: EditMemory) -> MemoryRecord:
         """Return the memory with an id, checked to be editable as the request asks.
@@ -321,7 +319,7 @@ class ChangeService:
             self._vectors.note_edits(edition.positions)
         return edition
 
-    def _edit_receipt(
+    def _finish_edit(
         self,
         edition: EditOutcome,
         *,
@@ -383,7 +381,7 @@ def _retry_edit(edit: Callable[[], T]) -> T:
     return edit()
 
 
-def _changed_fields(request: EditMemory) -> dict[str, Any]:
+def _read_changes(request: EditMemory) -> dict[str, Any]:
     """Return the new values of a memory that a request names, by field.
 
     Raises `InvalidRequest` if it changes nothing.

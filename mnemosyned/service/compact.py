@@ -167,7 +167,7 @@ class CompactionArchive:
     def keep(self, done: Compaction, conversation: IdentifiedConversation) -> list[str]:
         """Store the messages that a compaction removed; return the ids of their memories."""
         now = self._clock.now()
-        parts = self._archived_parts(done, conversation, now)
+        parts = self._make_archived_parts(done, conversation, now)
 
         def make_compaction(
             id: str, text: str, own: Iterable[ArchivedPart]
@@ -182,7 +182,7 @@ class CompactionArchive:
             )
             return NewCompaction(compacted, text, tuple(own))
 
-        merged = self._merged_summaries(done, conversation)
+        merged = self._find_merged_summaries(done, conversation)
         summaries = [
             make_compaction(
                 content.id,
@@ -232,7 +232,7 @@ class CompactionArchive:
             originals = [mask_memory(memory) for memory in originals]
         return Expanded(episode, [as_original(memory) for memory in originals])
 
-    def _archived_parts(
+    def _make_archived_parts(
         self, done: Compaction, conversation: IdentifiedConversation, now: datetime
     ) -> dict[str, ArchivedPart]:
         """Return each removed message as it will be stored, by the id that we gave to it."""
@@ -241,11 +241,13 @@ class CompactionArchive:
             zip(ids, find_message_times(conversation.own, now=now), strict=True)
         )
         return {
-            removed.id: self._archived_part(removed.id, conversation, times[removed.id])
+            removed.id: self._make_archived_part(
+                removed.id, conversation, times[removed.id]
+            )
             for removed in done.archived
         }
 
-    def _archived_part(
+    def _make_archived_part(
         self, id: str, conversation: IdentifiedConversation, said: datetime
     ) -> ArchivedPart:
         """Return the message with an id as a memory to store.
@@ -272,7 +274,7 @@ class CompactionArchive:
             has_timestamp=read_message_time(own) is not None,
         )
 
-    def _merged_summaries(
+    def _find_merged_summaries(
         self, done: Compaction, conversation: IdentifiedConversation
     ) -> list[tuple[SummaryContent, list[str]]]:
         """Return the earlier summaries merged into a new one, each with its compaction ids."""
@@ -283,11 +285,11 @@ class CompactionArchive:
             if is_summary(message) and id(message) not in left
         )
         return [
-            (content, self._compaction_ids(message, content, conversation))
+            (content, self._find_compaction_ids(message, content, conversation))
             for message, content in earlier
         ]
 
-    def _compaction_ids(
+    def _find_compaction_ids(
         self,
         summary: Message,
         content: SummaryContent,

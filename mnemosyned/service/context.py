@@ -148,7 +148,7 @@ class ContextService:
             memory_place=request.memory_place,
             shrink_learnings=True,
         )
-        recalled = self._lines_to_quote(request, question, chosen, learnings)
+        recalled = self._select_quotes(request, question, chosen, learnings)
         window = manager.assemble(
             chosen,
             memory_results=[quoted for _, quoted in recalled],
@@ -191,13 +191,13 @@ class ContextService:
         )
         return select_relevant(
             in_force,
-            question=_subject_text(request, question),
+            question=_make_subject_text(request, question),
             now=self._clock.now(),
             budget_tokens=tokens,
             count=self._settings.counter.text,
         )
 
-    def _lines_to_quote(
+    def _select_quotes(
         self,
         request: Context,
         question: str,
@@ -208,7 +208,7 @@ class ContextService:
 
         Texts that the window or a learning shows anyway are not quoted.
         """
-        hits = self._relevant_hits(request, question)
+        hits = self._find_relevant_hits(request, question)
         if not hits:
             return []
         in_window = (request.messages[position] for position in chosen.kept)
@@ -224,7 +224,7 @@ class ContextService:
         known = {learning.memory for learning in learnings if learning.memory}
         return list(_quotable_lines(hits, question, seen=seen, known=known))
 
-    def _relevant_hits(self, request: Context, question: str) -> list[Hit]:
+    def _find_relevant_hits(self, request: Context, question: str) -> list[Hit]:
         """Return the hits relevant enough to show; none for a message without content words."""
         times = parse_times(question, in_zone(self._clock.now(), local_zone()))
         relevance = Relevance(question, times)
@@ -240,7 +240,7 @@ class ContextService:
         return relevance.relevant_hits(self._recaller.recall(recall).hits)
 
 
-def _subject_text(request: Context, question: str) -> str:
+def _make_subject_text(request: Context, question: str) -> str:
     """Return the text that names the subject of the conversation: the question.
 
     If the question has no content words, as "go on", append the last user message.

@@ -273,8 +273,8 @@ class ExchangeService:
         try:
             with self._store.export(chosen) as (expected, records):
                 yield b""
-                written.add("header", self._header_line(chosen, expected))
-                for reason in self._add_all(records, written):
+                written.add("header", self._make_header_line(chosen, expected))
+                for reason in self._add_records(records, written):
                     yield written.take()
                     if reason:
                         log.warning("export_cut_off", reason=reason)
@@ -285,7 +285,7 @@ class ExchangeService:
         finally:
             self._exporting.release()
 
-    def _add_all(
+    def _add_records(
         self, records: Iterator[Record], written: _ExportLines
     ) -> Iterator[str]:
         """Add all records to `written`; yield whenever a chunk is full.
@@ -294,7 +294,7 @@ class ExchangeService:
         write-ahead log grew; it is empty while the export may go on.
         """
         ends = time.monotonic() + self._limits.duration_s
-        log_bytes_max = self._log_bytes() + self._limits.log_bytes
+        log_bytes_max = self._wal_bytes() + self._limits.log_bytes
         for record in records:
             pause_for_other_owners()
             written.add(KIND_OF[type(record)], encode_record(record))
@@ -302,12 +302,12 @@ class ExchangeService:
                 continue
             if time.monotonic() > ends:
                 yield f"it took longer than {self._limits.duration_s:g} s"
-            elif self._log_bytes() > log_bytes_max:
+            elif self._wal_bytes() > log_bytes_max:
                 yield "the write-ahead log grew too long meanwhile"
             else:
                 yield ""
 
-    def _log_bytes(self) -> int:
+    def _wal_bytes(self) -> int:
         """Return the size of the write-ahead log in bytes; 0 if there is none."""
         if self._file is None:
             return 0
@@ -316,7 +316,9 @@ class ExchangeService:
         except FileNotFoundError:
             return 0
 
-    def _header_line(self, chosen: ExportFilter, expected: dict[str, int]) -> bytes:
+    def _make_header_line(
+        self, chosen: ExportFilter, expected: dict[str, int]
+    ) -> bytes:
         """Return the first line of an export: program, time, and the counts to expect."""
         header = Header(
             program=__version__,

@@ -150,7 +150,7 @@ class GraceKeeper:
         log.info("forgotten_for_good", count=count)
         return count
 
-    def check(self, ids: Iterable[str]) -> None:
+    def refuse_recoverable(self, ids: Iterable[str]) -> None:
         """Raise `NotFound`, with the end of its grace period, if a memory was forgotten already."""
         for id in ids:
             final_at = self._store.recoverable_until(id)
@@ -411,7 +411,7 @@ class RetentionService:
             selected = self._select_memories(request, kept)
         except NotFound as error:
             if not request.now:
-                self.grace.check(names(request.id))
+                self.grace.refuse_recoverable(names(request.id))
             self.purger.finish_earlier(error)
             raise
         if request.dry_run:
@@ -429,7 +429,7 @@ class RetentionService:
             unpurged = self.purger.attempt()[1] if removal.pruned else ""
             problem = problem or self.rewrite_stale_or_log()
             reason = "; ".join(filter(None, (unpurged, problem)))
-            return self._forget_receipt(
+            return self._make_forget_receipt(
                 removal, complete=False, reason=reason, grace=grace
             )
         return self._purge_and_report(removal, problem)
@@ -474,7 +474,7 @@ class RetentionService:
         lines, further = self._selector.preview_lines(selected.ids, after=request.after)
         grace = None if request.now else self.grace.begin()
         return msgspec.structs.replace(
-            self._forget_receipt(removal, dry_run=True, grace=grace),
+            self._make_forget_receipt(removal, dry_run=True, grace=grace),
             lines=lines,
             further=further,
             mark=selected.mark,
@@ -494,7 +494,7 @@ class RetentionService:
             "forgotten", count=removal.working + removal.archived, complete=complete
         )
         reason = "; ".join(filter(None, (unpurged, problem)))
-        return self._forget_receipt(removal, complete=complete, reason=reason)
+        return self._make_forget_receipt(removal, complete=complete, reason=reason)
 
     def _purge_words(self) -> bool:
         """Delete forgotten text from the log, from every file of the database, and from caches.
@@ -548,7 +548,7 @@ class RetentionService:
         )
         return reduce(or_, removals, Removal())
 
-    def _forget_receipt(
+    def _make_forget_receipt(
         self,
         removal: Removal,
         *,

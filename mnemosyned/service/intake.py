@@ -86,7 +86,7 @@ class DraftMaker:
             dedupe=request.dedupe,
             secrets=done,
             supersedes=request.supersedes,
-            learnings=self._learnings_in(memory, now, secrets=done),
+            learnings=self._recognize_learnings(memory, now, secrets=done),
             has_new_id=not request.id,
         )
 
@@ -95,7 +95,7 @@ class DraftMaker:
         keeps = self.secret_rule is SecretRule.KEEP
         rule = SecretRule.KEEP if keeps else SecretRule.MASK
         memory, done = apply_secret_rule(memory, rule)
-        learnings = self._learnings_in(memory, now, secrets=done)
+        learnings = self._recognize_learnings(memory, now, secrets=done)
         return Draft(memory, secrets=done, learnings=learnings)
 
     def make_edit(
@@ -117,9 +117,9 @@ class DraftMaker:
             return edit, secrets
         stated = {
             learning.text
-            for learning in self._learnings_in(before, now, secrets="kept")
+            for learning in self._recognize_learnings(before, now, secrets="kept")
         }
-        learnings = self._learnings_in(after, now, secrets="kept")
+        learnings = self._recognize_learnings(after, now, secrets="kept")
         texts = frozenset(learning.text for learning in learnings)
         return replace(
             edit,
@@ -144,7 +144,7 @@ class DraftMaker:
                 field=field,
             )
 
-    def _learnings_in(
+    def _recognize_learnings(
         self, memory: MemoryRecord, now: datetime, *, secrets: str
     ) -> tuple[Learning, ...]:
         """Return the learnings recognized in a memory; none if the settings do not recognize them."""

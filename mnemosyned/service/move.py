@@ -302,12 +302,12 @@ def compare_recalls(
     differing: list[str] = []
     for memory in sample:
         question = " ".join(memory.content.split()[:QUESTION_WORDS])
-        if _hit_ids(one, question, now) != _hit_ids(other, question, now):
+        if _recall_hit_ids(one, question, now) != _recall_hit_ids(other, question, now):
             differing.append(memory.id)
     return AnswerComparison(len(sample), tuple(differing))
 
 
-def _hit_ids(store: SearchStore, question: str, now: datetime) -> list[str]:
+def _recall_hit_ids(store: SearchStore, question: str, now: datetime) -> list[str]:
     """Return the ids of the hits for a question, best first, found without a model."""
     query = make_query(Recall(question), now=now)
     candidates = store.candidates(query)

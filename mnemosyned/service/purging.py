@@ -146,12 +146,12 @@ class Purger:
             self._thread.join()
         with self._turn:
             if self._took_s < CLOSE_S:
-                self._run_or_log()
+                self._run_due_or_log()
 
     def run_due(self) -> bool:
         """Run a purge if one is due; return whether no text is left. A failure is logged."""
         with self._turn:
-            return self._run_or_log()
+            return self._run_due_or_log()
 
     def _run_purge(self) -> bool:
         """Purge, and plan the next attempt if text is left; return whether none is."""
@@ -207,9 +207,9 @@ class Purger:
                     return
                 self._planned = None
             with self._turn:
-                self._run_or_log()
+                self._run_due_or_log()
 
-    def _run_or_log(self) -> bool:
+    def _run_due_or_log(self) -> bool:
         """Run a purge if one is due; return whether no text is left.
 
         A failure is logged, and a purge that the database missed is planned again.

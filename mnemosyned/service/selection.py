@@ -75,7 +75,7 @@ class Selector:
                 raise InvalidRequest(
                     "give either an id or filters, not both", field="id"
                 )
-            return SelectedMemories(ids=self._original_ids(names(request.id)))
+            return SelectedMemories(ids=self._replace_by_originals(names(request.id)))
         if not any(filters):
             raise InvalidRequest(
                 "say which memories: give an id or a filter (query, tag, session, source, since, "
@@ -97,7 +97,7 @@ class Selector:
             )
         return SelectedMemories(ids=ids, learned=learned, mark=seen)
 
-    def _original_ids(self, ids: Iterable[str]) -> list[str]:
+    def _replace_by_originals(self, ids: Iterable[str]) -> list[str]:
         """Return the ids with each summary replaced by the ids of its originals, each once."""
         selected: dict[str, None] = {}
         for id in ids:

@@ -58,7 +58,7 @@ class CycleUndo:
         started = time.monotonic()
         with self._cycle.lease.exclusive(purpose="an undo"):
             cycle = self._cycle_to_undo(request.cycle)
-            entries = self._undoable_entries(cycle)
+            entries = self._find_undoable_entries(cycle)
             now = self._cycle.now()
             if request.keep_hours is None:
                 held_until = max(shift(now, HELD_MIN), self._sleeper.next_cycle or now)
@@ -140,7 +140,7 @@ class CycleUndo:
             self._retention.rewrite_stale_or_log()
         return {returned.episode: returned for step in undone for returned in step}
 
-    def _undoable_entries(self, cycle: str) -> list[LogEntry]:
+    def _find_undoable_entries(self, cycle: str) -> list[LogEntry]:
         """Return the log rows of the groups of a cycle that were promoted and not yet undone.
 
         Raises `NotFound` for an unknown cycle, and `CannotUndo` if there are none.
