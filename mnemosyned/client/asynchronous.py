@@ -76,9 +76,11 @@ class PlainChannel:
         self.close = connection.close
 
     async def send(self, data: bytes) -> None:
+        """Send all bytes. Raises `OSError`."""
         await asyncio.get_running_loop().sock_sendall(self._socket, data)
 
     async def receive(self, count: int) -> bytes:
+        """Return up to `count` received bytes, or `b""` at the end. Raises `OSError`."""
         return await asyncio.get_running_loop().sock_recv(self._socket, count)
 
 

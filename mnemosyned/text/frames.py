@@ -74,7 +74,7 @@ _ALIKE = str.maketrans("‐‒–—―−∕⁄⧸∣", "------///|")
 
 
 def neutralize(text: str) -> str:
-    """Return the text with `‹` for `<` in prompt tags such as `<system>`, and so for chat marks.
+    """Return the text with `‹` for `<` in prompt tags such as `<system>` and in chat marks.
 
     A model then sees no opening or closing of a frame or of a turn of a conversation. Other
     brackets stay, so that code is readable; invisible characters are removed, and every kind of
@@ -101,7 +101,7 @@ def format_origin(*parts: str) -> str:
 
 
 def neutralize_tags(text: str) -> str:
-    """Return the text with `‹` for `<` in prompt tags and so for chat marks; its length stays.
+    """Return the text with `‹` for `<` in prompt tags and chat marks, at the same length.
 
     The text has no invisible characters. A second call changes nothing: no bracket is removed, so
     none comes to join others.

@@ -28,7 +28,7 @@ CLOSING_WIDE = "」』”’）】"
 
 
 def end_words_at_unspaced(pattern: str, *, end: str = WORD_END) -> str:
-    r"""Return a pattern whose words also end where a script without spaces begins: `v2版`.
+    r"""Return a word pattern that also ends words before a script without spaces, as in `v2版`.
 
     Ends of words are written `\b`, `(?!\w)`, or with further characters as in `(?![\w-])`; `end` is
     the pattern that replaces them.

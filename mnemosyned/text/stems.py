@@ -164,7 +164,7 @@ _DOUBLES = tuple(2 * letter for letter in "bcdfghjkmnpqrtvwxy0123456789")
 
 
 def _restore_ending(base: str) -> str:
-    """Return the verb whose participle ending was removed: `hope` for `hop` of `hoping`.
+    """Return the verb for a word without its `ed` or `ing`: `hope` for `hop` from `hoping`.
 
     A doubled consonant becomes single (`hopp` of `hopping`), and an `e` is added after a short
     word.
@@ -311,7 +311,7 @@ def accent_variants(word: str) -> tuple[str, ...]:
 
 
 def _accented_forms(word: str, accented: dict[str, str]) -> Iterator[str]:
-    """Yield the word, and then the word with one letter accented, for each letter in `accented`.
+    """Yield the word, and then, for each letter in `accented`, the word with that accent.
 
     `accented` maps plain letters to accented ones.
     """
