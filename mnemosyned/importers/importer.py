@@ -316,7 +316,7 @@ _NUMBER = re.compile(r"-?\d{1,20}(?:\.\d+)?")
 
 
 def moment_from(value: object, *, zone: tzinfo | None = None) -> datetime | None:
-    """Parse a time of any usual form; return it with a zone, or None if it is none.
+    """Return a time of any usual form with its zone; None if the value is no time.
 
     A time without a zone is local, or of `zone`; a number counts seconds, milliseconds or
     microseconds since 1970.

@@ -141,7 +141,7 @@ def plan_import(sources: list[ImportSource], format: str | None) -> ImportPlan:
 def _add_source(
     plan: ImportPlan, source: ImportSource, given: ImportFormat | None
 ) -> None:
-    """Add a source with its format to the plan, or a folder's files with theirs.
+    """Add a source with its format to the plan, or each file of a folder.
 
     `given` is the format the user named. Raises `InvalidRequest` for a source without a format.
     """

@@ -317,29 +317,29 @@ class JsonReader:
 
         A list in the object gives its elements instead. Raises `JsonBroken`.
         """
-        opening = self._next_char()
+        opening = self._peek_char()
         if opening == "[":
             yield from self._read_list("")
         elif opening == "{":
             yield from self._read_object()
         else:
-            raise self._broken_here("neither a list nor an object begins")
-        if self._next_char():
-            raise self._broken_here("more text follows the end of the document")
+            raise self._make_error_here("neither a list nor an object begins")
+        if self._peek_char():
+            raise self._make_error_here("more text follows the end of the document")
 
     def _read_object(self) -> Iterator[JsonElement]:
         """Yield the values of the object that begins here, and the elements of its lists."""
         self._place += 1
-        if self._next_char() == "}":
+        if self._peek_char() == "}":
             self._place += 1
             return
         while True:
             key = self._read_value()
-            if not isinstance(key, str) or self._next_char() != ":":
-                raise self._broken_here("a key is expected")
+            if not isinstance(key, str) or self._peek_char() != ":":
+                raise self._make_error_here("a key is expected")
             self._place += 1
             self.keys.append(key)
-            if self._next_char() == "[":
+            if self._peek_char() == "[":
                 yield from self._read_list(key)
             else:
                 yield self._read_element(key, 0)
@@ -349,7 +349,7 @@ class JsonReader:
     def _read_list(self, key: str) -> Iterator[JsonElement]:
         """Yield the elements of the list that begins here; `key` is its name in the document."""
         self._place += 1
-        if self._next_char() == "]":
+        if self._peek_char() == "]":
             self._place += 1
             return
         index = 0
@@ -367,16 +367,16 @@ class JsonReader:
 
     def _read_end(self, closing: str) -> bool:
         """Read the comma or bracket after a member; return True for the bracket `closing`."""
-        mark = self._next_char()
+        mark = self._peek_char()
         if mark not in (closing, ","):
-            raise self._broken_here(
+            raise self._make_error_here(
                 "the document is cut off" if not mark else "not JSON"
             )
         self._place += 1
         return mark == closing
 
-    def _next_char(self) -> str:
-        """Skip blanks and return the next character, without reading past it; empty at the end."""
+    def _peek_char(self) -> str:
+        """Skip blanks and return the next character without reading it; empty at the end."""
         while True:
             match = _SPACE.match(self._text, self._place)
             self._place = match.end() if match else self._place
@@ -388,15 +388,15 @@ class JsonReader:
 
     def _read_value(self) -> Any:  # noqa: ANN401 any JSON
         """Read and return one whole value of any kind. Raises `JsonBroken`."""
-        if not self._next_char():
-            raise self._broken_here("the document is cut off")
+        if not self._peek_char():
+            raise self._make_error_here("the document is cut off")
         while True:
             waiting = len(self._text) - self._place
             if scanned := self._scan_value():
                 value, self._place = scanned
                 return value
             if waiting > VALUE_CHARS_MAX:
-                raise self._broken_here(
+                raise self._make_error_here(
                     f"a value exceeds {VALUE_CHARS_MAX:,} characters"
                 )
             self._read_more(max(JSON_CHUNK_BYTES, waiting))
@@ -415,9 +415,9 @@ class JsonReader:
             if is_cut and not self._ended:
                 return None
             reason = "the document is cut off" if is_cut else f"not JSON: {error.msg}"
-            raise self._broken_here(reason) from error
+            raise self._make_error_here(reason) from error
         except (RecursionError, ValueError) as error:
-            raise self._broken_here(f"it cannot be read: {error}") from error
+            raise self._make_error_here(f"it cannot be read: {error}") from error
         # A number at the end of the text may go on.
         return (value, end) if end < len(self._text) or self._ended else None
 
@@ -431,8 +431,8 @@ class JsonReader:
         self._text = self._text[self._place :] + text
         self._place = 0
 
-    def _broken_here(self, reason: str) -> JsonBroken:
-        """Return the error for the present position in the document."""
+    def _make_error_here(self, reason: str) -> JsonBroken:
+        """Return the error with this reason and the present position in the document."""
         place = self._consumed + self._place
         return JsonBroken(f"{reason}, at character {place + 1:,}")
 

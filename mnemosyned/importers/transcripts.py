@@ -199,7 +199,7 @@ def read_transcript(
 def _open_transcript(path: str, *, anywhere: bool) -> tuple[int, os.stat_result]:
     """Return the descriptor and status of a transcript opened for reading.
 
-    Unless it may be `anywhere`, it must be this user's own regular file and no link. Raises
+    Without `anywhere`, it must be at a plausible path, this user's own and no link. Raises
     `TranscriptRefused`.
     """
     if not (anywhere or is_plausible(path)):

@@ -137,7 +137,7 @@ class Briefing:
 
     def compose(self, session: AgentSession) -> Injection:
         """Return the text for the start of a session, and the ids of its quotes."""
-        learnings = self._learnings_for(session.project)
+        learnings = self._find_learnings(session.project)
         others = [
             other
             for other in self._agents.sessions_of(session.project, SESSIONS_READ_MAX)
@@ -175,7 +175,7 @@ class Briefing:
         ]
         return assemble_sections(sections, chars_max=BRIEFING_CHARS_MAX)
 
-    def _learnings_for(self, project: str) -> list[Learning]:
+    def _find_learnings(self, project: str) -> list[Learning]:
         """Return learnings in force: the project's, then unassigned, then personal ones."""
         in_force = self._learnings.find(limit=LEARNINGS_READ_MAX)
         projects = self._agents.projects_of(

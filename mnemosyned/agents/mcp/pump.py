@@ -329,12 +329,12 @@ class McpPump:
             if line is None:
                 self._write_line(TOO_LONG)
             elif line.strip():
-                self._take_line(line)
+                self._handle_line(line)
         deadline = time.monotonic() + DRAIN_S
         for thread in list(self._calls.values()):
             thread.join(max(0.0, deadline - time.monotonic()))
 
-    def _take_line(self, line: bytes) -> None:
+    def _handle_line(self, line: bytes) -> None:
         """Start a thread that answers a message; handle cancellations and roots at once.
 
         Waits while `IN_FLIGHT_MAX` calls are running.
@@ -352,12 +352,12 @@ class McpPump:
             self._write_line(ASK_ROOTS)
         self._places.acquire()
         call = PumpedCall(line)
-        thread = threading.Thread(target=self._carry_call, args=(call,), daemon=True)
+        thread = threading.Thread(target=self._answer_call, args=(call,), daemon=True)
         self._calls[call] = thread
         thread.start()
 
-    def _carry_call(self, call: PumpedCall) -> None:
-        """Relay a call's message to the daemon, or answer without a daemon that is lost."""
+    def _answer_call(self, call: PumpedCall) -> None:
+        """Relay a call's message to the daemon; if the daemon is lost, answer without it."""
         try:
             self._relay_message(call)
         except (DaemonLost, OSError, ValueError) as error:
@@ -370,10 +370,10 @@ class McpPump:
     def _relay_message(self, call: PumpedCall) -> None:
         """Post a call's message to the daemon and write the answers. Raises `DaemonLost`."""
         connection, answer = self._daemon.post(
-            self._request_headers(), call.line, on_connection=call.hold
+            self._make_request_headers(), call.line, on_connection=call.hold
         )
         try:
-            self._note_headers(answer.headers)
+            self._save_headers(answer.headers)
             for message in answer.messages():
                 if not call.is_cancelled:
                     self._write_line(message)
@@ -386,14 +386,14 @@ class McpPump:
         else:
             self._daemon.give_back(connection)
 
-    def _request_headers(self) -> dict[str, str]:
+    def _make_request_headers(self) -> dict[str, str]:
         """Return the headers with the client's name and origin."""
         return {
             "Mnemosyne-Origin": query_string(self._origin),
             "Mnemosyne-Client": self._client,
         }
 
-    def _note_headers(self, headers: dict[str, str]) -> None:
+    def _save_headers(self, headers: dict[str, str]) -> None:
         """Save the client's name, and whether to ask for roots, from an answer's headers."""
         self._client = headers.get("mnemosyne-client", self._client)
         if headers.get("mnemosyne-wants") == "roots":
@@ -405,11 +405,11 @@ class McpPump:
             # Loaded here: it takes longer to load than all else, and only this needs it.
             from mnemosyned.agents.mcp.server import answer_alone  # noqa: PLC0415
 
-            message, headers = answer_alone(line, self._request_headers(), reason)
+            message, headers = answer_alone(line, self._make_request_headers(), reason)
         except Exception as error:  # noqa: BLE001 a client waits for an answer, whatever it is
             self._write_line(failure(line, f"{reason}; {error!r}"))
             return
-        self._note_headers(headers)
+        self._save_headers(headers)
         self._write_line(message)
 
     def _write_line(self, message: bytes) -> None:
@@ -505,7 +505,10 @@ def first_root(line: bytes) -> str:
 
 
 def failure(line: bytes, reason: str) -> bytes:
-    """Return the JSON-RPC error response to a request; empty if the line is a notification."""
+    """Return the JSON-RPC error response to a request; empty for a notification.
+
+    `reason` is the error's message.
+    """
     # Loaded here: most messages are passed on unread.
     import json  # noqa: PLC0415
 

@@ -310,7 +310,7 @@ def _find_deepest_node(root: JsonNode, path: KeyPath) -> tuple[JsonNode, int]:
 
 
 def _find_item_index(container: JsonNode, step: str | int) -> int | None:
-    """Return the index of a key or list index among a node's items; None if missing.
+    """Return the index of the member with a key, or of a list element; None if missing.
 
     Raises `NotEditable` if the key occurs twice.
     """

@@ -238,7 +238,7 @@ class HookPart(SettingsPart):
             document.remove(place)
 
     def _find_places(self, document: Document) -> Iterator[KeyPath]:
-        """Yield the paths of our hooks: of a list element, or of a command among others' there."""
+        """Yield the path of each of our hooks: a list element, or a command in a group."""
         elements = value_at(document.data, self.path)
         for index, element in enumerate(elements if isinstance(elements, list) else []):
             if _is_ours(element):
@@ -259,7 +259,7 @@ class OwnFile:
     label: str = "plugin"
 
     def state_of(self, text: str | None) -> PartState:
-        """Return the file's state by its text; missing for None."""
+        """Return the state of the file with this text; missing for None."""
         if text is None:
             return PartState.MISSING
         if text == self.content:
@@ -271,7 +271,7 @@ Parts = list[SettingsPart | OwnFile]
 
 
 def describe_foreign_value(part: SettingsPart, document: Document) -> str:
-    """Return the reason why a part cannot be written: another value is in its place."""
+    """Return why a part cannot be written: which other value is in its place."""
     if isinstance(part, HookPart):
         return f"{dotted_path(part.path)} is not a list"
     command = next(_find_commands(value_at(document.data, part.path)), "")

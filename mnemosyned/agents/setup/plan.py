@@ -241,10 +241,10 @@ def _find_baseline(
 def _restore_content(
     edit: FileEdit, file: Path, content: bytes | None, *, journal: SetupJournal
 ) -> tuple[bytes | None, bool]:
-    """Return a file's content without an edit, and True if setup made it and nothing is left.
+    """Return a file's content without an edit, and whether an undo deletes the file.
 
-    The content is None without a file. If nothing changed since the edit, it is the earlier
-    content, byte for byte; else the parts are taken out of the present content.
+    It is deleted if setup made it and nothing else is in it. If the file did not change since the
+    edit, the content is the earlier one, byte for byte; else the parts are removed from it.
     """
     if digest(content) == edit.after:
         if edit.before == ABSENT:
@@ -323,7 +323,7 @@ def recognize_edit(
 ) -> FileEdit | None:
     """Return our parts found in a file as an edit; None if the file has none.
 
-    For setups that no journal knows of.
+    Finds setups that no journal knows of.
     """
     try:
         content = read_file(file)

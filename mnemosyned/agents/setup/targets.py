@@ -479,7 +479,7 @@ _LISTING = 2
 
 
 def untrusted_events(machine: Machine, folder: Path) -> list[str]:
-    """Return the events whose hooks of ours Codex skips for want of trust.
+    """Return the events for which Codex skips our hooks, as it does not trust them.
 
     Codex itself is asked, or else its files in `folder` are read.
     """

@@ -278,9 +278,9 @@ def confirm_by_program(target: SetupTarget, site: SetupSite) -> str:
 def edits_to_undo(
     journal: SetupJournal, tools: tuple[str, ...], project: Path | None
 ) -> list[FileEdit]:
-    """Return the journal's edits for these tools, the newest first.
+    """Return the journal's edits for these tools and this project, the newest first.
 
-    Without tools those of every tool, and without a project those of every scope.
+    Empty `tools` stands for every tool, and None for every project and the user.
     """
     return [
         edit
@@ -293,7 +293,7 @@ def edits_to_undo(
 def recognized_edits(
     targets: Iterable[SetupTarget], site: SetupSite, journal: SetupJournal
 ) -> list[FileEdit]:
-    """Return our parts in tools that the journal does not know, as edits.
+    """Return our parts in the files of tools that the journal does not know, as edits.
 
     Two tools may read one file: a tool without a file of its own has no edits.
     """
@@ -445,7 +445,7 @@ def check_tool(
     journal: SetupJournal,
     reports: Sequence[AgentActivity] | None,
 ) -> ToolCheck:
-    """Check a tool's setup by its files and by the daemon's reports.
+    """Check a tool's setup by its files and by the daemon's reports of its hooks.
 
     `reports` are None if no daemon answers.
     """

@@ -265,7 +265,7 @@ class _ExportReader:
             try:
                 kind = parse_line_kind(line.data)
             except MnemosynedError as error:
-                yield self._bad_line(line, error.message)
+                yield self._make_bad_line(line, error.message)
                 continue
             if kind.record in (FOOTER, CUT_OFF):
                 ended = kind.record
@@ -273,7 +273,7 @@ class _ExportReader:
                 continue
             self._sums.add(line, kind.record)
             if problem := _problem_of_header(line.data, kind):
-                yield self._bad_line(line, problem)
+                yield self._make_bad_line(line, problem)
                 return
             if kind.record != HEADER and line.end > self._start:
                 yield from self._group_line(line, kind)
@@ -315,7 +315,7 @@ class _ExportReader:
         """Yield the originals of an incomplete episode, and report the episode."""
         self._missing = 0
         if self._begins_with_episode:
-            yield self._bad_line(
+            yield self._make_bad_line(
                 self._group.pop(0), "the summary lacks originals and is left out"
             )
         if self._group:
@@ -331,14 +331,14 @@ class _ExportReader:
         """
         yield from self._finish_incomplete_group()
         if kind.record == CUT_OFF:
-            yield self._bad_line(line, "the export was ended early by the daemon")
+            yield self._make_bad_line(line, "the export was ended early by the daemon")
             return
         if problem := self._sums.problem_of(line.data):
-            yield self._bad_line(line, problem)
+            yield self._make_bad_line(line, problem)
         self._group = [line]
         yield self._finish_group()
 
-    def _bad_line(self, line: _ExportLine, reason: str) -> BadRecord:
+    def _make_bad_line(self, line: _ExportLine, reason: str) -> BadRecord:
         """Return the bad record for a line of this export."""
         return BadRecord(f"{self._source.name}:{line.number}", reason)
 

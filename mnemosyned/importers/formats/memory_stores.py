@@ -77,18 +77,18 @@ class StoreFormat(ImportFormat):
         """Return True for the program's database or one of its exports."""
         if source.is_folder:
             return False
-        if self._tables_in(source):
+        if self._find_tables(source):
             return True
-        return self._export_of(source) is not None
+        return self._recognize_export(source) is not None
 
     def read(
         self, source: ImportSource, position: str
     ) -> Iterator[ImportItem | BadRecord]:
         """Yield the memories after a position, from the database or the export."""
-        if self._tables_in(source):
+        if self._find_tables(source):
             yield from self._read_rows(source, position)
             return
-        export = self._export_of(source)
+        export = self._recognize_export(source)
         if export is None:
             yield BadRecord(
                 source.name, "it has not the form of a store that can be read"
@@ -101,7 +101,7 @@ class StoreFormat(ImportFormat):
 
     # ------------------------------------------------------------- database
 
-    def _tables_in(self, source: ImportSource) -> list[StoreTable]:
+    def _find_tables(self, source: ImportSource) -> list[StoreTable]:
         """Return the known tables in a database with their columns; empty for others."""
         present = tables_of(source)
         named = [table for table in self.tables if table.name in present]
@@ -126,7 +126,7 @@ class StoreFormat(ImportFormat):
         begun, _, row = position.partition("/")
         try:
             with open_database(source.path) as database:
-                for number, table in enumerate(self._tables_in(source)):
+                for number, table in enumerate(self._find_tables(source)):
                     if number < int(begun or 0):
                         continue
                     present = columns_of(database, table.name)
@@ -153,7 +153,7 @@ class StoreFormat(ImportFormat):
 
     # --------------------------------------------------------------- export
 
-    def _export_of(self, source: ImportSource) -> StoreExport | None:
+    def _recognize_export(self, source: ImportSource) -> StoreExport | None:
         """Return the known export whose form a JSON document or archive has; None for others."""
         is_archive = source.head.startswith(ZIP_SIGNATURE) and not source.stream
         for export in self.exports:

@@ -86,11 +86,11 @@ def store_note(
     *,
     version: str,
 ) -> NoteChange:
-    """Store the new parts of a changed note, and supersede the parts that are gone.
+    """Store the new parts of a changed note; return the memory of each part.
 
-    `before` gives the stored memories' ids by the ids of parts; `version` tells this change from
-    others. With more parts gone than new, the first part supersedes the others; the memories of an
-    empty note stay. Raises storage errors.
+    A new part supersedes a part that is gone. `before` gives the stored memories' ids by the ids
+    of parts; `version` tells this change from others. With more parts gone than new, the first
+    part supersedes the others; the memories of an empty note stay. Raises storage errors.
     """
     change = NoteChange()
     by_part = {str(part.id): part for part in parts}
@@ -243,7 +243,7 @@ class FileReader:
         present = state_of(path)
         if present is None:
             return 0
-        before = self._saved_state(present)
+        before = self._find_saved_state(present)
         source = ImportSource.of_path(Path(path))
         identity = identify_transcript(printable_path(path), source.head)
         if identity:
@@ -256,8 +256,8 @@ class FileReader:
         self._save_state(present, before, format="", position=START)
         return 0
 
-    def _saved_state(self, present: FileState) -> WatchedFile | None:
-        """Return the state saved at the last reading, also under a former name; else None."""
+    def _find_saved_state(self, present: FileState) -> WatchedFile | None:
+        """Return the state saved at the last reading, also under a former name, or None."""
         known = self._watches.file(printable_path(present.path))
         if known:
             return known
@@ -305,7 +305,7 @@ class FileReader:
         pause: Callable[[], bool],
     ) -> int:
         """Store a transcript's new messages and return how many were new."""
-        session = self._session_of(present, identity)
+        session = self._find_or_add_session(present, identity)
         position, file, stored = 0, "", 0
         if before:
             file = before.file
@@ -342,7 +342,7 @@ class FileReader:
         )
         return stored
 
-    def _session_of(
+    def _find_or_add_session(
         self, present: FileState, identity: TranscriptIdentity
     ) -> AgentSession:
         """Return the session of a transcript; a new one is saved with its project.

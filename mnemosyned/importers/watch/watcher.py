@@ -93,7 +93,7 @@ class DueFiles:
         with self._changed:
             while not (self._stopping or self._woken):
                 now = time.monotonic()
-                due = self._first_due(until)
+                due = self._find_first_due(until)
                 if due <= now and self._heap:
                     _, path = heapq.heappop(self._heap)
                     del self._waits[path]
@@ -104,7 +104,7 @@ class DueFiles:
             self._woken = False
             return ""
 
-    def _first_due(self, default: float) -> float:
+    def _find_first_due(self, default: float) -> float:
         """Return the first due time (monotonic), or `default` without one.
 
         Due times that were replaced are dropped from the heap.
@@ -249,7 +249,9 @@ class Watcher:
         self._settings = settings
         self._limits = limits
         self._due = DueFiles(files_max=settings.files_max)
-        self._notifications = Notifications(self._note_change, self._update_folders)
+        self._notifications = Notifications(
+            self._put_changed_file, self._update_folders
+        )
         self._problems: dict[str, str] = {}
         self._without_events = False
         self._roots: list[str] = []
@@ -264,7 +266,7 @@ class Watcher:
         self._thread: threading.Thread | None = None
 
     def __enter__(self) -> Self:
-        if self._watched_paths():
+        if self._list_watched_paths():
             self._start_thread()
         return self
 
@@ -295,7 +297,7 @@ class Watcher:
     def folders(self) -> list[WatchedFolder]:
         """Return the watched folders with their counts of files and memories, and problems."""
         folders = []
-        for path, by_settings in self._watched_paths().items():
+        for path, by_settings in self._list_watched_paths().items():
             totals = self._watches.totals(path)
             folders.append(
                 WatchedFolder(
@@ -316,7 +318,7 @@ class Watcher:
             raise InvalidRequest(
                 f"{shown_path(path)} cannot be watched: {problem}", field="paths"
             )
-        folders = self._watched_paths()
+        folders = self._list_watched_paths()
         if len(folders) >= PATHS_MAX and path not in folders:
             raise InvalidRequest(
                 f"{PATHS_MAX} folders are watched already; remove one, or watch one above them",
@@ -329,7 +331,7 @@ class Watcher:
         plain = os.path.realpath(path)
         if self._watches.remove_folder(plain):
             return
-        if plain in self._watched_paths():
+        if plain in self._list_watched_paths():
             raise InvalidRequest(
                 f"{shown_path(path)} is watched by the setting watch.paths; remove it there",
                 field="paths",
@@ -338,7 +340,7 @@ class Watcher:
             f"{shown_path(path)} is not watched; mnem watch --list shows what is"
         )
 
-    def _watched_paths(self) -> dict[str, bool]:
+    def _list_watched_paths(self) -> dict[str, bool]:
         """Return the watched paths, each with True if it comes from the settings."""
         named = self._settings.paths
         configured = [os.path.realpath(os.path.expanduser(path)) for path in named]  # noqa: PTH111 no such user: as it is
@@ -352,7 +354,7 @@ class Watcher:
         if self._thread:
             self._changed.set()
             self._due.wake()
-        elif self._watched_paths():
+        elif self._list_watched_paths():
             self._start_thread()
 
     def _start_thread(self) -> None:
@@ -402,7 +404,7 @@ class Watcher:
 
     def _begin_watching(self) -> None:
         """Set the roots to the present watched paths and follow their events."""
-        self._roots = list(self._watched_paths())
+        self._roots = list(self._list_watched_paths())
         self._places = _read_folder_identities(self._roots)
         fit = [root for root in self._roots if not _find_watch_problem(root)]
         self._problems = self._notifications.follow(fit)
@@ -480,7 +482,7 @@ class Watcher:
         self._rested_at = time.monotonic()
         return self._due.stopping
 
-    def _note_change(self, path: str) -> None:
+    def _put_changed_file(self, path: str) -> None:
         """Make the file of an event due if it is watched; called by the events' thread."""
         if not may_have_format(path) or not self._is_followed(path):
             return
