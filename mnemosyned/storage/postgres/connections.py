@@ -89,7 +89,7 @@ _UNKNOWN = "look into the server's log, then try again"
 
 
 def reason(error: BaseException) -> str:
-    """Why something failed and what to do, with the engine's own words at the end."""
+    """Return why an operation failed and what to do, with the server's own message at the end."""
     lines = str(error).splitlines() or [repr(error)]
     advice = _state_and_advice(error)[1]
     if not advice and is_unreachable(error):
@@ -98,7 +98,10 @@ def reason(error: BaseException) -> str:
 
 
 def storage_failed(error: BaseException, consequence: str = NOTHING_KEPT) -> Exception:
-    """Return an error for the caller: the domain's as it is, the engine's explained."""
+    """Return the error to raise: a `MnemosynedError` as it is, other errors as `StorageFailed`.
+
+    `consequence` says what the failure means for the stored data.
+    """
     if isinstance(error, Exception) and not isinstance(error, psycopg.Error):
         return error
     why = reason(error)
@@ -111,12 +114,12 @@ def storage_failed(error: BaseException, consequence: str = NOTHING_KEPT) -> Exc
 
 
 def sqlstate(error: BaseException) -> str | None:
-    """Return the code of an error, also of a refused attempt to connect; None where no answer came."""
+    """Return the SQLSTATE of an error, also of a refused connection; None without an answer."""
     return _state_and_advice(error)[0]
 
 
 def _state_and_advice(error: BaseException) -> tuple[str | None, str]:
-    """Return the code of an error and advice; empty if there is none."""
+    """Return the SQLSTATE of an error, or None, and advice for the user, empty if there is none."""
     state: str | None = getattr(error, "sqlstate", None)
     if state:
         return state, _ADVICE.get(state, "")
@@ -128,7 +131,7 @@ def _state_and_advice(error: BaseException) -> tuple[str | None, str]:
 
 
 def is_unreachable(error: BaseException) -> bool:
-    """Return whether the server is away, or takes nobody now: waiting may help."""
+    """Return whether the server is down or accepts no connection now, so that waiting may help."""
     if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return False
     code = sqlstate(error)
@@ -136,7 +139,7 @@ def is_unreachable(error: BaseException) -> bool:
 
 
 def is_full(error: BaseException) -> bool:
-    """Return whether the server has no place for one more connection."""
+    """Return whether the server refused a connection because it has too many."""
     return sqlstate(error) == _FULL
 
 
@@ -269,9 +272,10 @@ class Connections:
     def lend(
         self, begin: Callable[[Connection], R], *, owner: int, use: Use
     ) -> Iterator[tuple[Connection, R]]:
-        """A connection for an owner, with what `begin` gave on it; `begin` writes nothing.
+        """Lend a connection for an owner while the block runs, with the result of `begin` on it.
 
-        Raises `MemoryBusy` where the owner has its part, or all are busy, and `psycopg.Error`.
+        `begin` writes nothing, as it may run twice. Raises `MemoryBusy` if the owner uses its share
+        or all are busy, and `psycopg.Error`.
         """
         if self._is_closed:
             raise StorageFailed(CLOSED)
@@ -299,7 +303,7 @@ class Connections:
                 self._wake_waiters()
 
     def _rest_after(self, owner: int, took_s: float) -> None:
-        """Wait after a long write of an owner, if another one is at work."""
+        """Sleep after an owner's long write if another owner is active."""
         since = time.monotonic() - AT_WORK_S
         with self._changing:
             is_alone = all(one == owner or at < since for one, at in self._last_uses)
@@ -312,14 +316,17 @@ class Connections:
         self._close_idle(0.0)
 
     def _close_idle(self, idle_s: float) -> None:
-        """Close those that nobody needed for so long."""
+        """Close the connections that were idle for `idle_s` seconds."""
         now = time.monotonic()
         with self._changing:
             while self._idle and now - self._idle[0][0] >= idle_s:
                 self._drop(self._idle.popleft()[1])
 
     def _wait_for_place(self, owner: int, use: Use) -> None:
-        """Count a connection as lent, as soon as there may be one more."""
+        """Wait until the owner may use one more connection, and count it as lent.
+
+        Raises `MemoryBusy` after a limited time.
+        """
         waiter = _Waiter(owner, use)
         with self._changing:
             self._waiting.append(waiter)
@@ -335,7 +342,10 @@ class Connections:
             raise MemoryBusy(BUSY.format(seconds=wait_s))
 
     def _wake_waiters(self) -> None:
-        """Wake waiters in order, except owners who have their share of connections."""
+        """Wake waiting threads in order, as long as connections are free.
+
+        An owner with its full share of connections is passed over.
+        """
         for waiter in list(self._waiting):
             if self._lent.total() >= CONNECTIONS_MAX:
                 return
@@ -345,7 +355,7 @@ class Connections:
                 waiter.woken.set()
 
     def _has_room(self, owner: int, use: Use) -> bool:
-        """Return whether an owner's part, and that of the use, leave room for one more."""
+        """Return whether an owner may use one more connection for a use, within both limits."""
         if use is Use.STREAM:
             return self._lent_for(use) < STREAMS_MAX
         writes = self._lent[owner, Use.WRITE]
@@ -362,10 +372,11 @@ class Connections:
         return self._lent[owner, Use.READ] + min(writes, part - 1) < part
 
     def _lent_for(self, use: Use) -> int:
+        """Return how many connections are lent for a use."""
         return sum(count for (_, of), count in self._lent.items() if of is use)
 
     def _refuse_waiting_writes(self, owner: int) -> None:
-        """Refuse the waiting writes of an owner whose row was locked for too long."""
+        """Let an owner's waiting writes fail, as its row was locked for too long."""
         with self._changing:
             for waiter in list(self._waiting):
                 if waiter.owner == owner and waiter.use is Use.WRITE:
@@ -376,6 +387,10 @@ class Connections:
     def _begin_on_connection(
         self, begin: Callable[[Connection], R]
     ) -> tuple[Connection, R]:
+        """Call `begin` on an idle or new connection; return the connection and the result.
+
+        If the server has closed the idle connection, `begin` is called again on a new one.
+        """
         with self._changing:
             kept = self._idle.pop()[1] if self._idle else None
         if kept:
@@ -391,7 +406,7 @@ class Connections:
         return made, self._try_begin(made, begin)
 
     def _new_connection(self) -> Connection:
-        """Return a connection that nobody has: a new one, or one that is given back meanwhile."""
+        """Open a connection; on a full server wait for one that another thread returns."""
         ends = time.monotonic() + FULL_S
         while True:
             try:
@@ -416,7 +431,7 @@ class Connections:
         return made
 
     def _has_old_plans(self, connection: Connection) -> bool:
-        """Return whether a connection's plans are old for its age."""
+        """Return whether a connection's prepared plans are old, relative to its own age."""
         now = time.monotonic()
         age = now - self._made[connection]
         return now - self._planned[connection] > min(
@@ -430,6 +445,7 @@ class Connections:
         *,
         replan: bool = False,
     ) -> R:
+        """Call `begin`, after discarding old plans with `replan`; give the connection back on an error."""
         try:
             if replan:
                 connection.execute("DISCARD PLANS")
@@ -440,7 +456,7 @@ class Connections:
             raise
 
     def _return_connection(self, connection: Connection) -> None:
-        """Keep a connection for the next, with no transaction open, or close it."""
+        """Roll back a lent connection and keep it for the next use, or close an old or broken one."""
         if not connection.closed:
             with suppress(psycopg.Error):
                 connection.rollback()
@@ -455,6 +471,7 @@ class Connections:
         self._close_idle(IDLE_MAX_S)
 
     def _drop(self, connection: Connection) -> None:
+        """Forget a connection and close it."""
         self._made.pop(connection, None)
         self._planned.pop(connection, None)
         with suppress(psycopg.Error):
@@ -462,7 +479,7 @@ class Connections:
 
 
 def connected_once(dsn: str) -> Connection:
-    """Return a connection for one piece of work; it waits for locks as briefly as requests do.
+    """Open a connection for one task; it waits for locks as briefly as requests do.
 
     Raises `psycopg.Error`.
     """
@@ -471,14 +488,14 @@ def connected_once(dsn: str) -> Connection:
 
 
 def connected_apart(dsn: str) -> Connection:
-    """Return a connection that waits for as long as its holder does. Raises `psycopg.Error`."""
+    """Open a connection without a limit on waiting for locks. Raises `psycopg.Error`."""
     return psycopg.connect(dsn, **_SETTINGS, options=f"{_OPTIONS} {_WAITING}")
 
 
 def check_alive(connection: Connection) -> None:
-    """See without a round trip whether the server ended a connection that stood idle.
+    """Raise `psycopg.OperationalError` if the server has closed an idle connection.
 
-    Raises `psycopg.OperationalError` where it did.
+    It reads what has arrived, without a round trip.
     """
     waiting = select.poll()
     waiting.register(connection.fileno(), select.POLLIN)

@@ -117,6 +117,7 @@ class PostgresExporting(CommonExporting):
     def _memories(
         self, keys: str, where: str = "true", *, order: str
     ) -> Iterator[ExportedMemory]:
+        """Yield the exported memories among rows `keys` that meet a condition, in an order."""
         rows = self._stream(_AT_KEYS.format(keys=keys, where=where, order=order))
         return map(_memory, rows)
 
@@ -187,7 +188,7 @@ def _memory(row: Row) -> ExportedMemory:
 
 
 def _revisions(text: str) -> Iterator[ExportedRevision]:
-    """Return revisions from _REVISIONS."""
+    """Yield exported revisions from the JSON of `_REVISIONS`."""
     for changed_at, content, content_hash, fields in _DECODER.decode(text):
         yield ExportedRevision(
             changed_at=changed_at,

@@ -38,7 +38,7 @@ EVERYTHING = PostgresFilter("", {})
 
 
 def join_conditions(conditions: Iterable[Condition]) -> PostgresFilter:
-    """Join conditions with AND; their values have different names."""
+    """Join conditions with AND into one filter; their values have different names."""
     where, values = "", dict[str, object]()
     for condition in conditions:
         where += f" AND {condition.text}"
@@ -49,7 +49,7 @@ def join_conditions(conditions: Iterable[Condition]) -> PostgresFilter:
 def in_force_condition(
     *, valid_at: datetime | None, superseded: bool = False
 ) -> list[Condition]:
-    """Leave out what has expired and, unless asked for, what was superseded."""
+    """Return the conditions that hide expired memories and, unless asked for, superseded ones."""
     past = [] if superseded else ["s.superseded_at IS NOT NULL"]
     values: dict[str, object] = {}
     if valid_at:
@@ -64,10 +64,10 @@ def in_force_condition(
 
 
 def tag_condition(tags: Sequence[str], *, row_by_row: bool = False) -> list[Condition]:
-    """Hold memories with one of these tags.
+    """Return the condition for memories with at least one of these tags.
 
-    No statistics tell how many have a tag, and the planner would begin with them, taking any tag
-    for a rare one. `row_by_row` has it look up the tags of what other conditions leave.
+    No statistics tell how many memories have a tag, and the planner takes every tag for a rare one:
+    `row_by_row` makes it check the tags of rows that pass the other conditions.
     """
     if not tags:
         return []
@@ -80,7 +80,7 @@ def tag_condition(tags: Sequence[str], *, row_by_row: bool = False) -> list[Cond
 
 
 def asked_conditions(query: Query) -> list[Condition]:
-    """Keep what is in force and has one of the tags asked for."""
+    """Return the conditions of a question on validity and tags."""
     holding = in_force_condition(valid_at=query.valid_at, superseded=query.superseded)
     return [*holding, *tag_condition(query.tags, row_by_row=True)]
 
@@ -88,7 +88,7 @@ def asked_conditions(query: Query) -> list[Condition]:
 def place_conditions(
     sessions: Sequence[str], sources: Sequence[str], *, table: str = "m"
 ) -> list[Condition]:
-    """Hold to these sessions and sources."""
+    """Return the conditions for memories of these sessions and sources; empty ones select all."""
     conditions: list[Condition] = []
     if sessions:
         text = f"{table}.session_id = ANY(%(sessions)s::text[])"
@@ -100,7 +100,7 @@ def place_conditions(
 
 
 def source_condition(sources: Sequence[str | None], *, table: str) -> list[Condition]:
-    """Hold to these sources, and to no source where None is one."""
+    """Return the condition for rows of these sources; None stands for rows without a source."""
     if not sources:
         return []
     named = [source for source in sources if source is not None]
@@ -132,7 +132,7 @@ def time_conditions(
 
 
 def tier_condition(tier: Tier | None) -> list[Condition]:
-    """Hold originals to a tier; None is both of theirs."""
+    """Return the condition for originals of a tier; none for both tiers."""
     if tier is None:
         return []
     home = _HOMES.get(tier, "placed")
@@ -141,7 +141,7 @@ def tier_condition(tier: Tier | None) -> list[Condition]:
 
 
 def memory_filter(query: Query) -> PostgresFilter:
-    """Return the filters of a question for the originals, which are `memory AS m`."""
+    """Return a question's filters on originals; the statement calls them `memory AS m`."""
     return join_conditions(
         [
             *place_conditions(query.sessions, query.sources),
@@ -156,7 +156,7 @@ def memory_filter(query: Query) -> PostgresFilter:
 
 
 def episode_filter(query: Query) -> PostgresFilter:
-    """Return the filters of a question for summaries, which are `episode AS e`; these have no tags."""
+    """Return a question's filters on summaries, `episode AS e`; summaries have no tags."""
     conditions = [
         *place_conditions(query.sessions, query.sources, table="e"),
         *source_name_condition(query.source_names, table="e"),
@@ -170,9 +170,9 @@ def episode_filter(query: Query) -> PostgresFilter:
 
 
 def query_filter(session: PostgresSession, query: Query) -> PostgresFilter:
-    """Return the filters of a question for the originals, and the rows that pass if those are few.
+    """Return a question's filters on originals, with the rows that pass if they are few.
 
-    Only sessions and tags are known row by row.
+    Only sessions and tags can name the rows.
     """
     narrow = memory_filter(query)
     if not (query.sessions or query.tags):
@@ -191,7 +191,7 @@ def query_filter(session: PostgresSession, query: Query) -> PostgresFilter:
 
 
 def _narrowest(query: Query) -> str:
-    """Return the memories; by tags they are read from the tags, which few memories have."""
+    """Return the FROM clause that reads a question's originals, by tags if it names any."""
     if not query.tags:
         return "memory AS m"
     # One tag names each memory once.

@@ -109,7 +109,7 @@ def _selection_conditions(
 
 
 def _text_checks(choice: ForgetFilter) -> list[Callable[[Row], bool]]:
-    """Return conditions on the words of a memory that the indexes name."""
+    """Return functions that check the texts of a row found by the indexes against a filter."""
     checks: list[Callable[[Row], bool]] = []
     if choice.terms:
         holds = _build_term_matcher(choice.terms)
@@ -121,7 +121,7 @@ def _text_checks(choice: ForgetFilter) -> list[Callable[[Row], bool]]:
 
 
 def _all_texts(row: Row) -> list[str]:
-    """Return all texts of a memory: its words, its speaker, its place, and what they were before."""
+    """Return a memory's content, speaker, session, source and metadata, and the same of revisions."""
     content, role, session, source, metadata, details, earlier = row
     values = " ".join(value for _, value in values_of(*details or (None, None)))
     texts = [content or values, role, session, source or "", metadata]
@@ -134,9 +134,9 @@ def _all_texts(row: Row) -> list[str]:
 
 
 def _all_terms_condition(owner: int, terms: Terms) -> Condition:
-    """Return the condition for memories whose index has all terms.
+    """Return the condition for memories whose index entries have the hashes of all terms.
 
-    Two words may have one number, and the parts of a code may stand apart: the words are compared
+    Different words may share a hash, and the parts of a code may stand apart: the text is compared
     when a row is read.
     """
     has = [
@@ -156,6 +156,7 @@ def _all_terms_condition(owner: int, terms: Terms) -> Condition:
 def _term_condition(
     owner: int, term: str, number: int, *, only_grams: bool
 ) -> Condition:
+    """Return the condition for index entries with any spelling of a term; `number` names its values."""
     texts = _spellings(term)
     phrases: dict[str, list[list[int]]] = {
         "grams": [gram_term_hashes(owner, text) for text in texts]
@@ -173,17 +174,19 @@ def _term_condition(
 
 
 def _spellings(term: str) -> list[str]:
+    """Return a term and its variants with accents."""
     return [term, *accent_variants(term)]
 
 
 class _TermForms(NamedTuple):
-    """What the indexes have of a term in any of its spellings."""
+    """The index terms of a search term in each of its spellings."""
 
     words: list[list[str]]
     grams: list[list[str]]
 
     @classmethod
     def from_term(cls, term: str, *, only_grams: bool) -> _TermForms:
+        """Return the index terms of all spellings; with `only_grams` none for the first index."""
         texts = _spellings(term)
         words = () if only_grams else map(index_words, texts)
         return cls(
@@ -191,7 +194,7 @@ class _TermForms(NamedTuple):
         )
 
     def occur_in(self, texts: Sequence[Sequence[str]], parts: Sequence[str]) -> bool:
-        """Return whether a form occurs in a text, or in the parts for the second index."""
+        """Return whether any form occurs in one of the stemmed texts, or in the terms of grams."""
         return any(
             _has_phrase(phrase, text) for phrase in self.words for text in texts
         ) or any(_has_phrase(phrase, parts) for phrase in self.grams)
@@ -217,7 +220,7 @@ def _build_term_matcher(terms: Terms) -> Callable[[Sequence[str]], bool]:
 
 
 def _has_phrase(phrase: Sequence[str], words: Sequence[str]) -> bool:
-    """Return whether words stand side by side within others."""
+    """Return whether the words of a phrase occur next to each other in `words`."""
     length = len(phrase)
     if length == 1:
         return phrase[0] in words
@@ -444,6 +447,7 @@ class _FoundMemory(NamedTuple):
 
 
 def _find_memories(session: PostgresSession, ids: Sequence[str]) -> list[_FoundMemory]:
+    """Return the existing memories among these ids, with what their deletion needs."""
     rows = session.execute(
         "SELECT m.seq, m.id, length(m.content), p.episode_seq, p.details, p.secrets "
         "FROM memory AS m LEFT JOIN placed AS p ON p.owner = m.owner AND p.seq = m.seq "
@@ -459,6 +463,7 @@ def _find_memories(session: PostgresSession, ids: Sequence[str]) -> list[_FoundM
 
 
 def _last_number(session: PostgresSession, table: str) -> int:
+    """Return the highest row number in a table, 0 if it is empty."""
     last: int | None = session.scalar(
         f"SELECT max(seq) FROM {table} WHERE owner = %(owner)s"
     )
@@ -468,7 +473,7 @@ def _last_number(session: PostgresSession, table: str) -> int:
 def _count_deleted_learnings(
     session: PostgresSession, ids: Sequence[str], learned: Sequence[str]
 ) -> int:
-    """Return how many learnings go, those that go by themselves included."""
+    """Return how many learnings a deletion removes: those of the memories and those in `learned`."""
     rows = session.execute(
         "SELECT id FROM learning "
         "WHERE owner = %(owner)s AND memory_id = ANY(%(ids)s::text[])",
@@ -500,9 +505,9 @@ def _save_source_keys(session: PostgresSession, ids: Sequence[str]) -> None:
 
 
 def _relink_supersessions(session: PostgresSession, seqs: Sequence[int]) -> None:
-    """Link memories superseded by deleted memories to the next successor.
+    """Let the next successor supersede the memories that the deleted ones had superseded.
 
-    Without a successor, that holds again.
+    Without such a successor they are in force again.
     """
     rows = session.execute(
         "SELECT DISTINCT superseded_by FROM memory_state "
@@ -551,7 +556,7 @@ def _find_in_force_again(
 def _keep_secrets_of_others(
     session: PostgresSession, found: Sequence[_FoundMemory]
 ) -> set[int]:
-    """Keep secrets secret in remaining originals; return the episodes that lose originals."""
+    """Mark secrets of deleted originals as secret in the remaining ones; return the episodes."""
     episodes = {memory.seq: memory.episode for memory in found if memory.episode}
     rows = session.execute(
         "SELECT seq FROM placed WHERE owner = %(owner)s "
@@ -564,7 +569,7 @@ def _keep_secrets_of_others(
 
 
 def _delete_rows(session: PostgresSession, found: Sequence[_FoundMemory]) -> None:
-    """Delete memories with all rows about them."""
+    """Delete memories with all rows that refer to them, and update the totals."""
     session.execute(
         "DELETE FROM memory WHERE owner = %(owner)s AND seq = ANY(%(seqs)s::bigint[])",
         seqs=[memory.seq for memory in found],

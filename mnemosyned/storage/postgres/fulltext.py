@@ -162,9 +162,9 @@ _FOLDS_1 = """
 
 
 def character_table(*, all_accents: bool) -> dict[int, int | str | None]:
-    """Return the table by which `str.translate` makes a text into folded words between spaces.
+    """Return a table for `str.translate` that folds letters and turns other characters into spaces.
 
-    `all_accents` is for `remove_diacritics 2`, without it for 1.
+    `all_accents` removes accents as FTS5's `remove_diacritics 2` does, without it as 1 does.
     """
     table: dict[int, int | str | None] = dict(_parse_folds(_FOLDS))
     if not all_accents:
@@ -176,6 +176,7 @@ def character_table(*, all_accents: bool) -> dict[int, int | str | None]:
 
 
 def _parse_folds(written: str) -> Iterator[tuple[int, int]]:
+    """Yield code points with the code point to which each is folded."""
     for fold in written.split():
         at = max(fold.rfind("+"), fold.rfind("-"))
         yield from (
@@ -184,6 +185,7 @@ def _parse_folds(written: str) -> Iterator[tuple[int, int]]:
 
 
 def _code_points(span: str) -> range:
+    """Return the code points of a span such as `41-5a` or, by twos, `100-12e/2`."""
     span, _, step = span.partition("/")
     first, _, last = span.partition("-")
     return range(int(first, 16), int(last or first, 16) + 1, int(step or 1))
@@ -196,7 +198,10 @@ COLUMN_END = 0
 
 
 def word_hashes(owner: int, *texts: str) -> list[int]:
-    """Hash the words of a row's texts, in order and as often as they occur."""
+    """Return the hashes of the stemmed words in a row's texts, in order, with all repetitions.
+
+    `COLUMN_END` stands between two texts.
+    """
     hashes: list[int] = []
     for text in texts:
         words = phrase_hashes(owner, text)
@@ -206,33 +211,33 @@ def word_hashes(owner: int, *texts: str) -> list[int]:
 
 
 def phrase_hashes(owner: int, text: str) -> list[int]:
-    """Hash the words of one text, in order: one for a word, several for a code."""
+    """Return the hashes of a text's stemmed words in order: one for a word, several for a code."""
     return _cached_hashes(owner, text.translate(_STEMMED).split(), _STEM_HASHES)
 
 
 def gram_hashes(owner: int, text: str) -> list[int] | None:
-    """Hash the character pairs of a text and the parts of its names; None for most texts."""
+    """Return the hashes of a text's character pairs and parts of names; None for most texts."""
     parts = gram_text(text)
     return gram_term_hashes(owner, parts) if parts else None
 
 
 def gram_term_hashes(owner: int, parts: str) -> list[int]:
-    """Hash terms of the second index, which are not stemmed."""
+    """Return the hashes of terms of the second index, which are not stemmed."""
     return _cached_hashes(owner, gram_words(parts), _HASHES)
 
 
 def index_words(text: str) -> list[str]:
-    """Return the words of a text as the index has them: stems, in order."""
+    """Return the stems of a text's words, in order, as the index stores them."""
     return list(map(index_stem, text.translate(_STEMMED).split()))
 
 
 def gram_words(parts: str) -> list[str]:
-    """Terms of the second index as that has them, in order."""
+    """Return the folded terms of a text for the second index, in order."""
     return parts.translate(_UNSTEMMED).split()
 
 
 def index_stem(word: str) -> str:
-    """Return the stem that FTS5 has of a folded word: by its bytes, which are the characters here."""
+    """Return the stem of a folded word as FTS5 computes it: on its UTF-8 bytes."""
     written = word.encode("utf-8", "surrogatepass").decode("latin-1")
     return stem(word) if word.isascii() else stem_bytes(written)
 
@@ -240,11 +245,13 @@ def index_stem(word: str) -> str:
 def _cached_hashes(
     owner: int, words: Iterable[str], hashes: WordCache[int]
 ) -> list[int]:
+    """Return the hash of each word, salted with the owner's number, from a cache."""
     salt = f"{owner}:"
     return [hashes[salt + word] for word in words]
 
 
 def _stem_hash(salted: str) -> int:
+    """Return the hash of a salted word's stem."""
     salt, _, word = salted.partition(":")
     return _hash_term(f"{salt}:{index_stem(word)}")
 

@@ -56,10 +56,10 @@ _CONNECT_IS_PUBLIC = (
 
 
 def check_server(dsn: str) -> bool:
-    """Return whether the server takes no writes, as a standby does.
+    """Return whether the server refuses writes, as a standby does.
 
     Raises `ConfigInvalid` for a database that cannot hold every text, and for a pooler that gives
-    each transaction another session; `psycopg.Error` where the server cannot be asked.
+    each transaction another session; `psycopg.Error` if the server cannot be asked.
     """
     with connected_once(dsn) as connection:
         row = connection.execute(_STATE).fetchone()
@@ -89,7 +89,7 @@ def check_server(dsn: str) -> bool:
 
 
 def problems(session: PostgresSession) -> list[str]:
-    """Name what is damaged."""
+    """Return a text for each damage that the server reports: unusable indexes, broken pages."""
     found = [
         f"the index {name} is not usable; run REINDEX INDEX {name} in the database"
         for (name,) in session.execute(_UNUSABLE)
@@ -103,7 +103,7 @@ def problems(session: PostgresSession) -> list[str]:
 
 
 def warnings(session: PostgresSession) -> list[str]:
-    """Name what endangers the stored data, the gravest first."""
+    """Return a text for each danger to the stored data, the gravest first."""
     off = {
         name
         for (name,) in session.execute(
@@ -140,7 +140,7 @@ def warnings(session: PostgresSession) -> list[str]:
 
 
 def exposures(connection: psycopg.Connection[Row]) -> list[str]:
-    """Name what lets others connect, or read along between here and the server."""
+    """Return a text for each way in which others can connect or read the traffic."""
     options = {each.keyword: each.val or b"" for each in connection.pgconn.info}
     line = line_exposure(
         connection.info.host,
@@ -160,7 +160,7 @@ def exposures(connection: psycopg.Connection[Row]) -> list[str]:
 
 
 def line_exposure(host: str, address: str, *, sslmode: str, encrypted: bool) -> str:
-    """Name what is wrong with the line to a server on another machine; nothing where all is well."""
+    """Return what is insecure about the connection to a remote server, empty if nothing is."""
     if host.startswith("/") or (address and ipaddress.ip_address(address).is_loopback):
         return ""
     if not encrypted:

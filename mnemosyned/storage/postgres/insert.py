@@ -165,7 +165,7 @@ class PostgresIntake(IntakeTransaction):
 
     @property
     def working(self) -> int:
-        """The size of working memory; asked for after the commit, it costs no round trip."""
+        """The number of memories in working memory; after the commit it costs no round trip."""
         _, before = self._session.locked_row or (0, 0)
         return int(before) + self._session.numbered
 
@@ -204,7 +204,7 @@ def insert_again(session: PostgresSession, memory: MemoryRecord, seq: int) -> No
 
 
 def newest_number(session: PostgresSession) -> int:
-    """Return the number of the newest memory, those of this transaction included."""
+    """Return the row number of the newest memory, including those of this transaction."""
     last, _ = session.locked_row or (0, 0)
     return int(last) + session.numbered
 
@@ -212,7 +212,7 @@ def newest_number(session: PostgresSession) -> int:
 def _insert_tags_and_validity(
     session: PostgresSession, memories: Sequence[MemoryRecord], seqs: Sequence[int]
 ) -> None:
-    """Insert the tags and the validity of memories."""
+    """Insert the tags and the expiry of memories with these row numbers."""
     for seq, memory in zip(seqs, memories, strict=True):
         if memory.valid_until:
             set_state(session, seq, "valid_until", memory.valid_until)
@@ -221,7 +221,7 @@ def _insert_tags_and_validity(
 
 
 def values_by_column(rows: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
-    """Return the values of `INSERT_MEMORIES`: one list for each column."""
+    """Return the bind values of `INSERT_MEMORIES`: for each column a list with one value per row."""
     lists = {name: [row[name] for row in rows] for name in _ARRAYS}
     lists["words"] = [_array_text(row["words"]) for row in rows]
     lists["grams"] = [_array_text(row["grams"]) for row in rows]
@@ -229,7 +229,7 @@ def values_by_column(rows: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
 
 
 def _array_text(numbers: Sequence[int] | None) -> str | None:
-    """Return an array as PostgreSQL reads it."""
+    """Return numbers as the text of a PostgreSQL array, or None."""
     pause_for_other_owners()
     return None if numbers is None else f"{{{','.join(map(str, numbers))}}}"
 
@@ -271,7 +271,7 @@ def evict(
     episode_seq: int,
     details: Sequence[Detail],
 ) -> int:
-    """Move memories into the archive, under an episode; how many were there and not pinned."""
+    """Move unpinned memories into the archive, under an episode; return the number moved."""
     evicted = sorted(session.execute(_EVICT, ids=list(ids)).fetchall())
     values = details_by_memory(details)
     if evicted:
@@ -291,9 +291,9 @@ def evict(
 def return_originals(
     session: PostgresSession, key: Literal["seq", "episode_seq"], value: int
 ) -> list[int]:
-    """Move an original, or all of an episode, to working memory; their details are deleted.
+    """Move an original (`seq`), or all of an episode (`episode_seq`), to working memory.
 
-    Returns their numbers.
+    Their details are deleted. Return the row numbers.
     """
     rows = session.execute(_RETURN.format(key=key), value=value).fetchall()
     rows.sort()

@@ -100,7 +100,7 @@ def _memory_keys(
 def _memory_conditions(
     wanted: ListFilter, prefixes: Sequence[str], *, table: str = "m"
 ) -> list[Condition]:
-    """Return the conditions on single memories; `table` is the one whose times are in order."""
+    """Return the conditions on single memories; `table` has the times by which rows are sorted."""
     moment = f"{table}.created_at"
     conditions = [
         *place_conditions(wanted.sessions, wanted.sources),
@@ -130,7 +130,7 @@ def _rows_condition(table: str, rows: Sequence[int]) -> Condition:
 def _after_cursor_conditions(
     wanted: ListFilter, kind: RecordKind, moment: str, seq: str
 ) -> list[Condition]:
-    """Hold what comes after the last record of the page before."""
+    """Return the condition for records after the last one of the previous page; none on the first."""
     place = wanted.after
     if place is None:
         return []
@@ -166,7 +166,7 @@ def _rows_where(
     table: str = "m",
     seq: str = "seq",
 ) -> list[int] | None:
-    """Return the rows for which conditions with an index hold; None if they are many."""
+    """Return the row numbers that indexed conditions select in a table; None if they are many."""
     narrow = join_conditions(conditions)
     return _read_rows_if_few(
         session,
@@ -190,6 +190,7 @@ def _rows_of_roles(session: PostgresSession, roles: Sequence[str]) -> list[int] 
 def _read_rows_if_few(
     session: PostgresSession, statement: str, values: Mapping[str, object]
 ) -> list[int] | None:
+    """Return the row numbers that a statement selects; None if there are more than the limit."""
     most = LIST_LIMITS.few + 1
     rows = session.execute(statement, **values, most=most).fetchall()
     return None if len(rows) == most else [seq for (seq,) in rows]

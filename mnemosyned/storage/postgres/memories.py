@@ -34,13 +34,13 @@ class DetailColumns(NamedTuple):
 
 
 def detail_columns(originals: Iterable[Values]) -> DetailColumns:
-    """Return the exact values of originals as columns."""
+    """Return the exact values of originals as two columns of texts: plain values and secrets."""
     texts = [_detail_texts(values) for values in originals]
     return DetailColumns([plain for plain, _ in texts], [secret for _, secret in texts])
 
 
 def details_by_memory(details: Iterable[Detail]) -> Mapping[str, Values]:
-    """Return the exact values of each original, by its id."""
+    """Return the exact values of originals by memory id."""
     found: dict[str, Values] = {}
     for detail in details:
         values = found.setdefault(detail.memory, {})
@@ -54,7 +54,10 @@ def replace_details(
     episode: int,
     find: Callable[[Sequence[tuple[str, str]]], Iterable[Detail]],
 ) -> None:
-    """Replace the exact values of an original by those found with the secrets of its episode."""
+    """Replace an original's exact values by those that `find` returns.
+
+    `find` gets kind and value of the secrets in the original's episode.
+    """
     others = session.execute(
         "SELECT p.secrets FROM placed AS p WHERE p.owner = %(owner)s "
         "AND p.episode_seq = %(episode)s AND p.seq != %(seq)s AND p.secrets IS NOT NULL",
@@ -85,6 +88,7 @@ def leave_secrets(session: PostgresSession, seq: int, episode: int) -> None:
 
 
 def _write_details(session: PostgresSession, seq: int, values: Values) -> None:
+    """Store the exact values of an original in place of its former ones."""
     plain, secret = _detail_texts(values)
     session.execute(
         "UPDATE placed SET details = %(details)s, secrets = %(secrets)s "
@@ -101,7 +105,7 @@ def _detail_texts(values: Values) -> _DetailTexts:
 
 
 def _detail_text(pairs: Iterable[tuple[str, str]]) -> str | None:
-    """Kinds and values as JSON, in order; None for none."""
+    """Return pairs of kind and value as the JSON of a column, or None without any."""
     items = [
         item for kind, value in sorted(pairs) for item in (KIND_NUMBERS[kind], value)
     ]

@@ -70,7 +70,7 @@ def insert_token(
     *,
     valid_for: timedelta | None = None,
 ) -> IssuedToken:
-    """Make a token of 256 random bits for the session's owner."""
+    """Create a token of 256 random bits for the session's owner; return it with its secret."""
     secret = f"{TOKEN_PREFIX}{session.owner}_{secrets.token_urlsafe(SECRET_BYTES)}"
     row = session.execute(
         _INSERT,
@@ -94,9 +94,9 @@ def all_tokens(session: PostgresSession) -> list[OwnerToken]:
 
 
 def token_holder(session: PostgresSession, secret: str) -> TokenHolder | None:
-    """Whose a token is, if it is valid.
+    """Return the owner and scopes of a valid token's secret, or None.
 
-    It is found by its SHA-256: the time that takes says nothing of a token that others have.
+    The token is found by its SHA-256, so that timing tells nothing about other tokens.
     """
     digest = _token_digest(secret)
     row = session.execute(
@@ -111,7 +111,7 @@ def token_holder(session: PostgresSession, secret: str) -> TokenHolder | None:
 
 
 def revoke_token(session: PostgresSession, token: str) -> int:
-    """Revoke what is valid of an id or a name; how many."""
+    """Revoke the valid tokens with this id or name; return how many there were."""
     return session.execute(
         f"UPDATE owner_token SET revoked_at = now() WHERE {_NAMED} AND {_VALID}",
         token=token,
@@ -129,7 +129,10 @@ def revoke_all_tokens(session: PostgresSession) -> None:
 def rotate_token(
     session: PostgresSession, token: str, *, keep_for: timedelta
 ) -> IssuedToken:
-    """Issue the successor of the newest valid token of an id or a name. Raises `NotFound`."""
+    """Issue a successor to the newest valid token with this id or name; the old one ends later.
+
+    The old token stays valid for `keep_for`, or until it expires. Raises `NotFound`.
+    """
     row = session.execute(
         "SELECT id, name, scopes, expires_at - created_at FROM owner_token "
         f"WHERE {_NAMED} AND {_VALID} ORDER BY created_at DESC, id LIMIT 1",
@@ -156,6 +159,7 @@ def _token_digest(secret: str) -> bytes:
 
 
 def _token_from(row: Row) -> OwnerToken:
+    """Return a token from a row of `_TOKEN_FIELDS`."""
     id, name, scopes, created_at, expires_at, revoked_at, valid = row
     return OwnerToken(
         id=id,
@@ -216,12 +220,16 @@ class PostgresOwners(OwnerStore):
         role: str | None = None,
         prepare: Callable[[], object] = lambda: None,
     ) -> None:
-        """Take the `role` of requests, if any, and `prepare`, which creates the role for a new owner."""
+        """Administer owners on a pool; `role` is the database role for requests, if any.
+
+        `prepare` creates that role, and is called before an owner is added.
+        """
         self._pool = pool
         self._in_role = f'SET LOCAL ROLE "{role}"' if role else "SELECT 1"
         self._prepare = prepare
 
     def add(self, name: str) -> Owner:
+        """Add an owner. Raises `InvalidRequest` for a name that is taken or malformed."""
         _check_name(name, field="name")
         self._prepare()
         with self._pool.outside_transactions(ALL) as session:
@@ -240,6 +248,7 @@ class PostgresOwners(OwnerStore):
         return _owner_from(row)
 
     def owners(self, *, measured: bool = False) -> Sequence[Owner]:
+        """Return all owners with their totals, and with `measured` the bytes that each uses."""
         with self._pool.outside_transactions(ALL) as session:
             rows = session.execute(_LISTED, most=OWNERS_LISTED_MAX).fetchall()
             sizes = _bytes_by_owner(session) if measured else {}
@@ -253,6 +262,10 @@ class PostgresOwners(OwnerStore):
         ]
 
     def remove(self, name: str) -> RemovedOwner:
+        """Revoke an owner's tokens, delete all of its rows and purge them; return what was deleted.
+
+        Raises `NotFound`, and `InvalidRequest` for the owner of the database's own memory.
+        """
         number = self.number(name)
         if number == LOCAL_OWNER:
             raise InvalidRequest(
@@ -296,6 +309,7 @@ class PostgresOwners(OwnerStore):
         *,
         valid_for: timedelta | None = None,
     ) -> IssuedToken:
+        """Create a token for an owner. Raises `NotFound` and `InvalidRequest`."""
         _check_name(name, field="name")
         if not scopes:
             raise InvalidRequest("a token needs a scope", field="scopes")
@@ -313,6 +327,7 @@ class PostgresOwners(OwnerStore):
             return rotate_token(session, token, keep_for=keep_for)
 
     def revoke(self, owner: str, token: str) -> int:
+        """Revoke an owner's valid tokens with this id or name; return how many. Raises `NotFound`."""
         with self._changing(owner) as session:
             count = revoke_token(session, token)
         if not count:
@@ -328,6 +343,11 @@ class PostgresOwners(OwnerStore):
         after: int = 0,
         limit: int = 1_000,
     ) -> Sequence[int]:
+        """Return up to `limit` numbers of owners above `after` that have memories to consolidate.
+
+        `before` bounds the age of memories, `closed` the ends of periods by level; with `archived`
+        owners of archived originals count too.
+        """
         ends = {level.name: utc(closed[level]) for level in Level if level}
         with self._pool.outside_transactions(ALL) as session:
             rows = session.execute(
@@ -343,6 +363,7 @@ class PostgresOwners(OwnerStore):
     def lacking_vectors(
         self, identity: str, *, after: int = 0, limit: int = 1_000
     ) -> Sequence[int]:
+        """Return up to `limit` numbers of owners above `after` with memories to embed by a model."""
         with self._pool.outside_transactions(ALL) as session:
             rows = session.execute(
                 _LACKING_VECTORS, digest=identity, after=after, limit=limit
@@ -350,6 +371,7 @@ class PostgresOwners(OwnerStore):
             return [number for (number,) in rows]
 
     def holder(self, secret: str) -> TokenHolder | None:
+        """Return the owner and scopes of a valid token's secret, or None."""
         number = owner_of(secret)
         if number is None:
             return None
@@ -362,6 +384,7 @@ class PostgresOwners(OwnerStore):
             yield session
 
     def number(self, name: str) -> int:
+        """Return the number of the owner with this name. Raises `NotFound`."""
         with self._pool.outside_transactions(ALL) as session:
             require_table_owner(session)
             number: int | None = session.scalar(_NUMBER, name=name)
@@ -374,6 +397,7 @@ class PostgresOwners(OwnerStore):
 
 
 def _check_name(name: str, *, field: str) -> None:
+    """Raise `InvalidRequest` if a name of an owner or token has forbidden characters."""
     if not re.fullmatch(NAME_FORM, name):
         raise InvalidRequest(
             f"{name!r} is no name: use letters, digits and . _ @ - after a letter or digit, "
@@ -383,7 +407,7 @@ def _check_name(name: str, *, field: str) -> None:
 
 
 def _bytes_by_owner(session: PostgresSession) -> dict[int, int]:
-    """Return the bytes of each owner's memories and summaries, in their tables."""
+    """Return the size in bytes of each owner's memories and summaries, by owner number."""
     sizes: dict[int, int] = {}
     for table in ("memory", "episode"):
         for owner, size in session.execute(_BYTES.format(table=table)):
@@ -392,6 +416,7 @@ def _bytes_by_owner(session: PostgresSession) -> dict[int, int]:
 
 
 def _owner_from(row: Row, *, tokens: int = 0, size: int | None = None) -> Owner:
+    """Return an owner from a row of number, name, creation time and totals."""
     number, name, created_at, memories, summaries, characters = row
     return Owner(
         number=number,
@@ -417,6 +442,7 @@ class PostgresServer(DatabaseServer):
         self._migrations = migrations
 
     def migrate(self, *, serving: str | None = None) -> Migration:
+        """Upgrade the schema, and create the role of requests if needed; return what was done."""
         with self._connect() as connection:
             session = PostgresSession(connection, 0)
             require_table_owner(session)
@@ -442,6 +468,7 @@ class PostgresServer(DatabaseServer):
 
     @contextmanager
     def _upgrade(self) -> Iterator[psycopg.Connection[Row]]:
+        """Upgrade the schema, and open a connection for the block that waits for locks."""
         try:
             upgrade(self._dsn, self._migrations)
         except psycopg.Error as error:
@@ -452,6 +479,7 @@ class PostgresServer(DatabaseServer):
 
     @contextmanager
     def _connect(self) -> Iterator[psycopg.Connection[Row]]:
+        """Open a connection for the block, and turn its errors into `StorageFailed`."""
         try:
             with closing(connected_apart(self._dsn)) as connection:
                 yield connection

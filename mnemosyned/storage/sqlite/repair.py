@@ -235,7 +235,7 @@ def _unlink_lost_parents(connection: sqlite3.Connection) -> Iterator[str]:
 
 
 def _remove_orphans(connection: sqlite3.Connection, orphans: Orphans) -> Iterator[str]:
-    """Delete the rows of a table that belong to no existing record; yield a line of text if any."""
+    """Delete or detach a table's rows without an existing record; yield a line of text if any."""
     statement = f"DELETE FROM {orphans.table}"
     if not orphans.deleted:
         statement = f"UPDATE {orphans.table} SET {orphans.column} = NULL"
@@ -246,7 +246,7 @@ def _remove_orphans(connection: sqlite3.Connection, orphans: Orphans) -> Iterato
 
 
 def _recount_totals(connection: sqlite3.Connection) -> Iterator[str]:
-    """Count the entries and characters of each tier again; yield a line of text for each wrong total."""
+    """Correct the stored entries and characters of the tiers; yield a line of text if any was wrong."""
     miscounted = sum(
         connection.execute(
             f"UPDATE episodic_memory AS e SET item_count = {ORIGINALS} "

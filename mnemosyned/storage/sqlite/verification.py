@@ -268,7 +268,7 @@ def _foreign_key_faults(connection: sqlite3.Connection) -> list[StorageFault]:
 def _total_faults(
     connection: sqlite3.Connection, present: set[str]
 ) -> list[StorageFault]:
-    """Return a fault for each tier whose stored totals differ from its rows."""
+    """Return the faults of the stored totals, and of memories that are in two tiers."""
     if "tier_totals" not in present:
         return [
             StorageFault(FaultKind.INTEGRITY, "tier_totals", "its tables are missing")
@@ -314,7 +314,7 @@ def _index_faults(
 def _index_differences(
     connection: sqlite3.Connection, index: str, comparisons: Iterable[tuple[str, str]]
 ) -> list[StorageFault]:
-    """Return one fault if any of the comparisons between an index and its texts finds a row."""
+    """Return a fault for each comparison between an index and its texts that finds rows."""
     problems = []
     for rows, words in comparisons:
         if count := _count_rows(connection, f"SELECT count(*) FROM ({rows})"):
