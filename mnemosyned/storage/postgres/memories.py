@@ -56,7 +56,7 @@ def replace_details(
 ) -> None:
     """Replace an original's exact values by those that `find` returns.
 
-    `find` gets kind and value of the secrets in the original's episode.
+    `find` gets kind and value of the secrets in the other originals of the episode.
     """
     others = session.execute(
         "SELECT p.secrets FROM placed AS p WHERE p.owner = %(owner)s "

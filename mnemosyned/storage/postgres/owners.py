@@ -211,7 +211,10 @@ _LACKING_VECTORS = (
 
 
 class PostgresOwners(OwnerStore):
-    """An `OwnerStore` on a pool whose user owns the tables; holders of tokens and work for others too."""
+    """An `OwnerStore` on a pool whose user owns the tables.
+
+    With any other user, only `holder`, `with_work` and `lacking_vectors` work.
+    """
 
     def __init__(
         self,
@@ -459,16 +462,18 @@ class PostgresServer(DatabaseServer):
         return Migration(before=before, after=after, statements=tuple(ran))
 
     def purge(self) -> ServerPurge:
+        """Rewrite all tables and overwrite the write-ahead log; return what was purged."""
         with self._upgrade() as connection:
             return purge_server(connection)
 
     def distribute(self, shards: int) -> Distribution:
+        """Spread the tables over the nodes of a Citus cluster in `shards` shards."""
         with self._upgrade() as connection:
             return distribute(connection, shards=shards)
 
     @contextmanager
     def _upgrade(self) -> Iterator[psycopg.Connection[Row]]:
-        """Upgrade the schema, and open a connection for the block that waits for locks."""
+        """Upgrade the schema and old index entries, then lend a connection to the block."""
         try:
             upgrade(self._dsn, self._migrations)
         except psycopg.Error as error:
@@ -479,7 +484,7 @@ class PostgresServer(DatabaseServer):
 
     @contextmanager
     def _connect(self) -> Iterator[psycopg.Connection[Row]]:
-        """Open a connection for the block, and turn its errors into `StorageFailed`."""
+        """Lend a connection to the block, and turn its errors into `StorageFailed`."""
         try:
             with closing(connected_apart(self._dsn)) as connection:
                 yield connection

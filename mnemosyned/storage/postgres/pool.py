@@ -42,11 +42,10 @@ _KEY = "hashtextextended('mnemosyned sleeps in ' || current_schema(), %(owner)s)
 
 
 class SessionClaims:
-    """Claims to sleep, held by one connection of its own for all owners; safe from any thread.
+    """Claims to consolidate, one for each owner, on a shared connection; safe from any thread.
 
-    Each is an advisory lock of that session: the server drops it with the connection, so that no
-    process leaves one behind, however it ends. It saves work and guards nothing, as the transaction
-    that moves memories does.
+    A claim is an advisory lock: the server drops it with the connection, so no process leaves one
+    behind. It saves double work; the transaction that moves memories is safe without it.
     """
 
     def __init__(self, dsn: str) -> None:
@@ -57,9 +56,9 @@ class SessionClaims:
 
     @contextmanager
     def sleep_claim(self, owner: int) -> Iterator[Callable[[], bool]]:
-        """Keep others from sleeping while the block runs; yield the check whether it still holds.
+        """Claim an owner's consolidation while the block runs; yield a check whether the claim holds.
 
-        Raises `SleepInProgress`, and `StorageFailed` where no connection can be had, or on a standby.
+        Raises `SleepInProgress`, and `StorageFailed` without a connection or on a standby.
         """
         with self._changing:
             # The server lets a session have a lock twice.
@@ -97,14 +96,14 @@ class SessionClaims:
                     self._close_unused()
 
     def _close_unused(self) -> None:
-        """Close the connection where no claim is left on it."""
+        """Close the connection if it holds no claim."""
         if not self._claimed and self._connection:
             self._connection.close()
             self._connection = None
 
 
 def _is_connection_alive(session: PostgresSession) -> bool:
-    """Return whether the connection, and the lock with it, is still there."""
+    """Return whether the connection still answers; the lock is lost with the connection."""
     try:
         session.execute("SELECT 1")
     except psycopg.Error:
@@ -132,19 +131,21 @@ _ANALYZE = (
 
 @dataclass(slots=True)
 class _OwnerGrowthCount:
+    """New memories of an owner, and the count at which its statistics are checked next."""
+
     memories: int = 0
     checked_at: int = CHECKED_EVERY
 
 
 class OwnerGrowth:
-    """How much owners have grown since they were last looked at; used from any thread."""
+    """Counts of each owner's new memories, for the refresh of statistics; for any thread."""
 
     def __init__(self) -> None:
         self._owners: OrderedDict[int, _OwnerGrowthCount] = OrderedDict()
         self._changing = threading.Lock()
 
     def is_due(self, owner: int, memories: int) -> bool:
-        """Add to an owner's memories; tell whether the statistics are to be looked at."""
+        """Count new memories of an owner; return whether its planner statistics should be checked."""
         if not memories:
             return False
         with self._changing:
@@ -159,16 +160,17 @@ class OwnerGrowth:
         return is_due
 
     def postpone(self, owner: int) -> None:
-        """Look at an owner again when it has doubled: a sample may miss it among many."""
+        """Check an owner again only when its count has doubled: a sample may miss it among many."""
         with self._changing:
             grown = self._owners.setdefault(owner, _OwnerGrowthCount())
             grown.checked_at = max(grown.checked_at, 2 * grown.memories)
 
 
 def refresh_statistics(session: PostgresSession) -> bool:
-    """Analyze the tables if the planner believes an owner to have far less than it has.
+    """Analyze the tables if the planner expects far fewer rows of an owner than there are.
 
-    Outside a transaction. Tell whether it did; who does not own the tables leaves them alone.
+    Call it outside a transaction. Return whether it analyzed; a user who does not own the tables
+    never does.
     """
     counts = session.execute(_COUNTS).fetchone() if session.scalar(_OWN) else None
     if counts is None:
@@ -183,7 +185,10 @@ def refresh_statistics(session: PostgresSession) -> bool:
 
 
 def _expected_rows(session: PostgresSession, table: str) -> float:
-    """Return how many rows the planner expects of an owner; on a cluster each node knows its own."""
+    """Return how many rows of an owner the planner expects in a table.
+
+    On a cluster it is infinite: each node has its own statistics.
+    """
     (plan,) = session.scalar(_BELIEVED.format(table=table))
     node = plan["Plan"]
     return float("inf") if node["Node Type"] == "Custom Scan" else node["Plan Rows"]
@@ -208,10 +213,11 @@ class Pool:
         has_citus: bool = False,
         beside: Pool | None = None,
     ) -> None:
-        """`schema` is the last version that is known here; None: whichever the database has.
+        """Open connections to `dsn`; `schema` is the last schema version known here, None for any.
 
-        `role` is the database role of all transactions; None: the user that connects. `has_citus` is
-        as in a `PostgresSession`. `beside` is another pool of the database, whose connections this one uses.
+        `role` is the database role of all transactions; None: the user that connects. `has_citus`
+        is as in a `PostgresSession`. `beside` is another pool on the same database, whose
+        connections are shared.
         """
         self._dsn = dsn
         self._has_citus = has_citus
@@ -233,16 +239,16 @@ class Pool:
             self.connections.close()
 
     def share_among_owners(self) -> None:
-        """From now on, leave an owner no more than a part of the connections."""
+        """From now on, limit each owner to a share of the connections."""
         self.connections.serves_owners = True
 
     @contextmanager
     def reading(
         self, owner: int, *, first: str = "", use: Use = Use.READ
     ) -> Iterator[PostgresSession]:
-        """One state of the database, however many statements.
+        """Lend a session that sees one state of the database while the block runs.
 
-        `first` is a statement that goes with the beginning: its result is the session's `first`.
+        `first` is a statement sent along with the beginning; its result is the session's `first`.
         """
 
         def begin(connection: Connection) -> PostgresSession:
@@ -263,7 +269,7 @@ class Pool:
             raise storage_failed(error, NOT_ANSWERED) from error
 
     def read(self, owner: int, statements: Sequence[Statement]) -> list[list[Row]]:
-        """Return the rows of each statement, from one snapshot, in one round trip."""
+        """Return the rows of each statement, read from one snapshot in one round trip."""
 
         def begin(connection: Connection) -> list[list[Row]]:
             with connection.pipeline():
@@ -280,10 +286,11 @@ class Pool:
 
     @contextmanager
     def writing(self, owner: int, *, durable: bool = True) -> Iterator[PostgresSession]:
-        """A transaction in which nobody else changes what is the owner's.
+        """Lend a session with the owner's row locked, and commit after the block.
 
-        What it wrote is on disk when the block has ended, unless `durable` is false: then a crash
-        of the server may take it back whole. Raises `NotFound` for an owner that was removed.
+        Nobody else changes the owner's rows meanwhile. The changes are on disk after the block,
+        unless `durable` is false: then a crash of the server may undo them as a whole. Raises
+        `NotFound` for an owner that was removed.
         """
         first = ("BEGIN", *self._role, *(() if durable else (_LAZILY,)))
 
@@ -313,12 +320,11 @@ class Pool:
 
     @contextmanager
     def writing_at_once(self, owner: int) -> Iterator[PostgresSession]:
-        """A transaction whose statements are sent together.
+        """Lend a session whose statements are sent together, and commit after the block.
 
-        Those whose rows nobody reads share a round trip with what follows, at last the commit:
-        their errors come when the block ends. The caller locks the owner's row before it reads or
-        writes; where nothing was read, it makes sure that nothing is written for an owner that was
-        removed.
+        Statements whose rows nobody reads share a round trip with the next ones, at last the
+        commit: their errors are raised at the end of the block. The caller locks the owner's row
+        before it reads or writes, and makes sure that nothing is written for a removed owner.
         """
         is_committing = False
         try:
@@ -342,7 +348,7 @@ class Pool:
 
     @contextmanager
     def outside_transactions(self, owner: int) -> Iterator[PostgresSession]:
-        """Statements each by itself, for what no transaction may hold, such as VACUUM."""
+        """Lend a session without a transaction, for statements such as VACUUM."""
 
         def begin(connection: Connection) -> PostgresSession:
             session = PostgresSession(connection, owner)
@@ -361,7 +367,7 @@ class Pool:
     def _begin(
         self, connection: Connection, owner: int, first: Iterable[str]
     ) -> PostgresSession:
-        """Send what begins a transaction about an owner, without a wait for the answers."""
+        """Send the statements that begin a transaction of an owner, without waiting for the answers."""
         session = PostgresSession(connection, owner, has_citus=self._has_citus)
         for statement in first:
             session.execute(statement)
@@ -374,7 +380,7 @@ class Pool:
         return session
 
     def _note_growth(self, session: PostgresSession) -> None:
-        """See from time to time whether the statistics know how much an owner has."""
+        """Refresh the planner's statistics if the session's owner has grown much since the last check."""
         if not self._growth.is_due(session.owner, session.grown):
             return
         try:
@@ -385,17 +391,19 @@ class Pool:
             log.warning("statistics_not_refreshed", reason=error.message)
 
     def _note_held(self, held_s: float) -> None:
+        """Record the longest time for which a transaction kept other writers of an owner waiting."""
         with self._measuring:
             self.held_max_s = max(self.held_max_s, held_s)
 
 
 def _check_owner(session: PostgresSession) -> None:
+    """Raise `NotFound` if the session found no owner's row to lock."""
     if session.locked_row is None:
         raise NotFound("this owner was removed from the database")
 
 
 def _failure_consequence(error: psycopg.Error, is_committing: bool) -> str:  # noqa: FBT001
-    """Return the consequence of a failed write: rolled back by the server, or unknown."""
+    """Return what a failed write means: rolled back by the server, or unknown after a lost commit."""
     is_unknown = is_committing and is_unreachable(error)
     return PERHAPS_KEPT if is_unknown else NOTHING_KEPT
 

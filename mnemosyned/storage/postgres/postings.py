@@ -53,7 +53,7 @@ class AnyOf:
 
     @classmethod
     def from_phrases(cls, phrases: Iterable[Phrase]) -> AnyOf:
-        """Part phrases from single terms; what has none is in no row."""
+        """Split phrases into single terms and longer ones, each once; empty phrases match no row."""
         distinct = [phrase for phrase in dict.fromkeys(phrases) if phrase]
         return cls(
             tuple(phrase[0] for phrase in distinct if len(phrase) == 1),
@@ -62,7 +62,7 @@ class AnyOf:
 
 
 class TermOccurrences(NamedTuple):
-    """The rows that have a word, the newest first."""
+    """The rows that have a term, the newest first, with their lengths and counts."""
 
     seqs: list[int]
     lengths: list[int]
@@ -72,7 +72,7 @@ class TermOccurrences(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """Words of which rows are asked for."""
+    """A word to look up, with limits on the number and the position of its rows."""
 
     any_of: AnyOf
     most: int
@@ -81,12 +81,12 @@ class Asked(NamedTuple):
 
 
 def phrase_text(phrase: Phrase) -> str:
-    """Return a phrase as it stands in an array that is written out."""
+    """Return a phrase's terms as text between spaces, to be found in an array's text."""
     return f" {' '.join(map(str, phrase))} "
 
 
 class _Lookup(NamedTuple):
-    """Terms to look up in one go: any of them, or all as a phrase."""
+    """One part of a word to look up: rows with any of its terms, or with all as a phrase."""
 
     number: int
     """Of what is asked."""
@@ -101,9 +101,10 @@ def rows_of_each(
     *,
     newest: bool,
 ) -> list[list[list[int]]]:
-    """Look up the rows of words in one statement, for each term and phrase.
+    """Look up the rows of several words in one statement.
 
-    Any rows, in no order, or the newest first.
+    Return for each word one list of rows for its single terms and one for each phrase. With
+    `newest` they are the newest rows, newest first; else any rows, in no order.
     """
     found: list[list[list[int]]] = [[] for _ in asked]
     lookups: list[_Lookup] = []
@@ -130,7 +131,7 @@ def rows_of_each(
 def _lookup_values(
     lookups: Sequence[_Lookup], asked: Sequence[Asked]
 ) -> dict[str, object]:
-    """Return the values of `_rows_statement`: the terms of all in one array, with where each begins."""
+    """Return the bind values of `_rows_statement`: all terms in one array, with each lookup's bounds."""
     ends = list(accumulate((len(each.terms) for each in lookups), initial=0))
     return {
         "numbers": [each.number for each in lookups],
@@ -148,10 +149,11 @@ def _lookup_values(
 def _rows_statement(
     narrow: PostgresFilter, *, bounded: bool, phrases: bool, newest: bool
 ) -> str:
-    """Return the statement for any number of lookups.
+    """Return the SQL that looks up the rows of any number of words.
 
-    No bound is named where there is none: the planner would read the whole key beside the postings
-    of each word, as it does not know that every row is above 0. Few rows are read once for all words.
+    `bounded` lookups have a lowest row, `phrases` some with several terms in order. Without a bound
+    none is named: the planner does not know that every row is above 0, and would read the whole key
+    too. If the filter's rows are few, they are read once for all words.
     """
     held, where = "", narrow.where
     table = "memory" if bounded else "memory_index"
@@ -188,7 +190,7 @@ def rows_with_all(
     limit: int,
     order: Literal["", "ASC", "DESC"],
 ) -> list[int]:
-    """Look up rows with a form of every word, in an order or in none."""
+    """Return up to `limit` rows that have a form of every word, in an order or in none."""
     where, values = _all_words_conditions(having, "m.words")
     ordered = f"ORDER BY m.seq {order} " if order else ""
     table = "memory" if narrow.only is not None else "memory_index"
@@ -210,7 +212,7 @@ def texts_with_any(
     *,
     limit: int,
 ) -> list[tuple[int, list[int]]]:
-    """Read the terms of rows with any of some words, the newest first."""
+    """Return the newest rows with any of some words, each with all of its terms."""
     table, column = source
     name = _NAMES[table]
     where, values = _all_words_conditions([any_of], f"{name}.{column}")
@@ -233,7 +235,7 @@ def occurrences_of_each(
     *,
     limit: int,
 ) -> list[TermOccurrences]:
-    """Look up the newest rows of each term, in one statement."""
+    """Return the newest rows of each term with lengths and counts, read by one statement."""
     if not terms:
         return []
     table, column = source
@@ -258,7 +260,7 @@ def occurrences_of_each(
 def counts_of_each(
     session: PostgresSession, source: Source, phrases: Sequence[Phrase]
 ) -> list[int]:
-    """Count the rows of each phrase."""
+    """Return how many rows have each phrase."""
     table, column = source
     select = (
         f"SELECT a.number, (SELECT count(*) FROM {table}_index AS m "
@@ -285,7 +287,7 @@ def counts_of_each(
 
 
 def measure_index(session: PostgresSession, source: Source) -> tuple[int, int]:
-    """Count the rows of an index, and the terms of all of them."""
+    """Return the number of an index's rows, and the number of terms in all of them."""
     table, column = source
     length = _LENGTHS[column]
     row = session.execute(
@@ -298,7 +300,7 @@ def measure_index(session: PostgresSession, source: Source) -> tuple[int, int]:
 def _all_words_conditions(
     having: Sequence[AnyOf], column: str
 ) -> tuple[str, dict[str, object]]:
-    """Return conditions and values for rows with a form of every word."""
+    """Return the SQL conditions for rows with a form of every word, and their bind values."""
     where, values = "", dict[str, object]()
     for at, any_of in enumerate(having):
         either: list[str] = []
@@ -322,7 +324,10 @@ V = TypeVar("V")
 
 
 class NumberCache(Generic[V]):
-    """Values that hold many numbers each; those not used for longest make room. For any thread."""
+    """Cache of values that hold many numbers; the least recently used ones are dropped first.
+
+    Safe from any thread.
+    """
 
     def __init__(self, numbers_max: int = NUMBERS_MAX) -> None:
         self._numbers_max = numbers_max
@@ -332,6 +337,7 @@ class NumberCache(Generic[V]):
         self._changing = threading.Lock()
 
     def get(self, key: Hashable) -> V | None:
+        """Return the value of a key, or None."""
         with self._changing:
             found = self._kept.get(key)
             if found is None:
@@ -340,7 +346,7 @@ class NumberCache(Generic[V]):
             return found[0]
 
     def keep(self, key: Hashable, value: V, numbers: int) -> None:
-        """Keep a value that holds so many numbers, in place of the one before."""
+        """Store the value of a key, which holds this many numbers, in place of an earlier one."""
         size = numbers + _ENTRY_NUMBERS
         if size > self._numbers_max:
             return
@@ -358,14 +364,14 @@ Version = tuple[int, int]
 
 
 class IndexSize(NamedTuple):
-    """The rows of an index, and the terms of all of them."""
+    """The number of an index's rows, and the number of terms in all of them."""
 
     rows: int
     terms: int
 
 
 class IndexSizes:
-    """How large an owner's indexes are, counted anew when they have changed; for any thread."""
+    """Sizes of an owner's indexes, measured again after each change; for any thread."""
 
     def __init__(self) -> None:
         self._known: dict[Source, tuple[Version, IndexSize]] = {}
@@ -373,7 +379,7 @@ class IndexSizes:
     def find(
         self, session: PostgresSession, source: Source, version: Version
     ) -> IndexSize:
-        """Return the size of an index, whose state in this snapshot is `version`."""
+        """Return the size of an index, measured again if `version` is new."""
         known = self._known.get(source)
         if known and known[0] == version:
             return known[1]
@@ -383,7 +389,7 @@ class IndexSizes:
 
 
 class Postings(NamedTuple):
-    """The rows that have a phrase, the newest first, and how much it counts in each."""
+    """The rows that have a phrase, the newest first, and its BM25 without the idf in each."""
 
     seqs: Sequence[int] = ()
     parts: Sequence[float] = ()
@@ -391,25 +397,27 @@ class Postings(NamedTuple):
 
 
 class CachedPostings:
-    """Postings of an owner's phrases, each true for one state of its index; for any thread."""
+    """Cached postings of an owner's phrases, valid for one version of the index; for any thread."""
 
     _all: ClassVar[NumberCache[tuple[Version, Postings]]] = NumberCache()
     """Of all owners."""
 
     def find(self, source: Source, phrase: Phrase, version: Version) -> Postings | None:
+        """Return a phrase's postings in this version of the index, or None."""
         found = self._all.get((self, source, phrase))
         return found[1] if found and found[0] == version else None
 
     def keep(
         self, source: Source, phrase: Phrase, version: Version, postings: Postings
     ) -> None:
+        """Store a phrase's postings in this version of the index."""
         kept = Postings(array("q", postings.seqs), array("d", postings.parts))
         numbers = len(kept.seqs) + len(kept.parts)
         self._all.keep((self, source, phrase), (version, kept), numbers)
 
 
 class IndexCache(NamedTuple):
-    """What is kept of an owner's indexes."""
+    """The cached sizes and postings of an owner's indexes."""
 
     sizes: IndexSizes
     postings: CachedPostings
@@ -438,18 +446,18 @@ class CachedRows(NamedTuple):
     """Whether the word had no others."""
 
     def has_newest(self, limit: int) -> bool:
-        """Return whether the newest rows, as many as `limit`, are among these."""
+        """Return whether the newest `limit` rows of the word are among these."""
         return self.is_all or len(self.rows) >= limit
 
 
 class RowCache:
-    """Rows of words of one memory; used from any thread."""
+    """Cached rows of words in one memory; for any thread."""
 
     _all: ClassVar[NumberCache[CachedRows]] = NumberCache()
     """Of all memories."""
 
     def find(self, word: AnyOf, at: Moment) -> CachedRows | None:
-        """Rows of a word as they were at this moment or shortly before."""
+        """Return the cached rows of a word at this moment or shortly before, or None."""
         kept = self._all.get((self, word))
         if kept is None or kept.at.rewordings != at.rewordings:
             return None
@@ -463,7 +471,10 @@ class RowCache:
     def keep(
         self, word: AnyOf, rows: Iterable[int], at: Moment, *, is_all: bool
     ) -> None:
-        """Keep rows of a word, the newest first, if they are many and more than are known."""
+        """Store a word's rows, the newest first, if they are many and no better ones are cached.
+
+        `is_all` tells whether the word has no other rows.
+        """
         kept = CachedRows(array("q", rows), at, is_all)
         known = self._all.get((self, word))
         if len(kept.rows) >= KEPT_FROM and not (known and _serves_better(known, kept)):
@@ -471,7 +482,7 @@ class RowCache:
 
 
 def _serves_better(known: CachedRows, other: CachedRows) -> bool:
-    """Return whether what is known of a word is as new as the other, and as much."""
+    """Return whether the known rows of a word are at least as new and as many as the others."""
     if known.at.rewordings != other.at.rewordings:
         return known.at.rewordings > other.at.rewordings
     return known.at >= other.at and known.has_newest(len(other.rows) + other.is_all)

@@ -55,14 +55,14 @@ LOOKS_MAX = 8
 
 
 class _WordRows(NamedTuple):
-    """The newest rows of a word, the newest first."""
+    """The newest rows of a word, newest first, as many as a look-up limit allowed."""
 
     newest: Sequence[int]
     limit: int
 
     @property
     def is_all(self) -> bool:
-        """Whether there are no others."""
+        """Whether the word has no other rows."""
         return len(self.newest) < self.limit
 
 
@@ -75,7 +75,7 @@ class PostgresWords(WordRows):
         narrow: PostgresFilter,
         everything: PostgresWords | None = None,
     ) -> None:
-        """`everything` are the rows of words among all memories, where these are some of them."""
+        """Look up words within the filter `narrow`; `everything` has the rows in all memories."""
         self._session = session
         self._narrow = narrow
         if narrow.only is not None:
@@ -91,7 +91,7 @@ class PostgresWords(WordRows):
         self._moment = Moment(0, 0)
 
     def use_cache(self, kept: RowCache, moment: Moment) -> None:
-        """Use cached rows, and cache the rows that this snapshot looks up."""
+        """Read rows from a cache, and store in it the rows that this snapshot looks up."""
         self._kept, self._moment = kept, moment
 
     @property
@@ -104,6 +104,7 @@ class PostgresWords(WordRows):
 
     @cached_property
     def last(self) -> int:
+        """The highest row number of a memory that has a text, 0 if there is none."""
         row: int | None = self._session.scalar(
             "SELECT seq FROM memory WHERE owner = %(owner)s AND content != '' "
             "ORDER BY seq DESC LIMIT 1"
@@ -111,12 +112,14 @@ class PostgresWords(WordRows):
         return row or 0
 
     def expect(self, asked: Iterable[tuple[Forms, int]]) -> None:
+        """Queue words for the next statement, each with its limit of rows, unless rows are known."""
         for word, limit in asked:
             forms = tuple(word)
             if self._newest_known(forms, limit) is None:
                 self._expected[forms] = max(limit, self._expected.get(forms, 0))
 
     def newest(self, having: Having, *, limit: int) -> Sequence[int]:
+        """Return up to `limit` of the newest rows that have all of these words, newest first."""
         if len(having) == 1 and len(having[0]) == 1:
             return self._newest_of(tuple(having[0][0]), limit)
         known = [self._all_with_any(words) for words in having]
@@ -130,6 +133,7 @@ class PostgresWords(WordRows):
         return newest_with_all(self._session, parts, self._narrow, limit=limit)
 
     def rows_that_pass(self, rows: Sequence[int]) -> Collection[int]:
+        """Return the rows among `rows` that pass the filters."""
         found = self._session.execute(
             "SELECT m.seq FROM memory AS m WHERE m.owner = %(owner)s "
             f"AND m.seq = ANY(%(rows)s){self._narrow.where}",
@@ -139,6 +143,7 @@ class PostgresWords(WordRows):
         return [seq for (seq,) in found.fetchall()]
 
     def _newest_of(self, forms: Forms, limit: int) -> Sequence[int]:
+        """Return the newest rows of one word, looked up with all queued words if unknown."""
         rows = self._newest_known(forms, limit)
         if rows is None:
             self._expected[forms] = max(limit, self._expected.get(forms, 0))
@@ -147,7 +152,7 @@ class PostgresWords(WordRows):
         return rows[:limit]
 
     def _newest_known(self, forms: Forms, limit: int) -> Sequence[int] | None:
-        """Return the newest rows of a word, if so many are known."""
+        """Return the newest rows of a word if at least `limit`, or all, are known; else None."""
         known = self._known_rows.get(forms)
         if known and (known.is_all or known.limit >= limit):
             return known.newest
@@ -158,7 +163,7 @@ class PostgresWords(WordRows):
         return found.newest
 
     def _cached_rows(self, forms: Forms, limit: int) -> _WordRows | None:
-        """Return the cached rows of a word with newer rows; None if too few are cached."""
+        """Return the cached rows of a word, with newer rows added; None if too few are cached."""
         if self._kept is None:
             return None
         word = self._hash_forms(forms)
@@ -175,7 +180,10 @@ class PostgresWords(WordRows):
         return _WordRows(rows, len(rows) + is_all)
 
     def _rows_among_few(self, forms: Forms) -> _WordRows | None:
-        """Return the rows of a word among the few that pass, if all of its rows are known."""
+        """Return the rows of a word among the few that pass the filter.
+
+        Return None if the filter passes many rows, or not all rows of the word are known.
+        """
         if self._few is None or self._everything is None:
             return None
         everywhere = self._everything._known_rows.get(forms)  # noqa: SLF001 of this class
@@ -186,7 +194,7 @@ class PostgresWords(WordRows):
         return _WordRows(rows, len(rows) + 1)
 
     def _all_with_any(self, words: Sequence[Forms]) -> set[int] | None:
-        """Return all rows of any of these words, if they are known."""
+        """Return all rows with any of these words; None if not all are known."""
         found: set[int] = set()
         for forms in words:
             known = self._known_rows.get(tuple(forms))
@@ -196,7 +204,7 @@ class PostgresWords(WordRows):
         return found
 
     def _look_up_expected(self) -> None:
-        """Look up all that is expected."""
+        """Look up the rows of all queued words, common words in several steps."""
         expected, self._expected = self._expected, {}
         asked = {
             forms: Asked(self._hash_forms(forms), limit)
@@ -219,7 +227,10 @@ class PostgresWords(WordRows):
                 break
 
     def _look_up_newest(self, asked: dict[Forms, Asked]) -> dict[Forms, Asked]:
-        """Look up the newest rows of common words; return where too few were looked at."""
+        """Look up the newest rows of common words above a lowest row.
+
+        Return the words that had too few rows there, with a lower bound.
+        """
         bounded = {forms: what for forms, what in asked.items() if what.above}
         unbounded = {forms: what for forms, what in asked.items() if not what.above}
         # Apart: one with no bound would have the others' statement read the whole table.
@@ -239,7 +250,7 @@ class PostgresWords(WordRows):
     def _read_newest_of_each(
         self, asked: dict[Forms, Asked]
     ) -> list[tuple[Forms, Asked, Sequence[int]]]:
-        """Each of these with its newest rows."""
+        """Return each word with its request and its newest rows, newest first."""
         if not asked:
             return []
         found = rows_of_each(
@@ -251,18 +262,23 @@ class PostgresWords(WordRows):
         ]
 
     def _store_newest(self, forms: Forms, asked: Asked, newest: Sequence[int]) -> None:
+        """Save the newest rows of a word for this snapshot, and in the cache."""
         rows = self._known_rows[forms] = _WordRows(newest, asked.most)
         if self._kept:
             self._kept.keep(asked.any_of, newest, self._moment, is_all=rows.is_all)
 
     def _first_row_needed(self, parts: Sequence[Sequence[int]], most: int) -> int:
-        """Return a row after which there may be as many rows as are asked for."""
+        """Return a lowest row above which about `most` rows are expected, by their density.
+
+        Return 0, which means no bound, if that would be most of the memories.
+        """
         span = min(max(rows) - min(rows) for rows in parts if len(rows) >= most) + 1
         if self.last <= BOUNDED_FROM * span:
             return 0
         return max(0, self.last - round(BOUND_SHARE * span))
 
     def _hash_forms(self, forms: Iterable[str]) -> AnyOf:
+        """Return the hashed terms and phrases for the forms of a word."""
         owner = self._session.owner
         return AnyOf.from_phrases(tuple(phrase_hashes(owner, form)) for form in forms)
 
@@ -274,7 +290,7 @@ def newest_with_all(
     *,
     limit: int,
 ) -> list[int]:
-    """Return the newest rows with a form of every word; in order only if there are many."""
+    """Return up to `limit` of the newest rows that have a form of every word, newest first."""
     rows = rows_with_all(session, having, narrow, limit=limit, order="")
     if len(rows) >= limit:
         return rows_with_all(session, having, narrow, limit=limit, order="DESC")
@@ -282,11 +298,12 @@ def newest_with_all(
 
 
 def _merge_newest(parts: Sequence[Sequence[int]], most: int) -> list[int]:
+    """Return the `most` newest of the rows in all lists, newest first, each once."""
     return sorted({seq for rows in parts for seq in rows}, reverse=True)[:most]
 
 
 def all_words(session: PostgresSession) -> PostgresWords:
-    """Return the rows of words among all of an owner's memories."""
+    """Return access to the rows of words among all memories of an owner."""
     return PostgresWords(session, EVERYTHING)
 
 
@@ -308,7 +325,7 @@ class IndexSearch:
         kept: IndexCache,
         version: Version,
     ) -> None:
-        """`version` is that of the index in this snapshot."""
+        """Search an index within a filter; `version` is the index's version in this snapshot."""
         self._session = session
         self._source = source
         self._narrow = narrow
@@ -320,10 +337,10 @@ class IndexSearch:
         self._is_kept = source[0] == "episode" and not narrow.where
 
     def best(self, phrases: Sequence[Phrase], *, limit: int) -> list[tuple[int, float]]:
-        """Return the best rows with their BM25; of equals the newest first, or the oldest.
+        """Return the best `limit` rows for any of the phrases, with their BM25 scores.
 
-        `limit` is how many. SQLite's second index is read from its newest rows on, the other one
-        from its oldest.
+        Of equal scores the newest row comes first in the index of grams, the oldest in the index of
+        words, as with FTS5.
         """
         found = self._find_postings(list(dict.fromkeys(phrases)))
         if not any(postings.seqs for postings in found.values()):
@@ -348,7 +365,7 @@ class IndexSearch:
         return _Norms(self._size.terms / self._size.rows)
 
     def _find_postings(self, phrases: Sequence[Phrase]) -> dict[Phrase, Postings]:
-        """Return the newest rows of each phrase, as many as may be scored."""
+        """Return the newest rows of each phrase with its BM25, from the cache or the index."""
         found = dict(self._cached_postings(phrases))
         missing = [phrase for phrase in phrases if phrase not in found]
         for phrase, occurrences in self._find_occurrences(missing).items():
@@ -360,6 +377,7 @@ class IndexSearch:
     def _cached_postings(
         self, phrases: Iterable[Phrase]
     ) -> Iterator[tuple[Phrase, Postings]]:
+        """Yield the phrases whose postings are cached, with the postings."""
         if self._is_kept:
             for phrase in phrases:
                 kept = self._kept.postings.find(self._source, phrase, self._version)
@@ -369,6 +387,7 @@ class IndexSearch:
     def _find_occurrences(
         self, phrases: Sequence[Phrase]
     ) -> dict[Phrase, TermOccurrences]:
+        """Return the newest rows of each phrase, with their lengths and the phrase's counts."""
         session, source, narrow = self._session, self._source, self._narrow
         words = [phrase for phrase in phrases if len(phrase) == 1]
         longer = [phrase for phrase in phrases if len(phrase) > 1]
@@ -382,6 +401,7 @@ class IndexSearch:
         return found
 
     def _score_occurrences(self, occurrences: TermOccurrences) -> Postings:
+        """Return the rows with the BM25 of a phrase in each, without its idf."""
         if not occurrences.seqs:
             return Postings()
         norms = self._norms
@@ -395,7 +415,7 @@ class IndexSearch:
 
 
 def _newest_rows(found: Sequence[Postings], most: int) -> tuple[list[Postings], bool]:
-    """Return the postings of the newest rows of all, and whether these are all."""
+    """Limit postings to the `most` newest rows of all; also return whether none was dropped."""
     every = {seq for postings in found for seq in postings.seqs}
     if len(every) < most:
         return list(found), True
@@ -410,6 +430,10 @@ def _newest_rows(found: Sequence[Postings], most: int) -> tuple[list[Postings], 
 def _best_rows(
     found: Iterable[Postings], weights: Iterable[float], *, limit: int, newest: bool
 ) -> list[tuple[int, float]]:
+    """Sum the weighted BM25 of all phrases by row; return the best rows with their scores.
+
+    Of equal scores the newest row comes first with `newest`, else the oldest.
+    """
     scores: dict[int, float] = defaultdict(float)
     for postings, idf in zip(found, weights, strict=True):
         for seq, part in zip(postings.seqs, postings.parts, strict=True):
@@ -424,7 +448,7 @@ def _best_rows(
 def _find_phrase(
     texts: Iterable[tuple[int, Sequence[int]]], phrase: Phrase
 ) -> TermOccurrences:
-    """Return the rows that have a phrase."""
+    """Return the rows whose terms contain a phrase, with their lengths and counts."""
     found = TermOccurrences([], [], [])
     for seq, terms in texts:
         if times := count_occurrences(terms, phrase):
@@ -435,7 +459,7 @@ def _find_phrase(
 
 
 class _Norms(dict[int, float]):
-    """The amount that a length adds to how often a term must stand in a row to count as much."""
+    """BM25's length norm, k1·(1 − b + b·length/average), by the length of a text."""
 
     def __init__(self, average: float) -> None:
         super().__init__()
@@ -447,7 +471,7 @@ class _Norms(dict[int, float]):
 
 
 def count_occurrences(terms: Sequence[int], phrase: Phrase) -> int:
-    """How often a phrase stands among the terms of a text."""
+    """Return how often a phrase occurs among the terms of a row."""
     first, size = phrase[0], len(phrase)
     return sum(
         tuple(terms[at : at + size]) == phrase
@@ -457,11 +481,11 @@ def count_occurrences(terms: Sequence[int], phrase: Phrase) -> int:
 
 
 def count_terms(terms: Sequence[int]) -> int:
-    """Return how many terms a row has in all of its texts."""
+    """Return the number of terms in all texts of a row."""
     return len(terms) - terms.count(COLUMN_END)
 
 
 def phrase_idf(rows: int, hits: int) -> float:
-    """How telling a phrase is that so many of the rows have."""
+    """Return the idf of a phrase that `hits` of the `rows` have; at least `LEAST`."""
     telling = log((rows - hits + 0.5) / (hits + 0.5))
     return telling if telling > 0 else LEAST

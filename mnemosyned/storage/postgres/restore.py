@@ -89,7 +89,7 @@ def _insert_into_tiers(
     working: Sequence[PlacedMemory],
     archived: Sequence[PlacedMemory],
 ) -> None:
-    """Put memories into their tiers, and count them there."""
+    """Insert restored memories into working memory or under their episodes, and update the totals."""
     session.execute(
         INSERT_FRESH,
         seq=[each.seq for each in working],
@@ -114,7 +114,7 @@ def _insert_into_tiers(
 
 
 def _memory_row_values(owner: int, placed: PlacedMemory) -> dict[str, object]:
-    """Return the values of a row; a pruned memory is found by no word, not even by its speaker's."""
+    """Return the values of a restored memory's row; a pruned memory has no index terms."""
     memory = placed.memory
     record = MemoryRecord(
         id=memory.id,

@@ -100,7 +100,7 @@ everybody."""
 
 
 def request_role(session: PostgresSession) -> str:
-    """Return the role's name for a database, or for one schema of the database."""
+    """Return the name of the role for requests in this database and schema."""
     database, schema = session.execute(
         "SELECT current_database(), current_schema()"
     ).fetchone() or ("", "")
@@ -111,9 +111,9 @@ def request_role(session: PostgresSession) -> str:
 
 
 def role_in_use(session: PostgresSession) -> str | None:
-    """Return the role of requests where the database has many owners and the login may work in it.
+    """Return the role for requests if it has grants and the login is a member, else None.
 
-    Raises `StorageFailed` where no policy would hold the role.
+    Raises `StorageFailed` if row-level security would not restrict the role.
     """
     role = request_role(session)
     may_read = "SELECT has_table_privilege(%(role)s, to_regclass('memory'), 'SELECT')"
@@ -122,13 +122,13 @@ def role_in_use(session: PostgresSession) -> str | None:
 
 
 def table_owner(session: PostgresSession) -> tuple[bool, str]:
-    """Return whether the login owns the tables, or may make them where there are none, and who does."""
+    """Return whether the login owns the tables, or may create missing ones, and who owns them."""
     owns, owner = session.execute(_IS_OWNER).fetchone() or (False, "")
     return owns, owner
 
 
 def require_table_owner(session: PostgresSession) -> None:
-    """Require what administration needs. Raises `StorageFailed` for any other login."""
+    """Raise `StorageFailed` if the login does not own the tables."""
     owns, owner = table_owner(session)
     if not owns:
         reason = (
@@ -141,10 +141,10 @@ def require_table_owner(session: PostgresSession) -> None:
 def ensure_role(
     connection: psycopg.Connection[Row], *, serving: str | None = None
 ) -> list[str]:
-    """Create the role if it is missing, with the grants of requests; return the executed statements.
+    """Create the role for requests with its grants; return the executed statements.
 
-    `serving` is a login that is to work in it. Raises `StorageFailed` with what to do, as where the
-    user may not create the role.
+    `serving` is a login that becomes a member. Raises `StorageFailed` with advice, as when the user
+    may not create the role.
     """
     session = PostgresSession(connection, 0)
     role = request_role(session)
@@ -171,7 +171,7 @@ def ensure_role(
 def _membership_statements(
     session: PostgresSession, role: str, serving: str | None
 ) -> list[str]:
-    """Return the statements that make the role, and members of the user and of a login that serves."""
+    """Return the statements that create the role and make the user and a login its members."""
     is_member = _is_member(session, role)
     statements = [f'CREATE ROLE "{role}" NOLOGIN'] if is_member is None else []
     members = [session.scalar("SELECT quote_ident(current_user)")]
@@ -189,7 +189,7 @@ def _membership_statements(
 
 
 def _missing_grants(session: PostgresSession, role: str) -> list[str]:
-    """Return the statements that grant missing rights to a role, and revoke rights of other roles."""
+    """Return the statements that grant a role its missing rights, and revoke those of other roles."""
     lacking = session.execute(_LACKING, role=role, tables=owned_tables(session))
     statements = [f'{statement} TO "{role}"' for (statement,) in lacking]
     return statements + [text for (text,) in session.execute(_FOREIGN, role=role)]
@@ -201,7 +201,7 @@ def _execute_all(session: PostgresSession, statements: Sequence[str]) -> None:
 
 
 def revoke_from_others(session: PostgresSession) -> list[str]:
-    """Revoke the rights of other roles; return the executed statements."""
+    """Revoke the rights that roles of other databases have here; return the executed statements."""
     foreign = session.execute(_FOREIGN, role=request_role(session)).fetchall()
     statements = [statement for (statement,) in foreign]
     _execute_all(session, statements)
@@ -211,8 +211,8 @@ def revoke_from_others(session: PostgresSession) -> list[str]:
 def lock_schema(session: PostgresSession) -> None:
     """Lock the schema, roles and owners against changes until the transaction ends.
 
-    A lock on a table of ours, as an advisory lock is anybody's to take. Raises `DatabaseUnreachable`
-    with who held it for `LOCK_S`.
+    The lock is on a table of ours, as anybody may take an advisory lock. Raises
+    `DatabaseUnreachable` with the holder's name after `LOCK_S` seconds.
     """
     session.execute(f"SET LOCAL lock_timeout = '{LOCK_S}s'")
     session.execute("SAVEPOINT before_lock")
@@ -233,12 +233,15 @@ def lock_schema(session: PostgresSession) -> None:
 
 
 def owned_tables(session: PostgresSession) -> list[str]:
-    """Return the tables of owners' rows, besides those of owners and tokens themselves."""
+    """Return the names of the tables with owners' rows, except those of owners and tokens."""
     return [name for (name,) in session.execute(_HELD)]
 
 
 def _is_member(session: PostgresSession, role: str) -> bool | None:
-    """Return whether the user is a member of a role; None where there is no such role."""
+    """Return whether the user is a member of a role; None if there is no such role.
+
+    Raises `StorageFailed` if the role bypasses row-level security.
+    """
     row = session.execute(_MEMBER, role=role).fetchone()
     if row and row[1]:
         raise StorageFailed(

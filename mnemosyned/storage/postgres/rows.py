@@ -48,17 +48,17 @@ OF_IDS = (
 
 
 def utc(moment: datetime) -> datetime:
-    """Return the instant as it is stored: in UTC."""
+    """Return a time converted to UTC, as it is stored."""
     return in_zone(moment, UTC)
 
 
 def storable(text: str) -> str:
-    """Return a text that no rule has admitted: PostgreSQL keeps no NUL."""
+    """Return a text with NUL replaced by U+FFFD, as PostgreSQL stores no NUL."""
     return text.replace("\0", "\ufffd")
 
 
 def memory_values(memory: MemoryRecord, owner: int) -> dict[str, Any]:
-    """Return the values of a row of `memory` but for its number, by column."""
+    """Return the values of a memory's row by column, index terms included, without its number."""
     pause_for_other_owners()
     metadata = (
         msgspec.json.encode(memory.metadata).decode() if memory.metadata else "{}"
@@ -100,7 +100,7 @@ def memory_from(row: Row) -> MemoryRecord:
 def episode_row(
     episode: Episode, index_terms: str, owner: int, seq: int
 ) -> dict[str, Any]:
-    """Return the values of a row of `episode`, by column."""
+    """Return the values of a summary's row by column, index terms included."""
     return {
         "seq": seq,
         "grams": gram_hashes(owner, f"{episode.content}\n{index_terms}"),
@@ -110,7 +110,7 @@ def episode_row(
 
 
 def episode_words(owner: int, content: str, index_terms: str) -> dict[str, list[int]]:
-    """Return the words of a row of `episode` with the counts of repeated words, by column."""
+    """Return a summary's hashed words, its repeated words and their counts, by column."""
     glued = glued_words(f"{content}\n{index_terms}")
     words = word_hashes(owner, content, index_terms, *glued)
     repeats = {
@@ -133,14 +133,17 @@ Values = dict[tuple[str, str], bool]
 
 
 def values_of(plain: str | None, secret: str | None) -> Values:
-    """Return the exact values of an original, by kind and value."""
+    """Return by kind and value whether each exact value of an original is a secret.
+
+    `plain` and `secret` are the JSON of two columns.
+    """
     found = dict.fromkeys(detail_pairs(plain), False)
     found |= dict.fromkeys(detail_pairs(secret), True)
     return dict(sorted(found.items()))
 
 
 def detail_pairs(text: str | None) -> list[tuple[str, str]]:
-    """Return kinds and values from the JSON of a column."""
+    """Return the pairs of kind and value in the JSON of a column; none for None."""
     if text is None:
         return []
     numbers, values = (items := msgspec.json.decode(text))[::2], items[1::2]

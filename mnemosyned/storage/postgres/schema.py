@@ -83,10 +83,11 @@ _END_OTHERS = (
 
 
 def upgrade(dsn: str, folder: Path, *, read_only: bool = False) -> int:
-    """Apply the migrations that the database lacks; return the last version that is known here.
+    """Apply the migrations that the database lacks; return this program's last version.
 
-    Raises `SchemaTooNew` for a database that this program cannot work with, `DatabaseUnreachable`
-    while others keep tables locked, and `StorageFailed` where it is `read_only` and lacks some.
+    Raises `SchemaTooNew` for a later database that this program cannot use, `DatabaseUnreachable`
+    while others keep tables locked, and `StorageFailed` if migrations are missing and it is
+    `read_only`.
     """
     files = sorted(folder.glob("[0-9][0-9][0-9][0-9]_*.sql"))
     if not files:
@@ -123,9 +124,9 @@ def upgrade(dsn: str, folder: Path, *, read_only: bool = False) -> int:
 
 
 def check_schema(connection: psycopg.Connection[Row], known: int) -> int:
-    """Return the version of the database; `known` is the last version of this program.
+    """Return the database's schema version; `known` is this program's last version.
 
-    Raises `SchemaTooNew` where a later migration does not suit it.
+    Raises `SchemaTooNew` if the database requires a later program.
     """
     try:
         row = connection.execute(_STATE, {"known": known}).fetchone()
@@ -143,10 +144,10 @@ def check_schema(connection: psycopg.Connection[Row], known: int) -> int:
 def _apply_migrations(
     connection: psycopg.Connection[Row], files: list[Path], known: int
 ) -> None:
-    """Apply each file in a transaction of its own.
+    """Apply each missing migration in a transaction of its own.
 
-    Raises `LockNotAvailable` after a wait so short that readers behind it hardly notice: while
-    another daemon migrates, and while somebody's transaction keeps a table.
+    Raises `LockNotAvailable` after a short wait, which readers hardly notice, if another daemon
+    migrates or a transaction keeps a table locked.
     """
     try:
         connection.execute(_TABLE)
@@ -165,14 +166,14 @@ def _apply_migrations(
 
 
 def _session_text(session: Row) -> str:
-    """Return a session of the server, as an administrator finds it."""
+    """Return a server session's process, program, user and start as text for an administrator."""
     process, program, user, began = session
     since = f", since {began} UTC" if began else ""
     return f"process {process} ({program or 'unnamed'}, user {user}{since})"
 
 
 def _apply_file(connection: psycopg.Connection[Row], file: Path) -> int:
-    """Apply a migration; return the oldest compatible version."""
+    """Run a migration file; return the oldest program version that can use the result."""
     text = file.read_bytes()
     line = _COMPATIBLE.match(text)
     oldest = int(line[1]) if line else _migration_number(file)
@@ -211,9 +212,9 @@ HINT = "CREATE EXTENSION vector"
 
 
 def prepare_search(dsn: str, *, read_only: bool = False) -> bool:
-    """Add the column where the server has pgvector and the user may; whether it is there.
+    """Add the pgvector column if the server and the user's rights allow; return whether it exists.
 
-    Raises `psycopg.Error` where the database fails.
+    Raises `psycopg.Error`.
     """
     with connected_once(dsn) as connection:
         session = PostgresSession(connection, 0)
@@ -241,7 +242,7 @@ def prepare_search(dsn: str, *, read_only: bool = False) -> bool:
 
 
 def _has_extension(connection: psycopg.Connection[Row]) -> bool:
-    """Create the extension where it is only available; whether its type can be named."""
+    """Return whether pgvector's `halfvec` type exists; create the extension if it is available."""
     is_known, is_available = connection.execute(_AVAILABLE).fetchone() or (False, False)
     if is_known or not is_available:
         return bool(is_known)
@@ -341,12 +342,16 @@ def distribute(connection: psycopg.Connection[Row], *, shards: int) -> Distribut
 
 
 def has_citus(dsn: str) -> bool:
-    """Return whether nodes may hold the rows of a database. Raises `psycopg.Error`."""
+    """Return whether the database has Citus, so that rows may be on other nodes.
+
+    Raises `psycopg.Error`.
+    """
     with connected_once(dsn) as connection:
         return bool(PostgresSession(connection, 0).scalar(_HAS_CITUS))
 
 
 def _count_nodes(session: PostgresSession) -> int:
+    """Return the number of nodes that take rows; raise an error without Citus or such a node."""
     if not session.scalar(_HAS_CITUS):
         raise InvalidRequest(
             "this database has no Citus: as a superuser, CREATE EXTENSION citus in it on every "
@@ -364,7 +369,7 @@ def _count_nodes(session: PostgresSession) -> int:
 
 
 def _distribute(session: PostgresSession, shards: int) -> list[str]:
-    """Distribute the remaining tables, referenced tables first."""
+    """Distribute the tables that are not distributed yet, referenced tables first; return them."""
     there = {name for (name,) in session.execute(_DISTRIBUTED)}
     tables = _in_foreign_key_order(session, [_FIRST, _TOKENS, *owned_tables(session)])
     new = [table for table in tables if table not in there]
@@ -381,7 +386,7 @@ def _distribute(session: PostgresSession, shards: int) -> list[str]:
 
 
 def _in_foreign_key_order(session: PostgresSession, tables: list[str]) -> list[str]:
-    """Return tables so that referenced tables come first, after the first one."""
+    """Return the tables in an order in which each follows the tables that it references."""
     refers = [(of, to) for of, to in session.execute(_REFERS) if of != to]
     left, ordered = list(tables), list[str]()
     while left:  # ends, as no two tables refer to each other
@@ -396,7 +401,7 @@ def _in_foreign_key_order(session: PostgresSession, tables: list[str]) -> list[s
 
 
 def _adapt_settings(session: PostgresSession) -> None:
-    """Have views show the owner that parts are chosen by, and nodes learn whose a request is."""
+    """Let views show the distribution column, and let SET reach the nodes within a transaction."""
     for view, text in session.execute(_VIEWS).fetchall():
         if _HIDDEN in text:
             plain = text.replace(_HIDDEN, "owner")
@@ -408,9 +413,9 @@ def _adapt_settings(session: PostgresSession) -> None:
 
 
 def _disable_text_statistics(session: PostgresSession) -> None:
-    """Have no statistics of texts on any node, as migrations have it on one server.
+    """Turn off statistics on text columns, which would keep samples, on all nodes.
 
-    Raises `StorageFailed` where a node refuses it.
+    Raises `StorageFailed` if a node refuses.
     """
     for table, columns in session.execute(_SAMPLED).fetchall():
         changes = ", ".join(f'ALTER "{column}" SET STATISTICS 0' for column in columns)
@@ -428,7 +433,10 @@ def _disable_text_statistics(session: PostgresSession) -> None:
 
 
 def _mark_searches_leakproof(session: PostgresSession) -> tuple[str, ...]:
-    """Vouch for the searches where a superuser asks; else the statements that are left."""
+    """Mark the index operators as leakproof on all nodes, which only a superuser may do.
+
+    Return the statements that an administrator must run, none if all are marked.
+    """
     commands = [_LEAKPROOF.format(name) for name in _SEARCHES]
     if session.scalar("SELECT current_setting('is_superuser') = 'on'"):
         for command in commands:
@@ -450,10 +458,10 @@ _SECOND_TEXT = {"memory": "role", "episode": "index_terms"}
 
 
 def index_glued_words(connection: psycopg.Connection[Row]) -> None:
-    """Index words beside scripts without spaces in rows from before their migration.
+    """Add words beside scripts without spaces to the index entries from before their migration.
 
-    Only the owner of the tables may. Each transaction takes the next rows: a killed process goes on
-    there, and processes that start together take turns.
+    The user must own the tables. Each transaction takes the next rows: a killed process goes on
+    where it stopped, and processes that start together take turns.
     """
     began = said = time.monotonic()
     changed: Counter[str] = Counter()
@@ -474,7 +482,7 @@ def index_glued_words(connection: psycopg.Connection[Row]) -> None:
 def _reindex_next_rows(
     connection: psycopg.Connection[Row], table: str, place: list[int]
 ) -> int:
-    """Hash the words of the rows after `place` again; return how many were written."""
+    """Hash the words of the rows after `place` again; return how many rows were written."""
     second = _SECOND_TEXT[table]
     rows = connection.execute(
         f"SELECT owner, seq, content, {second} FROM {table} WHERE grams IS NOT NULL "
@@ -508,6 +516,7 @@ def _reindex_next_rows(
 
 
 def _log_progress(changed: Counter[str], duration_s: float) -> None:
+    """Log how many entries of each table were rewritten so far."""
     log.info(
         "index_entries_rewritten",
         duration_s=round(duration_s, 1),

@@ -172,7 +172,7 @@ def _first_of_each_source(
     parts: tuple[str, str],
     values: Mapping[str, object],
 ) -> list[TimedMemory]:
-    """Return the first rows of each source that pass; `parts` are the order and the rows."""
+    """Return the first rows of each source that pass the filters; `parts` are order and rows."""
     order, rows = parts
     narrow = join_conditions(
         [
@@ -282,7 +282,7 @@ looked up row by row."""
 
 
 def match_from(row: Row, *, score: float = 0.0, grams: float = 0.0) -> Match:
-    """Return a candidate from MATCH_FIELDS."""
+    """Return a match with its scores from a row of MATCH_FIELDS."""
     seq, episode, session, importance, source, role, content, created_at = row
     return Match(
         seq,
@@ -387,7 +387,7 @@ class PostgresIndex(SearchIndex):
         narrow: PostgresFilter,
         limit: int,
     ) -> list[tuple[int, float]]:
-        """Return the best rows of an index for any of the phrases."""
+        """Return the best rows of an index for any of the phrases, with their BM25 scores."""
         version = self._versions[source[0]]
         search = IndexSearch(
             self._session, source, narrow, kept=self._kept, version=version
@@ -524,7 +524,10 @@ _ROLLED_UP = (
 
 
 def _episodes_from(answers: Sequence[Iterable[Row]]) -> dict[int, Episode]:
-    """Episodes by the numbers of their rows; none where nothing was asked."""
+    """Return episodes with the ids of their sources, by row number; none without answers.
+
+    The answers are the rows of `_EPISODES`, `_ORIGINALS` and `_ROLLED_UP`.
+    """
     if not answers:
         return {}
     rows, *provenance = answers

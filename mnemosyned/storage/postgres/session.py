@@ -86,14 +86,14 @@ class PostgresSession:
         """The result of the statement that went with the transaction's beginning."""
 
     def lock(self) -> None:
-        """Lock the owner's row, unless this transaction has: nobody else changes what is read then."""
+        """Lock the owner's row for this transaction, so that nobody else changes the owner's data."""
         if not self._is_locked:
             self.lock_by(_LOCK)
 
     def lock_by(self, sql: str, /, **values: object) -> None:
         """Run a statement that locks the owner's row and returns its former `LOCKED` columns.
 
-        What the first of them returned is read when somebody asks for it.
+        `locked_row` reads the result of the first such statement.
         """
         result = self.execute(sql, **values)
         if not self._is_locked:
@@ -101,7 +101,7 @@ class PostgresSession:
 
     @property
     def locked_row(self) -> Row | None:
-        """`LOCKED` of the owner's row as it was found; None where there is none, or no lock."""
+        """The `LOCKED` columns of the owner's row before the lock; None without a row or a lock."""
         if self._lock:
             self._locked, self._lock = self._lock.fetchone(), None
         return self._locked
@@ -111,13 +111,13 @@ class PostgresSession:
         return self._send(sql, values)
 
     def execute_once(self, sql: str, /) -> None:
-        """Run a statement that is hardly the same again: it takes no prepared one's place."""
+        """Run a statement that is not repeated, without preparing it."""
         self._send(sql, {}, prepare=False)
 
     def stream(self, sql: str, /, **values: object) -> Iterator[Row]:
-        """Run a statement whose rows are fetched part by part, while others run in between.
+        """Run a statement and yield its rows, fetched in portions; other statements may run in between.
 
-        Whoever stops early leaves nothing to close: the transaction's end does.
+        Nothing has to be closed after an early stop: the end of the transaction does it.
         """
         self._streams += 1
         name = f"stream_{self._streams}"
@@ -136,6 +136,7 @@ class PostgresSession:
     def _send(
         self, sql: str, values: Mapping[str, object], *, prepare: bool | None = None
     ) -> Result:
+        """Send a statement with its values; text that PostgreSQL cannot store is replaced in them."""
         pause_for_other_owners()
         text = sql.encode()
         bound: dict[str, object] = {"owner": self.owner}
@@ -174,7 +175,7 @@ class PostgresSession:
     def take_numbers(
         self, kind: Literal["memory", "log", "record"], count: int
     ) -> range:
-        """Take the next numbers, of memories, of log rows or of all other records; ascending."""
+        """Reserve the next `count` numbers for memories, log rows or other records."""
         last: int = self.scalar(
             f"UPDATE owner SET last_{kind} = last_{kind} + %(count)s "
             f"WHERE owner = %(owner)s RETURNING last_{kind}",
@@ -183,13 +184,13 @@ class PostgresSession:
         return range(last - count + 1, last + 1)
 
     def new_number(self, kind: RecordNumbers = "record", /) -> int:
-        """Return the number of a new row."""
+        """Reserve and return the number of a new row."""
         return self.take_numbers(kind, 1).start
 
     def skip_numbers(
         self, kind: RecordNumbers | Literal["memory"], upto: int, /
     ) -> None:
-        """Give new rows numbers above `upto`, the number of a row from elsewhere."""
+        """Let new rows have only numbers above `upto`, the number of an imported row."""
         self.execute(
             f"UPDATE owner SET last_{kind} = greatest(last_{kind}, %(upto)s) "
             "WHERE owner = %(owner)s",
@@ -275,12 +276,14 @@ class PostgresSession:
     def _write_episode(
         self, statement: str, seq: int, episode: Episode, index_terms: str
     ) -> None:
+        """Update a summary by a statement with its index terms, and correct the totals."""
         before = self._episode_characters(seq)
         self.execute(statement, **episode_row(episode, index_terms, self.owner, seq))
         self.note_rewording()
         self.add_to_totals(Tier.EPISODIC, characters=len(episode.content) - before)
 
     def _episode_characters(self, seq: int) -> int:
+        """Return the number of characters in a summary's text."""
         characters: int = self.scalar(
             "SELECT length(content) FROM episode WHERE owner = %(owner)s AND seq = %(seq)s",
             seq=seq,
@@ -354,7 +357,7 @@ class PostgresSession:
                 yield detail_from((*pair, is_secret, id, superseded))
 
     def ensure_owner(self) -> None:
-        """Add the owner's row if there is none."""
+        """Insert the owner's row if it is missing."""
         name = LOCAL_NAME if self.owner == LOCAL_OWNER else f"owner-{self.owner}"
         self.execute(
             "INSERT INTO owner (owner, name) VALUES (%(owner)s, %(name)s) "
@@ -363,16 +366,16 @@ class PostgresSession:
         )
 
     def note_rewording(self) -> None:
-        """Count a change of existing words.
+        """Count a change of texts that were stored before, so that caches of words are dropped.
 
-        Memories or summaries were rewritten or deleted, or came back with the numbers they had.
+        Memories or summaries were rewritten or deleted, or came back under their old numbers.
         """
         self.execute(
             "UPDATE owner SET rewordings = rewordings + 1 WHERE owner = %(owner)s"
         )
 
     def add_to_totals(self, tier: Tier, *, count: int = 0, characters: int = 0) -> None:
-        """Add to the totals of a tier, or subtract from them."""
+        """Add entries and characters to the totals of a tier; negative numbers subtract."""
         if count or characters:
             self.execute(
                 f"UPDATE owner SET {tier.value}_count = {tier.value}_count + %(count)s, "
@@ -420,7 +423,7 @@ _REWRITE_EPISODE = (
 
 
 def _in_utc(value: object) -> object:
-    """Return a value with instants in UTC, as they are stored."""
+    """Return a time, or a list of times, converted to UTC; other values as they are."""
     if isinstance(value, datetime):
         return in_zone(value, UTC)
     if isinstance(value, list) and value and isinstance(value[0], datetime):
@@ -429,9 +432,9 @@ def _in_utc(value: object) -> object:
 
 
 def _storable(value: object) -> object:
-    """Return a value with U+FFFD in place of NUL and of half a character.
+    """Return a text or list with U+FFFD in place of NUL and lone surrogates.
 
-    No text that is kept has those, but one that is asked for may: it is not found.
+    No stored text has these, but the text of a question may.
     """
     if isinstance(value, str):
         return _UNSTORABLE.sub("\ufffd", value)

@@ -126,10 +126,10 @@ class PostgresSleep(PostgresPart, CommonSleep):
     def _promote_batch(
         self, promotions: Sequence[Promotion], *, durable: bool
     ) -> Exception | None:
-        """Promote one batch in a transaction; return the error, or None.
+        """Promote a group in one transaction; return the error, or None.
 
-        Nobody waits for it: it waits for others' writes for longer than a request does, without a
-        connection in between.
+        No request waits for it: it waits longer for others' writes, and holds no connection
+        meanwhile.
         """
         for tries_left in reversed(range(PROMOTION_TRIES)):
             try:

@@ -150,7 +150,7 @@ class PostgresStore:
         searches_vectors: bool = False,
         read_only: bool = False,
     ) -> None:
-        """`searches_vectors`: the server compares vectors by itself, with pgvector.
+        """Serve one owner's memory; `searches_vectors` if the server compares vectors, with pgvector.
 
         `read_only`: the server is a standby, or refuses writes.
         """
@@ -193,7 +193,7 @@ class OwnedStores:
     """The memories of all owners of a database, over the same connections."""
 
     def __init__(self, pool: Pool, ready: _Prepared) -> None:
-        """`pool` administers the owners; for their memories each statement is held to one owner."""
+        """Serve all owners; `pool` administers them, and each memory is held to its owner's rows."""
         self.owners = PostgresOwners(pool, role=ready.role)
         self.schema_version = ready.version
         self.read_only = ready.read_only
@@ -203,7 +203,7 @@ class OwnedStores:
         )
 
     def store(self, owner: int) -> PostgresStore:
-        """Return the memory of an owner; there is nothing to close."""
+        """Return the memory of an owner; it needs no closing."""
         return PostgresStore(
             self._pool,
             owner,
@@ -221,11 +221,11 @@ def open_store(
     guarded: bool = False,
     embeds: bool = False,
 ) -> Iterator[PostgresStore]:
-    """Connect, bring the schema up to date and serve the memory while the block runs.
+    """Connect, upgrade the schema, and close the store of one owner after the block.
 
-    `guarded`: the database, too, holds every statement to the owner, which it does anyway where it
-    has many. `embeds`: vectors will be asked for, which the server compares where it can. On a
-    standby the memory is read alone. Raises `ConfigInvalid`, `SchemaTooNew` and `StorageFailed`.
+    With `guarded`, row-level security restricts statements to the owner, as it always does in a
+    database of many owners. With `embeds`, vectors are compared by the server if it can. On a
+    standby the memory is read-only. Raises `ConfigInvalid`, `SchemaTooNew` and `StorageFailed`.
     """
     ready = _prepare(
         dsn,
@@ -256,11 +256,11 @@ def open_owned_stores(
     embeds: bool = False,
     beside: PostgresStore | None = None,
 ) -> Iterator[OwnedStores]:
-    """Connect, bring the schema up to date, and serve owners' memories while the block runs.
+    """Connect, upgrade the schema, and close the stores of all owners after the block.
 
-    `embeds` as for `open_store`. `beside` is a store of the same database that stays open for
-    longer, whose connections owners use, too. Raises `SchemaTooNew`, and `StorageFailed` also where
-    the user may not separate owners.
+    `embeds` is as for `open_store`. `beside` is a store of the same database that stays open for
+    longer, whose connections owners share. Raises `SchemaTooNew`, and `StorageFailed` also if the
+    user may not separate owners.
     """
     ready = _prepare(
         dsn, migrations, "the owners were not read", embeds=embeds, guarded=True
@@ -275,10 +275,10 @@ def open_owned_stores(
 
 @contextmanager
 def open_owners(dsn: str, *, migrations: Path) -> Iterator[PostgresOwners]:
-    """Connect, bring the schema up to date, and administer owners while the block runs.
+    """Connect, upgrade the schema, and administer owners until the block ends.
 
-    The first owner that is added has the role of requests made. Raises `SchemaTooNew`, and
-    `StorageFailed` also for a login that does not own the tables.
+    The role of requests is created with the first owner. Raises `SchemaTooNew`, and `StorageFailed`
+    also for a login that does not own the tables.
     """
     _check_server(dsn)
     with _explaining_failures("nothing was done"), connected_once(dsn) as connection:
@@ -319,10 +319,10 @@ def _prepare(
     guarded: bool = False,
     owner: int | None = None,
 ) -> _Prepared:
-    """Prepare a database: its schema, the row of an owner, the role of requests, the search of vectors.
+    """Check the server and prepare schema, owner's row, role of requests and vector search.
 
-    A login that owns nothing finds all of that prepared, or is told what to do. A standby is left as
-    it is. `consequence` is what a failure means.
+    A login that owns no table finds all of that prepared, or raises with advice. A standby is left
+    as it is. `consequence` says what a failure means.
     """
     _check_server(dsn)
     with _explaining_failures(consequence):
@@ -360,7 +360,7 @@ def _prepare(
 
 @contextmanager
 def _explaining_failures(consequence: str) -> Iterator[None]:
-    """Explain the errors of the server."""
+    """Turn the server's errors within the block into `StorageFailed` with this consequence."""
     try:
         yield
     except psycopg.Error as error:
@@ -368,9 +368,9 @@ def _explaining_failures(consequence: str) -> Iterator[None]:
 
 
 def refuses_writes(dsn: str) -> bool:
-    """Return whether a server that answers takes no writes; nothing is changed there.
+    """Return whether the server refuses writes, as a standby does; change nothing.
 
-    Raises `ConfigInvalid` where no daemon could use it, and `StorageFailed`.
+    Raises `ConfigInvalid` if no daemon could use the server, and `StorageFailed`.
     """
     _check_server(dsn)
     with _explaining_failures("nothing was looked at"):
@@ -378,13 +378,16 @@ def refuses_writes(dsn: str) -> bool:
 
 
 def open_server(dsn: str, *, migrations: Path) -> PostgresServer:
-    """Return the database as a whole. Raises `ConfigInvalid`."""
+    """Return access to the server as a whole, for its administration. Raises `ConfigInvalid`."""
     _check_server(dsn)
     return PostgresServer(dsn, migrations=migrations)
 
 
 def exposures(dsn: str) -> list[str]:
-    """Name who may read along or connect without need. Raises `ConfigInvalid` and `StorageFailed`."""
+    """Return a text for each way in which others can connect or read the traffic.
+
+    Raises `ConfigInvalid` and `StorageFailed`.
+    """
     _check_server(dsn)
     with _explaining_failures("nothing was checked"), connected_once(dsn) as connection:
         return health.exposures(connection)

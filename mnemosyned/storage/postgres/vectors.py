@@ -28,7 +28,7 @@ NUMBERS_MAX = 16_000
 
 
 def requeue_embedding(session: PostgresSession, positions: Sequence[int]) -> None:
-    """Have the memories at these positions, and all after them, seen to once more."""
+    """Let the memories from the first of these positions on be checked for missing vectors again."""
     session.execute(
         "UPDATE embedding_model SET done = %(before)s "
         "WHERE owner = %(owner)s AND done > %(before)s",
@@ -37,7 +37,7 @@ def requeue_embedding(session: PostgresSession, positions: Sequence[int]) -> Non
 
 
 def pgvector_text(vector: bytes) -> str | None:
-    """Return a vector of half precision in the form of pgvector; None for what it cannot hold."""
+    """Return a half-precision vector as pgvector's text; None if pgvector cannot hold it."""
     count, odd = divmod(len(vector), 2)
     if odd or not 0 < count <= NUMBERS_MAX:
         return None
@@ -88,6 +88,7 @@ class PostgresVectorSearch(PostgresPart, StorageSearch):
     def cosines(
         self, session: PostgresSession, question: bytes, positions: Iterable[int]
     ) -> dict[int, float]:
+        """Return the question's cosine with the vector at each of these positions."""
         rows = self._compare(session, _COSINES, question, positions=list(positions))
         return dict(rows)
 
@@ -95,11 +96,13 @@ class PostgresVectorSearch(PostgresPart, StorageSearch):
     def nearest(
         self, session: PostgresSession, question: bytes, count: int, *, least: float
     ) -> dict[int, float]:
+        """Return the nearest `count` positions with a cosine of at least `least`, nearest first."""
         rows = self._compare(session, _NEAREST, question, count=count)
         return {seq: cosine for seq, cosine in rows if cosine >= least}
 
     @writes_lazily
     def prepare(self, session: PostgresSession, *, limit: int) -> int:
+        """Convert up to `limit` stored vectors for pgvector; return how many, 0 at the end."""
         rows = session.execute(
             _UNPREPARED, after=self._prepared, limit=limit
         ).fetchall()
@@ -113,7 +116,7 @@ class PostgresVectorSearch(PostgresPart, StorageSearch):
     def _compare(
         self, session: PostgresSession, sql: str, question: bytes, **values: object
     ) -> list[Row]:
-        """Return the rows of a comparison. Raises `ComparisonTooSlow`."""
+        """Return the rows of a comparison with a question. Raises `ComparisonTooSlow` after `limit_s`."""
         if self._limit_ms:
             session.execute(f"SET LOCAL statement_timeout = {self._limit_ms}")
         try:
@@ -175,13 +178,14 @@ class PostgresVectors(PostgresPart, OwnedVectorStore):
     """An `OwnedVectorStore` of one owner in PostgreSQL."""
 
     def __init__(self, pool: Pool, owner: int, *, searched: bool = False) -> None:
-        """`searched`: the server compares vectors by itself, with pgvector."""
+        """Store one owner's vectors; with `searched` the server compares them by pgvector."""
         super().__init__(pool, owner)
         self._searched = searched
 
     def search(
         self, model: int, *, limit_s: float | None = None
     ) -> PostgresVectorSearch | None:
+        """Return the server's search in the vectors of a model; None without pgvector."""
         if not self._searched:
             return None
         return PostgresVectorSearch(self._pool, self._owner, model, limit_s=limit_s)
@@ -194,6 +198,7 @@ class PostgresVectors(PostgresPart, OwnedVectorStore):
 
     @reads
     def known_model(self, session: PostgresSession, identity: str) -> int:
+        """Return the number of the model with this identity, 0 if the owner has none of its vectors."""
         number: int | None = session.scalar(
             "SELECT number FROM embedding_model "
             "WHERE owner = %(owner)s AND digest = %(digest)s",
@@ -211,6 +216,10 @@ class PostgresVectors(PostgresPart, OwnedVectorStore):
         claimant: int,
         seconds: float,
     ) -> VectorProgress | None:
+        """Claim the embedding of the owner's memories for some seconds; return the progress so far.
+
+        Return None if another claimant holds the claim.
+        """
         model = session.scalar(_USE_MODEL, name=name, digest=identity)
         row = session.execute(
             _CLAIM, model=model, claimant=claimant, seconds=seconds
@@ -224,12 +233,17 @@ class PostgresVectors(PostgresPart, OwnedVectorStore):
         model: int,
         made: Sequence[tuple[EmbeddingInput, bytes]],
     ) -> int:
+        """Store vectors of memories whose text is unchanged; return the number stored."""
         texts = {memory.position: memory.content for memory, _ in made}
         vectors = {memory.position: vector for memory, vector in made}
         return len(self._keep(session, model, vectors, texts))
 
     @writes_lazily
     def finish(self, session: PostgresSession, progress: VectorProgress) -> bool:
+        """Release the claim, and record that all memories up to the newest were embedded.
+
+        Return False and record nothing if texts were changed meanwhile.
+        """
         rewordings = session.scalar(
             _FINISH,
             model=progress.model,
@@ -240,6 +254,7 @@ class PostgresVectors(PostgresPart, OwnedVectorStore):
 
     @reads
     def count(self, session: PostgresSession, model: int) -> int:
+        """Return the number of memories that have a vector of the model."""
         number: int = session.scalar(
             "SELECT count(*) FROM embedding WHERE owner = %(owner)s AND model = %(model)s",
             model=model,
@@ -339,6 +354,10 @@ class PostgresVectors(PostgresPart, OwnedVectorStore):
     def news(
         self, session: PostgresSession, model: int, *, since: int | None, limit: int
     ) -> VectorNews | None:
+        """Return the vectors stored since version `since`, up to `limit`, with the new version.
+
+        With `since` None return no vectors, only the present version and the count of removals.
+        """
         newest, removals = session.execute(
             "SELECT (SELECT coalesce(max(v.version), 0) FROM embedding AS v "
             "WHERE v.owner = %(owner)s AND v.model = %(model)s), o.rewordings "
@@ -370,7 +389,10 @@ class PostgresVectors(PostgresPart, OwnedVectorStore):
         vectors: Mapping[int, bytes],
         texts: Mapping[int, str],
     ) -> set[int]:
-        """Store vectors of existing memories whose text, if given, is unchanged."""
+        """Store vectors by position, of existing memories whose text, if given, is unchanged.
+
+        Return the stored positions.
+        """
         rows = session.execute(
             _KEEP_FOR_SERVER if self._searched else _KEEP_FOR_DAEMON,
             model=model,

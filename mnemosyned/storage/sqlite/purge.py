@@ -44,7 +44,7 @@ class Purge:
             return session.scalar("SELECT 1 FROM scrub_due LIMIT 1") is not None
 
     def run(self) -> bool:
-        """Remove deleted words from indexes, pages and log; return False if another program prevents it."""
+        """Remove deleted words from indexes, pages and log; return False if a program prevents it."""
         with self._running:
             with self._readers.snapshot() as session:
                 newest = session.scalar("SELECT max(asked) FROM scrub_due")
