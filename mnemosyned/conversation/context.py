@@ -156,7 +156,7 @@ class ContextManager:
             tail=self.budget.fresh_tail_count,
             room=self.budget.history + lent_tokens,
         )
-        selection.add(PastSummary.of(summary) for summary in summaries)
+        selection.add_summaries(PastSummary.of(summary) for summary in summaries)
         return ChosenWindow(
             system=system,
             history=history,
@@ -196,7 +196,9 @@ class ContextManager:
         dropped = set(range(len(window.history))).difference(window.kept)
         return ContextWindow(
             system="\n\n".join(part for part in prompt if part),
-            messages=selection.messages(memory=sections.memory if in_message else ""),
+            messages=selection.build_messages(
+                memory=sections.memory if in_message else ""
+            ),
             breakdown=self._count_parts(window, sections, tool_definitions),
             kept=tuple(window.kept),
             dropped=tuple(sorted(dropped)),
@@ -428,7 +430,7 @@ class WindowFitter:
         shortened = _ShortenedTail(self._history, self._new, counter=self._counter)
         shortened.save_tokens(sys.maxsize, since=0)
 
-        def tokens(tail: int) -> int:
+        def count_tail_tokens(tail: int) -> int:
             """Return the tokens of a conversation with a fresh tail of `tail` messages only."""
             budget = replace(self._budget, fresh_tail_count=tail)
             return self._count_conversation_tokens(
@@ -436,7 +438,7 @@ class WindowFitter:
             )
 
         longest = min(self._budget.fresh_tail_count, len(self._history))
-        fitting = bisect_right(range(longest + 1), self._room, key=tokens)
+        fitting = bisect_right(range(longest + 1), self._room, key=count_tail_tokens)
         return fitting - 1 if fitting else None
 
 

@@ -164,7 +164,7 @@ class RoundsPolicy:
         )
         room = sum(map(self._counter.message, run))
 
-        def with_prose(prose: str) -> dict[str, Any] | None:
+        def make_message(prose: str) -> dict[str, Any] | None:
             """Return the summary message with some prose, None if not shorter than the run."""
             layout = SummaryLayout(header=ROUND_HEADER)
             body = render_summary(content.facts, shape=layout, prose=prose)
@@ -173,16 +173,16 @@ class RoundsPolicy:
             )
             return message if self._counter.message(message) < room else None
 
-        if with_prose("") is None:
+        if make_message("") is None:
             return None
         prose, reason = summarize_with_model(
             self._summarize,
             old,
             earlier=earlier.prose,
-            fits=lambda prose: with_prose(prose) is not None,
+            fits=lambda prose: make_message(prose) is not None,
         )
         by_rule = (earlier.prose, describe_actions(old))
-        message = with_prose(prose or "\n".join(filter(None, by_rule)))
+        message = make_message(prose or "\n".join(filter(None, by_rule)))
         return _RoundSummary(message, archived, reason) if message else None
 
 

@@ -212,7 +212,7 @@ class Relevance:
         enough_pairs = len(self._pairs) >= WEIGHTS.pairs_min
         return bool(self._stems) or enough_pairs or self._names_a_time
 
-    def relevant_hits(self, hits: list[Hit]) -> list[Hit]:
+    def select_relevant_hits(self, hits: list[Hit]) -> list[Hit]:
         """Return the hits worth showing, in their order."""
         if not self.has_content or not hits:
             return []

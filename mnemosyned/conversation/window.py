@@ -71,7 +71,7 @@ class WindowSelection:
         self.start = self._find_start(self._tokens_left)
         """Position of the first older message that is kept."""
 
-    def add(self, summaries: Iterable[PastSummary]) -> None:
+    def add_summaries(self, summaries: Iterable[PastSummary]) -> None:
         """Add summaries of earlier conversations, at the cost of the oldest messages.
 
         Left out are summaries that were rolled up into another, and summaries of messages that are
@@ -103,7 +103,7 @@ class WindowSelection:
             *range(self.start, len(self.history)),
         ]
 
-    def messages(self, *, memory: str = "") -> list[Message]:
+    def build_messages(self, *, memory: str = "") -> list[Message]:
         """Return the window's messages; `memory` goes before the new message and its tool call."""
         place = max(self.start, self.groups.cut_before(len(self.history)))
         metadata = {"kind": MEMORY_KIND}
@@ -229,7 +229,10 @@ class _Coverage:
         return is_covered
 
     def _is_dated_after(self, summary: PastSummary, start: int) -> bool:
-        """Tell whether the first message in a summary's period is at `start` or later."""
+        """Tell whether the first message in a summary's period is at `start` or later.
+
+        False if the period is unknown or begins before the conversation.
+        """
         begin, end = _parse_moment(summary.start), _parse_moment(summary.end, last=True)
         if begin is None or end is None or self._first is None:
             return False

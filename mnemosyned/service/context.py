@@ -237,7 +237,7 @@ class ContextService:
             source=request.source,
             explain=True,
         )
-        return relevance.relevant_hits(self._recaller.recall(recall).hits)
+        return relevance.select_relevant_hits(self._recaller.recall(recall).hits)
 
 
 def _make_subject_text(request: Context, question: str) -> str:

@@ -135,7 +135,7 @@ class Vocabulary:
         self._sentences += 1
         return tuple(dict.fromkeys(stems))
 
-    def discount(self, names: Iterable[str]) -> None:
+    def discount_names(self, names: Iterable[str]) -> None:
         """Set the worth of names to 0, such as names of speakers, which each line shows anyway."""
         self.worth.update(
             [(light_stem(part), 0.0) for name in names for part in name.split()]

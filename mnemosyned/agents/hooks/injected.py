@@ -320,10 +320,10 @@ class Reminder:
         own = self._agents.sessions_of(session.project, PROJECT_SESSIONS_MAX)
         others = [other for other in own if other != session.session]
         if others:
-            hits = relevance.relevant_hits(self._recall_hits(query, others))
+            hits = relevance.select_relevant_hits(self._recall_hits(query, others))
             if quotes := _choose_quotes(session, query, hits):
                 return quotes
-        hits = relevance.relevant_hits(self._recall_hits(query, None))
+        hits = relevance.select_relevant_hits(self._recall_hits(query, None))
         projects = self._agents.projects_of([hit.session for hit in hits])
         free = [
             hit

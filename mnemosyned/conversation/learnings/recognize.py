@@ -163,7 +163,7 @@ def find_statements(text: str) -> list[LearningStatement]:
 def _read_statements(
     text: str, *, until: str | None = None
 ) -> tuple[list[LearningStatement], int]:
-    """Return the learnings stated before a sentence with `until`, and the sentences read."""
+    """Return the learnings stated before a sentence with `until`, and the number of sentences."""
     statements: dict[str, LearningStatement] = {}
     count = 0
     for sentence, blanked in _split_sentences(text):
@@ -255,7 +255,7 @@ def _recognize_clause_kind(
 def _find_instruction_starts(
     sentence: str, shared: SharedPatterns
 ) -> Iterator[tuple[str, str]]:
-    """Yield the text before and after each place where an instruction may begin."""
+    """Yield the text before and the text from each place where an instruction may begin."""
     yield "", _remove_lead(sentence, shared)
     if lead := _COLON.match(sentence):
         yield lead[0], _remove_lead(sentence[lead.end() :], shared)

@@ -272,7 +272,7 @@ def _words_agree(said: ClaimWord, claimed: ClaimWord, before: ClaimWord | None) 
 
 @lru_cache(maxsize=1 << 12)
 def _is_form(said: str, claimed: str, *, is_verb: bool) -> bool:
-    """Tell whether a claimed word is a said word in the same meaning: `express`, `expresses`.
+    """Tell whether two words are forms of one word with the same meaning: `express`, `expresses`.
 
     The ending may become a third person's or the past's; nothing else may change.
     """

@@ -258,7 +258,7 @@ class SourceDates:
     def _add_days(
         self, today: date, first: int, last: int, *, only: int | None = None
     ) -> None:
-        """Add the days from `first` to `last` days after today, or `only` the ones of a weekday."""
+        """Add the days from `first` to `last` days after today; `only` is a weekday, 0 to 6."""
         for step in range(first, min(last, first + SPAN_DAYS_MAX) + 1):
             day = day_at(today, step)
             if day and (only is None or day.weekday() == only):

@@ -440,7 +440,7 @@ def _list_failure_causes(run: TestRun) -> tuple[str, ...]:
 
 
 def _limit_failures(failures: Sequence[str]) -> list[str]:
-    """Return the first failures, and a count of the others."""
+    """Return the first failures; if there are more, the last entry counts the others."""
     shown = [
         shorten(failure, 2 * RUN_MESSAGE_CHARS_MAX)
         for failure in failures[:FAILURES_SHOWN_MAX]

@@ -125,7 +125,10 @@ def write_sentences(
 def merge_equal(
     sentences: Iterable[tuple[int, RecordSentence]],
 ) -> Iterator[RecordLine]:
-    """Write a line for each distinct sentence, given with its memory's index, with its count."""
+    """Yield a line for each distinct sentence, with the count of its repetitions.
+
+    Each sentence is given with the index of its memory.
+    """
     for pairs in group_by(sentences, lambda pair: pair[1].text).values():
         sentence = pairs[0][1]
         text = sentence.text
@@ -156,7 +159,7 @@ def find_first_match(
 def find_first_reading(
     readers: Iterable[Callable[[S], T | None]], source: S
 ) -> T | None:
-    """Return the first value that is not empty when the readers read `source`, or None."""
+    """Return the value of the first reader that can read `source`, or None."""
     for reader in readers:
         if value := reader(source):
             return value
@@ -313,7 +316,7 @@ _EPOCH = re.compile(r"1\d{9}(?:\d{3})?(?:\.\d+)?")
 
 
 def parse_moment(text: str) -> Moment | None:
-    """Return the time or day of a text that is nothing else, or None."""
+    """Return the time or day that a text spells as a whole, or None."""
     match = find_first_match(_MOMENT_FORMS, text.strip())
     if match is None:
         return None

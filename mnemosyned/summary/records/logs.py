@@ -182,7 +182,7 @@ def _read_log_parts(parts: dict[str, str]) -> LogLine:
 
 
 def _parse_instant(text: str) -> datetime | None:
-    """Return the time of day and date that a text spells, or None for other texts."""
+    """Return the date and time that a text spells, or None for other texts and days alone."""
     moment = parse_moment(text)
     return moment if isinstance(moment, datetime) else None
 
@@ -252,7 +252,7 @@ def write_logs(
 def _make_log_line(
     text: str, source: str, items: Sequence[LogReading], worth: float
 ) -> RecordLine:
-    """Return a line about the memories of some log readings."""
+    """Return a summary line about log lines, with index terms of `source`."""
     return make_line(text, source, [item.position for item in items], worth)
 
 
@@ -292,7 +292,10 @@ def _show_repetitions(messages: Sequence[str]) -> str:
 
 
 def _list_commonest(entries: Sequence[LogLine]) -> str:
-    """Return the most frequent messages without trouble; similar messages count as one."""
+    """Return the most frequent messages except errors and warnings, joined as text.
+
+    Similar messages count as one.
+    """
     plain = [entry.message for entry in entries if entry.level not in _TROUBLES]
     groups = sorted(group_by(plain, _blank_values).values(), key=len, reverse=True)
     shown = [
