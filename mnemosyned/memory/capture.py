@@ -72,7 +72,10 @@ class AgentStore(Protocol):
         ...
 
     def advance(self, session: str, position: int, file: str) -> None:
-        """Save the position in `file` up to which the transcript of a session was read."""
+        """Save how many bytes of a session's transcript were read.
+
+        `file` is the device and inode of the transcript.
+        """
         ...
 
     def note_shown(
@@ -184,9 +187,9 @@ class WatchStore(Protocol):
         ...
 
     def states(self, folder: str) -> dict[str, tuple[int, int]]:
-        """Return the size in bytes and the modification time of files below a folder, by path."""
+        """Return size in bytes and modification time in ns of the files below a folder, by path."""
         ...
 
     def totals(self, folder: str) -> FolderTotals:
-        """Count the files below a folder whose format is known."""
+        """Count the files below a folder whose format is known, and the memories stored from them."""
         ...

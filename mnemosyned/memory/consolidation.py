@@ -216,6 +216,7 @@ def closed_batches(
 
 
 def _session_and_source(batch: Batch) -> tuple[str, str | None]:
+    """Return the session and the source of a batch, which all its memories share."""
     return batch.session, batch.source
 
 
@@ -271,7 +272,7 @@ def make_episode(
     )
 
 
-def preview(content: str) -> str:
+def log_preview(content: str) -> str:
     """Return the beginning of a summary on one line, for the log."""
     line = " ".join(content[: PREVIEW_CHARS * 2].split())
     return line if len(line) <= PREVIEW_CHARS else line[: PREVIEW_CHARS - 1] + "…"

@@ -174,7 +174,11 @@ class RestoreReport:
 
 
 def known_memory(memory: ExportedMemory, content: str | None) -> Outcome:
-    """Return the outcome for a memory whose id is stored already, with `content` (None: pruned)."""
+    """Return False if a memory is stored already, or a reason if its id has another text.
+
+    `content` is the stored text. It is another text also if it is None, that of a summary; but not
+    if the stored or the restored text was pruned and is empty.
+    """
     was_pruned = content is not None and "" in (content, memory.content)
     return False if content == memory.content or was_pruned else OTHER_WORDS
 

@@ -65,11 +65,12 @@ def name_matcher(name: str) -> Callable[[str], bool]:
 
 
 def is_named_in(texts: Iterable[str], named: Callable[[str], bool] | None) -> bool:
-    """Return whether any text mentions the name by `named`; True if `named` is None."""
+    """Return whether `named` is true for any text; True if `named` is None."""
     return named is None or any(map(named, texts))
 
 
 def _fold_text(text: str) -> str:
+    """Return the text in lower case without accents, for comparison."""
     return fold_case(text.casefold())
 
 
@@ -227,10 +228,11 @@ def choose_prunable(
     excess: int,
     limit: int,
 ) -> Prunable:
-    """Choose originals to prune, in whole episodes, the oldest episode first.
+    """Choose originals to prune in whole episodes, the oldest episode first.
 
-    An episode is chosen if it ended before `before`, or while fewer than `excess` characters are
-    chosen. About `limit` originals are chosen at most. `episodes` stand oldest first.
+    An episode is chosen if it ended before the time `before`, or while fewer than `excess`
+    characters are chosen. The choice ends at about `limit` originals. `episodes` stand oldest
+    first.
     """
     ids: list[str] = []
     times: list[datetime] = []

@@ -29,7 +29,7 @@ class SecretRule(StrEnum):
 
 
 def mask_memory(memory: MemoryRecord, known: Iterable[Detail] = ()) -> MemoryRecord:
-    """Return the memory with the secrets in its content and metadata masked, `known` ones too."""
+    """Return the memory with secrets in content and metadata masked; `known` are further secrets."""
     content = mask_secrets(memory.content, known)
     metadata = mask_metadata(memory.metadata) if memory.metadata else memory.metadata
     if content == memory.content and metadata == memory.metadata:
@@ -89,7 +89,7 @@ def mask_memories(
 
 
 def mask_episode(episode: Episode) -> Episode:
-    """Return the episode with the sensitive ones of its exact values masked."""
+    """Return the episode with its sensitive exact values masked."""
     if not any(detail.sensitive for detail in episode.details):
         return episode
     known_secrets = KnownSecrets(episode.details)

@@ -142,7 +142,7 @@ def closed_before(level: Level, closed_by: datetime) -> datetime:
 def period_of(since: datetime, until: datetime) -> tuple[Level, datetime] | None:
     """Return the level and first instant of the day, week or month from `since` until `until`.
 
-    The ends may be midnights of any zone. None if they are not those of one period.
+    `since` and `until` may be midnights of any time zone. None if they do not bound such a period.
     """
     days = round((until - since) / timedelta(days=1))
     middle_of_first_day = shift(since, timedelta(hours=12))

@@ -263,7 +263,7 @@ class NewCompaction:
     """Messages and ids of earlier compactions that it includes, in conversation order."""
 
     def part_ids(self, places: Mapping[str, str]) -> list[str]:
-        """Return the ids of its parts in order: of the memory for a message, else of a compaction.
+        """Return the ids of its parts, in order: memory ids of messages, and compaction ids.
 
         `places` has the id of the memory that stores each message.
         """
@@ -285,19 +285,19 @@ def archived_messages(
     return messages.values()
 
 
-def places_of(
+def assign_memory_ids(
     compactions: Iterable[NewCompaction],
-    home_of: Callable[[ArchivedMessage], str | None],
+    find_memory: Callable[[ArchivedMessage], str | None],
 ) -> tuple[dict[str, str], list[Draft]]:
-    """Return the id of the memory for each removed message, and drafts of those to be stored.
+    """Return the id of each message's memory by message id, and drafts of memories to store.
 
-    `home_of` returns the id of a memory that holds a message already, or None.
+    `find_memory` returns the id of a stored memory that holds a message already, or None.
     """
     places: dict[str, str] = {}
     drafts: list[Draft] = []
     for message in archived_messages(compactions):
         id = message.draft.memory.id
-        home = home_of(message)
+        home = find_memory(message)
         if home is None:
             drafts.append(message.draft)
         places[id] = home or id
@@ -625,10 +625,10 @@ class SleepStore(Protocol):
         ...
 
     def pending(self, selection: Selection, *, limit: int) -> list[Pending]:
-        """Return the selected unpinned working memories, oldest first, up to `limit`.
+        """Return the selected working memories that are not pinned, oldest first, up to `limit`.
 
-        With `selection.now`, memories dated in the future are counted in if that was known before
-        `selection.before`.
+        With `selection.now`, memories dated in the future are included if their date was known to
+        be in the future before `selection.before`.
         """
         ...
 
@@ -704,7 +704,7 @@ class MemoryStore(Protocol):
 
     @property
     def changes(self) -> ChangeStore:
-        """Tags and pins."""
+        """Edits, tags and pins."""
         ...
 
     @property

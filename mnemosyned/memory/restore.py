@@ -283,9 +283,9 @@ class RestoreTransaction(ABC):
 def _take_episode_place(
     homes: Mapping[str, StoredEpisode], episode: str | None
 ) -> int | None:
-    """Return the position of an episode that misses an original, and count the original as found.
+    """Return the position of an episode with missing originals, and count one as found.
 
-    None if it misses none: an original that was forgotten here is not missing, as the summary was
+    None if none is missing: an original that was forgotten here is not missing, as the summary was
     written without it.
     """
     home = homes.get(episode) if episode else None
@@ -296,9 +296,9 @@ def _take_episode_place(
 
 
 def _known_summary(content: str | None) -> Outcome:
-    """Return the outcome for a summary whose id is stored already: known, or taken by a memory.
+    """Return False if a summary is stored already, or a reason if its id is that of a memory.
 
-    `content` is None for a summary, as its text may have been rewritten since; else it is that of a
-    memory with this id.
+    `content` is None for a summary, as its text may have been rewritten since; else it is the text
+    of the memory.
     """
     return False if content is None else OTHER_WORDS

@@ -189,7 +189,7 @@ class Pruner:
         self._on_removal = on_removal
 
     def prune(self, request: Prune) -> Pruned:
-        """Prune the archive as a request says, or preview that.
+        """Prune the archive as a request says; with `dry_run`, return what would be pruned.
 
         Raises `ClockJumped` if it goes by age and the clock is not trusted.
         """

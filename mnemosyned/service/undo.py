@@ -50,7 +50,7 @@ class CycleUndo:
         self._retention = retention
 
     def undo(self, request: Undo) -> CycleReport:
-        """Move the originals of one cycle back to working memory, or preview that.
+        """Move the originals of one cycle back to working memory; with `dry_run`, preview.
 
         The report has the originals that could not be moved. No cycle takes them again before the
         next scheduled one, or for as long as requested. Raises `NotFound` and `CannotUndo`.

@@ -27,8 +27,8 @@ from mnemosyned.memory.consolidation import (
     GroupReport,
     GroupStatus,
     LogEntry,
+    log_preview,
     make_episode,
-    preview,
 )
 from mnemosyned.memory.engine_ports import Digest, Summary, select_mentionable
 from mnemosyned.memory.periods import Level, begin_of, key_of
@@ -336,7 +336,7 @@ class ConsolidationRun:
             items_consolidated=len(originals),
             episode=episode.id,
             summarizer=summarizer,
-            summary_preview=preview(content),
+            summary_preview=log_preview(content),
             duration_s=time.monotonic() - work.started,
             chars_before=sum(len(memory.content) for memory in originals),
             chars_after=len(content),

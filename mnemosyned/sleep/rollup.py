@@ -24,7 +24,7 @@ from mnemosyned.memory.consolidation import (
     GroupReport,
     GroupStatus,
     LogEntry,
-    preview,
+    log_preview,
 )
 from mnemosyned.memory.engine_ports import Summarizer, Summary
 from mnemosyned.memory.forgetting import StaleSummary
@@ -140,7 +140,7 @@ class RollupRun:
             items_consolidated=0,  # no memory left working memory: the log's sum stays theirs
             episode=episode.id,
             summarizer=episode.summarizer,
-            summary_preview=preview(episode.content),
+            summary_preview=log_preview(episode.content),
             duration_s=time.monotonic() - work.started,
             chars_before=sum(len(member.content) for member in work.members),
             chars_after=len(episode.content),

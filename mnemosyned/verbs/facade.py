@@ -145,6 +145,7 @@ def _blocking_method(name: str, request: Callable[..., Request[R]]) -> Callable[
     """Return a method that makes a verb's request from its arguments and calls it."""
 
     def method(self: Caller, /, *args: object, **kwargs: object) -> R:
+        """Make the request from the arguments, and call the verb."""
         try:
             made = request(*args, **kwargs)
         except TypeError as error:
@@ -160,6 +161,7 @@ def _coroutine_method(
     """Return a coroutine method that makes a verb's request from its arguments and calls it."""
 
     async def method(self: AsyncCaller, /, *args: object, **kwargs: object) -> R:
+        """Make the request from the arguments, and call the verb."""
         try:
             made = request(*args, **kwargs)
         except TypeError as error:

@@ -18,7 +18,7 @@ from support import endpoints
 from mnemosyned.assembly.stores import make_summarizer
 from mnemosyned.config import load_config
 from mnemosyned.memory.clock import Clock
-from mnemosyned.memory.consolidation import preview
+from mnemosyned.memory.consolidation import log_preview
 from mnemosyned.memory.engine_ports import Summarizer, Summary
 from mnemosyned.memory.values import SummarizerState, SummarizerStatus
 
@@ -155,7 +155,7 @@ def told(report: Report, part: str, scored: Scored, *, size: int) -> None:
     report.figure(f"{part}/compression", scored.chars / size)
     report.figure(f"{part}/s_per_session", scored.seconds / len(scored.texts))
     rows: list[list[object]] = [
-        [count, preview(reason)] for reason, count in scored.reasons.most_common()
+        [count, log_preview(reason)] for reason, count in scored.reasons.most_common()
     ]
     if rows:
         report.table(f"By rule, {part}", ["sessions", "why"], rows)

@@ -12,9 +12,9 @@ from mnemosyned.memory.consolidation import (
     Batch,
     GroupLimits,
     Pending,
+    log_preview,
     make_episode,
     plan,
-    preview,
 )
 
 LIMITS = GroupLimits()
@@ -194,7 +194,7 @@ def test_an_episode_names_all_its_originals_and_the_time_it_covers() -> None:
 
 
 def test_a_preview_is_one_short_line() -> None:
-    long = preview("word \n" * 500)
+    long = log_preview("word \n" * 500)
 
     assert "\n" not in long
     assert len(long) <= PREVIEW_CHARS
@@ -202,4 +202,4 @@ def test_a_preview_is_one_short_line() -> None:
 
 
 def test_a_short_summary_is_its_own_preview() -> None:
-    assert preview("two\nlines") == "two lines"
+    assert log_preview("two\nlines") == "two lines"

@@ -15,7 +15,7 @@ from mnemosyned.memory.ports import (
     CompactionRecord,
     CompactionStore,
     NewCompaction,
-    places_of,
+    assign_memory_ids,
 )
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.storage.common.rows import instant
@@ -59,7 +59,9 @@ class CommonCompactions(Transactional, CompactionStore):
         self, session: CommonSession, compactions: Sequence[NewCompaction]
     ) -> list[str]:
         """Store compactions, and their new messages as memories; return the memories' ids."""
-        homes, drafts = places_of(compactions, partial(self._known_memory, session))
+        homes, drafts = assign_memory_ids(
+            compactions, partial(self._known_memory, session)
+        )
         self._intake(session).remember(drafts)
         for compaction in compactions:
             record = compaction.record

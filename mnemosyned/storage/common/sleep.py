@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from mnemosyned.errors import BatchChanged
-from mnemosyned.memory.consolidation import LogEntry, preview
+from mnemosyned.memory.consolidation import LogEntry, log_preview
 from mnemosyned.memory.forgetting import StaleSummary
 from mnemosyned.memory.periods import Child, Level, begin_of
 from mnemosyned.memory.ports import PendingRollups, Rollup, RollupStore, SleepStore
@@ -270,7 +270,7 @@ class CommonRollups(Transactional, RollupStore):
         session.execute(
             "UPDATE consolidation_log SET summary_preview = %(preview)s, "
             "summarizer = %(summarizer)s WHERE owner = %(owner)s AND episode_id = %(id)s",
-            preview=preview(episode.content),
+            preview=log_preview(episode.content),
             summarizer=episode.summarizer,
             id=episode.id,
         )
