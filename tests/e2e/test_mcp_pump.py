@@ -21,7 +21,12 @@ from e2e.pumps import (
 )
 from support.processes import child_pids
 
-from mnemosyned.agents.mcp.pump import failure, first_root, lines, query_string
+from mnemosyned.agents.mcp.pump import (
+    first_root,
+    make_error_response,
+    query_string,
+    read_lines,
+)
 
 pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
 
@@ -247,7 +252,7 @@ def _read_lines(data: bytes, *, bytes_max: int) -> list[bytes | None]:
     os.write(writing, data)
     os.close(writing)
     try:
-        return list(lines(reading, parent=os.getppid(), bytes_max=bytes_max))
+        return list(read_lines(reading, parent=os.getppid(), bytes_max=bytes_max))
     finally:
         os.close(reading)
 
@@ -258,7 +263,7 @@ def test_lines_come_whole_and_the_last_needs_no_end() -> None:
 
 def test_a_line_that_is_too_long_is_passed_over_and_the_next_one_is_read() -> None:
     reading, writing = os.pipe()
-    taken = lines(reading, parent=os.getppid(), bytes_max=5)
+    taken = read_lines(reading, parent=os.getppid(), bytes_max=5)
     os.write(writing, b"too long")
     assert next(taken) is None
     os.write(writing, b" still\nnext\n")
@@ -276,8 +281,10 @@ def test_words_are_quoted_as_urllib_reads_them() -> None:
 
 
 def test_a_failure_names_the_request_and_a_notification_gets_none() -> None:
-    assert json.loads(failure(b'{"id":"x","method":"a"}', "why"))["id"] == "x"
-    assert failure(b'{"method":"a"}', "why") == b""
+    assert (
+        json.loads(make_error_response(b'{"id":"x","method":"a"}', "why"))["id"] == "x"
+    )
+    assert make_error_response(b'{"method":"a"}', "why") == b""
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from support.seeds import seed_of
 
 from mnemosyned.adapters.common import memory_section
 from mnemosyned.agents.hooks.service import HookService
-from mnemosyned.agents.mcp.prompts import address
+from mnemosyned.agents.mcp.prompts import make_resource_uri
 from mnemosyned.conversation.memory_items import MemoryItem, consolidation_prompt
 from mnemosyned.errors import MnemosynedError
 from mnemosyned.models.prompts import (
@@ -249,7 +249,7 @@ def test_nothing_stored_opens_or_closes_a_frame(
             check(f"mcp {tool}", json.dumps(result, ensure_ascii=False))
         for method, named in (
             ("prompts/get", {"name": "recall", "arguments": {"about": question}}),
-            ("resources/read", {"uri": address("memory", id)}),
+            ("resources/read", {"uri": make_resource_uri("memory", id)}),
         ):
             answer = client.answer(method, **named)
             answer.get("error", {}).pop("data", None)  # the client's own address

@@ -74,7 +74,7 @@ def list_resources(context: ToolContext) -> list[Json]:
         _STATUS,
         *(
             {
-                "uri": address("day", day.isoformat()),
+                "uri": make_resource_uri("day", day.isoformat()),
                 "name": f"day-{day.isoformat()}",
                 "title": f"What happened on {day:%A}, {day.isoformat()}",
                 "mimeType": JSON_TYPE,
@@ -84,7 +84,7 @@ def list_resources(context: ToolContext) -> list[Json]:
     ]
 
 
-def address(kind: str, name: str) -> str:
+def make_resource_uri(kind: str, name: str) -> str:
     """Return the URI of a resource: of the kind memory, summary or day, by its id or date."""
     return f"{SCHEME}{kind}/{quote(name, safe='')}"
 

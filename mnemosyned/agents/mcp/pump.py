@@ -325,7 +325,7 @@ class McpPump:
 
         Calls that are still running then have some seconds to end.
         """
-        for line in lines(0, parent=os.getppid()):
+        for line in read_lines(0, parent=os.getppid()):
             if line is None:
                 self._write_line(TOO_LONG)
             elif line.strip():
@@ -407,7 +407,7 @@ class McpPump:
 
             message, headers = answer_alone(line, self._make_request_headers(), reason)
         except Exception as error:  # noqa: BLE001 a client waits for an answer, whatever it is
-            self._write_line(failure(line, f"{reason}; {error!r}"))
+            self._write_line(make_error_response(line, f"{reason}; {error!r}"))
             return
         self._save_headers(headers)
         self._write_line(message)
@@ -425,7 +425,7 @@ class McpPump:
                 os._exit(0)  # nobody reads
 
 
-def lines(
+def read_lines(
     descriptor: int, *, parent: int, bytes_max: int = LINE_BYTES_MAX
 ) -> Iterator[bytes | None]:
     """Yield each line of the descriptor, or None for a line longer than `bytes_max`.
@@ -504,7 +504,7 @@ def first_root(line: bytes) -> str:
     return ""
 
 
-def failure(line: bytes, reason: str) -> bytes:
+def make_error_response(line: bytes, reason: str) -> bytes:
     """Return the JSON-RPC error response to a request; empty for a notification.
 
     `reason` is the error's message.
