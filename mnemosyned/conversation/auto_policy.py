@@ -95,6 +95,10 @@ class AutoPolicy:
         summarize: SummarizeMessages | None = None,
         counter: MessageCounter | None = None,
     ) -> None:
+        """Compact from `threshold` of the window's tokens on, down to `target` of them.
+
+        The `keep_recent` newest messages stay. `summarize` asks a model for prose.
+        """
         self.max_tokens = max_tokens
         self.threshold = threshold
         self.target = min(target, threshold)

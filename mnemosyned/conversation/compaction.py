@@ -168,6 +168,7 @@ class SplitConversation:
     """A conversation split into pinned messages, earlier summaries, old messages, and the tail."""
 
     def __init__(self, messages: Sequence[Message], *, keep: int) -> None:
+        """Split messages so that the tail has at least the `keep` newest messages."""
         self.messages = messages
         self.groups = group_messages(messages)
         self.pinned = count_pinned(messages)
@@ -218,6 +219,7 @@ class MemoryConsolidator:
         on_audit: Callable[[ConsolidationAudit], object] | None = None,
         counter: MessageCounter | None = None,
     ) -> None:
+        """Compact from the share `threshold_pct` of `max_tokens` on."""
         self.threshold_pct = threshold_pct
         self.max_tokens = max_tokens
         self.keep_recent = max(0, keep_recent)

@@ -70,6 +70,7 @@ class RoundsPolicy:
         summarize: SummarizeMessages | None = None,
         counter: MessageCounter | None = None,
     ) -> None:
+        """Compact above `token_limit`; the `keep_last` newest messages of the last round stay."""
         self.token_limit = token_limit
         self.keep_last = max(0, keep_last)
         self._summarize = summarize

@@ -43,6 +43,7 @@ class WindowSelection:
         tail: int,
         room: int,
     ) -> None:
+        """Select messages for `room` tokens; the last `tail` messages always stay."""
         self.history = history
         self.room = room
         self.groups = group_messages([*history, new])

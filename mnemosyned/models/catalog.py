@@ -149,7 +149,7 @@ class _SecureRedirects(HTTPRedirectHandler):
 
 
 class _Download:
-    """Download of one file in several attempts, each of which resumes the previous one."""
+    """Download of a file in several attempts that resume each other."""
 
     def __init__(
         self, request: DownloadRequest, file: BinaryIO, part: Path, progress: Progress

@@ -110,7 +110,7 @@ def write_retry_request(
 
 
 def render_piece(piece: Piece, *, zone: tzinfo = UTC) -> str:
-    """Return a memory between tags that its own text cannot contain, with its time and role."""
+    """Return a memory with time and role, between tags that the memory's text cannot contain."""
     said = in_zone(piece.created_at, zone)
     when = f"{WEEKDAY_ABBREVIATIONS[said.weekday()]} {format_day(said)} {said:%H:%M}"
     role = _ATTRIBUTE.sub(" ", neutralize_line(piece.role)).strip()[:ROLE_CHARS_MAX]

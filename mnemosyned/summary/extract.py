@@ -62,6 +62,7 @@ class StatementSelection:
         chars_max: int,
         weights: SelectionWeights = WEIGHTS,
     ) -> None:
+        """Prepare a selection of at most `chars_max` characters; `worth` is by stem."""
         self.room = chars_max
         self.kept: dict[int, Statement] = {}
         self._statements = statements

@@ -206,7 +206,7 @@ def compose_rollup(
 
 @dataclass(slots=True)
 class _RollupLine:
-    """The line of one summary: its date label, its statements, and the statements chosen."""
+    """Line of a summary: the date label, all statements, and the chosen statements."""
 
     label: str
     statements: list[Statement] = field(default_factory=list)
@@ -227,6 +227,7 @@ class _RollupComposer:
         minimum: int,
         weights: RollupWeights,
     ) -> None:
+        """Read the statements of all sources; below `minimum` episodes a small day keeps all."""
         self._sources = sources
         self._weights = weights
         size = sum(len(source.text) for source in sources)

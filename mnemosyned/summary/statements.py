@@ -446,7 +446,7 @@ def _rate_reference(
     early: Sequence[str],
     weights: StatementWeights,
 ) -> float:
-    """Return the factor for a sentence that addresses the listener or names its subject "it".
+    """Return the factor for a sentence that addresses the listener or has a vague pronoun.
 
     `early` are the first words in lower case. The factor is 1 for any other sentence.
     """

@@ -406,7 +406,7 @@ class LearningKeeper(ABC):
         return len(self._inserted)
 
     def keep(self, learning: Learning) -> tuple[Learning, list[str]]:
-        """Insert a learning; return it with the ids of the learnings that it supersedes.
+        """Insert a learning; return it with the ids of superseded learnings.
 
         If an agent repeats a statement in the same words, return the existing learning. A late
         learning, as from an import, may itself be superseded by a newer learning.

@@ -166,7 +166,7 @@ def _read_log(lines: Sequence[str]) -> tuple[CommitRecord, ...] | None:
 
 
 def _read_log_commit(lines: Sequence[str]) -> CommitRecord | None:
-    """Read one commit of `git log`: its fields, its indented message and its files."""
+    """Read one commit of `git log`: fields, indented message and files."""
     fields: dict[str, str] = {}
     message: list[str] = []
     paths: list[str] = []

@@ -78,7 +78,7 @@ class RecordSummary:
 
 @dataclass(frozen=True, slots=True)
 class RecordReading(Generic[T]):
-    """A memory, its index in the group, and the value that a rule read from it."""
+    """A memory with its index in the group, and the value read from it by a rule."""
 
     position: int
     memory: MemoryRecord

@@ -562,7 +562,7 @@ def _shorten_path(path: str) -> str:
 def write_traces(
     readings: Sequence[RecordReading[StackTrace]], _zone: tzinfo
 ) -> Iterator[RecordLine]:
-    """Write a line for each distinct error with its place, and its count if it repeats."""
+    """Yield a line for each distinct error and place, with the count of repetitions."""
     for group in group_by(readings, _find_trace_kind).values():
         trace = group[0].value
         count = sum(reading.value.repeats for reading in group)
