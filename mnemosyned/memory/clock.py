@@ -101,5 +101,5 @@ class ClockStore(Protocol):
         ...
 
     def note_future(self, *, now: datetime) -> None:
-        """Record `now` for working memories newly found to be dated after it."""
+        """Record `now` as the time when working memories dated after it were found."""
         ...

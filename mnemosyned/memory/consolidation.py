@@ -53,7 +53,7 @@ class Selection:
 
     @property
     def everywhere(self) -> bool:
-        """Whether all of working memory is selected: no session, source or count is given."""
+        """Whether no session, source or count limits the cycle to a part of working memory."""
         return self.session is None and not self.sources and self.oldest is None
 
 

@@ -210,6 +210,7 @@ def undone_group(
 
 
 def _count_originals(count: int) -> str:
+    """Return a count of originals in words, such as "1 original"."""
     return f"{count:,} original{'' if count == 1 else 's'}"
 
 
@@ -255,4 +256,5 @@ def choose_prunable(
 
 
 def _is_earlier(moment: datetime, before: datetime | None) -> bool:
+    """Return whether a time is before another; False if the other is None."""
     return before is not None and moment < before

@@ -152,7 +152,7 @@ class _MoveProgress:
         self._moved = 0
 
     def note(self, records: Sequence[AnyRecord], *, moved: bool) -> None:
-        """Count the memories and summaries among these records; `moved` if they were stored now."""
+        """Count the memories and summaries among records; with `moved`, as stored by this move."""
         count = sum(isinstance(record, _COUNTED) for record in records)
         self._waiting += count
         self._moved += count * moved

@@ -154,7 +154,7 @@ class Purger:
             return self._run_due_or_log()
 
     def _run_purge(self) -> bool:
-        """Purge, and plan the next attempt if text is left; return whether none is."""
+        """Purge; if deleted text is left, plan the next attempt, and return False."""
         began = time.monotonic()
         clean = False
         try:

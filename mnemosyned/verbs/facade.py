@@ -88,6 +88,7 @@ class Verb(Generic[P, R]):
         self, caller: None, owner: type[Any]
     ) -> Callable[Concatenate[Any, P], Any]: ...
     def __get__(self, caller: object, owner: type[Any]) -> object:
+        """Return the verb itself; only type checkers use the overloads."""
         return self
 
 
