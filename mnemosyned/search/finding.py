@@ -72,7 +72,7 @@ class SearchIndex(Protocol):
         ...
 
     def word_rows(self, query: Query | None = None) -> WordRows:
-        """Return access to the rows of words, among all memories or those that a question's filters pass."""
+        """Return access to the rows of words, among all memories or within a question's filters."""
         ...
 
     def best_by_grams(

@@ -303,6 +303,7 @@ def stems_and_kinds(text: str) -> frozenset[str | int]:
 
 
 def _folded_words(text: str) -> list[str]:
+    """Return the words of a text in lower case; a run of a script without spaces is one word."""
     return WORD.findall(fold_case(with_words_apart(text)))
 
 

@@ -166,6 +166,7 @@ class VectorIndexer(MemoryVectors):
     # ------------------------------------------------------------ in the thread
 
     def _run(self) -> None:
+        """Run `_work` in the thread, again after each error, until the indexer is closed."""
         self._closing.wait(START_AFTER_S)
         work_with_retries(
             self._work,
@@ -328,6 +329,7 @@ class VectorIndexer(MemoryVectors):
         return rows[-1].position if rows else None
 
     def _count_refusal(self, row: EmbeddingInput, error: EmbedderFailed) -> None:
+        """Log and count a memory that the model refused."""
         log.warning("embedding_refused", position=row.position, reason=error.message)
         self._count_events(failed=1)
 
@@ -348,6 +350,7 @@ class VectorIndexer(MemoryVectors):
         log.warning("embedding_unavailable", model=self._embedder.name, reason=reason)
 
     def _change_status(self, **values: object) -> None:
+        """Replace these fields of the status."""
         with self._counting:
             self._status = replace(self._status, **values)  # type: ignore[arg-type]
 

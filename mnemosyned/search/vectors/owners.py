@@ -202,6 +202,7 @@ class SharedVectors:
     # ------------------------------------------------------------ in the thread
 
     def _run(self) -> None:
+        """Run `_work` in the thread, again after each error, until the thread is to stop."""
         work_with_retries(
             self._work,
             closing=self._closing,
@@ -359,6 +360,7 @@ class OwnerVectors(MemoryVectors):
         """Identity and number of the model, once the owner has its vectors."""
 
     def status(self) -> EmbedderStatus:
+        """Return the state of the model, with this owner's counts of vectors and failures."""
         shared = self._shared
         model = self._model_number()
         embedded = self._store.count(model) if model else 0
@@ -378,6 +380,7 @@ class OwnerVectors(MemoryVectors):
         """Do nothing: no search finds vectors that the database has deleted."""
 
     def note_edits(self, positions: Sequence[int]) -> None:
+        """Delete the vectors at these positions, and queue the owner's memories for embedding."""
         self._store.drop_vectors(positions)
         self._shared.note_new_memories(self._owner)
 

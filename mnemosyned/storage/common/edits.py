@@ -180,6 +180,7 @@ class CommonChanges(Transactional, ChangeStore):
 
     @reads
     def revisions(self, session: CommonSession, id: str) -> list[Revision]:
+        """Return the earlier versions of a memory, the latest first; none for an unknown id."""
         position = session.position_of(id)
         return revisions_of(session, position[0]) if position else []
 

@@ -167,15 +167,16 @@ class CommonLearnings(Transactional, LearningStore):
             text=text,
             id=id,
         )
-        _require_found(changed.rowcount, id)
+        _require_learning_found(changed.rowcount, id)
         request_purge(session)
 
     @writes
     def remove(self, session: CommonSession, id: str) -> None:
-        _require_found(remove_learnings(session, [id]), id)
+        _require_learning_found(remove_learnings(session, [id]), id)
         request_purge(session)
 
 
-def _require_found(count: int, id: str) -> None:
+def _require_learning_found(count: int, id: str) -> None:
+    """Raise `NotFound` if a statement changed no learning."""
     if not count:
         raise NotFound(f"no learning has the id {id!r}; `learnings` shows them")

@@ -61,6 +61,7 @@ class CommonRecords(Transactional, RecordStore):
 
     @reads
     def working(self, session: CommonSession, ids: Sequence[str]) -> list[MemoryRecord]:
+        """Return the memories among these ids that are in working memory, oldest first."""
         memories = session.memories(ids).values()
         return [memory for memory in memories if memory.tier is Tier.WORKING]
 

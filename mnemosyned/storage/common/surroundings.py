@@ -227,6 +227,7 @@ class CommonAgents(Transactional, AgentStore):
     def projects_of(
         self, session: CommonSession, names: Sequence[str]
     ) -> dict[str, str]:
+        """Return the projects of these sessions by session name, of those that have one."""
         return projects_of(session, names)
 
     @reads

@@ -119,7 +119,7 @@ class PostgresExporting(CommonExporting):
     ) -> Iterator[ExportedMemory]:
         """Yield the exported memories among rows `keys` that meet a condition, in an order."""
         rows = self._stream(_AT_KEYS.format(keys=keys, where=where, order=order))
-        return map(_memory, rows)
+        return map(_memory_from, rows)
 
     def episodes(self) -> Iterator[Record]:
         """Yield the episodes whose originals are all exported, each followed by its originals."""
@@ -146,17 +146,19 @@ class PostgresExporting(CommonExporting):
         yield from self._memories(keys, where, order="k.seq")
 
     def working(self) -> Iterator[Record]:
+        """Yield the exported working memories, in the order they were stored."""
         where = export_condition(self._chosen, "m")
         yield from self._memories(_WORKING, where, order="k.seq")
 
     def supersessions(self) -> Iterator[Record]:
+        """Yield the links from superseded memories to their successors, both exported."""
         where = export_condition(self._chosen, "m")
         for memory, newer in self._stream(_SUPERSESSIONS.format(where)):
             yield ExportedSupersession(memory=memory, superseded_by=newer)
 
 
-def _memory(row: Row) -> ExportedMemory:
-    """Return a memory from _MEMORY."""
+def _memory_from(row: Row) -> ExportedMemory:
+    """Return an exported memory from a row of _MEMORY."""
     id, seq, session, source, role, content, content_hash, importance = row[:8]
     pinned, metadata, created_at, valid_until, superseded_at, pruned_at = row[8:14]
     held_until, future_since, episode, tags, plain, secret, revisions = row[14:]
@@ -183,11 +185,11 @@ def _memory(row: Row) -> ExportedMemory:
             (kind, value, is_secret)
             for (kind, value), is_secret in values_of(plain, secret).items()
         ),
-        revisions=tuple(_revisions(revisions)) if revisions else (),
+        revisions=tuple(_revisions_from(revisions)) if revisions else (),
     )
 
 
-def _revisions(text: str) -> Iterator[ExportedRevision]:
+def _revisions_from(text: str) -> Iterator[ExportedRevision]:
     """Yield exported revisions from the JSON of `_REVISIONS`."""
     for changed_at, content, content_hash, fields in _DECODER.decode(text):
         yield ExportedRevision(

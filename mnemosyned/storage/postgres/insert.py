@@ -117,6 +117,7 @@ class PostgresIntake(IntakeTransaction):
         self._session = session
 
     def make_keeper(self) -> LearningRows:
+        """Lock the owner's row, and return access to the learnings."""
         self._session.lock()
         return LearningRows(self._session)
 
@@ -311,12 +312,14 @@ class PostgresRecords(PostgresPart, CommonRecords):
     """A `RecordStore` of one owner in PostgreSQL."""
 
     def remember(self, drafts: Sequence[Draft]) -> RememberReport:
+        """Store new memories in one transaction; return the report."""
         with self._pool.writing_at_once(self._owner) as session:
             intake = PostgresIntake(session)
             remembered = intake.remember(drafts)
         return replace(remembered, working=intake.working)
 
     def _originals(self, session: PostgresSession, summary: str) -> list[MemoryRecord]:
+        """Return the originals below a summary of any level, the oldest first."""
         rows = session.execute(
             f"{BELOW} SELECT {MEMORY_FIELDS} FROM {MEMORY_TABLES} "
             "WHERE m.owner = %(owner)s AND p.episode_seq IN (SELECT seq FROM below) "

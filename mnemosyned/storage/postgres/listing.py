@@ -124,6 +124,7 @@ def _memory_conditions(
 
 
 def _rows_condition(table: str, rows: Sequence[int]) -> Condition:
+    """Return the condition for rows with these numbers."""
     return Condition(f"{table}.seq = ANY(%(rows)s::bigint[])", {"rows": list(rows)})
 
 

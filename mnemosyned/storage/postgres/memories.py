@@ -100,6 +100,7 @@ def _write_details(session: PostgresSession, seq: int, values: Values) -> None:
 
 
 def _detail_texts(values: Values) -> _DetailTexts:
+    """Return the texts of the plain values and of the secrets, each as stored JSON or None."""
     plain = _detail_text(pair for pair, is_secret in values.items() if not is_secret)
     return plain, _detail_text(pair for pair, is_secret in values.items() if is_secret)
 

@@ -155,6 +155,7 @@ def rotate_token(
 
 
 def _token_digest(secret: str) -> bytes:
+    """Return the SHA-256 of a token's secret, by which it is stored."""
     return hashlib.sha256(secret.encode()).digest()
 
 
@@ -316,7 +317,7 @@ class PostgresOwners(OwnerStore):
         _check_name(name, field="name")
         if not scopes:
             raise InvalidRequest("a token needs a scope", field="scopes")
-        with self._changing(owner) as session:
+        with self._writing_for(owner) as session:
             return insert_token(session, name, scopes, valid_for=valid_for)
 
     def tokens(self, owner: str) -> Sequence[OwnerToken]:
@@ -326,12 +327,13 @@ class PostgresOwners(OwnerStore):
     def rotate(
         self, owner: str, token: str, *, keep_for: timedelta = timedelta()
     ) -> IssuedToken:
-        with self._changing(owner) as session:
+        """Replace an owner's token by a successor; the old one stays valid for `keep_for`."""
+        with self._writing_for(owner) as session:
             return rotate_token(session, token, keep_for=keep_for)
 
     def revoke(self, owner: str, token: str) -> int:
         """Revoke an owner's valid tokens with this id or name; return how many. Raises `NotFound`."""
-        with self._changing(owner) as session:
+        with self._writing_for(owner) as session:
             count = revoke_token(session, token)
         if not count:
             raise NotFound(f"no valid token is called {token!r}", field="token")
@@ -382,7 +384,8 @@ class PostgresOwners(OwnerStore):
             return token_holder(session, secret)
 
     @contextmanager
-    def _changing(self, owner: str) -> Iterator[PostgresSession]:
+    def _writing_for(self, owner: str) -> Iterator[PostgresSession]:
+        """Lend a session that writes for the owner with this name. Raises `NotFound`."""
         with self._pool.writing(self.number(owner)) as session:
             yield session
 

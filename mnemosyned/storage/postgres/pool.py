@@ -425,5 +425,6 @@ class PostgresPart(Transactional):
     def _write(
         self, work: Callable[[PostgresSession], R], *, durable: bool = True
     ) -> R:
+        """Call `work` with a session of a write transaction, and return its result."""
         with self._pool.writing(self._owner, durable=durable) as session:
             return work(session)

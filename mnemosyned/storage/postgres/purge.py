@@ -232,11 +232,11 @@ def _write_over_log(session: PostgresSession) -> tuple[int, list[str]]:
         _switch_log_file(session)
         session.execute("CHECKPOINT")
         # A recycled file has its next name, and its old words until it is written.
-        files = _pass_log_files(session, max(_log_files(session), default=last))
+        files = _pass_log_files(session, max(_list_log_files(session), default=last))
         if files >= LOG_FILES_MAX:
             refused.append(_LONG_LOG.format(most=LOG_FILES_MAX))
         session.execute("CHECKPOINT")
-        old = [name for name in _log_files(session) if name <= last]
+        old = [name for name in _list_log_files(session) if name <= last]
         if old:
             why = ", ".join(name for (name,) in session.execute(_KEEPERS, last=last))
             refused.append(_KEPT.format(count=len(old), why=why or "the server"))
@@ -258,7 +258,8 @@ def _switch_log_file(session: PostgresSession) -> None:
     session.execute("SELECT pg_switch_wal()")
 
 
-def _log_files(session: PostgresSession) -> list[str]:
+def _list_log_files(session: PostgresSession) -> list[str]:
+    """Return the names of the write-ahead log's files."""
     return [name for (name,) in session.execute(_FILES)]
 
 

@@ -197,7 +197,7 @@ def _rows_with_subject(session: PostgresSession, query: Query) -> set[int]:
     narrow = memory_filter(replace(query, until=asked_time(query)))
     rows = rows_with_all(
         session,
-        [_any_of(session, subject.forms(word)) for word in subject.words],
+        [_hash_forms(session, subject.forms(word)) for word in subject.words],
         narrow,
         limit=ORDERED_MAX,
         order="ASC" if query.order is TimeOrder.EARLIEST else "DESC",
@@ -240,10 +240,10 @@ def _rows_with_mention(
     subject = query.subject
     if subject and subject.words:  # no other is placed by what it mentions
         forms = [form for word in subject.words for form in subject.forms(word)]
-        about = [_any_of(session, forms)]
+        about = [_hash_forms(session, forms)]
     found: set[int] = set()
     for parts in search.alternatives:
-        having = [*(_any_of(session, terms) for terms in parts), *about]
+        having = [*(_hash_forms(session, terms) for terms in parts), *about]
         found.update(newest_with_all(session, having, narrow, limit=MENTIONING_MAX))
     return sorted(found, reverse=True)[:MENTIONING_MAX]
 
@@ -264,7 +264,8 @@ def summary_of_period(session: PostgresSession, query: Query) -> int | None:
     return seq
 
 
-def _any_of(session: PostgresSession, forms: Iterable[str]) -> AnyOf:
+def _hash_forms(session: PostgresSession, forms: Iterable[str]) -> AnyOf:
+    """Return the hashed terms and phrases for the forms of a word."""
     return AnyOf.from_phrases(
         tuple(phrase_hashes(session.owner, form)) for form in forms
     )
@@ -354,6 +355,7 @@ class PostgresIndex(SearchIndex):
         return OriginalTotals(*totals)
 
     def word_rows(self, query: Query | None = None) -> PostgresWords:
+        """Return access to the rows of words, among all memories or within a question's filters."""
         narrow = query_filter(self._session, query) if query else None
         if narrow is None or not narrow.where:
             return self._all_words
@@ -395,6 +397,7 @@ class PostgresIndex(SearchIndex):
         return search.best([phrase for phrase in phrases if phrase], limit=limit)
 
     def _gram_phrases(self, terms: Iterable[str]) -> list[tuple[int, ...]]:
+        """Return the hashes of each term in the second index."""
         owner = self._session.owner
         return [tuple(gram_term_hashes(owner, term)) for term in terms]
 

@@ -78,6 +78,7 @@ class PostgresMaintenance(PostgresPart, MaintenanceStore):
     # The server is asked as who connects, who may ask more than the role of requests.
 
     def bytes_on_disk(self) -> int:
+        """Return the size of the database in bytes."""
         with self._pool.outside_transactions(self._owner) as session:
             size: int = session.scalar("SELECT pg_database_size(current_database())")
         return size
@@ -95,12 +96,14 @@ class PostgresMaintenance(PostgresPart, MaintenanceStore):
 
     @reads
     def ensure_durable(self, session: PostgresSession) -> None:
+        """Raise `StorageFailed` if the server refuses writes, as a standby does."""
         # This transaction itself is read-only: what others begin with is the default.
         if session.scalar(f"SELECT {health.REFUSES_WRITES}"):
             raise StorageFailed(f"{health.STANDBY}; connect to the primary")
 
     @writes
     def flush(self, session: PostgresSession) -> None:
+        """Commit a durable write, which takes all earlier writes to disk."""
         # A row without a change: its commit takes all before it to the disk.
         session.execute(
             "UPDATE owner SET last_record = last_record WHERE owner = %(owner)s"
@@ -117,6 +120,7 @@ class PostgresMaintenance(PostgresPart, MaintenanceStore):
             self._frequencies.clear()
 
     def back_up(self, target: Path) -> CopyReport:
+        """Raise an error: the server's own tools make backups."""
         raise StorageFailed(
             f"no backup was made to {target}: {_NO_COPY}", reason=_NO_COPY
         )
@@ -394,6 +398,7 @@ def exposures(dsn: str) -> list[str]:
 
 
 def _check_server(dsn: str) -> None:
+    """Raise `ConfigInvalid` if `dsn` is no URL of a PostgreSQL database."""
     try:
         conninfo_to_dict(dsn)
     except psycopg.ProgrammingError:

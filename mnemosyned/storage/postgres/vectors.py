@@ -236,7 +236,7 @@ class PostgresVectors(PostgresPart, OwnedVectorStore):
         """Store vectors of memories whose text is unchanged; return the number stored."""
         texts = {memory.position: memory.content for memory, _ in made}
         vectors = {memory.position: vector for memory, vector in made}
-        return len(self._keep(session, model, vectors, texts))
+        return len(self._store_vectors(session, model, vectors, texts))
 
     @writes_lazily
     def finish(self, session: PostgresSession, progress: VectorProgress) -> bool:
@@ -293,7 +293,7 @@ class PostgresVectors(PostgresPart, OwnedVectorStore):
 
         Memories that were forgotten or pruned meanwhile are left out.
         """
-        kept = self._keep(session, model, vectors, {})
+        kept = self._store_vectors(session, model, vectors, {})
         return [seq for seq in vectors if seq in kept]
 
     @writes
@@ -382,7 +382,7 @@ class PostgresVectors(PostgresPart, OwnedVectorStore):
     ) -> list[Match]:
         return matches_at(session, query, positions)
 
-    def _keep(
+    def _store_vectors(
         self,
         session: PostgresSession,
         model: int,

@@ -50,7 +50,7 @@ class SqliteEditing(CommonEditing):
         """Write the fields of an edited memory, except text and tags."""
         after = target.edit.after
         self._session.execute(
-            f"UPDATE {_table_of(target)} SET session_id = ?, source = ?, role = ?, "
+            f"UPDATE {_memory_table(target)} SET session_id = ?, source = ?, role = ?, "
             "importance = ?, created_at = ? WHERE seq = ?",
             (
                 after.session,
@@ -68,7 +68,7 @@ class SqliteEditing(CommonEditing):
         before, after = target.edit.before, target.edit.after
         if before.content != after.content:
             session.execute(
-                f"UPDATE {_table_of(target)} SET content = ?, content_hash = ? WHERE seq = ?",
+                f"UPDATE {_memory_table(target)} SET content = ?, content_hash = ? WHERE seq = ?",
                 (after.content, content_hash(after.content), seq),
             )
         unindex_memory(session, seq, before.content, before.role)
@@ -88,7 +88,8 @@ class SqliteEditing(CommonEditing):
         return_one(self._session, seq, episode)
 
 
-def _table_of(target: EditTarget) -> str:
+def _memory_table(target: EditTarget) -> str:
+    """Return the table that holds the edited memory: working memory or the archive."""
     return "working_memory" if target.episode is None else "archive"
 
 

@@ -78,8 +78,9 @@ class SqliteExporting(CommonExporting):
         episodes = self._session.scalar("SELECT count(*) FROM episodic_memory")
         return {"memory": memories, "episode": episodes}
 
-    def _memory(self, row: Sequence[Any]) -> ExportedMemory:
-        memory = _memory(row)
+    def _memory_with_revisions(self, row: Sequence[Any]) -> ExportedMemory:
+        """Return a memory from _WORKING or _ARCHIVED, with its earlier versions."""
+        memory = _memory_from(row)
         if not row[13]:
             return memory
         rows = self._session.execute(
@@ -87,7 +88,7 @@ class SqliteExporting(CommonExporting):
             "WHERE memory_seq = :seq ORDER BY seq",
             seq=memory.seq,
         )
-        return replace(memory, revisions=tuple(map(_revision, rows)))
+        return replace(memory, revisions=tuple(map(_revision_from, rows)))
 
     def episodes(self) -> Iterator[Record]:
         """Yield the episodes whose originals are all exported, each followed by its originals."""
@@ -108,7 +109,7 @@ class SqliteExporting(CommonExporting):
                 episode=row[1],
             ).fetchall()
             yield exported_episode_from(row, originals=len(originals))
-            yield from map(self._memory, originals)
+            yield from map(self._memory_with_revisions, originals)
 
     def loose_originals(self) -> Iterator[Record]:
         """Yield exported originals without their episode, which has originals that are not exported."""
@@ -118,13 +119,14 @@ class SqliteExporting(CommonExporting):
             "AND EXISTS (SELECT 1 FROM archive AS o WHERE o.episode_seq = e.seq "
             f"AND NOT ({export_condition(self._chosen, 'o')})) ORDER BY m.seq"
         )
-        return map(self._memory, rows)
+        return map(self._memory_with_revisions, rows)
 
     def working(self) -> Iterator[Record]:
         """Yield the exported working memories, in the order they were stored."""
         where = export_condition(self._chosen, "m")
         return map(
-            self._memory, self._stream(f"{_WORKING} WHERE {where} ORDER BY m.seq")
+            self._memory_with_revisions,
+            self._stream(f"{_WORKING} WHERE {where} ORDER BY m.seq"),
         )
 
     def supersessions(self) -> Iterator[Record]:
@@ -142,8 +144,8 @@ class SqliteExporting(CommonExporting):
                     yield ExportedSupersession(memory=memory, superseded_by=newer)
 
 
-def _memory(row: Sequence[Any]) -> ExportedMemory:
-    """Return a memory from _WORKING or _ARCHIVED."""
+def _memory_from(row: Sequence[Any]) -> ExportedMemory:
+    """Return an exported memory from a row of _WORKING or _ARCHIVED."""
     id, seq, session, source, role, content, content_hash, importance = row[:8]
     pinned, metadata, created_at, state, tags, _, held, details, episode = row[8:]
     valid_until, superseded_at, pruned_at = _decode_json_list(state, _NO_TRIPLE)
@@ -174,7 +176,7 @@ def _memory(row: Sequence[Any]) -> ExportedMemory:
     )
 
 
-def _revision(row: Sequence[Any]) -> ExportedRevision:
+def _revision_from(row: Sequence[Any]) -> ExportedRevision:
     """Return an exported revision from a row of a memory's JSON list."""
     changed_at, content, content_hash, fields = row
     return ExportedRevision(

@@ -149,9 +149,11 @@ class SqliteRecords(SqlitePart, CommonRecords):
     def remember(
         self, session: SqliteSession, drafts: Sequence[Draft]
     ) -> RememberReport:
+        """Store new memories in one transaction; return the report."""
         return SqliteIntake(session).remember(drafts)
 
     def _originals(self, session: SqliteSession, summary: str) -> list[MemoryRecord]:
+        """Return the originals below a summary of any level, the oldest first."""
         seqs = [
             seq
             for (seq,) in session.execute(

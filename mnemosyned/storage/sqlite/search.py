@@ -343,6 +343,7 @@ class FtsWords(WordRows):
 
     @cached_property
     def last(self) -> int:
+        """The highest row number in the index, 0 if it is empty."""
         row = self._session.execute(
             "SELECT ifnull(max(rowid), 0) FROM memory_fts_docsize"
         ).fetchone()
@@ -421,6 +422,7 @@ class SqliteIndex(SearchIndex):
         )
 
     def word_rows(self, query: Query | None = None) -> FtsWords:
+        """Return access to the rows of words, among all memories or within a question's filters."""
         narrow = query_filter(self._session, query) if query else EVERYTHING
         return FtsWords(self._session, narrow, glued=self._has_glued)
 

@@ -113,6 +113,7 @@ class SqliteVectors(SqlitePart, VectorStore):
 
 
 def _model_number(session: SqliteSession, name: str, identity: str) -> int:
+    """Return the number of the model with this identity; add it, or update its name."""
     number: int = session.execute(
         "INSERT INTO embedding_model (name, digest) VALUES (?, ?) "
         "ON CONFLICT (digest) DO UPDATE SET name = excluded.name RETURNING number",

@@ -324,5 +324,6 @@ def _index_differences(
 
 
 def _count_rows(connection: sqlite3.Connection, statement: str) -> int:
+    """Return the number that a `SELECT count(*)` yields."""
     (number,) = connection.execute(statement).fetchone()
     return int(number)
