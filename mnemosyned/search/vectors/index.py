@@ -214,7 +214,7 @@ class ExactVectors:
         return {position: cosine for position, cosine in pairs if cosine >= least}
 
     def _row_for(self, position: int, width: int) -> int | None:
-        """Return the row for a position: its own, a free one or the oldest's; None if it is too old."""
+        """Return a row for a position: its own, a free one or the oldest's; None for a too old position."""
         if position <= self.floor:
             return None
         row = self._row.get(position)

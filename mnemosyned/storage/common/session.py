@@ -111,7 +111,7 @@ class CommonSession(Protocol):
         ...
 
     def successor_of(self, seq: int) -> Position | None:
-        """Return the position of the memory that superseded this one, or None."""
+        """Return the position of a memory's successor, None if it is not superseded."""
         ...
 
     def has_pruned(self, episode: int) -> bool:
@@ -141,7 +141,10 @@ class CommonSession(Protocol):
     def insert_episode(
         self, episode: Episode, index_terms: str, *, seq: int | None = None
     ) -> int:
-        """Insert a summary and its index entries; return its row number, a new one if `seq` is None."""
+        """Insert a summary with its index entries; return its row number.
+
+        The number is new if `seq` is None.
+        """
         ...
 
     def replace_rollup(self, seq: int, episode: Episode, index_terms: str) -> None:
@@ -176,7 +179,7 @@ class Transactional(ABC):
 def reads(
     method: Callable[Concatenate[S, Any, P], R],
 ) -> Callable[Concatenate[S, P], R]:
-    """Decorate a method that takes a session: callers omit it, and the session sees one snapshot."""
+    """Decorate a method that takes a session: callers omit it, and it sees one snapshot."""
 
     @wraps(method)
     def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -188,7 +191,7 @@ def reads(
 def writes(
     method: Callable[Concatenate[S, Any, P], R],
 ) -> Callable[Concatenate[S, P], R]:
-    """Decorate a method that takes a session: callers omit it, and its changes are durable on return.
+    """Decorate a method that takes a session: callers omit it, and all changes are durable on return.
 
     Nobody else changes what the method reads before its transaction has ended. SQLite may call the
     method on the thread of the writer that commits for several.

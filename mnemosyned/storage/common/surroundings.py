@@ -227,7 +227,7 @@ class CommonAgents(Transactional, AgentStore):
     def projects_of(
         self, session: CommonSession, names: Sequence[str]
     ) -> dict[str, str]:
-        """Return the projects of these sessions by session name, of those that have one."""
+        """Return the projects of agents' sessions by session name; without a project, no entry."""
         return projects_of(session, names)
 
     @reads

@@ -139,7 +139,7 @@ class PostgresExporting(CommonExporting):
             yield from islice(originals, count)
 
     def loose_originals(self) -> Iterator[Record]:
-        """Yield exported originals without their episode, which has originals that are not exported."""
+        """Yield exported originals whose episode is not exported as a whole, without the episode."""
         others = _ORIGINALS_NOT.format(export_condition(self._chosen, "o"))
         keys = _ARCHIVED.format(episodes=others, order="p.seq")
         where = f"{export_condition(self._chosen, 'm')} AND m.content != ''"

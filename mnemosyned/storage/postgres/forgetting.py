@@ -374,7 +374,10 @@ class PostgresDeletion(PostgresPart, DeletionStore):
         *,
         grace: Grace | None = None,
     ) -> Removal:
-        """Delete learnings and request a purge; with `grace` they can be put back until it ends."""
+        """Delete learnings and request a purge; return the counts.
+
+        With `grace` copies are saved, to be restored on request until the grace period ends.
+        """
         if grace:
             save_learnings(session, ids, grace)
         removal = Removal(learnings=remove_learnings(session, ids))
@@ -447,7 +450,7 @@ class _FoundMemory(NamedTuple):
 
 
 def _find_memories(session: PostgresSession, ids: Sequence[str]) -> list[_FoundMemory]:
-    """Return the existing memories among these ids, with what their deletion needs."""
+    """Return the existing memories among these ids, with size, episode and number of details."""
     rows = session.execute(
         "SELECT m.seq, m.id, length(m.content), p.episode_seq, p.details, p.secrets "
         "FROM memory AS m LEFT JOIN placed AS p ON p.owner = m.owner AND p.seq = m.seq "
@@ -483,7 +486,7 @@ def _count_deleted_learnings(
 
 
 def _save_source_keys(session: PostgresSession, ids: Sequence[str]) -> None:
-    """Save keys of forgotten memories, so that reading their source again does not restore them."""
+    """Save keys of forgotten memories, by which a second reading of their source skips them."""
     rows = session.execute(
         "SELECT m.id, m.session_id, m.source, m.content, m.content_hash, "
         "ARRAY(SELECT r.content_hash FROM revision AS r "
@@ -604,7 +607,7 @@ def _count_pruned_without_summary(
 def _preview_summaries(
     session: PostgresSession, leaving: dict[int, int]
 ) -> tuple[frozenset[int], frozenset[int]]:
-    """Return the row numbers of summaries that would be deleted, and of those that would be emptied.
+    """Return the row numbers of summaries to be deleted, and of summaries to be emptied.
 
     `leaving` counts the deleted originals by episode. A summary that loses all of its sources is
     deleted; the summaries above follow, level by level.

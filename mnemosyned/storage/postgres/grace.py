@@ -39,7 +39,7 @@ class ForgottenRevision(msgspec.Struct, array_like=True):
 
 
 class PostgresForgotten(msgspec.Struct, omit_defaults=True):
-    """All of a memory."""
+    """A copy of a forgotten memory with all that belongs to it."""
 
     seq: int = 0
     memory: dict[str, Any] = msgspec.field(default_factory=dict)

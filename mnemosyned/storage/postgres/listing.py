@@ -82,7 +82,7 @@ _SPOKEN = (
 def _memory_keys(
     session: PostgresSession, wanted: ListFilter, prefixes: Sequence[str]
 ) -> list[ListKey]:
-    """Return the keys of up to one page, and one more, of the memories that match a filter."""
+    """Return the sort keys of one page of matching memories, and of one memory more."""
     conditions = _memory_conditions(wanted, prefixes)
     rows = _rows_if_few(session, wanted, prefixes)
     if rows is not None:
@@ -293,7 +293,7 @@ def _episode_conditions(wanted: ListFilter) -> list[Condition]:
 def _summary_keys(
     session: PostgresSession, wanted: ListFilter, prefixes: Sequence[str]
 ) -> list[ListKey]:
-    """Return the keys of up to one page, and one more, of the summaries that match a filter."""
+    """Return the sort keys of one page of matching summaries, and of one summary more."""
     direction, _ = ORDERS[wanted.order]
     moment = "e.period_from" if wanted.level else "e.covers_from"
     conditions = [

@@ -72,7 +72,10 @@ def replace_details(
 
 
 def leave_secrets(session: PostgresSession, seq: int, episode: int) -> None:
-    """Keep an original's secrets marked as secret in the others of its episode, before it leaves."""
+    """Mark an original's secrets as secret in the other originals of its episode.
+
+    Call it before the original leaves the episode.
+    """
     own = session.scalar(
         "SELECT secrets FROM placed WHERE owner = %(owner)s AND seq = %(seq)s", seq=seq
     )

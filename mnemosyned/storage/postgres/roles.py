@@ -189,7 +189,7 @@ def _membership_statements(
 
 
 def _missing_grants(session: PostgresSession, role: str) -> list[str]:
-    """Return the statements that grant a role its missing rights, and revoke those of other roles."""
+    """Return the GRANT statements that a role lacks, and REVOKE statements for other roles."""
     lacking = session.execute(_LACKING, role=role, tables=owned_tables(session))
     statements = [f'{statement} TO "{role}"' for (statement,) in lacking]
     return statements + [text for (text,) in session.execute(_FOREIGN, role=role)]

@@ -236,7 +236,7 @@ class PostgresSession:
         return moment
 
     def successor_of(self, seq: int) -> Position | None:
-        """Return the position of the memory that superseded this one, or None."""
+        """Return the position of a memory's successor, None if it is not superseded."""
         row = self.execute(
             "SELECT s.superseded_by, p.episode_seq FROM memory_state AS s "
             "LEFT JOIN placed AS p ON p.owner = s.owner AND p.seq = s.superseded_by "
@@ -258,7 +258,10 @@ class PostgresSession:
     def insert_episode(
         self, episode: Episode, index_terms: str, *, seq: int | None = None
     ) -> int:
-        """Insert a summary and its index entries; return its row number, a new one if `seq` is None."""
+        """Insert a summary with its index entries; return its row number.
+
+        The number is new if `seq` is None.
+        """
         number = self.new_number() if seq is None else seq
         row = episode_row(episode, index_terms, self.owner, number)
         self.execute(_INSERT_EPISODE, **row)

@@ -112,7 +112,7 @@ class SqliteExporting(CommonExporting):
             yield from map(self._memory_with_revisions, originals)
 
     def loose_originals(self) -> Iterator[Record]:
-        """Yield exported originals without their episode, which has originals that are not exported."""
+        """Yield exported originals whose episode is not exported as a whole, without the episode."""
         rows = self._stream(
             f"{_ARCHIVED} JOIN episodic_memory AS e ON e.seq = m.episode_seq "
             f"WHERE {export_condition(self._chosen, 'm')} AND m.content != '' "

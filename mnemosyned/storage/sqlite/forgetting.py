@@ -325,7 +325,10 @@ class SqliteDeletion(SqlitePart, DeletionStore):
         *,
         grace: Grace | None = None,
     ) -> Removal:
-        """Delete learnings and request a purge; with `grace` they can be put back until it ends."""
+        """Delete learnings and request a purge; return the counts.
+
+        With `grace` copies are saved, to be restored on request until the grace period ends.
+        """
         if grace:
             save_learnings(session, ids, grace)
         removal = Removal(learnings=remove_learnings(session, ids))
@@ -392,7 +395,7 @@ class SqliteDeletion(SqlitePart, DeletionStore):
 
 
 def _save_source_keys(session: SqliteSession, id: str) -> None:
-    """Save keys of forgotten memories, so that reading their source again does not restore them."""
+    """Save keys of forgotten memories, by which a second reading of their source skips them."""
     row = session.execute(
         "SELECT seq, session_id, source, content_hash FROM working_memory WHERE id = ? "
         "UNION ALL "
@@ -474,7 +477,7 @@ def _count_pruned_without_summary(
 def _preview_summaries(
     session: SqliteSession, leaving: dict[int, int]
 ) -> tuple[frozenset[int], frozenset[int]]:
-    """Return the row numbers of summaries that would be deleted, and of those that would be emptied.
+    """Return the row numbers of summaries to be deleted, and of summaries to be emptied.
 
     `leaving` counts the deleted originals by episode. A summary that loses all of its sources is
     deleted; the summaries above follow, level by level.

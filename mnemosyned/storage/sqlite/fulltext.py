@@ -200,7 +200,7 @@ def rebuild_indexes(database: Path) -> list[str]:
 
 
 def _rebuild_from_nothing(database: Path, indexes: list[str]) -> None:
-    """Rebuild these indexes, each in one transaction, on a connection that has opened none of them."""
+    """Empty and rebuild indexes, each in one transaction, on a connection that has no index open."""
     if not indexes:
         return
     with closing(sqlite3.connect(database, isolation_level=None)) as connection:

@@ -68,7 +68,7 @@ class ListCondition(NamedTuple):
 def _memory_keys(
     session: SqliteSession, wanted: ListFilter, prefixes: Sequence[str]
 ) -> list[ListKey]:
-    """Return the keys of up to one page, and one more, of the memories that match a filter."""
+    """Return the sort keys of one page of matching memories, and of one memory more."""
     keys: list[ListKey] = []
     homes = {
         None: ("working_memory", "archive"),
@@ -301,7 +301,7 @@ def _episode_conditions(wanted: ListFilter) -> list[ListCondition]:
 def _summary_keys(
     session: SqliteSession, wanted: ListFilter, prefixes: Sequence[str]
 ) -> list[ListKey]:
-    """Return the keys of up to one page, and one more, of the summaries that match a filter."""
+    """Return the sort keys of one page of matching summaries, and of one summary more."""
     direction, _ = ORDERS[wanted.order]
     moment = "period_from" if wanted.level else "covers_from"
     named, names = place_conditions(wanted.sessions, wanted.sources, column="+{}")

@@ -70,7 +70,10 @@ def sensitive_details(
 
 
 def leave_secrets(session: SqliteSession, seq: int, episode: int) -> None:
-    """Keep an original's secrets marked as secret in the others of its episode, before it leaves."""
+    """Mark an original's secrets as secret in the other originals of its episode.
+
+    Call it before the original leaves the episode.
+    """
     for kind, value in session.execute(
         "SELECT kind, value FROM detail WHERE memory_seq = ? AND sensitive", (seq,)
     ).fetchall():

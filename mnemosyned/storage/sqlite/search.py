@@ -318,7 +318,7 @@ class FtsWords(WordRows):
     def __init__(
         self, session: SqliteSession, narrow: SqliteFilter, *, glued: bool
     ) -> None:
-        """`glued`: the second index may have words that touch a script without spaces."""
+        """Search words within a filter; `glued` tells whether the second index may have words."""
         self._session = session
         self._narrow = narrow
         self._glued = glued

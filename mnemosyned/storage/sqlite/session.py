@@ -160,7 +160,7 @@ class SqliteSession(sqlite3.Connection):
         )
 
     def successor_of(self, seq: int) -> Position | None:
-        """Return the position of the memory that superseded this one, or None."""
+        """Return the position of a memory's successor, None if it is not superseded."""
         row: Position | None = self.execute(
             "SELECT s.superseded_by, a.episode_seq FROM memory_state AS s "
             "LEFT JOIN archive AS a ON a.seq = s.superseded_by "
@@ -253,7 +253,10 @@ class SqliteSession(sqlite3.Connection):
     def insert_episode(
         self, episode: Episode, index_terms: str, *, seq: int | None = None
     ) -> int:
-        """Insert a summary and its index entries; return its row number, a new one if `seq` is None."""
+        """Insert a summary with its index entries; return its row number.
+
+        The number is new if `seq` is None.
+        """
         inserted = self.execute(
             _INSERT_EPISODE, **episode_values(episode, index_terms), seq=seq
         )

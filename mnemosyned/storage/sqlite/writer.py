@@ -52,10 +52,10 @@ class _CommitTicket(Generic[T]):
 
 
 class Writer:
-    """Group commit: whoever gets the lock commits for everyone who waits.
+    """The writing connection; a thread with the lock commits for all waiting threads.
 
     A lone writer pays no thread switch; sixteen share one flush of the disk. Each piece of work
-    runs in a savepoint of its own, so that one that fails takes nobody along.
+    runs in a savepoint of its own, so that a failing one takes nobody along.
     """
 
     def __init__(
