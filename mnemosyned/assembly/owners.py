@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 
 PAGE = 200
-"""Owners of a round that are list_owners at once."""
+"""Owners of a round that are listed at once."""
 ASKED_MAX = 100_000
 """Owners that may wait for the background; others are found by the next round."""
 

@@ -24,7 +24,7 @@ from mnemosyned.storage.postgres.search import matches_at
 from mnemosyned.storage.postgres.session import PostgresSession
 
 NUMBERS_MAX = 16_000
-"""Numbers that a `pgvector_text` may have."""
+"""Numbers that a `halfvec` of pgvector may have."""
 
 
 def requeue_embedding(session: PostgresSession, positions: Sequence[int]) -> None:
