@@ -372,8 +372,9 @@ bench-small-model: install-llm small-model ## what a small model adds to summari
 bench-model-latency: $(COMPILED) ## remember and recall while a model writes; MODEL=FILE.gguf, or one made here
 	$(BIN)/python tests/bench/bench_model_latency.py $(if $(MODEL),--model "$(MODEL)")
 
-bench-rules: $(COMPILED) ## what each rule for natural language buys; DATA=… with locomo and lifebench [ONLY="sittings,compounds"]
-	$(BIN)/python tests/bench/bench_rules.py --data "$(DATA)" $(if $(ONLY),--only "$(ONLY)")
+bench-rules: $(COMPILED) ## what each rule for natural language buys; DATA=… with locomo and lifebench [ONLY="sittings,compounds"] [BENCHES=talks,times]
+	$(BIN)/python tests/bench/bench_rules.py --data "$(DATA)" $(if $(ONLY),--only "$(ONLY)") \
+		$(if $(BENCHES),--benches "$(BENCHES)")
 
 bench-tokens: $(COMPILED) ## the token estimate against real tokenizers, which it installs for itself
 	$(BIN)/python tests/bench/bench_tokens.py

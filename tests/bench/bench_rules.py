@@ -1,6 +1,6 @@
 """What each rule for natural language buys: every benchmark it could matter to, with and without it.
 
-    python tests/bench/bench_rules.py --data path/to/datasets [--only "sittings,compounds"]
+    python tests/bench/bench_rules.py --data path/to/datasets [--only "sittings,compounds"] [--benches "talks"]
 
 Each rule is taken out by replacing one function (`ablation/sitecustomize.py`), in the process of the
 benchmark and in all that it starts. Shown is the figure that falls furthest without the rule, and the
@@ -289,6 +289,7 @@ def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--data", type=Path, required=True)
     arguments.add_argument("--only", default="", help="names of rules, with commas")
+    arguments.add_argument("--benches", default="", help="names, with commas")
     options = arguments.parse_args()
 
     report = Report("rules")
@@ -297,6 +298,8 @@ def main() -> int:
     for rule in chosen(options.only):
         bought: dict[str, float] = {}
         for bench in rule.benches:
+            if options.benches and bench not in options.benches.split(","):
+                continue
             if bench not in whole:
                 whole[bench] = shares(bench, options.data, None)
             without = shares(bench, options.data, rule)
@@ -305,6 +308,8 @@ def main() -> int:
                 for name, value in whole[bench].items()
                 if name in without and not is_count(value, without[name])
             }
+        if not bought:
+            continue
         most = max(bought, key=lambda name: bought[name])
         least = min(bought, key=lambda name: bought[name])
         report.figure(rule.name, bought[most])
