@@ -62,10 +62,11 @@ class OpenStore(MemoryStore, Protocol):
 def open_store(
     location: DatabaseLocation, *, socket: Path | None = None, embeds: bool = False
 ) -> Iterator[OpenStore]:
-    """Open the store of a memory while the block runs; `embeds` makes room for vectors.
+    """Open the database of a memory while the block runs.
 
-    `socket` is where a daemon serves the memory. Raises `ConfigInvalid` where the driver is
-    missing, `DatabaseInUse`, `SchemaTooNew` and `StorageFailed`.
+    `embeds` also creates the tables for vectors. `socket` is the socket on which this process will
+    serve the memory: a file's lock names it to other processes. Raises `ConfigInvalid` if the driver
+    is missing, `DatabaseInUse`, `SchemaTooNew` and `StorageFailed`.
     """
     if location.file is None:
         with _require_driver():

@@ -236,7 +236,10 @@ class Relevance:
 
 
 def _is_keyword(token: TextToken) -> bool:
-    """Tell whether a token is neither a commonplace word nor one such as "continue"."""
+    """Return whether a token is worth searching for.
+
+    Commonplace words are not, nor are words that only direct the talk, such as "continue".
+    """
     return token.kind not in COMMONPLACE_KINDS and token.stem not in _CONTINUATIONS
 
 

@@ -446,7 +446,7 @@ def _path_html(path: str, methods: Schema, schemas: Mapping[str, Schema]) -> str
         _type_html(schema) if "$ref" in schema else f"<code>{_escape_html(kind)}</code>"
     )
     rows = "".join(
-        f"<tr><td>{status}<td>{_bullet_list_html(response['description'])}</tr>"
+        f"<tr><td>{status}<td>{_text_to_html(response['description'])}</tr>"
         for status, response in operation["responses"].items()
         if status != "200"
     )
@@ -553,8 +553,8 @@ def _anchor_of(path: str) -> str:
     return re.sub(r"\W+", "-", path).strip("-")
 
 
-def _bullet_list_html(text: str) -> str:
-    """Return lines that begin with "- " as an HTML list; any other text as a line of HTML."""
+def _text_to_html(text: str) -> str:
+    """Return a text as escaped HTML: a list if it begins with "- ", else one line."""
     lines = text.split("\n")
     if not lines[0].startswith("- "):
         return _inline_html(text)

@@ -313,7 +313,7 @@ def _choose_window_tokens(llama_cpp: Any, load: LoadModel) -> int:  # noqa: ANN4
     needed = Path(load.model_path).stat().st_size + tokens * _compute_bytes_per_token(
         facts, kind
     )
-    free = _measure_free_bytes()
+    free = _free_memory_bytes()
     if not load.gpu_layers and free is not None and needed > free:
         detail = (
             f"{tokens:,} tokens; {needed / 1e9:,.1f} GB, {free / 1e9:,.1f} GB are free"
@@ -344,8 +344,11 @@ def _read_metadata_int(facts: Mapping[str, str], name: str, otherwise: int) -> i
     return int(text) if text.isdigit() else otherwise
 
 
-def _measure_free_bytes() -> int | None:
-    """Return the free memory in bytes of the machine and its control groups, None if unknown."""
+def _free_memory_bytes() -> int | None:
+    """Return the bytes of memory that this process may still take; None if unknown.
+
+    The least of what the machine and each of the process's control groups has free.
+    """
     sizes = []
     with suppress(OSError, KeyError, ValueError):  # hidden from a hardened service
         lines = Path("/proc/meminfo").read_text().splitlines()

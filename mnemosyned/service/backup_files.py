@@ -55,7 +55,7 @@ def known_backups(database: Path, folder: Path | None = None) -> list[str]:
         folder.glob("*") if folder else (), beside.glob("*"), beside.glob("*/*")
     )
     others = set(islice(files, FILES_MAX)) - own
-    return sorted(str(file) for file in others if _is_copy(file, database))
+    return sorted(str(file) for file in others if _may_be_copy(file, database))
 
 
 def backup_target(name: str, database: Path) -> Path:
@@ -130,10 +130,11 @@ def _database_files(database: Path) -> set[Path]:
     return {database.with_name(database.name + suffix) for suffix in OWN}
 
 
-def _is_copy(file: Path, database: Path) -> bool:
-    """Return whether a file seems to be a copy of the database.
+def _may_be_copy(file: Path, database: Path) -> bool:
+    """Return whether a file may be a copy of the database.
 
-    It is named like the database, has a write-ahead log, or is an SQLite database.
+    One sign is enough: its name begins with the database's name, a write-ahead log lies beside the
+    file, or the file begins as an SQLite database does.
     """
     try:
         # Another name of the database itself is no copy.

@@ -280,7 +280,7 @@ class Sleeper:
         self.stop()
 
     def start(self) -> None:
-        """Start the schedule and the triggers, if the sleeper has its own.
+        """Start the schedule and the triggers; do nothing if cycles run on request alone.
 
         Raises `ConfigInvalid`.
         """

@@ -80,7 +80,7 @@ Remove it with the same program: `claude plugin uninstall {NAME}@{MARKET}`, `cod
 def write_packages(folder: Path) -> list[Path]:
     """Write the plugin packages into a directory; return the paths of the written files."""
     written = []
-    for name, content in _make_package_files().items():
+    for name, content in _plugin_package_contents().items():
         file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
         is_text = isinstance(content, str)
@@ -90,8 +90,11 @@ def write_packages(folder: Path) -> list[Path]:
     return written
 
 
-def _make_package_files() -> dict[str, Json]:
-    """Return the content of each package file by its relative path: text, or data for JSON."""
+def _plugin_package_contents() -> dict[str, Json]:
+    """Return the content of each file of the plugin package by relative path: text, or JSON data.
+
+    Writes nothing.
+    """
     return {
         "README.md": README,
         ".claude-plugin/marketplace.json": {

@@ -207,7 +207,7 @@ class Notes(ImportFormat):
         if note.problem:
             yield BadRecord(source.name, note.problem)
         sections = sections_of(note.body)
-        whole = _memory_of_note(source, note)
+        whole = _make_section_template(source, note)
         for number, section in enumerate(sections, 1):
             text = _add_title_and_headings(whole.metadata["title"], section)
             memory = msgspec.structs.replace(
@@ -229,8 +229,8 @@ def session_of(path: Path) -> str:
     return f"notes:{printable_path(folder.name)}"
 
 
-def _memory_of_note(source: ImportSource, note: ParsedNote) -> Remember:
-    """Return a memory with the fields of a note and no text, for use by its sections."""
+def _make_section_template(source: ImportSource, note: ParsedNote) -> Remember:
+    """Return a memory with the fields of a note and no text, to copy for each section of the note."""
     title = text_in(note.fields.get("title")).strip() or source.text_path.stem
     tags = [*tags_in(note.fields.get("tags")), *tags_in(note.fields.get("tag"))]
     return Remember(

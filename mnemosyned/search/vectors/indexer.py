@@ -355,7 +355,7 @@ class VectorIndexer(MemoryVectors):
             self._status = replace(self._status, **values)  # type: ignore[arg-type]
 
     def _count_events(self, *, missed: int = 0, failed: int = 0) -> None:
-        """Add to the status's counts of missed questions and failed memories."""
+        """Count in the status `missed` searches without vectors, and `failed` embeddings of memories."""
         with self._counting:
             old = self._status
             self._status = replace(

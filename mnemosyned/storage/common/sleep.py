@@ -238,7 +238,7 @@ class CommonRollups(Transactional, RollupStore):
 
     @reads
     def index_terms(self, session: CommonSession, ids: Sequence[str]) -> dict[str, str]:
-        """Read the stored index terms of summaries; return one text for each existing summary's id."""
+        """Return the stored index terms of summaries by id, one text each; unknown ids are left out."""
         rows = session.execute(
             "SELECT id, index_terms FROM episode "
             "WHERE owner = %(owner)s AND id = ANY(%(ids)s::text[])",

@@ -28,7 +28,7 @@ NUMBERS_MAX = 16_000
 
 
 def requeue_embedding(session: PostgresSession, positions: Sequence[int]) -> None:
-    """Let the memories from the first of these positions on be checked for missing vectors again."""
+    """Check memories for missing vectors again, from the lowest of these positions on."""
     session.execute(
         "UPDATE embedding_model SET done = %(before)s "
         "WHERE owner = %(owner)s AND done > %(before)s",

@@ -268,6 +268,7 @@ class SourceDates:
                 self._add_month(day.year, day.month)
 
     def _add_month(self, year: int, month: int) -> None:
+        """Note that the sources name a month of a year, without a day."""
         self.months.add((year, month))
         self.years.add(year)
         self.yearless.add((month, None))

@@ -213,10 +213,10 @@ def _parse_clock_time(match: re.Match[str]) -> time:
 def _instant_at_clock(
     day: TypedTime | None, clock: time, now: datetime
 ) -> TypedTime | None:
-    """Return the instant when the clock shows `clock` on a day; None if `day` is longer than a day.
+    """Return the time of day `clock` on a day; None if `day` spans more than one day.
 
-    An hour that occurs twice, as the clock goes back, gives a span from the first to the second. A
-    time that the clock skips is later by as much.
+    If the clock goes back and shows the time twice, return the span from the first to the second.
+    If the clock goes forward and skips the time, return the time later by the length of the gap.
     """
     if day is None:
         return None
