@@ -193,7 +193,10 @@ def log_failure(event: str, error: Exception, /, **fields: object) -> None:
 
 
 def configure_logs(*, level: str, form: Literal["auto", "json", "console"]) -> None:
-    """Send all logs to standard error, as JSON or for a console; "auto" decides by the terminal."""
+    """Send all logs to standard error, as JSON or for a console; "auto" decides by the terminal.
+
+    `level` is for our own logs; other libraries log warnings and errors alone.
+    """
     on_terminal = (
         bool(sys.stderr) and sys.stderr.isatty()
         if form == "auto"

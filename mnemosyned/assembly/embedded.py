@@ -54,7 +54,10 @@ def private_directory() -> Iterator[Path]:
 
 
 def _delete_abandoned(parent: Path) -> None:
-    """Delete private directories that killed processes left below `parent`: nobody locks them."""
+    """Delete the private directories of killed processes below `parent`: unlocked, a minute old.
+
+    The age spares a directory that another process has made but not locked yet.
+    """
     for directory in parent.glob(f"{_PRIVATE}*"):
         with suppress(OSError):  # another user's, in use, or deleted by another call
             if time.time() - directory.stat().st_mtime < _ABANDONED_S:

@@ -205,7 +205,7 @@ class Connection:
 
     @property
     def identity(self) -> str:
-        """A secret mark of the daemon's memory: its URL and token, or empty for a socket."""
+        """The daemon's URL and token, to tell memories apart; empty for a socket. Secret."""
         return self._address.identity
 
     def close(self) -> None:

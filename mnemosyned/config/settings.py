@@ -179,7 +179,7 @@ class SleepConfig(_Section, frozen=True):
     def rollup_cutoff(self, now: datetime) -> datetime:
         """Return the time by which a period must have ended to be rolled up.
 
-        All of its memories became due for consolidation some time before.
+        That is `rollup_delay_hours` before the cutoff for consolidation.
         """
         return shift(self.cutoff(now), -timedelta(hours=self.rollup_delay_hours))
 

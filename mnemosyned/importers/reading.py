@@ -249,7 +249,10 @@ def decode_text(data: bytes) -> str:
 
 
 def lines_of(stream: BinaryIO, *, offset: int = 0) -> Iterator[TextLine]:
-    """Yield the lines from the byte `offset` on, numbered from 1 there; long ones without data."""
+    """Yield the lines from the byte `offset` on; the first has the number 1.
+
+    A line over `LINE_BYTES_MAX` has empty data and is marked as too long.
+    """
     skip(stream, offset)
     number = 0
     while data := stream.readline(LINE_BYTES_MAX):

@@ -101,5 +101,5 @@ class ClockStore(Protocol):
         ...
 
     def note_future(self, *, now: datetime) -> None:
-        """Record `now` as the time when working memories dated after it were found."""
+        """Record `now` for each working memory dated after it, unless the memory has a record."""
         ...

@@ -248,7 +248,7 @@ class FallbackSummarizer(Summarizer):
                 yield key, self._add_reason(outcome, reason)
 
     def _find_reason_to_skip(self, spent_s: float) -> str:
-        """Return the reason not to ask the model, empty if it may be asked.
+        """Return why not to ask the model: it stops, it failed, or its time is up; else empty.
 
         `spent_s` is the time that the model has taken in this cycle.
         """

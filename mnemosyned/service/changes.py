@@ -91,9 +91,11 @@ class ChangeService:
     # --------------------------------------------------------- tag and untag
 
     def tag(self, request: Tag) -> Tagged:
+        """Add tags to the selected memories; with `dry_run`, preview the selection."""
         return self._change_tags(request, self._store.changes.tag, "tagged")
 
     def untag(self, request: Untag) -> Tagged:
+        """Remove tags from the selected memories; with `dry_run`, preview the selection."""
         return self._change_tags(request, self._store.changes.untag, "untagged")
 
     def _change_tags(

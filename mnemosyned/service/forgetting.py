@@ -419,7 +419,7 @@ class RetentionService:
         began = time.monotonic()
         grace = None if request.now else self.grace.begin()
         removal = Removal(working=self.grace.finish(kept))
-        removal |= self._delete_in_chunks(selected.ids, selected.learned, grace)
+        removal |= self._forget_in_chunks(selected.ids, selected.learned, grace)
         problem = self.rewrite_stale_or_log(highest=Level.EPISODE)
         self._cycle.gate.rest_after(time.monotonic() - began)
         removal = replace(removal, in_force=removal.in_force - set(selected.ids))
@@ -512,10 +512,12 @@ class RetentionService:
             process_memory.trim_heap(collect=True)
         return complete
 
-    def _delete_in_chunks(
+    def _forget_in_chunks(
         self, ids: Sequence[str], learned: Sequence[str], grace: Grace | None
     ) -> Removal:
-        """Delete memories chunk by chunk, then the learnings `learned`; return the sum.
+        """Forget memories chunk by chunk, then learnings; return the counts.
+
+        `learned` are the learnings' ids. With `grace`, what is forgotten can be recovered for a while.
 
         Raises `PartlyDone` if a later chunk fails.
         """

@@ -229,7 +229,7 @@ def extract(
     if records.lines:
         room = max(room, min(RECORD_CHARS_MIN, int(size * RECORD_SHARE_MAX)))
     _read_statements(memories, records, reader)
-    reader.known.discount_names(roles)
+    reader.known.ignore_names(roles)
     kept = _select_statements(reader.statements, reader.known, chars_max=room + 1)
     days = _format_memory_period(memories, zone) if size > room else ""
     covered = {stem for statement in kept for stem in statement.stems}
@@ -442,7 +442,7 @@ def _read_vocabulary(memories: Iterable[MemoryRecord], zone: tzinfo) -> Vocabula
         for sentence, _ in split_sentences(memory.content):
             known.add(tokenize(formatting.annotate_relative_dates(sentence, said)))
         roles[memory.role] = None
-    known.discount_names(roles)
+    known.ignore_names(roles)
     return known
 
 

@@ -135,8 +135,8 @@ class Vocabulary:
         self._sentences += 1
         return tuple(dict.fromkeys(stems))
 
-    def discount_names(self, names: Iterable[str]) -> None:
-        """Set the worth of names to 0, such as names of speakers, which each line shows anyway."""
+    def ignore_names(self, names: Iterable[str]) -> None:
+        """Give the words of names no worth: each line shows its speaker's name anyway."""
         self.worth.update(
             [(light_stem(part), 0.0) for name in names for part in name.split()]
         )

@@ -415,7 +415,7 @@ def _read_summaries(
     reader = StatementReader(zone=UTC, names_all_speakers=True)
     for index, (_, speech) in enumerate(said):
         reader.read(index, speech)
-    reader.known.discount_names(speakers)
+    reader.known.ignore_names(speakers)
     lines = [_RollupLine(format_date_label(level, source.begins)) for source in sources]
     for statement in reader.statements:
         if statement.readable:

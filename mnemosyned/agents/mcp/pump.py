@@ -335,9 +335,9 @@ class McpPump:
             thread.join(max(0.0, deadline - time.monotonic()))
 
     def _handle_line(self, line: bytes) -> None:
-        """Start a thread that answers a message; handle cancellations and roots at once.
+        """Start a thread that answers a message; cancel calls and read the client's roots at once.
 
-        Waits while `IN_FLIGHT_MAX` calls are running.
+        The roots are the directories that the client works in. Waits while `IN_FLIGHT_MAX` calls are running.
         """
         if ROOTS_ID in line and b'"method"' not in line:
             self._origin["directory"] = first_root(line) or self._origin["directory"]
@@ -413,7 +413,10 @@ class McpPump:
         self._write_line(message)
 
     def _write_line(self, message: bytes) -> None:
-        """Write a message to standard output on one line; exit if nobody reads."""
+        """Write a message and a line break to standard output, nothing if the message is empty.
+
+        Ends the process if nobody reads.
+        """
         if not message:
             return
         data = memoryview(message.rstrip(b"\r\n") + b"\n")

@@ -522,7 +522,7 @@ def set_in_toml(text: str, path: KeyPath, value: Json) -> str:
 
 
 def remove_from_toml(text: str, path: KeyPath) -> str:
-    """Return the TOML text without the table at a path, its subtables and the blank line before."""
+    """Remove the table at a path, its subtables and the blank line before; return the other text."""
     start, end = _find_table_range(text, path)
     lines = text[:start].splitlines(keepends=True)
     if lines and not lines[-1].strip():

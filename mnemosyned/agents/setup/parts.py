@@ -142,7 +142,10 @@ class SettingsPart:
     """Name of the part in plans and checks."""
 
     def state(self, document: Document) -> PartState:
-        """Return whether the part is missing, current, outdated or another program's."""
+        """Return whether the part is missing or current, whatever its value.
+
+        Subclasses compare values too: a part may be stale, or another program's.
+        """
         is_missing = value_at(document.data, self.path) is None
         return PartState.MISSING if is_missing else PartState.CURRENT
 

@@ -114,10 +114,11 @@ def register_list(
     remark: Callable[[R], str] | None = None,
     is_nothing: Callable[[R], bool] | None = None,
 ) -> None:
-    """Register the renderer of a type of lists with numbered entries.
+    """Register how to print results of type `kind`, which are lists with numbered entries.
 
-    `text` takes a result and the number of its first entry. The ids are kept, so that later
-    commands can use the numbers.
+    `text` takes a result and the number of its first entry. `records` returns the entries: their ids
+    are kept, so that later commands can use the numbers. `remark` returns a closing line, and
+    `is_nothing` whether a result has no entries.
     """
     _RENDERERS[kind] = Renderer(text, remark, records, is_nothing, is_numbered=True)
 

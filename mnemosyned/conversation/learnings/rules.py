@@ -190,7 +190,7 @@ def _parse_pairs(table: str) -> list[tuple[str, str]]:
 
 
 def _compile_pattern(pattern: str) -> re.Pattern[str]:
-    """Return a compiled pattern, with each `<name>` replaced by the shared part of that name."""
+    """Compile a pattern, ignoring case, with each `<name>` replaced by the shared part `name`."""
     return re.compile(_substitute_parts(pattern, _load_shared_parts()), re.IGNORECASE)
 
 

@@ -39,10 +39,11 @@ log = logger()
 
 @contextmanager
 def listen_on_socket(path: Path) -> Iterator[socket.socket]:
-    """Listen on a Unix socket for its owner alone while the block runs; replace a stale socket.
+    """Listen on a Unix socket that only its owner may use, while the block runs.
 
-    A lock on a file next to it makes the claim atomic: whoever holds the lock may remove, bind and
-    unlink. Raises `DatabaseInUse` where another daemon has the path, and `InvalidRequest`.
+    Replaces a stale socket. A lock on a file next to it makes the claim atomic: whoever holds the
+    lock may remove, bind and unlink. Raises `DatabaseInUse` if another daemon has the path, and
+    `InvalidRequest` for an unusable path.
     """
     require_usable_path(str(path), field="socket", bytes_max=SOCKET_PATH_BYTES_MAX)
     with _claim_path(path):

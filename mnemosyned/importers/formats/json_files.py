@@ -154,7 +154,10 @@ class JsonArray(ImportFormat):
     def read(
         self, source: ImportSource, position: str
     ) -> Iterator[ImportItem | BadRecord]:
-        """Yield the memories after a position, the number of entries already read."""
+        """Yield the memories after the first `position` entries; all if `position` is empty.
+
+        Broken JSON ends the list with a `BadRecord`.
+        """
         done = int(position or 0)
         occurrences = OccurrenceCounter()
         with open_text(source) as text:

@@ -230,13 +230,13 @@ class ExactVectors:
             del self._row[oldest]
         else:
             row = held
-            self._grow(held + 1, width)
+            self._ensure_rows(held + 1, width)
         self._row[position] = row
         self._positions[row] = position
         return row
 
-    def _grow(self, rows: int, width: int) -> None:
-        """Enlarge the table to `rows` rows of `width` numbers."""
+    def _ensure_rows(self, rows: int, width: int) -> None:
+        """Make room for at least `rows` vectors of `width` numbers, with half as many in reserve."""
         np = self._np
         have = len(self._positions)
         if rows <= have:

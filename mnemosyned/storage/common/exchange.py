@@ -296,7 +296,7 @@ _INSERTS: Mapping[type[Any], tuple[str, Callable[[Any], Mapping[str, object]]]] 
 
 
 def _insert_unless_known(session: CommonSession, record: object) -> Outcome:
-    """Insert a record of another table by `_INSERTS`; return whether it was new."""
+    """Insert a record of a type in `_INSERTS` unless it is stored; return whether it was new."""
     statement, values_of = _INSERTS[type(record)]
     return bool(session.execute(statement, **values_of(record)).rowcount)
 

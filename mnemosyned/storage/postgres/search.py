@@ -249,7 +249,10 @@ def _rows_with_mention(
 
 
 def summary_of_period(session: PostgresSession, query: Query) -> int | None:
-    """Return the row number of the summary of the one period in the question, or None."""
+    """Return the row number of a period's summary, if the question asks for nothing else.
+
+    None without such a summary, with other filters, and while the period lasts.
+    """
     span = only_time_asked(query)
     period = period_of(span.since, span.until) if span else None
     if period is None:

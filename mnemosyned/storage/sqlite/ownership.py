@@ -168,7 +168,10 @@ class DatabaseFileGuard:
         return fresh
 
     def _save_copy_aside(self, connection: SqliteSession) -> str:
-        """Save what the connection sees to a file beside the database; return the text of the problem."""
+        """Save the connection's view beside a database that was replaced; return a report of it.
+
+        Removes the log files beside the new file, which would damage the new file.
+        """
         path = self._file.path
         aside = path.with_name(
             f"{path.name}.replaced-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"

@@ -376,7 +376,7 @@ class FtsWords(WordRows):
         return [seq for (seq,) in found.fetchall()]
 
     def expect(self, asked: Iterable[tuple[Forms, int]]) -> None:
-        """Nothing: the file is near."""
+        """Do nothing: reading words ahead saves no time in a local file."""
 
 
 def best_of_newest(

@@ -92,9 +92,10 @@ class SecretCandidate(NamedTuple):
 
 
 def read_candidate(text: str, start: int) -> SecretCandidate | None:
-    """Return the quotation at `start`, or else the text up to the next space; None if empty.
+    """Return the quotation at `start`, or else the unquoted value there; None if empty.
 
-    Punctuation around the text is left out.
+    An unquoted value ends at a space, at another script, before the next of several settings, or
+    after `JUDGED_CHARS`. Punctuation around the value is left out.
     """
     if quotation := _read_quotation(text, start):
         return quotation
