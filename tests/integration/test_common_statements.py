@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
@@ -53,14 +54,14 @@ def test_a_common_statement_is_translated(common: str, expected: str) -> None:
 
 
 def test_instants_and_lists_are_bound_as_they_are_stored() -> None:
-    session = SqliteSession(":memory:")
     local = NOON.astimezone(timezone(timedelta(hours=2)))
 
-    moment, count = session.execute(
-        "SELECT %(moment)s, (SELECT count(*) FROM json_each(%(ids)s))",
-        moment=local,
-        ids=["a", "b"],
-    ).fetchone()
+    with closing(SqliteSession(":memory:")) as session:
+        moment, count = session.execute(
+            "SELECT %(moment)s, (SELECT count(*) FROM json_each(%(ids)s))",
+            moment=local,
+            ids=["a", "b"],
+        ).fetchone()
 
     assert moment == "2026-11-18T12:00:00.000000Z"
     assert count == 2
