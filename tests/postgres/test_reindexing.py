@@ -32,13 +32,13 @@ from pathlib import Path
 from mnemosyned.storage.postgres import store as opening
 from mnemosyned.storage.postgres import schema as reindexing
 reindexing.REINDEXED_ROWS = 2
-step, left = reindexing._index_next, [int(sys.argv[2])]
+step, left = reindexing._reindex_next_rows, [int(sys.argv[2])]
 def reindex(*args):
     if not left[0]:
         os.kill(os.getpid(), signal.SIGKILL)
     left[0] -= 1
     return step(*args)
-reindexing._index_next = reindex
+reindexing._reindex_next_rows = reindex
 with opening.open_store(sys.argv[1], migrations=Path(sys.argv[3])):
     pass
 """
