@@ -121,7 +121,7 @@ def test_the_time_limit_ends_generation(load: Maker, endless: Path) -> None:
     ) as caught:
         say(model, PRIVATE, max_tokens=90_000)
 
-    assert 11.9 < time.monotonic() - began
+    assert time.monotonic() - began > 11.9
     assert PRIVATE not in str(caught.value)
     assert model.count_tokens("abc") == 4
 
