@@ -112,16 +112,16 @@ def test_a_closed_model_starts_again_when_asked(load: Maker, canned: Path) -> No
 
 
 def test_the_time_limit_ends_generation(load: Maker, endless: Path) -> None:
-    model = load(endless, context_tokens=100_000, time_limit_s=12.0)
+    model = load(endless, context_tokens=100_000, time_limit_s=6.0)
     model.count_tokens("loaded")
     began = time.monotonic()
 
     with pytest.raises(
-        SummarizerFailed, match=r"longer than 12 s.*llm\.time_limit_s"
+        SummarizerFailed, match=r"longer than 6 s.*llm\.time_limit_s"
     ) as caught:
         say(model, PRIVATE, max_tokens=90_000)
 
-    assert time.monotonic() - began > 11.9
+    assert 5.9 < time.monotonic() - began < 8
     assert PRIVATE not in str(caught.value)
     assert model.count_tokens("abc") == 4
 
@@ -130,7 +130,7 @@ def test_the_time_limit_ends_a_process_that_stands_still(
     load: Maker, canned: Path
 ) -> None:
     before = child_pids()
-    model = load(canned, time_limit_s=12.0)
+    model = load(canned, time_limit_s=5.0)
     model.count_tokens("loaded")
     for pid in child_pids() - before:
         os.kill(pid, signal.SIGSTOP)
