@@ -43,9 +43,6 @@ TEMPERATURE = 0.1
 RETRY_TEMPERATURE = 0.0
 PROSE_SHARE = 0.6
 """Share of an episode's size that the model is asked for; keywords get the rest."""
-ROOM = 1.5
-"""Factor of that size up to which keywords may go, to lose nothing of the extractive summary.
-LoCoMo's own summaries, longer than those asked for here, have room for it in 75 of 100 sessions."""
 PART_SHARE = 0.5
 ANSWER_SHARE = 3
 """Divisor of the window that limits the answer."""

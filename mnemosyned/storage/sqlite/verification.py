@@ -132,10 +132,6 @@ MISCOUNTED = f"""item_count != {ORIGINALS} AND {ORIGINALS} > 0
     AND NOT stale AND seq NOT IN (SELECT episode_seq FROM emptied_episode)"""
 """The condition for a summary `e` that names another number of originals than it has."""
 _BOTH_HOMES = "SELECT count(*) FROM archive WHERE id IN (SELECT id FROM working_memory)"
-_UNSUMMARIZED = (
-    "SELECT count(*) FROM archive WHERE episode_seq NOT IN (SELECT seq FROM "
-    "episodic_memory)"
-)
 
 
 def find_faults(
