@@ -294,7 +294,7 @@ def purge(*, as_json: bool) -> int:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def distribute(shards: int, *, as_json: bool) -> None:
-    """Distribute the tables over the nodes of Citus; all rows of an owner stay on one node.
+    """Distribute the tables over the nodes of Citus, an owner's rows on one node.
 
     Stop the daemons meanwhile. Run it again after an upgrade: what is distributed stays as it is.
     """
