@@ -252,8 +252,9 @@ def test_a_folder_that_was_lost_and_is_there_again_is_followed(  # noqa: PLR0917
         wait_until(lambda: "## Beans" in current(service))
         write(notes / "c.md", PEAS)
         wait_until(lambda: "## Peas" in current(service))
+        # A file is counted right after its words are stored.
+        wait_until(lambda: watcher.folders()[0].files >= 2)
         assert watcher.folders()[0].problem == ""
-        assert watcher.folders()[0].files >= 2
 
 
 def test_a_followed_file_that_is_replaced_or_made_again_is_followed(
