@@ -40,8 +40,6 @@ class Rule:
     replaced: tuple[tuple[str, str, str], ...]
     """Module, name, and an expression for the value without the rule."""
     benches: tuple[str, ...]
-    promise: str = ""
-    """Why it stays whatever it buys."""
 
 
 SEARCH = ("locomo", "life", "talks", "times")
@@ -313,14 +311,14 @@ def main() -> int:
         most = max(bought, key=lambda name: bought[name])
         least = min(bought, key=lambda name: bought[name])
         report.figure(rule.name, bought[most])
-        verdict = "" if bought[most] >= WORTH_MIN or rule.promise else "not worth it"
+        verdict = "" if bought[most] >= WORTH_MIN else "yes"
         rows.append(
             [
                 rule.name,
                 f"{bought[most]:+.3f}",
-                most,
+                most if bought[most] else "",
                 f"{bought[least]:+.3f}",
-                least,
+                least if bought[least] else "",
                 verdict,
             ]
         )
