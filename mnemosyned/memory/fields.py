@@ -1,10 +1,11 @@
-"""The fields of a memory in one table, for rows, edits, filters, exports and restores."""
+"""The fields of a memory in one table, which rows and edits of both engines read.
+
+Exports and requests name their fields themselves; a test holds them to this table.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -12,47 +13,40 @@ class MemoryField:
     """A field of `MemoryRecord`."""
 
     name: str
-    kind: type
     column: str = ""
     """Its column in both engines; empty for a field kept in a table of its own."""
-    filterable: bool = False
-    """Whether memories can be selected by it."""
     editable: bool = False
+    """Whether an edit may change the field."""
     exported: bool = True
+    """Whether an export has the field in the record of the memory."""
 
 
 FIELDS = (
-    MemoryField(name="id", kind=str, column="id"),
+    MemoryField(name="id", column="id"),
     MemoryField(
         name="session",
-        kind=str,
         column="session_id",
-        filterable=True,
         editable=True,
     ),
-    MemoryField(
-        name="source", kind=str, column="source", filterable=True, editable=True
-    ),
-    MemoryField(name="role", kind=str, column="role", filterable=True, editable=True),
-    MemoryField(name="content", kind=str, column="content", editable=True),
-    MemoryField(name="importance", kind=float, column="importance", editable=True),
-    MemoryField(name="pinned", kind=bool, column="pinned", filterable=True),
-    MemoryField(name="metadata", kind=Mapping, column="metadata"),
+    MemoryField(name="source", column="source", editable=True),
+    MemoryField(name="role", column="role", editable=True),
+    MemoryField(name="content", column="content", editable=True),
+    MemoryField(name="importance", column="importance", editable=True),
+    MemoryField(name="pinned", column="pinned"),
+    MemoryField(name="metadata", column="metadata"),
     MemoryField(
         name="created_at",
-        kind=datetime,
         column="created_at",
-        filterable=True,
         editable=True,
     ),
-    MemoryField(name="tier", kind=str, filterable=True, exported=False),
-    MemoryField(name="episode", kind=str),
-    MemoryField(name="valid_until", kind=datetime, filterable=True),
-    MemoryField(name="superseded_at", kind=datetime, filterable=True),
-    MemoryField(name="superseded_by", kind=str, exported=False),
-    MemoryField(name="pruned_at", kind=datetime),
-    MemoryField(name="tags", kind=tuple, filterable=True, editable=True),
-    MemoryField(name="edited_at", kind=datetime, exported=False),
+    MemoryField(name="tier", exported=False),
+    MemoryField(name="episode"),
+    MemoryField(name="valid_until"),
+    MemoryField(name="superseded_at"),
+    MemoryField(name="superseded_by", exported=False),
+    MemoryField(name="pruned_at"),
+    MemoryField(name="tags", editable=True),
+    MemoryField(name="edited_at", exported=False),
 )
 """All fields of a memory. Links of superseded memories, and revisions, are exported apart."""
 ROW_FIELDS = tuple(field for field in FIELDS if field.column)
