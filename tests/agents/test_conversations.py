@@ -11,7 +11,8 @@ from agents.answering_model import ANSWER, answering_model
 from agents.users import User
 from e2e.daemons import running
 
-from mnemosyned.agents.setup.targets import plugin_text
+from mnemosyned.agents.setup.parts import Programs
+from mnemosyned.agents.setup.targets import template_text
 
 pytestmark = pytest.mark.agents
 
@@ -133,7 +134,9 @@ def test_a_tool_is_told_what_was_said_in_another_and_is_remembered(
 def test_the_plugin_of_opencode_hands_over_each_event_once(user: User) -> None:
     hook = user.write("mnem-hook", HOOK)
     hook.chmod(0o755)
-    user.write(".config/opencode/plugins/mnem.js", plugin_text(str(hook)))
+    programs = Programs(mnem=hook.with_name("mnem"), hook=hook)
+    plugin = template_text("opencode_plugin.js", programs)
+    user.write(".config/opencode/plugins/mnem.js", plugin)
     with answering_model() as model:
         shown = user.run(*opencode(user, model.url))
 

@@ -7,7 +7,7 @@ import shlex
 import shutil
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -41,7 +41,7 @@ class Machine:
     @property
     def config(self) -> Path:
         """The user's directory of configuration files, by the XDG rules."""
-        return self.folder("XDG_CONFIG_HOME", self.home / ".config")
+        return Path(self.environment.get("XDG_CONFIG_HOME") or self.home / ".config")
 
     @property
     def applications(self) -> Path:
@@ -49,10 +49,6 @@ class Machine:
         if self.platform == "darwin":
             return self.home / "Library" / "Application Support"
         return self.config
-
-    def folder(self, variable: str, default: Path) -> Path:
-        """Return the directory that an environment variable names, or else the default."""
-        return Path(self.environment.get(variable) or default)
 
     def program(self, *names: str) -> Path | None:
         """Return the path of the first of these programs found on the PATH; None without one."""
@@ -339,59 +335,14 @@ class SetupSite:
     programs: Programs
     project: Path | None = None
 
-    def folder(self, user_folder: Path, project_folder: str) -> Path:
-        """Return `project_folder` in the project, or without a project `user_folder`."""
-        return self.project / project_folder if self.project else user_folder
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SetupTarget:
-    """A tool that can be given memory."""
-
-    name: str
-    title: str
-    programs: tuple[str, ...]
-    folders: Callable[[Machine], list[Path]]
-    """Directories of which at least one exists where the tool has been used."""
-    parts: Callable[[SetupSite], Parts]
-    """Parts to write for a user or a project."""
-    has_project: bool = True
-    """Whether the tool has settings of a project."""
-    steps: tuple[str, ...] = ()
-    """Steps left to the user."""
-    notes: tuple[str, ...] = ()
-    unconfirmed: tuple[str, ...] = ()
-    """Doubts that no real installation has settled."""
-    listing: tuple[str, ...] = ()
-    """Arguments with which the tool's own program shows the server, offline."""
-    plugins: Callable[[Machine], list[str]] = lambda _: []
-    """Places where our plugin is installed already."""
-    switched_off: Callable[[Machine], list[str]] = lambda _: []
-    """Settings that keep our hooks from running, and missing trust."""
-    clients: tuple[str, ...] = ()
-    """Names under which the daemon knows the tool, besides `name`."""
-    transcripts: tuple[str, ...] = ()
-    """Patterns of its transcripts, below the home."""
-
-    def is_present(self, machine: Machine) -> bool:
-        """Return True if the tool's program or one of its directories is on the machine."""
-        on_path = machine.program(*self.programs) is not None
-        return on_path or any(folder.is_dir() for folder in self.folders(machine))
-
 
 def settings_of(file: Path) -> Json:
     """Return the data of a configuration file; an empty object if it cannot be read."""
-    document = _read_document(file)
+    document = read_document(file)
     return document.data if document else {}
 
 
-def has_our_hooks(hooks: list[HookPart]) -> bool:
-    """Return True if the first of these hooks is in its file, with any path of the program."""
-    document = _read_document(hooks[0].file)
-    return document is not None and hooks[0].state(document) in OURS
-
-
-def _read_document(file: Path) -> Document | None:
+def read_document(file: Path) -> Document | None:
     """Return a configuration file as a document; None if it is missing or cannot be read."""
     try:
         text = decode_text(read_file(file))

@@ -29,7 +29,6 @@ from mnemosyned.agents.setup.parts import (
     Machine,
     PartState,
     SetupSite,
-    SetupTarget,
 )
 from mnemosyned.agents.setup.plan import (
     FileChange,
@@ -38,6 +37,7 @@ from mnemosyned.agents.setup.plan import (
     plan_undo,
     recognize_edit,
 )
+from mnemosyned.agents.setup.targets import SetupTarget
 from mnemosyned.memory.values import AgentActivity
 
 USER_SCOPE = "user"
@@ -465,7 +465,7 @@ def check_tool(
         activity = ToolActivity.of([each for each in reports if each.client in names])
     problems = _list_problems(plan, site) if set_up and not plugins else []
     if set_up:
-        problems += target.switched_off(site.machine)
+        problems += target.hook_obstacles(site.machine)
         problems += _warn_of_silence(target, site.machine, activity)
     return ToolCheck(
         tool=target.name,
