@@ -43,9 +43,7 @@ class TargetPlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """File or directory that exists where this place is used; without it the file's directory."""
 
 
-class PartRow(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
-):
+class PartRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The row of a part in the table."""
 
     kind: Literal["entry", "hooks", "heading", "file"]
@@ -104,7 +102,9 @@ class PartRow(
     ) -> Parts:
         """Return the row's parts in one file."""
         if self.kind == "file":
-            return [OwnFile(file, template_text(self.content, site.programs), self.mark)]
+            return [
+                OwnFile(file, template_text(self.content, site.programs), self.mark)
+            ]
         if self.kind == "hooks":
             return [
                 HookPart(file, (*self.at, event), hook, label=f"hook {event}")
