@@ -11,42 +11,18 @@ import re
 import unicodedata
 
 from mnemosyned.text.display import strip_invisible
+from mnemosyned.text.languages.tables import read_tables
 
 OWN_TAG = "mnemosyne-memory"
 """Marks what hooks tell an agent, so that it is never taken for something that was said."""
 PRIVATE_TAG = "private"
-HARNESS_TAGS = """
-    command-name command-message command-args command-contents local-command-stdout
-    local-command-stderr local-command-caveat system-reminder system_reminder
-    bash-input bash-stdout bash-stderr task-notification user-prompt-submit-hook hook_context
-    environment_context user_instructions permissions_instructions collaboration_mode turn_aborted
-    skill skills_instructions INSTRUCTIONS
-    ide_opened_file ide_selection ide_diagnostics post-tool-use-hook
-    additional_data attached_files open_and_recently_viewed_files user_info git_status rules
-    project_layout manually_attached_skills system_notification
-    ADDITIONAL_METADATA USER_SETTINGS_CHANGE EPHEMERAL_MESSAGE environment_details
-    persisted-output tool_use_error
-""".split()
+_TABLES = read_tables(__file__, "frames.toml")
+HARNESS_TAGS = _TABLES["harness_tags"].split()
 """Blocks that tools put into a conversation by themselves."""
 WRAPPER_TAGS = ("user_query", "USER_REQUEST", "task", "user_message")
 """Tags around what a person typed."""
-
-_SHOWN_TAGS = r"""
-    mnemosyne[\w-]* system(?:[-_][\w-]*)? memor(?:y|ies) memory_\w+ summary context instructions?
-    assistant human think(?:ing)? reasoning feedback attachments? invoke SYS antml:\w+
-    (?:[a-z0-9]+_){1,8}(?:context|instructions?|rules?|skills?|memor(?:y|ies)|reminders?|notification)
-    (?:tool|function)s?[-_](?:call|use|result|response|output|error|code)s? functions? tools
-    permissions\s+instructions user_(?:information|preferences|prompt|input|shell_command)
-    environment_info workspace_info (?:reminder|mode|custom|toolUse)Instructions importantReminders
-    user(?:Request|Prompt|Memories|Preferences|Style|Examples) (?:editor|additional|repo)Context
-    conversation-summary todoList state_snapshot recommended_plugins agent_transcripts info-msg
-    execute_command read_file write_to_file replace_in_file search_files list_files attempt_completion
-    use_mcp_tool access_mcp_resource ask_followup_question new_task plan_mode_respond
-    (?:start|end)_of_(?:turn|image) end_of_utterance
-""".split()
-"""Further tags that tools, prompts of models and calls of tools are framed with, as patterns."""
-_TAGS = (OWN_TAG, PRIVATE_TAG, *HARNESS_TAGS, *WRAPPER_TAGS, *_SHOWN_TAGS)
-_TAG = rf"(?:[a-z]+:)?(?:{'|'.join(_TAGS)})(?![a-z0-9_-]|\.[a-z])"
+_TAGS = (OWN_TAG, PRIVATE_TAG, *HARNESS_TAGS, *WRAPPER_TAGS)
+_TAG = rf"(?:[a-z]+:)?(?:{'|'.join([*_TAGS, *_TABLES['shown_tags'].split()])})(?![a-z0-9_-]|\.[a-z])"
 _ATTRIBUTE = r"(?:\s+[\w:.-]+\s*=\s*\\*[\"']|[^\S\n]+[\w:.-]+=(?!=))"
 _CHAT_MARK = (
     "(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS|TOOL_CONTENT)"

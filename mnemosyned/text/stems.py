@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import chain, islice
 
+from mnemosyned.text.languages.tables import read_tables
 from mnemosyned.text.word_cache import WordCache
 
 WORD = re.compile(r"[^\W_]+")
@@ -28,33 +29,11 @@ _MARKS_LEAD_BYTES = (b"\xcc", b"\xcd")
 
 _ENDING = re.compile(r"(?:ing|edly|ed|ies|es|s|e|y)$")
 
-_STEP_2 = {
-    "ational": "ate", "tional": "tion", "enci": "ence", "anci": "ance", "izer": "ize",
-    "logi": "log", "bli": "ble", "alli": "al", "entli": "ent", "eli": "e", "ousli": "ous",
-    "ization": "ize", "ation": "ate", "ator": "ate", "alism": "al", "iveness": "ive",
-    "fulness": "ful", "ousness": "ous", "aliti": "al", "iviti": "ive", "biliti": "ble",
-}  # fmt: skip
-_STEP_3 = {
-    "icate": "ic", "ative": "", "alize": "al", "iciti": "ic", "ical": "ic", "ful": "", "ness": "",
-}  # fmt: skip
-_STEP_4 = (
-    "ement", "ance", "ence", "able", "ible", "ment", "ant", "ent", "ion", "ism", "ate", "iti",
-    "ous", "ive", "ize", "al", "er", "ic", "ou",
-)  # fmt: skip
-_SUFFIXES = (
-    "ingly",
-    "edly",
-    "ings",
-    "ing",
-    "ied",
-    "ies",
-    "ers",
-    "ed",
-    "es",
-    "er",
-    "ly",
-    "s",
-)
+_TABLES = read_tables(__file__, "stems.toml")
+_STEP_2: dict[str, str] = _TABLES["step_2"]
+_STEP_3: dict[str, str] = _TABLES["step_3"]
+_STEP_4 = tuple(_TABLES["step_4"].split())
+_SUFFIXES = tuple(_TABLES["light_suffixes"].split())
 STEM_CHARS_MIN = 3
 """Characters that a light stem keeps of a word."""
 _BY_LENGTH_2 = sorted(_STEP_2, key=len, reverse=True)
@@ -233,37 +212,11 @@ _STEMS = WordCache(
 )
 
 
-_IRREGULAR_FORMS = """
-    arise arose arisen, awake awoke awoken, beat beaten, become became, begin began begun,
-    bend bent, bind bound, bite bit bitten, bleed bled, blow blew blown, break broke broken,
-    breed bred, bring brought, build built, burn burnt, buy bought, catch caught,
-    choose chose chosen, cling clung, come came, creep crept, deal dealt, dig dug,
-    draw drew drawn, dream dreamt, drink drank drunk, drive drove driven, eat ate eaten,
-    fall fell fallen, feed fed, feel felt, fight fought, find found, flee fled, fly flew flown,
-    forbid forbade forbidden, forget forgot forgotten, forgive forgave forgiven,
-    freeze froze frozen, give gave given, grow grew grown, hang hung, hear heard,
-    hide hid hidden, hold held, keep kept, know knew known, lay laid, lead led, lean leant,
-    learn learnt, leave left, lend lent, lie lain, light lit, lose lost, make made, mean meant,
-    meet met, pay paid, prove proven, ride rode ridden, ring rang rung, rise rose risen,
-    run ran, say said, see saw seen, seek sought, sell sold, send sent, sew sewn,
-    shake shook shaken, shine shone, shoot shot, show shown, shrink shrank shrunk,
-    sing sang sung, sink sank sunk, sit sat, sleep slept, slide slid, smell smelt,
-    speak spoke spoken, spend spent, spill spilt, spin spun, stand stood, steal stole stolen,
-    stick stuck, strike struck, sweep swept, swim swam swum, swing swung, take took taken,
-    teach taught, tear tore torn, tell told, think thought, throw threw thrown,
-    understand understood, wake woke woken, wear wore worn, weave wove woven, weep wept,
-    win won, wind wound, write wrote written,
-    man men, woman women, child children, foot feet, tooth teeth, mouse mice, goose geese,
-    wife wives, life lives, knife knives, leaf leaves, shelf shelves, half halves, wolf wolves,
-    die dying, tie tying
-"""
-
-
 @lru_cache(maxsize=1)
 def _irregular_forms_by_stem() -> dict[str, tuple[str, ...]]:
     """Return the irregular forms of a word by its stem: `bought` for the stem of `buy`."""
     others: dict[str, tuple[str, ...]] = {}
-    for family in _IRREGULAR_FORMS.split(","):
+    for family in _TABLES["irregular_forms"].split(","):
         stems = {stem(word): word for word in family.split()}
         for own, own_word in stems.items():
             words = list(stems.values())

@@ -9,6 +9,7 @@ from math import ceil
 from typing import Protocol
 
 from mnemosyned.text.languages.detection import count_stop_words
+from mnemosyned.text.languages.tables import read_tables
 from mnemosyned.text.word_cache import WordCache
 
 CHARS_PER_TOKEN = 4
@@ -98,49 +99,8 @@ def measure_units(text: str) -> dict[str, float]:
     return amounts
 
 
-WEIGHTS: Mapping[str, float] = {
-    "english word": 1.06,
-    "english letter": 0.08,
-    "english accent": 1.0,
-    "joined word": 0.16,
-    "western word": 1.18,
-    "western letter": 0.25,
-    "western accent": 0.73,
-    "eastern word": 1.11,
-    "eastern letter": 0.38,
-    "eastern accent": 0.64,
-    "capitals": 1.13,
-    "capital": 0.1,
-    "endless": 0.3,
-    "digits": 1.32,
-    "spaced digits": 0.85,
-    "marks": 0.6,
-    "mark change": 0.14,
-    "mark run": 1.0,
-    "mark": 0.12,
-    "underscore": 0.49,
-    "line": 0.94,
-    "space": 0.69,
-    "base64": 0.7,
-    "hexadecimal": 0.58,
-    "greek": 1.05,
-    "cyrillic": 0.61,
-    "hebrew": 1.19,
-    "arabic": 0.85,
-    "devanagari": 1.29,
-    "thai": 0.95,
-    "typography": 0.98,
-    "emoji": 2.68,
-    "box": 0.65,
-    "wide mark": 1.26,
-    "kana": 1.0,
-    "han": 1.48,
-    "common han": 1.09,
-    "hangul": 1.58,
-    "common hangul": 1.23,
-    "sign": 1.02,
-    "other": 2.21,
-}
+_TABLES = read_tables(__file__, "token_counts.toml")
+WEIGHTS: Mapping[str, float] = _TABLES["weights"]
 """Tokens per unit; `make bench-tokens` fits them to half of its texts and shows the others."""
 
 _PIECE = re.compile(
@@ -154,37 +114,7 @@ _PIECE = re.compile(
     r"|[\u0900-\u097f]+|[\u0e00-\u0e7f]+|[\u3040-\u30ff]+|[\u3400-\u9fff]|[\uac00-\ud7af]"
     r"|[!-/:-@\[-`{-~]+|\s*\n|[^\S\n]{2,}|[\u2500-\u257f]+|[^ ]"
 )
-_RANGES = (
-    ("\u0370", "\u03ff", "greek"),
-    ("\u0400", "\u052f", "cyrillic"),
-    ("\u0590", "\u05ff", "hebrew"),
-    ("\u0600", "\u077f", "arabic"),
-    ("\u0900", "\u097f", "devanagari"),
-    ("\u0e00", "\u0e7f", "thai"),
-    ("\u1f00", "\u1fff", "greek"),
-    ("\u2000", "\u206f", "typography"),
-    ("\u2190", "\u24ff", "emoji"),
-    ("\u2500", "\u257f", "box"),
-    ("\u2580", "\u2bff", "emoji"),
-    ("\u3000", "\u303f", "wide mark"),
-    ("\u3040", "\u30ff", "kana"),
-    ("\u3400", "\u9fff", "han"),
-    ("\uac00", "\ud7af", "hangul"),
-    ("\ufe0f", "\ufe0f", "typography"),
-    ("\uff00", "\uffef", "wide mark"),
-    ("\U0001f000", "\U0001faff", "emoji"),
-)
-_COMMON = frozenset(
-    # The most frequent Chinese characters and Korean syllables: a token each.
-    "的一是不了在人有我他这个们中来上大为和国地到以说时要就出会可也你对生能而子那得于着下自之年过发后作里"
-    "用道行所然家种事成方多经么去法学如都同现当没动面起看定天分还进好小部其些主样理心她本前开但因只从想实日军"
-    "者意无力它与长把机十民第公此已工使情明性知全三又关点正业外将两高间由问很最重并物手应战向头文体政美相见"
-    "被利什二等产或新己制身果加西斯月话合回特代内信表化老给世位次度门任常先海通教原东声提立及比员解水名真论处"
-    "走义各入几口认条平系气题活更别打女变四神总何电数安少报才结反受目太量再感建务做接必场件计管期市直德资命"
-    "山金指克许统区保至队形社便空决治展马科司五基眼书非则听白却界达光放强即像难且权思王象完设式色路记南品住"
-    "告类求据程北边死张该交规万取拉格望觉术领共确传师观清今切院让识候带导争运"
-    "이다는을의에가고하지은로기도한사서자어리시아나를인그스정들대해수있만것보라으게일부전안장주구원과제공여오"
-)
+_COMMON = frozenset(_TABLES["common"])
 
 
 def _find_language_group(text: str) -> str:
@@ -256,7 +186,7 @@ def _measure_non_latin(piece: str, first: str) -> list[tuple[str, float]]:
     if first in _COMMON:
         unit = "common han" if first < "\uac00" else "common hangul"
         return [(unit, len(piece))]
-    for start, stop, unit in _RANGES:
+    for start, stop, unit in _TABLES["ranges"]:
         if start <= first <= stop:
             return [(unit, len(piece))]
     unit = "sign" if first <= "\u00bf" else "other"

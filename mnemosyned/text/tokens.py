@@ -6,21 +6,18 @@ Cue words mark a sentence as a ruling, a value or a mere answer; they stand in `
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
-from pathlib import Path
 
+from mnemosyned.text.languages.tables import read_tables
 from mnemosyned.text.sentences import SENTENCE_CHARS_MAX, UNSPACED
 from mnemosyned.text.stems import light_stem
 from mnemosyned.text.word_cache import WordCache
 from mnemosyned.text.words import COMMON_WORDS, STOP_WORDS
 
-_TABLES = tomllib.loads(
-    Path(__file__).with_name("cues.toml").read_text(encoding="utf-8")
-)
+_TABLES = read_tables(__file__, "cues.toml")
 _WORDS = {
     name: frozenset(words.split())
     for name, words in _TABLES.items()

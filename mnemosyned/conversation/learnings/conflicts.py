@@ -12,6 +12,7 @@ from functools import lru_cache
 from itertools import chain
 
 from mnemosyned.memory.values import Learning, LearningKind
+from mnemosyned.text.languages.tables import read_tables
 from mnemosyned.text.terms import Terms, parse_terms
 from mnemosyned.text.words import FUNCTION_WORDS
 
@@ -106,85 +107,19 @@ def _parse_subject(text: str) -> frozenset[str]:
     return find_content_words(parse_terms(remove_cues(text)))
 
 
-def _compile_alternatives(*alternatives: str) -> tuple[re.Pattern[str], ...]:
-    """Return a compiled pattern of whole words for each alternative of a group."""
-    return tuple(re.compile(words) for words in alternatives)
-
-
-CHOICES = (
-    _compile_alternatives(  # languages, as they are called in several
-        r"\b(?:english|englisch|anglais|inglés|inglese|inglês|по-английски)\b|英语|英文|英語",
-        r"\b(?:german|deutsch|allemand|alemán|tedesco|alemão|по-немецки)\b|德语|德文|ドイツ語",
-        r"\b(?:french|französisch|français|francés|francese|francês|по-французски)\b|法语|フランス語",
-        r"\b(?:spanish|spanisch|espagnol|español|spagnolo|espanhol|по-испански)\b|西班牙语|スペイン語",
-        r"\b(?:italian|italienisch|italien|italiano|по-итальянски)\b|意大利语|イタリア語",
-        r"\b(?:portuguese|portugiesisch|portugais|portugués|portoghese|português)\b|葡萄牙语",
-        r"\b(?:russian|russisch|russe|ruso|russo|по-русски)\b|俄语|ロシア語",
-        r"\b(?:chinese|chinesisch|chinois|chino|cinese|chinês|по-китайски)\b|中文|中国語",
-        r"\b(?:japanese|japanisch|japonais|japonés|giapponese|japonês|по-японски)\b|日语|日本語",
-    ),
-    _compile_alternatives(r"\btab(?:s|ulations?)?\b|tabulator", r"\bspaces?\b|leerzeichen|espaces|espacios"),
-    _compile_alternatives(r"\bmetric\b|metrisch|métrique|métric[oa]", r"\bimperial\b"),
-    _compile_alternatives(r"\bcelsius\b|°c\b", r"\bfahrenheit\b|°f\b", r"\bkelvin\b"),
-    _compile_alternatives(r"\b(?:24|twenty-four)[- ]?h", r"\b(?:12|twelve)[- ]?h|\b[ap]\.?m\b"),
-    _compile_alternatives(r"\bduze?\b|\btutoie", r"\bsieze?\b|\bvouvoie"),
-    _compile_alternatives(r"\bwindow\b|fenster|fenêtre|ventan|窓", r"\baisle\b|gang|couloir|pasillo|通路"),
-    _compile_alternatives(r"\bdark\b|dunkel|sombre|oscur", r"\blight\b|\bhell|clair\b|clar[oa]\b"),
-    _compile_alternatives(
-        r"\bshort|\bbrief|\bconcise|kurz|kürz|\bcourt|\bcort[oa]|\bbrev",
-        r"\blong|\bdetail|\blange?[nrs]?\b|ausführ|\blarg[oa]",
-    ),
-    _compile_alternatives(r"\bformal\b|förmlich", r"\b(?:informal|casual)\b|locker"),
-    _compile_alternatives(r"\bbritish\b", r"\bamerican\b"),
-    _compile_alternatives(r"\bsingle quotes?\b", r"\bdouble quotes?\b"),
-)  # fmt: skip
+_TABLES = read_tables(__file__, "conflicts.toml")
+CHOICES = [
+    [re.compile(words) for words in alternatives] for alternatives in _TABLES["choices"]
+]
 """Groups of alternatives; only one of a group can apply at a time."""
-_ANY_CHOICE = re.compile(
-    "|".join(words.pattern for group in CHOICES for words in group)
-)
+_ANY_CHOICE = re.compile("|".join(chain.from_iterable(_TABLES["choices"])))
 CHOICES_OF_A_SUBJECT = frozenset({6, 7, 8, 9})
 """Groups that need the same subject to conflict: a long answer does not rule out a short walk."""
 
-_INSTEAD = re.compile(
-    r", not |,? \b(?:instead of|rather than|over|statt|anstatt|anstelle von|plutôt que|au lieu de"
-    r"|en lugar de|en vez de|invece di|piuttosto che|em vez de|вместо|а не)\b |而不是|ではなく"
-    r"|(?<=\w) to (?=\w+[.!]?$)|(?<=\w) than (?!\d)|(?<=\w) (?:framför|boven|zamiast|niż) "
+_INSTEAD, _NOT, _SLOT, _CUES = (
+    re.compile(_TABLES[name].replace("\n", ""))
+    for name in ("instead", "not", "slot", "cues")
 )
-_NOT = re.compile(
-    r"\b(?:never|don't|doesn't|can't|not|no|stop|avoids?|without|hates?|dislikes?|loathes?|detests?"
-    r"|hasst|déteste|odia|odeia|haat|hatar|gillar inte|nienawidzi|ненавидит|geen|niet|inte"
-    r"|ing(?:a|en|et)|bez"
-    r"|zonder|utan|sin|sans|senza|sem|ohne|без|any ?more|nie|niemals|nicht|keine?n?|hör"
-    r"|jamais|ne|n'|plus|arrête|arrêtez|nunca|jamás|deja|mai|non|smetti|smettila|não|pare"
-    r"|никогда|не|перестань)\b"
-    r"|不要|别|不再|ないで|しない"
-)
-_SLOT = re.compile(
-    r"(?:^|\bmy )(?:preferred|favou?rite|default) (\w+(?: \w+)?) (?:is|are)\b"
-    r"|\bmy (pronouns) are\b"
-)
-_CUES = re.compile(
-    r"\b(?:always|never|ever|again|from (?:now|here|today) on\w*|going forward|in (?:the )?future"
-    r"|please|(?:do|does)(?:n't)?|no more|any ?more|remember|keep in mind|make sure|us(?:e|es|ing)"
-    r"|writ(?:e|es|ing)|answer(?:ing)?|reply(?:ing)?|respond(?:ing)?|speak(?:ing)?|talk(?:ing)?"
-    r"|add(?:ing)?|includ(?:e|ing)|put(?:ting)?|mak(?:e|ing)|giv(?:e|ing)|prefers?|likes?|wants?|rather"
-    r"|loves?|enjoys?|hates?|dislikes?|favou?rs?|tends to|leans towards?|usually|much|strongly"
-    r"|personally|generally|stand|uses|goes with|is|fan of|to|bevorzugt|mag|hasst|nimmt|nutzt|benutzt"
-    r"|verwendet|normalerweise|meistens|lieber|préfère|aime|déteste|prefiere|odia|preferisce|prefere|odeia|heeft|liever|haat|houdt|van"
-    r"|föredrar|gillar|hatar|woli|lubi|предпочитает|любит|ненавидит"
-    r"|really|should|must|would|keep|when|instead"
-    r"|immer|wieder|bitte|ab jetzt|ab sofort|von nun an|künftig|in zukunft|benutze?|verwende|nutze?"
-    r"|antworte|schreibe?|sprich|bevorzuge|lieber|mehr|auf|mit"
-    r"|toujours|désormais|à partir de maintenant|s'il te plaît|utilise[sz]?|réponds|écris|parle"
-    r"|préfère|en|siempre|a partir de ahora|de ahora en adelante|por favor|us[ae]s?|responde"
-    r"|escribe|prefiero|sempre|d'ora in poi|per favore|usa(?:re)?|rispondi|scrivi|preferisco|in"
-    r"|a partir de agora|responda|escreva|prefiro"
-    r"|der|die|das|den|des|du|les|le|la|el|los|las|del|de|il|lo|gli|um|uma"
-    r"|всегда|больше|с этого момента|впредь|пожалуйста|используй\w*|отвечай|пиши|предпочитаю)\b"
-    r"|请|始终|总是|永远|从现在开始|以后|今后|使用|用|回答|记住|我更?喜欢"
-    r"|常に|いつも|必ず|絶対に?|これからは?|今後は?|ください|使わ|使って|答えて|は|を|で"
-)
-"""Words that make a sentence an instruction, whatever its subject; and articles, prepositions."""
 _ELIDED = re.compile(r"\b[cdjlmnst]'(?=\w{2})")
 _PLURAL = re.compile(r"(?<=[a-zà-ÿ]{3})(?:(?<!s)s)$")
 

@@ -24,21 +24,10 @@ from typing import Any
 
 from mnemosyned.memory.values import LearningKind
 
-LANGUAGES = (
-    "english",
-    "german",
-    "french",
-    "spanish",
-    "italian",
-    "portuguese",
-    "dutch",
-    "swedish",
-    "polish",
-    "russian",
-    "chinese",
-    "japanese",
-    "korean",
-)
+LANGUAGES = """
+    english german french spanish italian portuguese dutch swedish polish russian chinese japanese
+    korean
+""".split()
 """Languages in the order in which their rules are tried."""
 _PART = re.compile(r"(?<!\?P)<([a-z_]+)>")
 """A name to be replaced; `(?P<name>` is a group of the pattern."""

@@ -11,6 +11,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
+from typing import Any
+
+
+def read_tables(module: str, name: str) -> dict[str, Any]:
+    """Return the tables of the TOML file `name` next to a module, which hands in its `__file__`."""
+    return tomllib.loads(Path(module).with_name(name).read_text(encoding="utf-8"))
+
 
 PHRASES = (
     "the day before yesterday",
@@ -140,8 +147,7 @@ class Language:
 
 def _load_language(name: str) -> Language:
     """Return the language that a TOML file describes. Raises `TypeError` for an unknown field."""
-    path = Path(__file__).with_name(f"{name}.toml")
-    tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    tables = read_tables(__file__, f"{name}.toml")
     for key in ("months", "weekdays", "counts"):
         tables[key] = tuple(tables.get(key, ()))
     if "times" in tables:

@@ -8,16 +8,15 @@ gathered by detect-secrets 1.5 (Apache-2.0) and gitleaks 8 (MIT); ISO/IEC 7812 (
 from __future__ import annotations
 
 import re
-import tomllib
 from base64 import b64decode
 from binascii import Error as NotBase64
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 from mnemosyned.text.details import DetailKind
+from mnemosyned.text.languages.tables import read_tables
 from mnemosyned.text.terms import without_unspaced
 
 
@@ -29,9 +28,7 @@ class Secret(NamedTuple):
     stop: int
 
 
-_TABLES = tomllib.loads(
-    Path(__file__).with_name("formats.toml").read_text(encoding="utf-8")
-)
+_TABLES = read_tables(__file__, "formats.toml")
 TOKEN_HINTS: dict[str, list[str]] = _TABLES["token_hints"]
 """Strings of which every text with a token has one, by a string that they share."""
 _TOKENS = re.compile(

@@ -8,14 +8,13 @@ languages stand in `names.toml`.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator
 from enum import Enum, auto
 from functools import cache
 from itertools import chain, islice
-from pathlib import Path
 from typing import NamedTuple
 
+from mnemosyned.text.languages.tables import read_tables
 from mnemosyned.text.terms import has_unspaced_script
 
 
@@ -47,9 +46,7 @@ class SecretLabel(Enum):
     BEARER = auto()
 
 
-_TABLES = tomllib.loads(
-    Path(__file__).with_name("names.toml").read_text(encoding="utf-8")
-)
+_TABLES = read_tables(__file__, "names.toml")
 
 
 def words_in_tables(*tables: str) -> frozenset[str]:
