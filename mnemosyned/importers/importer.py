@@ -73,6 +73,11 @@ class ExportGroup:
 
 ImportRecord = ImportItem | BadRecord | ExportGroup
 """A result of reading a source; `ExportGroup` only for our own exports."""
+Records = Iterator[ImportRecord]
+
+
+class SourceRefused(Exception):
+    """The source, or the rest of it, cannot be read, for the reason in the text."""
 
 
 @dataclass(frozen=True)
@@ -162,26 +167,38 @@ class ImportFormat(ABC):
         A format that reads a whole folder recognizes it. Of other folders each file is a source.
         """
 
-    @abstractmethod
-    def read(self, source: ImportSource, position: str) -> Iterator[ImportRecord]:
+    def read(self, source: ImportSource, position: str) -> Records:
         """Yield the records after a position, in the order of each conversation.
 
         Holds one record in memory at a time, or a bounded number. Raises `OSError` if the source
         cannot be read; any other fault is a `BadRecord`.
         """
+        try:
+            yield from self.read_records(source, position)
+        except SourceRefused as refused:
+            yield BadRecord(source.name, str(refused))
+
+    @abstractmethod
+    def read_records(self, source: ImportSource, position: str) -> Records:
+        """Yield the records after a position, as `read` does. Raises also `SourceRefused`."""
 
     def size(self, source: ImportSource) -> int:
         """Return the number of bytes to read, for showing progress; 0 if unknown."""
         return source.size()
 
 
-def stable_id(*parts: str) -> str:
+def stable_id(*parts: str, prefix: str = IMPORTED_PREFIX) -> str:
     """Return an id made of the parts' hash: the same parts always give the same id.
 
     Parts are the format's name, then the record's own id or its words.
     """
     text = "\0".join(parts).encode("utf-8", "replace")
-    return IMPORTED_PREFIX + hashlib.sha256(text).hexdigest()[:ID_CHARS]
+    return prefix + hashlib.sha256(text).hexdigest()[:ID_CHARS]
+
+
+def file_identity(status: os.stat_result) -> str:
+    """Return device and inode of a file as a text: the same under every name of the file."""
+    return f"{status.st_dev}:{status.st_ino}"
 
 
 class _ChainedStream(io.RawIOBase):
@@ -212,6 +229,10 @@ def _read_available(stream: BinaryIO, count: int) -> bytes:
     return stream.read(count)
 
 
+class RecordRefused(Exception):
+    """A record has no memory, for the reason in the text."""
+
+
 PARSE_ERRORS = (
     ArithmeticError,
     AssertionError,
@@ -228,18 +249,31 @@ zone may be named like a folder, and `StopIteration`, as a list may be empty."""
 
 
 def parse_record(
-    parse: Callable[[], Remember | None], place: str, position: str, size: int
-) -> ImportItem | BadRecord | None:
-    """Call `parse` and return its memory as an item, or its error as a bad record.
+    parse: Callable[[], Remember | None],
+    place: str,
+    position: str,
+    size: int = 0,
+    *,
+    exact: bool = False,
+) -> Iterator[ImportItem | BadRecord]:
+    """Call `parse` and yield its memory as an item, or its error as a bad record.
 
-    None if there is no memory. `size` is the number of bytes read for the record.
+    Nothing is yielded if it returns None. `size` is the number of bytes read for the record, if
+    that is known. Unless `exact`, the memory is made one that the daemon accepts.
     """
     try:
         memory = parse()
+        if memory and not exact:
+            memory = sendable(memory)
+    except RecordRefused as refused:
+        yield BadRecord(place, str(refused), position, size)
     except PARSE_ERRORS as error:
-        reason = f"it cannot be read: {error or type(error).__name__}"
-        return BadRecord(place, reason, position, size)
-    return ImportItem(memory, place, position, size) if memory else None
+        reason = str(error) if isinstance(error, OSError | ValueError) else repr(error)
+        yield BadRecord(place, f"it cannot be read: {reason}", position, size)
+    else:
+        if memory:
+            size = size or len(memory.content)
+            yield ImportItem(memory, place, position, size)
 
 
 TAGS_MAX = 50

@@ -13,16 +13,24 @@ import sqlite3
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, TypeVar, cast
 from urllib.parse import quote
 
-from mnemosyned.importers.importer import HEAD_BYTES, ImportSource
+from mnemosyned.importers.importer import (
+    HEAD_BYTES,
+    BadRecord,
+    ImportSource,
+    Records,
+    SourceRefused,
+    parse_record,
+)
+from mnemosyned.verbs.memories import Remember
 
 DIFFERENT_MAX = 200_000
 """Different records whose repetitions are counted; a repetition of later ones counts as the first."""
@@ -63,78 +71,47 @@ ARCHIVE_ERRORS = (
 """Errors of broken, cut off and encrypted archives, at opening and while reading."""
 
 
-class ArchiveRefused(Exception):
-    """The archive is broken, or unpacks to more than any export does."""
-
-
-@dataclass(frozen=True, slots=True)
-class ArchiveMember:
-    """A file in an archive."""
-
-    name: str
-    size: int
-    packed: int
-
-
-def members_of(path: Path, names: re.Pattern[str]) -> list[ArchiveMember]:
-    """Return the archive's members whose file name matches, in the order of their paths.
-
-    Raises `ArchiveRefused`.
-    """
+@contextmanager
+def _open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
+    """Open an archive for the block. Raises `SourceRefused` for broken content in the block."""
     try:
         with zipfile.ZipFile(path) as archive:
-            listed = archive.infolist()
+            yield archive
     except ARCHIVE_ERRORS as error:
-        raise _broken_archive(error) from error
+        reason = str(error) or type(error).__name__
+        raise SourceRefused(f"the archive cannot be read: {reason}") from error
+
+
+def members_of(path: Path, names: re.Pattern[str]) -> list[zipfile.ZipInfo]:
+    """Return the archive's members whose file name matches, in the order of their paths.
+
+    Raises `SourceRefused`.
+    """
+    with _open_archive(path) as archive:
+        listed = archive.infolist()
     if len(listed) > MEMBERS_MAX:
-        raise ArchiveRefused(f"the archive has more than {MEMBERS_MAX:,} members")
-    return sorted(
-        (
-            ArchiveMember(each.filename, each.file_size, each.compress_size)
-            for each in listed
-            if names.fullmatch(each.filename.rpartition("/")[2])
-        ),
-        key=lambda member: member.name,
+        raise SourceRefused(f"the archive has more than {MEMBERS_MAX:,} members")
+    matching = (
+        each for each in listed if names.fullmatch(each.filename.rpartition("/")[2])
     )
+    return sorted(matching, key=lambda member: member.filename)
 
 
 @contextmanager
-def open_member(path: Path, member: ArchiveMember) -> Iterator[BinaryIO]:
+def open_member(path: Path, member: zipfile.ZipInfo) -> Iterator[BinaryIO]:
     """Open a member of the archive at `path` for the block.
 
-    Raises `ArchiveRefused`, also for broken content read within the block.
+    Raises `SourceRefused` for a broken archive, and for a member that is too large unpacked.
     """
-    largest = max(RATIO_FROM_BYTES, RATIO_MAX * max(member.packed, 1))
-    if member.size > min(largest, ARCHIVE_BYTES_MAX):
-        raise ArchiveRefused(
-            f"{member.name} unpacks from {member.packed:,} to {member.size:,} bytes, "
+    size, packed = member.file_size, member.compress_size
+    largest = max(RATIO_FROM_BYTES, RATIO_MAX * max(packed, 1))
+    if size > min(largest, ARCHIVE_BYTES_MAX):
+        raise SourceRefused(
+            f"{member.filename} unpacks from {packed:,} to {size:,} bytes, "
             "which no export does"
         )
-    try:
-        with (
-            zipfile.ZipFile(path) as archive,
-            archive.open(member.name) as stream,
-        ):
-            yield cast("BinaryIO", stream)
-    except ARCHIVE_ERRORS as error:
-        raise _broken_archive(error) from error
-
-
-def _broken_archive(error: Exception) -> ArchiveRefused:
-    """Return the error for an archive that cannot be read."""
-    reason = str(error) or type(error).__name__
-    return ArchiveRefused(f"the archive cannot be read: {reason}")
-
-
-def member_head(path: Path, names: re.Pattern[str]) -> bytes:
-    """Return the first `HEAD_BYTES` bytes of the first matching member; empty without one.
-
-    Raises `ArchiveRefused`.
-    """
-    for member in members_of(path, names)[:1]:
-        with open_member(path, member) as opened:
-            return opened.read(HEAD_BYTES)
-    return b""
+    with _open_archive(path) as archive, archive.open(member.filename) as stream:
+        yield cast("BinaryIO", stream)
 
 
 LINE_BYTES_MAX = 16 << 20
@@ -183,9 +160,7 @@ class _Transcoded(io.RawIOBase):
 
     def __init__(self, source: BinaryIO, encoding: str) -> None:
         super().__init__()
-        self._source = source
-        self._decoder = codecs.getincrementaldecoder(encoding)("replace")
-        self._waiting = b""
+        self._source = io.TextIOWrapper(source, encoding, "replace", newline="")
 
     def readable(self) -> bool:
         return True
@@ -193,15 +168,10 @@ class _Transcoded(io.RawIOBase):
     def readinto(self, buffer: object) -> int:
         """Fill the buffer with UTF-8 and return the number of bytes; 0 at the end."""
         view = memoryview(cast("bytearray", buffer))
-        while not self._waiting:
-            data = self._source.read(CHUNK_BYTES)
-            text = self._decoder.decode(data, final=not data)
-            self._waiting = text.encode("utf-8", "replace")
-            if not data and not self._waiting:
-                return 0
-        size = min(len(view), len(self._waiting))
-        view[:size], self._waiting = self._waiting[:size], self._waiting[size:]
-        return size
+        # A character has at most four bytes.
+        data = self._source.read(len(view) // 4).encode("utf-8", "replace")
+        view[: len(data)] = data
+        return len(data)
 
     def close(self) -> None:
         self._source.close()
@@ -224,11 +194,11 @@ def as_utf8(stream: BinaryIO) -> BinaryIO:
 
 @contextmanager
 def open_text(
-    source: ImportSource, member: ArchiveMember | None = None
+    source: ImportSource, member: zipfile.ZipInfo | None = None
 ) -> Iterator[BinaryIO]:
     """Open a source, or a member of its archive, as a stream of UTF-8 for the block.
 
-    Raises `OSError` and `ArchiveRefused`.
+    Raises `OSError` and `SourceRefused`.
     """
     with (
         open_member(source.path, member) if member else source.open() as opened,
@@ -268,7 +238,10 @@ def lines_of(stream: BinaryIO, *, offset: int = 0) -> Iterator[TextLine]:
 
 
 def skip(stream: BinaryIO, size: int) -> None:
-    """Read `size` bytes and throw them away."""
+    """Go on after the next `size` bytes."""
+    if stream.seekable():
+        stream.seek(size, io.SEEK_CUR)
+        return
     while size > 0 and (data := stream.read(min(size, CHUNK_BYTES))):
         size -= len(data)
 
@@ -281,10 +254,6 @@ _NEAR_END = 1_024
 """An error this close to the end of the text read may be solved by more text."""
 _SPACE = re.compile(r"[ \t\r\n]*")
 _scan = json.JSONDecoder().raw_decode
-
-
-class JsonBroken(Exception):
-    """The text stops being JSON; nothing after it can be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +287,8 @@ class JsonReader:
     def elements(self) -> Iterator[JsonElement]:
         """Yield the elements of the document's list, or the values of its object.
 
-        A list in the object gives its elements instead. Raises `JsonBroken`.
+        A list in the object gives its elements instead. Raises `SourceRefused` where the text
+        stops being JSON.
         """
         opening = self._peek_char()
         if opening == "[":
@@ -390,7 +360,7 @@ class JsonReader:
             self._read_more(JSON_CHUNK_BYTES)
 
     def _read_value(self) -> Any:  # noqa: ANN401 any JSON
-        """Read and return one whole value of any kind. Raises `JsonBroken`."""
+        """Read and return one whole value of any kind. Raises `SourceRefused`."""
         if not self._peek_char():
             raise self._make_error_here("the document is cut off")
         while True:
@@ -407,7 +377,7 @@ class JsonReader:
     def _scan_value(self) -> tuple[Any, int] | None:
         """Parse the value at the present position; return it with its end.
 
-        None if more text is needed. Raises `JsonBroken`.
+        None if more text is needed. Raises `SourceRefused`.
         """
         try:
             value, end = _scan(self._text, self._place)
@@ -434,10 +404,10 @@ class JsonReader:
         self._text = self._text[self._place :] + text
         self._place = 0
 
-    def _make_error_here(self, reason: str) -> JsonBroken:
+    def _make_error_here(self, reason: str) -> SourceRefused:
         """Return the error with this reason and the present position in the document."""
         place = self._consumed + self._place
-        return JsonBroken(f"{reason}, at character {place + 1:,}")
+        return SourceRefused(f"{reason}, at character {place + 1:,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -462,9 +432,27 @@ def outline_document(head: bytes) -> JsonOutline | None:
     try:
         for _ in zip(reader.elements(), range(KEYS_MAX), strict=False):
             pass
-    except JsonBroken:
+    except SourceRefused:
         pass  # the head ends within it
     return JsonOutline(is_list, frozenset(reader.keys)) if reader.keys else None
+
+
+def outline_source(
+    source: ImportSource, member: re.Pattern[str] | None
+) -> JsonOutline | None:
+    """Return the outline of a source's JSON; None if it is no JSON.
+
+    Of an archive it is the outline of the first member whose file name matches.
+    """
+    if not source.head.startswith(ZIP_SIGNATURE) or source.stream:
+        return outline_document(source.head)
+    try:
+        for found in members_of(source.path, member)[:1] if member else ():
+            with open_member(source.path, found) as opened:
+                return outline_document(opened.read(HEAD_BYTES))
+    except SourceRefused:
+        pass  # reported when it is read
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -483,33 +471,86 @@ class RecordPosition:
         return f"{self.offset}/{self.number}"
 
 
+@dataclass(slots=True)
+class FileRecord:
+    """A record of one or more lines of a file; each format adds the fields that it reads."""
+
+    number: int = 0
+    """The number among the file's records, from 1."""
+    end: int = 0
+    """The byte after the record."""
+    label: str = ""
+    """The record's name in error messages, in place of its number."""
+    problem: str = ""
+    """Reason why the record cannot be read."""
+
+
+Record = TypeVar("Record", bound=FileRecord)
+
+
+def group_lines(
+    lines: Iterable[TextLine],
+    take_line: Callable[[TextLine, Record | None], Record | None],
+    number: int = 0,
+) -> Iterator[Record]:
+    """Yield the records that lines make up; `number` records came before them.
+
+    `take_line` is given a line and the last record, if any. It returns the record that the line
+    begins, or adds the line to the last record and returns None.
+    """
+    last: Record | None = None
+    for line in lines:
+        begun = take_line(line, last)
+        if begun is not None:
+            if last:
+                yield last
+            number += 1
+            begun.number = number
+            last = begun
+        if last:
+            last.end = line.end
+    if last:
+        yield last
+
+
+def convert_records(
+    source: ImportSource,
+    records: Iterable[Record],
+    convert: Callable[[Record], Remember | None],
+    *,
+    noun: str,
+    start: RecordPosition,
+) -> Records:
+    """Yield the memories of records as items, and those that cannot be read as bad records.
+
+    `convert` returns None for a record without a memory; it raises `RecordRefused` or
+    `PARSE_ERRORS`. `noun` names a record in error messages.
+    """
+    end = start.offset
+    for record in records:
+        size, end = max(0, record.end - end), max(end, record.end)
+        place = f"{source.name}, {noun} {record.label or record.number}"
+        position = str(RecordPosition(record.end, record.number))
+        if record.problem:
+            yield BadRecord(place, record.problem, position, size)
+        else:
+            yield from parse_record(partial(convert, record), place, position, size)
+
+
 SQLITE_SIGNATURE = b"SQLite format 3\0"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SqliteLimits:
-    """Limits of one reading; a file beyond them counts as broken or hostile."""
-
-    value_bytes: int = 64 << 20
-    steps: int = 2_000_000_000
-    """Instructions of SQLite's machine."""
-    steps_at_a_time: int = 10_000_000
-
-
-SQLITE_LIMITS = SqliteLimits()
-
-
-class SqliteRefused(Exception):
-    """The file cannot be read as a database."""
+SQLITE_VALUE_BYTES_MAX = 64 << 20
+SQLITE_STEPS_MAX = 2_000_000_000
+"""Instructions of SQLite's machine in one reading; a file beyond them is broken or hostile."""
+SQLITE_STEPS_AT_A_TIME = 10_000_000
 
 
 @contextmanager
-def open_database(
-    path: Path, limits: SqliteLimits = SQLITE_LIMITS
-) -> Iterator[sqlite3.Connection]:
+def open_database(path: Path) -> Iterator[sqlite3.Connection]:
     """Open a SQLite database read-only for the block.
 
-    Raises `SqliteRefused`, also for broken content read within the block. A file without a
+    Raises `SourceRefused`, also for broken content read within the block. A file without a
     write-ahead log is opened as one that never changes, which needs no lock and writes nothing next
     to it. With a log SQLite reads both, in a copy if no program has them open.
     """
@@ -520,41 +561,39 @@ def open_database(
             copy = Path(folder, path.name)
             shutil.copyfile(path, copy)
             shutil.copyfile(log, f"{copy}-wal")
-            with _open_read_only(copy, "mode=rw", limits) as database:
+            with _open_read_only(copy, "mode=rw") as database:
                 yield database
         return
     mode = "mode=ro" if has_log else "mode=ro&immutable=1"
-    with _open_read_only(path, mode, limits) as database:
+    with _open_read_only(path, mode) as database:
         yield database
 
 
 @contextmanager
-def _open_read_only(
-    path: Path, mode: str, limits: SqliteLimits
-) -> Iterator[sqlite3.Connection]:
+def _open_read_only(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
     """Open a database for the block, limited in time and value size.
 
-    `mode` is the query of SQLite's URI. Raises `SqliteRefused`.
+    `mode` is the query of SQLite's URI. Raises `SourceRefused`.
     """
     steps = 0
 
     def count() -> bool:
         """Count SQLite's steps; return True to interrupt beyond the limit."""
         nonlocal steps
-        steps += limits.steps_at_a_time
-        return steps > limits.steps
+        steps += SQLITE_STEPS_AT_A_TIME
+        return steps > SQLITE_STEPS_MAX
 
     try:
         uri = f"file:{quote(str(path.absolute()))}?{mode}"
         with closing(sqlite3.connect(uri, uri=True, timeout=5.0)) as database:
-            database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, limits.value_bytes)
+            database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, SQLITE_VALUE_BYTES_MAX)
             database.execute("PRAGMA query_only = ON")
             database.execute("PRAGMA trusted_schema = OFF")
             database.text_factory = lambda data: data.decode("utf-8", "replace")
-            database.set_progress_handler(count, limits.steps_at_a_time)
+            database.set_progress_handler(count, SQLITE_STEPS_AT_A_TIME)
             yield database
     except (sqlite3.Error, UnicodeDecodeError) as error:  # names may be no text
-        raise SqliteRefused(f"the database cannot be read: {error}") from error
+        raise SourceRefused(f"the database cannot be read: {error}") from error
 
 
 def tables_of(source: ImportSource) -> frozenset[str]:
@@ -571,7 +610,7 @@ def tables_of(source: ImportSource) -> frozenset[str]:
                 "SELECT name FROM sqlite_master WHERE type = 'table' LIMIT 10000"
             )
             return frozenset(name for (name,) in rows)
-    except SqliteRefused:
+    except SourceRefused:
         return frozenset()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,9 +11,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from mnemosyned.importers.importer import moment_from, stable_id, text_in
 from mnemosyned.memory.capture import CAPTURED_PREFIX
-
-MESSAGE_ID_CHARS = 32
 
 Role = Literal["user", "assistant"]
 
@@ -40,30 +38,14 @@ def memory_ids(message: TranscriptMessage, conversation: str) -> tuple[str, ...]
     The last id is made of the words, the only identity in payloads and in transcripts without ids.
     """
     words = " ".join(message.text.split())
-    by_words = _make_captured_id("words", conversation, message.role, words)
-    if message.unique_id:
-        place = "" if message.is_copied else conversation
-        return _make_captured_id("message", place, message.unique_id), by_words
-    return (by_words,)
-
-
-def moment_of(value: object) -> datetime | None:
-    """Return the time in an ISO text or a number of milliseconds; None for anything else."""
-    try:
-        if isinstance(value, str):
-            moment = datetime.fromisoformat(value)
-            return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        if isinstance(value, int | float) and value > 0:
-            return datetime.fromtimestamp(value / 1000, tz=UTC)
-    except (ValueError, OverflowError, OSError):
-        return None
-    return None
-
-
-def _make_captured_id(*parts: str) -> str:
-    """Return the memory id for a captured message: a hash of these parts."""
-    text = "\0".join(parts).encode("utf-8", "replace")
-    return CAPTURED_PREFIX + hashlib.sha256(text).hexdigest()[:MESSAGE_ID_CHARS]
+    by_words = stable_id(
+        "words", conversation, message.role, words, prefix=CAPTURED_PREFIX
+    )
+    if not message.unique_id:
+        return (by_words,)
+    place = "" if message.is_copied else conversation
+    by_id = stable_id("message", place, message.unique_id, prefix=CAPTURED_PREFIX)
+    return by_id, by_words
 
 
 TranscriptLine = Mapping[str, Any]
@@ -115,10 +97,10 @@ def head_of(line: TranscriptLine) -> TranscriptHead:
         source = payload.get("source")
         origin = payload.get("forked_from_id") or payload.get("id")
         return TranscriptHead(
-            _text_or_empty(origin), isinstance(source, Mapping) and "subagent" in source
+            text_in(origin), isinstance(source, Mapping) and "subagent" in source
         )
     if line.get("kind") not in (None, "main") and "sessionId" in line:
-        return TranscriptHead(_text_or_empty(line.get("sessionId")), by_subagent=True)
+        return TranscriptHead(text_in(line.get("sessionId")), by_subagent=True)
     return TranscriptHead()
 
 
@@ -186,7 +168,7 @@ def _parse_codex(line: TranscriptLine) -> ParsedLine:
             payload.get("role"), text_of(payload.get("content")), time
         )
         return ParsedLine(said, is_copy=True)
-    return ParsedLine(calls_tool=_text_or_empty(inner) in TOOL_KINDS)
+    return ParsedLine(calls_tool=text_in(inner) in TOOL_KINDS)
 
 
 def parse_document(document: TranscriptLine) -> Iterator[TranscriptMessage]:
@@ -219,7 +201,7 @@ def text_of(content: object) -> str:
             texts.append(part)
         elif isinstance(part, Mapping) and not part.get("thought"):
             is_text = part.get("type") in TEXT_KINDS
-            texts.append(_text_or_empty(part.get("text")) if is_text else "")
+            texts.append(text_in(part.get("text")) if is_text else "")
     return "\n".join(filter(None, texts))
 
 
@@ -228,7 +210,7 @@ def _calls_tool(content: object) -> bool:
     parts = content if isinstance(content, list) else []
     return any(
         isinstance(part, Mapping)
-        and (_text_or_empty(part.get("type")) in TOOL_KINDS or "functionCall" in part)
+        and (text_in(part.get("type")) in TOOL_KINDS or "functionCall" in part)
         for part in parts
     )
 
@@ -248,16 +230,11 @@ def _parse_message(
     message = TranscriptMessage(
         role=role,
         text=text,
-        created_at=moment_of(moment),
-        unique_id=_text_or_empty(id),
+        created_at=moment_from(moment, zone=UTC),
+        unique_id=text_in(id),
         is_copied=is_copied,
     )
     return (message,)
-
-
-def _text_or_empty(value: object) -> str:
-    """Return the value if it is a text, else an empty text."""
-    return value if isinstance(value, str) else ""
 
 
 # ------------------------------------------------------------------- identity

@@ -9,7 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
+from typing import BinaryIO
 
+from mnemosyned.importers.importer import SourceRefused, clean_text, file_identity
+from mnemosyned.importers.reading import lines_of
 from mnemosyned.importers.transcript_formats import (
     ParsedLine,
     TranscriptMessage,
@@ -59,7 +62,7 @@ def clean(text: str) -> str:
         text = _WRAPPER.sub("", without_blocks(text))
     if text.startswith(_IDE_CONTEXT) and _IDE_REQUEST in text:
         text = text.partition(_IDE_REQUEST)[2]
-    text = text.replace("\0", "").encode("utf-8", "replace").decode().strip()
+    text = clean_text(text)
     if not any(map(str.isalnum, text)) or _NOT_SAID.match(text):
         return ""
     return text if len(text) <= CHARS_MAX else text[:CHARS_MAX] + "…"
@@ -103,8 +106,6 @@ def announces_tool(text: str) -> bool:
 
 BYTES_MAX = 1 << 20
 """Bytes read at a time."""
-LINE_BYTES_MAX = 16 << 20
-"""A longer line is a tool's result, and passed over."""
 DOCUMENT_BYTES_MAX = 16 << 20
 HEAD_BYTES_MAX = 256 * 1024
 NO_TRANSCRIPT = "the path is not that of a transcript"
@@ -117,7 +118,7 @@ _FOLDERS = re.compile(
 _NAME = re.compile(r"[\w.@ +-]{1,200}\.jsonl?")
 
 
-class TranscriptRefused(Exception):
+class TranscriptRefused(SourceRefused):
     """The path names no transcript of this user."""
 
 
@@ -171,23 +172,15 @@ def read_transcript(
     its last line needs no end. Raises `TranscriptRefused`.
     """
     descriptor, status = _open_transcript(path, anywhere=anywhere)
-    try:
-        identity = f"{status.st_dev}:{status.st_ino}"
-        size = status.st_size
-        is_same = file == identity and position <= size
+    identity, size = file_identity(status), status.st_size
+    with os.fdopen(descriptor, "rb") as stream:
         # Before a place to go on from stands the end of a line, or of a document.
-        if not is_same or (
-            position and os.pread(descriptor, 1, position - 1) not in (b"\n", b"}")
-        ):
+        if file != identity or not _ends_record(stream, position):
             position = 0
         if path.endswith(".json"):
-            reading = _read_document(descriptor, size, position)
+            reading = _read_document(stream, size, position)
         else:
-            reading = _read_lines(
-                descriptor, size, position, bytes_max, finished=finished
-            )
-    finally:
-        os.close(descriptor)
+            reading = _read_lines(stream, size, position, bytes_max, finished=finished)
     modified = datetime.fromtimestamp(status.st_mtime, tz=UTC)
     messages = tuple(
         message if message.created_at else replace(message, created_at=modified)
@@ -218,65 +211,63 @@ def _open_transcript(path: str, *, anywhere: bool) -> tuple[int, os.stat_result]
     raise TranscriptRefused("the transcript is not a regular file of this user")
 
 
-def _read_document(descriptor: int, size: int, position: int) -> TranscriptReading:
+def _ends_record(stream: BinaryIO, position: int) -> bool:
+    """Return True if a line or a document ends at this position of a transcript."""
+    if position == 0:
+        return True
+    stream.seek(position - 1)
+    return stream.read(1) in (b"\n", b"}")
+
+
+def _read_document(stream: BinaryIO, size: int, position: int) -> TranscriptReading:
     """Return the messages of a transcript in one JSON object of `size` bytes.
 
     None are read if the position shows that the size is unchanged.
     """
     if size in (0, position) or size > DOCUMENT_BYTES_MAX:
         return TranscriptReading(position=position)
-    document = decode_object(os.pread(descriptor, size, 0))
+    stream.seek(0)
+    document = decode_object(stream.read(size))
     if document is None:  # it is being written
         return TranscriptReading(position=position)
     return TranscriptReading(messages=tuple(parse_document(document)), position=size)
 
 
 def _read_lines(
-    descriptor: int, size: int, position: int, bytes_max: int, *, finished: bool
+    stream: BinaryIO, size: int, position: int, bytes_max: int, *, finished: bool
 ) -> TranscriptReading:
     """Return the messages in the lines after a position, reading about `bytes_max` bytes.
 
-    `finished` means that the last line needs no line end. A giant line is skipped.
+    `size` is the file's; `finished` means that the last line needs no line end. A line that is too
+    long is a tool's result, and passed over.
     """
-    first = os.pread(descriptor, HEAD_BYTES_MAX, 0).partition(b"\n")[0]
-    head = head_of(decode_object(first) or {})
+    stream.seek(0)
+    head = head_of(decode_object(stream.readline(HEAD_BYTES_MAX)) or {})
     if head.by_subagent:
         return TranscriptReading(position=size, conversation=head.conversation)
-    room = bytes_max
-    while True:  # ends with the longest line
-        data = os.pread(descriptor, room, position)
-        is_last = position + len(data) >= size
-        end = len(data) if finished and is_last else data.rfind(b"\n") + 1
-        if end or is_last:
+    parsed_lines: list[ParsedLine] = []
+    end, broken, complete = position, 0, True
+    stream.seek(0)
+    for line in lines_of(stream, offset=position):
+        if not (finished or line.too_long or line.data.endswith(b"\n")):
             break
-        if room >= LINE_BYTES_MAX:
-            return TranscriptReading(
-                position=_find_next_line(descriptor, position, size),
-                complete=False,
-                broken=1,
-            )
-        room *= 4
-    texts = [text for text in data[:end].split(b"\n") if text.strip()]
-    lines = [line for line in map(decode_object, texts) if line is not None]
-    parsed_lines = list(map(parse_line, lines))
+        end = line.end
+        if line.data.strip() or line.too_long:
+            written = decode_object(line.data)
+            if written is None:
+                broken += 1
+            else:
+                parsed_lines.append(parse_line(written))
+        if end - position >= bytes_max:
+            complete = end >= size
+            break
     return TranscriptReading(
         messages=_collect_messages(parsed_lines),
-        position=position + end,
-        complete=is_last,
+        position=end,
+        complete=complete,
         conversation=head.conversation,
-        broken=len(texts) - len(lines),
+        broken=broken,
     )
-
-
-def _find_next_line(descriptor: int, position: int, size: int) -> int:
-    """Return the byte position after the next line end; `size` without one."""
-    while position < size:
-        data = os.pread(descriptor, BYTES_MAX, position)
-        end = data.find(b"\n") + 1
-        if end or not data:
-            return position + end
-        position += len(data)
-    return size
 
 
 def _collect_messages(

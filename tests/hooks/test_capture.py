@@ -158,7 +158,7 @@ def test_a_giant_line_is_passed_over(
     transcript: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("mnemosyned.importers.transcripts.LINE_BYTES_MAX", 1 << 20)
+    monkeypatch.setattr("mnemosyned.importers.reading.LINE_BYTES_MAX", 1 << 20)
     giant = claude_line("user", "x" * (2 << 20), uuid="giant")
     write_lines(transcript, [TALK[0], giant, TALK[1]])
     claude(hooks, transcript).call(hook_event_name="Stop")

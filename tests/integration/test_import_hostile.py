@@ -21,9 +21,15 @@ from support.import_samples import Sample, note
 from support.import_stores import mem0_history
 
 from mnemosyned.importers.formats.chat_exports import ChatGptExport
-from mnemosyned.importers.importer import START, BadRecord, ImportItem, ImportSource
+from mnemosyned.importers.importer import (
+    START,
+    BadRecord,
+    ImportItem,
+    ImportSource,
+    SourceRefused,
+)
 from mnemosyned.importers.plan import plan_import, recognize_format
-from mnemosyned.importers.reading import SqliteLimits, SqliteRefused, open_database
+from mnemosyned.importers.reading import open_database
 
 
 def damages(data: bytes) -> dict[str, bytes]:
@@ -237,7 +243,9 @@ def test_a_giant_value_in_a_database_is_refused(tmp_path: Path) -> None:
     assert "string or blob too big" in bad[0].reason
 
 
-def test_a_query_without_end_in_a_database_is_given_up(tmp_path: Path) -> None:
+def test_a_query_without_end_in_a_database_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     endless = (
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i FROM n) SELECT i FROM n"
     )
@@ -245,10 +253,11 @@ def test_a_query_without_end_in_a_database_is_given_up(tmp_path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(f"CREATE VIEW numbers AS {endless}")
 
-    limits = SqliteLimits(steps=100_000, steps_at_a_time=1_000)
+    monkeypatch.setattr("mnemosyned.importers.reading.SQLITE_STEPS_MAX", 100_000)
+    monkeypatch.setattr("mnemosyned.importers.reading.SQLITE_STEPS_AT_A_TIME", 1_000)
     with (
-        pytest.raises(SqliteRefused, match="interrupted"),
-        open_database(path, limits) as database,
+        pytest.raises(SourceRefused, match="interrupted"),
+        open_database(path) as database,
     ):
         database.execute("SELECT max(i) FROM numbers").fetchall()
 

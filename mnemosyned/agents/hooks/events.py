@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC
 from enum import StrEnum
 from typing import Any
 
+from mnemosyned.importers.importer import moment_from
 from mnemosyned.importers.transcript_formats import (
     ROLES,
     Role,
     TranscriptMessage,
     client_of_path,
-    moment_of,
     text_of,
 )
 from mnemosyned.importers.transcripts import clean
@@ -377,6 +378,6 @@ def _parse_messages(messages: tuple[Payload, ...]) -> Iterator[TranscriptMessage
             yield TranscriptMessage(
                 role=role,
                 text=text,
-                created_at=moment_of(time),
+                created_at=moment_from(time, zone=UTC),
                 unique_id=str(message.get("id") or ""),
             )

@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import io
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import partial
 from importlib import import_module
 from types import ModuleType
-from typing import BinaryIO, Protocol
+from typing import Any
 
 from mnemosyned.importers.importer import (
-    BadRecord,
     ImportFormat,
-    ImportItem,
     ImportSource,
+    RecordRefused,
+    Records,
+    SourceRefused,
     moment_from,
-    parse_record,
-    sendable,
     stable_id,
 )
 from mnemosyned.importers.reading import (
     LINE_BYTES_MAX,
+    FileRecord,
+    RecordPosition,
+    TextLine,
     as_utf8,
+    convert_records,
     decode_text,
+    group_lines,
     lines_of,
     open_text,
 )
@@ -36,15 +40,24 @@ COMPONENT_CHARS_MAX = 4 << 20
 EXTRA = "personal"
 
 
-@dataclass(frozen=True, slots=True)
-class FileBlock:
-    """One block of a file: kind, number, text and end position."""
+@dataclass(slots=True)
+class FileBlock(FileRecord):
+    """One block of a file, with its inner blocks."""
 
-    kind: str
-    number: int
-    text: str
-    end: int
-    problem: str = ""
+    kind: str = ""
+    lines: list[str] = field(default_factory=list)
+    size: int = 0
+    """Characters read; lines beyond `COMPONENT_CHARS_MAX` are dropped."""
+    is_ended: bool = False
+
+    @property
+    def text(self) -> str:
+        """The text for the library. Raises `RecordRefused` for a block too long or without end."""
+        if not self.is_ended:
+            raise RecordRefused(f"it has no END:{self.kind}")
+        if self.size > COMPONENT_CHARS_MAX:
+            raise RecordRefused("it is too long")
+        return "\r\n".join([*self.lines, ""])
 
 
 class BlockFormat(ImportFormat):
@@ -62,11 +75,11 @@ class BlockFormat(ImportFormat):
 
     @abstractmethod
     def memory_of(
-        self, library: ModuleType, block: FileBlock, source: ImportSource
+        self, library: ModuleType, source: ImportSource, block: FileBlock
     ) -> Remember | None:
         """Return the memory of a block parsed with `library`; None for a definition.
 
-        Raises `PARSE_ERRORS`.
+        Raises `RecordRefused` and `PARSE_ERRORS`.
         """
 
     def recognizes(self, source: ImportSource) -> bool:
@@ -77,61 +90,42 @@ class BlockFormat(ImportFormat):
             first = decode_text(head.read(512)).lstrip().upper()
         return first.startswith(f"BEGIN:{self.outermost}")
 
-    def read(
-        self, source: ImportSource, position: str
-    ) -> Iterator[ImportItem | BadRecord]:
+    def read_records(self, source: ImportSource, position: str) -> Records:
         """Yield the records of the blocks after a position, the byte at which a block ends.
 
         Definitions before the position are parsed again.
         """
         try:
             library = import_module(self.library)
-        except ImportError:
+        except ImportError as error:
             command = install_command(EXTRA)
-            yield BadRecord(
-                source.name, f"it needs {self.library}; install it with: {command}"
-            )
-            return
-        done = int(position or 0)
-        end = 0
+            reason = f"it needs {self.library}; install it with: {command}"
+            raise SourceRefused(reason) from error
+        start = RecordPosition.parse(position)
+        make = partial(self.memory_of, library, source)
         with open_text(source) as text:
-            for block in read_blocks(text, self.kinds):
-                size, end = block.end - end, block.end
-                if end <= done and block.kind not in self.definitions:
-                    continue
-                place = f"{source.name}, {self.noun} {block.number}"
-                if block.problem:
-                    yield BadRecord(place, block.problem, str(end), size)
-                    continue
-                parse = partial(self.memory_of, library, block, source)
-                if record := parse_record(parse, place, str(end), size):
-                    yield record
+            blocks = (
+                block
+                for block in group_lines(lines_of(text), self._take_line)
+                if block.end > start.offset or block.kind in self.definitions
+            )
+            yield from convert_records(
+                source, blocks, make, noun=self.noun, start=start
+            )
 
-
-def read_blocks(stream: BinaryIO, kinds: frozenset[str]) -> Iterator[FileBlock]:
-    """Yield the file's blocks of these kinds, each with the text of its inner blocks.
-
-    A block that is too long or has no end comes with its problem.
-    """
-    kind, lines, size, number = "", list[str](), 0, 0
-    end = 0
-    for line in lines_of(stream):
-        text, end = line.text, line.end
+    def _take_line(self, line: TextLine, last: FileBlock | None) -> FileBlock | None:
+        """Return the block of a known kind that a line begins; add any other line to the last."""
+        text = line.text
         upper = text.strip().upper()
-        begun = upper.removeprefix("BEGIN:") if upper.startswith("BEGIN:") else ""
-        if not kind and begun in kinds:
-            kind, lines, size = begun, [], 0
-            number += 1
-        if kind:
-            size += LINE_BYTES_MAX if line.too_long else len(text)
-            if size <= COMPONENT_CHARS_MAX:
-                lines.append(text)
-        if kind and upper == f"END:{kind}":
-            problem = "" if size <= COMPONENT_CHARS_MAX else "it is too long"
-            yield FileBlock(kind, number, "\r\n".join([*lines, ""]), end, problem)
-            kind = ""
-    if kind:
-        yield FileBlock(kind, number, "", end, f"it has no END:{kind}")
+        begins = upper.startswith("BEGIN:") and upper[len("BEGIN:") :] in self.kinds
+        if last is None or last.is_ended:
+            kind = upper[len("BEGIN:") :]
+            return FileBlock(kind=kind, lines=[text]) if begins else None
+        last.size += LINE_BYTES_MAX if line.too_long else len(text)
+        if last.size <= COMPONENT_CHARS_MAX:
+            last.lines.append(text)
+        last.is_ended = upper == f"END:{last.kind}"
+        return None
 
 
 ZONE = "VTIMEZONE"
@@ -152,7 +146,7 @@ class Calendar(BlockFormat):
     library = "icalendar"
 
     def memory_of(
-        self, library: ModuleType, block: FileBlock, source: ImportSource
+        self, library: ModuleType, source: ImportSource, block: FileBlock
     ) -> Remember | None:
         """Return the memory of an entry; for a time zone, define it in the library."""
         if block.kind == ZONE:  # from now on the library knows the zone
@@ -192,18 +186,16 @@ def _entry_memory(entry: CalendarEntry, session: str) -> Remember:
     ]
     lines += ["", _read_property_text(entry, "DESCRIPTION")]
     text = "\n".join(lines).strip()
-    return sendable(
-        Remember(
-            text,
-            id=stable_id("calendar", _read_property_text(entry, "UID"), text),
-            session=session,
-            source="calendar",
-            created_at=_find_past_time(entry, begin),
-            metadata={
-                "uid": _read_property_text(entry, "UID"),
-                "begins": str(begin or ""),
-            },
-        )
+    return Remember(
+        text,
+        id=stable_id("calendar", _read_property_text(entry, "UID"), text),
+        session=session,
+        source="calendar",
+        created_at=_find_past_time(entry, begin),
+        metadata={
+            "uid": _read_property_text(entry, "UID"),
+            "begins": str(begin or ""),
+        },
     )
 
 
@@ -262,16 +254,8 @@ _LINES = (
 )
 
 
-class _CardLine(Protocol):
-    """A line of a card, in the library's form."""
-
-    value: object
-
-
-class _Card(Protocol):
-    """A card, in the library's form."""
-
-    contents: Mapping[str, Sequence[_CardLine]]
+CardFields = Mapping[str, list[Any]]
+"""Fields of a card by name, each with objects of the library that have a `value`."""
 
 
 class Contacts(BlockFormat):
@@ -284,49 +268,43 @@ class Contacts(BlockFormat):
     library = "vobject"
 
     def memory_of(
-        self,
-        library: ModuleType,
-        block: FileBlock,
-        _source: ImportSource,
+        self, library: ModuleType, _source: ImportSource, block: FileBlock
     ) -> Remember:
         """Return the memory of a vCard. Raises `PARSE_ERRORS`."""
         try:
             card = library.readOne(block.text)
         except library.base.VObjectError as error:
             raise ValueError(error) from error
-        return _contact_memory(card)
+        return _contact_memory(card.contents)
 
 
-def _contact_memory(card: _Card) -> Remember:
+def _contact_memory(card: CardFields) -> Remember:
     """Return the memory of a person, with a line for each field. Raises `PARSE_ERRORS`."""
-    name = next(_read_field_values(card, "fn"), "") or next(
-        _read_field_values(card, "n"), ""
-    )
-    if not name:
+    names = (*_read_field_values(card, "fn"), *_read_field_values(card, "n"))
+    if not names:
         raise ValueError("it has no name")
+    name = names[0]
     lines = [name]
-    for field, title in _LINES:
-        values = list(dict.fromkeys(_read_field_values(card, field)))
+    for key, title in _LINES:
+        values = list(dict.fromkeys(_read_field_values(card, key)))
         if values:
             lines.append(f"{title}: {', '.join(values)}")
     text = "\n".join(lines)
     revised = moment_from(next(_read_field_values(card, "rev"), None))
     now = datetime.now(UTC)
-    return sendable(
-        Remember(
-            text,
-            id=stable_id("contacts", next(_read_field_values(card, "uid"), ""), text),
-            session="contacts",
-            source="contacts",
-            created_at=revised if revised and revised <= now else None,
-            metadata={"name": name},
-        )
+    return Remember(
+        text,
+        id=stable_id("contacts", next(_read_field_values(card, "uid"), ""), text),
+        session="contacts",
+        source="contacts",
+        created_at=revised if revised and revised <= now else None,
+        metadata={"name": name},
     )
 
 
-def _read_field_values(card: _Card, field: str) -> Iterator[str]:
+def _read_field_values(card: CardFields, key: str) -> Iterator[str]:
     """Yield the values of a card's field, each on one line."""
-    for content in card.contents.get(field, [])[:VALUES_MAX]:
+    for content in card.get(key, [])[:VALUES_MAX]:
         value = content.value
         parts = value if isinstance(value, list) else str(value).split("\n")
         text = ", ".join(str(part).strip() for part in parts if str(part).strip())

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
+import zipfile
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, BinaryIO
+
+import msgspec
 
 from mnemosyned.importers.importer import (
     BadRecord,
     ImportFormat,
     ImportItem,
     ImportSource,
+    Records,
+    SourceRefused,
     moment_from,
     sendable,
     stable_id,
@@ -21,83 +25,39 @@ from mnemosyned.importers.importer import (
 )
 from mnemosyned.importers.reading import (
     ZIP_SIGNATURE,
-    ArchiveMember,
-    ArchiveRefused,
-    JsonBroken,
-    JsonOutline,
     JsonReader,
-    member_head,
     members_of,
     open_text,
-    outline_document,
+    outline_source,
 )
 from mnemosyned.verbs.memories import Remember
 
 Json = Mapping[str, Any]
 CONVERSATIONS = re.compile(r"conversations(?:-\d+)?\.json")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedMessage:
-    """A message of a conversation."""
-
-    id: str
-    role: str
-    text: str
-    created_at: datetime | None
-    metadata: Json = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChatConversation:
-    """The fields that all messages of a conversation share."""
-
-    id: str
-    title: str
-    messages: Iterable[ExportedMessage]
-
-
-@dataclass(frozen=True, slots=True)
-class _ChatPosition:
-    """The position of an import: archive member, conversation, message."""
-
-    member: int = 0
-    conversation: int = 0
-    message: int = 0
-
-    @classmethod
-    def parse(cls, position: str) -> _ChatPosition:
-        """Parse a position written by `str`; an empty text is the beginning."""
-        return cls(*map(int, position.split("/"))) if position else cls()
-
-    def __str__(self) -> str:
-        return f"{self.member}/{self.conversation}/{self.message}"
+Position = tuple[int, ...]
+"""The position of an import: archive member, conversation, message."""
 
 
 class ChatExport(ImportFormat):
     """An export of a chat service."""
 
-    @abstractmethod
-    def has_form(self, outline: JsonOutline) -> bool:
-        """Return True if conversations with these keys are this service's."""
+    keys: frozenset[str]
+    """Keys of which a conversation of this service has one at least."""
 
     @abstractmethod
-    def conversation(self, value: Json) -> ChatConversation:
-        """Return a conversation with its messages, parsed from its JSON object.
+    def parse_conversation(self, value: Json) -> tuple[str, str, Iterator[Remember]]:
+        """Return the id and title of a conversation in JSON, and its messages.
 
-        Raises `KeyError`, `TypeError` or `ValueError`.
+        The messages have the ids that the service gave them. Raises `KeyError`, `TypeError` or
+        `ValueError`, also while the messages are read.
         """
 
     def recognizes(self, source: ImportSource) -> bool:
         """Return True for a list of this service's conversations, also in an archive."""
-        try:
-            head = source.head
-            if head.startswith(ZIP_SIGNATURE) and not source.stream:
-                head = member_head(source.path, CONVERSATIONS)
-            outline = outline_document(head)
-        except ArchiveRefused:
-            return False
-        return outline is not None and outline.is_list and self.has_form(outline)
+        outline = outline_source(source, CONVERSATIONS)
+        return (
+            outline is not None and outline.is_list and bool(self.keys & outline.keys)
+        )
 
     def size(self, source: ImportSource) -> int:
         """Return the number of bytes to read: of an archive, its conversations unpacked."""
@@ -105,75 +65,73 @@ class ChatExport(ImportFormat):
             return source.size()
         try:
             members = members_of(source.path, CONVERSATIONS)
-            return sum(member.size for member in members)
-        except ArchiveRefused:
+            return sum(member.file_size for member in members)
+        except SourceRefused:
             return source.size()
 
-    def read(
-        self, source: ImportSource, position: str
-    ) -> Iterator[ImportItem | BadRecord]:
+    def read_records(self, source: ImportSource, position: str) -> Records:
         """Yield the messages after a position, from the document or each one in the archive."""
-        start = _ChatPosition.parse(position)
-        members: Sequence[ArchiveMember | None] = [None]
-        try:
-            if source.head.startswith(ZIP_SIGNATURE):
-                members = members_of(source.path, CONVERSATIONS)
-            for number, member in enumerate(members):
-                if number >= start.member:
-                    name = f"{source.name}/{member.name}" if member else source.name
-                    with open_text(source, member) as text:
-                        yield from self._read_document(name, text, start, number)
-                    start = _ChatPosition()
-        except ArchiveRefused as refused:
-            yield BadRecord(source.name, str(refused))
+        start = tuple(map(int, position.split("/"))) if position else (0, 0, 0)
+        members: Sequence[zipfile.ZipInfo | None] = [None]
+        if source.head.startswith(ZIP_SIGNATURE):
+            members = members_of(source.path, CONVERSATIONS)
+        for number, member in enumerate(members):
+            if number >= start[0]:
+                name = f"{source.name}/{member.filename}" if member else source.name
+                with open_text(source, member) as text:
+                    yield from self._read_document(name, text, start, number)
+                start = (0, 0, 0)
 
     def _read_document(
-        self, name: str, opened: BinaryIO, start: _ChatPosition, member: int
-    ) -> Iterator[ImportItem | BadRecord]:
+        self, name: str, opened: BinaryIO, start: Position, member: int
+    ) -> Records:
         """Yield the messages of a document with conversations, after position `start`.
 
         `member` is the number of the document in its archive, `name` its name in error messages.
         """
+        _, begin, done = start
         try:
             for element in JsonReader(opened).elements():
-                if element.index < start.conversation:
+                if element.index < begin:
                     continue
-                done = start.message if element.index == start.conversation else 0
                 place = f"{name}, conversation {element.index + 1}"
-                position = _ChatPosition(member, element.index, done)
+                position = (
+                    member,
+                    element.index,
+                    done if element.index == begin else 0,
+                )
                 size = element.size
                 for record in self._read_conversation(element.value, place, position):
                     yield replace(record, size=size)
                     size = 0
-        except JsonBroken as broken:
+        except SourceRefused as broken:  # other documents may be whole
             yield BadRecord(name, str(broken))
 
     def _read_conversation(
         self,
         value: Any,  # noqa: ANN401 any JSON
         name: str,
-        start: _ChatPosition,
-    ) -> Iterator[ImportItem | BadRecord]:
+        start: Position,
+    ) -> Records:
         """Yield the messages of one conversation after position `start`."""
         if not isinstance(value, Mapping):
             yield BadRecord(name, "it is not a conversation")
             return
+        *conversation, done = start
         try:
-            conversation = self.conversation(value)
-            for number, said in enumerate(conversation.messages, 1):
-                if number > start.message:
-                    position = _ChatPosition(start.member, start.conversation, number)
-                    place = f"{name}, message {number}"
-                    memory = Remember(
-                        said.text,
-                        id=stable_id(self.name, conversation.id, said.id),
-                        session=f"{self.name}:{conversation.id}",
+            id, title, messages = self.parse_conversation(value)
+            for number, said in enumerate(messages, 1):
+                if number > done:
+                    memory = msgspec.structs.replace(
+                        said,
+                        id=stable_id(self.name, id, said.id or ""),
+                        session=f"{self.name}:{id}",
                         source=self.name,
-                        role=said.role,
-                        created_at=said.created_at,
-                        metadata={"title": conversation.title, **said.metadata},
+                        metadata={"title": title, **said.metadata},
                     )
-                    yield ImportItem(sendable(memory), place, str(position))
+                    position = "/".join(map(str, (*conversation, number)))
+                    place = f"{name}, message {number}"
+                    yield ImportItem(sendable(memory), place, position)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             yield BadRecord(name, f"it has not the form of a conversation: {error!r}")
 
@@ -193,26 +151,18 @@ class ChatGptExport(ChatExport):
     """`conversations.json` of ChatGPT's data export, alone or in its archive."""
 
     name = "chatgpt"
+    keys = frozenset({"mapping", "current_node"})
 
-    def has_form(self, outline: JsonOutline) -> bool:
-        """Return True if ChatGPT's conversations have such keys."""
-        return bool({"mapping", "current_node"} & outline.keys)
-
-    def conversation(self, value: Json) -> ChatConversation:
-        """Return a ChatGPT conversation with the messages on its shown branch."""
+    def parse_conversation(self, value: Json) -> tuple[str, str, Iterator[Remember]]:
+        """Return id, title and messages on the shown branch of a ChatGPT conversation."""
         mapping = value["mapping"]
         first = next(iter(mapping), "")
-        id = value.get("conversation_id") or value.get("id") or first
-        return ChatConversation(
-            id=str(id),
-            title=text_in(value.get("title")),
-            messages=_read_chatgpt_messages(value, mapping),
-        )
+        id = str(value.get("conversation_id") or value.get("id") or first)
+        messages = _read_chatgpt_messages(value, mapping)
+        return id, text_in(value.get("title")), messages
 
 
-def _read_chatgpt_messages(
-    conversation: Json, mapping: Json
-) -> Iterator[ExportedMessage]:
+def _read_chatgpt_messages(conversation: Json, mapping: Json) -> Iterator[Remember]:
     """Yield the messages on a ChatGPT conversation's shown branch.
 
     `mapping` is its tree of nodes by id.
@@ -226,10 +176,10 @@ def _read_chatgpt_messages(
         parts = content.get("parts") or [content.get("text")]
         text = "\n".join(filter(None, map(_read_part_text, parts)))
         if text.strip():
-            yield ExportedMessage(
+            yield Remember(
+                text,
                 id=text_in(message.get("id")) or node,
                 role=message["author"]["role"],
-                text=text,
                 created_at=moment_from(message.get("create_time") or begun),
                 metadata={"model": (message.get("metadata") or {}).get("model_slug")},
             )
@@ -284,31 +234,25 @@ class ClaudeExport(ChatExport):
     """`conversations.json` of Claude's data export, alone or in its archive."""
 
     name = "claude"
+    keys = frozenset({"chat_messages"})
 
-    def has_form(self, outline: JsonOutline) -> bool:
-        """Return True if Claude's conversations have such keys."""
-        return "chat_messages" in outline.keys
-
-    def conversation(self, value: Json) -> ChatConversation:
-        """Return a Claude conversation with its messages."""
-        return ChatConversation(
-            id=text_in(value["uuid"]),
-            title=text_in(value.get("name")),
-            messages=_read_claude_messages(value),
-        )
+    def parse_conversation(self, value: Json) -> tuple[str, str, Iterator[Remember]]:
+        """Return id, title and messages of a Claude conversation."""
+        messages = _read_claude_messages(value)
+        return text_in(value["uuid"]), text_in(value.get("name")), messages
 
 
-def _read_claude_messages(conversation: Json) -> Iterator[ExportedMessage]:
+def _read_claude_messages(conversation: Json) -> Iterator[Remember]:
     """Yield the messages of a Claude conversation that have text."""
     begun = conversation.get("created_at")
     for message in conversation["chat_messages"]:
         role = CLAUDE_ROLES.get(text_in(message.get("sender")))
         text = _read_claude_text(message)
         if role and text.strip():
-            yield ExportedMessage(
+            yield Remember(
+                text,
                 id=text_in(message["uuid"]),
                 role=role,
-                text=text,
                 created_at=moment_from(message.get("created_at") or begun),
             )
 

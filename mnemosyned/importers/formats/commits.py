@@ -9,21 +9,31 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import BinaryIO
 
 from mnemosyned.importers.importer import (
-    BadRecord,
     ImportFormat,
-    ImportItem,
     ImportSource,
+    RecordRefused,
+    Records,
+    SourceRefused,
     moment_from,
-    sendable,
     stable_id,
 )
 from mnemosyned.importers.projects import project_of
-from mnemosyned.importers.reading import TextLine, decode_text, lines_of, open_text
+from mnemosyned.importers.reading import (
+    FileRecord,
+    RecordPosition,
+    TextLine,
+    convert_records,
+    decode_text,
+    group_lines,
+    lines_of,
+    open_text,
+)
 from mnemosyned.verbs.memories import Remember
 
 COMMIT_BYTES_MAX = 1 << 20
@@ -60,14 +70,12 @@ _DATE_FORMS = (
 
 
 @dataclass(slots=True)
-class _Commit:
-    hash: str
+class _Commit(FileRecord):
+    hash: str = ""
     author: str = ""
     address: str = ""
     date: str = ""
     lines: list[str] = field(default_factory=list)
-    number: int = 0
-    end: int = 0
 
 
 class GitRepository(ImportFormat):
@@ -88,27 +96,25 @@ class GitRepository(ImportFormat):
         """Return 0: the number of bytes is unknown before git has run."""
         return 0  # unknown before git ran
 
-    def read(
-        self, source: ImportSource, position: str
-    ) -> Iterator[ImportItem | BadRecord]:
+    def read_records(self, source: ImportSource, position: str) -> Records:
         """Yield the commits after a position, the number of commits already read."""
-        done = int(position or 0)
-        project = project_of(source.path).key
+        start = RecordPosition.parse(position)
+        make = partial(_memory_of_commit, project_of(source.path).key)
         try:
             with (
                 TemporaryFile() as errors,
                 _run_git_log(source.path, errors) as process,
             ):
-                for number, text in enumerate(_split_git_records(process), 1):
-                    if number > done:
-                        place = f"{source.name}, commit {number}"
-                        yield _parse_git_record(text, place, project, str(number))
+                commits = _parse_git_log(process, start.number)
+                yield from convert_records(
+                    source, commits, make, noun="commit", start=start
+                )
                 if process.wait():
                     errors.seek(0)
                     reason = decode_text(errors.read(4_096)).strip().splitlines()
-                    yield BadRecord(source.name, f"git says: {[*reason, 'nothing'][0]}")
-        except FileNotFoundError:
-            yield BadRecord(source.name, "git is not installed")
+                    raise SourceRefused(f"git says: {[*reason, 'nothing'][0]}")
+        except FileNotFoundError as error:
+            raise SourceRefused("git is not installed") from error
 
 
 @contextmanager
@@ -150,16 +156,27 @@ def _split_git_records(process: subprocess.Popen[bytes]) -> Iterator[str]:
         yield decode_text(waiting[:COMMIT_BYTES_MAX])
 
 
-def _parse_git_record(
-    text: str, place: str, project: str, position: str
-) -> ImportItem | BadRecord:
-    """Return the item of one commit in the output of `git log`."""
-    fields = text.split(_FIELD, 4)
-    if len(fields) < 5:
-        return BadRecord(place, "git printed no commit", position)
-    hash, author, address, date, message = fields
-    commit = _Commit(hash.strip(), author, address, date, [message])
-    return _make_commit_item(commit, place, project, position, len(text))
+def _parse_git_log(process: subprocess.Popen[bytes], done: int) -> Iterator[_Commit]:
+    """Yield the commits in the output of `git log` without the first `done` of them."""
+    end = 0
+    for number, text in enumerate(_split_git_records(process), 1):
+        end += len(text)
+        hash, *fields = text.split(_FIELD, 4)
+        if number <= done:
+            continue
+        if len(fields) < 4:
+            yield _Commit(number, end, problem="git printed no commit")
+            continue
+        author, address, date, message = fields
+        yield _Commit(
+            number,
+            end,
+            hash=hash.strip(),
+            author=author,
+            address=address,
+            date=date,
+            lines=[message],
+        )
 
 
 class SavedLog(ImportFormat):
@@ -175,37 +192,28 @@ class SavedLog(ImportFormat):
             and any(_SAVED_FIELD.match(line) for line in lines[1:6])
         )
 
-    def read(
-        self, source: ImportSource, position: str
-    ) -> Iterator[ImportItem | BadRecord]:
-        """Yield the commits after a position, a byte offset."""
-        offset = int(position or 0)
-        project = source.text_path.stem
+    def read_records(self, source: ImportSource, position: str) -> Records:
+        """Yield the commits after a position, the byte offset and number of a commit."""
+        start = RecordPosition.parse(position)
+        make = partial(_memory_of_commit, source.text_path.stem)
         with open_text(source) as text:
-            for commit in _split_saved_commits(lines_of(text, offset=offset)):
-                size, offset = commit.end - offset, commit.end
-                place = f"{source.name}, commit {commit.hash[:12]}"
-                yield _make_commit_item(commit, place, project, str(offset), size)
+            lines = lines_of(text, offset=start.offset)
+            commits = group_lines(lines, _take_saved_line, start.number)
+            yield from convert_records(
+                source, commits, make, noun="commit", start=start
+            )
 
 
-def _split_saved_commits(lines: Iterator[TextLine]) -> Iterator[_Commit]:
-    """Yield the commits in the lines of a saved `git log`."""
-    commit: _Commit | None = None
-    for line in lines:
-        if begins := _SAVED_HASH.match(line.text):
-            if commit:
-                yield commit
-            commit = _Commit(begins[1])
-        elif commit:
-            _add_saved_line(commit, line.text)
-        if commit:
-            commit.end = line.end
-    if commit:
-        yield commit
+def _take_saved_line(line: TextLine, commit: _Commit | None) -> _Commit | None:
+    """Return the commit that a line of a saved log begins.
 
-
-def _add_saved_line(commit: _Commit, text: str) -> None:
-    """Add a line of a saved log to its commit: an author, a date, or a line of the message."""
+    Add any other line to the last commit: an author, a date, or a line of the message.
+    """
+    text = line.text
+    if begins := _SAVED_HASH.match(text):
+        return _Commit(label=begins[1][:12], hash=begins[1])
+    if commit is None:
+        return None
     if not commit.lines and (named := _SAVED_FIELD.match(text)):
         if named[1] == "Author":
             author, _, address = named[2].partition(" <")
@@ -216,21 +224,18 @@ def _add_saved_line(commit: _Commit, text: str) -> None:
         commit.lines.append(text[4:])
     elif commit.lines and not text:
         commit.lines.append("")
+    return None
 
 
-def _make_commit_item(
-    commit: _Commit, place: str, project: str, position: str, size: int
-) -> ImportItem | BadRecord:
-    """Return a commit as an item, or as a bad record without message or date."""
+def _memory_of_commit(project: str, commit: _Commit) -> Remember:
+    """Return the memory of a commit. Raises `RecordRefused` without message or date."""
     text = "\n".join(commit.lines).strip()[:BODY_CHARS_MAX]
     moment = _parse_date(commit.date)
     if not text:
-        return BadRecord(place, "the commit has no message", position, size)
+        raise RecordRefused("the commit has no message")
     if moment is None:
-        return BadRecord(
-            place, f"its date {commit.date!r} cannot be read", position, size
-        )
-    memory = Remember(
+        raise RecordRefused(f"its date {commit.date!r} cannot be read")
+    return Remember(
         text,
         id=stable_id("git", commit.hash),
         session=f"git:{project}",
@@ -243,7 +248,6 @@ def _make_commit_item(
             "project": project,
         },
     )
-    return ImportItem(sendable(memory), place, position, size)
 
 
 def _parse_date(text: str) -> datetime | None:

@@ -8,6 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, BinaryIO
 
 import msgspec
@@ -18,13 +19,14 @@ from mnemosyned.importers.importer import (
     BadRecord,
     ExportGroup,
     ImportFormat,
-    ImportItem,
     ImportSource,
+    RecordRefused,
+    Records,
+    parse_record,
     stable_id,
 )
 from mnemosyned.importers.reading import (
     LINE_BYTES_MAX,
-    JsonBroken,
     JsonReader,
     OccurrenceCounter,
     TextLine,
@@ -73,9 +75,7 @@ class JsonLines(ImportFormat):
         is_cut = len(lines[0]) >= HEAD_BYTES - 3
         return is_cut and lines[0].startswith(b"{") and b'"content"' in lines[0]
 
-    def read(
-        self, source: ImportSource, position: str
-    ) -> Iterator[ImportItem | BadRecord]:
+    def read_records(self, source: ImportSource, position: str) -> Records:
         """Yield the memories in the lines after a position, a byte offset."""
         # Ids depend on the lines before: these are read again, without storing them.
         start = int(position or 0)
@@ -93,14 +93,8 @@ class JsonLines(ImportFormat):
                     reason = f"the line is longer than {LINE_BYTES_MAX:,} bytes"
                     yield BadRecord(place, reason, position, size)
                 else:
-                    yield _parse_memory(
-                        line.data,
-                        "the line",
-                        id=id,
-                        place=place,
-                        position=position,
-                        size=size,
-                    )
+                    read = partial(_parse_memory, line.data, "the line", id)
+                    yield from parse_record(read, place, position, size, exact=True)
 
 
 def _decode_identity(line: bytes) -> _Identity:
@@ -125,20 +119,17 @@ def _make_line_id(line: TextLine, occurrences: OccurrenceCounter) -> str:
     return stable_id("jsonl", text, str(occurrences.count(text)))
 
 
-def _parse_memory(
-    data: bytes, noun: str, *, id: str, place: str, position: str, size: int
-) -> ImportItem | BadRecord:
-    """Return the memory in JSON as an item, or as a bad record if it is not valid.
+def _parse_memory(data: bytes, noun: str, id: str) -> Remember:
+    """Return the memory in JSON, with `id` if it has none. Raises `RecordRefused`.
 
-    `id` is for a memory without one; `noun` names the memory in errors.
+    `noun` names the memory in errors.
     """
     try:
         memory = parse(Remember, data)
     except MnemosynedError as error:
         reason = error.message.replace("the body", noun)
-        return BadRecord(place, f"{reason} ({error.code})", position, size)
-    identified = msgspec.structs.replace(memory, id=memory.id or id)
-    return ImportItem(identified, place, position, size)
+        raise RecordRefused(f"{reason} ({error.code})") from error
+    return msgspec.structs.replace(memory, id=memory.id or id)
 
 
 class JsonArray(ImportFormat):
@@ -151,32 +142,23 @@ class JsonArray(ImportFormat):
         outline = outline_document(source.head)
         return outline is not None and outline.is_list and "content" in outline.keys
 
-    def read(
-        self, source: ImportSource, position: str
-    ) -> Iterator[ImportItem | BadRecord]:
-        """Yield the memories after the first `position` entries; all if `position` is empty.
-
-        Broken JSON ends the list with a `BadRecord`.
-        """
+    def read_records(self, source: ImportSource, position: str) -> Records:
+        """Yield the memories after the first `position` entries; all if `position` is empty."""
         done = int(position or 0)
         occurrences = OccurrenceCounter()
         with open_text(source) as text:
-            try:
-                for element in JsonReader(text).elements():
-                    written = json.dumps(element.value)
-                    number = occurrences.count(written)
-                    if element.index < done:
-                        continue
-                    yield _parse_memory(
-                        written.encode(),
-                        "the entry",
-                        id=stable_id("json", written, str(number)),
-                        place=f"{source.name}, entry {element.index + 1}",
-                        position=str(element.index + 1),
-                        size=element.size,
-                    )
-            except JsonBroken as broken:
-                yield BadRecord(source.name, str(broken))
+            for element in JsonReader(text).elements():
+                written = json.dumps(element.value)
+                count = occurrences.count(written)
+                if element.index < done:
+                    continue
+                id = stable_id("json", written, str(count))
+                read = partial(_parse_memory, written.encode(), "the entry", id)
+                number = element.index + 1
+                place = f"{source.name}, entry {number}"
+                yield from parse_record(
+                    read, place, str(number), element.size, exact=True
+                )
 
 
 EXPORT_LINE_BYTES_MAX = 64 << 20
@@ -232,9 +214,7 @@ class ExportFile(ImportFormat):
             return False
         return kind.record == HEADER and kind.format == FORMAT
 
-    def read(
-        self, source: ImportSource, position: str
-    ) -> Iterator[ExportGroup | BadRecord]:
+    def read_records(self, source: ImportSource, position: str) -> Records:
         """Yield groups of lines: an episode with its originals, or any other line alone.
 
         The lines before the position are read again, for the hash in the last line.

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 from email.utils import parseaddr, parsedate_to_datetime
-from functools import partial
 from html.parser import HTMLParser
-from typing import BinaryIO
 
 from mnemosyned.importers.importer import (
     PARSE_ERRORS,
-    BadRecord,
     ImportFormat,
-    ImportItem,
     ImportSource,
+    Records,
     clean_name,
     moment_from,
-    parse_record,
-    sendable,
     stable_id,
 )
-from mnemosyned.importers.reading import RecordPosition, lines_of
+from mnemosyned.importers.reading import (
+    FileRecord,
+    RecordPosition,
+    TextLine,
+    convert_records,
+    group_lines,
+    lines_of,
+)
 from mnemosyned.verbs.memories import Remember
 
 MAIL_BYTES_MAX = 8 << 20
@@ -38,10 +39,10 @@ _REPLY = re.compile(
 
 
 @dataclass(slots=True)
-class _Mail:
-    number: int
+class _Mail(FileRecord):
     data: bytearray = field(default_factory=bytearray)
-    end: int = 0
+    is_after_blank: bool = False
+    """Whether its last line is blank, so that a mail may begin with the next."""
 
 
 class Mailbox(ImportFormat):
@@ -55,45 +56,34 @@ class Mailbox(ImportFormat):
         has_fields = any(b": " in line for line in lines[1:20])
         return bool(_BEGIN.match(lines[0])) and has_fields
 
-    def read(
-        self, source: ImportSource, position: str
-    ) -> Iterator[ImportItem | BadRecord]:
+    def read_records(self, source: ImportSource, position: str) -> Records:
         """Yield the mails after a position, the byte offset and number of a mail."""
         start = RecordPosition.parse(position)
-        end = start.offset
         with source.open() as opened:
-            for mail in _split_mails(opened, start):
-                size, end = mail.end - end, mail.end
-                place = f"{source.name}, mail {mail.number}"
-                after = str(RecordPosition(end, mail.number))
-                parse = partial(_memory_of_mail, mail.data)
-                record = parse_record(parse, place, after, size)
-                if record:
-                    yield record
+            lines = lines_of(opened, offset=start.offset)
+            mails = group_lines(lines, _take_mail_line, start.number)
+            yield from convert_records(
+                source, mails, _memory_of_mail, noun="mail", start=start
+            )
 
 
-def _split_mails(opened: BinaryIO, start: RecordPosition) -> Iterator[_Mail]:
-    """Yield the mails after a position; each begins with "From …" after an empty line."""
-    mail: _Mail | None = None
-    number, after_empty = start.number, True
-    for line in lines_of(opened, offset=start.offset):
-        if after_empty and _BEGIN.match(line.data):
-            if mail:
-                yield mail
-            number += 1
-            mail = _Mail(number)
-        elif mail and len(mail.data) < MAIL_BYTES_MAX:
-            mail.data += b"\n" if line.too_long else line.data[:MAIL_BYTES_MAX]
-        if mail:
-            mail.end = line.end
-        after_empty = not line.data.strip()
+def _take_mail_line(line: TextLine, mail: _Mail | None) -> _Mail | None:
+    """Return the mail that a line begins with "From …" after a blank line.
+
+    Add any other line to the last mail.
+    """
+    if (mail is None or mail.is_after_blank) and _BEGIN.match(line.data):
+        return _Mail()
     if mail:
-        yield mail
+        if len(mail.data) < MAIL_BYTES_MAX:
+            mail.data += b"\n" if line.too_long else line.data[:MAIL_BYTES_MAX]
+        mail.is_after_blank = not line.data.strip()
+    return None
 
 
-def _memory_of_mail(written: bytes | bytearray) -> Remember:
-    """Return the memory of a mail in raw bytes. Raises `PARSE_ERRORS`."""
-    data = _QUOTED_BEGIN.sub(rb"\1", bytes(written))
+def _memory_of_mail(mail: _Mail) -> Remember:
+    """Return the memory of a mail. Raises `PARSE_ERRORS`."""
+    data = _QUOTED_BEGIN.sub(rb"\1", bytes(mail.data))
     message = message_from_bytes(data, policy=policy.default)
     subject = clean_name(_decode_header(message, "subject"))
     name, address = parseaddr(_decode_header(message, "from"))
@@ -108,21 +98,19 @@ def _memory_of_mail(written: bytes | bytearray) -> Remember:
     own_id = (
         _decode_header(message, "message-id") or f"{date}\n{address}\n{subject}\n{text}"
     )
-    return sendable(
-        Remember(
-            f"{subject}\n\n{text}".strip(),
-            id=stable_id("mail", own_id),
-            session=f"mail:{topic}",
-            source="mail",
-            role=name or address,
-            created_at=date,
-            metadata={
-                "subject": subject,
-                "from": clean_name(_decode_header(message, "from")),
-                "to": clean_name(_decode_header(message, "to")),
-            },
-            tags=_decode_header(message, "x-gmail-labels").split(","),
-        )
+    return Remember(
+        f"{subject}\n\n{text}".strip(),
+        id=stable_id("mail", own_id),
+        session=f"mail:{topic}",
+        source="mail",
+        role=name or address,
+        created_at=date,
+        metadata={
+            "subject": subject,
+            "from": clean_name(_decode_header(message, "from")),
+            "to": clean_name(_decode_header(message, "to")),
+        },
+        tags=_decode_header(message, "x-gmail-labels").split(","),
     )
 
 

@@ -4,42 +4,41 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import zipfile
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC
-from typing import Any, BinaryIO
+from functools import partial
+from typing import Any
 
 from mnemosyned.importers.importer import (
     BadRecord,
     ImportFormat,
-    ImportItem,
     ImportSource,
+    RecordRefused,
+    Records,
+    SourceRefused,
     moment_from,
-    sendable,
+    parse_record,
     stable_id,
     tags_in,
     text_in,
 )
 from mnemosyned.importers.reading import (
     ZIP_SIGNATURE,
-    ArchiveMember,
-    ArchiveRefused,
-    JsonBroken,
     JsonReader,
-    SqliteRefused,
     columns_of,
-    member_head,
     members_of,
     open_database,
     open_text,
-    outline_document,
+    outline_source,
     tables_of,
 )
 from mnemosyned.verbs.memories import Remember
 
 Row = Mapping[str, Any]
 Convert = Callable[[Row], Remember | None]
-"""Makes a memory of a row; None for a deleted row. Raises `TypeError` or `ValueError`."""
+"""Makes a memory of a row; None for a deleted row. Raises `RecordRefused`, `PARSE_ERRORS`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,25 +80,14 @@ class StoreFormat(ImportFormat):
             return True
         return self._recognize_export(source) is not None
 
-    def read(
-        self, source: ImportSource, position: str
-    ) -> Iterator[ImportItem | BadRecord]:
+    def read_records(self, source: ImportSource, position: str) -> Records:
         """Yield the memories after a position, from the database or the export."""
         if self._find_tables(source):
             yield from self._read_rows(source, position)
-            return
-        export = self._recognize_export(source)
-        if export is None:
-            yield BadRecord(
-                source.name, "it has not the form of a store that can be read"
-            )
-            return
-        try:
-            yield from self._read_document(source, export, int(position or 0))
-        except (ArchiveRefused, JsonBroken) as refused:
-            yield BadRecord(source.name, str(refused))
-
-    # ------------------------------------------------------------- database
+        elif export := self._recognize_export(source):
+            yield from _read_export(source, export, int(position or 0))
+        else:
+            raise SourceRefused("it has not the form of a store that can be read")
 
     def _find_tables(self, source: ImportSource) -> list[StoreTable]:
         """Return the known tables in a database with their columns; empty for others."""
@@ -116,111 +104,70 @@ class StoreFormat(ImportFormat):
                         table.columns[: table.required]
                     )
                 ]
-        except SqliteRefused:
+        except SourceRefused:
             return []
 
-    def _read_rows(
-        self, source: ImportSource, position: str
-    ) -> Iterator[ImportItem | BadRecord]:
+    def _read_rows(self, source: ImportSource, position: str) -> Records:
         """Yield the memories in a database's tables after a position, "table/rowid"."""
         begun, _, row = position.partition("/")
-        try:
-            with open_database(source.path) as database:
-                for number, table in enumerate(self._find_tables(source)):
-                    if number < int(begun or 0):
-                        continue
-                    present = columns_of(database, table.name)
-                    columns = [each for each in table.columns if each in present]
-                    rows = database.execute(
-                        table.select
-                        or f"SELECT rowid, {', '.join(columns)} FROM {table.name} "
-                        "WHERE rowid > ? ORDER BY rowid",
-                        (int(row or 0),),
-                    )
-                    row = ""
-                    names = [each[0] for each in rows.description[1:]]
-                    for rowid, *values in rows:
-                        record = _convert_row(
-                            table.convert,
-                            dict(zip(names, values, strict=True)),
-                            f"{source.name}, {table.name} {rowid}",
-                            f"{number}/{rowid}",
-                        )
-                        if record:
-                            yield record
-        except SqliteRefused as refused:
-            yield BadRecord(source.name, str(refused))
-
-    # --------------------------------------------------------------- export
+        with open_database(source.path) as database:
+            for number, table in enumerate(self._find_tables(source)):
+                if number < int(begun or 0):
+                    continue
+                present = columns_of(database, table.name)
+                columns = [each for each in table.columns if each in present]
+                rows = database.execute(
+                    table.select
+                    or f"SELECT rowid, {', '.join(columns)} FROM {table.name} "
+                    "WHERE rowid > ? ORDER BY rowid",
+                    (int(row or 0),),
+                )
+                row = ""
+                names = [each[0] for each in rows.description[1:]]
+                for rowid, *values in rows:
+                    read = partial(table.convert, dict(zip(names, values, strict=True)))
+                    place = f"{source.name}, {table.name} {rowid}"
+                    yield from parse_record(read, place, f"{number}/{rowid}")
 
     def _recognize_export(self, source: ImportSource) -> StoreExport | None:
         """Return the known export whose form a JSON document or archive has; None for others."""
-        is_archive = source.head.startswith(ZIP_SIGNATURE) and not source.stream
         for export in self.exports:
-            head = source.head
-            if is_archive:
-                try:
-                    pattern = export.member
-                    head = member_head(source.path, pattern) if pattern else b""
-                except ArchiveRefused:
-                    continue
-            outline = outline_document(head)
+            outline = outline_source(source, export.member)
             if outline is None or not export.keys <= outline.keys:
                 continue
             if not (outline.is_list and "" not in export.lists):
                 return export
         return None
 
-    def _read_document(
-        self, source: ImportSource, export: StoreExport, done: int
-    ) -> Iterator[ImportItem | BadRecord]:
-        """Yield the memories of an export, without the first `done` elements."""
-        members: Sequence[ArchiveMember | None] = [None]
-        if export.member and source.head.startswith(ZIP_SIGNATURE):
-            members = members_of(source.path, export.member)[:1]
-        for member in members:
-            with open_text(source, member) as text:
-                yield from _convert_elements(text, source.name, export, done)
 
+def _read_export(source: ImportSource, export: StoreExport, done: int) -> Records:
+    """Yield the memories in the lists of an export, without the first `done` elements.
 
-def _convert_elements(
-    text: BinaryIO, name: str, export: StoreExport, done: int
-) -> Iterator[ImportItem | BadRecord]:
-    """Yield the memories in a JSON document's lists, without the first `done` elements."""
-    for number, element in enumerate(JsonReader(text).elements(), 1):
-        value, size = element.value, element.size
-        convert = export.lists.get(element.key)
-        if convert is None or number <= done:
-            continue
-        place = f"{name}, {element.key or 'entry'} {element.index + 1}"
-        if not isinstance(value, Mapping):
-            yield BadRecord(place, "it is not an object", str(number), size)
-        elif record := _convert_row(convert, value, place, str(number), size):
-            yield record
-
-
-def _convert_row(
-    convert: Convert, row: Row, place: str, position: str, size: int = 0
-) -> ImportItem | BadRecord | None:
-    """Return a row's memory as an item, or its error as a bad record; None if deleted."""
-    try:
-        memory = convert(row)
-    except ValueError as error:
-        return BadRecord(place, str(error), position, size)
-    except (TypeError, KeyError, AttributeError) as error:
-        reason = f"it has not the form of a memory: {error!r}"
-        return BadRecord(place, reason, position, size)
-    if memory is None:
-        return None
-    return ImportItem(memory, place, position, size or len(memory.content))
+    Raises `SourceRefused`.
+    """
+    member: zipfile.ZipInfo | None = None
+    if export.member and source.head.startswith(ZIP_SIGNATURE):
+        member = members_of(source.path, export.member)[0]
+    with open_text(source, member) as text:
+        for number, element in enumerate(JsonReader(text).elements(), 1):
+            convert = export.lists.get(element.key)
+            if convert is None or number <= done:
+                continue
+            place = f"{source.name}, {element.key or 'entry'} {element.index + 1}"
+            if isinstance(element.value, Mapping):
+                read = partial(convert, element.value)
+                yield from parse_record(read, place, str(number), element.size)
+            else:
+                reason = "it is not an object"
+                yield BadRecord(place, reason, str(number), element.size)
 
 
 def content_in(row: Row, *keys: str) -> str:
-    """Return the first text under these keys of a row. Raises `ValueError` without one."""
+    """Return the first text under these keys of a row. Raises `RecordRefused` without one."""
     for key in keys:
         if text := text_in(row.get(key)).strip():
             return text
-    raise ValueError(f"{keys[0]} is empty")
+    raise RecordRefused(f"{keys[0]} is empty")
 
 
 def object_in(value: object) -> dict[str, Any]:
@@ -238,7 +185,7 @@ LINES_MAX = 2_000
 
 
 def _basic_memory(row: Row) -> Remember:
-    """Return the memory of a note in basic-memory's database. Raises `ValueError`."""
+    """Return the memory of a note in basic-memory's database."""
     title = content_in(row, "title")
     lines = [title, ""]
     for category, content, context in json.loads(row["observations"])[:LINES_MAX]:
@@ -247,26 +194,24 @@ def _basic_memory(row: Row) -> Remember:
     for kind, target in json.loads(row["relations"])[:LINES_MAX]:
         lines.append(f"- {kind} [[{target}]]")
     text = "\n".join(lines)
-    return sendable(
-        Remember(
+    return Remember(
+        text,
+        id=stable_id(
+            BASIC_MEMORY_NAME,
+            text_in(row["project"]),
+            text_in(row["file_path"]),
             text,
-            id=stable_id(
-                BASIC_MEMORY_NAME,
-                text_in(row["project"]),
-                text_in(row["file_path"]),
-                text,
-            ),
-            session=f"notes:{text_in(row['project']) or BASIC_MEMORY_NAME}",
-            source=BASIC_MEMORY_NAME,
-            # It writes local time.
-            created_at=moment_from(row["created_at"]),
-            metadata={
-                **object_in(row["entity_metadata"]),
-                "title": title,
-                "permalink": text_in(row["permalink"]),
-                "file": text_in(row["file_path"]),
-            },
-        )
+        ),
+        session=f"notes:{text_in(row['project']) or BASIC_MEMORY_NAME}",
+        source=BASIC_MEMORY_NAME,
+        # It writes local time.
+        created_at=moment_from(row["created_at"]),
+        metadata={
+            **object_in(row["entity_metadata"]),
+            "title": title,
+            "permalink": text_in(row["permalink"]),
+            "file": text_in(row["file_path"]),
+        },
     )
 
 
@@ -308,19 +253,17 @@ def _mcp_service_memory(row: Row) -> Remember | None:
     created_at = moment_from(row.get("created_at")) or moment_from(
         row.get("created_at_iso"), zone=UTC
     )
-    return sendable(
-        Remember(
-            content_in(row, "content"),
-            id=stable_id(MCP_SERVICE_NAME, str(row["content_hash"])),
-            session=MCP_SERVICE_NAME,
-            source=MCP_SERVICE_NAME,
-            created_at=created_at,
-            metadata={
-                **object_in(row.get("metadata")),
-                "type": text_in(row.get("memory_type")),
-            },
-            tags=tags_in(row.get("tags")),
-        )
+    return Remember(
+        content_in(row, "content"),
+        id=stable_id(MCP_SERVICE_NAME, str(row["content_hash"])),
+        session=MCP_SERVICE_NAME,
+        source=MCP_SERVICE_NAME,
+        created_at=created_at,
+        metadata={
+            **object_in(row.get("metadata")),
+            "type": text_in(row.get("memory_type")),
+        },
+        tags=tags_in(row.get("tags")),
     )
 
 
@@ -363,21 +306,19 @@ def _mem0_memory(row: Row) -> Remember | None:
     )
     id = text_in(row.get("memory_id")) or str(row["id"])
     content = content_in(row, "memory", "content", "new_memory")
-    return sendable(
-        Remember(
-            content,
-            # With its words: they may be others when it is imported again.
-            id=stable_id(MEM0_NAME, id.replace("-", "").lower(), content),
-            session=f"{MEM0_NAME}:{run or user}" if run or user else MEM0_NAME,
-            source=text_in(row.get("app")) or text_in(row.get("agent_id")) or MEM0_NAME,
-            role=text_in(row.get("role")) or text_in(row.get("actor_id")),
-            created_at=created_at,
-            metadata={
-                **object_in(row.get("metadata")),
-                "user": user,
-            },
-            tags=tags_in(row.get("categories")),
-        )
+    return Remember(
+        content,
+        # With its words: they may be others when it is imported again.
+        id=stable_id(MEM0_NAME, id.replace("-", "").lower(), content),
+        session=f"{MEM0_NAME}:{run or user}" if run or user else MEM0_NAME,
+        source=text_in(row.get("app")) or text_in(row.get("agent_id")) or MEM0_NAME,
+        role=text_in(row.get("role")) or text_in(row.get("actor_id")),
+        created_at=created_at,
+        metadata={
+            **object_in(row.get("metadata")),
+            "user": user,
+        },
+        tags=tags_in(row.get("categories")),
     )
 
 
@@ -437,7 +378,7 @@ _COLUMNS = (
 
 
 def _mnemosyne_memory(row: Row) -> Remember:
-    """Return the memory of a row of mnemosyne-memory. Raises `ValueError`."""
+    """Return the memory of a row of mnemosyne-memory."""
     content = content_in(row, "content")
     importance = row.get("importance")
     is_fraction = isinstance(importance, int | float) and 0 <= importance <= 1
@@ -445,20 +386,18 @@ def _mnemosyne_memory(row: Row) -> Remember:
     created_at = moment_from(row.get("timestamp")) or moment_from(
         row.get("created_at"), zone=UTC
     )
-    return sendable(
-        Remember(
-            content,
-            id=stable_id("mnemosyne-memory", str(row["id"]), content),
-            session=text_in(row.get("session_id")) or "default",
-            source=text_in(row.get("source")) or "mnemosyne-memory",
-            role=text_in(row.get("author_id")),
-            created_at=created_at,
-            metadata={
-                **object_in(row.get("metadata_json")),
-                "type": text_in(row.get("memory_type")),
-            },
-            importance=float(importance or 0) if is_fraction else 0.5,
-        )
+    return Remember(
+        content,
+        id=stable_id("mnemosyne-memory", str(row["id"]), content),
+        session=text_in(row.get("session_id")) or "default",
+        source=text_in(row.get("source")) or "mnemosyne-memory",
+        role=text_in(row.get("author_id")),
+        created_at=created_at,
+        metadata={
+            **object_in(row.get("metadata_json")),
+            "type": text_in(row.get("memory_type")),
+        },
+        importance=float(importance or 0) if is_fraction else 0.5,
     )
 
 

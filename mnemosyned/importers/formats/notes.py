@@ -17,6 +17,8 @@ from mnemosyned.importers.importer import (
     ImportFormat,
     ImportItem,
     ImportSource,
+    Records,
+    SourceRefused,
     moment_from,
     sendable,
     stable_id,
@@ -189,19 +191,15 @@ class Notes(ImportFormat):
         is_note = source.path.name.lower().endswith(NOTE_SUFFIXES)
         return is_note and not source.stream and not source.is_folder
 
-    def read(
-        self, source: ImportSource, position: str
-    ) -> Iterator[ImportItem | BadRecord]:
+    def read_records(self, source: ImportSource, position: str) -> Records:
         """Yield the sections of a note as memories; none after any position but the beginning."""
         size = source.size()
         if position:
             return
         if size > NOTE_BYTES_MAX:
-            yield BadRecord(source.name, f"it exceeds {NOTE_BYTES_MAX:,} bytes")
-            return
+            raise SourceRefused(f"it exceeds {NOTE_BYTES_MAX:,} bytes")
         if is_binary(source.head):
-            yield BadRecord(source.name, "it is not text")
-            return
+            raise SourceRefused("it is not text")
         with open_text(source) as opened:
             note = split_note(decode_text(opened.read()))
         if note.problem:

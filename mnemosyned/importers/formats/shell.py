@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 
 from mnemosyned.importers.importer import (
-    BadRecord,
     ImportFormat,
-    ImportItem,
     ImportSource,
-    sendable,
+    RecordRefused,
+    Records,
     stable_id,
 )
 from mnemosyned.importers.reading import (
     LINE_BYTES_MAX,
+    FileRecord,
     RecordPosition,
     TextLine,
     as_utf8,
+    convert_records,
+    group_lines,
     is_binary,
     lines_of,
 )
@@ -39,11 +41,17 @@ _META, _META_SHIFT = 0x83, 0x20
 
 
 @dataclass(slots=True)
-class _Command:
-    number: int
-    text: str
+class _Command(FileRecord):
+    text: str = ""
     time: int = 0
-    end: int = 0
+    """Seconds since 1970; 0 if unknown."""
+
+    def add_line(self, text: str) -> bool:
+        """Add a line to the command; return False if it has `LINES_MAX` lines already."""
+        has_room = self.text.count("\n") < LINES_MAX
+        if has_room:
+            self.text += f"\n{text}"
+        return has_room
 
 
 class ShellHistory(ImportFormat):
@@ -58,36 +66,21 @@ class ShellHistory(ImportFormat):
             return False
         return shell_of(source) != ""
 
-    def read(
-        self, source: ImportSource, position: str
-    ) -> Iterator[ImportItem | BadRecord]:
+    def read_records(self, source: ImportSource, position: str) -> Records:
         """Yield the commands after a position, the byte offset and number of a command."""
         shell = shell_of(source) or "bash"
         modified = datetime.fromtimestamp(source.path.stat().st_mtime, tz=UTC)
         start = RecordPosition.parse(position)
-        end = start.offset
+        make = partial(_memory_of_command, shell, modified)
+        take_line = partial(_take_line, shell)
         with source.open() as opened:
             # zsh has an encoding of its own.
             stream = opened if shell == "zsh" else as_utf8(opened)
-            long_lines: list[TextLine] = []
-            lines = _set_long_lines_apart(
-                lines_of(stream, offset=start.offset), long_lines
+            lines = lines_of(stream, offset=start.offset)
+            commands = group_lines(lines, take_line, start.number)
+            yield from convert_records(
+                source, commands, make, noun="command", start=start
             )
-            for command in _READERS[shell](lines, start.number):
-                size, end = command.end - end, command.end
-                place = f"{source.name}, command {command.number}"
-                after = str(RecordPosition(end, command.number))
-                if not command.text.strip():
-                    continue
-                if "\0" in command.text:
-                    yield BadRecord(place, "it is not text", after, size)
-                    continue
-                yield ImportItem(
-                    _memory_of_command(shell, command, modified), place, after, size
-                )
-            for line in long_lines:
-                reason = f"the line is longer than {LINE_BYTES_MAX:,} bytes"
-                yield BadRecord(f"{source.name}, byte {line.offset:,}", reason)
 
 
 def shell_of(source: ImportSource) -> str:
@@ -105,111 +98,79 @@ def shell_of(source: ImportSource) -> str:
     return "zsh" if "zsh" in name or name == ".zhistory" else "bash"
 
 
-def _memory_of_command(shell: str, command: _Command, modified: datetime) -> Remember:
-    """Return the memory of a command; without a time, it gets the file's.
+def _memory_of_command(
+    shell: str, modified: datetime, command: _Command
+) -> Remember | None:
+    """Return the memory of a command, or None for a blank one; without a time, it gets the file's.
 
-    Equal commands without a time have one id.
+    Equal commands without a time have one id. Raises `RecordRefused`.
     """
     text = command.text.strip()
+    if "\0" in text:
+        raise RecordRefused("it is not text")
+    if not text:
+        return None
     moment = datetime.fromtimestamp(command.time, tz=UTC) if command.time else modified
-    return sendable(
-        Remember(
-            text,
-            id=stable_id("shell", shell, str(command.time or ""), text),
-            session=f"shell:{shell}",
-            source="shell",
-            role="user",
-            created_at=moment,
-            metadata={"shell": shell},
-        )
+    return Remember(
+        text,
+        id=stable_id("shell", shell, str(command.time or ""), text),
+        session=f"shell:{shell}",
+        source="shell",
+        role="user",
+        created_at=moment,
+        metadata={"shell": shell},
     )
 
 
-def _set_long_lines_apart(
-    lines: Iterable[TextLine], long_lines: list[TextLine]
-) -> Iterator[TextLine]:
-    """Yield the lines that are not too long; add the others to `long_lines`."""
-    for line in lines:
-        if line.too_long:
-            long_lines.append(line)
-        else:
-            yield line
+def _take_line(shell: str, line: TextLine, last: _Command | None) -> _Command | None:
+    """Return the command that a line of a history begins, or add the line to the last command."""
+    if line.too_long:
+        problem = f"the line is longer than {LINE_BYTES_MAX:,} bytes"
+        return _Command(problem=problem, time=last.time if last else 0)
+    return _LINE_TAKERS[shell](line, last)
 
 
-def _split_bash_commands(lines: Iterator[TextLine], number: int) -> Iterator[_Command]:
-    """Yield the commands in a bash history; with times, a command may have several lines.
+def _take_bash_line(line: TextLine, last: _Command | None) -> _Command | None:
+    """Return a new command for a time, or for a line without one.
 
-    `number` is the number of commands before these lines.
+    The lines after a time are one command.
     """
-    time = 0
-    command: _Command | None = None
-    for line in lines:
-        stamp = _STAMP.match(line.data)
-        if stamp:
-            time = int(stamp[1])
-            if command:
-                yield command
-            command = None
-        elif command and time and command.text.count("\n") < LINES_MAX:
-            command.text += "\n" + line.text
-            command.end = line.end
-        else:
-            if command:
-                yield command
-            number += 1
-            command = _Command(number, line.text, time, line.end)
-    if command:
-        yield command
+    if stamp := _STAMP.match(line.data):
+        return _Command(time=int(stamp[1]))
+    if last and last.time and not last.problem and last.add_line(line.text):
+        return None
+    return _Command(text=line.text, time=last.time if last else 0)
 
 
-def _split_zsh_commands(lines: Iterator[TextLine], number: int) -> Iterator[_Command]:
-    """Yield the commands in a zsh history; a backslash continues a command on the next line.
-
-    `number` is the number of commands before these lines.
-    """
-    command: _Command | None = None
-    for line in lines:
-        data = _decode_meta(line.data)
-        text = data.decode("utf-8", "replace").rstrip("\r\n")
-        if command is None:
-            number += 1
-            extended = _EXTENDED.match(data)
-            time = int(extended[1]) if extended else 0
-            command = _Command(number, text.partition(";")[2] if time else text, time)
-        else:
-            command.text += "\n" + text
-        command.end = line.end
-        goes_on = command.text.endswith("\\") and command.text.count("\n") < LINES_MAX
-        if goes_on:
-            command.text = command.text[:-1]
-        else:
-            yield command
-            command = None
-    if command:
-        yield command
+def _take_zsh_line(line: TextLine, last: _Command | None) -> _Command | None:
+    """Return a new command, unless a backslash ends the line before."""
+    data = _decode_meta(line.data)
+    text = data.decode("utf-8", "replace").rstrip("\r\n")
+    if last and last.text.endswith("\\") and last.text.count("\n") < LINES_MAX:
+        last.text = last.text[:-1]
+        last.add_line(text)
+        return None
+    if extended := _EXTENDED.match(data):
+        return _Command(text=text.partition(";")[2], time=int(extended[1]))
+    return _Command(text=text)
 
 
-def _split_fish_commands(lines: Iterator[TextLine], number: int) -> Iterator[_Command]:
-    """Yield the commands in a fish history, which escapes line ends within a command.
+def _take_fish_line(line: TextLine, last: _Command | None) -> _Command | None:
+    """Return a new command for a line of a command, in which fish escapes line ends."""
+    if line.data.startswith(_FISH_COMMAND):
+        written = line.text[len(_FISH_COMMAND) :]
+        text = re.sub(r"\\(n|\\)", lambda m: "\n" if m[1] == "n" else "\\", written)
+        return _Command(text=text)
+    if last and (time := _FISH_TIME.match(line.data)):
+        last.time = int(time[1])
+    return None
 
-    `number` is the number of commands before these lines.
-    """
-    command: _Command | None = None
-    for line in lines:
-        time = _FISH_TIME.match(line.data)
-        if line.data.startswith(_FISH_COMMAND):
-            if command:
-                yield command
-            number += 1
-            written = line.text[len(_FISH_COMMAND) :]
-            text = re.sub(r"\\(n|\\)", lambda m: "\n" if m[1] == "n" else "\\", written)
-            command = _Command(number, text)
-        elif command and time:
-            command.time = int(time[1])
-        if command:
-            command.end = line.end
-    if command:
-        yield command
+
+_LINE_TAKERS = {
+    "bash": _take_bash_line,
+    "zsh": _take_zsh_line,
+    "fish": _take_fish_line,
+}
 
 
 def _decode_meta(data: bytes) -> bytes:
@@ -225,10 +186,3 @@ def _decode_meta(data: bytes) -> bytes:
         kept.append(byte ^ _META_SHIFT if shifted else byte)
         shifted = False
     return bytes(kept)
-
-
-_READERS = {
-    "bash": _split_bash_commands,
-    "zsh": _split_zsh_commands,
-    "fish": _split_fish_commands,
-}

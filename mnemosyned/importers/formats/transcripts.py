@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -17,23 +16,25 @@ from mnemosyned.importers.importer import (
     ImportFormat,
     ImportItem,
     ImportSource,
+    Records,
+    SourceRefused,
+    file_identity,
+    moment_from,
     sendable,
     text_in,
 )
 from mnemosyned.importers.projects import project_of
-from mnemosyned.importers.reading import SqliteRefused, open_database, tables_of
+from mnemosyned.importers.reading import open_database, tables_of
 from mnemosyned.importers.transcript_formats import (
     ROLES,
     TranscriptIdentity,
     TranscriptMessage,
     identify_transcript,
     memory_ids,
-    moment_of,
 )
 from mnemosyned.importers.transcripts import (
     DOCUMENT_BYTES_MAX,
     TranscriptReading,
-    TranscriptRefused,
     clean,
     read_transcript,
 )
@@ -52,40 +53,27 @@ class Transcript(ImportFormat):
         """Return True for a transcript of a known tool."""
         return _identify_source(source) is not None
 
-    def read(
-        self, source: ImportSource, position: str
-    ) -> Iterator[ImportItem | BadRecord]:
+    def read_records(self, source: ImportSource, position: str) -> Records:
         """Yield the messages of a transcript after a position, a byte offset."""
         identity = _identify_source(source)
         if identity is None:
-            yield BadRecord(source.name, "it is not a transcript of a known tool")
-            return
-        begin = int(position or 0)
+            raise SourceRefused("it is not a transcript of a known tool")
+        path, begin = str(source.path.absolute()), int(position or 0)
         while True:
-            try:
-                reading = _read_next_part(source, begin)
-            except TranscriptRefused as refused:
-                yield BadRecord(source.name, str(refused))
-                return
+            status = source.path.stat()
+            if path.endswith(".json") and status.st_size > DOCUMENT_BYTES_MAX:
+                raise SourceRefused(f"it exceeds {DOCUMENT_BYTES_MAX:,} bytes")
+            reading = read_transcript(
+                path,
+                position=begin,
+                file=file_identity(status),
+                anywhere=True,
+                finished=True,
+            )
             yield from _make_transcript_items(source, identity, reading, begin)
             if reading.complete or reading.position == begin:
                 return
             begin = reading.position
-
-
-def _read_next_part(source: ImportSource, begin: int) -> TranscriptReading:
-    """Read the next part of a transcript, from byte `begin` on.
-
-    Raises `TranscriptRefused` and `OSError`.
-    """
-    path = str(source.path.absolute())
-    status = source.path.stat()
-    if path.endswith(".json") and status.st_size > DOCUMENT_BYTES_MAX:
-        raise TranscriptRefused(f"it exceeds {DOCUMENT_BYTES_MAX:,} bytes")
-    file = f"{status.st_dev}:{status.st_ino}"
-    return read_transcript(
-        path, position=begin, file=file, anywhere=True, finished=True
-    )
 
 
 def _make_transcript_items(
@@ -93,7 +81,7 @@ def _make_transcript_items(
     identity: TranscriptIdentity,
     reading: TranscriptReading,
     begin: int,
-) -> Iterator[ImportItem | BadRecord]:
+) -> Records:
     """Yield the messages of a reading that began at byte `begin`, and its broken lines."""
     conversation = reading.conversation or identity.conversation
     size = reading.position - begin
@@ -155,17 +143,6 @@ TABLES = frozenset({"session", "message", "part"})
 Json = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class _OpenCodeMessage:
-    """A message with its parts."""
-
-    place: str
-    session: str
-    directory: str
-    info: Json
-    parts: Sequence[Json]
-
-
 class OpenCodeDatabase(ImportFormat):
     """`opencode.db`."""
 
@@ -176,36 +153,30 @@ class OpenCodeDatabase(ImportFormat):
         """Return True for a database with OpenCode's tables."""
         return tables_of(source) >= TABLES
 
-    def read(
-        self, source: ImportSource, position: str
-    ) -> Iterator[ImportItem | BadRecord]:
+    def read_records(self, source: ImportSource, position: str) -> Records:
         """Yield the messages of main conversations after a position, a row id."""
-        try:
-            with open_database(source.path) as database:
-                rows = database.execute(
-                    "SELECT m.rowid, m.id, m.session_id, s.directory, m.time_created, m.data "
-                    "FROM message AS m JOIN session AS s ON s.id = m.session_id "
-                    "WHERE m.rowid > ? AND s.parent_id IS NULL ORDER BY m.rowid",
-                    (int(position or 0),),
+        with open_database(source.path) as database:
+            rows = database.execute(
+                "SELECT m.rowid, m.id, m.session_id, s.directory, m.time_created, m.data "
+                "FROM message AS m JOIN session AS s ON s.id = m.session_id "
+                "WHERE m.rowid > ? AND s.parent_id IS NULL ORDER BY m.rowid",
+                (int(position or 0),),
+            )
+            for row, id, session, directory, created, data in rows:
+                place = f"{source.name}, message {id}"
+                parts = database.execute(
+                    "SELECT data FROM part WHERE message_id = ? ORDER BY id LIMIT 10000",
+                    (id,),
                 )
-                for row, id, session, directory, created, data in rows:
-                    place = f"{source.name}, message {id}"
-                    parts = database.execute(
-                        "SELECT data FROM part WHERE message_id = ? ORDER BY id LIMIT 10000",
-                        (id,),
-                    )
-                    try:
-                        texts = [json.loads(text) for (text,) in parts]
-                        info = {"id": id, "time": {"created": created}}
-                        info |= json.loads(data)
-                    except (ValueError, TypeError, RecursionError):
-                        yield BadRecord(place, "it is not JSON", str(row))
-                        continue
-                    written = _OpenCodeMessage(place, session, directory, info, texts)
-                    if item := _make_opencode_item(written, str(row)):
-                        yield item
-        except SqliteRefused as refused:
-            yield BadRecord(source.name, str(refused))
+                try:
+                    texts = [json.loads(text) for (text,) in parts]
+                    info = {"id": id, "time": {"created": created}}
+                    info |= json.loads(data)
+                except (ValueError, TypeError, RecursionError):
+                    yield BadRecord(place, "it is not JSON", str(row))
+                    continue
+                identity = TranscriptIdentity("opencode", session, text_in(directory))
+                yield from _make_opencode_item(identity, info, texts, place, str(row))
 
 
 class OpenCodeFolder(ImportFormat):
@@ -223,9 +194,7 @@ class OpenCodeFolder(ImportFormat):
             and all((_storage_folder(source.path) / name).is_dir() for name in TABLES)
         )
 
-    def read(
-        self, source: ImportSource, position: str
-    ) -> Iterator[ImportItem | BadRecord]:
+    def read_records(self, source: ImportSource, position: str) -> Records:
         """Yield the messages after a position, the number of sessions already read."""
         storage = _storage_folder(source.path)
         for number, path in enumerate(sorted(storage.glob("session/*/*.json")), 1):
@@ -243,14 +212,13 @@ def _storage_folder(folder: Path) -> Path:
     return folder / "storage" if (folder / "storage").is_dir() else folder
 
 
-def _read_session_messages(
-    storage: Path, session: Json, number: int
-) -> Iterator[ImportItem | BadRecord]:
+def _read_session_messages(storage: Path, session: Json, number: int) -> Records:
     """Yield the messages of an OpenCode session from the files in `storage`.
 
     `number` is the session's number among all sessions.
     """
     id = text_in(session.get("id"))
+    identity = TranscriptIdentity("opencode", id, text_in(session.get("directory")))
     for path in sorted((storage / "message" / id).glob("*.json")):
         info = _read_object(path)
         if isinstance(info, str):
@@ -261,11 +229,9 @@ def _read_session_messages(
         read = [part for part in parts if not isinstance(part, str)]
         if len(read) < len(parts):
             yield BadRecord(str(folder), "a part of the message cannot be read")
-        directory = text_in(session.get("directory"))
-        written = _OpenCodeMessage(str(path), id, directory, info, read)
         # An import goes on with the session, whose ids keep messages from coming twice.
-        if item := _make_opencode_item(written, str(number - 1)):
-            yield item
+        position = str(number - 1)
+        yield from _make_opencode_item(identity, info, read, str(path), position)
 
 
 def _read_object(path: Path) -> Json | str:
@@ -281,29 +247,31 @@ def _read_object(path: Path) -> Json | str:
     return document if isinstance(document, dict) else "it is not a JSON object"
 
 
-def _make_opencode_item(written: _OpenCodeMessage, position: str) -> ImportItem | None:
-    """Return an OpenCode message as an item; None without a speaker or words."""
-    info = written.info
+def _make_opencode_item(
+    identity: TranscriptIdentity,
+    info: Json,
+    parts: Sequence[Json],
+    place: str,
+    position: str,
+) -> Iterator[ImportItem]:
+    """Yield an OpenCode message with its parts as an item; none without a speaker or words."""
     role = ROLES.get(text_in(info.get("role")))
     texts = [
         text_in(part.get("text"))
-        for part in written.parts
+        for part in parts
         if isinstance(part, Mapping) and part.get("type") == "text"
         if not (part.get("synthetic") or part.get("ignored"))
     ]
     text = clean("\n".join(filter(None, texts)))
     if not (role and text):
-        return None
+        return
     times = info.get("time")
     created = times.get("created") if isinstance(times, Mapping) else None
     message = TranscriptMessage(
         role=role,
         text=text,
-        created_at=moment_of(created),
+        created_at=moment_from(created, zone=UTC),
         unique_id=text_in(info.get("id")),
     )
-    identity = TranscriptIdentity(
-        "opencode", written.session, text_in(written.directory)
-    )
-    stored = captured_memory(message, identity, written.session)
-    return ImportItem(stored, written.place, position, len(text))
+    memory = captured_memory(message, identity, identity.conversation)
+    yield ImportItem(memory, place, position, len(text))
