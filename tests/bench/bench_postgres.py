@@ -31,7 +31,12 @@ from bench.databases import NEWEST, year
 from bench.locomo import Conversation
 from bench.measure import as_request, latency, say, timed
 from bench.report import Report
-from postgres.test_same_hits import QUESTIONS, mixed_languages, told_of, variants
+from postgres.test_same_hits import (
+    LANGUAGE_QUESTIONS,
+    mixed_languages,
+    told_of,
+    variants,
+)
 from support.datasets.mixed_year import NOW, mixed_year
 from support.datasets.timed_questions import timed_questions, timed_sets
 from support.engines import POSTGRES, new_database, postgres_store
@@ -73,7 +78,7 @@ def sets(locomo: Path | None) -> Iterator[Set]:
             for source in (None, [question.sample])
         ]
         yield "LoCoMo", [turn for talk in talks for turn in talk.turns()], asked
-    lines = QUESTIONS.strip().splitlines()
+    lines = LANGUAGE_QUESTIONS.strip().splitlines()
     languages = [request for text in lines for request in variants(text)]
     yield "languages", mixed_languages(), languages
     for name, records in timed_sets().items():

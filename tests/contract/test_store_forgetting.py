@@ -1,14 +1,24 @@
-"""What every `MemoryStore` promises of forgetting."""
+"""What every `MemoryStore` promises of forgetting, at once and with a grace time."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
-from support.fakes import consolidate, memory, promotion, remember_batch, working_ids
+from support.fakes import (
+    NOON,
+    consolidate,
+    memory,
+    promotion,
+    remember_batch,
+    working_ids,
+)
 from support.stores import TRIO, count_by_tier, get_episode
 
 from mnemosyned.errors import BatchChanged, NotFound
-from mnemosyned.memory.ports import MemoryStore
-from mnemosyned.memory.values import Tier
+from mnemosyned.memory.exchange import RecoverableRecord
+from mnemosyned.memory.forgetting import Grace
+from mnemosyned.memory.ports import Draft, MemoryStore
+from mnemosyned.memory.values import Learning, LearningKind, Tier
 
 
 def test_a_forgotten_memory_is_gone(store: MemoryStore) -> None:
@@ -96,3 +106,38 @@ def test_forgotten_words_leave_the_index_terms_of_a_summary(store: MemoryStore) 
     assert emptied
     store.rollups.rewrite(emptied.token, emptied.episode, index_terms="PX-4471")
     assert store.rollups.index_terms(["e"]) == {"e": "PX-4471"}
+
+
+# What every `MemoryStore` promises of what is forgotten with a grace time.
+
+
+def told(name: str, text: str, *, minutes: int) -> Draft:
+    learning = Learning(
+        id=f"l-{name}",
+        kind=LearningKind.NAME,
+        text=text,
+        session="default",
+        source=None,
+        memory=name,
+        created_at=NOON + timedelta(minutes=minutes),
+    )
+    return Draft(memory(name, text), learnings=(learning,))
+
+
+def test_what_one_call_forgets_is_kept_as_it_was_before_the_call(
+    store: MemoryStore,
+) -> None:
+    store.memories.remember([told("older", "Call me Robert.", minutes=0)])
+    store.memories.remember([told("newer", "Call me Bob.", minutes=1)])
+    grace = Grace("call", NOON + timedelta(days=3))
+
+    store.deletion.forget(["newer", "older"], grace=grace)
+
+    with store.exchange.everything() as (_, records):
+        kept = [each for each in records if isinstance(each, RecoverableRecord)]
+    links = {
+        learning.id: learning.superseded_by
+        for record in kept
+        for learning in record.learnings
+    }
+    assert links == {"l-older": "l-newer", "l-newer": None}

@@ -1,10 +1,11 @@
-"""`mnem`: what it reads and what it prints."""
+"""`mnem`: what it reads and prints, whom it asks, and the codes that it ends with."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import socket
 import subprocess
 from pathlib import Path
 
@@ -14,11 +15,12 @@ from e2e.conftest import Start
 from e2e.daemons import WAIT_S, Daemon, Json, environment, kept, mnem, short_room
 from e2e.filled import filled
 from e2e.programs import BIN
-from e2e.terminals import on_terminal
-
-__all__ = ["filled"]
+from e2e.terminals import on_terminal, popen
 
 pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
+
+
+__all__ = ["filled"]
 
 
 PRINTING = [
@@ -291,3 +293,235 @@ def test_a_closed_stream_reads_and_writes_nothing(
     assert done.returncode == code
     assert done.stderr.endswith(said)
     assert b"Traceback" not in done.stderr
+
+
+# The codes that `mnem` ends with, and how it names what is at fault.
+
+
+@pytest.mark.parametrize(
+    "words", [["recall", "tea", "--tier", "cold"], ["recal", "tea"]]
+)
+def test_a_mistyped_command_is_told_in_json_where_that_is_asked_for(
+    filled: Daemon, words: list[str]
+) -> None:
+    plain = filled.mnem(*words)
+    as_json = filled.mnem(*words, "--json")
+
+    assert (plain.returncode, as_json.returncode) == (2, 2)
+    assert plain.stderr.startswith(b"mnem: ")
+    assert json.loads(as_json.stderr)["error"]["code"] == "invalid_request"
+
+
+def test_a_format_that_there_is_not_is_named_as_it_was_set(shared: Daemon) -> None:
+    words = ("--socket", str(shared.socket), "list")
+    done = mnem(*words, home=shared.home, MNEM_FORMAT="xml")
+
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"mnem: MNEM_FORMAT=xml is not a format; ")
+
+
+def test_done_is_zero_and_nothing_found_is_one(filled: Daemon) -> None:
+    assert filled.mnem("recall", "tea").returncode == 0
+
+    nothing = filled.mnem("recall", "zeppelin")
+
+    assert (nothing.returncode, nothing.stdout) == (1, b"")
+    assert nothing.stderr == b"nothing found\n"
+
+
+@pytest.mark.parametrize(
+    "words", [["recall"], ["recall", "--limit", "x", "tea"], ["dream"]]
+)
+def test_bad_input_is_two(filled: Daemon, words: list[str]) -> None:
+    done = filled.mnem(*words)
+
+    assert done.returncode == 2
+    assert done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("command", ["status", "recall", "remember"])
+def test_no_daemon_is_three_and_says_how_to_start_one(
+    tmp_path: Path, command: str
+) -> None:
+    words = [command, *(["tea"] if command != "status" else [])]
+
+    done = mnem("--socket", str(tmp_path / "none"), *words, home=tmp_path)
+
+    assert done.returncode == 3
+    assert b"Start it with `mnem start`" in done.stderr
+
+
+def test_an_unknown_id_is_four(filled: Daemon) -> None:
+    done = filled.mnem("get", "nobody")
+
+    assert done.returncode == 4
+    assert done.stderr.startswith(b"mnem: nothing has the id 'nobody'")
+
+
+def test_a_conflict_is_five(filled: Daemon) -> None:
+    assert filled.mnem("remember", "--id", "tea", "coffee").returncode == 5
+
+
+def test_a_failure_of_the_daemon_is_six(tmp_path: Path) -> None:
+    body = (
+        b'{"error": {"code": "internal_error", "message": "unexpected", "field": null}}'
+    )
+    head = b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: %d\r\n\r\n" % len(
+        body
+    )
+    with short_room() as room, socket.socket(socket.AF_UNIX) as listener:
+        listener.settimeout(WAIT_S)
+        listener.bind(str(room / "s"))
+        listener.listen()
+        asking = popen(room / "s", "status", home=tmp_path)
+        connection, _ = listener.accept()
+        with connection:
+            connection.recv(65536)
+            connection.sendall(head + body)
+            _, said = asking.communicate(timeout=WAIT_S)
+
+    assert (asking.returncode, said) == (6, b"mnem: unexpected\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--limit", "101"], "--limit must be at most 100"),
+        (["--since=soon"], '--since: "soon" is not a valid time; try yesterday, 7d or'),
+        (
+            ["--until", "03/04/2026"],
+            '--until: "03/04/2026" can be read as 2026-03-04 or',
+        ),
+    ],
+)
+def test_an_option_at_fault_is_named_as_it_was_typed(
+    shared: Daemon, words: list[str], said: str
+) -> None:
+    done = shared.mnem("recall", "tea", *words)
+
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.decode().startswith(f"mnem: {said}")
+
+
+@pytest.mark.parametrize(
+    ("id", "said"),
+    [
+        ("", "id must not be empty"),
+        ("x" * 201, "id must have at most 200 characters"),
+        ("x", "nothing has the id 'x'"),
+    ],
+)
+def test_an_id_that_can_be_none_is_named_as_it_was_typed(
+    shared: Daemon, id: str, said: str
+) -> None:
+    done = shared.mnem("get", id)
+
+    assert done.stdout == b""
+    assert done.stderr.decode().startswith(f"mnem: {said}")
+
+
+# `mnem forget`: what it shows before it does anything, and whom it asks.
+
+
+def test_forgetting_shows_what_would_go_and_needs_a_yes_where_nobody_can_answer(
+    filled: Daemon,
+) -> None:
+    filled.post("remember", id="ask", content="the heron stands alone")
+
+    refused = filled.mnem("forget", "--query", "heron")
+    left = filled.post("get", id="ask").status
+    done = filled.mnem("forget", "--query", "heron", "--yes")
+
+    assert (refused.returncode, left) == (2, 200)
+    assert b"would forget: 1 memory " in refused.stderr
+    assert b"the heron stands alone" in refused.stderr
+    assert b"--yes" in refused.stderr
+    assert (done.returncode, done.stdout.startswith(b"forgotten: 1 memory ")) == (
+        0,
+        True,
+    )
+    assert b"heron" not in done.stdout + done.stderr
+
+
+def test_a_preview_shows_every_memory_that_would_go(filled: Daemon) -> None:
+    said = [f"ibex {number} on the ridge" for number in range(86)]
+    filled.post("remember_many", memories=[{"content": words} for words in said])
+
+    asked = filled.mnem("forget", "--query", "ibex").stderr.decode()
+    shown = filled.mnem("forget", "--query", "ibex", "--dry-run").stdout.decode()
+    as_json = json.loads(
+        filled.mnem("forget", "--query", "ibex", "--dry-run", "--json").stdout
+    )
+    over_http = filled.post("forget", query="ibex", dry_run=True).body
+
+    for text in (asked, shown):
+        assert [words for words in said if words not in text] == []
+        assert " more" not in text
+    for answer in (as_json, over_http):
+        assert [line["snippet"] for line in answer["lines"]] == said
+        assert (answer["memories"], answer["further"]) == (86, 0)
+
+
+@pytest.mark.parametrize(
+    "words", [["forget", "--query", "zeppelin"], ["archive", "prune"]]
+)
+def test_forgetting_nothing_asks_no_question(filled: Daemon, words: list[str]) -> None:
+    done = filled.mnem(*words)
+    as_json = filled.mnem(*words, "--json")
+
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.startswith(b"nothing to ")
+    assert json.loads(as_json.stdout)["memories"] == 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "status"), [(b"n\n", 1, 200), (b"y\n", 0, 404)]
+)
+def test_on_a_terminal_forgetting_asks(
+    filled: Daemon, answer: bytes, code: int, status: int
+) -> None:
+    filled.post("remember", id="ask", content="the heron stands alone")
+
+    with on_terminal(filled, "forget", "ask") as (process, seen):
+        seen.type(answer)
+        process.wait(WAIT_S)
+        said = seen()
+
+    assert b"the heron stands alone" in said
+    assert b"Forget this memory? This cannot be undone." in said
+    assert (b"nothing was forgotten" in said) == (code == 1)
+    assert process.returncode == code
+    assert filled.post("get", id="ask").status == status
+
+
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize(
+    ("answer", "code", "tier"), [(b"n\n", 1, "archive"), (b"y\n", 0, "working")]
+)
+def test_taking_a_cycle_back_says_of_what_and_asks(
+    start: Start, answer: bytes, code: int, tier: str, *, named: bool
+) -> None:
+    daemon = start()
+    for number in range(3):
+        content = f"the heron number {number} stands alone"
+        daemon.post("remember", id=f"heron-{number}", content=content)
+    cycle = daemon.post("sleep", force=True).body["cycle"]
+    words = ["undo", *([cycle] if named else [])]
+
+    refused = daemon.mnem(*words)
+    with on_terminal(daemon, *words) as (process, seen):
+        seen.type(answer)
+        process.wait(WAIT_S)
+        said = seen()
+
+    foreseen = b"would put back 3 memories of 1 group, 93 characters"
+    assert refused.returncode == 2
+    head = rb"cycle %b of 20\d\d-.*: %b" % (cycle.encode(), foreseen)
+    assert re.match(head, refused.stderr)
+    assert b"would put back 3 memories" in said
+    assert b"refusing to take back a cycle without a terminal" in refused.stderr
+    assert b"Take this cycle back? Its summaries are deleted." in said
+    assert (b"nothing was taken back" in said) == (code == 1)
+    assert process.returncode == code
+    assert daemon.post("get", id="heron-0").body["memory"]["tier"] == tier

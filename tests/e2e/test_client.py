@@ -1,20 +1,29 @@
-"""`Client` and `Memory` beside a daemon that restarts, hangs up, or is killed."""
+"""`Client` and `Memory` beside a daemon that restarts, hangs up, or is killed; and over TCP."""
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import socket
 import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from e2e.conftest import Start
-from e2e.daemons import WAIT_S, Daemon, eventually, kept, short_room
+from e2e.daemons import WAIT_S, Daemon, eventually, kept, running, short_room
 from e2e.scripted_daemon import answer, saying, scripted
 
-from mnemosyned import Client, Memory, Remember
+from mnemosyned import (
+    AsyncClient,
+    Client,
+    ContentTooLarge,
+    Memory,
+    Remember,
+    Unauthorized,
+)
 from mnemosyned.errors import (
     DaemonUnreachable,
     DatabaseInUse,
@@ -208,3 +217,130 @@ def test_a_killed_daemon_keeps_what_it_acknowledged_and_retries_add_nothing(
     assert acknowledged <= set(survived) <= asked
     assert asked - acknowledged, "the kill came while clients were asking"
     assert kept(first.database) == sorted(asked)
+
+
+# `Client` and `AsyncClient` over TCP, with the token.
+
+
+RememberOver = Callable[[str, str, str], bool]
+"""Remember a text at a URL with a token, and tell whether it was stored."""
+
+
+def remember_blocking(url: str, token: str, text: str) -> bool:
+    with Client(url=url, token=token) as client:
+        stored = client.remember(text).stored
+        return stored and bool(client.recall(text[:20]))
+
+
+def remember_async(url: str, token: str, text: str) -> bool:
+    async def remember() -> bool:
+        async with AsyncClient(url=url, token=token) as client:
+            stored = (await client.remember(text)).stored
+            return stored and bool(await client.recall(text[:20]))
+
+    return asyncio.run(remember())
+
+
+CLIENTS = pytest.mark.parametrize("remember", [remember_blocking, remember_async])
+
+
+@pytest.fixture(scope="module")
+def tcp_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    with running(
+        tmp_path_factory.mktemp("tcp"),
+        MNEMOSYNE_LISTEN="127.0.0.1:0",
+        MNEMOSYNE_LIMITS_BODY_BYTES_MAX="99999",
+    ) as daemon:
+        yield daemon
+
+
+@pytest.fixture(scope="module")
+def port(tcp_daemon: Daemon) -> int:
+    (line,) = tcp_daemon.events("listening")
+    return int(line["address"].rpartition(":")[2])
+
+
+@pytest.fixture(scope="module")
+def token(tcp_daemon: Daemon) -> str:
+    (line,) = tcp_daemon.events("listening")
+    return Path(line["token_file"]).read_text().strip()
+
+
+@CLIENTS
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LOCALHOST"])
+def test_with_the_token_it_remembers(
+    remember: RememberOver, host: str, port: int, token: str
+) -> None:
+    assert remember(f"http://{host}:{port}/", token, "the bike is blue")
+
+
+@CLIENTS
+def test_with_a_wrong_token_it_is_refused(remember: RememberOver, port: int) -> None:
+    with pytest.raises(Unauthorized):
+        remember(f"http://127.0.0.1:{port}", "x" * 43, "the bike is blue")
+
+
+@CLIENTS
+def test_a_body_that_is_refused_tells_the_reason(
+    remember: RememberOver, port: int, token: str
+) -> None:
+    with pytest.raises(ContentTooLarge):
+        remember(f"http://127.0.0.1:{port}", token, "x" * 20_000_000)
+
+
+@CLIENTS
+def test_where_nobody_listens_it_says_so(remember: RememberOver, token: str) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+
+        with pytest.raises(DaemonUnreachable, match=url):
+            remember(url, token, "the bike is blue")
+
+
+def test_a_hundred_calls_at_once_are_answered(port: int, token: str) -> None:
+    url = f"http://127.0.0.1:{port}"
+
+    async def remember_all() -> list[bool]:
+        async with AsyncClient(url=url, token=token) as client:
+            kept = await asyncio.gather(
+                *(client.remember("x", id=f"{number}") for number in range(100))
+            )
+        return [memory.stored for memory in kept]
+
+    assert asyncio.run(remember_all()) == [True] * 100
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://127.0.0.1:99999",
+        "http://10.0.0.1:7464",
+        "http://127.0.0.1.attacker.example:7464",
+        "http://127.0.0.1:99999",
+        "http://127.0.0.1",
+        "http://127.0.0.1:7464/v1",
+        "127.0.0.1:7464",
+    ],
+)
+def test_only_a_port_of_this_machine_gets_the_token(url: str) -> None:
+    for kind in (Client, AsyncClient):
+        with pytest.raises(ValueError, match=r"http://127\.0\.0\.1:7464"):
+            kind(url=url, token="secret")  # noqa: S106
+
+
+@pytest.mark.parametrize(
+    ("path", "url", "token"),
+    [
+        ("/run/s", "http://127.0.0.1:7464", "secret"),
+        (None, "http://127.0.0.1:7464", None),
+        (None, None, "secret"),
+        (None, "http://127.0.0.1:7464", "two words"),
+        (None, "http://127.0.0.1:7464", "line\r\nbreak"),
+    ],
+)
+def test_arguments_that_do_not_belong_together_are_refused(
+    path: str | None, url: str | None, token: str | None
+) -> None:
+    with pytest.raises(ValueError, match="token"):
+        Client(path, url=url, token=token)

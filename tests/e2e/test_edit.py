@@ -1,13 +1,15 @@
-"""`mnem edit` with an editor: what it opens, sends and keeps."""
+"""`mnem edit` with an editor, and changes by filters at a terminal."""
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from pathlib import Path
 
 import pytest
-from e2e.daemons import Daemon, mnem, running, short_room
+from e2e.daemons import WAIT_S, Daemon, mnem, running, short_room
+from e2e.terminals import on_terminal
 
 pytestmark = pytest.mark.e2e
 
@@ -101,3 +103,102 @@ def test_an_editor_opens_on_the_beginning_of_an_id(editor: Path) -> None:
         done = mnem(*words, home=daemon.home, EDITOR=str(editor))
 
         assert (done.returncode, done.stdout) == (0, b"kettle-1 is edited\n")
+
+
+# Changes by filters at a terminal: all is shown, then asked for by number.
+
+COUNT = 60
+
+
+@pytest.fixture
+def filled(daemon: Daemon) -> Daemon:
+    memories = [
+        {"id": f"m{number}", "content": f"ibex number {number}.", "session": "zoo"}
+        for number in range(COUNT)
+    ]
+    daemon.post("remember_many", memories=memories)
+    return daemon
+
+
+def dialogue(daemon: Daemon, answer: bytes, *words: str) -> tuple[int, str]:
+    """The exit code and everything that a terminal shows; the pager lets all of it through."""
+    with on_terminal(daemon, *words) as (process, seen):
+        seen.type(answer)
+        process.wait(WAIT_S)
+        return process.returncode, seen().decode()
+
+
+def test_every_memory_of_a_preview_is_shown_before_the_question(filled: Daemon) -> None:
+    code, shown = dialogue(filled, b"n\n", "forget", "--session", "zoo")
+
+    assert code == 1
+    assert all(f"ibex number {number}." in shown for number in range(COUNT))
+    assert f"Forget these {COUNT} memories? This cannot be undone. [y/N]" in shown
+    assert "nothing was forgotten" in shown
+    assert filled.post("status").body["tiers"]["working"]["count"] == COUNT
+
+
+def test_a_yes_changes_what_was_shown(filled: Daemon) -> None:
+    code, shown = dialogue(filled, b"y\n", "tag", "animals", "--session", "zoo")
+
+    assert code == 0
+    assert f"Tag these {COUNT} memories? [y/N]" in shown
+    tagged = filled.post("list", tag="animals", limit=1_000).body["memories"]
+    assert len(tagged) == COUNT
+
+
+@pytest.mark.thorough
+def test_a_no_to_an_edit_of_many_changes_nothing(filled: Daemon) -> None:
+    code, shown = dialogue(
+        filled, b"n\n", "edit", "--of-session", "zoo", "--session", "farm"
+    )
+
+    assert code == 1
+    assert f"Edit these {COUNT} memories? [y/N]" in shown
+    assert "nothing was edited" in shown
+    assert filled.post("get", id="m0").body["memory"]["session"] == "zoo"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["forget", "--session", "zoo"], b"refusing to delete without a terminal"),
+        (
+            ["pin", "--session", "zoo"],
+            b"refusing to change memories without a terminal",
+        ),
+    ],
+)
+def test_without_a_terminal_nothing_is_done(
+    filled: Daemon, words: list[str], message: bytes
+) -> None:
+    done = filled.mnem(*words)
+
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert b"use --yes" in done.stderr
+    assert not filled.post("get", id="m0").body["memory"]["pinned"]
+    assert filled.mnem(*words, "--yes").returncode == 0
+
+
+def test_a_preview_says_which_cannot_be_pinned(filled: Daemon) -> None:
+    filled.post("sleep", force=True)
+    filled.post("remember", id="last", content="a heron", session="zoo")
+
+    code, shown = dialogue(filled, b"y\n", "pin", "--session", "zoo")
+
+    assert code == 0
+    question = f"Pin these {COUNT + 1} memories? {COUNT} of them are archived"
+    assert question in " ".join(shown.split())
+    assert "1 memory pinned" in shown
+
+
+@pytest.mark.thorough
+def test_a_preview_as_json_is_whole(filled: Daemon) -> None:
+    done = filled.mnem("forget", "--session", "zoo", "--dry-run", "--json")
+
+    preview = json.loads(done.stdout)
+    assert [line["id"] for line in preview["lines"]] == [
+        f"m{number}" for number in range(COUNT)
+    ]
+    assert (preview["memories"], preview["further"]) == (COUNT, 0)

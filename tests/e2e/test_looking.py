@@ -12,10 +12,21 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from e2e.daemons import WAIT_S, Daemon, environment, eventually, mnem, running
+from e2e.conftest import Start
+from e2e.daemons import (
+    WAIT_S,
+    Daemon,
+    Json,
+    environment,
+    eventually,
+    kept,
+    mnem,
+    running,
+)
 from e2e.programs import BIN, Process, start
 
 pytestmark = pytest.mark.e2e
+
 
 MONDAY = datetime(2026, 3, 9, 9, tzinfo=UTC)
 NOTES = 620
@@ -286,3 +297,62 @@ def test_tail_follows_over_a_restart_and_ends_cleanly(tmp_path: Path) -> None:
                 process.send_signal(signal.SIGINT)
                 assert process.wait(WAIT_S) == 130
             assert "Traceback" not in file.read_text()
+
+
+# A conversation compacted from the shell, and what a daemon that starts again still has of it.
+
+
+TALK = [
+    {
+        "role": "user" if n % 2 else "assistant",
+        "content": f"Step {n}: decided: plan {n}. " * 30,
+    }
+    for n in range(40)
+]
+
+
+def compact(daemon: Daemon, *words: str, talk: Json = TALK) -> Json:
+    done = daemon.mnem(
+        "compact", "-", "--json", *words, stdin=json.dumps(talk).encode()
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_a_killed_daemon_still_expands_what_it_compacted(start: Start) -> None:
+    daemon = start()
+    answer = compact(daemon, "--max-tokens", "2000", "--policy", "facts")
+
+    daemon.kill()
+    again = start()
+
+    words = again.post("expand", id=answer["expand"][0]).body["originals"]
+    assert [one["content"] for one in words] == [one["content"] for one in TALK[:-4]]
+    assert len(kept(again.database)) == len(TALK) - 4
+
+
+def test_people_read_what_was_done_and_how_to_undo_it(daemon: Daemon) -> None:
+    talk = json.dumps({"model": "any", "messages": TALK}).encode()
+
+    done = daemon.mnem("compact", "-", "--max-tokens", "2000", stdin=talk)
+    idle = daemon.mnem("compact", "-", stdin=b"[]")
+    window = daemon.mnem("context", "Which plan?", "--messages", "-", stdin=talk)
+
+    shown = done.stdout.decode()
+    assert "messages remembered" in shown
+    assert "their words: mnem expand c-" in shown
+    assert "nothing to do" in idle.stdout.decode()
+    assert "by estimate+20%" in window.stdout.decode()
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [(b"{", "messages"), (b'{"other": 1}', "messages"), (b'["words"]', "messages[0]")],
+)
+def test_compact_refuses_what_is_not_a_conversation(
+    daemon: Daemon, given: bytes, field: str
+) -> None:
+    done = daemon.mnem("compact", "-", "--json", stdin=given)
+
+    assert done.returncode == 2
+    assert json.loads(done.stderr)["error"]["field"] == field

@@ -1,17 +1,26 @@
-"""Clients that are idle, slow or silent, each in a way of its own: none keeps others waiting."""
+"""Clients by the hundred, idle, slow or silent: none keeps others waiting."""
 
 from __future__ import annotations
 
+import os
+import resource
 import signal
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from e2e.conftest import Start
-from e2e.daemons import Daemon, eventually
+from e2e.daemons import WAIT_S, Daemon, eventually, kept, short_room, spawn
+from e2e.programs import BIN
 from e2e.wire import SOON_S, answer, answered_s, connected, many, post
 
+from mnemosyned import Client
+
 pytestmark = [pytest.mark.e2e, pytest.mark.fault, pytest.mark.alone]
+
 
 LIMIT = 20
 HALF_HEAD = b"POST /v1/remember HTTP/1.1\r\nHost: x\r\nContent-Le"
@@ -146,3 +155,196 @@ def test_a_client_that_asks_before_it_sends_is_told_to_go_on(daemon: Daemon) -> 
 
     assert interim == b"HTTP/1.1 100 Continue\r\n\r\n"
     assert status == 200
+
+
+# Clients by the hundred, unfinished uploads, no descriptors: the daemon answers, and recovers.
+
+
+IDLE = int(os.environ.get("IDLE_CLIENTS", "1000"))
+BUSY = int(os.environ.get("BUSY_CLIENTS", "300"))
+UPLOADS = int(os.environ.get("UPLOADS", "40"))
+UPLOAD_BYTES = 30_000_000
+DRIP_S = 0.05
+
+
+def resident_mb(daemon: Daemon) -> float:
+    lines = Path(f"/proc/{daemon.process.pid}/status").read_text().splitlines()
+    return next(
+        int(line.split()[1]) / 1_000 for line in lines if line.startswith("VmRSS")
+    )
+
+
+def test_a_thousand_idle_connections_keep_nobody_waiting(daemon: Daemon) -> None:
+    with many(daemon.socket, IDLE):
+        assert answered_s(daemon.socket) < SOON_S
+
+
+def test_three_hundred_clients_in_one_program_are_all_served(daemon: Daemon) -> None:
+    together = threading.Barrier(BUSY)
+
+    def work(number: int) -> None:
+        with Client(daemon.socket) as client:
+            together.wait(WAIT_S)
+            for turn in range(3):
+                assert client.remember("busy", id=f"{number:03}-{turn}").stored
+
+    with ThreadPoolExecutor(BUSY) as pool:
+        list(pool.map(work, range(BUSY)))
+
+    assert kept(daemon.database) == [
+        f"{n:03}-{turn}" for n in range(BUSY) for turn in range(3)
+    ]
+
+
+@pytest.mark.parametrize("part", ["head", "body", "answer"])
+def test_dripping_clients_keep_nobody_waiting(start: Start, part: str) -> None:
+    daemon = start(MNEMOSYNE_LIMITS_CONNECTIONS_MAX="20")
+    daemon.post("remember", id="large", content="x" * 1_000_000)
+    request = {
+        "head": b"POST /v1/status HTTP/1.1\r\nHost: x\r\n",
+        "body": b"POST /v1/status HTTP/1.1\r\nHost: x\r\nContent-Length: 9999\r\n\r\n",
+        "answer": post("get", id="large"),
+    }[part]
+    over = threading.Event()
+
+    with many(daemon.socket, 20, send=request) as connections:
+
+        def drip() -> None:
+            while not over.wait(DRIP_S):
+                for connection in connections:
+                    with suppress(OSError):
+                        _ = (
+                            connection.recv(1)
+                            if part == "answer"
+                            else connection.send(b"x")
+                        )
+
+        dripping = threading.Thread(target=drip)
+        dripping.start()
+        time.sleep(1.0)
+        waited_s = answered_s(daemon.socket)
+        over.set()
+        dripping.join()
+
+    assert waited_s < 5 * SOON_S
+
+
+def test_unfinished_uploads_hold_little_memory(daemon: Daemon) -> None:
+    head = b"POST /v1/remember HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (
+        UPLOAD_BYTES + 1
+    )
+    part = b"x" * 1_000_000
+    before_mb = resident_mb(daemon)
+    most_mb = 0.0
+
+    def upload(_: int) -> None:
+        with connected(daemon.socket) as connection, suppress(OSError):
+            connection.sendall(head)
+            for _ in range(UPLOAD_BYTES // len(part)):
+                connection.sendall(part)
+            answer(connection)
+
+    with ThreadPoolExecutor(UPLOADS) as pool:
+        uploads = [pool.submit(upload, number) for number in range(UPLOADS)]
+        end = time.monotonic() + 3
+        while time.monotonic() < end:
+            most_mb = max(most_mb, resident_mb(daemon))
+            assert answered_s(daemon.socket) < 5 * SOON_S
+        for connection in uploads:
+            connection.result(2 * WAIT_S + 40)
+
+    assert most_mb - before_mb < 250
+    assert daemon.post("status").status == 200
+
+
+def test_a_large_batch_is_taken_while_others_never_finish_theirs(
+    daemon: Daemon,
+) -> None:
+    head = b"POST /v1/remember HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (
+        UPLOAD_BYTES + 1
+    )
+    memories = [{"content": f"{number} {'y' * 900_000}"} for number in range(20)]
+
+    with (
+        many(daemon.socket, 6, send=head + b"x" * 100_000),
+        connected(daemon.socket) as proper,
+    ):
+        proper.sendall(post("remember_many", memories=memories))
+        status, _ = answer(proper)
+
+    assert status == 200
+
+
+def test_without_descriptors_it_waits_says_so_once_and_recovers(daemon: Daemon) -> None:
+    pid = daemon.process.pid
+    usual = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    used = len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (used + 2, usual[1]))
+    busy_s = cpu_s(pid)
+    with many(daemon.socket, 50):
+        time.sleep(2)
+        busy_s = cpu_s(pid) - busy_s
+        said = daemon.events("accept_failed")
+        waited_s = answered_s(daemon.socket)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, usual)
+
+    assert len(said) == 1
+    assert busy_s < 0.5
+    assert waited_s < 10 * SOON_S
+    assert daemon.log.stat().st_size < 5_000
+    eventually(lambda: daemon.post("status").status == 200, "it recovers")
+
+
+def test_the_limit_of_descriptors_is_raised_for_the_connections_wanted(
+    start: Start,
+) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (200, hard))
+    try:
+        raised = start(MNEMOSYNE_LIMITS_CONNECTIONS_MAX="500")
+        limits = resource.prlimit(raised.process.pid, resource.RLIMIT_NOFILE)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+    assert limits[0] >= 500
+    assert not raised.events("connections_limited")
+
+
+def test_more_connections_than_descriptors_is_said_at_the_start(tmp_path: Path) -> None:
+    with short_room() as room:
+        process = spawn(
+            *("--database", str(tmp_path / "memory.db"), "--socket", str(room / "s")),
+            home=tmp_path,
+            log=room / "log",
+            programs=limited(room, 100),
+            anew=True,
+            MNEMOSYNE_LIMITS_CONNECTIONS_MAX="10000",
+        )
+        try:
+            eventually(lambda: b'"ready"' in (room / "log").read_bytes(), "ready")
+            with many(room / "s", 150):
+                assert answered_s(room / "s") < 10 * SOON_S
+            said = (room / "log").read_text()
+        finally:
+            process.kill()
+            process.wait(WAIT_S)
+
+    assert "connections_limited" in said
+    assert "accept_failed" not in said
+
+
+def limited(room: Path, descriptors: int) -> Path:
+    """A folder with a `mnemosyned` that may open few files."""
+    program = room / "mnemosyned"
+    program.write_text(
+        f'#!/bin/sh\nulimit -n {descriptors}\nexec {BIN}/mnemosyned "$@"\n'
+    )
+    program.chmod(0o700)
+    return room
+
+
+def cpu_s(pid: int) -> float:
+    """CPU time of a process so far (proc(5), fields 14 and 15)."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -1,22 +1,42 @@
-"""TCP with TLS: who is answered, what a client that breaks the rules gets, a renewed certificate."""
+"""TCP with TLS: who is answered and trusted, a renewed certificate, and what clients keep and send again."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import signal
 import socket
 import ssl
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from http.client import HTTPSConnection
 from pathlib import Path
 from typing import cast
 
 import pytest
-from e2e.daemons import WAIT_S, Daemon, Json, eventually, running, spawn
+from e2e.authorities import Authority, Certificate
+from e2e.daemons import WAIT_S, Daemon, Json, eventually, kept, running, spawn
+from e2e.doors import CLIENTS, NAMES, TOKEN, Door, Remember, door_of
+from e2e.scripted_daemon import answer, read_request
+from e2e.tls_servers import PIECE_BYTES, relaying, reset, serving
 from support.openssl import HAVE_OPENSSL, openssl, self_signed
+
+from mnemosyned import (
+    AsyncClient,
+    Client,
+    ContentTooLarge,
+    DaemonUnreachable,
+    ForeignDaemon,
+    MnemosynedError,
+    Unauthorized,
+)
+from mnemosyned.client import tls as connecting
+from mnemosyned.verbs.exchange import Export
 
 pytestmark = [pytest.mark.e2e, HAVE_OPENSSL]
 
@@ -26,7 +46,7 @@ def make_certificate(folder: Path, name: str) -> tuple[Path, Path]:
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class RawDoor:
     """A daemon's TCP listener, and what its clients trust."""
 
     daemon: Daemon
@@ -56,7 +76,7 @@ class Door:
 
 
 @pytest.fixture(scope="module")
-def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
+def raw_door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RawDoor]:
     folder = tmp_path_factory.mktemp("tls")
     certificate, key = make_certificate(folder, "memory")
     with running(
@@ -68,25 +88,25 @@ def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
         (line,) = daemon.events("listening")
         port = int(line["address"].rpartition(":")[2])
         token = Path(line["token_file"]).read_text().strip()
-        yield Door(daemon, port, token, certificate, key)
+        yield RawDoor(daemon, port, token, certificate, key)
 
 
-def test_requests_large_and_small_follow_each_other(door: Door) -> None:
+def test_requests_large_and_small_follow_each_other(raw_door: RawDoor) -> None:
     texts = ["a" * 10, "b c " * 250_000, "last"]
 
-    with door.connected() as connection:
+    with raw_door.connected() as connection:
         for number, text in enumerate(texts):
             fields = {"id": f"tls-{number}", "content": text}
-            assert door.call(connection, "remember", fields)[0] == 200
+            assert raw_door.call(connection, "remember", fields)[0] == 200
         for number, text in enumerate(texts):
-            status, answer = door.call(connection, "get", {"id": f"tls-{number}"})
+            status, answer = raw_door.call(connection, "get", {"id": f"tls-{number}"})
             memory = cast("dict[str, str]", answer["memory"])
             assert (status, memory["content"]) == (200, text)
 
 
-def test_without_the_token_nobody_is_answered(door: Door) -> None:
-    with door.connected() as connection:
-        status, answer = door.call(connection, "status", {}, token="x" * 43)
+def test_without_the_token_nobody_is_answered(raw_door: RawDoor) -> None:
+    with raw_door.connected() as connection:
+        status, answer = raw_door.call(connection, "status", {}, token="x" * 43)
 
     assert status == 401
     assert "unauthorized" in json.dumps(answer)
@@ -97,10 +117,10 @@ def test_without_the_token_nobody_is_answered(door: Door) -> None:
     [({}, 200), ({"Origin": "https://elsewhere.example"}, 403)],
 )
 def test_the_daemon_has_whatever_name_its_certificate_says(
-    door: Door, origin: dict[str, str], status: int
+    raw_door: RawDoor, origin: dict[str, str], status: int
 ) -> None:
-    headers = {"Authorization": f"Bearer {door.token}", "Host": "memory.example"}
-    with door.connected() as connection:
+    headers = {"Authorization": f"Bearer {raw_door.token}", "Host": "memory.example"}
+    with raw_door.connected() as connection:
         connection.request("GET", "/v1/status", headers=headers | origin)
         assert connection.getresponse().status == status
 
@@ -115,9 +135,9 @@ def test_the_daemon_has_whatever_name_its_certificate_says(
     ],
 )
 def test_who_speaks_no_tls_gets_nothing_and_hurts_nobody(
-    door: Door, sent: bytes
+    raw_door: RawDoor, sent: bytes
 ) -> None:
-    with socket.create_connection(("127.0.0.1", door.port), WAIT_S) as client:
+    with socket.create_connection(("127.0.0.1", raw_door.port), WAIT_S) as client:
         client.sendall(sent)
         got = b""
         with suppress(OSError):  # it may have hung up already
@@ -126,39 +146,41 @@ def test_who_speaks_no_tls_gets_nothing_and_hurts_nobody(
                 got += part
     assert b"HTTP" not in got
     assert len(got) < 100
-    assert is_answered(door)
+    assert is_answered(raw_door)
 
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1 is deprecated")
-def test_an_old_version_is_refused(door: Door) -> None:
+def test_an_old_version_is_refused(raw_door: RawDoor) -> None:
     old = ssl.TLSVersion.TLSv1_1
     with (
-        door.connected(minimum_version=old, maximum_version=old) as connection,
+        raw_door.connected(minimum_version=old, maximum_version=old) as connection,
         pytest.raises((ssl.SSLError, ConnectionResetError)),
     ):
         connection.connect()
 
 
-def test_a_renewed_certificate_is_read_at_a_reload(door: Door, tmp_path: Path) -> None:
+def test_a_renewed_certificate_is_read_at_a_reload(
+    raw_door: RawDoor, tmp_path: Path
+) -> None:
     renewed, key = make_certificate(tmp_path, "renewed")
-    address = ("127.0.0.1", door.port)
-    with door.connected() as opened:
-        assert door.call(opened, "status", {})[0] == 200
+    address = ("127.0.0.1", raw_door.port)
+    with raw_door.connected() as opened:
+        assert raw_door.call(opened, "status", {})[0] == 200
         before = ssl.get_server_certificate(address)
-        shutil.copy(renewed, door.certificate)
-        shutil.copy(key, door.key)
+        shutil.copy(renewed, raw_door.certificate)
+        shutil.copy(key, raw_door.key)
 
-        door.daemon.process.send_signal(signal.SIGHUP)
-        eventually(lambda: door.daemon.events("config_reloaded"), "the reload")
+        raw_door.daemon.process.send_signal(signal.SIGHUP)
+        eventually(lambda: raw_door.daemon.events("config_reloaded"), "the reload")
 
         after = ssl.get_server_certificate(address)
         assert after != before
         assert after.split() == renewed.read_text().split()
-        assert door.call(opened, "status", {})[0] == 200
-    assert is_answered(door)
+        assert raw_door.call(opened, "status", {})[0] == 200
+    assert is_answered(raw_door)
 
 
-def is_answered(door: Door) -> bool:
+def is_answered(door: RawDoor) -> bool:
     with door.connected() as connection:
         return door.call(connection, "status", {})[0] == 200
 
@@ -209,3 +231,385 @@ def test_a_certificate_that_cannot_be_used_stops_the_start(tmp_path: Path) -> No
     assert "encrypted" in said
     key.chmod(0o644)
     assert "others may read" in refusal(tmp_path, **named)
+
+
+# Whom `Client` and `AsyncClient` trust over https, and what they say of everything else.
+
+
+@CLIENTS
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LOCALHOST"])
+def test_a_daemon_that_proves_its_name_gets_the_memory(
+    remember: Remember, host: str, door: Door
+) -> None:
+    url = f"https://{host}:{door.port}/"
+    assert remember(url, door.token, door.ca, "the bike is blue")
+
+
+FAULTS = {
+    "unknown authority": "does not know: nothing was sent; name the PEM file",
+    "other authority": "is not signed by the authority in",
+    "wrong name": "is for another name than localhost",
+    "expired": "has expired",
+    "not yet valid": "is not valid yet: nothing was sent; check this machine's clock",
+}
+
+
+@CLIENTS
+@pytest.mark.parametrize("fault", FAULTS)
+def test_whom_the_certificate_does_not_prove_gets_nothing(
+    remember: Remember, fault: str, authority: Authority, tmp_path: Path
+) -> None:
+    day = timedelta(days=1)
+    ca: Path | None = authority.file
+    served = authority.issue(*NAMES)
+    if fault == "unknown authority":
+        ca = None
+    elif fault == "other authority":
+        ca = Authority(tmp_path / "other").file
+    elif fault == "wrong name":
+        served = authority.issue("DNS:memory.example", "IP:192.0.2.1")
+    elif fault == "expired":
+        served = authority.issue(*NAMES, ends=-day)
+    else:
+        served = authority.issue(*NAMES, begins=day)
+    received: list[bytes] = []
+
+    with (
+        serving(lambda tls: received.append(tls.recv(1)), served) as server,
+        pytest.raises(ForeignDaemon, match=FAULTS[fault]) as caught,
+    ):
+        remember(server.url, TOKEN, ca, "the bike is blue")
+
+    assert server.url in caught.value.message
+    assert not any(received)
+
+
+# ---------------------------------------------------------------- what is no daemon
+
+
+@CLIENTS
+def test_plain_http_to_a_port_of_tls_says_so(remember: Remember, door: Door) -> None:
+    url = f"http://127.0.0.1:{door.port}"
+    with pytest.raises(DaemonUnreachable, match="or write https:// if it has a cert"):
+        remember(url, door.token, None, "the bike is blue")
+
+    def alert(plain: socket.socket) -> None:
+        plain.recv(PIECE_BYTES)
+        plain.sendall(b"\x15\x03\x01\x00\x02\x02\x46")
+
+    with (
+        serving(alert) as server,
+        pytest.raises(DaemonUnreachable, match="speaks TLS: write https://"),
+    ):
+        remember(f"http://localhost:{server.port}", TOKEN, None, "the bike is blue")
+
+
+@CLIENTS
+def test_tls_to_a_port_of_plain_http_says_so(
+    remember: Remember, authority: Authority
+) -> None:
+    def refuse(plain: socket.socket) -> None:
+        plain.recv(1)
+        plain.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+        time.sleep(0.1)
+
+    with (
+        serving(refuse) as server,
+        pytest.raises(DaemonUnreachable, match="speaks no TLS"),
+    ):
+        remember(server.url, TOKEN, authority.file, "the bike is blue")
+
+
+@CLIENTS
+def test_a_daemon_without_tls_is_not_waited_for_long(
+    remember: Remember,
+    authority: Authority,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connecting, "HANDSHAKE_S", 0.5)
+    with running(tmp_path, MNEMOSYNE_LISTEN="127.0.0.1:0") as daemon:
+        door = door_of(daemon, authority)
+        with pytest.raises(DaemonUnreachable, match="TLS") as caught:
+            remember(door.url, door.token, door.ca, "the bike is blue")
+    assert "`tls.certificate`" in caught.value.message
+
+
+@CLIENTS
+def test_a_handshake_that_never_ends_has_a_limit(
+    remember: Remember, authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connecting, "HANDSHAKE_S", 0.3)
+    over = threading.Event()
+
+    def wait(_: socket.socket) -> None:
+        over.wait(WAIT_S)
+
+    with (
+        serving(wait) as server,
+        pytest.raises(DaemonUnreachable, match="began no TLS in time"),
+    ):
+        remember(server.url, TOKEN, authority.file, "the bike is blue")
+    over.set()
+
+
+@CLIENTS
+def test_a_port_without_a_listener_and_a_host_without_a_name_are_told(
+    remember: Remember, authority: Authority
+) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        url = f"https://127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(DaemonUnreachable, match=f"no daemon answers on {url}"):
+            remember(url, TOKEN, authority.file, "the bike is blue")
+    with pytest.raises(DaemonUnreachable, match=r"the host of .* is not known"):
+        remember("https://memory.invalid:1", TOKEN, None, "the bike is blue")
+
+
+@CLIENTS
+def test_a_wrong_token_is_named_with_the_daemon_that_refuses_it(
+    remember: Remember, door: Door
+) -> None:
+    with pytest.raises(Unauthorized, match=f"{door.url} refuses the token given by"):
+        remember(door.url, TOKEN, door.ca, "the bike is blue")
+
+
+@CLIENTS
+def test_a_body_that_is_refused_tells_the_reason(
+    remember: Remember, door: Door
+) -> None:
+    with pytest.raises(ContentTooLarge):
+        remember(door.url, door.token, door.ca, "x" * 20_000_000)
+
+
+# ------------------------------------------------------------------------ arguments
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("http://10.0.0.1:7464", "in the clear: write https://10.0.0.1"),
+        ("http://memory.example", "in the clear: write https://memory.example"),
+        ("https://memory.example:99999", "is not the address"),
+        ("https://memory.example:0", "is not the address"),
+        ("https://memory.example/v1", "is not the address"),
+        ("https://anna:secret@memory.example", "has no user"),
+        ("https://", "is not the address"),
+        ("https://m\r\nHost: x", "is not the address"),
+        ("ftp://memory.example", "is not the address"),
+    ],
+)
+def test_an_address_that_is_none_says_how_one_is_written(url: str, words: str) -> None:
+    for kind in (Client, AsyncClient):
+        with pytest.raises(ValueError, match="https://") as caught:
+            kind(url=url, token=TOKEN)
+        assert words in str(caught.value)
+        assert "secret" not in str(caught.value)
+
+
+def test_an_authority_that_is_none_is_refused_at_once(tmp_path: Path) -> None:
+    garbled = tmp_path / "garbled.pem"
+    garbled.write_text("hello")
+    for file in (garbled, tmp_path / "missing.pem"):
+        with pytest.raises(ValueError, match=f"ca: {file} cannot be used"):
+            Client(url="https://memory.example", token=TOKEN, ca=file)
+    with pytest.raises(ValueError, match="ca is for https"):
+        Client(url="http://127.0.0.1:1", token=TOKEN, ca=garbled)
+
+
+# `Client` and `AsyncClient` over https: what they keep, stream and send again.
+
+
+def test_calls_share_connections(
+    door: Door, certificate: Certificate, authority: Authority
+) -> None:
+    with relaying(door.daemon.socket, certificate) as relay:
+        with Client(url=relay.url, token=TOKEN, ca=authority.file) as client:
+            for number in range(20):
+                client.remember("a bell", id=f"shared-{number}")
+        assert len(relay.connections) == 1
+
+        async def remember_all() -> None:
+            async with AsyncClient(
+                url=relay.url, token=TOKEN, ca=authority.file, connections=4
+            ) as client:
+                for _ in range(5):
+                    await asyncio.gather(
+                        *(client.remember("x", id=f"at-once-{n}") for n in range(20))
+                    )
+
+        asyncio.run(remember_all())
+        assert len(relay.connections) <= 1 + 4 * 5
+
+
+def test_a_hundred_calls_at_once_are_answered(door: Door) -> None:
+    texts = [f"{number} " + "word " * 10_000 for number in range(100)]
+
+    async def remember_all() -> list[str]:
+        async with door.async_client() as client:
+            await asyncio.gather(
+                *(client.remember(text, id=f"h-{n}") for n, text in enumerate(texts))
+            )
+            found = [await client.get(f"h-{number}") for number in range(100)]
+            return [got.memory.content for got in found if got.memory]
+
+    assert asyncio.run(remember_all()) == texts
+
+
+def test_events_come_over_tls(door: Door) -> None:
+    def talk() -> None:
+        time.sleep(0.3)
+        with door.client() as client:
+            client.remember("Ada drinks Assam")
+
+    threading.Thread(target=talk).start()
+    with door.client() as client:
+        assert next(iter(client.events())).memories[0].text == "Ada drinks Assam"
+
+    async def listen() -> str:
+        threading.Thread(target=talk).start()
+        async with door.async_client() as client:
+            async for event in client.events():
+                return event.memories[0].text
+        return ""
+
+    assert asyncio.run(listen()) == "Ada drinks Assam"
+
+
+def test_an_export_and_its_import_come_over_tls(
+    certificate: Certificate, authority: Authority, tmp_path: Path
+) -> None:
+    with (
+        running(tmp_path / "a") as first,
+        running(tmp_path / "b") as second,
+        relaying(first.socket, certificate) as source,
+        relaying(second.socket, certificate) as target,
+        Client(url=source.url, token=TOKEN, ca=authority.file) as client,
+        Client(url=target.url, token=TOKEN, ca=authority.file) as other,
+    ):
+        for number in range(50):
+            client.remember(f"bell {number}", id=f"bell-{number}")
+        with (
+            closing(client.transfers()) as transfers,
+            transfers.export(Export()) as lines,
+        ):
+            exported = list(lines)
+        with closing(other.transfers()) as transfers:
+            transfers.restore(b"".join(exported[1:-1]))
+
+        assert json.loads(exported[-1])["counts"]["memory"] == 50
+        assert kept(second.database) == kept(first.database)
+
+
+# -------------------------------------------------------------- what is sent again
+
+
+@pytest.mark.parametrize("verb", ["remember", "undo"])
+@pytest.mark.parametrize("kind", ["blocking", "async"])
+def test_after_a_reset_on_the_way_nothing_is_done_twice(
+    kind: str, verb: str, authority: Authority, certificate: Certificate
+) -> None:
+    requests: list[bytes] = []
+
+    def serve(tls: socket.socket) -> None:
+        requests.append(read_request(tls))
+        reset(tls)
+
+    def ask(url: str) -> None:
+        with Client(url=url, token=TOKEN, ca=authority.file) as client:
+            client.remember("x") if verb == "remember" else client.undo("01")
+
+    async def ask_async(url: str) -> None:
+        async with AsyncClient(url=url, token=TOKEN, ca=authority.file) as client:
+            await (client.remember("x") if verb == "remember" else client.undo("01"))
+
+    with (
+        serving(serve, certificate) as server,
+        pytest.raises(DaemonUnreachable, match="hung up"),
+    ):
+        ask(server.url) if kind == "blocking" else asyncio.run(ask_async(server.url))
+    assert len(requests) == 1
+
+
+@pytest.mark.parametrize("kind", ["blocking", "async"])
+def test_a_read_on_a_connection_that_was_lost_is_asked_again(
+    kind: str, authority: Authority, certificate: Certificate
+) -> None:
+    served: list[int] = []
+
+    def serve(tls: socket.socket) -> None:
+        served.append(1)
+        read_request(tls)
+        tls.sendall(answer())
+        if len(served) == 1:  # the second request meets its end
+            read_request(tls)
+            reset(tls)
+
+    with serving(serve, certificate) as server:
+        if kind == "blocking":
+            with Client(url=server.url, token=TOKEN, ca=authority.file) as client:
+                assert [client.log().rows, client.log().rows] == [[], []]
+        else:
+
+            async def ask() -> list[object]:
+                async with AsyncClient(
+                    url=server.url, token=TOKEN, ca=authority.file
+                ) as client:
+                    return [(await client.log()).rows, (await client.log()).rows]
+
+            assert asyncio.run(ask()) == [[], []]
+    assert len(served) == 2
+
+
+def test_a_daemon_killed_amid_calls_keeps_what_it_acknowledged(
+    certificate: Certificate, authority: Authority, tmp_path: Path
+) -> None:
+    settings = certificate.settings
+    acknowledged: list[str] = []
+    failures: list[MnemosynedError] = []
+    with running(tmp_path, **settings) as daemon:
+        door = door_of(daemon, authority)
+        client = door.client()
+
+        def write(writer: int) -> None:
+            for number in range(10_000):
+                id = f"{writer}-{number}"
+                try:
+                    client.remember(f"bell {id}", id=id)
+                except MnemosynedError as error:
+                    failures.append(error)
+                    return
+                acknowledged.append(id)
+
+        writers = [threading.Thread(target=write, args=(n,)) for n in range(4)]
+        for writer in writers:
+            writer.start()
+        while len(acknowledged) < 50:
+            time.sleep(0.005)
+        daemon.kill()
+        for writer in writers:
+            writer.join(WAIT_S)
+            assert not writer.is_alive()
+
+    assert {type(error) for error in failures} == {DaemonUnreachable}
+    settings["MNEMOSYNE_LISTEN"] = f"127.0.0.1:{door.port}"
+    with running(tmp_path, **settings) as daemon:
+        stored = kept(daemon.database)
+        assert len(set(stored)) == len(stored)
+        assert set(acknowledged) <= set(stored)
+        with client:
+            assert client.remember("bell again", id="again").stored
+
+
+def test_a_cancelled_call_leaves_no_half_answer(door: Door) -> None:
+    async def cancelled_and_asked() -> int:
+        async with door.async_client() as client:
+            await client.remember("x" * 50_000, id="long")
+            for delay in (0.0, 0.0005, 0.001, 0.002):
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(delay):
+                        await client.get("long")
+            found = (await client.get("long")).memory
+            return len(found.content) if found else 0
+
+    assert asyncio.run(cancelled_and_asked()) == 50_000

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import threading
 import time
-from datetime import UTC
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TypeVar
 
 import pytest
+from support.endpoints import begins, drips, says, serving, unused_port, waits
 from support.fake_models import DEAD, REFUSED, FakeModel, Primary, raising
-from support.fakes import FakeClock, FakeSummarizer, memory, trio
+from support.fakes import FakeClock, FakeSummarizer, memory, remember_batch, trio
 
 from mnemosyned.errors import ModelUnavailable, SummarizerFailed
+from mnemosyned.memory.consolidation import CycleStatus, Trigger
 from mnemosyned.memory.engine_ports import Summary
-from mnemosyned.memory.values import SummarizerState
+from mnemosyned.memory.values import Episode, MemoryRecord, SummarizerState
+from mnemosyned.models.endpoint import EndpointModel
 from mnemosyned.models.fallback import (
     COOL_DOWN,
     COOL_DOWN_MAX,
@@ -22,7 +28,12 @@ from mnemosyned.models.fallback import (
     FallbackSummarizer,
 )
 from mnemosyned.models.summarizer import ModelSummarizer
+from mnemosyned.service.service import MemoryService
+from mnemosyned.sleep.context import CycleRequest
+from mnemosyned.sleep.cycle import SleepCycle
+from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.summary.extract import ExtractiveSummarizer
+from mnemosyned.verbs.retention import Forget
 
 GROUP = trio("a")
 
@@ -307,3 +318,278 @@ def test_an_interrupt_with_nothing_under_way_takes_no_time(
     assert not model.closed.is_set()
     chain.close()
     assert model.closed.is_set()
+
+
+# A cycle with a slow or dead model: it gets its time, and the rest goes by rule.
+
+
+K = TypeVar("K")
+NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
+GROUPS = 6
+EPISODE = [
+    MemoryRecord(
+        id=str(at), content=text, role="user", created_at=NOON + timedelta(minutes=at)
+    )
+    for at, text in enumerate(
+        (
+            "Decision: we buy the Zebra ZC300 from Kessler, as soon as possible, for 1,890 euros.",
+            "We looked at three vendors for the new badge printer this morning.",
+            "The other two were slower, and one of them needed a driver nobody could find.",
+            "Ines will pick it up on 14 April; the invoice goes to finance@example.com.",
+            "Then we talked about lunch for a while and about the weather, which was fine.",
+        )
+    )
+]
+
+
+class Rules(ExtractiveSummarizer):
+    """The rules, noting what is asked of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.expected: list[int] = []
+
+    def summarize_each(
+        self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
+    ) -> Iterator[tuple[K, Summary | Exception]]:
+        self.expected.append(expected)
+        yield from super().summarize_each(groups, expected=expected)
+
+
+def chain_with(url: str, rules: Rules, *, cycle_budget_s: float) -> FallbackSummarizer:
+    model = EndpointModel(endpoint=url, time_limit_s=20)
+    return FallbackSummarizer(
+        primary=ModelSummarizer(model=model, ratio=1 / 3, zone=UTC, max_tokens=256),
+        model=model,
+        fallback=rules,
+        clock=FakeClock(),
+        cycle_budget_s=cycle_budget_s,
+    )
+
+
+def cycle_of(summarizer: FallbackSummarizer) -> Iterator[Summary]:
+    groups = ((at, EPISODE) for at in range(GROUPS))
+    for _, outcome in summarizer.summarize_each(groups, expected=GROUPS):
+        assert isinstance(outcome, Summary)
+        yield outcome
+
+
+def test_a_slow_model_has_its_time_in_each_cycle_and_rules_write_the_rest() -> None:
+    rules = Rules()
+    with serving(waits(0.2, begins)) as endpoint:
+        chain = chain_with(endpoint.url, rules, cycle_budget_s=0.3)
+        cycle = cycle_of(chain)
+        summaries = [next(cycle) for _ in range(3)]
+        amid = chain.status()
+        summaries += cycle
+        chain.release_workers()
+        after = chain.status()
+        (first, *_) = cycle_of(chain)
+
+    by_model = [one.summarizer == chain.name for one in summaries]
+    assert by_model[0]
+    assert by_model == sorted(by_model, reverse=True)
+    assert len(summaries) == GROUPS
+    assert not any(by_model[2:])
+    assert all("llm.cycle_budget_s" in one.fallback_reason for one in summaries[2:])
+    assert (amid.state, after.state) == (
+        SummarizerState.FALLBACK,
+        SummarizerState.MODEL,
+    )
+    assert "0.3 s" in amid.reason
+    assert first.summarizer == chain.name
+    assert rules.expected[0] == GROUPS - by_model.count(True)
+
+
+def test_the_steps_and_levels_of_a_cycle_share_one_time_of_the_model() -> None:
+    rules = Rules()
+    with serving(waits(0.2, begins)) as endpoint:
+        chain = chain_with(endpoint.url, rules, cycle_budget_s=0.3)
+        steps = [
+            [one.summarizer == chain.name for one in cycle_of(chain)] for _ in range(3)
+        ]
+        chain.release_workers()
+        (next_cycle, *_) = cycle_of(chain)
+
+    assert steps[0][0]
+    assert not any(steps[1] + steps[2])
+    assert next_cycle.summarizer == chain.name
+
+
+def test_a_model_within_its_time_writes_the_whole_cycle() -> None:
+    rules = Rules()
+    with serving(begins) as endpoint:
+        chain = chain_with(endpoint.url, rules, cycle_budget_s=60)
+        summaries = list(cycle_of(chain))
+
+    assert {one.summarizer for one in summaries} == {chain.name}
+    assert not rules.expected
+
+
+@pytest.mark.thorough
+def test_after_a_failure_the_rest_of_the_cycle_goes_the_rules_own_way() -> None:
+    rules = Rules()
+    chain = chain_with(f"http://127.0.0.1:{unused_port()}/v1", rules, cycle_budget_s=60)
+
+    summaries = list(cycle_of(chain))
+
+    assert len(summaries) == GROUPS
+    assert all("refused" in one.fallback_reason for one in summaries)
+    assert rules.expected == [GROUPS - 1]
+
+
+# A cycle and a service whose model answers, hangs, or is gone.
+
+
+def with_endpoint(url: str, clock: FakeClock) -> tuple[FallbackSummarizer, Primary]:
+    model = EndpointModel(endpoint=url, time_limit_s=20)
+    primary = Primary(model=model)
+    rules = ExtractiveSummarizer()
+    return FallbackSummarizer(
+        primary=primary, model=model, fallback=rules, clock=clock
+    ), primary
+
+
+@pytest.mark.thorough
+def test_a_cycle_promotes_every_group_though_nobody_listens(
+    store: SqliteStore, cycle: SleepCycle, clock: FakeClock
+) -> None:
+    remember_batch(store, *(one for name in "abcd" for one in trio(name, source=name)))
+    chain, primary = with_endpoint(f"http://127.0.0.1:{unused_port()}/v1", clock)
+    cycle.lease.replace(chain)
+
+    report = cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
+
+    assert (report.status, report.promoted, primary.calls) == (CycleStatus.DONE, 4, 1)
+    entries = store.sleep.log(limit=9)
+    assert {entry.summarizer for entry in entries} == {"aaak"}
+    assert all(
+        "connection refused" in (entry.fallback_reason or "") for entry in entries
+    )
+
+
+def test_a_summary_by_the_model_has_no_fallback_reason(
+    store: SqliteStore, cycle: SleepCycle, clock: FakeClock
+) -> None:
+    remember_batch(store, *trio("a"))
+    with serving(says("note a0")) as served:
+        chain, _ = with_endpoint(served.url, clock)
+        cycle.lease.replace(chain)
+        cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
+
+    (entry,) = store.sleep.log(limit=9)
+    assert (entry.summarizer, entry.fallback_reason) == ("fake:model", None)
+
+
+def test_the_log_names_who_wrote_each_summary_as_it_reads_now(
+    store: SqliteStore, cycle: SleepCycle, clock: FakeClock, service: MemoryService
+) -> None:
+    short = trio("a", source="a")
+    long = [
+        memory(f"b{at}", f"note b{at}: all is well. " * 40, source="b")
+        for at in range(3)
+    ]
+    remember_batch(
+        store, *short, *(replace(one, created_at=short[0].created_at) for one in long)
+    )
+    remember_batch(store, memory("c", source="c", hours_ago=20))
+    prose = "note b0: all is well."
+    with serving(says(prose)) as served:
+        model = EndpointModel(endpoint=served.url, time_limit_s=20)
+        asked = ModelSummarizer(model=model, ratio=1 / 3, zone=UTC, max_tokens=256)
+        cycle.lease.replace(
+            FallbackSummarizer(
+                primary=asked, model=model, fallback=ExtractiveSummarizer(), clock=clock
+            )
+        )
+        cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
+    wrote = {row.source: row.summarizer for row in store.sleep.log(limit=9)}
+    service.call(Forget("b1"))
+
+    assert wrote == {"a": "aaak", "b": model.name, "c": "verbatim"}
+    rewritten = {row.source: row.summarizer for row in store.sleep.log(limit=9)}
+    assert rewritten == {"a": "aaak", "b": "aaak", "c": "verbatim"}
+
+
+def test_an_interrupted_cycle_ends_at_once_and_the_last_one_asks_no_model(
+    store: SqliteStore, cycle: SleepCycle, clock: FakeClock
+) -> None:
+    remember_batch(store, *(one for name in "ab" for one in trio(name, source=name)))
+    with serving(drips) as served:
+        chain, primary = with_endpoint(served.url, clock)
+        cycle.lease.replace(chain)
+        running = threading.Thread(
+            target=cycle.run, args=(CycleRequest(trigger=Trigger.EXPLICIT),)
+        )
+        running.start()
+        while not served.seen:
+            time.sleep(0.005)
+        started = time.monotonic()
+        cycle.lease.interrupt()
+        report = cycle.run(
+            CycleRequest(trigger=Trigger.SHUTDOWN, deadline_s=10, rules_only=True)
+        )
+        running.join()
+
+    assert time.monotonic() - started < 1
+    assert (report.promoted, primary.calls, len(served.seen)) == (1, 1, 1)
+    assert {entry.fallback_reason for entry in store.sleep.log(limit=9)} == {STOPPING}
+
+
+def test_forgetting_waits_for_no_model(
+    store: SqliteStore, cycle: SleepCycle, service: MemoryService, clock: FakeClock
+) -> None:
+    remember_batch(store, *trio("a"))
+    cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
+    chain, primary = with_endpoint(f"http://127.0.0.1:{unused_port()}/v1", clock)
+    cycle.lease.replace(chain)
+
+    service.call(Forget("a1"))
+
+    episode = store.memories.get(store.sleep.log(limit=1)[0].episode or "")
+    assert isinstance(episode, Episode)
+    assert episode.summarizer == "aaak"
+    assert primary.calls == 0
+
+
+def test_an_interrupt_reaches_a_model_that_new_settings_have_replaced(
+    store: SqliteStore, cycle: SleepCycle, clock: FakeClock
+) -> None:
+    remember_batch(store, *trio("a"))
+    with serving(drips) as served:
+        chain, _ = with_endpoint(served.url, clock)
+        cycle.lease.replace(chain)
+        running = threading.Thread(
+            target=cycle.run, args=(CycleRequest(trigger=Trigger.EXPLICIT),)
+        )
+        running.start()
+        while not served.seen:
+            time.sleep(0.005)
+        cycle.lease.replace(ExtractiveSummarizer())
+        started = time.monotonic()
+        cycle.lease.interrupt()
+        running.join()
+
+    assert time.monotonic() - started < 1
+    assert store.sleep.log(limit=1)[0].fallback_reason == STOPPING
+
+
+def test_new_settings_end_the_former_model_with_its_cycle(
+    store: SqliteStore, cycle: SleepCycle, clock: FakeClock
+) -> None:
+    model, primary, rules = FakeModel(), Primary(), ExtractiveSummarizer()
+    cycle.lease.replace(
+        FallbackSummarizer(primary=primary, model=model, fallback=rules, clock=clock)
+    )
+    remember_batch(store, *trio("a"))
+    other, _ = with_endpoint("http://127.0.0.1:9/v1", clock)
+
+    def exchange() -> None:
+        cycle.lease.replace(other)
+        assert not model.closed.is_set()
+
+    primary.does = exchange
+    cycle.run(CycleRequest(trigger=Trigger.EXPLICIT))
+
+    assert model.closed.is_set()
+    assert store.sleep.log(limit=1)[0].summarizer == "fake:model"

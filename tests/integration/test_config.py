@@ -1,5 +1,8 @@
-"""Settings: every key, every variable, and where files lie."""
+"""Settings: every key, every variable, every mistake, and where files lie."""
 
+from __future__ import annotations
+
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -9,6 +12,8 @@ import yaml
 from support.thorough import thorough
 
 from mnemosyned.agents.hooks import client as hooks
+from mnemosyned.cli.calls import configured_socket
+from mnemosyned.cli.settings_file import with_setting, write_settings
 from mnemosyned.config import (
     DEFAULT_MODEL,
     Config,
@@ -388,3 +393,284 @@ def test_a_url_is_refused_where_a_path_belongs(
 ) -> None:
     with pytest.raises(ConfigInvalid, match=says):
         load_config(environ={f"MNEMOSYNE_{name}": value})
+
+
+# A sentence for every mistake in the settings, with its place.
+
+
+def refused(file: Path | None = None, **kwargs: Any) -> ConfigInvalid:  # noqa: ANN401
+    with pytest.raises(ConfigInvalid) as caught:
+        load_config(file, **{"environ": {}, **kwargs})
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "key"),
+    [
+        ("wm_maximum: 5\n", 1, "wm_maximum"),
+        ("wm_max: 5\nsleep:\n  ttl: 5\n", 3, "sleep.ttl"),
+        ("ttl_hours: 5\n", 1, "ttl_hours"),
+        ("wm_max: many\n", 1, "wm_max"),
+        ('wm_max: "5"\n', 1, "wm_max"),
+        ("wm_max: 1.5\n", 1, "wm_max"),
+        ("wm_max: 0\n", 1, "wm_max"),
+        ("wm_max: null\n", 1, "wm_max"),
+        ("wm_max: [1]\n", 1, "wm_max"),
+        ("\nauto_sleep: 1\n", 2, "auto_sleep"),
+        ("sleep:\n  ttl_hours: 0\n", 2, "sleep.ttl_hours"),
+        ("sleep:\n  ttl_hours: .nan\n", 2, "sleep.ttl_hours"),
+        ("sleep:\n  ttl_hours: .inf\n", 2, "sleep.ttl_hours"),
+        ("sleep:\n  interval_minutes: -1\n", 2, "sleep.interval_minutes"),
+        ("log:\n  level: loud\n", 2, "log.level"),
+        ("database: 2026-01-01\n", 1, "database"),
+        ("database: 2026-02-31\n", 1, "database"),
+        ("database: !other tag\n", 1, "database"),
+        ("wm_max: 5\nwm_max: 6\n", 2, "wm_max"),
+        ("sleep:\n  ttl_hours: 1\n  ttl_hours: 1\n", 3, "sleep.ttl_hours"),
+        ("sleep:\n  cron: 30 3 * *\n", 2, "sleep.cron"),
+        ('sleep:\n  cron: ""\n', 2, "sleep.cron"),
+        ('listen: "0.0.0.0:7464"\n', 1, "listen"),
+    ],
+)
+def test_a_mistake_in_the_file_is_named_by_file_line_and_key(
+    file: Path, text: str, line: int, key: str
+) -> None:
+    file.write_text(text)
+
+    error = refused(file)
+
+    assert error.message.startswith(f"{file}, line {line}: ")
+    assert key in error.message
+    assert error.field == key
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("sleep: 5\n", 1),
+        ("- a\n- list\n", 1),
+        ("just words\n", 1),
+        ("wm_max: 5\n  sleep: [\n", 2),
+        ("wm_max: 'open\n", 2),
+        ("a: *nowhere\n", 1),
+        ("wm_max: 5\n---\nwm_max: 6\n", 2),
+    ],
+)
+def test_a_file_that_is_no_mapping_is_refused_with_its_line(
+    file: Path, text: str, line: int
+) -> None:
+    file.write_text(text)
+
+    assert refused(file).message.startswith(f"{file}, line {line}: ")
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"wm_max: \x00\n"])
+def test_a_file_that_is_no_text_is_refused(file: Path, content: bytes) -> None:
+    file.write_bytes(content)
+
+    assert str(file) in refused(file).message
+
+
+def test_a_file_that_is_not_there_is_refused(file: Path) -> None:
+    assert str(file) in refused(file).message
+
+
+def test_an_unknown_key_comes_with_a_guess(file: Path) -> None:
+    file.write_text("autosleep: true\n")
+
+    assert "did you mean auto_sleep?" in refused(file).message
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("MNEMOSYNE_WM_MAX", "many"),
+        ("MNEMOSYNE_WM_MAX", "-1"),
+        ("MNEMOSYNE_WM_MAX", ""),
+        ("MNEMOSYNE_AUTO_SLEEP", "maybe"),
+        ("MNEMOSYNE_SLEEP_TTL_HOURS", "nan"),
+        ("MNEMOSYNE_SLEEP_CRON", "hourly"),
+        ("MNEMOSYNE_LOG_LEVEL", "LOUD"),
+        ("MNEMOSYNE_WMMAX", "5"),
+        ("MNEMOSYNE_SLEEP", "5"),
+    ],
+)
+def test_a_mistake_in_the_environment_is_named_by_its_variable(
+    name: str, text: str
+) -> None:
+    message = refused(environ={name: text}).message
+
+    assert message.startswith("environment")
+    assert name in message
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [{"wm_max": "5"}, {"wm_maximum": 5}, {"sleep.ttl_hours": -1}, {"sleep": {}}],
+)
+def test_a_mistake_of_the_caller_is_named_by_its_key(overrides: dict[str, Any]) -> None:
+    error = refused(overrides=overrides)
+
+    assert error.message.startswith("argument: ")
+    assert error.field in overrides
+
+
+def test_two_models_at_once_are_refused(file: Path) -> None:
+    file.write_text("llm:\n  model_path: /x.gguf\n")
+
+    error = refused(file, environ={"MNEMOSYNE_LLM_ENDPOINT": "http://localhost:1/v1"})
+
+    assert "choose one" in error.message
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("schedule: fortnightly", "expected one of off, hourly, daily, weekly"),
+        ("keep: 0", "backup.keep"),
+        ("keep: 3 yearly", "expected a number of backups"),
+    ],
+)
+def test_rules_for_backups_are_checked(tmp_path: Path, text: str, says: str) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text(f"backup:\n  {text}\n")
+
+    with pytest.raises(ConfigInvalid, match=says):
+        load_config(file, environ={})
+
+
+# The client finds its daemon by the settings, also by those that have a mistake.
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("CONFIGURATION_DIRECTORY", str(tmp_path))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("MNEMOSYNE_SOCKET", raising=False)
+    return tmp_path / "mnemosyned.yaml"
+
+
+@pytest.mark.parametrize(
+    ("text", "socket"),
+    [
+        ("socket: /run/m.sock\n", "/run/m.sock"),
+        ("wm_max: 5\nsocket: '/run/m.sock'  # ours\n", "/run/m.sock"),
+        ("socket: ~/m.sock\n", "HOME/m.sock"),
+        ("socket: null   # the usual one\n", None),
+        ("socket:\n", None),
+        ("llm:\n  model_path: socket\n", None),
+        ("", None),
+    ],
+)
+def test_the_settings_name_the_socket(
+    settings: Path, text: str, socket: str | None
+) -> None:
+    settings.write_text(text)
+
+    found = configured_socket()
+
+    assert found == (socket and socket.replace("HOME", str(settings.parent)))
+
+
+@pytest.mark.parametrize("mistake", ["wm_maxx: 5", "wm_max: [", "wm_max: much"])
+def test_a_mistake_in_the_settings_is_a_remark(
+    settings: Path, capsys: pytest.CaptureFixture[str], mistake: str
+) -> None:
+    settings.write_text(f'socket: "/run/m.sock"  # ours\n{mistake}\n')
+
+    assert configured_socket() == "/run/m.sock"
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("mnem: a mistake in the settings was ignored: ")
+    assert len(err.splitlines()) == 1
+
+
+def test_settings_that_cannot_be_read_are_a_remark(
+    settings: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings.write_bytes(b"socket: \xff\n")
+
+    assert configured_socket() is None
+    assert "cannot be read" in capsys.readouterr().err
+
+
+# One setting written into the user's file, and every other word of it left alone.
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "# only a comment",
+        "wm_max: 5\n",
+        "llm:\n",
+        "llm:   # a model\n  threads: 2\n",
+        "llm:\n    # none yet\n    threads: 2\nwm_max: 5\n",
+        "llm:\n  model_path: null        # a file\n  threads: 2\n",
+        "llm:\n  model_path: ~/a b.gguf\n",
+        "llm:\n  model_path:\n",
+        "llm:\n  model_path: '/it''s # here'   # a file",
+        'llm:\n  model_path: "/a \\" # b"\n',
+        "llm:\r\n  threads: 2\r\nwm_max: 5\r\n",
+    ],
+)
+def test_a_setting_is_written_and_every_other_word_stays(
+    tmp_path: Path, text: str
+) -> None:
+    file = tmp_path / "mnemosyned.yaml"
+    file.write_bytes(text.encode())
+    before = load_config(file, environ={})
+
+    write_settings(file, {"llm.model_path": "/models/ü #1.gguf"})
+
+    after = load_config(file, environ={})
+    assert after.llm.model_path == "/models/ü #1.gguf"
+    assert (after.wm_max, after.llm.threads) == (before.wm_max, before.llm.threads)
+    comments = [comment for comment in re.findall(r"# \w+( \w+)*", text) if comment]
+    assert all(comment in file.read_text("utf-8") for comment in comments)
+    assert [kept.name for kept in tmp_path.iterdir()] == ["mnemosyned.yaml"]
+
+
+def test_a_setting_changes_one_line_of_the_shipped_file() -> None:
+    before = (shipped("config") / "mnemosyned.yaml").read_text("utf-8")
+
+    after = with_setting(before, "llm.model_path", "/m.gguf")
+
+    pairs = zip(before.splitlines(), after.splitlines(), strict=True)
+    changed = [(old, new) for old, new in pairs if old != new]
+    assert len(changed) == 1
+    assert '"/m.gguf"' in changed[0][1]
+    assert changed[0][0].partition("#")[2] == changed[0][1].partition("#")[2]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "llm: {threads: 2}\n",
+        "llm:\n  endpoint: http://127.0.0.1:1/v1\n",
+        "colour: red\n",
+    ],
+)
+def test_a_file_that_would_not_be_valid_stays_as_it_is(
+    tmp_path: Path, text: str
+) -> None:
+    file = tmp_path / "mnemosyned.yaml"
+    file.write_text(text, "utf-8")
+
+    with pytest.raises(ConfigInvalid):
+        write_settings(file, {"llm.model_path": "/m.gguf"})
+
+    assert file.read_text("utf-8") == text
+
+
+def test_a_linked_file_stays_a_link_and_keeps_its_mode(tmp_path: Path) -> None:
+    real, link = tmp_path / "real.yaml", tmp_path / "mnemosyned.yaml"
+    real.write_text("wm_max: 5\n", "utf-8")
+    real.chmod(0o640)
+    link.symlink_to(real)
+
+    write_settings(link, {"llm.model_path": "/m.gguf"})
+
+    assert link.is_symlink()
+    assert load_config(real, environ={}).llm.model_path == "/m.gguf"
+    assert real.stat().st_mode & 0o777 == 0o640

@@ -27,7 +27,13 @@ from mnemosyned.backup_schedule import backup_name
 from mnemosyned.cli.maintenance.doctor import examine, present_installation, repair
 from mnemosyned.cli.maintenance.findings import Severity
 from mnemosyned.cli.maintenance.restore import restore_database
+from mnemosyned.paths import shipped
 from mnemosyned.storage.sqlite.fulltext import rebuild_index
+from mnemosyned.storage.sqlite.verification import (
+    find_faults,
+    schema_faults,
+    structure_faults,
+)
 
 IDS = ["fresh", "m0", "m1", "m2", "m3", "m4", "m5"]
 
@@ -238,3 +244,48 @@ def test_a_setting_that_only_its_part_refuses_is_a_problem(home: Home) -> None:
     problems = [each.text for each in findings if each.severity is Severity.PROBLEM]
     assert len(problems) == 1
     assert problems[0].startswith("backup.schedule: ")
+
+
+# The checks of a backup and of the doctor find nothing wrong with a database that was lived in.
+
+
+def live(database: Path) -> None:
+    """Remember, sleep, change, forget, restore, supersede, compact and undo."""
+    with Memory(database) as memory:
+        for number in range(40):
+            memory.remember(
+                f"Ada paid {number}.50 EUR for tea on 2026-03-0{number % 9 + 1}",
+                id=f"m{number}",
+                session=f"s{number % 4}",
+                created_at=f"2026-03-0{number % 9 + 1}T10:00:00Z",
+            )
+        memory.sleep(force=True)
+        memory.undo()
+        memory.sleep(force=True)
+        memory.restore("m8")
+        memory.unpin("m8")
+        memory.edit("m9", text="Ada paid nothing for coffee")
+        memory.tag("m10", tags=["tea"])
+        memory.tag("m11", tags=["tea"])
+        for id in ("m9", "m10", "m12"):
+            memory.forget(id)
+        memory.forget(session="s1")
+        memory.learn("Answer in English.")
+        memory.remember("Ada paid 5 EUR", id="newer", supersedes="m14")
+        memory.forget("newer")
+        talk = [
+            {"role": "user", "content": f"line {number} " * 50} for number in range(40)
+        ]
+        memory.compact(talk, max_tokens=500, session="talk")
+        memory.sleep(force=True)
+        memory.prune(characters_max=100)
+
+
+def test_a_life_leaves_no_fault(database: Path, blank: Path) -> None:
+    shutil.copy(blank, database)
+    live(database)
+
+    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+        assert find_faults(connection) == []
+        assert schema_faults(connection, shipped("migrations")) == []
+        assert structure_faults(connection) == []

@@ -1,8 +1,11 @@
-"""An edit: everything made of the earlier words follows."""
+"""An edit: what it shows and keeps, and that everything made of the earlier words follows."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from support.edited import kettle
@@ -15,19 +18,23 @@ from support.fakes import (
     promotion,
     remember_batch,
 )
+from support.leftovers import left_of
 from support.settings import change
 from support.stores import TRIO, episode_of, get_episode, get_memory, run_cycle
 
+from mnemosyned.cli.commands.edit import changes_in, form_text
 from mnemosyned.config import SettingsInForce
-from mnemosyned.errors import InvalidRequest, SecretRefused, WordsPruned
+from mnemosyned.errors import BatchChanged, InvalidRequest, SecretRefused, WordsPruned
+from mnemosyned.memory.consolidation import GroupStatus
+from mnemosyned.memory.edit import MemoryEdit
 from mnemosyned.memory.masking import SecretRule
-from mnemosyned.memory.values import Tier
+from mnemosyned.memory.values import Episode, MemoryRecord, Tier
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.conversation import Learnings
-from mnemosyned.verbs.memories import EditMemory, Expand, Get, Recall, Remember
-from mnemosyned.verbs.retention import Prune
+from mnemosyned.verbs.memories import Edited, EditMemory, Expand, Get, Recall, Remember
+from mnemosyned.verbs.retention import Forget, Prune
 
 __all__ = ["kettle"]
 
@@ -243,3 +250,349 @@ def test_an_edit_that_cannot_be_meant_says_so(
 
     with pytest.raises(InvalidRequest, match=message):
         service.call(request_)
+
+
+# An edit amid other work: a sleep, the rewriting of summaries, another edit.
+
+
+def test_an_edit_of_what_changed_meanwhile_is_refused(
+    service: MemoryService, kettle: str
+) -> None:
+    service.call(EditMemory(kettle, text="The samovar"))
+
+    with pytest.raises(BatchChanged, match="nothing was done"):
+        service.call(
+            EditMemory(kettle, text="The pot", if_text="The kettle is at 10.0.0.7")
+        )
+    service.call(EditMemory(kettle, text="The pot", if_text="The samovar"))
+
+    got = service.call(Get(kettle)).memory
+    assert got
+    assert got.content == "The pot"
+
+
+def test_an_edit_while_its_group_is_summarized_fails_the_group(
+    store: SqliteStore,
+    service: MemoryService,
+    cycle: SleepCycle,
+    summarizer: FakeSummarizer,
+) -> None:
+    remember_batch(
+        store, *(memory(f"m{at}", f"the kettle {at} " * 40) for at in range(6))
+    )
+    edits: list[Edited] = []
+
+    def edit(_: object) -> None:
+        if not edits:
+            edits.append(service.call(EditMemory("m0", text="The samovar")))
+
+    summarizer.meanwhile = edit
+    run_cycle(cycle)
+
+    assert edits
+    assert get_memory(store, "m0").tier is Tier.WORKING
+    run_cycle(cycle)
+    assert get_memory(store, "m0").tier is Tier.ARCHIVE
+    assert "samovar" in episode_of(store, "m0").content
+
+
+@pytest.mark.parametrize(
+    ("changes", "tier"),
+    [({"text": "The samovar " * 40}, Tier.ARCHIVE), ({"session": "c"}, Tier.WORKING)],
+)
+def test_an_edit_before_its_group_is_read_fails_no_group(
+    store: SqliteStore,
+    service: MemoryService,
+    cycle: SleepCycle,
+    summarizer: FakeSummarizer,
+    *,
+    changes: dict[str, Any],
+    tier: Tier,
+) -> None:
+    for session in "ab":
+        remember_batch(
+            store,
+            *(
+                memory(f"{session}{n}", f"kettle {n} " * 40, session=session)
+                for n in range(6)
+            ),
+        )
+    later: list[str] = []
+
+    def edit(memories: Sequence[MemoryRecord]) -> None:
+        if not later:
+            later.append("b0" if memories[0].session == "a" else "a0")
+            service.call(EditMemory(later[0], **changes))
+
+    summarizer.meanwhile = edit
+    run_cycle(cycle)
+
+    statuses = {entry.status for entry in store.sleep.log(limit=100)}
+    assert statuses == {GroupStatus.PROMOTED}
+    assert get_memory(store, later[0]).tier is tier
+    assert get_memory(store, later[0][0] + "1").tier is Tier.ARCHIVE
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        EditMemory("m", tags=["kitchen"]),
+        EditMemory(of_source="notes", tags=["kitchen"]),
+    ],
+)
+def test_two_edits_at_once_both_remain(
+    store: SqliteStore,
+    service: MemoryService,
+    kettle: str,
+    monkeypatch: pytest.MonkeyPatch,
+    request_: EditMemory,
+) -> None:
+    others = ["away"]
+    read = store.memories.get
+
+    def read_and_edit(id: str) -> MemoryRecord | Episode:
+        memory = read(id)
+        if others:
+            service.call(EditMemory(id, session=others.pop(), importance=0.9))
+        return memory
+
+    monkeypatch.setattr(store.memories, "get", read_and_edit)
+    service.call(request_)
+
+    after = read(kettle)
+    assert isinstance(after, MemoryRecord)
+    assert (after.session, after.importance, after.tags) == ("away", 0.9, ("kitchen",))
+
+
+def test_a_name_given_while_a_summary_is_rewritten_remains(store: SqliteStore) -> None:
+    remember_batch(store, *TRIO)
+    consolidate(store, promotion("e", *TRIO))
+    store.deletion.forget(["2", "3"])
+    stale = store.rollups.next_stale()
+    before = get_memory(store, "1")
+    rename = MemoryEdit(before=before, after=replace(before, session="new"))
+    store.changes.edit([rename], now=NOON)
+
+    assert stale
+    with pytest.raises(BatchChanged):
+        store.rollups.rewrite(stale.token, stale.episode)
+
+    assert get_episode(store, "e").session == "new"
+
+
+def test_a_refused_edit_of_a_pruned_memory_leaves_its_summary(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle, clock: FakeClock
+) -> None:
+    service.call(Remember("The kettle", id="m", session="home"))
+    run_cycle(cycle)
+    clock.advance(days=9)
+    service.call(Prune(keep_days=1))
+
+    with pytest.raises(WordsPruned):
+        service.call(EditMemory("m", text="The samovar", session="away"))
+
+    assert episode_of(store, "m").session == "home"
+
+
+def test_a_name_given_while_a_day_is_composed_reaches_it(
+    store: SqliteStore,
+    service: MemoryService,
+    cycle: SleepCycle,
+    clock: FakeClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    service.call(Remember("The kettle", id="m", session="home"))
+    clock.advance(days=40)
+    composed = store.rollups.index_terms
+    names = ["away"]
+
+    def rename_and_compose(ids: Sequence[str]) -> dict[str, str]:
+        if names:
+            service.call(EditMemory("m", session=names.pop()))
+        return composed(ids)
+
+    monkeypatch.setattr(store.rollups, "index_terms", rename_and_compose)
+    run_cycle(cycle)
+
+    day = episode_of(store, "m").parent
+    assert not names
+    assert day
+    assert get_episode(store, day).session == "away"
+
+
+# What a memory was before an edit: kept, shown, masked, forgotten and dropped.
+
+
+@pytest.mark.parametrize("asleep", [False, True])
+def test_what_it_was_is_kept_the_latest_first(
+    service: MemoryService,
+    cycle: SleepCycle,
+    clock: FakeClock,
+    kettle: str,
+    *,
+    asleep: bool,
+) -> None:
+    service.call(EditMemory(kettle, text="The samovar"))
+    if asleep:
+        run_cycle(cycle)
+    clock.advance(hours=1)
+    service.call(EditMemory(kettle, role="user", importance=0.9))
+
+    got = service.call(Get(kettle, history=True))
+
+    assert [(each.changed_at, each.text) for each in got.revisions] == [
+        (NOON + timedelta(hours=1), None),
+        (NOON, "The kettle is at 10.0.0.7"),
+    ]
+    assert got.revisions[0].fields == {"role": "", "importance": 0.5}
+    assert service.call(Get(kettle)).revisions == []
+
+
+def test_forgetting_an_edited_memory_takes_its_history_out_of_the_file(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle
+) -> None:
+    service.call(Remember("the code is Zqxjv48213Kwyz", id="m"))
+    run_cycle(cycle)
+    service.call(EditMemory("m", text="the code is Wbvfk99071Pqrs"))
+    assert left_of(store, "Zqxjv48213Kwyz")
+
+    service.call(Forget("m"))
+
+    words = ("Zqxjv48213Kwyz", "Wbvfk99071Pqrs")
+    assert left_of(store, *words) == []
+
+
+def test_history_can_be_dropped(store: SqliteStore, service: MemoryService) -> None:
+    service.call(Remember("the code is Zqxjv48213Kwyz", id="m"))
+
+    service.call(EditMemory("m", text="there was a code", drop_history=True))
+
+    assert left_of(store, "Zqxjv48213Kwyz") == []
+    assert [each.text for each in service.call(Get("m", history=True)).revisions] == [
+        None
+    ]
+
+
+def test_a_name_that_only_the_history_has_is_found_to_be_forgotten(
+    service: MemoryService,
+) -> None:
+    service.call(Remember("Zelda brings the cake", id="m"))
+    service.call(EditMemory("m", text="somebody brings the cake"))
+
+    assert service.call(Forget(person="Zelda", dry_run=True)).memories == 1
+    assert service.call(Forget(query="Zelda", dry_run=True)).memories == 0
+
+
+def test_secrets_are_masked_in_the_history(service: MemoryService) -> None:
+    service.call(Remember("the password is larch-4471", id="m"))
+    service.call(EditMemory("m", text="the password is birch-9023"))
+
+    shown = service.call(Get("m", history=True))
+    revealed = service.call(Get("m", history=True, reveal=True))
+
+    assert "larch" not in str(shown)
+    assert "birch" not in str(shown)
+    assert revealed.revisions[0].text == "the password is larch-4471"
+
+
+def test_pruning_takes_the_history_too(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle, clock: FakeClock
+) -> None:
+    service.call(Remember("The kettle", id="m"))
+    service.call(EditMemory("m", text="The samovar"))
+    run_cycle(cycle)
+    clock.advance(days=9)
+    service.call(Prune(keep_days=1))
+
+    assert store.changes.revisions("m") == []
+
+
+def test_no_more_than_a_hundred_revisions_are_kept(
+    store: SqliteStore, service: MemoryService, kettle: str
+) -> None:
+    for number in range(103):
+        service.call(EditMemory(kettle, text=f"number {number}"))
+
+    assert len(store.changes.revisions(kettle)) == 100
+    assert service.call(Get(kettle, history=True)).revisions[0].text == "number 101"
+
+
+def test_the_history_of_many_is_dropped_by_a_filter(
+    store: SqliteStore, service: MemoryService
+) -> None:
+    for number in range(3):
+        service.call(
+            Remember(f"The wolpertinger {number}", id=f"{number}", session="s")
+        )
+    for number in range(2):
+        service.call(EditMemory(f"{number}", text=f"The samovar {number}"))
+
+    edited = service.call(EditMemory(of_session="s", drop_history=True))
+
+    revisions = [
+        revision.text
+        for number in range(3)
+        for revision in service.call(Get(f"{number}", history=True)).revisions
+    ]
+    assert (edited.memories, edited.changed) == (3, 2)
+    assert set(revisions) == {None}
+    assert left_of(store, "wolpertinger 0") == []
+
+
+# The form that an editor shows, and what is read from it.
+
+
+KETTLE = memory(
+    "m", "The kettle\n---\nis hot", session="home", tags=("a", "b"), created_at=NOON
+)
+
+
+def test_a_form_left_as_it_is_changes_nothing() -> None:
+    assert changes_in(form_text(KETTLE), KETTLE) == {}
+
+
+@pytest.mark.parametrize("emptied", ["", "\n \n"])
+def test_an_emptied_form_changes_nothing(emptied: str) -> None:
+    assert changes_in(emptied, KETTLE) == {}
+
+
+def test_only_what_differs_is_changed() -> None:
+    edited = (
+        form_text(KETTLE)
+        .replace("session: home", "Session :  away")
+        .replace("hot", "on")
+    )
+
+    assert changes_in(edited, KETTLE) == {
+        "session": "away",
+        "text": "The kettle\n---\nis on",
+        "if_text": KETTLE.content,
+    }
+
+
+def test_an_emptied_text_is_left_as_it_was() -> None:
+    head = form_text(KETTLE).partition("---\n")[0]
+
+    assert changes_in(f"{head}---\n\n", KETTLE) == {}
+
+
+def test_fields_can_be_emptied_left_out_and_retyped() -> None:
+    assert changes_in("tags:\ntime: yesterday\n---\n" + KETTLE.content, KETTLE) == {
+        "tags": ("",),
+        "created_at": "yesterday",
+    }
+
+
+@pytest.mark.parametrize(
+    ("edited", "message"),
+    [("no rule at all", "is missing"), ("sesion: x\n---\ny", "no field 'sesion'")],
+)
+def test_what_cannot_be_read_is_said(edited: str, message: str) -> None:
+    with pytest.raises(InvalidRequest, match=message):
+        changes_in(edited, KETTLE)
+
+
+def test_a_text_without_a_final_newline_is_the_same() -> None:
+    late = memory("m", "ends here\n", created_at=NOON - timedelta(days=1))
+
+    assert changes_in(form_text(late), late) == {}

@@ -1,19 +1,55 @@
-"""Forgotten means gone: from the tiers, the index, the log, and the bytes on the disk."""
+"""Forgotten means gone: from the tiers, the index, the log, and every file, as bytes."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
-from support.fakes import memory, remember_batch
-from support.forget_cases import find_remains
+from support.fakes import NOON, FakeClock, files_containing, memory, remember_batch
+from support.forget_cases import (
+    BY_PLACE,
+    BY_STATE,
+    BY_WORD,
+    CHOSEN_AT,
+    EPISODES,
+    PER_EPISODE,
+    STATES,
+    WORDS,
+    Case,
+    Parts,
+    all_rows,
+    find_remains,
+    forget_requests,
+    memories_of,
+    rolled_up,
+)
 from support.leftovers import left_of
+from support.stores import run_cycle
+from support.thorough import thorough
 
+from mnemosyned import Memory, Memory as Library
+from mnemosyned.cli.maintenance.doctor import back_up_for_repair
+from mnemosyned.cli.maintenance.restore import restore_database
 from mnemosyned.cli.output.show import render
+from mnemosyned.cli.verb_command import join_preview_pages
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.memory.consolidation import Trigger
-from mnemosyned.memory.values import MemoryRecord
+from mnemosyned.memory.values import Episode, MemoryRecord
+from mnemosyned.paths import shipped
 from mnemosyned.service import selection
+from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
-from mnemosyned.storage.sqlite.store import SqliteStore
+from mnemosyned.storage.sqlite.copies import UNPURGED
+from mnemosyned.storage.sqlite.store import SqliteStore, open_store
+from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.retention import Forget
 
 UNIQUE = "Zqxjv48213Kwyz"
@@ -172,3 +208,379 @@ def test_a_preview_goes_on_only_from_what_would_go(
 
     assert (strange.value.field, alone.value.field) == ("after", "after")
     assert service.call(Forget(query="ibex", dry_run=True)).memories == 1
+
+
+# What was forgotten is in no file of the data directory: every way, in every state, as bytes.
+
+
+@pytest.fixture
+def parts(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle, clock: FakeClock
+) -> Parts:
+    return Parts(store, service, cycle, clock)
+
+
+def above(store: SqliteStore, id: str) -> list[Episode]:
+    """The day, week and month over a memory."""
+    memory = store.memories.get(id)
+    assert isinstance(memory, MemoryRecord)
+    found = store.memories.get(memory.episode or "")
+    summaries = []
+    while isinstance(found, Episode) and found.parent:
+        found = store.memories.get(found.parent)
+        assert isinstance(found, Episode)
+        summaries.append(found)
+    return summaries
+
+
+@pytest.mark.parametrize("case", [*BY_WORD, *thorough(*BY_STATE, *BY_PLACE)], ids=str)
+def test_no_file_holds_what_was_forgotten(case: Case, parts: Parts) -> None:
+    store, service = parts.store, parts.service
+    memories = memories_of(case)
+    for start in range(0, len(memories), PER_EPISODE):
+        remember_batch(store, *memories[start : start + PER_EPISODE])
+    STATES[case.state](parts)
+    before = store.maintenance.totals()
+
+    receipts = [service.call(forget) for forget in forget_requests(case)]
+
+    assert sum(receipt.memories for receipt in receipts) == len(CHOSEN_AT)
+    assert all(receipt.complete for receipt in receipts)
+    assert find_remains(store, WORDS[case.word]) == []
+    after = store.maintenance.totals()
+    gone = sum(
+        before[tier].count - after[tier].count for tier in before if tier != "episodic"
+    )
+    assert gone == len(CHOSEN_AT)
+
+
+def test_the_preview_shows_what_would_go_and_the_receipt_holds_none_of_it(
+    store: SqliteStore, service: MemoryService, parts: Parts
+) -> None:
+    case = Case("words", "query", "rolled_up")
+    remember_batch(store, *memories_of(case))
+    rolled_up(parts)
+
+    preview = service.call(Forget(query=WORDS["words"], dry_run=True))
+    receipt = service.call(Forget(query=WORDS["words"]))
+
+    assert [line.id for line in preview.lines] == ["m3", "m9"]
+    assert WORDS["words"] in preview.lines[0].snippet
+    assert receipt.lines == []
+    assert WORDS["words"] not in str(receipt)
+    assert (preview.dry_run, receipt.dry_run) == (True, False)
+    for name in (
+        "memories",
+        "archived",
+        "details",
+        "episodes_removed",
+        "episodes_rewritten",
+    ):
+        assert getattr(preview, name) == getattr(receipt, name), name
+    # Two episodes, the day of each, their week and their month.
+    assert receipt.episodes_rewritten == 6
+
+
+def test_a_secret_is_masked_in_the_preview(
+    store: SqliteStore, service: MemoryService
+) -> None:
+    remember_batch(store, memory("1", WORDS["secret"]))
+
+    (line,) = service.call(Forget("1", dry_run=True)).lines
+
+    assert "4471" not in line.snippet
+
+
+def test_forgetting_a_month_forgets_all_it_was_made_of(
+    store: SqliteStore, service: MemoryService, parts: Parts
+) -> None:
+    remember_batch(store, *memories_of(Case("words", "id", "rolled_up")))
+    rolled_up(parts)
+
+    receipt = service.call(Forget(above(store, "m3")[-1].id))
+
+    assert receipt.memories == EPISODES * PER_EPISODE
+    assert receipt.episodes_removed == 2 * EPISODES + 2
+    assert {tier.count for tier in store.maintenance.totals().values()} == {0}
+    assert find_remains(store, WORDS["words"]) == []
+
+
+def test_every_summary_above_is_rewritten_from_what_remains(
+    store: SqliteStore, service: MemoryService, parts: Parts
+) -> None:
+    remember_batch(store, *memories_of(Case("words", "id", "rolled_up")))
+    rolled_up(parts)
+
+    service.call(Forget("m3"))
+
+    day, week, month = above(store, "m2")
+    assert (day.item_count, week.item_count) == (PER_EPISODE - 1, 4 * PER_EPISODE - 1)
+    for summary in (day, week, month):
+        assert "meadow" in summary.content
+        assert "note 3" not in summary.content
+
+
+def test_a_forget_without_matches_does_not_purge(
+    store: SqliteStore, service: MemoryService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> bool:
+        raise AssertionError("the file was written anew")
+
+    remember_batch(store, memory("1", WORDS["words"]), memory("2"))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store.deletion, "purge_deleted", refuse)
+        receipt = service.call(Forget(query="nobody said this"))
+
+    assert (receipt.memories, receipt.complete) == (0, True)
+    store.deletion.forget(["1"])  # a crash came before it was pressed out
+    service.call(Forget(query="nobody said this"))
+    assert find_remains(store, WORDS["words"]) == []
+
+
+def test_another_program_that_reads_keeps_the_log_until_it_is_done(
+    file_store: SqliteStore,
+    service: MemoryService,
+    retention: RetentionService,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("mnemosyned.storage.sqlite.purge.CHECKPOINT_TRIES", 3)
+    remember_batch(file_store, memory("1", WORDS["words"]))
+    with closing(sqlite3.connect(file_store.database, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM working_memory").fetchone()
+
+        receipt = service.call(Forget("1"))
+
+        assert not receipt.complete
+        assert files_containing(file_store.database.parent, WORDS["words"]) == [
+            "memory.db-wal"
+        ]
+    retention.after_cycle()
+
+    assert find_remains(file_store, WORDS["words"]) == []
+
+
+def backed_up(store: SqliteStore, target: Path) -> None:
+    assert store.maintenance.back_up(target).problems == ()
+
+
+def backed_up_for_a_repair(store: SqliteStore, target: Path) -> None:
+    back_up_for_repair(store.database).rename(target)
+
+
+def restored(store: SqliteStore, target: Path) -> None:
+    """As from a backup that an earlier version made."""
+    raw = target.with_suffix(".raw")
+    with closing(sqlite3.connect(store.database)) as source:
+        source.execute("VACUUM INTO ?", (str(raw),))
+    assert b"zqxjv" in raw.read_bytes()
+    restore_database(raw, target)
+    raw.unlink()
+
+
+def rescued(store: SqliteStore, target: Path) -> None:
+    """The file is deleted while it is open, and written back."""
+    store.database.unlink()
+    remember_batch(store, memory("new"))
+    shutil.copy(store.database, target)
+
+
+@pytest.mark.parametrize(
+    "copied", [backed_up, backed_up_for_a_repair, restored, rescued]
+)
+def test_a_copy_made_while_a_purge_is_due_holds_no_forgotten_word(
+    file_store: SqliteStore,
+    cycle: SleepCycle,
+    tmp_path: Path,
+    copied: Callable[[SqliteStore, Path], None],
+) -> None:
+    words = ("zqxjv", "kwyz", "secretname")
+    for at in range(400):
+        text = f"note {at} of the meadow Zqxjv{at} KwyzSecretName鑫淼{at}"
+        other = f"note {at} of the harbor"
+        remember_batch(
+            file_store,
+            memory(f"a{at}", text, session=f"zqxjv-room{at % 3}", source="kwyz"),
+            memory(f"b{at}", other),
+        )
+    run_cycle(cycle)
+    file_store.deletion.forget([f"a{at}" for at in range(400)])
+    assert file_store.deletion.purge_due()
+    (tmp_path / "copies").mkdir()
+    target = tmp_path / "copies" / "copy.db"
+
+    copied(file_store, target)
+
+    assert files_containing(target.parent, *words) == []
+    with closing(sqlite3.connect(target)) as copy:
+        dump = "\n".join(all_rows(copy)).casefold()
+        assert [word for word in (*words, "鑫淼") if word in dump] == []
+        assert copy.execute("SELECT count(*) FROM scrub_due").fetchone() == (0,)
+        assert copy.execute("PRAGMA freelist_count").fetchone() == (0,)
+        found = "SELECT count(*) FROM memory_fts WHERE memory_fts MATCH 'harbor'"
+        assert copy.execute(found).fetchone() == (400,)
+
+
+def test_a_backup_with_a_damaged_index_says_that_it_may_hold_forgotten_words(
+    file_store: SqliteStore, tmp_path: Path
+) -> None:
+    remember_batch(file_store, memory("1", "zqxjv"), memory("2", "harbor"))
+    file_store.deletion.forget(["1"])
+    with closing(sqlite3.connect(file_store.database, isolation_level=None)) as other:
+        other.execute("UPDATE memory_fts_data SET block = x'00' WHERE id > 10")
+
+    report = file_store.maintenance.back_up(tmp_path / "copy.db")
+
+    assert UNPURGED in report.problems
+
+
+def test_copies_beside_the_database_are_named(
+    file_store: SqliteStore, service: MemoryService
+) -> None:
+    folder = file_store.database.parent
+    remember_batch(file_store, memory("1", "a"))
+    with closing(sqlite3.connect(folder / "other.sqlite")) as copy:
+        copy.execute("CREATE TABLE t (x)")
+    (folder / "old").mkdir()
+    (folder / "old" / "memory.db.gz").write_bytes(b"\x1f\x8b")
+    (folder / "notes.txt").write_text("no copy")
+
+    receipt = service.call(Forget("1"))
+
+    assert receipt.backups == [
+        str(folder / "old" / "memory.db.gz"),
+        str(folder / "other.sqlite"),
+    ]
+
+
+def test_what_a_crash_left_empty_is_rewritten_and_never_shows_old_words(
+    store: SqliteStore,
+    service: MemoryService,
+    parts: Parts,
+    retention: RetentionService,
+) -> None:
+    remember_batch(store, *memories_of(Case("words", "id", "rolled_up")))
+    rolled_up(parts)
+
+    store.deletion.forget(["m3"])  # and the process dies here
+
+    assert [summary.content for summary in above(store, "m2")] == ["", "", ""]
+    assert retention.rewrite_stale() == 4
+    assert "meadow" in above(store, "m2")[-1].content
+    assert service.call(Forget(query=WORDS["words"])).memories == 1
+
+
+def test_opening_a_memory_rewrites_what_a_crash_left_empty(database: Path) -> None:
+    with Library(database, clock=FakeClock()) as opened:
+        for at in range(3):
+            opened.remember(
+                f"note {at} of the meadow {'zqxjv' * (at == 1)}", id=f"m{at}"
+            )
+        opened.sleep(force=True)
+        original = opened.get("m0").memory
+        assert original
+        episode = original.episode
+        assert episode
+    with open_store(database, migrations=shipped("migrations")) as store:
+        store.deletion.forget(["m1"])  # and the process dies here
+
+    with Library(database, clock=FakeClock()) as opened:
+        found = opened.get(episode).episode
+        opened.sleep()
+        assert files_containing(database.parent, "zqxjv") == []
+
+    assert found
+    assert "note 0" in found.content
+    assert "note 1" not in found.content
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({}, "id"),
+        ({"id": "1", "query": "x"}, "id"),
+        ({"query": "?!"}, "query"),
+        ({"person": "  "}, "person"),
+        ({"id": "nobody"}, "id"),
+    ],
+)
+def test_a_forget_without_a_valid_selection_is_refused(
+    service: MemoryService, given: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(Exception, match=r".") as refused:
+        service.call(Forget(**given))
+
+    assert getattr(refused.value, "field", None) == field
+
+
+def test_a_person_is_forgotten_by_the_whole_name_alone(
+    store: SqliteStore, service: MemoryService, clock: FakeClock
+) -> None:
+    remember_batch(
+        store,
+        memory("1", "Mark said so"),
+        memory("2", "we marked it; the remark stands"),
+        memory("3", "spoken", role="MARK"),
+        memory("4", "ask mark's brother"),
+        memory("5", "by the way", metadata={"author": {"name": "Mark"}}),
+        memory("6", "Marks and marking"),
+    )
+
+    assert service.call(Forget(person="mark")).memories == 4
+    assert sorted(one.id for one in store.memories.working(list("123456"))) == [
+        "2",
+        "6",
+    ]
+    assert clock.now() == NOON
+
+
+def test_copies_that_rows_left_behind_in_other_pages_are_gone_too(
+    tmp_path: Path,
+) -> None:
+    room, count = "zqxjv-room", 900
+    with Library(tmp_path / "memory.db") as library:
+        library.remember_many(
+            [
+                Remember(
+                    f"Zqxjv{at} paid for the bicycle in the yard, and its bell.",
+                    session=room if at % 3 else "open",
+                    created_at=NOON - timedelta(days=5) if at % 10 else None,
+                )
+                for at in range(count)
+            ]
+        )
+        library.sleep()
+
+        receipt = library.forget(session=room)
+
+        assert (receipt.memories, receipt.complete) == (count * 2 // 3, True)
+        assert files_containing(tmp_path, room) == []
+        assert (
+            files_containing(
+                tmp_path, *(f"Zqxjv{at} " for at in range(count) if at % 3)
+            )
+            == []
+        )
+
+
+# The shell joins the pages of a long preview.
+
+
+def test_a_preview_of_several_pages_is_shown_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(selection, "LISTED_MAX", 4)
+    with Memory(tmp_path / "memory.db") as memory:
+        memory.remember_many(
+            [Remember(f"ibex {number}", id=f"m{number}") for number in range(10)]
+        )
+        request = Forget(query="ibex", dry_run=True)
+        first = memory.call(request)
+        memory.remember("ibex too late", id="late")
+
+        joined = join_preview_pages(memory, request, first)  # type: ignore[arg-type]
+
+    assert (len(first.lines), first.further) == (4, 6)
+    assert [line.id for line in joined.lines] == [f"m{n}" for n in range(10)]
+    assert joined.further == 0

@@ -1,4 +1,6 @@
-"""Writers that come together share a commit, and none pays for another's mistake."""
+"""Writers share a commit, readers wait for their turn, and neither waits without end."""
+
+from __future__ import annotations
 
 import sqlite3
 import threading
@@ -12,7 +14,7 @@ from support.fakes import memory, remember_batch
 
 from mnemosyned.errors import IdTaken, StorageFailed
 from mnemosyned.memory.consolidation import Selection
-from mnemosyned.storage.sqlite.connections import open_writer
+from mnemosyned.storage.sqlite.connections import Readers, open_writer
 from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.storage.sqlite.writer import COMMIT_SHARE_MAX, Writer
 
@@ -193,3 +195,23 @@ def test_each_commit_is_flushed_as_it_must_be_whatever_the_last_one_was(
     ]
 
     assert levels == [2, 1, 1, 2, 2]
+
+
+# The pool of read-only connections.
+
+
+def test_a_read_does_not_wait_for_ever_for_its_turn(tmp_path: Path) -> None:
+    writer = open_writer(tmp_path / "memory.db")
+    readers = Readers(tmp_path / "memory.db", size=1, wait_s=0.05)
+
+    with (
+        readers.snapshot(),
+        pytest.raises(StorageFailed, match="all 1 readers were busy"),
+        readers.snapshot(),
+    ):
+        pass
+
+    with readers.snapshot() as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+    readers.close()
+    writer.close()

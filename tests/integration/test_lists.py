@@ -1,4 +1,4 @@
-"""Lists without a question: every filter, every page, whatever moves meanwhile."""
+"""Lists without a question, and tags: every filter, every page, whatever moves meanwhile."""
 
 from __future__ import annotations
 
@@ -10,15 +10,24 @@ from typing import Any
 
 import pytest
 from support.engines import POSTGRES, new_database
+from support.fakes import consolidate, memory, promotion, remember_batch
+from support.stores import TRIO, get_memory, run_cycle
 
 from mnemosyned import InvalidRequest, Memory, MemoryRecord, Remember, Tier
+from mnemosyned.errors import BatchChanged, PartlyDone
 from mnemosyned.memory.listing import ListOrder
+from mnemosyned.service.service import MemoryService
+from mnemosyned.sleep.cycle import SleepCycle
+from mnemosyned.storage.sqlite.store import SqliteStore
+from mnemosyned.verbs.listing import ListMemories
+from mnemosyned.verbs.memories import Pin, Recall, Tag, Untag
+from mnemosyned.verbs.retention import Forget
 
 START = datetime(2025, 3, 1, 9, tzinfo=UTC)
 
 
 @pytest.fixture
-def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
+def listed_memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
     is_server = request.config.getoption("--engine") == POSTGRES
     with Memory(new_database() if is_server else tmp_path / "memory.db") as opened:
         yield opened
@@ -83,14 +92,14 @@ FILTERS: dict[str, tuple[dict[str, Any], Any]] = {
 
 @pytest.mark.parametrize("order", ListOrder)
 def test_pages_of_any_size_hold_each_match_once_in_order(
-    memory: Memory, order: ListOrder
+    listed_memory: Memory, order: ListOrder
 ) -> None:
-    filled(memory, count=90, seed=5)
-    everything = pages(memory, limit=1_000)
+    filled(listed_memory, count=90, seed=5)
+    everything = pages(listed_memory, limit=1_000)
     assert len(everything) == 90
 
     for filters, matches in FILTERS.values():
-        shown = pages(memory, limit=7, order=order, **filters)
+        shown = pages(listed_memory, limit=7, order=order, **filters)
 
         assert {record.id for record in shown} == {
             record.id for record in everything if matches(record)
@@ -102,18 +111,18 @@ def test_pages_of_any_size_hold_each_match_once_in_order(
 
 @pytest.mark.parametrize("order", ListOrder)
 def test_a_sleep_and_new_memories_between_pages_neither_repeat_nor_hide_any(
-    memory: Memory, order: ListOrder
+    listed_memory: Memory, order: ListOrder
 ) -> None:
-    filled(memory, count=60, seed=8)
-    before = {record.id for record in pages(memory)}
+    filled(listed_memory, count=60, seed=8)
+    before = {record.id for record in pages(listed_memory)}
 
-    page = memory.list(limit=20, order=order)
+    page = listed_memory.list(limit=20, order=order)
     shown = [record.id for record in page]
-    memory.remember("as new as can be")
-    memory.remember("older than all", created_at=START - timedelta(days=1))
-    memory.sleep(force=True)
+    listed_memory.remember("as new as can be")
+    listed_memory.remember("older than all", created_at=START - timedelta(days=1))
+    listed_memory.sleep(force=True)
     while page.next:
-        page = memory.list(limit=11, order=order, after=page.next)
+        page = listed_memory.list(limit=11, order=order, after=page.next)
         shown += [record.id for record in page]
 
     assert len(shown) == len(set(shown))
@@ -121,21 +130,21 @@ def test_a_sleep_and_new_memories_between_pages_neither_repeat_nor_hide_any(
 
 
 def test_ids_are_found_by_their_beginning_in_either_case_with_their_summaries(
-    memory: Memory,
+    listed_memory: Memory,
 ) -> None:
-    memory.remember("one", id="Über-1")
-    memory.remember_many([Remember(f"tea {n}", session="tea") for n in range(5)])
-    memory.sleep(force=True)
+    listed_memory.remember("one", id="Über-1")
+    listed_memory.remember_many([Remember(f"tea {n}", session="tea") for n in range(5)])
+    listed_memory.sleep(force=True)
     (episode,) = {
         record.episode
-        for record in memory.list(session="tea").memories
+        for record in listed_memory.list(session="tea").memories
         if record.episode
     }
 
-    summaries = [each.id for each in memory.list(level="episode").episodes]
+    summaries = [each.id for each in listed_memory.list(level="episode").episodes]
     beginning = episode[:-1]
 
-    found = memory.list(id_prefix=beginning.lower())
+    found = listed_memory.list(id_prefix=beginning.lower())
 
     # The other episode may be of the same millisecond, and then its id begins alike.
     assert len(summaries) == 2
@@ -143,64 +152,72 @@ def test_ids_are_found_by_their_beginning_in_either_case_with_their_summaries(
         id for id in summaries if id.startswith(beginning)
     ]
     assert episode in summaries
-    assert [record.id for record in memory.list(id_prefix="üBER")] == ["Über-1"]
-    assert not memory.list(id_prefix="ü_er")
-    assert not memory.list(id_prefix="%")
+    assert [record.id for record in listed_memory.list(id_prefix="üBER")] == ["Über-1"]
+    assert not listed_memory.list(id_prefix="ü_er")
+    assert not listed_memory.list(id_prefix="%")
 
 
-def test_summaries_are_listed_by_level(memory: Memory) -> None:
+def test_summaries_are_listed_by_level(listed_memory: Memory) -> None:
     for day in range(3):
-        memory.remember_many(
+        listed_memory.remember_many(
             [
                 Remember(f"day {day}: step {n}", created_at=START + timedelta(days=day))
                 for n in range(4)
             ]
         )
-    memory.sleep(force=True)
+    listed_memory.sleep(force=True)
 
-    days = memory.list(level="day", limit=2)
+    days = listed_memory.list(level="day", limit=2)
 
     assert [summary.level for summary in days.episodes] == [1, 1]
     assert days.episodes[0].covers_from > days.episodes[1].covers_from
     assert days.memories == []
-    (oldest,) = memory.list(level="day", limit=2, after=days.next).episodes
+    (oldest,) = listed_memory.list(level="day", limit=2, after=days.next).episodes
     assert oldest.covers_from == START
-    narrow = memory.list(level="day", since=START + timedelta(days=1))
+    narrow = listed_memory.list(level="day", since=START + timedelta(days=1))
     assert len(narrow.episodes) == 2
     with pytest.raises(InvalidRequest, match="level is for summaries"):
-        memory.list(level="day", tier=Tier.ARCHIVE)
+        listed_memory.list(level="day", tier=Tier.ARCHIVE)
 
 
-def test_what_was_superseded_or_expired_is_listed_on_request(memory: Memory) -> None:
-    memory.remember("Rome", id="old")
-    memory.remember("Paris", id="new", supersedes="old")
-    memory.remember(
+def test_what_was_superseded_or_expired_is_listed_on_request(
+    listed_memory: Memory,
+) -> None:
+    listed_memory.remember("Rome", id="old")
+    listed_memory.remember("Paris", id="new", supersedes="old")
+    listed_memory.remember(
         "until noon", id="gone", valid_until=datetime(2025, 1, 1, tzinfo=UTC)
     )
 
-    assert [record.id for record in memory.list()] == ["new"]
-    assert {record.id for record in memory.list(history=True)} == {"old", "new", "gone"}
+    assert [record.id for record in listed_memory.list()] == ["new"]
+    assert {record.id for record in listed_memory.list(history=True)} == {
+        "old",
+        "new",
+        "gone",
+    }
 
 
-def test_secrets_are_masked_unless_revealed(memory: Memory) -> None:
-    memory.remember("The cellar's password is thyme77.")
+def test_secrets_are_masked_unless_revealed(listed_memory: Memory) -> None:
+    listed_memory.remember("The cellar's password is thyme77.")
 
-    assert "thyme77" not in memory.list().memories[0].content
-    assert "thyme77" in memory.list(reveal=True).memories[0].content
+    assert "thyme77" not in listed_memory.list().memories[0].content
+    assert "thyme77" in listed_memory.list(reveal=True).memories[0].content
 
 
 @pytest.mark.parametrize("cursor", ["1", "x~m1", "1~x1", "1~m", "9" * 18 + "~m1", "~"])
-def test_a_cursor_that_no_page_gave_is_refused(memory: Memory, cursor: str) -> None:
+def test_a_cursor_that_no_page_gave_is_refused(
+    listed_memory: Memory, cursor: str
+) -> None:
     with pytest.raises(InvalidRequest, match="not a cursor"):
-        memory.list(after=cursor)
+        listed_memory.list(after=cursor)
 
 
-def test_sessions_and_sources_are_counted_over_all_tiers(memory: Memory) -> None:
-    filled(memory, count=90, seed=5)
-    everything = pages(memory, limit=1_000)
+def test_sessions_and_sources_are_counted_over_all_tiers(listed_memory: Memory) -> None:
+    filled(listed_memory, count=90, seed=5)
+    everything = pages(listed_memory, limit=1_000)
 
-    sessions = memory.sessions()
-    sources = memory.sources()
+    sessions = listed_memory.sessions()
+    sources = listed_memory.sources()
 
     assert sum(total.count for total in sessions) == 90
     assert sum(total.count for total in sources) == 90
@@ -211,7 +228,144 @@ def test_sessions_and_sources_are_counted_over_all_tiers(memory: Memory) -> None
     assert home.last == max(record.created_at for record in of_home)
     assert home.sources == ("cook", "mail")
     assert {total.source for total in sources} == {None, "cook", "mail"}
-    assert memory.sessions(prefix="ho").total == 1
-    assert [total.session for total in memory.sessions(limit=1)] == [
+    assert listed_memory.sessions(prefix="ho").total == 1
+    assert [total.session for total in listed_memory.sessions(limit=1)] == [
         sessions.sessions[0].session
     ]
+
+
+# Tags through the service: remembered, searched by, changed by filters.
+
+
+def found(service: MemoryService, query: str, **fields: object) -> set[str]:
+    """Ids of hits that are memories, and of lines under the others."""
+    hits = service.call(Recall(query, **fields)).hits  # type: ignore[arg-type]
+    return {hit.id for hit in hits if not hit.summary_of} | {
+        line.id for hit in hits for line in hit.lines
+    }
+
+
+@pytest.mark.parametrize("asleep", [False, True])
+def test_recall_finds_only_what_has_one_of_the_tags(
+    service: MemoryService, cycle: SleepCycle, *, asleep: bool
+) -> None:
+    for number, tags in enumerate((["Sea"], ["hills"], [], ["sea", "hills"])):
+        service.call(Remember(f"an ibex {number}", id=f"m{number}", tags=tags))
+    if asleep:
+        run_cycle(cycle)
+
+    assert found(service, "ibex", tag="SEA") == {"m0", "m3"}
+    assert found(service, "ibex", tag=["sea", "hills"]) == {"m0", "m1", "m3"}
+    assert found(service, "ibex", tag="desert") == set()
+    assert found(service, "In short", tag="sea") == set()
+    assert found(service, "ibex") == {"m0", "m1", "m2", "m3"}
+
+
+def test_hits_and_lines_show_tags(service: MemoryService, cycle: SleepCycle) -> None:
+    service.call(Remember("an ibex", id="m", tags=["hills"]))
+    fresh = service.call(Recall("ibex")).hits[0]
+    run_cycle(cycle)
+    slept = service.call(Recall("ibex")).hits[0]
+
+    assert fresh.tags == ("hills",)
+    assert [line.tags for line in slept.lines] == [("hills",)]
+
+
+def test_an_episode_stands_for_its_originals(
+    store: SqliteStore, service: MemoryService
+) -> None:
+    remember_batch(store, *TRIO)
+    consolidate(store, promotion("e", *TRIO))
+
+    tagged = service.call(Tag(id="e", tags=["zoo"]))
+
+    assert (tagged.memories, tagged.changed, tagged.tags) == (3, 3, ["zoo"])
+    assert get_memory(store, "2").tags == ("zoo",)
+
+
+def test_what_was_previewed_is_what_changes(
+    store: SqliteStore, service: MemoryService
+) -> None:
+    remember_batch(store, memory("1", "ibex one"), memory("2", "ibex two"))
+    preview = service.call(Tag(query="ibex", tags=["a"], dry_run=True))
+    remember_batch(store, memory("3", "ibex three"))
+
+    tagged = service.call(Tag(query="ibex", tags=["a"], mark=preview.mark))
+
+    assert [line.id for line in preview.lines] == ["1", "2"]
+    assert (preview.memories, tagged.memories, tagged.changed) == (2, 2, 2)
+    assert get_memory(store, "3").tags == ()
+
+
+def test_a_selection_that_changed_otherwise_is_refused(
+    store: SqliteStore, service: MemoryService
+) -> None:
+    remember_batch(store, *(memory(str(at), f"ibex {at}") for at in range(3)))
+    service.call(Tag(id=["0", "1"], tags=["old"]))
+    preview = service.call(Forget(tag="old", dry_run=True))
+    service.call(Tag(id="2", tags=["old"]))  # known before, but not seen
+
+    with pytest.raises(BatchChanged, match="nothing was done"):
+        service.call(Forget(tag="old", mark=preview.mark))
+
+    assert store.memories.working_count() == 3
+
+
+def test_pinning_by_a_filter_leaves_the_archive(
+    store: SqliteStore, service: MemoryService, cycle: SleepCycle
+) -> None:
+    remember_batch(store, memory("1", "ibex one"))
+    run_cycle(cycle)
+    remember_batch(store, memory("2", "ibex two"))
+
+    pinned = service.call(Pin(query="ibex"))
+
+    assert (pinned.memories, pinned.archived) == (1, 1)
+    assert get_memory(store, "2").pinned
+    assert not get_memory(store, "1").pinned
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        (Tag(tags=["a"]), "say which memories"),
+        (Untag(id="1", session="s", tags=["a"]), "either an id or filters"),
+        (Tag(id="1", tags=["a,b"]), "comma"),
+        (Tag(query="ibex", tags=["a"], mark="x"), "not the mark"),
+        (Tag(query="ibex", tags=["a"], after="1"), "after needs dry_run"),
+    ],
+)
+def test_a_selection_that_says_too_little_or_too_much_is_refused(
+    store: SqliteStore, service: MemoryService, request_: Tag | Untag, message: str
+) -> None:
+    remember_batch(store, memory("1", "ibex"))
+
+    with pytest.raises(InvalidRequest, match=message):
+        service.call(request_)
+
+
+@pytest.mark.parametrize("asleep", [False, True])
+def test_a_list_shows_only_what_has_one_of_the_tags(
+    service: MemoryService, cycle: SleepCycle, *, asleep: bool
+) -> None:
+    for number, tags in enumerate((["sea"], ["hills"], [])):
+        service.call(Remember(f"an ibex {number}", id=f"m{number}", tags=tags))
+    if asleep:
+        run_cycle(cycle)
+
+    listed = service.call(ListMemories(tag=["Sea", "desert"]))
+    prefixed = service.call(ListMemories(tag="hills", id_prefix="m"))
+
+    assert [memory.id for memory in listed.memories] == ["m0"]
+    assert [memory.id for memory in prefixed.memories] == ["m1"]
+
+
+def test_a_memory_with_too_many_tags_is_named_with_what_was_done(
+    service: MemoryService,
+) -> None:
+    for number in range(150):
+        service.call(Remember(f"kettle {number}", id=f"{number}", session="s"))
+    service.call(Tag("120", tags=[f"tag {number}" for number in range(100)]))
+
+    with pytest.raises(PartlyDone, match=r"100 of 150 memories are tagged.*120 would"):
+        service.call(Tag(session="s", tags=["further"]))

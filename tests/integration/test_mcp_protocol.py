@@ -1,11 +1,22 @@
-"""The Model Context Protocol: both eras, and what becomes of faulty messages."""
+"""The Model Context Protocol: both eras, faulty messages, resources, prompts, callers and sessions."""
 
 import json
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
-from support.fakes import NOON
-from support.mcp import MODERN_META, FakeSessions, McpPeer, peer
+from support.fakes import NOON, memory, remember_batch
+from support.mcp import (
+    DECISION,
+    MODERN_META,
+    FakeSessions,
+    McpPeer,
+    origin_header,
+    peer,
+)
 
+from mnemosyned.agents.mcp.identity import AgentSessions, ClientIdentity
 from mnemosyned.agents.mcp.protocol import LEGACY_VERSIONS, SERVER_KEY, VERSION_KEY
 from mnemosyned.agents.mcp.server import (
     BATCH_MAX,
@@ -13,7 +24,10 @@ from mnemosyned.agents.mcp.server import (
     UnreachableDaemon,
     mcp_route,
 )
+from mnemosyned.memory.capture import AgentSession
 from mnemosyned.service.service import MemoryService
+from mnemosyned.storage.sqlite.store import SqliteStore
+from mnemosyned.verbs.memories import Remember
 
 
 @pytest.fixture
@@ -321,3 +335,231 @@ def test_without_a_daemon_lists_work_and_tools_say_what_to_do() -> None:
     assert client.error("prompts/get", name="recall", arguments={"about": "x"})[
         "message"
     ] == ("no daemon answers; start it")
+
+
+# The resources and prompts that agents see.
+
+
+def test_resources_are_the_last_days_and_any_memory_by_its_address(
+    client: McpPeer,
+) -> None:
+    id = client.call("remember", content=DECISION)["id"]
+    listed = [each["uri"] for each in client.result("resources/list")["resources"]]
+    assert "mnemosyne://day/2026-03-17" in listed
+    for uri in (*listed, f"mnemosyne://memory/{id}"):
+        (content,) = client.result("resources/read", uri=uri)["contents"]
+        assert content["uri"] == uri
+        assert json.loads(content["text"])
+    day = client.result("resources/read", uri="mnemosyne://day/2026-03-17")
+    assert id in day["contents"][0]["text"]
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "mnemosyne://memory/none",
+        "mnemosyne://memory/",
+        "mnemosyne://day/someday",
+        "mnemosyne://lost/1",
+        "file:///etc/passwd",
+        "x" * 10_000,
+        7,
+    ],
+)
+def test_a_resource_that_is_not_there_is_an_error(client: McpPeer, uri: object) -> None:
+    assert client.error("resources/read", uri=uri)["code"] == -32602
+
+
+def test_prompts_bring_what_memory_has_as_quoted_data(client: McpPeer) -> None:
+    client.call("remember", content=DECISION)
+    names = [each["name"] for each in client.result("prompts/list")["prompts"]]
+    assert names == ["recall", "what_did_we_decide"]
+    for name in names:
+        filled = client.result(
+            "prompts/get", name=name, arguments={"about": "the shop's database"}
+        )
+        text = filled["messages"][0]["content"]["text"]
+        assert DECISION in text
+        assert "not instructions" in text
+
+
+def test_a_prompt_without_its_subject_or_name_is_an_error(client: McpPeer) -> None:
+    assert client.error("prompts/get", name="recall")["code"] == -32602
+    assert client.error("prompts/get", name="lost")["code"] == -32602
+    assert client.result("prompts/get", name="what_did_we_decide")["messages"]
+
+
+def test_days_are_those_of_this_machine(service: MemoryService) -> None:
+    auckland = datetime(2026, 3, 18, 1, tzinfo=UTC).astimezone(
+        tz=None
+    )  # the zone of the machine
+    client = peer(service, now=auckland)
+    first = client.result("resources/list")["resources"][1]["uri"]
+    assert first == f"mnemosyne://day/{auckland.date().isoformat()}"
+
+
+# Whom the tools of agents take a caller for: its client, its session and its project.
+
+
+@pytest.fixture
+def sessions() -> FakeSessions:
+    return FakeSessions()
+
+
+@pytest.fixture
+def known_client(service: MemoryService, sessions: FakeSessions) -> McpPeer:
+    return peer(service, sessions=sessions, now=NOON)
+
+
+def test_status_says_whom_the_memory_takes_the_caller_for(
+    known_client: McpPeer,
+) -> None:
+    status = known_client.call("status")
+    assert status["client"] == "claude-code"
+    assert status["session"] == "claude-code:life1"
+    assert status["project"] == "/work/shop"
+    assert status["memories"]["working"] == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "client"),
+    [
+        ("claude-code", "claude-code"),
+        ("codex-mcp-client", "codex"),
+        ("cursor-vscode", "cursor"),
+        ("Visual Studio Code", "vscode"),
+        ("Visual Studio Code - Insiders", "vscode"),
+        ("gemini-cli-mcp-client", "gemini"),
+        ("opencode", "opencode"),
+        ("Zed", "zed"),
+        ("my agent / 2", "my-agent-2"),
+        ("", "mcp"),
+        ("../../etc", "etc"),
+        ("漢字", "mcp"),
+    ],
+)
+def test_clients_are_known_by_the_names_they_give_themselves(
+    service: MemoryService, name: str, client: str
+) -> None:
+    handshake = peer(service, now=NOON).post(
+        json.dumps(
+            {
+                "jsonrpc": "2.0",
+                "id": 1,
+                "method": "initialize",
+                "params": {"clientInfo": {"name": name, "version": "1"}},
+            }
+        ).encode()
+    )
+    assert dict(handshake.headers)["mnemosyne-client"] == client
+
+
+def test_the_variables_of_claude_code_count_only_where_it_is_the_client(
+    service: MemoryService,
+) -> None:
+    client = peer(
+        service, now=NOON, claude_session="abc", claude_directory="/work/other"
+    )
+    status = client.call("status")
+    assert (status["session"], status["project"]) == ("claude-code:abc", "/work/other")
+    codex = client.post(
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call",'
+        b'"params":{"name":"status","arguments":{}}}',
+        mnemosyne_client="codex",
+    )
+    status = json.loads(codex.body)["result"]["structuredContent"]
+    assert (status["session"], status["project"]) == ("codex:life1", "/work/shop")
+
+
+def test_two_windows_and_two_days_over_http_are_never_one_session(
+    service: MemoryService,
+) -> None:
+    first = peer(service, now=NOON, life="a").call("status")["session"]
+    second = peer(service, now=NOON, life="b").call("status")["session"]
+    today = peer(service, now=NOON, life="").call("status")["session"]
+    later = NOON + timedelta(days=1)
+    tomorrow = peer(service, now=later, life="").call("status")["session"]
+    assert len({first, second, today, tomorrow}) == 4
+
+
+def test_the_users_choice_of_a_project_wins(service: MemoryService) -> None:
+    client = peer(service, now=NOON, project="cellar")
+    assert client.call("status")["project"] == "cellar"
+
+
+def test_what_is_remembered_belongs_to_the_project_from_then_on(
+    service: MemoryService, sessions: FakeSessions, known_client: McpPeer
+) -> None:
+    known_client.call("remember", content=DECISION)
+    assert sessions.known["/work/shop"] == ["claude-code:life1"]
+    other = peer(service, sessions=sessions, now=NOON, life="other")
+    (hit,) = other.call("recall", query="database of the shop")["hits"]
+    assert hit["this_project"]
+
+
+# Projects and sessions of agents, as memory by MCP and hooks share them.
+
+
+HOOKED = AgentSession(
+    session="codex:1",
+    client="codex",
+    conversation="1",
+    started_at=NOON,
+    seen_at=NOON,
+    project="github.com/ann/shop",
+    transcript="/t.jsonl",
+    position=77,
+)
+
+
+@pytest.fixture
+def kept_sessions(store: SqliteStore) -> AgentSessions:
+    return AgentSessions(store.agents)
+
+
+def test_a_new_session_is_kept_with_its_project(
+    store: SqliteStore, kept_sessions: AgentSessions
+) -> None:
+    identity = ClientIdentity(
+        client="codex", conversation="1", project="p", directory="/d"
+    )
+    kept_sessions.note_session(identity, NOON)
+    kept = store.agents.session("codex:1")
+    assert kept is not None
+    assert (kept.client, kept.directory, kept.seen_at) == ("codex", "/d", NOON)
+    assert kept_sessions.sessions_of("p", 9) == [], "nothing is said in it yet"
+    remember_batch(store, replace(memory("m"), session="codex:1"))
+    assert kept_sessions.sessions_of("p", 9) == ["codex:1"]
+
+
+def test_what_hooks_know_of_a_session_stays(
+    store: SqliteStore, kept_sessions: AgentSessions
+) -> None:
+    store.agents.keep_session(HOOKED)
+    known = store.agents.session("codex:1")
+    identity = ClientIdentity(client="codex", conversation="1", project="another")
+    kept_sessions.note_session(identity, NOON + timedelta(hours=1))
+    assert store.agents.session("codex:1") == known
+
+
+def test_without_a_project_no_session_comes_first(kept_sessions: AgentSessions) -> None:
+    kept_sessions.note_session(ClientIdentity(client="codex", conversation="1"), NOON)
+    assert list(kept_sessions.sessions_of("", 9)) == []
+
+
+def test_what_hooks_captured_in_a_clone_comes_first_in_another(
+    service: MemoryService, store: SqliteStore, tmp_path: Path
+) -> None:
+    store.agents.keep_session(HOOKED)
+    service.call(Remember("The deploy needs a key.", session="codex:1"))
+    service.call(Remember("The deploy of the blog is by rsync.", session="other"))
+    clone = tmp_path / "clone"
+    (clone / ".git").mkdir(parents=True)
+    (clone / ".git" / "config").write_text(
+        '[remote "origin"]\n\turl = git@github.com:ann/shop.git\n'
+    )
+    route = mcp_route(service, AgentSessions(store.agents), now=lambda: NOON)
+    peer = McpPeer(route, origin_header(directory=str(clone), life="l"))
+    hits = peer.call("recall", query="deploy")["hits"]
+    assert [hit.get("this_project", False) for hit in hits] == [True, False]
+    assert peer.call("status")["project"] == "github.com/ann/shop"

@@ -1,25 +1,28 @@
-"""A database that an earlier version wrote opens, recalls and sleeps.
-
-`tests/data/schema_11.db.gz` was written before the code was laid out anew: twelve days of
-tickets, slept on every other day, rolled up to days, weeks and a month, with a superseded
-fact, a pin, a secret, two learnings, a compaction and a forgotten memory.
-"""
+"""A database that an earlier version wrote opens, recalls and sleeps."""
 
 from __future__ import annotations
 
 import gzip
 import re
+import signal
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from support.fakes import FakeClock
+from support.fakes import FakeClock, consolidate, memory, promotion, remember_batch
 
 from mnemosyned import Memory
+from mnemosyned.memory.forgetting import ForgetFilter
 from mnemosyned.memory.values import Tier
+from mnemosyned.paths import shipped
+from mnemosyned.storage.sqlite.fulltext import TEXTS
+from mnemosyned.storage.sqlite.store import open_store
+from mnemosyned.text.terms import gram_text, parse_terms
 
 FILE = Path(__file__).parents[1] / "data" / "schema_11.db.gz"
 TICKETS = [number for number in range(100, 148) if number != 105]
@@ -33,7 +36,7 @@ def clock() -> FakeClock:
 
 
 @pytest.fixture
-def memory(tmp_path: Path, clock: FakeClock) -> Iterator[Memory]:
+def old_memory(tmp_path: Path, clock: FakeClock) -> Iterator[Memory]:
     database = tmp_path / "memory.db"
     database.write_bytes(gzip.decompress(FILE.read_bytes()))
     with Memory(database, clock=clock) as opened:
@@ -49,55 +52,58 @@ def assert_every_ticket_is_found(memory: Memory) -> None:
         assert f"OPS-{number}" in first(memory, f"OPS-{number}")
 
 
-def test_it_opens_whole(memory: Memory) -> None:
-    status = memory.status()
+def test_it_opens_whole(old_memory: Memory) -> None:
+    status = old_memory.status()
 
     counts = {tier.value: totals.count for tier, totals in status.tiers.items()}
     assert counts == {"working": 2, "episodic": 67, "archive": 77}
     assert status.problems == []
 
 
-def test_it_recalls_the_same_as_the_version_that_wrote_it(memory: Memory) -> None:
-    assert first(memory, "office") == "The office is in Milan."
-    assert first(memory, "東京") == "日本の会議は東京で十時に始まる。"
-    assert first(memory, "parcel 7788") == "Bert waits for the parcel 7788 at the gate."
-    assert "tr0ub4dor" not in str(memory.recall("deployment password"))
-    assert_every_ticket_is_found(memory)
+def test_it_recalls_the_same_as_the_version_that_wrote_it(old_memory: Memory) -> None:
+    assert first(old_memory, "office") == "The office is in Milan."
+    assert first(old_memory, "東京") == "日本の会議は東京で十時に始まる。"
+    assert (
+        first(old_memory, "parcel 7788")
+        == "Bert waits for the parcel 7788 at the gate."
+    )
+    assert "tr0ub4dor" not in str(old_memory.recall("deployment password"))
+    assert_every_ticket_is_found(old_memory)
 
 
-def test_a_summary_leads_to_its_exact_words(memory: Memory) -> None:
-    (hit,) = memory.recall("roof garden opens").hits
+def test_a_summary_leads_to_its_exact_words(old_memory: Memory) -> None:
+    (hit,) = old_memory.recall("roof garden opens").hits
 
-    words = {original.content for original in memory.expand(COMPACTION).originals}
+    words = {original.content for original in old_memory.expand(COMPACTION).originals}
 
     assert "roof garden" in hit.content
     assert "Answer 11: the roof garden opens at 11:15." in words
     assert len(words) == 26
 
 
-def test_what_was_forgotten_stays_so(memory: Memory) -> None:
-    assert f"OPS-{FORGOTTEN}" not in str(memory.recall(f"OPS-{FORGOTTEN}"))
+def test_what_was_forgotten_stays_so(old_memory: Memory) -> None:
+    assert f"OPS-{FORGOTTEN}" not in str(old_memory.recall(f"OPS-{FORGOTTEN}"))
 
 
 def test_it_sleeps_and_recalls_the_same_afterwards(
-    memory: Memory, clock: FakeClock
+    old_memory: Memory, clock: FakeClock
 ) -> None:
     clock.advance(days=40)
 
-    report = memory.sleep()
+    report = old_memory.sleep()
 
     assert report.failed == 0
     assert report.evicted >= 1
-    assert_every_ticket_is_found(memory)
-    assert "7788" in first(memory, "parcel 7788")
+    assert_every_ticket_is_found(old_memory)
+    assert "7788" in first(old_memory, "parcel 7788")
 
 
 def test_its_days_and_weeks_are_composed_again(
-    memory: Memory, clock: FakeClock, tmp_path: Path
+    old_memory: Memory, clock: FakeClock, tmp_path: Path
 ) -> None:
     clock.advance(days=40)
 
-    report = memory.sleep()
+    report = old_memory.sleep()
 
     assert report.rolled_up >= 14
     with closing(sqlite3.connect(tmp_path / "memory.db")) as connection:
@@ -109,21 +115,21 @@ def test_its_days_and_weeks_are_composed_again(
     assert not any(line.startswith("ticket ") for line in lines)
 
 
-def test_it_forgets(memory: Memory) -> None:
-    receipt = memory.forget("m17")
+def test_it_forgets(old_memory: Memory) -> None:
+    receipt = old_memory.forget("m17")
 
     assert receipt.complete
-    assert not re.search("OPS-117", str(memory.recall("OPS-117")))
+    assert not re.search("OPS-117", str(old_memory.recall("OPS-117")))
 
 
-def test_its_learnings_hold(memory: Memory) -> None:
-    texts = {learning.text for learning in memory.learnings().learnings}
+def test_its_learnings_hold(old_memory: Memory) -> None:
+    texts = {learning.text for learning in old_memory.learnings().learnings}
 
     assert texts == {"Deploys happen on Tuesdays.", "Always answer in short sentences."}
 
 
 def test_headings_and_keywords_of_its_summaries_became_index_terms(
-    memory: Memory, tmp_path: Path
+    old_memory: Memory, tmp_path: Path
 ) -> None:
     with closing(sqlite3.connect(tmp_path / "memory.db")) as connection:
         rows = connection.execute(
@@ -139,7 +145,7 @@ def test_headings_and_keywords_of_its_summaries_became_index_terms(
     assert all(terms.split("\n")[0].endswith(" March 2026") for _, terms in rows)
     assert found
     assert "OPS-141" not in found[0][0]
-    assert memory.status().tiers[Tier.EPISODIC].characters == sum(
+    assert old_memory.status().tiers[Tier.EPISODIC].characters == sum(
         map(len, _contents(tmp_path))
     )
 
@@ -148,3 +154,166 @@ def _contents(folder: Path) -> list[str]:
     with closing(sqlite3.connect(folder / "memory.db")) as connection:
         rows = connection.execute("SELECT content FROM episodic_memory").fetchall()
     return [content for (content,) in rows]
+
+
+# A SQLite file of before words that touch a script without spaces were indexed by themselves.
+
+
+PLAIN = [
+    memory("plain", "nginx is not touched", hours_ago=30),
+    memory("camel", "getUserName of nginx", hours_ago=30),
+    memory("han", "今天下雨 nginx", hours_ago=30),
+]
+GLUED = [
+    memory(f"glued-{number}", f"服务器{number}号用nginx运行", hours_ago=30)
+    for number in range(6)
+]
+SLEPT = [memory("slept-1", "Anaさんが来ました"), memory("slept-2", "由Ana主持的会")]
+MIGRATIONS = shipped("migrations")
+_OPEN = """
+import os, signal, sys
+from pathlib import Path
+from mnemosyned.storage.sqlite.store import open_store
+from mnemosyned.storage.sqlite import fulltext
+fulltext.REINDEXED_ROWS = 2
+step, left = fulltext._reindex, [int(sys.argv[2])]
+def reindex(*args):
+    if not left[0]:
+        os.kill(os.getpid(), signal.SIGKILL)
+    left[0] -= 1
+    return step(*args)
+fulltext._reindex = reindex
+with open_store(Path(sys.argv[1]), migrations=Path(sys.argv[3])):
+    pass
+"""
+"""Opens a file, two entries in a transaction, and is killed before the given step."""
+
+
+def make_old(database: Path) -> None:
+    """Leave the entries and the schema as the version before wrote them."""
+    with closing(sqlite3.connect(database)) as connection, connection:
+        for index, texts in TEXTS.items():
+            connection.execute(f"INSERT INTO {index} ({index}) VALUES ('delete-all')")
+            connection.executemany(
+                f"INSERT INTO {index} (rowid, grams) VALUES (?, ?)",
+                [
+                    (seq, parts)
+                    for seq, text in connection.execute(texts)
+                    if (parts := gram_text(text))
+                ],
+            )
+        connection.execute("DROP TABLE reindexing")
+        connection.execute("PRAGMA user_version = 18")
+        connection.execute(
+            "DELETE FROM _sqlite_migrations WHERE name = '0019_glued_words'"
+        )
+
+
+@pytest.fixture
+def old(database: Path) -> Path:
+    with open_store(database, migrations=MIGRATIONS) as store:
+        remember_batch(store, *SLEPT, *PLAIN, *GLUED)
+        consolidate(
+            store, promotion("e", *SLEPT, content="Anaさんが来て、Redisを直した")
+        )
+    make_old(database)
+    return database
+
+
+def selected(database: Path, word: str) -> list[str]:
+    with open_store(database, migrations=MIGRATIONS) as store:
+        return sorted(store.deletion.select(ForgetFilter(terms=parse_terms(word))))
+
+
+def entries(database: Path, index: str) -> list[tuple[int, str]]:
+    """Rows and terms of an index, as FTS5 itself lists them."""
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute(
+            f"CREATE VIRTUAL TABLE temp.v USING fts5vocab(main, {index}, instance)"
+        )
+        return sorted(connection.execute("SELECT doc, term, offset FROM v"))
+
+
+def due(database: Path) -> list[tuple[str, int]]:
+    with closing(sqlite3.connect(database)) as connection:
+        return connection.execute("SELECT name, seq FROM reindexing").fetchall()
+
+
+def test_what_an_earlier_version_indexed_is_found_once_the_file_is_opened(
+    old: Path,
+) -> None:
+    assert selected(old, "nginx") == [
+        "camel",
+        *(each.id for each in GLUED),
+        "han",
+        "plain",
+    ]
+    assert selected(old, "Ana") == ["slept-1", "slept-2"]
+    assert due(old) == []
+
+
+def test_an_entry_is_the_same_whether_it_was_written_now_or_written_again(
+    old: Path, tmp_path: Path
+) -> None:
+    selected(old, "nginx")
+
+    fresh = tmp_path / "fresh.db"
+    with open_store(fresh, migrations=MIGRATIONS) as store:
+        remember_batch(store, *SLEPT, *PLAIN, *GLUED)
+        consolidate(
+            store, promotion("e", *SLEPT, content="Anaさんが来て、Redisを直した")
+        )
+    for index in TEXTS:
+        assert entries(old, index) == entries(fresh, index)
+
+
+def test_entries_without_such_words_are_left_alone(
+    old: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[str] = []
+    monkeypatch.setattr(
+        "mnemosyned.storage.sqlite.fulltext.index_grams",
+        lambda _, __, ___, content: written.append(content),
+    )
+
+    selected(old, "nginx")
+
+    assert sorted(written) == sorted(
+        [each.content for each in (*SLEPT, *GLUED)] + ["Anaさんが来て、Redisを直した\n"]
+    )
+
+
+def test_a_start_that_is_killed_amid_it_is_gone_on_with(old: Path) -> None:
+    for step in (1, 2):
+        killed = subprocess.run(
+            [sys.executable, "-c", _OPEN, old, str(step), MIGRATIONS], check=False
+        )
+        assert killed.returncode == -signal.SIGKILL
+    assert due(old) == [("memory_gram_fts", 2)]
+
+    assert len(selected(old, "nginx")) == len(GLUED) + len(PLAIN)
+    assert due(old) == []
+
+
+def test_an_entry_that_is_written_twice_is_the_same(old: Path) -> None:
+    selected(old, "nginx")
+    once = [entries(old, index) for index in TEXTS]
+    with closing(sqlite3.connect(old)) as connection, connection:
+        connection.executemany("INSERT INTO reindexing VALUES (?, 0)", zip(TEXTS))
+
+    assert len(selected(old, "nginx")) == len(GLUED) + len(PLAIN)
+
+    assert [entries(old, index) for index in TEXTS] == once
+    with closing(sqlite3.connect(old)) as connection:
+        for index in TEXTS:
+            connection.execute(
+                f"INSERT INTO {index} ({index}) VALUES ('integrity-check')"
+            )
+
+
+def test_what_is_forgotten_after_it_leaves_no_entry(old: Path) -> None:
+    with open_store(old, migrations=MIGRATIONS) as store:
+        store.deletion.forget([each.id for each in (*SLEPT, *PLAIN, *GLUED)])
+
+    for index in TEXTS:
+        assert entries(old, index) == []

@@ -1,7 +1,10 @@
 """Recall through the service: times relative to the asker, repeats, abstaining, after sleep."""
 
+from __future__ import annotations
+
 import subprocess
 import sys
+from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -321,3 +324,132 @@ def test_a_short_message_is_not_drowned_by_long_ones_that_repeat_its_words(
         keep(service, f"other{number}", f"{filler}, part {number}. " * 4)
 
     assert recall(service, question)[0].id == "short"
+
+
+# Words written joined, with a hyphen or apart find each other.
+
+
+COMPOUNDS = {
+    "hyphen": "the Wi-Fi at the cabin is heron-lagoon",
+    "joined": "wifi on the boat: albatross",
+    "duty": "on-call this month: Tomasz",
+    "oncall": "the oncall phone is in the drawer",
+    "late": "late check-in until eleven",
+    "checkin": "checkin closes an hour before departure",
+    "server": "the file server hums",
+    "fileserver": "our fileserver has a new disk",
+}
+NOISE = [f"note {number} about gardens, soup and trains" for number in range(40)]
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["before", "after sleep"])
+def memory(request: pytest.FixtureRequest) -> Iterator[Memory]:
+    with Memory(":memory:") as memory:
+        for id, text in COMPOUNDS.items():
+            memory.remember(text, id=id, session=id)
+        for text in NOISE:
+            memory.remember(text)
+        if request.param:
+            memory.sleep(force=True)
+        yield memory
+
+
+@pytest.mark.parametrize(
+    ("question", "found"),
+    [
+        ("wifi", {"hyphen", "joined"}),
+        ("Wi-Fi", {"hyphen", "joined"}),
+        ("wi fi", {"hyphen", "joined"}),
+        ("what is the wifi password", {"hyphen", "joined"}),
+        ("oncall", {"duty", "oncall"}),
+        ("on-call", {"duty", "oncall"}),
+        ("who is on call", {"duty", "oncall"}),
+        ("checkin", {"late", "checkin"}),
+        ("check-in", {"late", "checkin"}),
+        ("check in", {"late", "checkin"}),
+        ("fileserver", {"server", "fileserver"}),
+        ("file server", {"server", "fileserver"}),
+        ("file-server", {"server", "fileserver"}),
+    ],
+)
+def test_a_compound_is_found_however_it_is_written(
+    memory: Memory, question: str, found: set[str]
+) -> None:
+    shown = {
+        id
+        for hit in memory.recall(question)
+        for id in (hit.id, *(line.id for line in hit.lines))
+    }
+
+    assert shown & COMPOUNDS.keys() == found
+
+
+def test_a_compound_remembered_later_is_found_too() -> None:
+    with Memory(":memory:") as memory:
+        memory.remember("the router is in the hall")
+        assert not memory.recall("wifi").hits
+
+        memory.remember("Wi-Fi needs a new password", id="new")
+
+        assert [hit.id for hit in memory.recall("wifi")] == ["new"]
+
+
+@pytest.mark.parametrize("question", ["often", "island", "into"])
+def test_two_small_words_are_no_compound(question: str) -> None:
+    with Memory(":memory:") as memory:
+        memory.remember("one of ten is land, went in to see")
+
+        assert not memory.recall(question).hits
+
+
+# Recall in other scripts: each text is found by a part of it, and by nothing of another's.
+
+
+SCRIPTS = {
+    "chinese": ("我们周末在西湖边吃了面条", "西湖 面条"),
+    "japanese": ("来週の火曜日に歯医者の予約があります", "歯医者の予約"),
+    "korean": ("다음 주에 부산으로 여행을 갑니다", "부산 여행"),
+    "russian": ("Мы купили новый велосипед в Казани", "велосипед Казани"),
+    "arabic": ("وصل الطرد إلى مكتب البريد اليوم", "مكتب البريد"),
+    "greek": ("Το ραντεβού είναι στην οδό Ερμού", "ραντεβού ΟΔΌ"),
+    "hebrew": ("הפגישה עם דנה נדחתה ליום חמישי", "הפגישה דנה"),
+    "hindi": ("अगले हफ्ते दिल्ली में बैठक है", "दिल्ली बैठक"),
+    "thai": ("พรุ่งนี้มีประชุมที่เชียงใหม่", "ประชุม เชียงใหม่"),
+    "accents": ("Le garçon a oublié son château à Málaga", "chateau Malaga"),
+    "german": ("Die Übergabe der Schlüssel ist am Großmarkt", "ÜBERGABE schlussel"),
+    "identifier": ("parseInvoiceTotal fails on order QX-48213", "invoice total"),
+    "code": ("the heater shows error E-1047b again", "E-1047b"),
+}
+
+
+@pytest.fixture
+def filled(service: MemoryService) -> MemoryService:
+    for name, (text, _) in SCRIPTS.items():
+        service.call(Remember(text, id=name, session=name))
+    return service
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_text_is_found_by_its_words(filled: MemoryService, script: str) -> None:
+    hits = filled.call(Recall(SCRIPTS[script][1])).hits
+
+    assert hits[0].id == script
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_text_is_found_alike_after_sleep(filled: MemoryService, script: str) -> None:
+    before = [hit.id for hit in filled.call(Recall(SCRIPTS[script][1])).hits]
+
+    filled.call(Sleep(force=True))
+
+    after = filled.call(Recall(SCRIPTS[script][1])).hits
+    assert after[0].lines[0].id == before[0]
+
+
+@pytest.mark.parametrize(
+    "question", ["咖啡", "кофе", "قهوة", "καφές", "קפה", "कॉफ़ी", "กาแฟ", "커피"]
+)
+def test_a_question_without_a_match_finds_nothing(
+    filled: MemoryService, question: str
+) -> None:
+    assert filled.call(Recall(question)).hits == []

@@ -1,25 +1,39 @@
-"""Both engines answer every question with the same hits, in the same order, with the same scores."""
+"""Both engines live the same life, answer alike, and restore each other's exports."""
 
 from __future__ import annotations
 
+import os
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import msgspec
+import psycopg
 import pytest
 from bench.locomo import Conversation
+from support.compare_databases import EXPORTED, differences
 from support.datasets.mixed_year import NOW, Record, mixed_year
 from support.datasets.timed_questions import timed_questions, timed_sets
 from support.engines import POSTGRES, SQLITE
 from support.fakes import NOON, FakeClock
+from support.mixed_memory import QUESTIONS, fill
+from support.same_life import SameLife
+from support.seeds import seed_of
 from support.twins import Twins, twins
 
+from mnemosyned.assembly.build import OpenMemory, open_memory
+from mnemosyned.config import Config
 from mnemosyned.memory.values import Tier
+from mnemosyned.verbs.exchange import Export
 from mnemosyned.verbs.memories import Recall, Remember
+from mnemosyned.verbs.upkeep import Status
 
 pytestmark = pytest.mark.postgres
+
 
 LOCOMO = Path(__file__).parents[3] / "shared" / "datasets" / "locomo" / "locomo10.json"
 LANGUAGES = """
@@ -49,7 +63,7 @@ userName and UserName differ, see GitHubActions and GitLab
 🤖 robots🎉 party tonight, bring snacks🍪 and 2½ bottles
 naïve Ångström coöperate fiancée résumé
 """
-QUESTIONS = """
+LANGUAGE_QUESTIONS = """
 when does the release train leave
 QX-48213
 Größenordnung Heizungskeller
@@ -150,7 +164,7 @@ def test_questions_in_many_languages_are_answered_alike(pair: Twins) -> None:
     pair.remember(*told)
     dice = Random(6)
     words = " ".join(memory.content for memory in told[:25]).split()
-    asked = QUESTIONS.strip().splitlines()
+    asked = LANGUAGE_QUESTIONS.strip().splitlines()
     asked += [" ".join(dice.sample(words, dice.randint(1, 9))) for _ in range(40)]
     requests = [request for text in asked for request in variants(text)]
     assert pair.differing(requests) == []
@@ -203,3 +217,191 @@ def test_questions_of_long_talks_are_answered_alike(pair: Twins) -> None:
     assert pair.differing(requests) == []
     pair.sleep()
     assert pair.differing(requests) == []
+
+
+# Both engines live the same random life: each verb answers the same, and keeps the same.
+
+
+LIVES = int(os.environ.get("LIVES", "4"))
+SEED = seed_of("LIVES_SEED")
+STEPS = 40
+
+
+def test_a_random_life_is_the_same_on_both_engines(tmp_path: Path) -> None:
+    done = 0
+    for number in range(SEED, SEED + LIVES):
+        print(f"LIVES=1 LIVES_SEED={number}")
+        folder = tmp_path / str(number)
+        (folder / "moved").mkdir(parents=True)
+        with twins(folder, FakeClock(), grace_hours=72) as pair:
+            life = SameLife(pair, Random(number))
+            life.begin()
+            for _ in range(STEPS):
+                life.step()
+            life.ask()
+            with twins(folder / "moved", pair.clock) as fresh:
+                life.move_across(fresh)
+        print(dict(life.done))
+        done += life.done["Remember"] + life.done["RememberMany"]
+    assert done > LIVES
+
+
+# An export of one engine restores in the other, and everything in it comes back as it was.
+
+
+ENDS = ("header", "footer")
+HELD_TOGETHER = {
+    "archive": ("memory", "placed"),
+    "working_memory": ("memory", "fresh"),
+    "episodic_memory": ("episode",),
+    "tier_totals": ("owner",),
+}
+"""Tables of SQLite whose rows are in others here."""
+
+
+@contextmanager
+def opened(database: str | Path) -> Iterator[OpenMemory]:
+    with open_memory(Config(database=str(database), auto_sleep=False)) as memory:
+        yield memory
+
+
+WHOLE = Export()
+
+
+def exported(database: str | Path, chosen: Export = WHOLE) -> list[bytes]:
+    """The lines of an export, the first and the last included."""
+    with opened(database) as memory:
+        chunks = memory.service.export(chosen)
+        return b"".join(chunks).splitlines(keepends=True)
+
+
+def restored(lines: list[bytes], database: str | Path) -> None:
+    """Restore an export into a memory, in one request."""
+    with opened(database) as memory:
+        outcome = memory.service.restore_lines(b"".join(lines[1:]))
+        assert outcome.conflicts == []
+        assert (outcome.working, outcome.left_out) == (0, 0)
+        assert sum(outcome.stored.values()) == len(lines) - len(ENDS)
+
+
+def records(lines: list[bytes]) -> list[dict[str, Any]]:
+    """What an export holds; the order of the values of one memory is an engine's own."""
+    decoded = [msgspec.json.decode(line) for line in lines]
+    assert [decoded[0]["record"], decoded[-1]["record"]] == list(ENDS)
+    for record in decoded:
+        if "details" in record:
+            record["details"] = sorted(record["details"])
+    return decoded[1:-1]
+
+
+def answers(database: str | Path) -> list[list[object]]:
+    with opened(database) as memory:
+        found = [memory.service.call(Recall(question)) for question in QUESTIONS]
+    return [[(hit.id, hit.content) for hit in result.hits] for result in found]
+
+
+@pytest.fixture
+def filled(tmp_path: Path) -> Path:
+    """A SQLite file with something of everything."""
+    file = tmp_path / "filled.db"
+    fill(file)
+    return file
+
+
+def test_a_file_comes_back_from_a_server_row_by_row(
+    filled: Path, dsn: str, tmp_path: Path
+) -> None:
+    again = tmp_path / "again.db"
+    lines = exported(filled)
+
+    restored(lines, dsn)
+    from_server = exported(dsn)
+    restored(from_server, again)
+
+    kinds = Counter(record["record"] for record in records(lines))
+    assert set(kinds) >= {"episode", "memory", "supersession", "learning", "log"}
+    assert records(from_server) == records(lines)
+    footers = [msgspec.json.decode(given[-1]) for given in (lines, from_server)]
+    assert footers[0]["counts"] == footers[1]["counts"]
+    assert differences(filled, again) == []
+    assert answers(dsn) == answers(filled)
+
+
+def test_a_server_comes_back_from_a_file(dsn: str, tmp_path: Path) -> None:
+    fill(dsn)
+    file = tmp_path / "memory.db"
+    lines = exported(dsn)
+    before = answers(dsn)
+
+    restored(lines, file)
+
+    assert records(exported(file)) == records(lines)
+    assert answers(file) == before
+
+
+def test_a_server_has_the_rows_and_totals_of_the_other_it_was_restored_from(
+    filled: Path, dsn: str, other_dsn: str
+) -> None:
+    restored(exported(filled), dsn)
+
+    restored(exported(dsn), other_dsn)
+
+    assert differing_tables(dsn, other_dsn) == []
+    with opened(dsn) as one, opened(other_dsn) as other:
+        assert one.service.call(Status()).tiers == other.service.call(Status()).tiers
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [Export(session="work-1"), Export(source="codex"), Export(tag="cabin")],
+    ids=["session", "source", "tag"],
+)
+def test_a_part_is_the_same_on_both_engines(
+    filled: Path, dsn: str, chosen: Export
+) -> None:
+    restored(exported(filled), dsn)
+
+    part = records(exported(dsn, chosen))
+
+    assert part == records(exported(filled, chosen))
+    assert "memory" in {record["record"] for record in part}
+
+
+def test_a_memory_that_is_restored_twice_is_there_once(filled: Path, dsn: str) -> None:
+    lines = exported(filled)
+    restored(lines, dsn)
+    before = records(exported(dsn))
+
+    with opened(dsn) as memory:
+        outcome = memory.service.restore_lines(b"".join(lines[1:]))
+
+    assert (outcome.stored, outcome.conflicts) == ({}, [])
+    assert sum(outcome.known.values()) == len(lines) - len(ENDS)
+    assert records(exported(dsn)) == before
+
+
+def differing_tables(one: str, other: str) -> list[str]:
+    """The tables of which two databases have other rows; numbers of records are each one's own."""
+    tables = {name for table in EXPORTED for name in HELD_TOGETHER.get(table, (table,))}
+    with (
+        psycopg.connect(one) as left,
+        psycopg.connect(other) as right,
+    ):
+        return [
+            table
+            for table in sorted(tables)
+            if _rows(left, table) != _rows(right, table)
+        ]
+
+
+def _rows(connection: psycopg.Connection[Any], table: str) -> list[Any]:
+    own = {
+        "owner": "'name', 'created_at', 'last_record'",
+        "emptied_episode": "'mark'",
+        "revision": "'seq'",
+        "learning": "'seq'",
+    }
+    without = f" - ARRAY[{own[table]}]" if table in own else ""
+    query = f"SELECT (to_jsonb(r){without})::text FROM {table} AS r ORDER BY 1"
+    rows: list[Any] = connection.execute(query.encode()).fetchall()
+    return rows

@@ -1,11 +1,29 @@
-"""Two daemons on one database: one memory, whichever of them is asked, and whichever is killed."""
+"""Daemons on one database: one memory, whichever is asked or killed; what each would do is done once."""
 
+from __future__ import annotations
+
+import random
 import threading
 import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
+import psycopg
 import pytest
 from e2e.conftest import Start, start
 from e2e.daemons import Daemon, eventually
+from postgres.fleet import (
+    ITEMS,
+    Fleet,
+    SlowModel,
+    end_connections,
+    group_memories,
+    setting,
+)
+from support.endpoints import serving
+from support.seeds import seed_of
 
 from mnemosyned import Client
 from mnemosyned.errors import DaemonUnreachable, NotFound, SleepInProgress
@@ -13,9 +31,11 @@ from mnemosyned.memory.values import Tier
 from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres.store import open_store
 
+pytestmark = pytest.mark.postgres
+
+
 __all__ = ["start"]
 
-pytestmark = pytest.mark.postgres
 
 GROUPS = 60
 OLD = "2026-01-01T10:00:00Z"
@@ -173,3 +193,225 @@ def test_one_that_stops_while_the_other_sleeps_leaves_it_to_that_one(
     (left,) = daemon.events("final_consolidation_left")
     assert left["level"] == "info"
     assert not daemon.events("final_consolidation_failed")
+
+
+# The schedules of several daemons: what each would do by itself is done once.
+
+
+SCHEDULED_DAEMONS = 3
+SCHEDULED_GROUPS = 40
+CYCLES = 3
+"""So many cycles of each daemon, at the least, find nothing left to do."""
+FAST = {
+    "MNEMOSYNE_AUTO_SLEEP": "true",
+    "MNEMOSYNE_SLEEP_INTERVAL_MINUTES": "0.01",
+    "MNEMOSYNE_SLEEP_TICK_S": "0.2",
+    "MNEMOSYNE_WATCH_SETTLE_S": "0",
+}
+
+
+@pytest.fixture
+def daemons(start: Start, dsn: str) -> list[Daemon]:
+    """Daemons that sleep by a fast clock."""
+    return [start("--database", dsn, **FAST) for _ in range(SCHEDULED_DAEMONS)]
+
+
+def rows(dsn: str, sql: str) -> list[tuple[Any, ...]]:
+    """What a statement finds, read without the product."""
+    with psycopg.connect(dsn) as connection:
+        found: list[tuple[Any, ...]] = connection.execute(sql.encode()).fetchall()
+        return found
+
+
+def test_cycles_and_roll_ups_by_schedule_are_done_once(
+    daemons: Sequence[Daemon], dsn: str
+) -> None:
+    memories = [
+        {
+            "content": f"Step {number} of matter {group} was done by Huber at the mill.",
+            "session": f"s{group}",
+            "created_at": f"2026-01-{1 + group % 20:02}T10:{number:02}:00Z",
+        }
+        for group in range(SCHEDULED_GROUPS)
+        for number in range(4)
+    ]
+    assert daemons[0].post("remember_many", memories=memories).status == 200
+    eventually(
+        lambda: rows(dsn, "SELECT 1 FROM episode WHERE level = 3"), "a month came about"
+    )
+    before = [len(daemon.events("cycle_finished")) for daemon in daemons]
+    eventually(
+        lambda: all(
+            len(daemon.events("cycle_finished") + daemon.events("cycle_skipped"))
+            >= count + CYCLES
+            for daemon, count in zip(daemons, before, strict=True)
+        ),
+        "every daemon looked again, and again",
+    )
+
+    logged = rows(
+        dsn,
+        "SELECT l.level, coalesce(e.period_from::text, e.session_id) "
+        "FROM consolidation_log AS l JOIN episode AS e ON e.owner = l.owner "
+        "AND e.id = l.episode_id",
+    )
+    assert set(Counter(logged).values()) == {1}
+    assert len(rows(dsn, "SELECT 1 FROM consolidation_log")) == len(logged)
+    levels = Counter(level for level, _ in logged)
+    assert (levels[0], levels[1]) == (SCHEDULED_GROUPS, 20)
+    assert levels == dict(
+        rows(dsn, "SELECT level, count(*) FROM episode GROUP BY level")
+    )
+
+
+def test_a_folder_that_several_daemons_follow_is_stored_once(
+    daemons: Sequence[Daemon], dsn: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    for daemon in daemons:
+        added = daemon.mnem("watch", str(folder))
+        assert added.returncode == 0, added.stderr
+    for number in range(5):
+        (folder / f"{number}.md").write_text(f"# Mill\n\nNote {number} of the mill.\n")
+    eventually(
+        lambda: len(rows(dsn, "SELECT 1 FROM memory")) >= 5, "the notes were read"
+    )
+    time.sleep(1.0)  # as long as others might store them again
+
+    stored = Counter(content for (content,) in rows(dsn, "SELECT content FROM memory"))
+    assert set(stored.values()) == {1}
+
+
+# Many daemons that sleep over one memory while they are killed: nothing is lost or done twice.
+
+
+FLEET_DAEMONS = setting("DAEMONS", 4)
+KILLS = setting("KILLS", 8)
+DROPS = setting("DROPS", 3)
+FLEET_GROUPS = setting("MEMORIES", 1_200) // ITEMS
+SEED = seed_of("SEED")
+WRITING_S = 0.03
+REQUESTS_BETWEEN = 4
+"""Summaries that may be begun between two faults, at most."""
+FINISHED_S = 60.0
+"""The most that a cycle takes to begin after the last fault, with the work that is left."""
+SETTINGS = {
+    "MNEMOSYNE_AUTO_SLEEP": "true",
+    "MNEMOSYNE_SLEEP_INTERVAL_MINUTES": f"{FLEET_DAEMONS / 240:.3f}",
+    "MNEMOSYNE_SLEEP_ON_SHUTDOWN": "false",
+    "MNEMOSYNE_WM_MAX": "1000000",
+}
+
+
+def test_kills_and_lost_connections_during_sleep_lose_nothing_and_double_nothing(
+    tmp_path: Path, dsn: str
+) -> None:
+    chance = random.Random(SEED)
+    print(f"SEED={SEED}")
+    model = SlowModel(WRITING_S)
+    with (
+        serving(model) as endpoint,
+        Fleet(
+            tmp_path,
+            dsn=dsn,
+            endpoint=f"http://127.0.0.1:{endpoint.port}",
+            count=FLEET_DAEMONS,
+            settings=SETTINGS,
+        ) as fleet,
+    ):
+        remember_fleet_groups(fleet.daemon())
+        kills, dropped = inflict(fleet, model, dsn, chance)
+        fleet.wait_started()
+        waiting = "SELECT count(*) FROM fresh"
+        eventually(
+            lambda: value(dsn, waiting) == 0,
+            "the daemons finished what was left",
+            timeout_s=FINISHED_S + FLEET_GROUPS * WRITING_S * 4,
+        )
+        eventually(lambda: claims(dsn) == 0, "no claim was left behind")
+        codes = [daemon.stop() for daemon in fleet.daemons]
+        print(
+            f"{kills} kills, {dropped} connections dropped, {FLEET_GROUPS} groups, "
+            f"{model.begun.total() - FLEET_GROUPS} summaries begun for nothing"
+        )
+
+    assert (kills, dropped >= DROPS) == (KILLS, True)
+    assert codes == [0] * FLEET_DAEMONS
+    assert_each_memory_is_in_one_episode(dsn)
+    assert set(model.begun) == set(range(FLEET_GROUPS))
+    assert model.begun.total() - FLEET_GROUPS <= KILLS
+
+
+def remember_fleet_groups(daemon: Daemon) -> None:
+    """Fill the memory; all of it is old enough to be consolidated."""
+    for first in range(0, FLEET_GROUPS, 50):
+        groups = range(first, min(first + 50, FLEET_GROUPS))
+        memories = [memory for group in groups for memory in group_memories(group)]
+        assert daemon.post("remember_many", memories=memories).status == 200
+
+
+def inflict(
+    fleet: Fleet, model: SlowModel, dsn: str, chance: random.Random
+) -> tuple[int, int]:
+    """Kill daemons and end connections while a model writes; how often each was done."""
+    faults = ["kill"] * KILLS + ["drop"] * DROPS
+    chance.shuffle(faults)
+    kills = dropped = 0
+    for fault in faults:
+        asker = model.asker(after=chance.randint(1, REQUESTS_BETWEEN))
+        if fault == "drop":
+            dropped += end_connections(dsn, claimed=chance.random() < 0.5)
+            continue
+        # Mostly the one that sleeps, and now and then one that waits for its turn.
+        names = [asker] * 3 + fleet.names
+        while not fleet.kill(chance.choice(names)):
+            names = fleet.names
+        kills += 1
+    return kills, dropped
+
+
+def assert_each_memory_is_in_one_episode(dsn: str) -> None:
+    """Read the tables: no memory lost or placed twice, no group promoted twice."""
+    everything = sorted(
+        str(memory["id"])
+        for group in range(FLEET_GROUPS)
+        for memory in group_memories(group)
+    )
+    placed = rows(
+        dsn,
+        "SELECT m.id, m.session_id, e.id FROM memory AS m "
+        "JOIN placed AS p USING (owner, seq) "
+        "JOIN episode AS e ON e.owner = p.owner AND e.seq = p.episode_seq",
+    )
+    assert sorted(id for id, _, _ in placed) == everything
+    assert value(dsn, "SELECT count(*) FROM memory") == len(everything)
+    episode_of = {(session, episode) for _, session, episode in placed}
+    assert len(episode_of) == FLEET_GROUPS
+    logged = rows(
+        dsn,
+        "SELECT session_id, episode_id FROM consolidation_log "
+        "WHERE level = 0 AND status = 'promoted'",
+    )
+    assert Counter(logged) == Counter(episode_of)
+    assert value(dsn, "SELECT count(*) FROM episode WHERE level = 0") == FLEET_GROUPS
+    counted = "SELECT working_count, archive_count, archive_characters FROM owner"
+    held = (
+        "SELECT (SELECT count(*) FROM fresh), count(*), sum(length(m.content)) "
+        "FROM placed AS p JOIN memory AS m USING (owner, seq)"
+    )
+    assert rows(dsn, counted) == rows(dsn, held)
+
+
+def claims(dsn: str) -> int:
+    """Locks that a daemon holds to sleep."""
+    return value(
+        dsn, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted"
+    )
+
+
+def value(dsn: str, sql: str) -> int:
+    """The one number that a statement finds."""
+    ((found,),) = rows(dsn, sql)
+    assert isinstance(found, int)
+    return found

@@ -1,0 +1,463 @@
+"""What every `MemoryStore` promises of tags, exact values, learnings, compactions and histories."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from support.fakes import NOON, consolidate, memory, promotion, remember_batch
+from support.stores import TRIO, get_memory
+
+from mnemosyned.conversation.learnings.recognize import extract_learnings
+from mnemosyned.errors import BatchChanged, IdTaken, InvalidRequest, NotFound
+from mnemosyned.memory.forgetting import ForgetFilter
+from mnemosyned.memory.ports import (
+    ArchivedMessage,
+    CompactionRecord,
+    Draft,
+    MemoryStore,
+    NewCompaction,
+    Promotion,
+)
+from mnemosyned.memory.values import (
+    TAGS_MAX,
+    Episode,
+    Learning,
+    LearningKind,
+    MemoryRecord,
+)
+from mnemosyned.text.details import Detail, DetailKind
+
+
+def lesson(
+    id: str, text: str, *, hours_ago: float = 0, source: str | None = None
+) -> Learning:
+    return Learning(
+        id=id,
+        kind=LearningKind.LESSON,
+        text=text,
+        created_at=NOON - timedelta(hours=hours_ago),
+        session="default",
+        source=source,
+    )
+
+
+def said(id: str, text: str, *, hours_ago: float = 0) -> MemoryRecord:
+    return memory(id, text, role="user", hours_ago=hours_ago)
+
+
+def tell(store: MemoryStore, *memories: MemoryRecord) -> None:
+    store.memories.remember(
+        [Draft(one, learnings=extract_learnings(one, now=NOON)) for one in memories]
+    )
+
+
+def texts(store: MemoryStore) -> list[str]:
+    return [one.text for one in store.learnings.find(limit=100)]
+
+
+def test_a_memory_and_its_learnings_are_stored_together(store: MemoryStore) -> None:
+    tell(store, said("1", "Hi! Never use emojis. Call me Bob.", hours_ago=1))
+
+    found = store.learnings.find(limit=10)
+
+    assert [(one.text, one.kind, one.memory) for one in found] == [
+        ("Call me Bob.", LearningKind.NAME, "1"),
+        ("Never use emojis.", LearningKind.INSTRUCTION, "1"),
+    ]
+    assert found[0].created_at == NOON - timedelta(hours=1)
+
+
+def test_a_memory_that_is_refused_teaches_nothing(store: MemoryStore) -> None:
+    remember_batch(store, memory("taken", "something else"))
+
+    with pytest.raises(IdTaken):
+        tell(store, said("1", "Never use emojis."), said("taken", "Call me Bob."))
+
+    assert store.learnings.find(limit=10) == []
+
+
+def test_a_memory_handed_in_twice_teaches_once(store: MemoryStore) -> None:
+    for _ in range(2):
+        tell(store, said("1", "Never use emojis."))
+
+    assert len(store.learnings.find(superseded=True, limit=100)) == 1
+
+
+def test_the_newer_takes_the_place_of_the_older(store: MemoryStore) -> None:
+    tell(store, said("1", "Call me Robert.", hours_ago=2))
+    tell(store, said("2", "Call me Bob.", hours_ago=1))
+
+    bob, robert = store.learnings.find(superseded=True, limit=100)
+
+    assert texts(store) == ["Call me Bob."]
+    assert robert.superseded_by == bob.id
+
+
+def test_a_late_older_learning_does_not_supersede_a_newer_one(
+    store: MemoryStore,
+) -> None:
+    tell(store, said("2", "Call me Bob.", hours_ago=1))
+    tell(store, said("1", "Call me Robert.", hours_ago=2))
+
+    assert texts(store) == ["Call me Bob."]
+
+
+def test_each_source_has_its_own(store: MemoryStore) -> None:
+    store.learnings.add(lesson("1", "Always use tabs.", source="a", hours_ago=2))
+    _, superseded = store.learnings.add(
+        lesson("2", "Always use spaces.", source="b", hours_ago=1)
+    )
+    store.learnings.add(lesson("3", "Taste first."))
+
+    assert superseded == []
+    assert [one.id for one in store.learnings.find(sources=["a"], limit=9)] == ["1"]
+    assert [one.id for one in store.learnings.find(sources=["a", None], limit=9)] == [
+        "3",
+        "1",
+    ]
+    assert [one.id for one in store.learnings.find(limit=2)] == ["3", "2"]
+
+
+def test_a_lesson_stated_again_is_the_one_that_is_there(store: MemoryStore) -> None:
+    first, _ = store.learnings.add(lesson("1", "Taste first.", hours_ago=1))
+
+    again, superseded = store.learnings.add(lesson("2", "taste first"))
+
+    assert (again, superseded) == (first, [])
+    assert len(store.learnings.find(superseded=True, limit=100)) == 1
+
+
+def test_words_said_again_hold_by_the_newer_memory(store: MemoryStore) -> None:
+    tell(store, said("1", "Never use emojis.", hours_ago=2))
+    tell(store, said("2", "Never use emojis!", hours_ago=1))
+
+    before = [one.memory for one in store.learnings.find(limit=9)]
+    store.deletion.forget(["2"])
+
+    assert before == ["2"]
+    assert [one.memory for one in store.learnings.find(limit=9)] == ["1"]
+
+
+def test_forgetting_a_learning_restores_the_one_it_superseded(
+    store: MemoryStore,
+) -> None:
+    robert, bob = (
+        said("1", "Call me Robert.", hours_ago=3),
+        said("2", "Call me Bob.", hours_ago=2),
+    )
+    tell(store, robert, bob, said("3", "It rains."))
+    consolidate(store, promotion("e", robert, bob))
+
+    store.deletion.forget(["2"])
+
+    assert texts(store) == ["Call me Robert."]
+
+
+def test_learnings_outlive_sleep(store: MemoryStore) -> None:
+    one = said("1", "Never use emojis.", hours_ago=3)
+    tell(store, one)
+
+    consolidate(store, promotion("e", one))
+
+    assert texts(store) == ["Never use emojis."]
+
+
+def test_a_learning_can_be_given_other_words_and_deleted(store: MemoryStore) -> None:
+    store.learnings.add(lesson("1", "Taste first."))
+
+    store.learnings.edit("1", "Taste twice.")
+    edited = texts(store)
+    store.learnings.remove("1")
+
+    assert (edited, texts(store)) == (["Taste twice."], [])
+    with pytest.raises(NotFound, match="learnings"):
+        store.learnings.edit("1", "x")
+    with pytest.raises(NotFound, match="learnings"):
+        store.learnings.remove("1")
+
+
+def test_learnings_are_listed_by_kind(store: MemoryStore) -> None:
+    tell(store, said("1", "Never use emojis. Call me Bob."))
+
+    assert [
+        one.text for one in store.learnings.find(kind=LearningKind.NAME, limit=9)
+    ] == ["Call me Bob."]
+
+
+# What every `MemoryStore` promises of what compactions took out.
+
+
+def taken(
+    id: str, content: str = "", *, timed: bool = False, hours_ago: float = 0
+) -> ArchivedMessage:
+    one = memory(id, content, role="user", hours_ago=hours_ago)
+    return ArchivedMessage(Draft(one), may_reuse=True, has_timestamp=timed)
+
+
+def compacting(id: str, *parts: ArchivedMessage | str, text: str = "") -> NewCompaction:
+    made = CompactionRecord(
+        id=id, session="default", source=None, policy="facts", created_at=NOON
+    )
+    return NewCompaction(made, text or f"summary {id}", parts)
+
+
+def left(store: MemoryStore, id: str) -> list[str]:
+    found = store.compactions.get(id)
+    assert found
+    return [one.content for one in found[1]]
+
+
+def test_a_compaction_brings_its_messages_back_in_their_order(
+    store: MemoryStore,
+) -> None:
+    ids = store.compactions.add(
+        [compacting("c", taken("b", hours_ago=1), taken("a", hours_ago=5))]
+    )
+
+    assert ids == ["b", "a"]
+    assert left(store, "c") == ["note b", "note a"]
+    assert store.compactions.get("other") is None
+
+
+def test_one_goes_on_from_others_however_deep(store: MemoryStore) -> None:
+    store.compactions.add([compacting("c1", taken("a"))])
+    store.compactions.add(
+        [compacting("c2", "c1", "unknown", taken("b")), compacting("s", taken("a"))]
+    )
+    store.compactions.add(
+        [compacting("c3", "c2", "s", taken("c")), compacting("round", "c3", "round")]
+    )
+
+    assert left(store, "c3") == ["note a", "note b", "note c"]
+    assert left(store, "round") == ["note a", "note b", "note c"]
+
+
+def test_a_stub_is_called_by_its_own_memory(store: MemoryStore) -> None:
+    store.compactions.add([compacting("a", taken("a"))])
+    store.compactions.add([compacting("c", "a", taken("b"))])
+
+    assert left(store, "a") == ["note a"]
+    assert left(store, "c") == ["note a", "note b"]
+
+
+def test_a_known_message_is_not_stored_twice(store: MemoryStore) -> None:
+    remember_batch(store, *said_to_agent("1", "2"))
+    store.compactions.add([compacting("c", taken("m-1", "note 1"), taken("m-3"))])
+    again = store.compactions.add(
+        [compacting("c", taken("m-1", "note 1"), taken("m-3"))]
+    )
+
+    assert again == ["1", "m-3"]
+    assert left(store, "c") == ["note 1", "note m-3"]
+    assert store.memories.working_count() == 3
+
+
+def test_the_same_words_at_another_time_are_other_ones(store: MemoryStore) -> None:
+    remember_batch(store, *said_to_agent("1"))
+    near = taken("m-1", "note 1", timed=True, hours_ago=0.5)
+    far = taken("m-2", "note 1", timed=True, hours_ago=50)
+
+    assert store.compactions.add([compacting("c", near, far)]) == ["1", "m-2"]
+
+
+def test_compacted_messages_name_their_episode_and_leave_out_the_forgotten(
+    store: MemoryStore,
+) -> None:
+    store.compactions.add([compacting("c", taken("a"), taken("b"), taken("z"))])
+    (a,) = store.memories.working(["a"])
+
+    consolidate(store, promotion("e", a))
+    store.deletion.forget(["b"])
+
+    found = store.compactions.get("c")
+    assert found
+    assert [(one.id, one.episode) for one in found[1]] == [("a", "e"), ("z", None)]
+
+
+def test_a_summary_is_known_again_by_its_words(store: MemoryStore) -> None:
+    store.compactions.add([compacting("c", taken("a"), text="what was said")])
+
+    def found(text: str, *, session: str = "default") -> str | None:
+        return store.compactions.find_by_summary(text, session=session, source=None)
+
+    assert found("what was said") == "c"
+    assert found("what was not said") is None
+    assert found("what was said", session="another") is None
+
+
+def said_to_agent(*ids: str) -> list[MemoryRecord]:
+    return [
+        memory(id, role="user", created_at=NOON - timedelta(minutes=5)) for id in ids
+    ]
+
+
+# What every `MemoryStore` promises of the exact values of an episode's originals.
+
+
+ONE = memory("1", "keep 42 and 42%", hours_ago=3)
+TWO = memory("2", "keep 42 at https://a.b/c", hours_ago=2)
+DETAILS = (
+    Detail(DetailKind.NUMBER, "42", memory="1"),
+    Detail(DetailKind.NUMBER, "42%", memory="1"),
+    Detail(DetailKind.URL, "https://a.b/ü?q='\"", memory="2"),
+    Detail(DetailKind.PASSWORD, "hunter22", sensitive=True, memory="2"),
+)
+
+
+def with_details(promoted: Promotion, *details: Detail) -> Promotion:
+    return replace(promoted, episode=replace(promoted.episode, details=details))
+
+
+def details_of(store: MemoryStore, id: str) -> tuple[Detail, ...]:
+    found = store.memories.get(id)
+    assert isinstance(found, Episode)
+    return found.details
+
+
+def original(store: MemoryStore, id: str) -> MemoryRecord:
+    found = store.memories.get(id)
+    assert isinstance(found, MemoryRecord)
+    return found
+
+
+@pytest.fixture
+def filled(store: MemoryStore) -> MemoryStore:
+    remember_batch(store, ONE, TWO)
+    consolidate(store, with_details(promotion("e", ONE, TWO), *DETAILS))
+    return store
+
+
+def test_details_come_back_word_for_word_with_their_memory(filled: MemoryStore) -> None:
+    assert set(details_of(filled, "e")) == set(DETAILS)
+    assert [detail.memory for detail in details_of(filled, "e")] == ["1", "1", "2", "2"]
+
+
+def test_the_same_value_in_two_memories_keeps_both_sources(store: MemoryStore) -> None:
+    same = tuple(Detail(DetailKind.NUMBER, "42", memory=id) for id in ("1", "2"))
+    remember_batch(store, ONE, TWO)
+
+    consolidate(store, with_details(promotion("e", ONE, TWO), *same))
+
+    assert details_of(store, "e") == same
+
+
+def test_each_episode_has_its_own_details(store: MemoryStore) -> None:
+    remember_batch(store, ONE, TWO)
+
+    consolidate(store, with_details(promotion("e1", ONE), DETAILS[0]))
+    consolidate(store, with_details(promotion("e2", TWO), DETAILS[2]))
+
+    assert details_of(store, "e1") == DETAILS[:1]
+    assert details_of(store, "e2") == DETAILS[2:3]
+
+
+def test_details_of_a_memory_come_by_their_kind_and_not_by_which_was_first(
+    store: MemoryStore,
+) -> None:
+    by_kind = (
+        Detail(DetailKind.ACCESS_CODE, "4711", sensitive=True, memory="2"),
+        Detail(DetailKind.NUMBER, "42", memory="2"),
+        Detail(DetailKind.URL, "https://a.b", memory="2"),
+    )
+    remember_batch(store, ONE, TWO)
+    last = replace(by_kind[-1], memory="1")
+    consolidate(store, with_details(promotion("e1", ONE), last))  # a kind known before
+    consolidate(store, with_details(promotion("e2", TWO), *reversed(by_kind)))
+
+    assert details_of(store, "e2") == by_kind
+
+
+def test_details_are_forgotten_with_their_memory_alone(filled: MemoryStore) -> None:
+    filled.deletion.forget(["2"])
+
+    assert set(details_of(filled, "e")) == set(DETAILS[:2])
+
+
+def test_a_group_that_fails_leaves_no_details(store: MemoryStore) -> None:
+    remember_batch(store, ONE)
+
+    with pytest.raises(BatchChanged):
+        consolidate(store, with_details(promotion("e", ONE, TWO), *DETAILS))
+
+    consolidate(store, promotion("e", ONE))
+    assert details_of(store, "e") == ()
+
+
+# What every `MemoryStore` promises of tags.
+
+
+def test_a_memory_is_stored_with_its_tags(store: MemoryStore) -> None:
+    remember_batch(store, memory("1", tags=("home", "travel")))
+
+    assert get_memory(store, "1").tags == ("home", "travel")
+
+
+def test_tags_go_with_a_memory_to_the_archive_and_back(store: MemoryStore) -> None:
+    remember_batch(store, *TRIO)
+    store.changes.tag(["2"], ["travel"])
+
+    consolidate(store, promotion("e", *TRIO))
+    archived = get_memory(store, "2")
+    store.retention.restore("2")
+
+    assert (archived.episode, archived.tags) == ("e", ("travel",))
+    assert get_memory(store, "2").tags == ("travel",)
+    assert store.memories.originals("e")[0].tags == ()
+
+
+def test_tagging_counts_what_was_not_so_before(store: MemoryStore) -> None:
+    remember_batch(store, *TRIO)
+    store.changes.tag(["1"], ["a", "b"])
+
+    tagged = store.changes.tag(["1", "2", "never there"], ["a", "b"])
+    untagged = store.changes.untag(["1", "3"], ["b", "c"])
+
+    assert (tagged, untagged) == (1, 1)
+    assert [get_memory(store, id).tags for id in "123"] == [("a",), ("a", "b"), ()]
+
+
+def test_a_filter_selects_by_any_of_its_tags_in_every_tier(store: MemoryStore) -> None:
+    remember_batch(store, *TRIO, memory("4"))
+    store.changes.tag(["1", "4"], ["a"])
+    store.changes.tag(["2"], ["b"])
+    consolidate(store, promotion("e", *TRIO))
+
+    assert sorted(store.deletion.select(ForgetFilter(tags=("a", "b")))) == [
+        "1",
+        "2",
+        "4",
+    ]
+
+
+def test_forgotten_tags_do_not_come_back_with_the_id(store: MemoryStore) -> None:
+    remember_batch(store, memory("1", tags=("secret",)))
+    store.deletion.forget(["1"])
+    remember_batch(store, memory("1"))
+
+    assert get_memory(store, "1").tags == ()
+    assert store.deletion.select(ForgetFilter(tags=("secret",))) == []
+
+
+def test_a_memory_takes_no_more_tags_than_the_limit(store: MemoryStore) -> None:
+    remember_batch(store, memory("1"))
+    store.changes.tag(["1"], [f"t{number}" for number in range(TAGS_MAX)])
+
+    with pytest.raises(InvalidRequest, match="at most 100 tags"):
+        store.changes.tag(["1"], ["one more"])
+
+    assert "one more" not in get_memory(store, "1").tags
+
+
+# What every `MemoryStore` promises of memories that superseded others.
+
+
+def test_history_of_a_memory_that_took_the_place_of_several_begins_with_the_newest(
+    store: MemoryStore,
+) -> None:
+    remember_batch(store, *(memory(name, f"the door is {name}") for name in "abc"))
+    newest = memory("d", "the door is d")
+
+    for old in "acb":  # each call of the same memory, in another order
+        store.memories.remember([Draft(newest, supersedes=old)])
+
+    assert [older.id for older in store.memories.history("d")] == ["c", "b", "a"]

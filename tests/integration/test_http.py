@@ -1,0 +1,674 @@
+"""HTTP: requests out of bytes, handlers by path and method, and streams."""
+
+from __future__ import annotations
+
+import json
+import select
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from http import HTTPStatus
+
+import pytest
+from support.http_server import WAIT_S, Server, server
+
+from mnemosyned.daemon.http import workers
+from mnemosyned.daemon.http.protocol import HEAD_BYTES_MAX, HttpProtocol, RequestRefused
+from mnemosyned.errors import NotFound
+from mnemosyned.http_messages import HttpRequest, Resource, Response
+
+MOST = 1_000
+ANSWER = Response(HTTPStatus.OK, b"{}")
+PLAIN = b"POST /v1/recall?a=b HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello"
+CHUNKS = (
+    b"POST /v1/recall?a=b HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    b"3;name=value\r\nhel\r\n2\r\nlo\r\n0\r\nTrailer: x\r\n\r\n"
+)
+
+
+def parsed(*parts: bytes) -> list[HttpRequest]:
+    """The requests that have come whole after these parts, each answered at once."""
+    protocol, requests = HttpProtocol(body_bytes_max=MOST), []
+    for part in parts:
+        protocol.feed(part)
+        while request := protocol.next_request():
+            requests.append(request)
+            protocol.encode_response(ANSWER, last=False)
+            if not protocol.reusable:
+                return requests
+    return requests
+
+
+@pytest.mark.parametrize("data", [PLAIN, CHUNKS])
+def test_a_request_is_the_same_whole_in_halves_and_byte_by_byte(data: bytes) -> None:
+    (expected,) = parsed(data)
+
+    assert (expected.method, expected.path) == ("POST", "/v1/recall")
+    assert (expected.query, expected.body) == ("a=b", b"hello")
+    assert expected.headers["host"] == "x"
+    assert expected.local
+    assert parsed(*(bytes([byte]) for byte in data)) == [expected]
+    for cut in range(1, len(data)):
+        assert parsed(data[:cut], data[cut:]) == [expected]
+    assert parsed(data * 3) == [expected] * 3
+
+
+@pytest.mark.parametrize(
+    ("head", "path", "query"),
+    [
+        (b"GET / HTTP/1.1", "/", ""),
+        (b"GET /a%20b?q=%C3%A9 HTTP/1.1", "/a b", "q=%C3%A9"),
+        (b"GET /%C3%A9 HTTP/1.1", "/é", ""),
+        (b"GET http://localhost/v1/status?x HTTP/1.1", "/v1/status", "x"),
+        (b"GET http://localhost HTTP/1.1", "/", ""),
+    ],
+)
+def test_the_target_is_read(head: bytes, path: str, query: str) -> None:
+    (request,) = parsed(head + b"\r\nHost: x\r\n\r\n")
+
+    assert (request.path, request.query) == (path, query)
+    assert not request.body
+
+
+@pytest.mark.parametrize(
+    ("head", "reusable"),
+    [
+        (b"GET / HTTP/1.1\r\nHost: x", True),
+        (b"GET / HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: h2c", True),
+        (b"GET / HTTP/1.1\r\nHost: x\r\nconnection:close", False),
+        (b"GET / HTTP/1.0", False),
+    ],
+)
+def test_the_connection_is_kept_where_the_client_keeps_it(
+    head: bytes, *, reusable: bool
+) -> None:
+    protocol = HttpProtocol(body_bytes_max=MOST)
+    protocol.feed(head + b"\r\n\r\n")
+    assert protocol.next_request()
+
+    answer, body = protocol.encode_response(ANSWER, last=False)
+
+    assert body == b"{}"
+    assert (protocol.reusable, b"\r\nConnection: close\r\n" not in answer) == (
+        reusable,
+        reusable,
+    )
+
+
+def test_an_answer_to_head_has_the_length_and_no_body() -> None:
+    protocol = HttpProtocol(body_bytes_max=MOST)
+    protocol.feed(b"HEAD / HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert protocol.next_request()
+
+    head, body = protocol.encode_response(Response(HTTPStatus.OK, b"12345"), last=False)
+
+    assert (b"Content-Length: 5\r\n" in head, body, protocol.reusable) == (
+        True,
+        b"",
+        True,
+    )
+
+
+HOST = b"POST / HTTP/1.1\r\nHost: x\r\n"
+IN_CHUNKS = HOST + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        (b"tea at four\r\n\r\n", 400),
+        (b"\n", 400),
+        (b"GET / HTTP/1.1\r\n\r\n", 400),
+        (b"GET /\x00 HTTP/1.1\r\nHost: x\r\n\r\n", 400),
+        (b"GET /%ff HTTP/1.1\r\nHost: x\r\n\r\n", 400),
+        (b"CONNECT /health HTTP/1.1\r\nHost: x\r\n\r\n", 400),
+        (HOST + b"No colon\r\n\r\n", 400),
+        (HOST + b"Content-Length: -5\r\n\r\n", 400),
+        (HOST + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\n", 400),
+        (HOST + b"Transfer-Encoding: gzip, chunked\r\n\r\n", 501),
+        (HOST + b"Transfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n", 400),
+        (HOST + b"X: a\n\tb\r\n\r\n", 400),
+        (HOST + b"Content-Length: 5\r\n" + IN_CHUNKS[len(HOST) :] + b"0\r\n\r\n", 400),
+        (IN_CHUNKS[:-2] + b"Content-Length: 5\r\n\r\n0\r\n\r\n", 400),
+        (b"PRI * HTTP/2.0\r\nHost: x\r\n\r\n", 505),
+        (b"GET / HTTP/9.9\r\nHost: x\r\n\r\n", 505),
+        (b"GET / HTTP/0.9\r\nHost: x\r\n\r\n", 505),
+        (HOST + b"Content-Length: 1001\r\n\r\n", 413),
+        (b"HEAD" + HOST[4:] + b"Content-Length: 1001\r\n\r\n", 413),
+        (IN_CHUNKS + b"zz\r\n", 400),
+        (IN_CHUNKS + b"2 \r\n{}\r\n0\r\n\r\n", 400),
+        (IN_CHUNKS + b"2\t;a\r\n{}\r\n0\r\n\r\n", 400),
+        (IN_CHUNKS + b"2\n{}\n0\n\n", 400),
+        (IN_CHUNKS + b"2\r\n{}\r\n0 \r\n\r\n", 400),
+        (IN_CHUNKS + b"fffffffffffffff\r\n", 413),
+        (IN_CHUNKS + b"3\r\nabcd\r\n", 400),
+        (IN_CHUNKS + b"1f4\r\n%s\r\n" % (b"x" * 500) * 3, 413),
+        (HOST + b"X: " + b"x" * HEAD_BYTES_MAX, 431),
+        (IN_CHUNKS + b"1;" + b"x" * HEAD_BYTES_MAX, 431),
+        (IN_CHUNKS + b"0\r\n" + b"X: y\r\n" * (HEAD_BYTES_MAX // 6 + 1), 431),
+    ],
+)
+def test_a_malformed_request_is_refused_with_an_answer(
+    data: bytes, status: int
+) -> None:
+    protocol = HttpProtocol(body_bytes_max=MOST)
+    protocol.feed(data)
+    with pytest.raises(RequestRefused) as whole:
+        protocol.next_request()
+    with pytest.raises(RequestRefused) as dripped:
+        parsed(
+            *(data[cut : cut + 1] for cut in range(min(len(data), 2_000))), data[2_000:]
+        )
+
+    assert whole.value.status == dripped.value.status == HTTPStatus(status)
+    assert len(whole.value.message) < 300
+    head, _ = protocol.encode_response(whole.value.response, last=True)
+    assert b"\r\nConnection: close\r\n" in head
+    assert not protocol.reusable
+
+
+def test_a_target_may_be_sent_as_it_is_typed() -> None:
+    (request,) = parsed(
+        "GET /v1/recall?query=café HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+    )
+
+    assert request.query == "query=caf%C3%A9"
+
+
+@pytest.mark.parametrize("blank", [b" ", b"\t", b" \t"])
+@pytest.mark.parametrize(
+    "before", [HOST, IN_CHUNKS + b"0\r\n"], ids=["headers", "trailers"]
+)
+def test_blanks_without_end_are_refused_before_they_cost_time(
+    before: bytes, blank: bytes
+) -> None:
+    with pytest.raises(RequestRefused):
+        parsed(before + b"X:" + blank * 60_000 + b"\x00\r\n\r\n")
+
+
+def test_the_bytes_of_a_body_are_counted_while_it_arrives() -> None:
+    protocol = HttpProtocol(body_bytes_max=MOST)
+    assert not protocol.has_input
+
+    protocol.feed(HOST + b"Expect: 100-continue\r\nContent-Length: 9\r\n")
+    assert protocol.next_request() is None
+    assert (protocol.has_input, protocol.in_body, protocol.continue_response()) == (
+        True,
+        False,
+        b"",
+    )
+
+    protocol.feed(b"\r\n")
+    assert protocol.next_request() is None
+    assert (protocol.in_body, protocol.in_chunks, protocol.body_bytes) == (
+        True,
+        False,
+        9,
+    )
+    assert protocol.continue_response() == b"HTTP/1.1 100 Continue\r\n\r\n"
+    assert protocol.continue_response() == b""
+
+
+def test_the_size_of_a_chunked_body_is_what_has_arrived() -> None:
+    protocol = HttpProtocol(body_bytes_max=MOST)
+    protocol.feed(IN_CHUNKS + b"5\r\nhel")
+
+    assert protocol.next_request() is None
+    assert (protocol.in_body, protocol.in_chunks, protocol.body_bytes) == (
+        True,
+        True,
+        3,
+    )
+
+
+# Paths, methods and headers: which handler a request reaches, and what it is given.
+
+
+def echo(request: HttpRequest) -> Response:
+    seen = {
+        "method": request.method,
+        "headers": dict(request.headers),
+        "local": request.local,
+    }
+    return Response(HTTPStatus.OK, json.dumps(seen).encode())
+
+
+def page(_: HttpRequest) -> Response:
+    return Response(
+        HTTPStatus.ACCEPTED,
+        b"<p>",
+        content_type="text/html",
+        headers=(("X-Page", "1"),),
+    )
+
+
+def missing(_: HttpRequest) -> Response:
+    raise NotFound("there is none")
+
+
+RESOURCES = {
+    "/echo": Resource(echo, methods=("GET", "POST")),
+    "/page": Resource(page),
+    "/missing": Resource(missing),
+    "/empty": Resource(lambda _: Response(HTTPStatus.ACCEPTED, content_type="")),
+    "/write": Resource(echo, methods=("POST",), local_only=True),
+}
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Server]:
+    with server(RESOURCES) as running:
+        yield running
+
+
+def test_a_handler_gets_the_headers_by_lower_case_name(served: Server) -> None:
+    with served.response("GET", "/echo", {"Mcp-Name": "Recall"}) as got:
+        seen = json.loads(got.read())
+
+    assert seen["headers"]["mcp-name"] == "Recall"
+    assert seen["local"]
+
+
+def test_a_repeated_header_is_joined(served: Server) -> None:
+    request = (
+        b"GET /echo HTTP/1.1\r\nHost: x\r\nAccept: a\r\nConnection: close\r\n"
+        b"Accept: b\r\n\r\n"
+    )
+    with served.raw(request) as connection:
+        received = b""
+        while part := connection.recv(10_000):
+            received += part
+
+    assert json.loads(received.partition(b"\r\n\r\n")[2])["headers"]["accept"] == "a, b"
+
+
+def test_a_response_has_its_status_type_and_headers(served: Server) -> None:
+    with served.response("GET", "/page") as got:
+        assert (got.status, got.read()) == (202, b"<p>")
+        assert got.headers["Content-Type"] == "text/html"
+        assert got.headers["X-Page"] == "1"
+
+
+def test_head_is_answered_as_get_without_the_body(served: Server) -> None:
+    with served.response("HEAD", "/page") as got:
+        assert (got.status, got.headers["Content-Length"]) == (202, "3")
+        assert got.read() == b""
+
+
+def test_a_response_without_content_names_no_type(served: Server) -> None:
+    with served.response("GET", "/empty") as got:
+        assert (got.status, got.headers["Content-Length"]) == (202, "0")
+        assert got.headers["Content-Type"] is None
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "BREW"])
+def test_a_wrong_method_is_told_the_right_ones(served: Server, method: str) -> None:
+    with served.response(method, "/echo") as got:
+        error = json.loads(got.read())["error"]
+
+    assert (got.status, error["code"]) == (405, "method_not_allowed")
+    assert got.headers["Allow"] == "GET, POST, HEAD, OPTIONS"
+
+
+def test_head_of_what_cannot_be_read_is_a_wrong_method(served: Server) -> None:
+    with served.response("HEAD", "/write") as got:
+        assert (got.status, got.headers["Allow"]) == (405, "POST, OPTIONS")
+        assert got.read() == b""
+
+
+def test_options_says_the_methods_and_allows_no_foreign_page(served: Server) -> None:
+    with served.response("OPTIONS", "/echo") as got:
+        assert (got.status, got.read()) == (204, b"")
+        assert got.headers["Allow"] == "GET, POST, HEAD, OPTIONS"
+        assert not any(name.startswith("Access-Control") for name in got.headers)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS"])
+def test_a_path_without_a_handler_is_not_found(served: Server, method: str) -> None:
+    with served.response(method, "/other") as got:
+        assert got.status == 404
+        assert json.loads(got.read())["error"]["code"] == "unknown_verb"
+
+
+def test_an_error_of_a_handler_is_answered_by_its_code(served: Server) -> None:
+    with served.response("GET", "/missing") as got:
+        assert got.status == 404
+        assert json.loads(got.read())["error"]["code"] == "not_found"
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        ("http://localhost:3000", 200),
+        ("https://127.0.0.1", 200),
+        ("http://[::1]:8080", 200),
+        ("http://localhost.attacker", 403),
+        ("https://attacker.example", 403),
+        ("http://127.0.0.1.attacker:80", 403),
+        ("null", 403),
+        ("", 403),
+    ],
+)
+def test_pages_of_this_machine_alone_may_ask(
+    served: Server, origin: str, status: int
+) -> None:
+    with served.response("GET", "/echo", {"Origin": origin}) as got:
+        assert got.status == status
+
+
+def test_two_origins_are_refused(served: Server) -> None:
+    both = b"Origin: http://localhost\r\nOrigin: http://localhost\r\n"
+    with served.raw(b"GET /echo HTTP/1.1\r\nHost: x\r\n" + both + b"\r\n") as client:
+        assert client.recv(100).startswith(b"HTTP/1.1 403 ")
+
+
+# Streams: sent while they are made, at the client's speed, and ended when it leaves.
+
+
+EVENTS = "text/event-stream"
+GET = b"GET /events HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+class Source:
+    """Chunks on demand; keeps how many were asked for, and whether it was closed."""
+
+    def __init__(self, chunks: Callable[[], Iterator[bytes]]) -> None:
+        """One stream at a time."""
+        self.given = 0
+        self.closed = threading.Event()
+        self._chunks = chunks
+
+    def __call__(self, _: HttpRequest) -> Response:
+        self._stream = self._chunks()
+        return Response(HTTPStatus.OK, content_type=EVENTS, stream=self)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        chunk = next(self._stream)
+        self.given += 1
+        return chunk
+
+    def close(self) -> None:
+        self.closed.set()
+
+
+def ticking() -> Iterator[bytes]:
+    """Nothing, again and again, as one does who waits."""
+    while True:
+        time.sleep(0.01)
+        yield b""
+
+
+def flood() -> Iterator[bytes]:
+    while True:
+        yield b"x" * 100_000
+
+
+def failing() -> Iterator[bytes]:
+    yield b"first"
+    raise ValueError("no second")
+
+
+def plain(_: HttpRequest) -> Response:
+    return Response(HTTPStatus.OK, b"{}")
+
+
+def serve(source: Source, *, threads: int = 4) -> Iterator[Server]:
+    resources = {
+        "/events": Resource(source),
+        "/plain": Resource(plain),
+    }
+    with server(resources, threads=threads) as running:
+        yield running
+
+
+@pytest.fixture
+def stepped() -> tuple[Source, threading.Semaphore]:
+    """A source of three chunks, each after a step that the test allows."""
+    step = threading.Semaphore(0)
+
+    def chunks() -> Iterator[bytes]:
+        for number in range(3):
+            assert step.acquire(timeout=WAIT_S)
+            yield b"data: %d\n\n" % number
+
+    return Source(chunks), step
+
+
+def test_each_chunk_arrives_before_the_next_is_made(
+    stepped: tuple[Source, threading.Semaphore],
+) -> None:
+    source, step = stepped
+    for running in serve(source):
+        with running.response("GET", "/events") as got:
+            assert got.headers["Content-Type"] == EVENTS
+            assert got.headers["Transfer-Encoding"] == "chunked"
+            for number in range(3):
+                step.release()
+                assert got.read(9) == b"data: %d\n\n" % number
+            assert got.read() == b""
+
+    assert source.closed.is_set()
+
+
+def test_the_connection_serves_on_after_a_stream() -> None:
+    for running in serve(Source(lambda: iter([b"a", b"", b"b"]))):
+        with running.raw(GET + b"GET /plain HTTP/1.1\r\nHost: x\r\n\r\n") as client:
+            received = b""
+            while not received.endswith(b"{}"):
+                part = client.recv(10_000)
+                assert part
+                received += part
+
+        assert b"\r\n\r\n1\r\na\r\n1\r\nb\r\n0\r\n\r\nHTTP/1.1 200 " in received
+
+
+def test_head_starts_no_stream() -> None:
+    source = Source(flood)
+    for running in serve(source):
+        with running.response("HEAD", "/events") as got:
+            assert (got.status, got.read()) == (200, b"")
+
+    assert source.given == 0
+
+
+def test_a_client_of_http_1_0_reads_to_the_end() -> None:
+    for running in serve(Source(lambda: iter([b"a", b"b"]))):
+        with running.raw(b"GET /events HTTP/1.0\r\n\r\n") as client:
+            received = b""
+            while part := client.recv(10_000):
+                received += part
+
+        assert received.endswith(b"\r\n\r\nab")
+
+
+@pytest.mark.parametrize("chunks", [ticking, flood])
+def test_a_stream_ends_when_its_client_leaves(
+    chunks: Callable[[], Iterator[bytes]],
+) -> None:
+    source = Source(chunks)
+    for running in serve(source):
+        with running.raw(GET) as client:
+            assert client.recv(15) == b"HTTP/1.1 200 OK"
+
+        assert source.closed.wait(WAIT_S)
+
+
+def test_a_client_that_does_not_read_is_sent_no_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(workers, "STREAM_STALL_S", 0.5)
+    source = Source(flood)
+    for running in serve(source):
+        with running.raw(GET):
+            assert source.closed.wait(WAIT_S)
+
+    assert source.given < 20
+
+
+def test_a_stream_past_its_deadline_is_cut_without_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(workers, "STREAM_S", 0.2)
+    for running in serve(Source(ticking)):
+        with running.raw(GET) as client:
+            received = b""
+            while part := client.recv(10_000):
+                received += part
+
+        assert received.startswith(b"HTTP/1.1 200 ")
+        assert not received.endswith(b"0\r\n\r\n")
+
+
+def test_a_stream_that_fails_is_cut_without_its_end() -> None:
+    source = Source(failing)
+    for running in serve(source):
+        with running.raw(GET) as client:
+            received = b""
+            while part := client.recv(10_000):
+                received += part
+
+        assert received.endswith(b"5\r\nfirst\r\n")
+
+
+def test_streams_leave_threads_for_others() -> None:
+    def each(_: HttpRequest) -> Response:
+        return Response(HTTPStatus.OK, stream=ticking())
+
+    resources = {"/events": Resource(each), "/plain": Resource(plain)}
+    with server(resources, threads=4) as running, ExitStack() as stack:
+        for _ in range(2):
+            client = stack.enter_context(running.raw(GET))
+            assert client.recv(15) == b"HTTP/1.1 200 OK"
+        with running.response("GET", "/events") as refused:
+            assert (refused.status, b"daemon_busy" in refused.read()) == (503, True)
+        with running.response("GET", "/plain") as got:
+            assert got.status == 200
+
+
+def owner_of(request: HttpRequest) -> int:
+    return int(request.headers["x-owner"])
+
+
+def get(path: str, owner: int) -> bytes:
+    return f"GET /{path} HTTP/1.1\r\nHost: x\r\nX-Owner: {owner}\r\n\r\n".encode()
+
+
+def endless(_: HttpRequest) -> Response:
+    return Response(HTTPStatus.OK, stream=ticking())
+
+
+def test_a_stream_takes_no_thread_from_requests() -> None:
+    resources = {"/events": Resource(endless), "/plain": Resource(plain)}
+    with server(resources, threads=1) as running:
+        client = running.raw(GET)
+        assert client.recv(15) == b"HTTP/1.1 200 OK"
+        with running.response("GET", "/plain") as got:
+            assert got.status == 200
+        client.close()
+
+
+def test_streams_of_one_owner_leave_room_for_those_of_another() -> None:
+    resources = {"/events": Resource(endless)}
+    with (
+        server(resources, threads=4, owner_of=owner_of) as running,
+        ExitStack() as stack,
+    ):
+        answers = []
+        for owner in (1, 1, 1, 2, 2, 2, 3):
+            client = stack.enter_context(running.raw(get("events", owner)))
+            answers.append(client.recv(1_000))
+
+    statuses = [answer[9:12].decode() for answer in answers]
+    assert statuses == ["200", "200", "503", "200", "200", "503", "200"]
+    assert b"this memory has 2 streams" in answers[2]
+    assert b"Retry-After: 1" in answers[2]
+
+
+def test_requests_of_one_owner_leave_threads_to_another() -> None:
+    going = threading.Event()
+
+    def slow(_: HttpRequest) -> Response:
+        assert going.wait(WAIT_S)
+        return Response(HTTPStatus.OK, b"{}")
+
+    resources = {"/slow": Resource(slow), "/plain": Resource(plain)}
+    with (
+        server(resources, threads=4, owner_of=owner_of) as running,
+        ExitStack() as stack,
+    ):
+        stack.callback(going.set)
+        clients = [
+            stack.enter_context(running.raw(get("slow", owner)))
+            for owner in (1, 1, 1, 1, 1, 2, 2, 2)
+        ]
+        other = stack.enter_context(running.raw(get("plain", 3)))
+        assert other.recv(15) == b"HTTP/1.1 200 OK"
+        going.set()
+        assert {client.recv(15) for client in clients} == {b"HTTP/1.1 200 OK"}
+
+
+def test_an_owner_whose_requests_wait_is_told_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    going = threading.Event()
+
+    def slow(_: HttpRequest) -> Response:
+        assert going.wait(WAIT_S)
+        return Response(HTTPStatus.OK, b"{}")
+
+    monkeypatch.setattr(workers, "WAITING_MAX", 1)
+    resources = {"/slow": Resource(slow)}
+    with (
+        server(resources, threads=2, owner_of=owner_of) as running,
+        ExitStack() as stack,
+    ):
+        stack.callback(going.set)
+        clients = [stack.enter_context(running.raw(get("slow", 1))) for _ in range(4)]
+        ready, _, _ = select.select(clients, [], [], WAIT_S)
+        answer = ready[0].recv(1_000)
+        assert answer.startswith(b"HTTP/1.1 503")
+        assert b"wait for their turn" in answer
+        assert b"Retry-After: 1" in answer
+
+
+def test_streams_end_with_the_server() -> None:
+    source = Source(ticking)
+    for running in serve(source):
+        client = running.raw(GET)
+        assert client.recv(15) == b"HTTP/1.1 200 OK"
+        started = time.monotonic()
+
+    client.close()
+    assert time.monotonic() - started < 2
+    assert source.closed.wait(WAIT_S)
+
+
+def test_a_stream_that_ends_as_the_server_stops_is_sent_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stopping = threading.Event()
+    drain = workers.Workers.drain
+
+    def noted(self: workers.Workers) -> None:
+        drain(self)
+        stopping.set()
+
+    def told_of_the_stop() -> Iterator[bytes]:
+        yield b"first"
+        assert stopping.wait(WAIT_S)
+        yield b"last"
+
+    monkeypatch.setattr(workers.Workers, "drain", noted)
+    for running in serve(Source(told_of_the_stop)):
+        client = running.raw(GET)
+        assert client.recv(15) == b"HTTP/1.1 200 OK"
+
+    with client:
+        received = b""
+        while part := client.recv(10_000):
+            received += part
+    assert received.endswith(b"5\r\nfirst\r\n4\r\nlast\r\n0\r\n\r\n")

@@ -1,0 +1,724 @@
+"""`mnem import`: what is read of each format and of broken files, and how an import goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import zipfile
+from contextlib import closing
+from datetime import UTC, datetime
+from io import BytesIO
+from pathlib import Path
+from random import Random
+from typing import cast
+
+import msgspec
+import pytest
+from support.import_chats import CHATS, chatgpt_conversation, chatgpt_zip, claude_zip
+from support.import_personal import calendar, git_repository
+from support.import_reading import ALL, EVERY_SAMPLE, format_of, name_of, read
+from support.import_samples import Expected, Sample, note
+from support.import_stores import mcp_memory_service, mem0_history
+
+from mnemosyned.cli.output.terminal import ProgressLine
+from mnemosyned.errors import InvalidRequest, StorageFailed
+from mnemosyned.importers.formats.chat_exports import ChatGptExport
+from mnemosyned.importers.importer import (
+    START,
+    BadRecord,
+    ImportItem,
+    ImportSource,
+    SourceRefused,
+)
+from mnemosyned.importers.plan import FORMATS, plan_import, recognize_format
+from mnemosyned.importers.reading import open_database
+from mnemosyned.importers.run import BATCH_ITEMS, ImportJournal, ImportRun, Restorer
+from mnemosyned.memory.values import Acknowledged
+from mnemosyned.verbs.facade import Caller
+from mnemosyned.verbs.memories import RememberedMany, RememberMany
+from mnemosyned.verbs.request import Request, instant
+
+
+def seen(item: ImportItem, expected: Expected) -> Expected:
+    """The memory, with those fields left out that the expected one leaves open."""
+    memory = item.memory
+    written = instant(memory.created_at)
+    created_at = written.isoformat() if written else ""
+    if written and expected.created_at:
+        moment = datetime.fromisoformat(expected.created_at)
+        assert written == moment
+        created_at = expected.created_at
+    return Expected(
+        memory.content,
+        memory.session if expected.session else "",
+        memory.source or "",
+        memory.role,
+        created_at if expected.created_at else "",
+    )
+
+
+@EVERY_SAMPLE
+def test_a_format_is_recognized_and_read(sample: Sample, tmp_path: Path) -> None:
+    path = sample.write(tmp_path)
+
+    items, bad = read(path)
+
+    assert format_of(path).name == sample.format
+    assert [
+        seen(item, expected)
+        for item, expected in zip(items, sample.expected, strict=True)
+    ] == sample.expected
+    assert len(bad) == sample.bad
+
+
+def test_every_format_is_loaded_by_the_name_it_has() -> None:
+    loaded = {entry.name: entry.load().name for entry in FORMATS}
+
+    assert loaded == {name: name for name in loaded}
+    assert set(loaded) >= {sample.format for sample in ALL}
+
+
+@EVERY_SAMPLE
+def test_records_have_the_same_ids_when_they_are_read_again(
+    sample: Sample, tmp_path: Path
+) -> None:
+    path = sample.write(tmp_path)
+
+    first, _ = read(path)
+    again, _ = read(path)
+
+    ids = [item.memory.id for item in first]
+    assert all(ids)
+    assert ids == [item.memory.id for item in again]
+
+
+@EVERY_SAMPLE
+def test_reading_goes_on_after_every_position(sample: Sample, tmp_path: Path) -> None:
+    path = sample.write(tmp_path)
+    whole, _ = read(path)
+    ids = [item.memory.id for item in whole]
+
+    for number, item in enumerate(whole, 1):
+        left, _ = read(path, item.position)
+        left_ids = [item.memory.id for item in left]
+        # All that is left is read, and at the most what shares a position with it again.
+        assert left_ids[-len(ids[number:]) or len(left_ids) :] == ids[number:]
+        assert set(left_ids) <= set(ids)
+        places = {each.memory.id: each.place for each in whole}
+        assert all(each.place == places[each.memory.id] for each in left)
+
+
+def test_a_calendar_without_its_library_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "icalendar", None)
+
+    _, bad = read(calendar(tmp_path))
+
+    assert bad[0].reason == (
+        f"it needs icalendar; install it with: {sys.executable} -m pip install "
+        "'icalendar<8,>=6.1' 'vobject<0.10,>=0.9.9'"
+    )
+
+
+def test_a_database_is_not_changed_by_reading_it(tmp_path: Path) -> None:
+    path = mem0_history(tmp_path)
+    before = path.read_bytes()
+
+    read(path)
+
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_long_note_is_split_at_its_headings(tmp_path: Path) -> None:
+    path = tmp_path / "Garden.md"
+    body = "\n\n".join(
+        f"## Bed {bed}\n\n" + "Tomatoes need water. " * 100 for bed in range(1, 5)
+    )
+    path.write_text(f"# Garden\n\nIntro\n\n```\n# no heading\n```\n\n{body}")
+
+    items, _ = read(path)
+
+    contents = [item.memory.content for item in items]
+    assert len(contents) == 4
+    assert contents[1].startswith("Garden\n\n## Bed 2\n")
+    assert all(len(content) < 4_200 for content in contents)
+    assert all(item.memory.metadata["title"] == "Garden" for item in items)
+    assert len({item.memory.id for item in items}) == 4
+
+
+@pytest.mark.parametrize(
+    "sample",
+    [each for each in ALL if each.format not in {"git", "opencode-files"}],
+    ids=name_of,
+)
+def test_a_stream_is_read_as_the_file_is_or_is_to_be_saved_to_one(
+    sample: Sample, tmp_path: Path
+) -> None:
+    path = sample.write(tmp_path)
+    stream = ImportSource.of_stream(BytesIO(path.read_bytes()), path)
+    is_packed = path.suffix in {".db", ".zip"}
+    if is_packed or sample.format in {"transcript", "notes", "shell"}:
+        with pytest.raises(InvalidRequest, match="save it to one first"):
+            plan_import([stream], sample.format)
+        return
+
+    (part,) = plan_import([stream], sample.format).parts
+    records = list(part.format.read(stream, START))
+
+    items, bad = read(path)
+    assert [record for record in records if isinstance(record, ImportItem)] == items
+    assert [record for record in records if isinstance(record, BadRecord)] == bad
+
+
+def test_a_stream_next_to_a_file_is_read_whole(tmp_path: Path) -> None:
+    lines = [json.dumps({"content": f"number {n}"}) for n in range(20_000)]
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"content": "a", "created_at": "2026-03-16T09:00:00Z"}')
+    stream = ImportSource.of_stream(BytesIO("\n".join(lines).encode()))
+
+    plan = plan_import([stream, ImportSource.of_path(file)], None)
+    counts = [len(list(part.format.read(part.source, START))) for part in plan.parts]
+
+    assert counts == [1, 20_000]
+
+
+def test_a_note_is_the_same_by_a_link_to_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "garden").mkdir()
+    (tmp_path / "garden" / "Beds.md").write_text("Water them")
+    (tmp_path / "link").symlink_to("garden")
+
+    (direct,), _ = read(tmp_path / "garden" / "Beds.md")
+    (linked,), _ = read(tmp_path / "link" / "Beds.md")
+
+    assert linked.memory.id == direct.memory.id
+    assert linked.memory.session == "notes:garden"
+
+
+def test_tags_of_notes_and_stores_are_tags(tmp_path: Path) -> None:
+    (note_item,), _ = read(note(tmp_path))
+    (row, *_), _ = read(mcp_memory_service(tmp_path))
+
+    assert note_item.memory.tags == ["trip", "sea", "booked"]
+    assert row.memory.tags == ["style", "code"]
+
+
+def test_a_database_with_a_log_that_nobody_has_open_is_read_whole(
+    tmp_path: Path,
+) -> None:
+    path = mem0_history(tmp_path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(
+            "UPDATE history SET new_memory = 'Likes water' WHERE id = '3'"
+        )
+        connection.commit()
+        copies = tmp_path / "crashed"
+        copies.mkdir()
+        for suffix in ("", "-wal"):
+            shutil.copy(f"{path}{suffix}", copies)
+
+    items, bad = read(copies / path.name)
+
+    assert ([item.memory.content for item in items], bad) == (["Likes water"], [])
+    assert len(list(copies.iterdir())) == 2
+
+
+def test_a_vault_that_is_kept_in_git_is_read_as_notes(tmp_path: Path) -> None:
+    note(tmp_path)
+    (tmp_path / "Vault" / ".git").mkdir()
+
+    plan = plan_import([ImportSource.of_path(tmp_path / "Vault")], None)
+
+    assert [part.format.name for part in plan.parts] == ["notes"]
+
+
+# What `mnem import` makes of broken and hostile files: bad records with their reason, and no crash.
+
+
+def damages(data: bytes) -> dict[str, bytes]:
+    """A file's bytes, broken in many ways."""
+    return {
+        "empty": b"",
+        "cut off": data[: len(data) * 2 // 3],
+        "cut at once": data[:20],
+        "garbage in it": data[: len(data) // 2] + b"\xff\xfe\x00\x81" * 50 + data[len(data) // 2 :],
+        "all zeros": bytes(len(data)),
+        "doubled": data + data,
+        "with a mark": b"\xef\xbb\xbf" + data,
+        "utf-16": data.decode("latin-1").encode("utf-16"),
+        "latin-1": data.decode("utf-8", "replace").encode("latin-1", "replace"),
+        "old line ends": data.replace(b"\n", b"\r\n"),
+        "brackets": b"[" * 100_000 + data,
+    }  # fmt: skip
+
+
+@EVERY_SAMPLE
+def test_broken_files_are_reported_and_never_a_crash(
+    sample: Sample, tmp_path: Path
+) -> None:
+    path = sample.write(tmp_path)
+    files = (
+        [path]
+        if path.is_file()
+        else [each for each in path.rglob("*") if each.is_file()]
+    )
+    if sample.format == "git":  # git reads what is in its objects
+        files = [path / ".git" / "HEAD", path / ".git" / "config"]
+    format = format_of(path)
+    ends: set[str] = set()
+    for file in files:
+        data = file.read_bytes()
+        for name, damaged in damages(data).items():
+            file.chmod(0o644)
+            file.write_bytes(damaged)
+            for record in format.read(ImportSource.of_path(path), START):
+                assert isinstance(record, ImportItem | BadRecord)
+                assert record.place
+                ends.add(name)
+            recognize_format(ImportSource.of_path(path))
+        file.write_bytes(data)
+    assert ends, "nothing was read of any of them"
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    "name", ["a.jsonl", "a.json", ".bash_history", "a.log", "a.mbox", "a.ics"]
+)
+def test_a_line_of_20_megabytes_does_not_hide_what_follows(
+    name: str, tmp_path: Path
+) -> None:
+    """Of JSON that is one document, the line is a part like any other; of mail and logs it is left out."""
+    giant = b"x" * (20 << 20)
+    texts = {
+        "a.jsonl": b'{"content": "%s"}\n{"content": "last"}\n' % giant,
+        "a.json": b'[{"content": "%s"}, {"content": "last"}]' % giant,
+        ".bash_history": b"%s\nlast\n" % giant,
+        "a.log": b"commit 1111111\nAuthor: A <a>\nDate: 2026-03-16 09:00:00 +0100\n\n    %s\n"
+        b"    last\n" % giant,
+        "a.mbox": b"From a Mon Mar 16 09:00:00 2026\nSubject: a\n\n%s\n\n"
+        b"From a Mon Mar 16 09:00:00 2026\nSubject: last\n\n" % giant,
+        "a.ics": b"BEGIN:VCALENDAR\nBEGIN:VEVENT\nDESCRIPTION:%s\nEND:VEVENT\n"
+        b"BEGIN:VEVENT\nSUMMARY:last\nEND:VEVENT\n" % giant,
+    }
+    path = tmp_path / name
+    path.write_bytes(texts[name])
+
+    items, bad = read(path)
+
+    assert items[-1].memory.content.endswith("last")
+    is_a_record = name in {"a.jsonl", ".bash_history", "a.ics"}
+    assert ["long" in record.reason for record in bad] == [True] * is_a_record
+
+
+def test_an_archive_that_unpacks_to_gigabytes_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.zip"
+    head = json.dumps([chatgpt_conversation()]).encode()[:-1] + b","
+    with (
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("conversations.json", "w", force_zip64=True) as member,
+    ):
+        member.write(head)
+        for _ in range(70):
+            member.write(b" " * (1 << 20))
+
+    records = list(ChatGptExport().read(ImportSource.of_path(path), START))
+
+    (refused,) = records
+    assert isinstance(refused, BadRecord)
+    assert "which no export does" in refused.reason
+
+
+def test_an_archive_that_is_cut_off_gives_no_items_and_a_reason(tmp_path: Path) -> None:
+    path = chatgpt_zip(tmp_path)
+    path.write_bytes(path.read_bytes()[:-30])
+
+    records = list(ChatGptExport().read(ImportSource.of_path(path), START))
+
+    assert [type(record) for record in records] == [BadRecord]
+
+
+def test_a_bad_zone_and_a_bad_entry_of_a_calendar_are_named_and_the_others_read(
+    tmp_path: Path,
+) -> None:
+    """A zone named like a folder of zones makes the library open that folder."""
+    event = "BEGIN:VEVENT\nSUMMARY:{}\nDTSTART;TZID={}:20260316T100000\nEND:VEVENT\n"
+    path = tmp_path / "a.ics"
+    path.write_text(
+        "BEGIN:VCALENDAR\nBEGIN:VTIMEZONE\nTZID:Here\nBEGIN:STANDARD\nDTSTART:never\n"
+        "END:STANDARD\nEND:VTIMEZONE\n"
+        + event.format("one", "Europe")
+        + event.format("two", "Here")
+    )
+
+    items, bad = read(path)
+
+    texts = [item.memory.content.split("\n")[0] for item in items]
+    places = [record.place for record in bad]
+    assert "'never'" in bad[0].reason
+    if sys.version_info >= (3, 14):  # to which that folder is an unknown zone
+        assert (texts, places) == (["one", "two"], [f"{path}, entry 1"])
+    else:
+        assert (texts, places) == (["two"], [f"{path}, entry 1", f"{path}, entry 2"])
+        assert "Is a directory" in bad[1].reason
+
+
+def test_a_repository_that_names_programs_starts_none_of_them(tmp_path: Path) -> None:
+    path = git_repository(tmp_path)
+    program, started = tmp_path / "program", tmp_path / "started"
+    program.write_text(f"#!/bin/sh\necho >> {started}\n")
+    program.chmod(0o755)
+
+    def git(*words: str, stdin: str = "") -> str:
+        command = ["git", "-C", str(path), *words]
+        done = subprocess.run(
+            command, input=stdin, capture_output=True, check=True, text=True
+        )
+        return done.stdout.strip()
+
+    commit = git("cat-file", "commit", "HEAD").replace(
+        "\n\n", "\ngpgsig -----BEGIN PGP SIGNATURE-----\n x\n\n", 1
+    )
+    signed = git("hash-object", "-t", "commit", "-w", "--stdin", stdin=commit)
+    git("update-ref", "HEAD", signed)
+    for key in ("gpg.program", "core.pager", "core.fsmonitor", "diff.external"):
+        git("config", key, str(program))
+    git("config", "log.showSignature", "true")
+
+    items, bad = read(path)
+
+    assert len(items) == 2
+    assert bad == []
+    assert not started.exists()
+    git("log")
+    assert started.exists(), "git would have started one"
+
+
+def test_a_git_that_complains_at_length_is_reported_by_its_first_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = git_repository(tmp_path)
+    git = tmp_path / "bin" / "git"
+    git.parent.mkdir()
+    git.write_text("#!/bin/sh\nseq 100000 >&2\nexit 3\n")
+    git.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{git.parent}:{os.environ['PATH']}")
+
+    items, bad = read(path)
+
+    assert (items, [record.reason for record in bad]) == ([], ["git says: 1"])
+
+
+def test_a_front_matter_of_aliases_is_refused_and_the_note_kept(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.md"
+    path.write_text("---\na: &a [1]\nb: [*a, *a]\n---\nWords\n")
+
+    items, bad = read(path)
+
+    assert "aliases are not read" in bad[0].reason
+    assert "Words" in items[0].memory.content
+
+
+def test_a_folder_with_loops_and_devices_is_read_as_far_as_it_has_files(
+    tmp_path: Path,
+) -> None:
+    note(tmp_path)
+    (tmp_path / "Vault" / "again").symlink_to(tmp_path, target_is_directory=True)
+    (tmp_path / "Vault" / "self.md").symlink_to("self.md")
+    os.mkfifo(tmp_path / "Vault" / "pipe.md")
+    deleted = tmp_path / "Vault" / ".trash" / "old.md"
+    deleted.parent.mkdir()
+    deleted.write_text("Old")
+
+    plan = plan_import([ImportSource.of_path(tmp_path)], None)
+
+    assert [part.source.path.name for part in plan.parts] == ["Ferry.md"]
+
+
+def test_a_giant_value_in_a_database_is_refused(tmp_path: Path) -> None:
+    path = mem0_history(tmp_path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE history SET new_memory = hex(zeroblob(40 << 20))")
+        connection.commit()
+
+    items, bad = read(path)
+
+    assert items == []
+    assert "string or blob too big" in bad[0].reason
+
+
+def test_a_query_without_end_in_a_database_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    endless = (
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i FROM n) SELECT i FROM n"
+    )
+    path = tmp_path / "views.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"CREATE VIEW numbers AS {endless}")
+
+    monkeypatch.setattr("mnemosyned.importers.reading.SQLITE_STEPS_MAX", 100_000)
+    monkeypatch.setattr("mnemosyned.importers.reading.SQLITE_STEPS_AT_A_TIME", 1_000)
+    with (
+        pytest.raises(SourceRefused, match="interrupted"),
+        open_database(path) as database,
+    ):
+        database.execute("SELECT max(i) FROM numbers").fetchall()
+
+
+ODD: list[object] = [
+    None,
+    True,
+    -1,
+    1e308,
+    10**30,
+    "",
+    [],
+    {},
+    [None],
+    {"a": 1},
+    "\ud800",
+]
+
+
+def odd(value: object, random: Random) -> object:
+    """JSON of the same shape, in which some values are of another kind and some are missing."""
+    if random.random() < 0.06:
+        return random.choice(ODD)
+    if isinstance(value, dict):
+        return {k: odd(v, random) for k, v in value.items() if random.random() > 0.02}
+    return [odd(each, random) for each in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize(
+    "sample",
+    [
+        each
+        for each in CHATS
+        if each.format != "opencode-files"
+        and each.write not in {chatgpt_zip, claude_zip}
+    ],
+    ids=lambda sample: sample.write.__name__,
+)
+def test_values_of_another_kind_are_reported_and_never_a_crash(
+    sample: Sample, tmp_path: Path
+) -> None:
+    path = sample.write(tmp_path)
+    format, random = format_of(path), Random(7)
+    lines = path.read_text("utf-8", "replace").splitlines()
+    values = [json.loads(line) for line in lines if line.endswith(("}", "]"))]
+    for _ in range(40):
+        path.write_text("\n".join(json.dumps(odd(each, random)) for each in values))
+        recognize_format(ImportSource.of_path(path))
+        records = list(format.read(ImportSource.of_path(path), START))
+        items = [record for record in records if isinstance(record, ImportItem)]
+        assert all(isinstance(record, ImportItem | BadRecord) for record in records)
+        assert all(msgspec.json.encode(item.memory) for item in items)
+
+
+def test_a_note_of_spaces_and_marks_takes_no_longer_than_others(tmp_path: Path) -> None:
+    path = tmp_path / "hostile.md"
+    path.write_text("# " + " #" * 200_000 + "x\n" + "# " + " " * 400_000 + "x\n")
+
+    items, bad = read(path)
+
+    assert items
+    assert bad == []
+
+
+# An import that goes on: what its journal says of a file, and of one that changed since.
+
+
+OTHERS = [f'{{"content": "line {number}", "session": "import"}}' for number in range(4)]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "memories.jsonl"
+
+
+class StoppingDaemon:
+    """A daemon that keeps memories by id, and fails after so many batches."""
+
+    def __init__(self) -> None:
+        self.batches_left = 0
+        self.memories: dict[str | None, str] = {}
+        self.received = 0
+
+    def call(self, request: Request[RememberedMany]) -> RememberedMany:
+        assert isinstance(request, RememberMany)
+        if self.batches_left == 0:
+            raise StorageFailed("nothing of this request was kept: the disk is full")
+        self.batches_left -= 1
+        self.received += len(request.memories)
+        now = datetime.now(UTC)
+        answers = [
+            Acknowledged(
+                id=str(memory.id), created_at=now, stored=memory.id not in self.memories
+            )
+            for memory in request.memories
+        ]
+        self.memories |= {each.id: each.content for each in request.memories}
+        return RememberedMany(answers)
+
+
+def run_of(daemon: StoppingDaemon, path: Path, journal: Path) -> ImportRun:
+    plan = plan_import([ImportSource.of_path(path)], None)
+    journals = {str(path): ImportJournal(journal)}
+    return ImportRun(cast("Caller", daemon), cast("Restorer", None), plan, journals)
+
+
+def write_lines(file: Path, count: int) -> None:
+    file.write_bytes(
+        b"".join(b'{"content": "line %d"}\n' % (n // 2) for n in range(count))
+    )
+
+
+def test_an_import_goes_on_where_it_stopped(tmp_path: Path, file: Path) -> None:
+    daemon, journal = StoppingDaemon(), tmp_path / "journal"
+    write_lines(file, 3 * BATCH_ITEMS)
+    daemon.batches_left = 2
+    with pytest.raises(StorageFailed):
+        run_of(daemon, file, journal).run()
+    daemon.batches_left = 10
+
+    report = run_of(daemon, file, journal).run()
+
+    assert (report.stored, report.known) == (BATCH_ITEMS, 0)
+    assert report.continued
+    assert daemon.received == len(daemon.memories) == 3 * BATCH_ITEMS
+    assert not journal.exists()
+
+
+def test_a_batch_whose_position_was_not_kept_is_stored_once(
+    tmp_path: Path, file: Path
+) -> None:
+    daemon, journal = StoppingDaemon(), tmp_path / "journal"
+    write_lines(file, 3 * BATCH_ITEMS)
+    daemon.batches_left = 2
+    with pytest.raises(StorageFailed):
+        run_of(daemon, file, journal).run()
+    first, second = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(first + second[: len(second) // 2])
+    daemon.batches_left = 10
+
+    report = run_of(daemon, file, journal).run()
+
+    assert (report.stored, report.known) == (BATCH_ITEMS, BATCH_ITEMS)
+    assert len(daemon.memories) == 3 * BATCH_ITEMS
+
+
+def test_a_file_that_grew_after_it_was_done_is_read_on(tmp_path: Path) -> None:
+    daemon, journal = StoppingDaemon(), tmp_path / "journal"
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    first, second = folder / "a.jsonl", folder / "b.jsonl"
+    write_lines(first, BATCH_ITEMS)
+    second.write_text("\n".join(OTHERS))
+    daemon.batches_left = 1
+    with pytest.raises(StorageFailed):
+        run_of(daemon, folder, journal).run()
+    with first.open("a") as opened:
+        opened.write('{"content": "added"}\n')
+    daemon.batches_left = 10
+
+    report = run_of(daemon, folder, journal).run()
+
+    assert report.stored == len(OTHERS) + 1
+    assert "added" in daemon.memories.values()
+
+
+def test_a_file_that_was_cut_is_read_from_the_beginning(
+    tmp_path: Path, file: Path
+) -> None:
+    daemon, journal = StoppingDaemon(), tmp_path / "journal"
+    write_lines(file, 3 * BATCH_ITEMS)
+    daemon.batches_left = 2
+    with pytest.raises(StorageFailed):
+        run_of(daemon, file, journal).run()
+    write_lines(file, BATCH_ITEMS)
+    with file.open("a") as opened:
+        opened.write('{"content": "added"}\n')
+    daemon.batches_left = 10
+
+    report = run_of(daemon, file, journal).run()
+
+    assert (report.stored, report.known) == (1, BATCH_ITEMS)
+
+
+def test_another_file_of_the_same_name_is_read_from_the_beginning(
+    tmp_path: Path, file: Path
+) -> None:
+    daemon, journal = StoppingDaemon(), tmp_path / "journal"
+    write_lines(file, 2 * BATCH_ITEMS)
+    daemon.batches_left = 1
+    with pytest.raises(StorageFailed):
+        run_of(daemon, file, journal).run()
+    file.unlink()
+    file.write_text("\n".join(OTHERS))
+    daemon.batches_left = 10
+
+    report = run_of(daemon, file, journal).run()
+
+    assert (report.stored, report.continued) == (4, False)
+
+
+def test_files_whose_names_are_not_utf_8_are_imported_and_known_again(
+    tmp_path: Path,
+) -> None:
+    daemon, journal = StoppingDaemon(), tmp_path / "journal"
+    daemon.batches_left = 100
+    folder = tmp_path / "notes"
+    (folder / os.fsdecode(b"d\xe9r")).mkdir(parents=True)
+    names = (b"a.md", b"caf\xe9.md", b"caf\xe8.md", b"d\xe9r/tea.md", b"t\xe9.jsonl")
+    for name in names:
+        text = '{"content": "a line"}' if name.endswith(b"jsonl") else "Water it."
+        (folder / os.fsdecode(name)).write_text(text)
+    (folder / os.fsdecode(b"bad\xe9.md")).write_bytes(b"\0\0\0")
+
+    first = run_of(daemon, folder, journal)
+    report = first.run()
+    for part in first.plan.parts:
+        ImportJournal(journal).write(part.source, "end", 9, done=True)
+
+    assert (report.stored, report.known) == (5, 0)
+    assert report.problems == [rf"{folder}/bad\xe9.md: it is not text"]
+    known = ImportJournal(journal)
+    entries = [known.entry(part.source) for part in first.plan.parts]
+    assert all(entry and entry.done for entry in entries)
+    assert run_of(daemon, folder, tmp_path / "other").run().known == 5
+
+
+# The line that shows how far an import is.
+
+
+def test_it_shows_share_rate_and_time_left() -> None:
+    line = ProgressLine("importing", "memory", 1_000)
+
+    line.advance(250, 5_000)
+
+    shown = "importing · 25 % · 5,000 memories · 2,500/s · 0 min 6 s left"
+    assert line.text(2.0) == shown
+
+
+def test_what_an_earlier_run_did_does_not_count_as_speed() -> None:
+    line = ProgressLine("importing", "memory", 1_000)
+    line.advance(500, 0)
+
+    line.advance(100, 10)
+
+    assert line.text(10.0) == "importing · 60 % · 10 memories · 1/s · 0 min 40 s left"
+
+
+def test_without_a_known_size_it_shows_what_is_done() -> None:
+    line = ProgressLine("importing", "memory", 0)
+
+    line.advance(250, 1)
+
+    assert line.text(0.5) == "importing · 1 memory"
+    assert line.text(2.0) == "importing · 1 memory · 0/s"

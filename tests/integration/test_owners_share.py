@@ -1,0 +1,398 @@
+"""Owners share the processor, the models and the look-up of tokens."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import cast
+
+import pytest
+
+from mnemosyned import fairness
+from mnemosyned.daemon.owners import KEPT_MAX, KEPT_S, UNKNOWN_MAX, TokenCache
+from mnemosyned.errors import StorageFailed, SummarizerFailed
+from mnemosyned.fairness import QUANTUM_S, FairTurns, pause_for_other_owners
+from mnemosyned.memory.engine_ports import OwnerStore, Scope, TextModel, TokenHolder
+from mnemosyned.models.sharing import ModelTurns, OwnerModel
+
+WAIT_S = 10.0
+
+
+class HeldModel(TextModel):
+    """A model whose calls end one by one, as the test lets them."""
+
+    name = "held"
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.closed = 0
+        self.at_once = 0
+        self._running = 0
+        self._go_on = threading.Semaphore(0)
+
+    @property
+    def context_tokens(self) -> int:
+        return 4_096
+
+    @property
+    def parameters(self) -> int:
+        return 7
+
+    def count_tokens(self, text: str) -> int:
+        return len(text)
+
+    def let_go(self, calls: int = 1) -> None:
+        self._go_on.release(calls)
+
+    def complete(
+        self,
+        messages: Sequence[Mapping[str, str]],
+        *,
+        max_tokens: int,
+        temperature: float,
+    ) -> str:
+        self.asked.append(messages[0]["content"])
+        self._running += 1
+        self.at_once = max(self.at_once, self._running)
+        assert self._go_on.acquire(timeout=WAIT_S)
+        self._running -= 1
+        return f"{max_tokens} {temperature}"
+
+    def close(self) -> None:
+        self.closed += 1
+        self.let_go()
+
+
+def ask(model: TextModel, text: str) -> str:
+    messages = [{"role": "user", "content": text}]
+    return model.complete(messages, max_tokens=9, temperature=0.5)
+
+
+def asking(model: TextModel, text: str) -> threading.Thread:
+    thread = threading.Thread(target=ask, args=(model, text), daemon=True)
+    thread.start()
+    return thread
+
+
+def until(claim: Callable[[], object]) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not claim():
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+
+
+def waiting(turns: ModelTurns) -> int:
+    return sum(map(len, turns._queues.values()))  # noqa: SLF001 else the test would guess by time
+
+
+def are_waiting(turns: ModelTurns, count: int) -> bool:
+    return waiting(turns) == count
+
+
+def test_owners_have_turns_whatever_one_of_them_has_waiting() -> None:
+    model = HeldModel()
+    turns = ModelTurns([model], wait_s=WAIT_S)
+    threads = [asking(OwnerModel(turns, 1), "first")]
+    until(lambda: model.asked)
+    for count, (owner, text) in enumerate(
+        [(1, "a1"), (1, "a2"), (1, "a3"), (2, "b1"), (3, "c1"), (2, "b2")], 1
+    ):
+        threads.append(asking(OwnerModel(turns, owner), text))
+        until(partial(are_waiting, turns, count))
+
+    model.let_go(len(threads))
+    for thread in threads:
+        thread.join(WAIT_S)
+
+    assert model.asked == ["first", "a1", "b1", "c1", "a2", "b2", "a3"]
+    assert model.at_once == 1
+    assert not waiting(turns)
+
+
+def test_as_many_calls_run_as_there_are_models() -> None:
+    models = [HeldModel(), HeldModel()]
+    turns = ModelTurns(models, wait_s=WAIT_S)
+    threads = [asking(OwnerModel(turns, owner), "go") for owner in (1, 2, 3)]
+    until(lambda: sum(len(model.asked) for model in models) == 2)
+    until(lambda: waiting(turns) == 1)
+
+    for model in models:
+        model.let_go(2)
+    for thread in threads:
+        thread.join(WAIT_S)
+
+    assert sum(len(model.asked) for model in models) == 3
+    assert {model.at_once for model in models} == {1}
+
+
+def test_who_waits_too_long_is_told_and_leaves_no_place_behind() -> None:
+    model = HeldModel()
+    turns = ModelTurns([model], wait_s=0.05)
+    first = asking(OwnerModel(turns, 1), "long")
+    until(lambda: model.asked)
+
+    with pytest.raises(SummarizerFailed, match="busy with other owners' memories"):
+        ask(OwnerModel(turns, 2), "late")
+
+    assert not waiting(turns)
+    model.let_go(2)
+    first.join(WAIT_S)
+    assert ask(OwnerModel(turns, 2), "again") == "9 0.5"
+
+
+def test_closing_an_owners_share_ends_its_own_call_alone() -> None:
+    model = HeldModel()
+    turns = ModelTurns([model], wait_s=WAIT_S)
+    own, other = OwnerModel(turns, 1), OwnerModel(turns, 2)
+    thread = asking(own, "long")
+    until(lambda: model.asked)
+
+    other.close()
+    closed_by_other = model.closed
+    own.close()
+    thread.join(WAIT_S)
+
+    assert (closed_by_other, model.closed) == (0, 1)
+    assert not thread.is_alive()
+
+
+def test_models_that_are_closed_end_when_nobody_waits_for_them_any_more() -> None:
+    busy, free = HeldModel(), HeldModel()
+    turns = ModelTurns([busy, free], wait_s=WAIT_S)
+    thread = asking(OwnerModel(turns, 1), "long")
+    until(lambda: busy.asked)
+
+    turns.close()
+
+    assert (busy.closed, free.closed) == (0, 1)
+    busy.let_go()
+    thread.join(WAIT_S)
+    until(lambda: busy.closed)
+
+
+def test_a_share_is_like_the_model() -> None:
+    model = HeldModel()
+    share = OwnerModel(ModelTurns([model], wait_s=1), 5)
+
+    assert (share.name, share.context_tokens, share.parameters) == ("held", 4_096, 7)
+    assert share.count_tokens("abc") == 3
+
+
+# Owners take turns on the processor: who used more rests while another is at work.
+
+
+def use_processor(seconds: float) -> None:
+    ends = time.thread_time() + seconds
+    while time.thread_time() < ends:
+        pass
+
+
+@contextmanager
+def another_at_work(turns: FairTurns, *, used_s: float) -> Iterator[Callable[[], None]]:
+    """A thread that works for owner 2, until what is given is called."""
+    going, begun = threading.Event(), threading.Event()
+
+    def work() -> None:
+        with turns.working(2):
+            use_processor(used_s)
+            pause_for_other_owners()
+            begun.set()
+            going.wait()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    begun.wait()
+
+    def end() -> None:
+        going.set()
+        thread.join()
+
+    try:
+        yield end
+    finally:
+        end()
+
+
+@pytest.fixture
+def rests(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    rests: list[float] = []
+    monkeypatch.setattr(time, "sleep", rests.append)
+    return rests
+
+
+def test_who_used_more_rests_until_the_other_is_done(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    turns = FairTurns()
+    monkeypatch.setattr(fairness, "REST_TIMES", 1_000_000)
+    with another_at_work(turns, used_s=0.0) as end, turns.working(1):
+        rests: list[float] = []
+
+        def rest(step: float) -> None:
+            rests.append(step)
+            end()
+
+        monkeypatch.setattr(time, "sleep", rest)
+        use_processor(2 * QUANTUM_S)
+        pause_for_other_owners()
+
+    assert len(rests) == 1
+
+
+def test_who_used_more_goes_on_after_a_while(rests: list[float]) -> None:
+    turns = FairTurns()
+    with another_at_work(turns, used_s=0.0), turns.working(1):
+        use_processor(2 * QUANTUM_S)
+        pause_for_other_owners()
+
+    assert rests
+
+
+def test_who_used_less_does_not_rest(rests: list[float]) -> None:
+    turns = FairTurns()
+    with another_at_work(turns, used_s=20 * QUANTUM_S), turns.working(1):
+        rests.clear()
+        use_processor(2 * QUANTUM_S)
+        pause_for_other_owners()
+
+    assert rests == []
+
+
+def test_an_owner_does_not_rest_for_itself(rests: list[float]) -> None:
+    turns = FairTurns()
+    with turns.working(1):
+        use_processor(2 * QUANTUM_S)
+        pause_for_other_owners()
+    pause_for_other_owners()  # nobody's
+
+    assert rests == []
+
+
+# Tokens are looked up once a second at most, and a revoked one is refused within one.
+
+
+class Owners:
+    """Owners of which only tokens are known, and how often they were asked for."""
+
+    def __init__(self) -> None:
+        self.valid = {"a": 1, "b": 2}
+        self.asked: list[str] = []
+        self.fails = False
+
+    def holder(self, secret: str) -> TokenHolder | None:
+        self.asked.append(secret)
+        if self.fails:
+            raise StorageFailed("the database is away")
+        owner = self.valid.get(secret)
+        if owner is None:
+            return None
+        return TokenHolder(owner=owner, token=secret, scopes=frozenset([Scope.READ]))
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.seconds = 100.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+@pytest.fixture
+def owners() -> Owners:
+    return Owners()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def cache(owners: Owners, clock: Clock) -> TokenCache:
+    return TokenCache(cast("OwnerStore", owners), now=clock)
+
+
+def owner_of(cache: TokenCache, secret: str) -> int | None:
+    holder = cache.holder(secret)
+    return holder.owner if holder else None
+
+
+def test_a_token_is_looked_up_once_a_second(
+    cache: TokenCache, owners: Owners, clock: Clock
+) -> None:
+    assert [owner_of(cache, "a") for _ in range(3)] == [1, 1, 1]
+    assert owner_of(cache, "b") == 2
+    assert owners.asked == ["a", "b"]
+
+    clock.seconds += KEPT_S
+    assert owner_of(cache, "a") == 1
+    assert owners.asked == ["a", "b", "a"]
+
+
+def test_a_revoked_token_is_refused_within_a_second(
+    cache: TokenCache, owners: Owners, clock: Clock
+) -> None:
+    assert owner_of(cache, "a") == 1
+    del owners.valid["a"]
+    clock.seconds += KEPT_S
+
+    assert owner_of(cache, "a") is None
+
+
+def test_a_new_token_is_known_within_a_second(
+    cache: TokenCache, owners: Owners, clock: Clock
+) -> None:
+    assert owner_of(cache, "c") is None
+    owners.valid["c"] = 3
+    assert owner_of(cache, "c") is None
+    clock.seconds += KEPT_S
+
+    assert owner_of(cache, "c") == 3
+
+
+def test_tokens_that_are_tried_take_no_place_from_those_that_are_some(
+    cache: TokenCache, owners: Owners
+) -> None:
+    assert owner_of(cache, "a") == 1
+    for number in range(UNKNOWN_MAX + 10):
+        assert owner_of(cache, f"tried-{number}") is None
+    asked = len(owners.asked)
+
+    assert owner_of(cache, "a") == 1
+    assert owner_of(cache, f"tried-{UNKNOWN_MAX + 9}") is None
+    assert len(owners.asked) == asked
+    assert owner_of(cache, "tried-0") is None
+    assert len(owners.asked) == asked + 1
+
+
+def test_no_more_tokens_are_kept_than_the_limit(
+    cache: TokenCache, owners: Owners
+) -> None:
+    owners.valid = {f"t{number}": number for number in range(1, KEPT_MAX + 2)}
+    for secret in owners.valid:
+        cache.holder(secret)
+    asked = len(owners.asked)
+
+    cache.holder(f"t{KEPT_MAX + 1}")
+    assert len(owners.asked) == asked
+    cache.holder("t1")
+    assert len(owners.asked) == asked + 1
+
+
+def test_a_failing_database_is_said_and_not_kept(
+    cache: TokenCache, owners: Owners
+) -> None:
+    owners.fails = True
+    with pytest.raises(StorageFailed):
+        cache.holder("a")
+    owners.fails = False
+
+    assert owner_of(cache, "a") == 1
+
+
+@pytest.mark.parametrize("secret", ["", "\ud800", "\x00", "x" * 100_000])
+def test_what_can_be_no_token_is_none(cache: TokenCache, secret: str) -> None:
+    assert owner_of(cache, secret) is None
