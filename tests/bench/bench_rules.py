@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -29,7 +30,9 @@ WORTH_MIN = 0.003
 """Of a share; what a rule buys at least of one figure."""
 BENCH_MINUTES_MAX = 60
 SHARE_MAX = 1.0
-"""Figures above are times, sizes and counts, which say nothing of a rule."""
+"""Figures above are sizes and counts, which say nothing of a rule."""
+_TIME = re.compile(r"_s\b|_ms\b|\bms\b")
+"""Names of figures that are times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +269,11 @@ def shares(bench: str, data: Path, rule: Rule | None) -> dict[str, float]:
         report = json.loads(written[0].read_text("utf-8"))
     figures: dict[str, float] = report["figures"]
     figures |= {bar["name"]: bar["value"] for bar in report["bars"]}
-    return {name: value for name, value in figures.items() if 0 <= value <= SHARE_MAX}
+    return {
+        name: value
+        for name, value in figures.items()
+        if 0 <= value <= SHARE_MAX and not _TIME.search(name)
+    }
 
 
 def is_count(*values: float) -> bool:
