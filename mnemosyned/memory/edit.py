@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from mnemosyned.errors import BatchChanged, InvalidRequest, NotFound
-from mnemosyned.memory.fields import FIELDS
+from mnemosyned.memory.fields import EDITABLE
 from mnemosyned.memory.masking import mask_memories
 from mnemosyned.memory.values import Learning, MemoryRecord, Revision
 from mnemosyned.text.details import Detail, DetailKind
@@ -18,10 +18,6 @@ from mnemosyned.text.secrets.masking import mask_metadata, mask_secrets
 
 REVISIONS_MAX = 100
 """Earlier states kept of one memory, the latest."""
-EDITABLE = tuple(
-    field.name for field in FIELDS if field.editable and field.name != "content"
-)
-"""Fields that an edit may change, besides the text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from mnemosyned.memory.edit import (
     MemoryEdit,
     edit_groups,
 )
+from mnemosyned.memory.fields import EDITED_FIELDS
 from mnemosyned.memory.ports import ChangeStore
 from mnemosyned.memory.values import Revision, Tier
 from mnemosyned.storage.common.episodes import (
@@ -23,6 +24,7 @@ from mnemosyned.storage.common.episodes import (
     name_rollup,
 )
 from mnemosyned.storage.common.learnings import LearningRows
+from mnemosyned.storage.common.rows import column_values
 from mnemosyned.storage.common.session import (
     CommonSession,
     Transactional,
@@ -37,6 +39,9 @@ from mnemosyned.storage.common.state import (
     request_purge,
     revisions_of,
 )
+
+_SET_FIELDS = tuple(field for field in EDITED_FIELDS if field.name != "content")
+_SET = ", ".join(f"{field.column} = %({field.column})s" for field in _SET_FIELDS)
 
 
 class CommonEditing(EditTransaction):
@@ -103,9 +108,18 @@ class CommonEditing(EditTransaction):
         if target.episode is not None and edit.is_reworded:
             self._restate_details(target, target.episode)
 
-    @abstractmethod
     def _write_fields(self, target: EditTarget) -> None:
         """Write the fields of an edited memory, except text and tags."""
+        self._session.execute(
+            f"UPDATE {self._memory_table(target)} SET {_SET} "
+            "WHERE owner = %(owner)s AND seq = %(seq)s",
+            seq=target.seq,
+            **column_values(target.edit.after, _SET_FIELDS),
+        )
+
+    @abstractmethod
+    def _memory_table(self, target: EditTarget) -> str:
+        """Return the table that holds the edited memory."""
 
     @abstractmethod
     def _write_words(self, target: EditTarget) -> None:

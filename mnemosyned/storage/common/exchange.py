@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -15,6 +17,8 @@ from mnemosyned.memory.clock import Sighting
 from mnemosyned.memory.consolidation import LogEntry
 from mnemosyned.memory.exchange import (
     OTHER_WORDS,
+    AnyRecord,
+    ExchangeStore,
     ExportedCompaction,
     ExportedEpisode,
     ExportedSupersession,
@@ -22,8 +26,11 @@ from mnemosyned.memory.exchange import (
     FollowedFolder,
     ForgottenCapture,
     HookActivity,
+    KeptVector,
     Outcome,
     Record,
+    RecoverableRecord,
+    RestoreReport,
 )
 from mnemosyned.memory.restore import (
     ExportSnapshot,
@@ -34,6 +41,11 @@ from mnemosyned.memory.restore import (
 from mnemosyned.memory.values import Episode, Learning
 from mnemosyned.storage.common.compactions import INSERT_COMPACTION, insert_parts
 from mnemosyned.storage.common.episodes import mark_emptied
+from mnemosyned.storage.common.grace import (
+    decode_copy,
+    recoverable_records,
+    restore_recoverable,
+)
 from mnemosyned.storage.common.learnings import insert_learning
 from mnemosyned.storage.common.rows import (
     ACTIVITY_COLUMNS,
@@ -49,7 +61,13 @@ from mnemosyned.storage.common.rows import (
     log_entry_from,
     session_from,
 )
-from mnemosyned.storage.common.session import CommonSession, EngineSession, Row
+from mnemosyned.storage.common.session import (
+    CommonSession,
+    EngineSession,
+    Row,
+    Transactional,
+    writes,
+)
 from mnemosyned.storage.common.sleep import insert_log
 from mnemosyned.storage.common.state import INSERT_REVISION, add_tags
 from mnemosyned.storage.common.surroundings import (
@@ -188,25 +206,35 @@ class CommonExporting(ExportSnapshot):
         )
         return (ForgottenCapture(id=id) for (id,) in rows)
 
+    def all_records(self) -> Iterator[AnyRecord]:
+        """Yield the records of an export, then those that only a move carries."""
+        yield from self.records()
+        session = self._session
+        yield from recoverable_records(session, self._decode_copy)
+        for path, added_at in session.stream(
+            "SELECT path, added_at FROM watched_folder WHERE owner = %(owner)s ORDER BY path"
+        ):
+            yield FollowedFolder(path=path, added_at=instant(added_at))
+        rows = session.stream(
+            f"SELECT {FILE_COLUMNS} FROM watched_file WHERE owner = %(owner)s ORDER BY path"
+        )
+        yield from map(file_from, rows)
+        rows = session.stream(
+            f"SELECT {ACTIVITY_COLUMNS} FROM agent_activity "
+            "WHERE owner = %(owner)s ORDER BY client, event"
+        )
+        yield from map(hook_activity_from, rows)
+        for id, model, digest, vector in session.stream(self._vectors):
+            yield KeptVector(
+                memory=id, model=model, digest=digest, vector=bytes(vector)
+            )
+        if sighting := saved_sighting(session):
+            yield sighting
 
-def surrounding_records(
-    session: CommonSession,
-) -> Iterator[FollowedFolder | WatchedFile | HookActivity]:
-    """Yield the watched folders, the state of watched files, and the activity of hooks."""
-    rows = session.stream(
-        "SELECT path, added_at FROM watched_folder WHERE owner = %(owner)s ORDER BY path"
-    )
-    for path, added_at in rows:
-        yield FollowedFolder(path=path, added_at=instant(added_at))
-    rows = session.stream(
-        f"SELECT {FILE_COLUMNS} FROM watched_file WHERE owner = %(owner)s ORDER BY path"
-    )
-    yield from map(file_from, rows)
-    rows = session.stream(
-        f"SELECT {ACTIVITY_COLUMNS} FROM agent_activity "
-        "WHERE owner = %(owner)s ORDER BY client, event"
-    )
-    yield from map(hook_activity_from, rows)
+    _vectors: str
+    """Selects memory id, model, digest and vector of all vectors, in the order of the memories."""
+    _decode_copy = staticmethod(decode_copy)
+    """Returns the copy of a forgotten memory from its stored form."""
 
 
 def _restore_learning(session: CommonSession, learning: Learning) -> Outcome:
@@ -314,22 +342,25 @@ RESTORERS: Mapping[type[Any], Callable[[CommonSession, Any], Outcome]] = {
     LogEntry: _restore_log_entry,
     ExportedCompaction: _restore_compaction,
     Sighting: _restore_sighting,
+    RecoverableRecord: restore_recoverable,
     **dict.fromkeys(_INSERTS, _insert_unless_known),
 }
-"""Store a record of each kind; an engine adds those that refer to its memories."""
+"""Store a record of each kind that refers to no memory."""
 
 
 class CommonRestoring(RestoreTransaction):
     """The restoring of records in one transaction; an engine adds memories."""
 
-    def __init__(
-        self,
-        session: CommonSession,
-        restorers: Mapping[type[Any], Callable[[EngineSession, Any], Outcome]],
-    ) -> None:
-        kinds = {**RESTORERS, **restorers}.items()
-        super().__init__({kind: partial(store, session) for kind, store in kinds})
+    def __init__(self, session: CommonSession) -> None:
+        kinds: dict[type[Any], Callable[[Any], Outcome]] = {
+            kind: partial(store, session) for kind, store in RESTORERS.items()
+        }
+        super().__init__({**kinds, KeptVector: self._restore_vector})
         self._session = session
+
+    @abstractmethod
+    def _restore_vector(self, vector: KeptVector) -> Outcome:
+        """Store the vector of a memory that has none; return whether it was stored."""
 
     def homes(self, episodes: Sequence[str]) -> dict[str, StoredEpisode]:
         """Return the stored episodes with these ids, by id."""
@@ -451,3 +482,37 @@ def insert_states(session: CommonSession, memories: Sequence[PlacedMemory]) -> N
                 hash=revision.content_hash,
                 fields=msgspec.json.encode(revision.fields).decode(),
             )
+
+
+class CommonExchange(Transactional, ExchangeStore):
+    """An `ExchangeStore` of either engine."""
+
+    _exporting: Callable[[EngineSession, ExportFilter], CommonExporting]
+    _restoring: Callable[[EngineSession], CommonRestoring]
+
+    @abstractmethod
+    def _snapshot(self) -> AbstractContextManager[EngineSession]:
+        """Open a session that reads one snapshot, for as long as the reader takes."""
+
+    @contextmanager
+    def export(
+        self, chosen: ExportFilter
+    ) -> Iterator[tuple[dict[str, int], Iterator[Record]]]:
+        """Yield the expected counts by kind, and the records of an export, from one snapshot."""
+        with self._snapshot() as session:
+            exported = self._exporting(session, chosen)
+            yield exported.count_expected(), exported.records()
+
+    @contextmanager
+    def everything(self) -> Iterator[tuple[dict[str, int], Iterator[AnyRecord]]]:
+        """Yield the expected counts by kind, and all records of a move, from one snapshot."""
+        with self._snapshot() as session:
+            exported = self._exporting(session, ExportFilter())
+            yield exported.count_expected(), exported.all_records()
+
+    @writes
+    def restore(
+        self, session: CommonSession, records: Sequence[AnyRecord]
+    ) -> RestoreReport:
+        """Store exported records that are not here yet, in one transaction; return the counts."""
+        return self._restoring(session).restore(records)

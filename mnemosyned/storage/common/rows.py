@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from mnemosyned.memory.capture import AgentSession, WatchedFile
 from mnemosyned.memory.consolidation import GroupStatus, LogEntry, Pending
-from mnemosyned.memory.exchange import ExportedEpisode, HookActivity
-from mnemosyned.memory.values import AgentActivity, Episode, Learning, LearningKind
+from mnemosyned.memory.exchange import ExportedEpisode, ExportedMemory, HookActivity
+from mnemosyned.memory.fields import ROW_FIELDS, FieldKind, MemoryField
+from mnemosyned.memory.values import (
+    AgentActivity,
+    Episode,
+    Learning,
+    LearningKind,
+    MemoryRecord,
+)
 from mnemosyned.text.details import Detail, DetailKind
 
 Row = Sequence[Any]
@@ -52,6 +61,51 @@ def optional_instant(value: datetime | str | None) -> datetime | None:
 
 
 # ------------------------------------------------------------ what is remembered
+
+
+def _object_from(text: str) -> dict[str, Any]:
+    """Return the JSON object in a column."""
+    return msgspec.json.decode(text, type=dict[str, Any]) if text != "{}" else {}
+
+
+_READERS: Mapping[FieldKind, Callable[[Any], Any]] = {
+    FieldKind.FLAG: bool,
+    FieldKind.TIME: instant,
+    FieldKind.JSON: _object_from,
+}
+
+
+def fields_from(
+    values: Row, fields: Sequence[MemoryField] = ROW_FIELDS
+) -> dict[str, Any]:
+    """Return the fields of a memory by name, from the values of their columns."""
+    return {
+        field.name: _READERS[field.kind](value) if field.kind in _READERS else value
+        for field, value in zip(fields, values, strict=True)
+    }
+
+
+def column_values(
+    memory: MemoryRecord | ExportedMemory, fields: Sequence[MemoryField] = ROW_FIELDS
+) -> dict[str, Any]:
+    """Return the values of a memory's own columns, by column; its times as they are."""
+    values = {field.column: getattr(memory, field.name) for field in fields}
+    for field in fields:
+        if field.kind is FieldKind.JSON:
+            value = values[field.column]
+            values[field.column] = (
+                msgspec.json.encode(value).decode() if value else "{}"
+            )
+    return values
+
+
+def exported_fields_from(values: Row, content_hash: int | None) -> dict[str, Any]:
+    """Return the fields of an exported memory by name, from the values of its columns.
+
+    The hash of its text is exported only if the text was pruned.
+    """
+    fields = fields_from(values)
+    return fields | {"content_hash": None if fields["content"] else content_hash}
 
 
 def pending_from(row: Row) -> Pending:

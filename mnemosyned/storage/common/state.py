@@ -11,7 +11,7 @@ import msgspec
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.memory.edit import REVISIONS_MAX, MemoryEdit, latest_in_chain
 from mnemosyned.memory.intake import content_hash
-from mnemosyned.memory.values import TAGS_MAX, Revision
+from mnemosyned.memory.values import TAGS_MAX, MemoryRecord, Revision
 from mnemosyned.storage.common.episodes import invalidate
 from mnemosyned.storage.common.rows import instant
 from mnemosyned.storage.common.session import CommonSession
@@ -171,6 +171,17 @@ def remove_tags(session: CommonSession, seq: int, names: Iterable[str]) -> int:
         seq=seq,
         names=list(names),
     ).rowcount
+
+
+def insert_tags_and_validity(
+    session: CommonSession, memories: Iterable[tuple[int, MemoryRecord]]
+) -> None:
+    """Insert the tags and the expiry of new memories, given with their row numbers."""
+    for seq, memory in memories:
+        if memory.valid_until:
+            set_state(session, seq, "valid_until", memory.valid_until)
+        if memory.tags:
+            add_tags(session, seq, memory.tags)
 
 
 def replace_tags(session: CommonSession, seq: int, names: Iterable[str]) -> None:

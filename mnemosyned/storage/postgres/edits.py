@@ -9,6 +9,7 @@ from mnemosyned.memory.edit import EditTarget, StoredMemory, details_with
 from mnemosyned.memory.fields import EDITED_FIELDS, column_list
 from mnemosyned.memory.values import Tier
 from mnemosyned.storage.common.edits import CommonChanges, CommonEditing
+from mnemosyned.storage.common.rows import fields_from
 from mnemosyned.storage.common.session import writes
 from mnemosyned.storage.postgres.fulltext import gram_hashes, word_hashes
 from mnemosyned.storage.postgres.insert import return_originals
@@ -19,11 +20,6 @@ from mnemosyned.storage.postgres.vectors import requeue_embedding
 from mnemosyned.text.terms import glued_words
 
 _EDITED = column_list(EDITED_FIELDS, "m.")
-_WRITE = (
-    "UPDATE memory SET session_id = %(session)s, source = %(source)s, role = %(role)s, "
-    "importance = %(importance)s, created_at = %(created_at)s "
-    "WHERE owner = %(owner)s AND seq = %(seq)s"
-)
 _WRITE_WORDS = (
     "UPDATE memory SET content = %(content)s, words = %(words)s, "
     "grams = %(grams)s WHERE owner = %(owner)s AND seq = %(seq)s"
@@ -46,24 +42,17 @@ class PostgresEditing(CommonEditing):
         if row is None:
             return None
         seq, episode, *values = row
-        named = {
-            field.name: value
-            for field, value in zip(EDITED_FIELDS, values, strict=True)
-        }
+        named = fields_from(values, EDITED_FIELDS)
         return StoredMemory(seq=seq, episode=episode, values=named)
+
+    def _memory_table(self, target: EditTarget) -> str:
+        del target  # one table has the memories of both tiers
+        return "memory"
 
     def _write_fields(self, target: EditTarget) -> None:
         """Write the fields of an edited memory, except text and tags."""
+        super()._write_fields(target)
         before, after = target.edit.before, target.edit.after
-        self._session.execute(
-            _WRITE,
-            seq=target.seq,
-            session=after.session,
-            source=after.source,
-            role=after.role,
-            importance=after.importance,
-            created_at=after.created_at,
-        )
         if before.created_at != after.created_at:
             self._session.execute(
                 "UPDATE fresh SET created_at = %(moment)s "

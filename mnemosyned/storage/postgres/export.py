@@ -1,11 +1,10 @@
-"""Memories, vectors and recoverable memories of an owner as records of an export and of a move."""
+"""Memories and vectors of an owner as records of an export and of a move."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime
 from itertools import islice
-from typing import Any
 
 import msgspec
 
@@ -13,31 +12,17 @@ from mnemosyned.memory.exchange import (
     ExportedMemory,
     ExportedRevision,
     ExportedSupersession,
-    KeptVector,
-    MovedRecord,
-    Outcome,
     Record,
-    RecoverableRecord,
 )
-from mnemosyned.memory.values import MemoryRecord
+from mnemosyned.memory.fields import column_list
 from mnemosyned.storage.common.exchange import (
     EXPORTED_EPISODE,
     CommonExporting,
     export_condition,
-    surrounding_records,
 )
-from mnemosyned.storage.common.grace import INSERT_FORGOTTEN
-from mnemosyned.storage.common.rows import exported_episode_from
+from mnemosyned.storage.common.rows import exported_episode_from, exported_fields_from
 from mnemosyned.storage.common.session import Row
-from mnemosyned.storage.common.surroundings import saved_sighting
-from mnemosyned.storage.postgres.grace import (
-    FORGOTTEN_FIELDS,
-    ForgottenRevision,
-    PostgresForgotten,
-    decode_forgotten,
-)
 from mnemosyned.storage.postgres.rows import values_of
-from mnemosyned.storage.postgres.session import PostgresSession
 
 _ORIGINALS = "(SELECT count(*) FROM placed AS p WHERE p.owner = %(owner)s AND p.episode_seq = e.seq)"
 _TAGS = (
@@ -49,18 +34,17 @@ _REVISIONS = (
     "ORDER BY r.seq)::text FROM revision AS r "
     "WHERE r.owner = %(owner)s AND r.memory_seq = m.seq)"
 )
+_ROW = column_list(prefix="m.")
 _MEMORY = (
-    "m.id, m.seq, m.session_id, m.source, m.role, m.content, m.content_hash, m.importance, "
-    "m.pinned, m.metadata, m.created_at, m.valid_until, m.superseded_at, m.pruned_at, "
-    f"m.held_until, m.future_since, k.episode, {_TAGS}, k.details, k.secrets, {_REVISIONS}"
+    "m.seq, m.content_hash, m.valid_until, m.superseded_at, m.pruned_at, m.held_until, "
+    f"m.future_since, {_ROW}, k.episode, {_TAGS}, k.details, k.secrets, {_REVISIONS}"
 )
 # A planner that takes an owner for small, as statistics older than its memories do, reads all of a
 # table again for each row of another. It takes no `OFFSET 0` apart: what is inside it is looked up
 # by its key.
 _AT_KEYS = (
     f"SELECT {_MEMORY} FROM ({{keys}} OFFSET 0) AS k CROSS JOIN LATERAL ("
-    "SELECT m.id, m.seq, m.session_id, m.source, m.role, m.content, m.content_hash, m.importance, "
-    "m.pinned, m.metadata, m.created_at, s.valid_until, s.superseded_at, s.pruned_at, "
+    f"SELECT m.seq, m.content_hash, {_ROW}, s.valid_until, s.superseded_at, s.pruned_at, "
     "h.held_until, h.future_since FROM memory AS m "
     "LEFT JOIN memory_state AS s ON s.owner = m.owner AND s.memory_seq = m.seq "
     "LEFT JOIN working_state AS h ON h.owner = m.owner AND h.memory_seq = m.seq "
@@ -101,6 +85,13 @@ _DECODER = msgspec.json.Decoder(list[tuple[datetime, str | None, int, str]])
 
 class PostgresExporting(CommonExporting):
     """The records of one snapshot."""
+
+    _vectors = (
+        "SELECT n.id, m.name, m.digest, v.vector FROM embedding AS v "
+        "JOIN embedding_model AS m ON m.owner = v.owner AND m.number = v.model "
+        "JOIN memory AS n ON n.owner = v.owner AND n.seq = v.memory_seq "
+        "WHERE v.owner = %(owner)s ORDER BY v.memory_seq"
+    )
 
     def count_expected(self) -> dict[str, int]:
         """Return the number of exported memories and of all episodes, as `memory` and `episode`."""
@@ -159,22 +150,13 @@ class PostgresExporting(CommonExporting):
 
 def _memory_from(row: Row) -> ExportedMemory:
     """Return an exported memory from a row of _MEMORY."""
-    id, seq, session, source, role, content, content_hash, importance = row[:8]
-    pinned, metadata, created_at, valid_until, superseded_at, pruned_at = row[8:14]
-    held_until, future_since, episode, tags, plain, secret, revisions = row[14:]
+    seq, content_hash, valid_until, superseded_at, pruned_at, *others = row[:7]
+    held_until, future_since = others
+    *values, episode, tags, plain, secret, revisions = row[7:]
     return ExportedMemory(
-        id=id,
+        **exported_fields_from(values, content_hash),
         seq=seq,
-        session=session,
-        source=source,
-        role=role,
-        content=content,
-        content_hash=None if content else content_hash,
-        importance=importance,
-        pinned=pinned,
-        metadata={} if metadata == "{}" else msgspec.json.decode(metadata),
         tags=tuple(tags or ()),
-        created_at=created_at,
         episode=episode,
         valid_until=valid_until,
         superseded_at=superseded_at,
@@ -198,134 +180,3 @@ def _revisions_from(text: str) -> Iterator[ExportedRevision]:
             content_hash=content_hash,
             fields=msgspec.json.decode(fields),
         )
-
-
-def recoverable_records(session: PostgresSession) -> Iterator[RecoverableRecord]:
-    """Yield the forgotten memories and learnings that can still be put back."""
-    for id, call, final_at, data in session.stream(
-        "SELECT id, call, final_at, data FROM forgotten WHERE owner = %(owner)s ORDER BY id"
-    ):
-        kept = decode_forgotten(data)
-        yield RecoverableRecord(
-            id=id,
-            call=call,
-            final_at=final_at,
-            memory=_recoverable_memory(kept) if kept.memory else None,
-            superseded_by=kept.superseded_by,
-            supersedes=tuple(kept.supersedes),
-            learnings=tuple(kept.learnings),
-        )
-
-
-def restore_recoverable(session: PostgresSession, record: RecoverableRecord) -> bool:
-    """Store a forgotten memory or learnings in their grace period; return False if already stored."""
-    kept = PostgresForgotten(
-        superseded_by=record.superseded_by,
-        supersedes=list(record.supersedes),
-        learnings=list(record.learnings),
-    )
-    if memory := record.memory:
-        kept.seq = memory.seq
-        kept.memory = {name: getattr(memory, name) for name in FORGOTTEN_FIELDS}
-        kept.revisions = [
-            ForgottenRevision(
-                revision.changed_at,
-                revision.content,
-                revision.content_hash,
-                msgspec.json.encode(revision.fields).decode(),
-            )
-            for revision in memory.revisions
-        ]
-    inserted = session.execute(
-        f"{INSERT_FORGOTTEN} DO NOTHING",
-        id=record.id,
-        call=record.call,
-        final_at=record.final_at,
-        data=msgspec.json.encode(kept).decode(),
-    )
-    return bool(inserted.rowcount)
-
-
-def _recoverable_memory(kept: PostgresForgotten) -> ExportedMemory:
-    """Return a forgotten memory as an export has it."""
-    memory = msgspec.convert(kept.memory, MemoryRecord)
-    return ExportedMemory(
-        id=memory.id,
-        seq=kept.seq,
-        session=memory.session,
-        source=memory.source,
-        role=memory.role,
-        content=memory.content,
-        importance=memory.importance,
-        pinned=memory.pinned,
-        metadata=memory.metadata,
-        tags=memory.tags,
-        created_at=memory.created_at,
-        valid_until=memory.valid_until,
-        superseded_at=memory.superseded_at,
-        revisions=tuple(
-            ExportedRevision(
-                changed_at=revision.changed_at,
-                content=revision.content,
-                content_hash=revision.content_hash,
-                fields=msgspec.json.decode(revision.fields),
-            )
-            for revision in kept.revisions
-        ),
-    )
-
-
-_VECTORS = (
-    "SELECT n.id, m.name, m.digest, v.vector FROM embedding AS v "
-    "JOIN embedding_model AS m ON m.owner = v.owner AND m.number = v.model "
-    "JOIN memory AS n ON n.owner = v.owner AND n.seq = v.memory_seq "
-    "WHERE v.owner = %(owner)s ORDER BY v.memory_seq"
-)
-_INSERT_MODEL = (
-    "INSERT INTO embedding_model (owner, number, name, digest) "
-    "SELECT o.owner, (SELECT coalesce(max(m.number), 0) + 1 FROM embedding_model AS m "
-    "WHERE m.owner = %(owner)s), %(name)s, %(digest)s "
-    "FROM owner AS o WHERE o.owner = %(owner)s ON CONFLICT DO NOTHING"
-)
-_INSERT_VECTOR = (
-    "INSERT INTO embedding (owner, memory_seq, model, vector, version) "
-    "SELECT n.owner, n.seq, m.number, %(vector)s, %(version)s FROM memory AS n "
-    "JOIN embedding_model AS m ON m.owner = n.owner AND m.digest = %(digest)s "
-    "WHERE n.owner = %(owner)s AND n.id = %(memory)s ON CONFLICT DO NOTHING"
-)
-
-
-def moved_records(session: PostgresSession) -> Iterator[MovedRecord]:
-    """Yield the records that a move carries besides an export."""
-    yield from recoverable_records(session)
-    yield from surrounding_records(session)
-    for id, model, digest, vector in session.stream(_VECTORS):
-        yield KeptVector(memory=id, model=model, digest=digest, vector=bytes(vector))
-    if sighting := saved_sighting(session):
-        yield sighting
-
-
-def _restore_vector(session: PostgresSession, vector: KeptVector) -> Outcome:
-    """Store the vector of a memory that has none; return whether it was stored."""
-    known = session.scalar(
-        "SELECT 1 FROM embedding_model WHERE owner = %(owner)s AND digest = %(digest)s",
-        digest=vector.digest,
-    )
-    if known is None:
-        session.execute(_INSERT_MODEL, name=vector.model, digest=vector.digest)
-    version = session.new_number()
-    inserted = session.execute(
-        _INSERT_VECTOR,
-        version=version,
-        memory=vector.memory,
-        digest=vector.digest,
-        vector=vector.vector,
-    )
-    return bool(inserted.rowcount)
-
-
-MOVED: Mapping[type[Any], Callable[[PostgresSession, Any], Outcome]] = {
-    RecoverableRecord: restore_recoverable,
-    KeptVector: _restore_vector,
-}
-"""Store a record of each kind that a move alone carries."""

@@ -19,6 +19,7 @@ from mnemosyned.memory.intake import content_hash, is_made_of_source, keys_of_fo
 from mnemosyned.memory.ports import DeletionStore
 from mnemosyned.memory.values import Tier
 from mnemosyned.storage.common.episodes import invalidate
+from mnemosyned.storage.common.grace import save_learnings, save_memories
 from mnemosyned.storage.common.learnings import remove_learnings, remove_learnings_of
 from mnemosyned.storage.common.session import BELOW, Row, reads, writes
 from mnemosyned.storage.common.state import request_purge
@@ -36,7 +37,6 @@ from mnemosyned.storage.postgres.fulltext import (
     index_words,
     phrase_hashes,
 )
-from mnemosyned.storage.postgres.grace import save_learnings, save_memories
 from mnemosyned.storage.postgres.memories import leave_secrets
 from mnemosyned.storage.postgres.pool import PostgresPart
 from mnemosyned.storage.postgres.rows import OF_IDS, values_of

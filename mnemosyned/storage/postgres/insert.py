@@ -8,13 +8,18 @@ from datetime import datetime
 from typing import Any, Literal
 
 from mnemosyned.fairness import pause_for_other_owners
+from mnemosyned.memory.fields import ROW_FIELDS, FieldKind
 from mnemosyned.memory.intake import IntakeTransaction, Known
 from mnemosyned.memory.ports import Draft, RememberReport
 from mnemosyned.memory.values import MemoryRecord, Tier
 from mnemosyned.storage.common.learnings import LearningRows
 from mnemosyned.storage.common.records import CommonRecords
 from mnemosyned.storage.common.session import BELOW
-from mnemosyned.storage.common.state import add_tags, set_state, supersede, was_said
+from mnemosyned.storage.common.state import (
+    insert_tags_and_validity,
+    supersede,
+    was_said,
+)
 from mnemosyned.storage.postgres.memories import (
     detail_columns,
     details_by_memory,
@@ -30,16 +35,15 @@ from mnemosyned.storage.postgres.rows import (
 from mnemosyned.storage.postgres.session import PostgresSession
 from mnemosyned.text.details import Detail
 
+_TYPES = {
+    FieldKind.TEXT: "text",
+    FieldKind.NUMBER: "float8",
+    FieldKind.FLAG: "bool",
+    FieldKind.TIME: "timestamptz",
+    FieldKind.JSON: "text",
+}
 _ARRAYS = {
-    "id": "text",
-    "session_id": "text",
-    "source": "text",
-    "role": "text",
-    "content": "text",
-    "importance": "float8",
-    "pinned": "bool",
-    "metadata": "text",
-    "created_at": "timestamptz",
+    **{field.column: _TYPES[field.kind] for field in ROW_FIELDS},
     "content_hash": "bigint",
 }
 _COLUMNS = ", ".join(_ARRAYS)
@@ -189,8 +193,8 @@ def insert_new(session: PostgresSession, memories: Sequence[MemoryRecord]) -> No
     session.numbered += count
     session.grown += count
     if any(memory.valid_until or memory.tags for memory in memories):
-        last = newest_number(session)
-        _insert_tags_and_validity(session, memories, range(last - count + 1, last + 1))
+        first = newest_number(session) - count + 1
+        insert_tags_and_validity(session, enumerate(memories, start=first))
 
 
 def insert_again(session: PostgresSession, memory: MemoryRecord, seq: int) -> None:
@@ -201,24 +205,13 @@ def insert_again(session: PostgresSession, memory: MemoryRecord, seq: int) -> No
     session.execute(INSERT_FRESH, seq=[seq], created_at=values["created_at"])
     characters = len(memory.content)
     session.add_to_totals(Tier.WORKING, count=1, characters=characters)
-    _insert_tags_and_validity(session, [memory], [seq])
+    insert_tags_and_validity(session, [(seq, memory)])
 
 
 def newest_number(session: PostgresSession) -> int:
     """Return the row number of the newest memory, including those of this transaction."""
     last, _ = session.locked_row or (0, 0)
     return int(last) + session.numbered
-
-
-def _insert_tags_and_validity(
-    session: PostgresSession, memories: Sequence[MemoryRecord], seqs: Sequence[int]
-) -> None:
-    """Insert the tags and the expiry of memories with these row numbers."""
-    for seq, memory in zip(seqs, memories, strict=True):
-        if memory.valid_until:
-            set_state(session, seq, "valid_until", memory.valid_until)
-        if memory.tags:
-            add_tags(session, seq, memory.tags)
 
 
 def values_by_column(rows: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:

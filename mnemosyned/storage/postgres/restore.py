@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain
 
-from mnemosyned.memory.exchange import (
-    AnyRecord,
-    ExchangeStore,
-    ExportFilter,
-    Record,
-    RestoreReport,
-)
+from mnemosyned.memory.exchange import KeptVector, Outcome
 from mnemosyned.memory.intake import Known, content_hash
 from mnemosyned.memory.restore import PlacedMemory
-from mnemosyned.memory.values import MemoryRecord, Tier
-from mnemosyned.storage.common.exchange import CommonRestoring, insert_states
-from mnemosyned.storage.common.session import writes
+from mnemosyned.memory.values import Tier
+from mnemosyned.storage.common.exchange import (
+    CommonExchange,
+    CommonRestoring,
+    insert_states,
+)
 from mnemosyned.storage.postgres.connections import Use
-from mnemosyned.storage.postgres.export import MOVED, PostgresExporting, moved_records
+from mnemosyned.storage.postgres.export import PostgresExporting
 from mnemosyned.storage.postgres.insert import (
     INSERT_FRESH,
     INSERT_MEMORIES,
@@ -32,14 +28,24 @@ from mnemosyned.storage.postgres.pool import PostgresPart
 from mnemosyned.storage.postgres.rows import memory_values, utc
 from mnemosyned.storage.postgres.session import PostgresSession
 
+_INSERT_MODEL = (
+    "INSERT INTO embedding_model (owner, number, name, digest) "
+    "SELECT o.owner, (SELECT coalesce(max(m.number), 0) + 1 FROM embedding_model AS m "
+    "WHERE m.owner = %(owner)s), %(name)s, %(digest)s "
+    "FROM owner AS o WHERE o.owner = %(owner)s ON CONFLICT DO NOTHING"
+)
+_INSERT_VECTOR = (
+    "INSERT INTO embedding (owner, memory_seq, model, vector, version) "
+    "SELECT n.owner, n.seq, m.number, %(vector)s, %(version)s FROM memory AS n "
+    "JOIN embedding_model AS m ON m.owner = n.owner AND m.digest = %(digest)s "
+    "WHERE n.owner = %(owner)s AND n.id = %(memory)s ON CONFLICT DO NOTHING"
+)
+
 
 class PostgresRestoring(CommonRestoring):
     """The restoring of records in one transaction."""
 
     _session: PostgresSession
-
-    def __init__(self, session: PostgresSession) -> None:
-        super().__init__(session, MOVED)
 
     def known_records(self, ids: Sequence[str]) -> dict[str, Known]:
         return known_records(self._session, ids)
@@ -83,6 +89,25 @@ class PostgresRestoring(CommonRestoring):
             insert_states(session, memories)
         session.skip_numbers("memory", last_number)
 
+    def _restore_vector(self, vector: KeptVector) -> Outcome:
+        """Store the vector of a memory that has none; return whether it was stored."""
+        session = self._session
+        known = session.scalar(
+            "SELECT 1 FROM embedding_model WHERE owner = %(owner)s AND digest = %(digest)s",
+            digest=vector.digest,
+        )
+        if known is None:
+            session.execute(_INSERT_MODEL, name=vector.model, digest=vector.digest)
+        version = session.new_number()
+        inserted = session.execute(
+            _INSERT_VECTOR,
+            version=version,
+            memory=vector.memory,
+            digest=vector.digest,
+            vector=vector.vector,
+        )
+        return bool(inserted.rowcount)
+
 
 def _insert_into_tiers(
     session: PostgresSession,
@@ -116,18 +141,7 @@ def _insert_into_tiers(
 def _memory_row_values(owner: int, placed: PlacedMemory) -> dict[str, object]:
     """Return the values of a restored memory's row; a pruned memory has no index terms."""
     memory = placed.memory
-    record = MemoryRecord(
-        id=memory.id,
-        session=memory.session,
-        source=memory.source,
-        role=memory.role,
-        content=memory.content,
-        importance=memory.importance,
-        pinned=memory.pinned,
-        metadata=memory.metadata,
-        created_at=memory.created_at,
-    )
-    values = memory_values(record, owner)
+    values = memory_values(memory, owner)
     if not memory.content:
         known = memory.content_hash
         values["content_hash"] = content_hash("") if known is None else known
@@ -139,32 +153,17 @@ READER_S = 600
 """Seconds that whoever reads an export may take for a part of it, which others do not wait for."""
 
 
-class PostgresExchange(PostgresPart, ExchangeStore):
+class PostgresExchange(PostgresPart, CommonExchange):
     """An `ExchangeStore` of one owner in PostgreSQL."""
 
+    _exporting = PostgresExporting
+    _restoring = PostgresRestoring
+
     @contextmanager
-    def export(
-        self, chosen: ExportFilter
-    ) -> Iterator[tuple[dict[str, int], Iterator[Record]]]:
-        """Yield the expected counts by kind, and the records of an export, from one snapshot."""
+    def _snapshot(self) -> Iterator[PostgresSession]:
+        """Open a session that reads one snapshot, for as long as the reader takes."""
         with self._pool.reading(self._owner, use=Use.STREAM) as session:
             session.execute(
                 f"SET LOCAL idle_in_transaction_session_timeout = '{READER_S}s'"
             )
-            exported = PostgresExporting(session, chosen)
-            yield exported.count_expected(), exported.records()
-
-    @contextmanager
-    def everything(self) -> Iterator[tuple[dict[str, int], Iterator[AnyRecord]]]:
-        """Yield the expected counts by kind, and all records of a move, from one snapshot."""
-        with self._pool.reading(self._owner, use=Use.STREAM) as session:
-            exported = PostgresExporting(session, ExportFilter())
-            records = chain(exported.records(), moved_records(session))
-            yield exported.count_expected(), records
-
-    @writes
-    def restore(
-        self, session: PostgresSession, records: Sequence[AnyRecord]
-    ) -> RestoreReport:
-        """Store exported records that are not here yet, in one transaction; return the counts."""
-        return PostgresRestoring(session).restore(records)
+            yield session

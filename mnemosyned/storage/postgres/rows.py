@@ -10,9 +10,14 @@ import msgspec
 
 from mnemosyned.fairness import pause_for_other_owners
 from mnemosyned.instants import in_zone
+from mnemosyned.memory.exchange import ExportedMemory
 from mnemosyned.memory.fields import ROW_FIELDS, column_list
 from mnemosyned.memory.values import Episode, MemoryRecord, Tier
-from mnemosyned.storage.common.rows import episode_values
+from mnemosyned.storage.common.rows import (
+    column_values,
+    episode_values,
+    fields_from,
+)
 from mnemosyned.storage.common.session import Row
 from mnemosyned.storage.postgres.fulltext import COLUMN_END, gram_hashes, word_hashes
 from mnemosyned.text.details import DetailKind
@@ -57,16 +62,11 @@ def storable(text: str) -> str:
     return text.replace("\0", "\ufffd")
 
 
-def memory_values(memory: MemoryRecord, owner: int) -> dict[str, Any]:
+def memory_values(memory: MemoryRecord | ExportedMemory, owner: int) -> dict[str, Any]:
     """Return the values of a memory's row by column, index terms included, without its number."""
     pause_for_other_owners()
-    metadata = (
-        msgspec.json.encode(memory.metadata).decode() if memory.metadata else "{}"
-    )
     return {
-        **{field.column: getattr(memory, field.name) for field in ROW_FIELDS},
-        "metadata": metadata,
-        "created_at": utc(memory.created_at),
+        **column_values(memory),
         "content_hash": None,
         "words": word_hashes(
             owner, memory.content, memory.role, *glued_words(memory.content)
@@ -78,14 +78,11 @@ def memory_values(memory: MemoryRecord, owner: int) -> dict[str, Any]:
 def memory_from(row: Row) -> MemoryRecord:
     """Return a memory from `MEMORY_FIELDS`."""
     values, beside = row[: len(ROW_FIELDS)], row[len(ROW_FIELDS) :]
-    named = {field.name: value for field, value in zip(ROW_FIELDS, values, strict=True)}
-    metadata = named["metadata"]
-    named["metadata"] = {} if metadata == "{}" else msgspec.json.decode(metadata)
     valid_until, superseded_at, pruned_at, superseded_by, tags, edited_at, episode = (
         beside
     )
     return MemoryRecord(
-        **named,
+        **fields_from(values),
         tier=Tier.ARCHIVE if episode else Tier.WORKING,
         episode=episode,
         valid_until=valid_until,

@@ -8,7 +8,7 @@ from mnemosyned.memory.edit import EditTarget, StoredMemory, details_with
 from mnemosyned.memory.fields import EDITED_FIELDS, column_list
 from mnemosyned.memory.intake import content_hash
 from mnemosyned.storage.common.edits import CommonChanges, CommonEditing
-from mnemosyned.storage.common.rows import instant
+from mnemosyned.storage.common.rows import fields_from
 from mnemosyned.storage.common.session import writes
 from mnemosyned.storage.sqlite.fulltext import index_memories, unindex_memory
 from mnemosyned.storage.sqlite.memories import (
@@ -17,7 +17,6 @@ from mnemosyned.storage.sqlite.memories import (
     return_one,
     sensitive_details,
 )
-from mnemosyned.storage.sqlite.rows import instant_text
 from mnemosyned.storage.sqlite.session import SqliteSession
 from mnemosyned.storage.sqlite.writer import SqlitePart
 
@@ -39,28 +38,11 @@ class SqliteEditing(CommonEditing):
         if row is None:
             return None
         seq, episode, *values = row
-        named = {
-            field.name: value
-            for field, value in zip(EDITED_FIELDS, values, strict=True)
-        }
-        named["created_at"] = instant(named["created_at"])
+        named = fields_from(values, EDITED_FIELDS)
         return StoredMemory(seq=seq, episode=episode, values=named)
 
-    def _write_fields(self, target: EditTarget) -> None:
-        """Write the fields of an edited memory, except text and tags."""
-        after = target.edit.after
-        self._session.execute(
-            f"UPDATE {_memory_table(target)} SET session_id = ?, source = ?, role = ?, "
-            "importance = ?, created_at = ? WHERE seq = ?",
-            (
-                after.session,
-                after.source,
-                after.role,
-                after.importance,
-                instant_text(after.created_at),
-                target.seq,
-            ),
-        )
+    def _memory_table(self, target: EditTarget) -> str:
+        return "working_memory" if target.episode is None else "archive"
 
     def _write_words(self, target: EditTarget) -> None:
         """Write the text and the index entries of an edited memory, and delete its vector."""
@@ -68,7 +50,7 @@ class SqliteEditing(CommonEditing):
         before, after = target.edit.before, target.edit.after
         if before.content != after.content:
             session.execute(
-                f"UPDATE {_memory_table(target)} SET content = ?, content_hash = ? WHERE seq = ?",
+                f"UPDATE {self._memory_table(target)} SET content = ?, content_hash = ? WHERE seq = ?",
                 (after.content, content_hash(after.content), seq),
             )
         unindex_memory(session, seq, before.content, before.role)
@@ -86,11 +68,6 @@ class SqliteEditing(CommonEditing):
 
     def move_back(self, seq: int, episode: int) -> None:
         return_one(self._session, seq, episode)
-
-
-def _memory_table(target: EditTarget) -> str:
-    """Return the table that holds the edited memory: working memory or the archive."""
-    return "working_memory" if target.episode is None else "archive"
 
 
 class SqliteChanges(SqlitePart, CommonChanges):

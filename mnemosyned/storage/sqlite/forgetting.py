@@ -19,6 +19,7 @@ from mnemosyned.memory.forgetting import (
 from mnemosyned.memory.intake import is_made_of_source, keys_of_forgotten
 from mnemosyned.memory.ports import DeletionStore
 from mnemosyned.storage.common.episodes import invalidate
+from mnemosyned.storage.common.grace import save_learnings, save_memories
 from mnemosyned.storage.common.learnings import remove_learnings, remove_learnings_of
 from mnemosyned.storage.common.session import BELOW, reads, writes
 from mnemosyned.storage.common.state import request_purge
@@ -35,7 +36,6 @@ from mnemosyned.storage.sqlite.fulltext import (
     index_memories,
     unindex_memory,
 )
-from mnemosyned.storage.sqlite.grace import save_learnings, save_memories
 from mnemosyned.storage.sqlite.memories import chunks, leave_secrets
 from mnemosyned.storage.sqlite.purge import Purge
 from mnemosyned.storage.sqlite.session import SqliteSession
@@ -277,7 +277,8 @@ class SqliteDeletion(SqlitePart, DeletionStore):
         indexed: list[tuple[int, str, str]] = []
         in_force, episodes = _find_in_force_again(session, ids)
         if grace:  # before any is deleted that another one refers to
-            save_memories(session, ids, grace)
+            places = session.positions_of(ids).values()
+            save_memories(session, [seq for seq, _ in places], grace)
         for id in ids:
             if is_made_of_source(id):
                 _save_source_keys(session, id)

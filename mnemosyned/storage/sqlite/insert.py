@@ -15,7 +15,11 @@ from mnemosyned.storage.common.learnings import LearningRows
 from mnemosyned.storage.common.records import CommonRecords
 from mnemosyned.storage.common.rows import instant
 from mnemosyned.storage.common.session import BELOW, writes
-from mnemosyned.storage.common.state import add_tags, set_state, supersede, was_said
+from mnemosyned.storage.common.state import (
+    insert_tags_and_validity,
+    supersede,
+    was_said,
+)
 from mnemosyned.storage.sqlite.fulltext import index_memories
 from mnemosyned.storage.sqlite.rows import (
     MEMORY_COLUMNS,
@@ -27,7 +31,7 @@ from mnemosyned.storage.sqlite.writer import SqlitePart
 T = TypeVar("T")
 
 TOGETHER = 50
-"""How many memories one statement takes: it binds ten values each, and older builds 999 in all."""
+"""Memories that one statement takes: it binds all values of each, and older builds bind 999 in all."""
 
 # What was superseded or may expire does not stand for words that are said again.
 _SAME = (
@@ -57,6 +61,10 @@ _INSERT = {
     count: f"INSERT INTO working_memory ({MEMORY_COLUMNS}) VALUES {', '.join([_PLACES] * count)}"
     for count in (1, TOGETHER)
 }
+INSERT_NUMBERED = (
+    f"INSERT INTO working_memory (seq, {MEMORY_COLUMNS}) "
+    f"VALUES (?, {_PLACES.removeprefix('(')}"
+)
 _HAVING_ID = {count: _statement_of_ids(count) for count in (1, TOGETHER)}
 
 
@@ -108,11 +116,7 @@ class SqliteIntake(IntakeTransaction):
             last = cast("int", insert.lastrowid)
             seqs = range(last - len(share) + 1, last + 1)
             self._inserted += zip(seqs, share, strict=True)
-        for seq, memory in self._inserted[before:]:
-            if memory.valid_until:
-                set_state(self._session, seq, "valid_until", memory.valid_until)
-            if memory.tags:
-                add_tags(self._session, seq, memory.tags)
+        insert_tags_and_validity(self._session, self._inserted[before:])
 
     def finish(self) -> int:
         """Index the inserted memories; return the number of memories in working memory."""
@@ -121,6 +125,19 @@ class SqliteIntake(IntakeTransaction):
         texts = [(seq, memory.content, memory.role) for seq, memory in self._inserted]
         index_memories(self._session, texts)
         return self._session.totals()[Tier.WORKING][0]
+
+
+def insert_with_number(
+    session: SqliteSession, memory: MemoryRecord, seq: int | None
+) -> int:
+    """Insert a memory into working memory, not yet into its index; return its row number.
+
+    The number is new if `seq` is None.
+    """
+    inserted = session.execute(INSERT_NUMBERED, (seq, *memory_row(memory)))
+    number = cast("int", inserted.lastrowid)
+    insert_tags_and_validity(session, [(number, memory)])
+    return number
 
 
 def known_records(session: SqliteSession, ids: Sequence[str]) -> dict[str, Known]:

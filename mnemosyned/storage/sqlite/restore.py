@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from itertools import chain
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 
-from mnemosyned.memory.exchange import (
-    AnyRecord,
-    ExchangeStore,
-    ExportedMemory,
-    ExportFilter,
-    Record,
-    RestoreReport,
-)
+from mnemosyned.memory.exchange import ExportedMemory, KeptVector, Outcome
 from mnemosyned.memory.intake import Known
 from mnemosyned.memory.restore import PlacedMemory
-from mnemosyned.storage.common.exchange import CommonRestoring, insert_states
-from mnemosyned.storage.common.session import Row, writes
-from mnemosyned.storage.sqlite.export import MOVED, SqliteExporting, moved_records
+from mnemosyned.storage.common.exchange import (
+    CommonExchange,
+    CommonRestoring,
+    insert_states,
+)
+from mnemosyned.storage.common.session import Row
+from mnemosyned.storage.sqlite.export import SqliteExporting
 from mnemosyned.storage.sqlite.fulltext import index_memories
-from mnemosyned.storage.sqlite.insert import known_records
+from mnemosyned.storage.sqlite.insert import INSERT_NUMBERED, known_records
 from mnemosyned.storage.sqlite.rows import MEMORY_COLUMNS, memory_row
 from mnemosyned.storage.sqlite.session import SqliteSession
 from mnemosyned.storage.sqlite.writer import SqlitePart
 
-_PLACES = ", ".join("?" * (1 + len(MEMORY_COLUMNS.split(", "))))
-_INSERT_WORKING = (
-    f"INSERT INTO working_memory (seq, {MEMORY_COLUMNS}) VALUES ({_PLACES})"
-)
 _INSERT_ARCHIVED = (
-    f"INSERT INTO archive (seq, {MEMORY_COLUMNS}, episode_seq) VALUES ({_PLACES}, ?)"
+    f"INSERT INTO archive (seq, {MEMORY_COLUMNS}, episode_seq) "
+    f"VALUES (?, ?, {', '.join('?' for _ in MEMORY_COLUMNS.split(', '))})"
 )
 
 
@@ -40,7 +33,7 @@ class SqliteRestoring(CommonRestoring):
     _session: SqliteSession
 
     def __init__(self, session: SqliteSession) -> None:
-        super().__init__(session, MOVED)
+        super().__init__(session)
         self._kinds: dict[str, int] = {}
 
     def known_records(self, ids: Sequence[str]) -> dict[str, Known]:
@@ -75,7 +68,7 @@ class SqliteRestoring(CommonRestoring):
             if memory.content_hash is not None:  # of words that were pruned
                 values = (*values[:-1], memory.content_hash)
             if home is None:
-                self._session.execute(_INSERT_WORKING, values)
+                self._session.execute(INSERT_NUMBERED, values)
             else:
                 self._session.execute(_INSERT_ARCHIVED, (*values, home))
                 self._insert_details(memory, seq)
@@ -92,6 +85,23 @@ class SqliteRestoring(CommonRestoring):
             "UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = 'working_memory'",
             (last_number,),
         )
+
+    def _restore_vector(self, vector: KeptVector) -> Outcome:
+        """Store the vector of a memory that has none; return None if the memory is missing."""
+        session = self._session
+        session.execute(
+            "INSERT OR IGNORE INTO embedding_model (name, digest) VALUES (?, ?)",
+            (vector.model, vector.digest),
+        )
+        position = session.position_of(vector.memory)
+        if position is None:
+            return None
+        inserted = session.execute(
+            "INSERT OR IGNORE INTO embedding (memory_seq, model, vector) "
+            "SELECT ?, number, ? FROM embedding_model WHERE digest = ?",
+            (position[0], vector.vector, vector.digest),
+        )
+        return bool(inserted.rowcount)
 
     def _insert_details(self, memory: ExportedMemory, seq: int) -> None:
         """Insert the exact values of an original."""
@@ -114,29 +124,11 @@ class SqliteRestoring(CommonRestoring):
         return self._kinds[name]
 
 
-class SqliteExchange(SqlitePart, ExchangeStore):
+class SqliteExchange(SqlitePart, CommonExchange):
     """An `ExchangeStore` on one SQLite file."""
 
-    @contextmanager
-    def export(
-        self, chosen: ExportFilter
-    ) -> Iterator[tuple[dict[str, int], Iterator[Record]]]:
-        """Yield the expected counts by kind, and the records of an export, from one snapshot."""
-        with self._readers.snapshot() as session:
-            exported = SqliteExporting(session, chosen)
-            yield exported.count_expected(), exported.records()
+    _exporting = SqliteExporting
+    _restoring = SqliteRestoring
 
-    @contextmanager
-    def everything(self) -> Iterator[tuple[dict[str, int], Iterator[AnyRecord]]]:
-        """Yield the expected counts by kind, and all records of a move, from one snapshot."""
-        with self._readers.snapshot() as session:
-            exported = SqliteExporting(session, ExportFilter())
-            records = chain(exported.records(), moved_records(session))
-            yield exported.count_expected(), records
-
-    @writes
-    def restore(
-        self, session: SqliteSession, records: Sequence[AnyRecord]
-    ) -> RestoreReport:
-        """Store exported records that are not here yet, in one transaction; return the counts."""
-        return SqliteRestoring(session).restore(records)
+    def _snapshot(self) -> AbstractContextManager[SqliteSession]:
+        return self._readers.snapshot()

@@ -10,11 +10,12 @@ import msgspec
 
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.exchange import ExportedMemory
-from mnemosyned.memory.fields import ROW_FIELDS, column_list
+from mnemosyned.memory.fields import column_list
 from mnemosyned.memory.intake import content_hash
 from mnemosyned.memory.values import MemoryRecord, Tier
 from mnemosyned.storage.common.rows import (
-    instant,
+    column_values,
+    fields_from,
     optional_instant,
 )
 from mnemosyned.storage.common.session import Row
@@ -45,13 +46,12 @@ def instant_text(moment: datetime) -> str:
 
 def memory_row(memory: MemoryRecord | ExportedMemory) -> Row:
     """Return the values of `MEMORY_COLUMNS`."""
-    values = {field.name: getattr(memory, field.name) for field in ROW_FIELDS}
-    values["pinned"] = int(memory.pinned)
-    values["metadata"] = (
-        msgspec.json.encode(memory.metadata).decode() if memory.metadata else "{}"
+    values = column_values(memory).values()
+    stored = (
+        instant_text(value) if isinstance(value, datetime) else value
+        for value in values
     )
-    values["created_at"] = instant_text(memory.created_at)
-    return (*values.values(), content_hash(memory.content))
+    return (*stored, content_hash(memory.content))
 
 
 def memory_from(
@@ -59,16 +59,11 @@ def memory_from(
 ) -> MemoryRecord:
     """Return a memory from `MEMORY_FIELDS`."""
     *values, state, tags, edited_at = row
-    named = {field.name: value for field, value in zip(ROW_FIELDS, values, strict=True)}
-    metadata = named["metadata"]
-    named["metadata"] = {} if metadata == "{}" else msgspec.json.decode(metadata)
-    named["pinned"] = bool(named["pinned"])
-    named["created_at"] = instant(named["created_at"])
     valid_until, superseded_at, pruned_at, superseded_by = (
         msgspec.json.decode(state) if state else (None,) * 4
     )
     return MemoryRecord(
-        **named,
+        **fields_from(values),
         tier=tier,
         episode=episode,
         valid_until=optional_instant(valid_until),
