@@ -1,11 +1,13 @@
-"""Embedding of memories and questions in small batches, and similarities for the candidates."""
+"""The thread that asks an embedding model, and similarities for the candidates of a question."""
 
 from __future__ import annotations
 
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import Self
 
 from mnemosyned.errors import EmbedderFailed, MnemosynedError, ModelUnavailable
 from mnemosyned.logs import log_failure, logger
@@ -13,9 +15,11 @@ from mnemosyned.memory.engine_ports import (
     ComparisonTooSlow,
     Embedder,
     EmbeddingInput,
+    PendingVector,
     VectorSearch,
     VectorStore,
 )
+from mnemosyned.memory.values import EmbedderState, EmbedderStatus
 from mnemosyned.search.query import Match, Nearness, Query, SearchCandidates
 from mnemosyned.search.scoring import embedding_text
 
@@ -83,48 +87,100 @@ class QuestionVector:
         return self._vector
 
 
-def answer_question(embedder: Embedder, question: QuestionVector) -> None:
-    """Embed a question and deliver its vector, or None after its deadline.
-
-    Raises `ModelUnavailable`.
-    """
-    vector = None
-    if time.monotonic() < question.until:
-        try:
-            vector = embedder.embed_question(question.text)
-        except EmbedderFailed as error:
-            log.warning("question_refused", reason=error.message)
-        finally:
-            question.answer(vector)
-
-
 RETRY_S = 300.0
 """Pause before a model that cannot be run is tried again."""
+STOP_S = 10.0
 
 
-def work_with_retries(
-    work: Callable[[], None],
-    *,
-    closing: threading.Event,
-    on_failure: Callable[[str], None],
-    retry_s: float,
-) -> None:
-    """Call `work` until `closing` is set; after an error log it, call `on_failure`, and wait.
+class EmbeddingThread(ABC):
+    """Thread that asks an embedding model, within `with`: questions go before memories."""
 
-    `on_failure` gets the reason; the wait takes `retry_s` seconds.
-    """
-    while not closing.is_set():
-        try:
-            work()
-        except ModelUnavailable as error:
-            on_failure(error.message)
-        except Exception as error:  # noqa: BLE001 a boundary: it is logged
-            if closing.is_set():  # the end of the embedder ended its call
-                return
-            log_failure("embedding_failed", error)
-            ours = isinstance(error, MnemosynedError)
-            on_failure(str(error) if ours else "it failed; the log says how")
-        closing.wait(retry_s)
+    def __init__(self, embedder: Embedder, *, retry_s: float) -> None:
+        self._embedder = embedder
+        self._retry_s = retry_s
+        self._status = EmbedderStatus(state=EmbedderState.LOADING, name=embedder.name)
+        self._changing = threading.Lock()
+        """Held for an instant, around each change of the status."""
+        self._wake = threading.Event()
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="embedding", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Wait for the current batch; the creator of the embedder closes it."""
+        self._closing.set()
+        self._wake.set()
+        self._thread.join(STOP_S)
+
+    @abstractmethod
+    def _work(self) -> None:
+        """Load the model, then embed memories and answer questions until the thread is to stop."""
+
+    @abstractmethod
+    def _next_question(self) -> QuestionVector | None:
+        """Remove and return the next question, or None if no question waits."""
+
+    @abstractmethod
+    def _count_refusal(self, row: EmbeddingInput, error: EmbedderFailed) -> None:
+        """Log and count a memory that the model refused."""
+
+    def _run(self) -> None:
+        """Call `_work` until the thread is to stop, again in `retry_s` seconds after each error."""
+        while not self._closing.is_set():
+            reason = ""
+            try:
+                self._work()
+            except ModelUnavailable as error:
+                reason = error.message
+            except Exception as error:  # noqa: BLE001 a boundary: it is logged
+                if self._closing.is_set():  # the end of the embedder ended its call
+                    return
+                log_failure("embedding_failed", error)
+                ours = isinstance(error, MnemosynedError)
+                reason = str(error) if ours else "it failed; the log says how"
+            if reason and not self._closing.is_set():
+                self._change_status(state=EmbedderState.UNAVAILABLE, reason=reason)
+                name = self._embedder.name
+                log.warning("embedding_unavailable", model=name, reason=reason)
+            self._closing.wait(self._retry_s)
+
+    def _embed_rows(
+        self, rows: Sequence[EmbeddingInput]
+    ) -> list[tuple[EmbeddingInput, bytes]]:
+        """Return memories with their vectors, without refused ones; answer questions in between.
+
+        Raises `ModelUnavailable`.
+        """
+        made: list[tuple[EmbeddingInput, bytes]] = []
+        for batch in embedding_batches(rows):
+            if self._closing.is_set():
+                break
+            made += embed_memories(self._embedder, batch, self._count_refusal)
+            self._answer_questions()
+        return made
+
+    def _answer_questions(self) -> None:
+        """Embed all questions that wait, and deliver their vectors, or None after their deadline.
+
+        Raises `ModelUnavailable`.
+        """
+        while not self._closing.is_set() and (question := self._next_question()):
+            vector = None
+            try:
+                if time.monotonic() < question.until:
+                    vector = self._embedder.embed_question(question.text)
+            except EmbedderFailed as error:
+                log.warning("question_refused", reason=error.message)
+            finally:
+                question.answer(vector)
+
+    def _change_status(self, **values: object) -> None:
+        """Replace these fields of the status."""
+        with self._changing:
+            self._status = replace(self._status, **values)  # type: ignore[arg-type]
 
 
 NEAREST = 200
@@ -138,21 +194,30 @@ TOO_SLOW = "found by words alone: the database did not compare the vectors in ti
 def add_nearness(
     query: Query,
     candidates: SearchCandidates,
-    vector: bytes,
+    question: PendingVector | None,
     *,
-    search: VectorSearch,
+    state: EmbedderState,
+    search: Callable[[], VectorSearch | None],
     store: VectorStore,
     least: float,
 ) -> tuple[SearchCandidates, str]:
     """Return the candidates with vector similarities, and an empty note.
 
     The nearest memories with at least the similarity `least` become candidates, even without a
-    common word. If the comparison takes too long, return the candidates unchanged with a note.
+    common word. If the question has no vector in time, or the comparison takes too long, return the
+    candidates unchanged with a note. `search` is called after the wait; None means no vectors yet.
     """
+    vector = question.vector() if question else None
+    if vector is None:
+        is_ready = state is EmbedderState.READY
+        return candidates, BUSY if is_ready else NOT_READY.format(state=state.value)
+    vectors = search()
+    if vectors is None:
+        return candidates, ""
     positions = [match.position for match in candidates.memories]
     try:
-        cosines = search.cosines(vector, positions)
-        nearest = search.nearest(vector, NEAREST, least=least)
+        cosines = vectors.cosines(vector, positions)
+        nearest = vectors.nearest(vector, NEAREST, least=least)
     except ComparisonTooSlow:
         return candidates, TOO_SLOW
     unseen = [position for position in nearest if position not in cosines]

@@ -14,7 +14,6 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Self
 
 from mnemosyned.errors import EmbedderFailed
 from mnemosyned.logs import logger
@@ -29,15 +28,10 @@ from mnemosyned.memory.engine_ports import (
 from mnemosyned.memory.values import EmbedderState, EmbedderStatus
 from mnemosyned.search.query import Query, SearchCandidates
 from mnemosyned.search.vectors.embedding import (
-    BUSY,
-    NOT_READY,
     RETRY_S,
+    EmbeddingThread,
     QuestionVector,
     add_nearness,
-    answer_question,
-    embed_memories,
-    embedding_batches,
-    work_with_retries,
 )
 from mnemosyned.search.vectors.index import StorageIndex, VectorIndex
 
@@ -53,13 +47,12 @@ START_AFTER_S = 0.5
 LOOK_S = 30.0
 """Seconds between looks for vectors that other daemons stored or dropped."""
 NEWS_AT_ONCE = 500
-STOP_S = 10.0
 PREPARED_AT_ONCE = 500
 
 log = logger()
 
 
-class VectorIndexer(MemoryVectors):
+class VectorIndexer(EmbeddingThread, MemoryVectors):
     """Thread that keeps the vectors of a store up to date, within `with`."""
 
     def __init__(
@@ -72,37 +65,25 @@ class VectorIndexer(MemoryVectors):
         rows_max: int,
         retry_s: float = RETRY_S,
     ) -> None:
+        super().__init__(embedder, retry_s=retry_s)
         self._store = store
-        self._embedder = embedder
         self._wait_s = wait_s
         self._similarity_min = similarity_min
         self._rows_max = rows_max
-        self._retry_s = retry_s
         self._index: VectorIndex | StorageIndex | None = None
         self._model = 0
         self._seen: VectorNews | None = None
         """State at the last look; None if no other daemon stores vectors."""
         self._look_at = 0.0
-        self._status = EmbedderStatus(state=EmbedderState.LOADING, name=embedder.name)
-        self._counting = threading.Lock()
-        """Held for an instant, around each change of the status."""
         self._questions: queue.Queue[QuestionVector] = queue.Queue(QUESTIONS_MAX)
-        self._wake = threading.Event()
         self._forgot = threading.Event()
         self._reworded: deque[int] = deque()
         """Positions whose vectors are to be made again."""
-        self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="embedding", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._closing.set()
-        self._wake.set()
         self._embedder.close()  # ends its call, too
-        self._thread.join(STOP_S)
+        super().__exit__()
         self._embedder.close()  # unless it was started once more meanwhile
 
     # -------------------------------------------------------------- from outside
@@ -148,16 +129,14 @@ class VectorIndexer(MemoryVectors):
         If the question has no vector yet, return the candidates unchanged with a note of the
         reason.
         """
-        vector = question.vector() if question else None
-        index = self._index
-        if vector is None or index is None:
-            self._count_events(missed=1)
-            state = self._status.state
-            ready = state is EmbedderState.READY
-            return candidates, BUSY if ready else NOT_READY.format(state=state.value)
-        store, least = self._store, self._similarity_min
         found, note = add_nearness(
-            query, candidates, vector, search=index, store=store, least=least
+            query,
+            candidates,
+            question,
+            state=self._status.state,
+            search=lambda: self._index,
+            store=self._store,
+            least=self._similarity_min,
         )
         if note:
             self._count_events(missed=1)
@@ -166,14 +145,9 @@ class VectorIndexer(MemoryVectors):
     # ------------------------------------------------------------ in the thread
 
     def _run(self) -> None:
-        """Run `_work` in the thread, again after each error, until the indexer is closed."""
+        """Begin after a pause, and work until the indexer is closed."""
         self._closing.wait(START_AFTER_S)
-        work_with_retries(
-            self._work,
-            closing=self._closing,
-            on_failure=self._set_unavailable,
-            retry_s=self._retry_s,
-        )
+        super()._run()
 
     def _work(self) -> None:
         """Load the model, then embed memories and answer questions until the thread is to stop."""
@@ -315,13 +289,7 @@ class VectorIndexer(MemoryVectors):
         rows = self._store.without_vector(
             self._model, after=after, before=before, limit=BATCH
         )
-        vectors: dict[int, bytes] = {}
-        for batch in embedding_batches(rows):
-            if self._closing.is_set():
-                break
-            made = embed_memories(self._embedder, batch, self._count_refusal)
-            vectors |= {row.position: vector for row, vector in made}
-            self._answer_questions()
+        vectors = {row.position: vector for row, vector in self._embed_rows(rows)}
         kept = self._store.keep_vectors(self._model, vectors) if vectors else []
         index.put({position: vectors[position] for position in kept})
         embedded = self._status.embedded + len(kept)
@@ -333,30 +301,15 @@ class VectorIndexer(MemoryVectors):
         log.warning("embedding_refused", position=row.position, reason=error.message)
         self._count_events(failed=1)
 
-    def _answer_questions(self) -> None:
-        """Answer all questions that wait."""
-        while not self._closing.is_set():
-            try:
-                question = self._questions.get_nowait()
-            except queue.Empty:
-                return
-            answer_question(self._embedder, question)
-
-    def _set_unavailable(self, reason: str) -> None:
-        """Set the status to unavailable for this reason, and log it, unless the thread is to stop."""
-        if self._closing.is_set():
-            return
-        self._change_status(state=EmbedderState.UNAVAILABLE, reason=reason)
-        log.warning("embedding_unavailable", model=self._embedder.name, reason=reason)
-
-    def _change_status(self, **values: object) -> None:
-        """Replace these fields of the status."""
-        with self._counting:
-            self._status = replace(self._status, **values)  # type: ignore[arg-type]
+    def _next_question(self) -> QuestionVector | None:
+        try:
+            return self._questions.get_nowait()
+        except queue.Empty:
+            return None
 
     def _count_events(self, *, missed: int = 0, failed: int = 0) -> None:
         """Count in the status `missed` searches without vectors, and `failed` embeddings of memories."""
-        with self._counting:
+        with self._changing:
             old = self._status
             self._status = replace(
                 old, missed=old.missed + missed, failed=old.failed + failed

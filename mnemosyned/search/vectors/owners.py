@@ -12,8 +12,7 @@ import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from mnemosyned.errors import (
     EmbedderFailed,
@@ -30,19 +29,15 @@ from mnemosyned.memory.engine_ports import (
     PendingVector,
     StorageSearch,
     VectorProgress,
+    VectorSearch,
 )
 from mnemosyned.memory.values import EmbedderState, EmbedderStatus
 from mnemosyned.search.query import Query, SearchCandidates
 from mnemosyned.search.vectors.embedding import (
-    BUSY,
-    NOT_READY,
     RETRY_S,
+    EmbeddingThread,
     QuestionVector,
     add_nearness,
-    answer_question,
-    embed_memories,
-    embedding_batches,
-    work_with_retries,
 )
 from mnemosyned.search.vectors.index import READ_MAX, NewestVectors
 
@@ -124,7 +119,6 @@ ROUND_PAGE = 200
 CLAIM_S = 300.0
 FAILED_AGAIN_S = 10.0
 """Pause after a failed turn of an owner, as with the database."""
-STOP_S = 10.0
 PREPARED_AT_ONCE = 500
 
 log = logger()
@@ -147,37 +141,24 @@ class _IndexingProgress(NamedTuple):
     before: int
 
 
-class SharedVectors:
+class SharedVectors(EmbeddingThread):
     """Thread with the embedding model of many owners, within `with`. Safe from any thread."""
 
     def __init__(
         self, *, owners: OwnersWithVectors, embedder: Embedder, retry_s: float = RETRY_S
     ) -> None:
+        super().__init__(embedder, retry_s=retry_s)
         self.turns = OwnerTurns()
         self.failed: Counter[int] = Counter()
         """Memories refused by the model since the start, by owner."""
         self.identity = ""
         self._owners = owners
-        self._embedder = embedder
-        self._retry_s = retry_s
         self._claimant = random.SystemRandom().getrandbits(62)
         self._descents: OrderedDict[int, _IndexingProgress] = OrderedDict()
-        self._status = EmbedderStatus(state=EmbedderState.LOADING, name=embedder.name)
         self._round_at = 0.0
         self._round_after = 0
-        self._wake = threading.Event()
-        self._closing = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="vectors", daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Wait for the current batch; the creator of the embedder closes it."""
-        self._closing.set()
-        self._wake.set()
-        self._thread.join(STOP_S)
+        self._owner = 0
+        """Owner whose turn it is."""
 
     @property
     def status(self) -> EmbedderStatus:
@@ -201,21 +182,12 @@ class SharedVectors:
 
     # ------------------------------------------------------------ in the thread
 
-    def _run(self) -> None:
-        """Run `_work` in the thread, again after each error, until the thread is to stop."""
-        work_with_retries(
-            self._work,
-            closing=self._closing,
-            on_failure=self._set_unavailable,
-            retry_s=self._retry_s,
-        )
-
     def _work(self) -> None:
         """Load the model, then embed owners' memories and answer questions until the end."""
         self.identity = self._embedder.identity()
         # The process is started before anybody waits.
         self._embedder.embed_question("ready")
-        self._status = replace(self._status, state=EmbedderState.READY, reason="")
+        self._change_status(state=EmbedderState.READY, reason="")
         log.info("embedding_of_owners_ready", model=self._embedder.name)
         while not self._closing.is_set():
             self._wake.clear()
@@ -290,14 +262,8 @@ class SharedVectors:
             before=descent.before,
             limit=BATCH,
         )
-        made: list[tuple[EmbeddingInput, bytes]] = []
-        for batch in embedding_batches(rows):
-            if self._closing.is_set():
-                break
-            on_refusal = partial(self._count_refusal, owner)
-            made += embed_memories(self._embedder, batch, on_refusal)
-            self._answer_questions()
-        if made:
+        self._owner = owner
+        if made := self._embed_rows(rows):
             store.keep_made(progress.model, made)
         if self._closing.is_set():
             return False
@@ -308,10 +274,9 @@ class SharedVectors:
             return True
         return not store.finish(descent.progress)
 
-    def _count_refusal(
-        self, owner: int, row: EmbeddingInput, error: EmbedderFailed
-    ) -> None:
-        """Log and count a memory that the model refused."""
+    def _count_refusal(self, row: EmbeddingInput, error: EmbedderFailed) -> None:
+        """Log and count a memory of the present owner that the model refused."""
+        owner = self._owner
         log.warning(
             "embedding_refused",
             owner=owner,
@@ -321,21 +286,8 @@ class SharedVectors:
         if owner in self.failed or len(self.failed) < OWNERS_MAX:
             self.failed[owner] += 1
 
-    def _answer_questions(self) -> None:
-        """Answer all questions that wait, one of each owner in turn."""
-        while not self._closing.is_set():
-            question = self.turns.next_question()
-            if question is None:
-                return
-            answer_question(self._embedder, question)
-
-    def _set_unavailable(self, reason: str) -> None:
-        """Set the status to unavailable for this reason, and log it, unless the thread is to stop."""
-        if self._closing.is_set():
-            return
-        state = EmbedderState.UNAVAILABLE
-        self._status = replace(self._status, state=state, reason=reason)
-        log.warning("embedding_unavailable", model=self._embedder.name, reason=reason)
+    def _next_question(self) -> QuestionVector | None:
+        return self.turns.next_question()
 
 
 class OwnerVectors(MemoryVectors):
@@ -398,22 +350,24 @@ class OwnerVectors(MemoryVectors):
         If the question has no vector yet, return the candidates unchanged with a note of the
         reason.
         """
-        vector = question.vector() if question else None
-        if vector is None:
-            self._missed += 1
-            state = self._shared.status.state
-            ready = state is EmbedderState.READY
-            return candidates, BUSY if ready else NOT_READY.format(state=state.value)
-        store = self._store
-        model = self._model_number()
-        if not model:
-            return candidates, ""
-        search = self._storage_search(model) or NewestVectors(store, model)
         found, note = add_nearness(
-            query, candidates, vector, search=search, store=store, least=self._least
+            query,
+            candidates,
+            question,
+            state=self._shared.status.state,
+            search=self._search,
+            store=self._store,
+            least=self._least,
         )
         self._missed += bool(note)
         return found, note
+
+    def _search(self) -> VectorSearch | None:
+        """Return the search in the owner's vectors, or None before the first of them."""
+        model = self._model_number()
+        if not model:
+            return None
+        return self._storage_search(model) or NewestVectors(self._store, model)
 
     def _storage_search(self, model: int) -> StorageSearch | None:
         return self._store.search(model, limit_s=self._wait_s)
