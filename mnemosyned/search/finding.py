@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import takewhile
 from operator import itemgetter
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
+from mnemosyned.instants import in_zone
+from mnemosyned.memory.periods import Level, period_of
 from mnemosyned.memory.values import DEFAULT_SESSION, Tier
-from mnemosyned.search.dedup import are_crowded
 from mnemosyned.search.query import Corpus, Match, Query, SearchCandidates
+from mnemosyned.search.ranking import are_crowded
 from mnemosyned.search.weights import WEIGHTS as RANKING_WEIGHTS
 from mnemosyned.search.words import (
     WEIGHTS,
@@ -24,9 +26,13 @@ from mnemosyned.search.words import (
     WordRows,
     top_candidates,
 )
-
-if TYPE_CHECKING:
-    from mnemosyned.text.dates.spans import TimeSpan
+from mnemosyned.text.dates.mentions import (
+    MENTIONING_MAX,
+    MentionReader,
+    mention_searches,
+    select_times_ahead,
+)
+from mnemosyned.text.dates.spans import TimeSpan
 
 FIRST_SCORE = 0.01
 """Score of the first memory of a time: negligible compared with a matching word."""
@@ -64,6 +70,21 @@ class OriginalTotals:
     """Version that each change by another process alters; empty if no process shares the memory."""
 
 
+IndexedTable = Literal["memory", "episode"]
+"""What a full-text index is of: all originals, or all summaries."""
+
+
+class TimedMemory(NamedTuple):
+    """A memory of the time in question."""
+
+    importance: float
+    created_at: datetime
+    position: int
+    source: str | None
+    beginning: str
+    """The first `COMPARED_CHARS` characters of the text."""
+
+
 class SearchIndex(Protocol):
     """An engine's answers to the parts of one question, in one snapshot."""
 
@@ -76,9 +97,9 @@ class SearchIndex(Protocol):
         ...
 
     def best_by_grams(
-        self, terms: Sequence[str], query: Query, *, limit: int
+        self, table: IndexedTable, terms: Sequence[str], query: Query, *, limit: int
     ) -> Iterable[tuple[int, float]]:
-        """Search the newest memories by character pairs; return row numbers with BM25, best first."""
+        """Search the newest entries by character pairs; return row numbers with BM25, best first."""
         ...
 
     def best_episodes(
@@ -87,28 +108,45 @@ class SearchIndex(Protocol):
         """Search summaries by words; return row numbers with their BM25, best first."""
         ...
 
-    def best_episodes_by_grams(
-        self, terms: Sequence[str], query: Query, *, limit: int
-    ) -> Iterable[tuple[int, float]]:
-        """Search the newest summaries by character pairs; return row numbers with their BM25."""
-        ...
-
     def memories_of_time(
         self, query: Query, span: TimeSpan, *, limit: int
-    ) -> Mapping[int, float]:
-        """Return the row numbers of memories from a time span, with scores by importance."""
+    ) -> Sequence[TimedMemory]:
+        """Return the memories of a time span that pass the filters, up to `limit` of each source.
+
+        The most important and then the longest of a source come first.
+        """
         ...
 
     def first_in_order(self, query: Query) -> Collection[int]:
         """Return the row numbers of the newest or oldest memories of the sources in the question."""
         ...
 
-    def memories_mentioning_time(self, query: Query) -> Collection[int]:
-        """Return the row numbers of memories whose text mentions a future time in the question."""
+    def first_with_words(self, words: Sequence[Forms], query: Query) -> Collection[int]:
+        """Return the newest or oldest memories that have all words and pass the filters."""
         ...
 
-    def summary_of_period(self, query: Query) -> int | None:
-        """Return the row number of the summary of the one period in the question, or None."""
+    def newest_with_any(
+        self,
+        alternatives: Sequence[Sequence[Forms]],
+        about: Forms,
+        query: Query,
+        *,
+        limit: int,
+    ) -> Collection[int]:
+        """Return the newest memories that have a form of each word of an alternative.
+
+        They also have one of the forms in `about`, unless there are none.
+        """
+        ...
+
+    def read_beginnings(
+        self, positions: Collection[int]
+    ) -> Iterable[tuple[int, datetime, str]]:
+        """Yield the row number, time and first `MENTION_CHARS_MAX` characters of each memory."""
+        ...
+
+    def summary_of_period(self, level: Level, begins: datetime) -> int | None:
+        """Return the row number of the summary of a period, or None if it is missing or stale."""
         ...
 
     def read_matches(
@@ -151,9 +189,7 @@ def find_candidates(
     looked_up = LookedUpRows(rows)
     if not totals.states:  # there is nothing to leave out
         query = replace(query, valid_at=None, superseded=True)
-    mentioning: Collection[int] = (
-        index.memories_mentioning_time(query) if query.spans else ()
-    )
+    mentioning = _find_mentions(index, query) if query.spans else frozenset()
     limits = CandidateLimits.for_question(query)
     matches, more = _find_matches(index, query, corpus, looked_up, limits)
     if more and are_crowded([match.content for match in matches], query.limit):
@@ -171,12 +207,13 @@ def find_candidates(
     ):
         summary = None
         if totals.slept and query.only_then and not query.asked:
-            summary = index.summary_of_period(query)
+            period = only_period_asked(query)
+            summary = index.summary_of_period(*period) if period else None
         return SearchCandidates(
             list(memories.values()),
             beside=beside,
             corpus=corpus,
-            mentioning=frozenset(mentioning),
+            mentioning=mentioning,
             summary=summary,
         )
     episodes = _find_episodes(index, query, corpus, limits.total)
@@ -189,7 +226,7 @@ def find_candidates(
         beside=beside,
         corpus=corpus,
         above=index.rollups_above(matched.union(episodes)),
-        mentioning=frozenset(mentioning),
+        mentioning=mentioning,
     )
 
 
@@ -230,13 +267,13 @@ def _find_matches(
             *query.terms.words,
             *query.terms.grams,
         )  # parts of names are there, too
-        found = index.best_by_grams(terms, query, limit=limits.total)
+        found = index.best_by_grams("memory", terms, query, limit=limits.total)
         grams = {seq: WEIGHTS.gram * score for seq, score in found}
     for seq, score in grams.items():
         scores[seq] = scores.get(seq, 0.0) + score
     if query.only_then or (not scores and _may_list_by_time(query)):
         for span in query.spans:
-            listed = index.memories_of_time(query, span, limit=limits.total)
+            listed = _scores_by_time(index, query, span, limit=limits.total)
             scores = {**listed, **scores}
             grams |= listed
     ranked = sorted(scores, key=scores.__getitem__, reverse=True)
@@ -273,11 +310,18 @@ def _find_by_time(
     if query.asked:
         of_source = replace(query, source_names=query.asked.names)
         for span in query.spans:
-            scores |= index.memories_of_time(
-                of_source, span, limit=WEIGHTS.per_time_span
+            scores |= _scores_by_time(
+                index, of_source, span, limit=WEIGHTS.per_time_span
             )
         if query.order and not query.spans:
-            scores |= dict.fromkeys(index.first_in_order(of_source), FIRST_SCORE)
+            first: Collection[int] = ()
+            if not query.subject:
+                first = index.first_in_order(of_source)
+            elif query.subject.words:
+                words = [query.subject.forms(word) for word in query.subject.words]
+                past = replace(of_source, until=asked_time(query))
+                first = index.first_with_words(words, past)
+            scores |= dict.fromkeys(first, FIRST_SCORE)
     known = {match.position for match in matches}
     missing = {seq: score for seq, score in scores.items() if seq not in known}
     if not missing:
@@ -333,7 +377,7 @@ def _find_episodes(
     forms = [form for word in words for form in corpus.forms(query.terms, word)]
     found = dict(index.best_episodes(forms, query, limit=limit)) if forms else {}
     terms = (*words, *query.terms.grams)
-    for seq, score in index.best_episodes_by_grams(terms, query, limit=limit):
+    for seq, score in index.best_by_grams("episode", terms, query, limit=limit):
         found[seq] = found.get(seq, 0.0) + WEIGHTS.gram * score
     return found
 
@@ -341,26 +385,15 @@ def _find_episodes(
 # ------------------------------------------------------------------ by time
 
 
-class TimedMemory(NamedTuple):
-    """A memory of the time in question."""
-
-    importance: float
-    created_at: datetime
-    position: int
-    source: str | None
-    beginning: str
-    """The first `COMPARED_CHARS` characters of the text."""
-
-
 def asked_time(query: Query) -> datetime:
     """Return the question's time, or the latest possible time if it has none."""
     return query.now or datetime.max.replace(tzinfo=UTC)
 
 
-def only_time_asked(query: Query) -> TimeSpan | None:
-    """Return the time span in a question without other content, if the span is over; else None.
+def only_period_asked(query: Query) -> tuple[Level, datetime] | None:
+    """Return the level and begin of the period in a question without other content, else None.
 
-    A question with filters has none.
+    A question with filters has none, nor has one about a period that is not over.
     """
     is_narrowed = (
         query.sessions or query.sources or query.tags or query.since or query.until
@@ -368,18 +401,50 @@ def only_time_asked(query: Query) -> TimeSpan | None:
     is_over = len(query.spans) == 1 and query.spans[0].until <= asked_time(query)
     if not is_over or is_narrowed or query.tier not in (None, Tier.EPISODIC):
         return None
-    return query.spans[0]
+    return period_of(query.spans[0].since, query.spans[0].until)
 
 
-def scores_by_time(
-    memories: Sequence[TimedMemory], *, shown: int, limit: int
+def _find_mentions(index: SearchIndex, query: Query) -> frozenset[int]:
+    """Return the row numbers of memories whose text mentions a future time in the question."""
+    now = asked_time(query)
+    ahead = select_times_ahead(query.spans, now)
+    subject = query.subject
+    # No memory without a word of the subject is placed by what it mentions.
+    about = (
+        [form for word in subject.words for form in subject.forms(word)]
+        if subject
+        else []
+    )
+    candidates: set[int] = set()
+    for span in ahead:
+        for search in mention_searches(span, now):
+            said = overlapping_span(query, search.said)
+            within = replace(query, since=said.since, until=said.until)
+            candidates.update(
+                index.newest_with_any(
+                    search.alternatives, about, within, limit=MENTIONING_MAX
+                )
+            )
+    if not candidates:
+        return frozenset()
+    reader = MentionReader(ahead)
+    return frozenset(
+        position
+        for position, created_at, text in index.read_beginnings(candidates)
+        if reader.mentions_any_time(text, in_zone(created_at, now.tzinfo))
+    )
+
+
+def _scores_by_time(
+    index: SearchIndex, query: Query, span: TimeSpan, *, limit: int
 ) -> dict[int, float]:
-    """Return scores by position: the most important memories first, then the earliest.
+    """Return scores of a time's memories: the most important first, then the earliest.
 
-    The `shown` first of equally important memories are taken from each source in turn,
+    The first of equally important memories, as many as results, are taken from each source in turn,
     repetitions last: a day has forty notices for each entry of its calendar, and most of them
     repeat each other. Within a source longer texts go first, as they say more.
     """
+    memories = index.memories_of_time(query, overlapping_span(query, span), limit=limit)
     seen: set[tuple[str | None, str]] = set()
     turns: Counter[tuple[float, str | None]] = Counter()
     placed: list[tuple[tuple[float, bool, int], TimedMemory]] = []
@@ -401,10 +466,10 @@ def scores_by_time(
         seen.add(says)
     in_turn = [memory for _, memory in sorted(placed, key=itemgetter(0))]
     in_time = sorted(
-        in_turn[:shown],
+        in_turn[: query.limit],
         key=lambda memory: (-memory.importance, memory.created_at, memory.position),
     )
     return {
         memory.position: FIRST_SCORE / (1 + SCORE_STEP * rank)
-        for rank, memory in enumerate(in_time + in_turn[shown:limit])
+        for rank, memory in enumerate(in_time + in_turn[query.limit : limit])
     }

@@ -119,8 +119,7 @@ def misses_time(
     """Tell whether no result is from the time and source that the question names."""
     if not query.spans or candidates.summary is not None:
         return False
-    shown = {result.memory for result in results}
-    shown.update(position for result in results for position, _ in result.lines)
+    shown = {position for result in results for position in result.positions}
     return not any(
         match.position in shown
         and (not query.asked or query.asked.has(match.source))

@@ -214,6 +214,12 @@ class RankedResult(NamedTuple):
     duplicates: int = 0
     """Number of repeats, or texts that differ in figures alone, without a place."""
 
+    @property
+    def positions(self) -> list[int]:
+        """Row numbers of the memory, if it is one, and of all lines."""
+        own = [] if self.memory is None else [self.memory]
+        return own + [position for position, _ in self.lines]
+
 
 @dataclass(frozen=True, slots=True)
 class Documents:

@@ -25,15 +25,10 @@ Having = Sequence[Sequence[Forms]]
 class WordRows(Protocol):
     """The rows of words, among the memories that pass a question's filters."""
 
-    @property
-    def is_filtered(self) -> bool:
-        """Whether some memories may not pass."""
-        ...
-
-    @property
-    def rows_if_few(self) -> Sequence[int] | None:
-        """All rows that pass the filters, if few and known, else None."""
-        ...
+    is_filtered: bool
+    """Whether some memories may not pass."""
+    rows_if_few: Sequence[int] | None
+    """All rows that pass the filters, if few and known, else None."""
 
     @property
     def last(self) -> int:
@@ -96,40 +91,47 @@ class Frequencies:
         if version != self._version:
             self._version = version
             self._missing = {}  # other threads may be adding to the former one
-        unknown: list[tuple[Forms, int]] = [
-            ((join,), 1)
-            for _, join in terms.joins
-            if not self._kept_word(f"+{join.lower()}", count)
-        ]
-        unknown += [
-            (terms.forms(word), SAMPLE)
-            for word in terms.words
-            if not self._kept_word(word.lower(), count)
-        ]
-        index.expect(unknown)
-        joins: dict[str, list[str]] = {}
-        for word, join in terms.joins:
-            known = self._kept_word(f"+{join.lower()}", count)
-            if known is None:
-                exists = bool(index.newest([[(join,)]], limit=1))
-                known = _KnownWord(int(exists), count)
-                self._keep_word(f"+{join.lower()}", known)
-            if known.frequency:
-                joins.setdefault(word, []).append(join)
-        frequencies: dict[str, int] = {}
-        compounds: dict[str, tuple[str, ...]] = {}
+        joins = {f"+{join.lower()}": join for _, join in terms.joins}
+        words = {word.lower(): word for word in terms.words}
+        known: dict[str, _KnownWord] = {}
+        for key in (*joins, *words):
+            kept = self._found.get(key) or self._missing.get(key)
+            # With more memories since, a word that was missing may exist.
+            growth = GROWTH if kept and kept.frequency else 1
+            if kept and kept.memories <= count <= kept.memories * growth:
+                known[key] = kept
+        index.expect(
+            [((join,), 1) for key, join in joins.items() if key not in known]
+            + [
+                (terms.forms(word), SAMPLE)
+                for key, word in words.items()
+                if key not in known
+            ]
+        )
         rows: dict[str, Sequence[int]] = {}
-        for word in terms.words:
-            known = self._kept_word(word.lower(), count)
-            if known is None:
-                known, found = _look_up(index, terms, word, count)
-                self._keep_word(word.lower(), known)
-                if len(found) < SAMPLE and word not in joins:
+        for key, join in joins.items():
+            if key not in known:
+                exists = bool(index.newest([[(join,)]], limit=1))
+                known[key] = self._keep_word(key, _KnownWord(int(exists), count))
+        for key, word in words.items():
+            if key not in known:
+                looked_up, found = _look_up(index, terms, word, count)
+                known[key] = self._keep_word(key, looked_up)
+                if len(found) < SAMPLE:
                     rows[word] = found
-            frequencies[word] = known.frequency
-            if forms := (*known.compounds, *joins.get(word, ())):
-                compounds[word] = forms
-                frequencies[word] = max(1, known.frequency)
+        compounds = {
+            word: known[key].compounds
+            for key, word in words.items()
+            if known[key].compounds
+        }
+        for word, join in terms.joins:
+            if known[f"+{join.lower()}"].frequency:
+                compounds[word] = (*compounds.get(word, ()), join)
+                rows.pop(word, None)  # those with the joined form are missing
+        frequencies = {
+            word: max(known[key].frequency, 1 if word in compounds else 0)
+            for key, word in words.items()
+        }
         return Corpus(frequencies=frequencies, compounds=compounds), rows
 
     def clear(self) -> None:
@@ -137,24 +139,14 @@ class Frequencies:
         self._found.clear()
         self._missing.clear()
 
-    def _kept_word(self, word: str, count: int) -> _KnownWord | None:
-        """Return a known frequency if it may still be used, else None.
-
-        With more memories since, a word that was missing may exist.
-        """
-        known = self._found.get(word)
-        if known and known.memories <= count <= known.memories * GROWTH:
-            return known
-        missing = None if known else self._missing.get(word)
-        return missing if missing and missing.memories == count else None
-
-    def _keep_word(self, word: str, known: _KnownWord) -> None:
-        """Save a word's frequency, apart for words that no memory has."""
+    def _keep_word(self, word: str, known: _KnownWord) -> _KnownWord:
+        """Save a word's frequency, apart for words that no memory has, and return it."""
         if len(self._found) + len(self._missing) >= FREQUENCIES_KEPT_MAX:
             self.clear()
         for words in (self._found, self._missing):
             words.pop(word, None)
         (self._found if known.frequency else self._missing)[word] = known
+        return known
 
 
 def _look_up(

@@ -27,17 +27,12 @@ KEPT = 4_000
 class SameRows(WordRows):
     """An index that has the same rows for every word."""
 
+    is_filtered = False
+    rows_if_few = None
+
     def __init__(self, *rows: int) -> None:
         self._rows = rows
         self.asked = 0
-
-    @property
-    def is_filtered(self) -> bool:
-        return False
-
-    @property
-    def rows_if_few(self) -> Sequence[int] | None:
-        return None
 
     @property
     def last(self) -> int:

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from mnemosyned.search.finding import SCORED_MAX
 from mnemosyned.search.words import Forms, Having, WordRows
-from mnemosyned.storage.postgres.filters import EVERYTHING, PostgresFilter
+from mnemosyned.storage.postgres.filters import PostgresFilter
 from mnemosyned.storage.postgres.fulltext import COLUMN_END, phrase_hashes
 from mnemosyned.storage.postgres.postings import (
     SINCE_MAX,
@@ -83,7 +83,8 @@ class PostgresWords(WordRows):
             self._narrow = PostgresFilter(
                 " AND m.seq = ANY(%(few)s)", {"few": few}, narrow.only
             )
-        self._few = narrow.only
+        self.is_filtered = bool(self._narrow.where)
+        self.rows_if_few = narrow.only
         self._everything = everything
         self._known_rows: dict[Forms, _WordRows] = {}
         self._expected: dict[Forms, int] = {}
@@ -93,14 +94,6 @@ class PostgresWords(WordRows):
     def use_cache(self, kept: RowCache, moment: Moment) -> None:
         """Read rows from a cache, and store in it the rows that this snapshot looks up."""
         self._kept, self._moment = kept, moment
-
-    @property
-    def is_filtered(self) -> bool:
-        return bool(self._narrow.where)
-
-    @property
-    def rows_if_few(self) -> Sequence[int] | None:
-        return self._few
 
     @cached_property
     def last(self) -> int:
@@ -184,12 +177,12 @@ class PostgresWords(WordRows):
 
         Return None if the filter passes many rows, or not all rows of the word are known.
         """
-        if self._few is None or self._everything is None:
+        if self.rows_if_few is None or self._everything is None:
             return None
         everywhere = self._everything._known_rows.get(forms)  # noqa: SLF001 of this class
         if everywhere is None or not everywhere.is_all:
             return None
-        few = frozenset(self._few)
+        few = frozenset(self.rows_if_few)
         rows = [seq for seq in everywhere.newest if seq in few]
         return _WordRows(rows, len(rows) + 1)
 
@@ -300,11 +293,6 @@ def newest_with_all(
 def _merge_newest(parts: Sequence[Sequence[int]], most: int) -> list[int]:
     """Return the `most` newest of the rows in all lists, newest first, each once."""
     return sorted({seq for rows in parts for seq in rows}, reverse=True)[:most]
-
-
-def all_words(session: PostgresSession) -> PostgresWords:
-    """Return access to the rows of words among all memories of an owner."""
-    return PostgresWords(session, EVERYTHING)
 
 
 K1, B = 1.2, 0.75

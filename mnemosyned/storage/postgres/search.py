@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from itertools import chain
 
-from mnemosyned.instants import in_zone
-from mnemosyned.memory.periods import period_of
+from mnemosyned.memory.periods import Level
 from mnemosyned.memory.ports import SearchStore
 from mnemosyned.memory.values import Episode, Tier
 from mnemosyned.search.bm25 import READ_CHARS_MAX
@@ -18,16 +18,15 @@ from mnemosyned.search.finding import (
     ORDERED_MAX,
     REACH,
     WALKED_MAX,
+    IndexedTable,
     OriginalTotals,
     SearchIndex,
     TimedMemory,
     asked_time,
     find_candidates,
-    only_time_asked,
-    overlapping_span,
-    scores_by_time,
 )
 from mnemosyned.search.query import (
+    BEGINNING,
     Documents,
     Match,
     Query,
@@ -39,6 +38,7 @@ from mnemosyned.storage.common.episodes import ancestors
 from mnemosyned.storage.common.rows import EPISODE_COLUMNS, episode_from
 from mnemosyned.storage.common.session import Row
 from mnemosyned.storage.postgres.filters import (
+    EVERYTHING,
     PostgresFilter,
     asked_conditions,
     episode_filter,
@@ -67,19 +67,11 @@ from mnemosyned.storage.postgres.postings import (
 from mnemosyned.storage.postgres.ranking import (
     IndexSearch,
     PostgresWords,
-    all_words,
     newest_with_all,
 )
 from mnemosyned.storage.postgres.rows import MEMORIES_AT, memory_from, utc
 from mnemosyned.storage.postgres.session import PostgresSession, Statement
-from mnemosyned.text.dates.mentions import (
-    MENTION_CHARS_MAX,
-    MENTIONING_MAX,
-    MentionReader,
-    MentionSearch,
-    mention_searches,
-    select_times_ahead,
-)
+from mnemosyned.text.dates.mentions import MENTION_CHARS_MAX
 from mnemosyned.text.dates.spans import TimeSpan
 from mnemosyned.text.languages.tables import TimeOrder
 
@@ -93,178 +85,23 @@ _FIRST_OF_EACH = (
     "FROM ({rows}) AS m WHERE true{where}) AS placed WHERE place <= %(most)s"
 )
 _LONGEST = "m.importance DESC, length(m.text) DESC"
-
-
-def rows_of_span(
-    session: PostgresSession, query: Query, span: TimeSpan, *, limit: int
-) -> Mapping[int, float]:
-    """Return the row numbers of memories from a time span, with the scores of `scores_by_time`."""
-    span = overlapping_span(query, span)
-    values: dict[str, object] = {
-        "begins": utc(span.since),
-        "ends": utc(span.until),
-        "walked": WALKED_MAX,
-        "episodes": EPISODES_MAX,
-        "most": limit,
-    }
-    memories: list[TimedMemory] = []
-    if query.tier in (None, Tier.WORKING):
-        fresh = (
-            f"SELECT {_COLUMNS} FROM fresh AS f "
-            "JOIN memory AS m ON m.owner = f.owner AND m.seq = f.seq "
-            "WHERE f.owner = %(owner)s "
-            "AND f.created_at >= %(begins)s AND f.created_at < %(ends)s "
-            "ORDER BY f.created_at, f.seq LIMIT %(walked)s"
-        )
-        memories += _first_of_each_source(session, query, (_LONGEST, fresh), values)
-    if query.tier is not Tier.WORKING:
-        archived = (
-            f"SELECT {_COLUMNS} FROM "
-            "(SELECT owner, seq, covers_until FROM episode WHERE owner = %(owner)s "
-            "AND level = 0 AND covers_from < %(ends)s "
-            "ORDER BY covers_from DESC LIMIT %(episodes)s) AS e "
-            "JOIN placed AS p ON p.owner = %(owner)s AND p.episode_seq = e.seq "
-            "JOIN memory AS m ON m.owner = %(owner)s AND m.seq = p.seq "
-            "WHERE e.covers_until >= %(begins)s AND m.created_at >= %(begins)s "
-            "AND m.created_at < %(ends)s AND m.content != '' LIMIT %(walked)s"
-        )
-        memories += _first_of_each_source(session, query, (_LONGEST, archived), values)
-    return scores_by_time(memories, shown=query.limit, limit=limit)
-
-
-def rows_in_time_order(session: PostgresSession, query: Query) -> set[int]:
-    """Return the row numbers of the newest or oldest memories of the sources in a question."""
-    if query.subject:
-        return _rows_with_subject(session, query)
-    direction = "ASC" if query.order is TimeOrder.EARLIEST else "DESC"
-    values: dict[str, object] = {
-        "ends": utc(asked_time(query)),
-        "walked": WALKED_MAX,
-        "episodes": EPISODES_MAX,
-        "most": ORDERED_MAX,
-    }
-    order = f"m.created_at {direction}"
-    found: list[TimedMemory] = []
-    if query.tier in (None, Tier.WORKING):
-        fresh = (
-            f"SELECT {_COLUMNS} FROM fresh AS f "
-            "JOIN memory AS m ON m.owner = f.owner AND m.seq = f.seq "
-            "WHERE f.owner = %(owner)s AND f.created_at <= %(ends)s "
-            f"ORDER BY f.created_at {direction}, f.seq {direction} LIMIT %(walked)s"
-        )
-        found += _first_of_each_source(session, query, (order, fresh), values)
-    if query.tier is not Tier.WORKING:
-        archived = (
-            f"SELECT {_COLUMNS} FROM (SELECT owner, seq FROM episode "
-            "WHERE owner = %(owner)s AND level = 0 AND covers_from <= %(ends)s "
-            f"ORDER BY covers_from {direction} LIMIT %(episodes)s) AS e "
-            "JOIN placed AS p ON p.owner = %(owner)s AND p.episode_seq = e.seq "
-            "JOIN memory AS m ON m.owner = %(owner)s AND m.seq = p.seq "
-            "WHERE m.created_at <= %(ends)s AND m.content != '' LIMIT %(walked)s"
-        )
-        found += _first_of_each_source(session, query, (order, archived), values)
-    return {memory.position for memory in found}
-
-
-def _first_of_each_source(
-    session: PostgresSession,
-    query: Query,
-    parts: tuple[str, str],
-    values: Mapping[str, object],
-) -> list[TimedMemory]:
-    """Return the first rows of each source that pass the filters; `parts` are order and rows."""
-    order, rows = parts
-    narrow = join_conditions(
-        [
-            *place_conditions(query.sessions, query.sources),
-            *source_name_condition(query.source_names),
-            *asked_conditions(query),
-        ]
-    )
-    found = session.execute(
-        _FIRST_OF_EACH.format(order=order, rows=rows, where=narrow.where),
-        **values,
-        **narrow.values,
-    )
-    return [TimedMemory._make(row) for row in found.fetchall()]
-
-
-def _rows_with_subject(session: PostgresSession, query: Query) -> set[int]:
-    """Return the first memories in the question's time order that have all words of its subject."""
-    subject = query.subject
-    if subject is None or not subject.words:
-        return set()
-    narrow = memory_filter(replace(query, until=asked_time(query)))
-    rows = rows_with_all(
-        session,
-        [_hash_forms(session, subject.forms(word)) for word in subject.words],
-        narrow,
-        limit=ORDERED_MAX,
-        order="ASC" if query.order is TimeOrder.EARLIEST else "DESC",
-    )
-    return set(rows)
-
-
-def rows_mentioning_time(session: PostgresSession, query: Query) -> set[int]:
-    """Return the row numbers of memories whose text mentions a future time in the question."""
-    now = asked_time(query)
-    ahead = select_times_ahead(query.spans, now)
-    candidates = {
-        position
-        for span in ahead
-        for search in mention_searches(span, now)
-        for position in _rows_with_mention(session, query, search)
-    }
-    if not candidates:
-        return candidates
-    reader = MentionReader(ahead)
-    rows = session.execute(
-        f"SELECT seq, created_at, left(content, {MENTION_CHARS_MAX}) FROM memory "
-        "WHERE owner = %(owner)s AND seq = ANY(%(candidates)s)",
-        candidates=sorted(candidates),
-    )
-    return {
-        position
-        for position, created_at, text in rows.fetchall()
-        if reader.mentions_any_time(text, in_zone(created_at, now.tzinfo))
-    }
-
-
-def _rows_with_mention(
-    session: PostgresSession, query: Query, search: MentionSearch
-) -> list[int]:
-    """Return the newest memories with the terms of a search for mentions, created in its time."""
-    bounded = overlapping_span(query, search.said)
-    narrow = memory_filter(replace(query, since=bounded.since, until=bounded.until))
-    about: list[AnyOf] = []
-    subject = query.subject
-    if subject and subject.words:  # no other is placed by what it mentions
-        forms = [form for word in subject.words for form in subject.forms(word)]
-        about = [_hash_forms(session, forms)]
-    found: set[int] = set()
-    for parts in search.alternatives:
-        having = [*(_hash_forms(session, terms) for terms in parts), *about]
-        found.update(newest_with_all(session, having, narrow, limit=MENTIONING_MAX))
-    return sorted(found, reverse=True)[:MENTIONING_MAX]
-
-
-def summary_of_period(session: PostgresSession, query: Query) -> int | None:
-    """Return the row number of a period's summary, if the question asks for nothing else.
-
-    None without such a summary, with other filters, and while the period lasts.
-    """
-    span = only_time_asked(query)
-    period = period_of(span.since, span.until) if span else None
-    if period is None:
-        return None
-    level, begins = period
-    seq: int | None = session.scalar(
-        "SELECT seq FROM episode WHERE owner = %(owner)s AND level = %(level)s "
-        "AND period_from = %(begins)s AND NOT stale",
-        level=int(level),
-        begins=utc(begins),
-    )
-    return seq
+_FRESH = (
+    f"SELECT {_COLUMNS} FROM fresh AS f JOIN memory AS m ON m.owner = f.owner AND m.seq = f.seq "
+    "WHERE f.owner = %(owner)s AND f.created_at >= %(begins)s AND f.created_at {upto} %(ends)s "
+    "ORDER BY f.created_at {direction}, f.seq {direction} LIMIT %(walked)s"
+)
+_ARCHIVED = (
+    f"SELECT {_COLUMNS} FROM "
+    "(SELECT owner, seq, covers_until FROM episode WHERE owner = %(owner)s "
+    "AND level = 0 AND covers_from {upto} %(ends)s "
+    "ORDER BY covers_from {episodes} LIMIT %(episodes)s) AS e "
+    "JOIN placed AS p ON p.owner = %(owner)s AND p.episode_seq = e.seq "
+    "JOIN memory AS m ON m.owner = %(owner)s AND m.seq = p.seq "
+    "WHERE e.covers_until >= %(begins)s AND m.created_at >= %(begins)s "
+    "AND m.created_at {upto} %(ends)s AND m.content != '' LIMIT %(walked)s"
+)
+_OF_SPAN = {"upto": "<", "direction": "ASC", "episodes": "DESC"}
+"""How memories of a time span are read: up to its end, from the latest episodes that had begun."""
 
 
 def _hash_forms(session: PostgresSession, forms: Iterable[str]) -> AnyOf:
@@ -285,20 +122,11 @@ MATCH_FIELDS = (
 looked up row by row."""
 
 
-def match_from(row: Row, *, score: float = 0.0, grams: float = 0.0) -> Match:
-    """Return a match with its scores from a row of MATCH_FIELDS."""
+def match_from(row: Row) -> Match:
+    """Return a match without scores from a row of MATCH_FIELDS."""
     seq, episode, session, importance, source, role, content, created_at = row
     return Match(
-        seq,
-        score,
-        session,
-        importance,
-        episode,
-        source,
-        role,
-        content,
-        created_at,
-        grams,
+        seq, 0.0, session, importance, episode, source, role, content, created_at
     )
 
 
@@ -339,7 +167,7 @@ class PostgresIndex(SearchIndex):
         self._session = session
         self._kept = kept
         self._kept_rows = rows
-        self._all_words = all_words(session)
+        self._all_words = PostgresWords(session, EVERYTHING)
         self._read: dict[int, Match] = {}
         """What was read of memories, with no score."""
         self._versions: dict[Table, Version] = {}
@@ -365,11 +193,13 @@ class PostgresIndex(SearchIndex):
         return PostgresWords(self._session, narrow, self._all_words)
 
     def best_by_grams(
-        self, terms: Sequence[str], query: Query, *, limit: int
+        self, table: IndexedTable, terms: Sequence[str], query: Query, *, limit: int
     ) -> Iterable[tuple[int, float]]:
-        """Search the newest memories by character pairs; return row numbers with BM25, best first."""
-        phrases = self._gram_phrases(terms)
-        return self._best(("memory", "grams"), phrases, memory_filter(query), limit)
+        """Search the newest entries by character pairs; return row numbers with BM25, best first."""
+        owner = self._session.owner
+        phrases = [tuple(gram_term_hashes(owner, term)) for term in terms]
+        narrow = memory_filter(query) if table == "memory" else episode_filter(query)
+        return self._best((table, "grams"), phrases, narrow, limit)
 
     def best_episodes(
         self, forms: Forms, query: Query, *, limit: int
@@ -377,13 +207,6 @@ class PostgresIndex(SearchIndex):
         """Search summaries by words; return row numbers with their BM25, best first."""
         phrases = [tuple(phrase_hashes(self._session.owner, form)) for form in forms]
         return self._best(("episode", "words"), phrases, episode_filter(query), limit)
-
-    def best_episodes_by_grams(
-        self, terms: Sequence[str], query: Query, *, limit: int
-    ) -> Iterable[tuple[int, float]]:
-        """Search the newest summaries by character pairs; return row numbers with their BM25."""
-        phrases = self._gram_phrases(terms)
-        return self._best(("episode", "grams"), phrases, episode_filter(query), limit)
 
     def _best(
         self,
@@ -399,25 +222,120 @@ class PostgresIndex(SearchIndex):
         )
         return search.best([phrase for phrase in phrases if phrase], limit=limit)
 
-    def _gram_phrases(self, terms: Iterable[str]) -> list[tuple[int, ...]]:
-        """Return the hashes of each term in the second index."""
-        owner = self._session.owner
-        return [tuple(gram_term_hashes(owner, term)) for term in terms]
-
     def memories_of_time(
         self, query: Query, span: TimeSpan, *, limit: int
-    ) -> Mapping[int, float]:
-        """Return the row numbers of memories from a time span, with scores by importance."""
-        return rows_of_span(self._session, query, span, limit=limit)
+    ) -> list[TimedMemory]:
+        """Return the memories of a time span that pass the filters, up to `limit` of each source.
 
-    def first_in_order(self, query: Query) -> Collection[int]:
-        return rows_in_time_order(self._session, query)
+        The most important and then the longest of a source come first.
+        """
+        period = (utc(span.since), utc(span.until))
+        return self._first_of_each_source(
+            query, _LONGEST, period, _OF_SPAN, limit=limit
+        )
 
-    def memories_mentioning_time(self, query: Query) -> Collection[int]:
-        return rows_mentioning_time(self._session, query)
+    def first_in_order(self, query: Query) -> set[int]:
+        """Return the row numbers of the newest or oldest memories of the sources in the question."""
+        direction = "ASC" if query.order is TimeOrder.EARLIEST else "DESC"
+        period = (BEGINNING, utc(asked_time(query)))
+        walk = {"upto": "<=", "direction": direction, "episodes": direction}
+        order = f"m.created_at {direction}"
+        memories = self._first_of_each_source(
+            query, order, period, walk, limit=ORDERED_MAX
+        )
+        return {memory.position for memory in memories}
 
-    def summary_of_period(self, query: Query) -> int | None:
-        return summary_of_period(self._session, query)
+    def _first_of_each_source(
+        self,
+        query: Query,
+        order: str,
+        period: tuple[datetime, datetime],
+        walk: Mapping[str, str],
+        *,
+        limit: int,
+    ) -> list[TimedMemory]:
+        """Return the first memories of each source in a period, in an order.
+
+        `walk` has the comparison with the period's end, and the directions in which memories and
+        episodes are read.
+        """
+        narrow = join_conditions(
+            [
+                *place_conditions(query.sessions, query.sources),
+                *source_name_condition(query.source_names),
+                *asked_conditions(query),
+            ]
+        )
+        tables = [_FRESH] if query.tier in (None, Tier.WORKING) else []
+        if query.tier is not Tier.WORKING:
+            tables.append(_ARCHIVED)
+        begins, ends = period
+        return [
+            TimedMemory._make(row)
+            for table in tables
+            for row in self._session.execute(
+                _FIRST_OF_EACH.format(
+                    order=order, rows=table.format(**walk), where=narrow.where
+                ),
+                begins=begins,
+                ends=ends,
+                walked=WALKED_MAX,
+                episodes=EPISODES_MAX,
+                most=limit,
+                **narrow.values,
+            ).fetchall()
+        ]
+
+    def first_with_words(self, words: Sequence[Forms], query: Query) -> set[int]:
+        """Return the newest or oldest memories that have all words and pass the filters."""
+        rows = rows_with_all(
+            self._session,
+            [_hash_forms(self._session, forms) for forms in words],
+            memory_filter(query),
+            limit=ORDERED_MAX,
+            order="ASC" if query.order is TimeOrder.EARLIEST else "DESC",
+        )
+        return set(rows)
+
+    def newest_with_any(
+        self,
+        alternatives: Sequence[Sequence[Forms]],
+        about: Forms,
+        query: Query,
+        *,
+        limit: int,
+    ) -> list[int]:
+        """Return the newest memories that have a form of each word of an alternative.
+
+        They also have one of the forms in `about`, unless there are none.
+        """
+        narrow = memory_filter(query)
+        found: set[int] = set()
+        for parts in alternatives:
+            words = [*parts, about] if about else parts
+            having = [_hash_forms(self._session, forms) for forms in words]
+            found.update(newest_with_all(self._session, having, narrow, limit=limit))
+        return sorted(found, reverse=True)[:limit]
+
+    def read_beginnings(
+        self, positions: Collection[int]
+    ) -> Iterable[tuple[int, datetime, str]]:
+        """Return the row number, time and first `MENTION_CHARS_MAX` characters of each memory."""
+        return self._session.execute(
+            f"SELECT seq, created_at, left(content, {MENTION_CHARS_MAX}) FROM memory "
+            "WHERE owner = %(owner)s AND seq = ANY(%(positions)s)",
+            positions=sorted(positions),
+        ).fetchall()
+
+    def summary_of_period(self, level: Level, begins: datetime) -> int | None:
+        """Return the row number of the summary of a period, or None if it is missing or stale."""
+        seq: int | None = self._session.scalar(
+            "SELECT seq FROM episode WHERE owner = %(owner)s AND level = %(level)s "
+            "AND period_from = %(begins)s AND NOT stale",
+            level=int(level),
+            begins=utc(begins),
+        )
+        return seq
 
     def read_matches(
         self, scores: Mapping[int, float], grams: Mapping[int, float]
@@ -498,9 +416,8 @@ class PostgresSearch(PostgresPart, SearchStore):
 
     def documents(self, results: Sequence[RankedResult]) -> Documents:
         """Return the memories and episodes of ranked results that still exist."""
-        asked = {place.memory for place in results if place.memory is not None}
-        asked.update(position for place in results for position, _ in place.lines)
-        places = [place.episode for place in results if place.episode is not None]
+        asked = {position for result in results for position in result.positions}
+        places = [result.episode for result in results if result.episode is not None]
         statements: list[Statement] = [(MEMORIES_AT, {"seqs": list(asked)})]
         if places:
             statements += [
