@@ -259,23 +259,15 @@ def _phrase_score(
     """Return the sum of the lesser score of each pair of neighboring terms that occur together."""
     total = 0.0
     for term, found in places.items():
-        following = places.get(term + 1)
-        if following and _stand_close(text, found, following, weights):
-            total += min(scores[term], scores[term + 1])
-    return total
-
-
-def _stand_close(
-    text: str, places: Sequence[int], following: Sequence[int], weights: Bm25Weights
-) -> bool:
-    """Tell whether one of the positions `following` is within a few words after one of `places`."""
-    if len(following) > 1:
-        following = sorted(following)  # the forms of a term are found one by one
-    for start in places:
-        after = bisect_right(following, start)
-        if after < len(following):
+        # The forms of a term are found one by one.
+        following = sorted(places.get(term + 1, ()))
+        for start in found:
+            after = bisect_right(following, start)
+            if after == len(following):
+                continue
             end = following[after]
             is_near = end - start <= weights.close_chars
             if is_near and len(WORD.findall(text, start, end)) <= weights.close_tokens:
-                return True
-    return False
+                total += min(scores[term], scores[term + 1])
+                break
+    return total

@@ -1,21 +1,22 @@
-"""Ranking: the best results for a question, one for each episode, as hits."""
+"""Ranking: the best results for a question, one for each episode and repeats counted, as hits."""
 
 from __future__ import annotations
 
 import heapq
+import re
 from collections import defaultdict
-from collections.abc import Sequence, Set as AbstractSet
+from collections.abc import Mapping, Sequence, Set as AbstractSet
 from datetime import datetime
 from itertools import accumulate
 from typing import NamedTuple
 
 from mnemosyned.memory.values import Episode, MemoryRecord, Tier
-from mnemosyned.search.dedup import best_level_only, collapse_repeats
 from mnemosyned.search.hits import Hit, Line
 from mnemosyned.search.placement import add_period_summary, place_by_time
 from mnemosyned.search.query import (
     BEGINNING,
     Documents,
+    Match,
     Query,
     RankedResult,
     ScoreBreakdown,
@@ -24,6 +25,13 @@ from mnemosyned.search.query import (
 from mnemosyned.search.scoring import add_similarity, candidate_scores
 from mnemosyned.search.weights import WEIGHTS, RankingWeights
 from mnemosyned.text.terms import cut_snippet
+
+COMPARED_PER_RESULT = 8
+"""Results compared with the shown ones, for each result of the answer."""
+ALIKE_MAX = 3
+"""Memories that differ in figures alone and are shown before others step ahead."""
+BEGINNING_CHARS = 24
+_FIGURES = re.compile(r"\d+")
 
 
 class _ScoredLine(NamedTuple):
@@ -129,6 +137,134 @@ def _episode_result(
         lines=tuple((line.position, line.score) for line in shown),
         parts=parts,
     )
+
+
+def best_level_only(
+    results: Sequence[RankedResult], above: Mapping[int, int]
+) -> list[RankedResult]:
+    """Keep the best level only of an episode and its day, week and month.
+
+    A summary above yields to a summary below with exact words, whatever their scores; else the
+    better of the two stays. `results` are best first.
+    """
+    if not above:
+        return list(results)
+    covered = {
+        parent
+        for result in results
+        if result.lines
+        for parent in _rollups_above(result, above)
+    }
+    kept: list[RankedResult] = []
+    shown: set[int | None] = set()
+    for result in results:
+        chain = _rollups_above(result, above)
+        is_new = result.episode not in covered and shown.isdisjoint(chain)
+        if result.lines or is_new:
+            kept.append(result)
+            covered.update(chain)
+            shown.add(result.episode)
+    return kept
+
+
+def _rollups_above(result: RankedResult, above: Mapping[int, int]) -> list[int]:
+    """Return the row numbers of the roll-ups above a result's episode, at every level."""
+    chain: list[int] = []
+    parent = above.get(result.episode) if result.episode is not None else None
+    while parent is not None and parent not in chain:
+        chain.append(parent)
+        parent = above.get(parent)
+    return chain
+
+
+def collapse_repeats(
+    results: Sequence[RankedResult],
+    matches: Mapping[int, Match],
+    *,
+    limit: int,
+    lines_max: int,
+) -> list[RankedResult]:
+    """Return the first distinct results; repeats are counted on the result that they repeat.
+
+    Results that differ from shown ones only in figures come last: they are shown only if places are
+    free, and else counted.
+    """
+    shown: list[RankedResult] = []
+    repeats: dict[int, list[RankedResult]] = defaultdict(list)  # by the rank repeated
+    alike: list[tuple[RankedResult, int]] = []  # in all but figures, with a rank
+    rank_of_text: dict[str, int] = {}
+    beginnings: set[str] = set()  # comparing them takes less time than whole texts
+    ranks_of_kind: dict[str, list[int]] = defaultdict(list)  # by text without figures
+    is_crowded = False  # whether further results may be alike
+    for number, result in enumerate(results):
+        is_full = len(shown) == limit
+        if is_full and number >= COMPARED_PER_RESULT * limit:
+            break
+        found = [matches[position] for position in result.positions]
+        own = [match for match in found if match.content]
+        is_closed = is_full and not is_crowded
+        if is_closed and not all(_text_beginning(match) in beginnings for match in own):
+            continue  # most results: no repeat of a shown one begins otherwise
+        texts = [
+            f"{match.source}\n{match.role}\n{match.content.casefold().strip()}"
+            for match in own
+        ]
+        if texts and all(text in rank_of_text for text in texts):
+            repeats[rank_of_text[texts[0]]].append(result)
+            continue
+        if is_closed:
+            continue
+        kinds = [ranks_of_kind[_FIGURES.sub("0", text)] for text in texts]
+        if texts and all(len(ranks) >= ALIKE_MAX for ranks in kinds):
+            alike.append((result, kinds[0][0]))
+        elif not is_full:
+            for text, ranks in zip(texts, kinds, strict=True):
+                rank_of_text.setdefault(text, len(shown))
+                ranks.append(len(shown))
+            is_crowded |= any(len(ranks) >= ALIKE_MAX for ranks in kinds)
+            beginnings.update(map(_text_beginning, own))
+            shown.append(result)
+    room = limit - len(shown)
+    for result, rank in alike[room:]:
+        repeats[rank].append(result)
+    counted = [
+        _with_repeats(result, repeats[rank], lines_max) if rank in repeats else result
+        for rank, result in enumerate(shown)
+    ]
+    counted += [result for result, _ in alike[:room]]
+    return sorted(counted, key=lambda result: -result.score)
+
+
+def _with_repeats(
+    result: RankedResult, repeats: Sequence[RankedResult], lines_max: int
+) -> RankedResult:
+    """Return a result with the number of its repeats, and with the first of them as lines."""
+    lines = list(result.lines)
+    for repeat in repeats:
+        if repeat.memory is not None:
+            lines.append((repeat.memory, repeat.score))
+        else:
+            lines += repeat.lines
+    most = max(len(result.lines), lines_max)
+    return result._replace(lines=tuple(lines[:most]), duplicates=len(repeats))
+
+
+def _text_beginning(match: Match) -> str:
+    """Return the beginning of a match's text, by which repeats are recognized."""
+    return match.content.strip()[:BEGINNING_CHARS].casefold()[:BEGINNING_CHARS]
+
+
+def are_crowded(texts: Sequence[str], limit: int) -> bool:
+    """Tell whether texts differ too little, figures aside, to fill an answer."""
+    distinct = set(texts)
+    if len(distinct) < limit:
+        return True
+    kinds: set[str] = set()
+    for text in distinct:
+        kinds.add(_FIGURES.sub("0", text))
+        if ALIKE_MAX * len(kinds) > limit:  # most answers: after a few
+            return False
+    return True
 
 
 def make_hits(

@@ -87,7 +87,7 @@ RULES = (
         "repeated results",
         (
             (
-                "mnemosyned.search.dedup",
+                "mnemosyned.search.ranking",
                 "collapse_repeats",
                 "lambda results, matches, *, limit, lines_max: list(results[:limit])",
             ),

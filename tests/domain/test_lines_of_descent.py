@@ -1,7 +1,7 @@
 """One place for what an episode, its day, its week and its month all tell."""
 
-from mnemosyned.search.dedup import best_level_only
 from mnemosyned.search.query import RankedResult
+from mnemosyned.search.ranking import best_level_only
 
 EPISODE, OTHER, DAY, NEXT_DAY, WEEK = 1, 2, 10, 11, 20
 ABOVE = {EPISODE: DAY, OTHER: DAY, DAY: WEEK, NEXT_DAY: WEEK}

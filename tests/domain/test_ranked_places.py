@@ -3,9 +3,8 @@
 from domain.test_ranking import COUNT, far, match, order, query, ranked
 
 from mnemosyned.memory.values import Tier
-from mnemosyned.search.dedup import ALIKE_MAX
 from mnemosyned.search.query import Corpus, Match, SearchCandidates
-from mnemosyned.search.ranking import rank
+from mnemosyned.search.ranking import ALIKE_MAX, rank
 from mnemosyned.search.weights import WEIGHTS
 
 

@@ -8,7 +8,6 @@ from hypothesis import given, settings, strategies as st
 from support.fakes import NOON
 
 from mnemosyned.memory.values import DEFAULT_SESSION, Tier
-from mnemosyned.search.dedup import are_crowded
 from mnemosyned.search.query import (
     Corpus,
     Match,
@@ -17,7 +16,7 @@ from mnemosyned.search.query import (
     SearchCandidates,
     expected_answer,
 )
-from mnemosyned.search.ranking import rank
+from mnemosyned.search.ranking import are_crowded, rank
 from mnemosyned.search.scoring import question_share
 from mnemosyned.text.dates.spans import TimeSpan
 from mnemosyned.text.terms import parse_terms
