@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 from math import log
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from mnemosyned.memory.values import Episode, MemoryRecord, Tier
@@ -229,51 +231,11 @@ class Documents:
     episodes: Mapping[int, Episode]
 
 
-_CALLED = (
-    "photo picture image snapshot screenshot photograph camera gallery foto bild aufnahme imagen",
-    "mail email letter inbox brief briefe correo courriel posta",
-    (
-        "call phone telephone rang anruf anrufe angerufen telefon telefonat llamada llamó appel "
-        "appelé téléphone chiamata chiamate chiamato telefonata"
-    ),
-    (
-        "note notebook journal diary jot notiz notizen notiert tagebuch nota carnet noté anoté "
-        "annotato appunti"
-    ),
-    (
-        "calendar appointment agenda event termin kalender cita calendario rendez calendrier "
-        "appuntamento appuntamenti schedule"
-    ),
-    (
-        "notification alert reminder notice push benachrichtigung meldung meldungen aviso notifica "
-        "notifiche"
-    ),
-    (
-        "message chat text sms wrote messenger nachricht nachrichten geschrieben mensaje messaggio "
-        "messaggi"
-    ),
-    "commit git repository changeset",
-    "todo task errand aufgabe tarea tâche",
-    "health sensor measurement fitness gesundheit salud santé",
-)
-"""Words for one kind of source a line, as in questions and in the names of sources."""
-_LOOSE = frozenset(
-    "wrote geschrieben chat rang health sensor measurement fitness gesundheit salud "
-    "santé task errand aufgabe tarea tâche camera bild aufnahme image imagen gallery".split()
-)
-"""Words that only prefer the records of a source."""
-_NO_SOURCE = re.compile(
-    r"(?i)\bon[- ]call\b|\b(?:is|was|are|were|be) (?:\S+ ){0,4}called\b|\bcalled off\b"
-    r"|\bnote that\b|\bphone number\b|\btext of\b"
-)
-"""Phrases in which the word for a source means something else."""
-_HANDLING = frozenset(
-    "arrive receive send sent come came write wrote written tell told take took taken make made "
-    "shoot get got gotten add added save saved kommen kam kamen geschickt bekommen erhalten "
-    "recibí recibido llegaron llegó reçu reçus reçues arrivé arrivés arrivées ricevuto arrivate "
-    "arrivati arrivato happened happen bekam erhielt gab".split()
-)
-"""Verbs for handling records of any source: they select none."""
+_WORDS = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+"""Word lists, each with its use in the file."""
+_NO_SOURCE = re.compile("|".join(_WORDS["no_source"]), re.IGNORECASE)
+_WHEN = tuple(f"{word} " for word in _WORDS["when"])
+_TO_ASSISTANT = frozenset(_WORDS["to_assistant"].split())
 
 
 def asked_source(text: str) -> AskedSource:
@@ -281,7 +243,7 @@ def asked_source(text: str) -> AskedSource:
     strict = _strict_kinds()
     stems = map(stem, _folded_words(_NO_SOURCE.sub(" ", text)))
     kinds = {strict[word] for word in stems if word in strict}
-    names = [name for kind in sorted(kinds) for name in _CALLED[kind].split()]
+    names = [name for kind in sorted(kinds) for name in _WORDS["sources"][kind].split()]
     return AskedSource(frozenset(kinds), tuple(names))
 
 
@@ -316,13 +278,13 @@ def _folded_words(text: str) -> list[str]:
 @lru_cache(maxsize=1)
 def _handling_stems() -> frozenset[str]:
     """Return the stems of verbs for handling records of any source, such as "send" or "receive"."""
-    return frozenset(stem(fold_case(word)) for word in _HANDLING)
+    return frozenset(stem(fold_case(word)) for word in _WORDS["handling"].split())
 
 
 @lru_cache(maxsize=1)
 def _strict_kinds() -> dict[str, int]:
     """Return the number of the kind of source by stem, without stems that have other senses."""
-    loose = {stem(fold_case(word)) for word in _LOOSE}
+    loose = {stem(fold_case(word)) for word in _WORDS["loose"].split()}
     return {word: kind for word, kind in _kind_by_stem().items() if word not in loose}
 
 
@@ -331,38 +293,11 @@ def _kind_by_stem() -> dict[str, int]:
     """Return the number of the kind of source that each stem names."""
     return {
         stem(fold_case(word)): kind
-        for kind, words in enumerate(_CALLED)
+        for kind, words in enumerate(_WORDS["sources"])
         for word in words.split()
     }
 
 
-_WHEN = (
-    "when ",
-    "wann ",
-    "quand ",
-    "cuándo ",
-    "cuando ",
-    "quando ",
-    "wanneer ",
-    "kiedy ",
-    "när ",
-    "когда ",
-    "коли ",
-    "ne zaman ",
-)
-"""Beginnings of questions for a time."""
-_TO_ASSISTANT = frozenset(
-    "you your yours assistant agent chatbot | du dir dich dein deine assistent | tu toi ton vous "
-    "votre vos assistante | tú usted ustedes asistente | assistente você vocês lei | jij jou jouw "
-    "| ty ciebie tobie twoje asystent | dig ditt dina | ты тебя тебе вы вам ваш ассистент | ти "
-    "тебе ви вам асистент | sen sana siz size asistan".split()
-)
-"""Words by which users address an assistant."""
-_RELATIVE_TIMES = (
-    "yesterday today tonight tomorrow ago week weeks weekend month months year years recently "
-    "since morning evening | gestern heute morgen woche monat jahr | hier aujourd'hui demain "
-    "semaine mois | ayer hoy mañana semana mes año | ieri oggi domani settimana mese anno"
-)
 _DATE = re.compile(r"\b(?:19|20)\d\d\b|\d[./:]\d")
 _SHORTEST_NAME = 4
 """Shorter names of months and weekdays are other words, too: may, sun, mon."""
@@ -393,4 +328,4 @@ def _words_of_time() -> frozenset[str]:
         for name in table.split()
         if len(name) >= _SHORTEST_NAME
     }
-    return frozenset(names).union(WORD.findall(_RELATIVE_TIMES))
+    return frozenset(names).union(WORD.findall(_WORDS["relative_times"]))

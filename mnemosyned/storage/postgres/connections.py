@@ -6,11 +6,13 @@ import logging
 import select
 import threading
 import time
+import tomllib
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 import psycopg
@@ -26,61 +28,11 @@ PERHAPS_KEPT = (
 _LOST = (
     "the database cannot be reached: check the server and the network, then try again"
 )
-_NO_USER = "the server has no such user: create it, or name another"
-_CREDENTIALS = (
-    "the database refuses the user or the password: correct them in the settings"
+_FAILURES = tomllib.loads(
+    Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
 )
-_ADVICE = {
-    "53100": "the database's disk is full: free space, then try again",
-    "42501": "the database refuses it to this user: grant what docs/postgres.md lists",
-    "28P01": _CREDENTIALS,
-    "28000": "the server does not let this user in: see pg_hba.conf and the user there",
-    "3D000": "there is no such database: create it, or name another in the settings",
-    "25006": "this server is a standby, which cannot be written: connect to the primary",
-    "XX001": "the database is damaged: restore a backup",
-    "XX002": "an index is damaged: run REINDEX DATABASE",
-    "53300": "the server has no connection left for this user or database; try again, or raise "
-    "max_connections or the limit that it names",
-    "57014": "the database ended it, as it took too long",
-    "55P03": "another transaction keeps this memory, or a table, locked; try again in a moment",
-    "57P03": "the database server is starting, stopping or recovering; try again in a moment",
-    "26000": "a pooler changes sessions between transactions: let it pool sessions "
-    "(pool_mode = session), or connect to the server itself",
-}
+_ADVICE: dict[str, str] = _FAILURES["advice"]
 """What to do, by SQLSTATE."""
-_REFUSALS: tuple[tuple[str, str, str], ...] = (
-    ("starting up", "57P03", "the database server is starting; try again"),
-    (
-        "shutting down",
-        "57P03",
-        "the database server is stopping; try again when it is back",
-    ),
-    ("recovery", "57P03", "the database server is recovering; try again"),
-    ("not yet accepting", "57P03", "the database server is recovering; try again"),
-    ("not accepting connections", "57P03", ""),
-    ("currently accepting", "57P03", ""),
-    ("too many", "53300", ""),
-    ("connection slots are reserved", "53300", ""),
-    ("no more connections", "53300", ""),
-    (
-        "no password supplied",
-        "28P01",
-        "the database wants a password: give it in the settings, in PGPASSWORD or in ~/.pgpass",
-    ),
-    ("authentication failed", "28P01", ""),
-    (
-        "no pg_hba.conf entry",
-        "28000",
-        "the server lets nobody in from here by this name: see pg_hba.conf there",
-    ),
-    ("not permitted to log in", "28000", ""),
-    ("permission denied", "42501", ""),
-    ("role ", "28000", _NO_USER),
-    ("no such user", "28000", _NO_USER),
-    ("database ", "3D000", ""),
-)
-"""Parts of the answer to an attempt to connect, which comes without its SQLSTATE; the first that
-matches says which it was, and what to do where that is more than the code tells."""
 _FULL = "53300"
 _ENDED = ("08", "57P", _FULL)
 """Errors with which a server ends a connection, or lets nobody in for now."""
@@ -124,9 +76,10 @@ def _state_and_advice(error: BaseException) -> tuple[str | None, str]:
     if state:
         return state, _ADVICE.get(state, "")
     _, refused, answer = str(error).partition("FATAL: ")
-    for part, code, advice in _REFUSALS if refused else ():
-        if part in answer:
-            return code, advice or _ADVICE[code]
+    for refusal in _FAILURES["refusal"] if refused else ():
+        if refusal["part"] in answer:
+            code = refusal["code"]
+            return code, refusal.get("advice", _ADVICE[code])
     return None, ""
 
 
