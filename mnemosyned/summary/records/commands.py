@@ -29,6 +29,10 @@ from mnemosyned.summary.records.lines import (
     split_nonblank_lines,
     write_sentences,
 )
+from mnemosyned.text.rule_files import read_rule_file
+
+_WORDS, _NAMES, _PATTERNS, _FORMS = read_rule_file(__file__)
+
 
 COMMANDS_MAX = 24
 SESSION_LINES_MAX = 5_000
@@ -38,34 +42,13 @@ OUTPUT_CHARS_MAX = 160
 COMMAND_WORTH = 0.35
 FAILED_COMMAND_WORTH = 0.8
 
-_PROMPT = re.compile(
-    r"(?:\([\w.-]+\) )?(?:(?:\[?[\w.-]+@[\w.-]+(?::| )[^\s$#%❯➜]*\]? ?|~?[\w/.~-]* ?)?[$%❯➜]"
-    r"|\[?[\w.-]+@[\w.-]+(?::| )[^\s$#]*\]? ?#|PS [A-Z]:\\[^>]*>|[A-Z]:\\[^>]*>)"
-    r"\s+(?P<command>[\w./~\"'({\[!:-].*)"
-)
-_PROMPT_SIGN = re.compile("[$%❯➜#>] ")
-_NOT_A_COMMAND = re.compile(r"\d|(?:is|per|and|to|for|und|ist|sign|amount)\b")
-_FAILURE = re.compile(
-    r"\b(?:error|errors|failed|failure|fatal|denied|refused|not found|no such file|cannot|panic"
-    r"|killed|traceback|aborted|timed out|unable|conflict|no space left)\b",
-    re.IGNORECASE,
-)
-_SUCCESS = re.compile(
-    r"\b(?:succeeded|success(?:ful(?:ly)?)?|passed|finished|done|completed?|added|built|switched)\b",
-    re.IGNORECASE,
-)
-_EXIT = re.compile(
-    r"\s*\[?(?:exit(?:ed)?(?: with)?(?: code| status)?|return code|rc)[ :=]+(?P<code>\d{1,3})\]?",
-    re.IGNORECASE,
-)
-
 
 def read_session(memory: MemoryRecord, _zone: tzinfo) -> Sentences | None:
     """Return each command of a shell session with its outcome; None for any other memory."""
-    if not _PROMPT_SIGN.search(memory.content, 0, PROMPT_CHARS_MAX):
+    if not _PATTERNS["prompt_sign"].search(memory.content, 0, PROMPT_CHARS_MAX):
         return None
     lines = split_nonblank_lines(memory.content.strip())[:SESSION_LINES_MAX]
-    ends_in_prose = is_prose(lines[-1]) and not _FAILURE.search(lines[-1])
+    ends_in_prose = is_prose(lines[-1]) and not _PATTERNS["failure"].search(lines[-1])
     if not _find_command(lines[0]) or ends_in_prose:
         return None
     if sum(map(is_prose, lines)) > len(lines) // 3:
@@ -86,8 +69,8 @@ def read_session(memory: MemoryRecord, _zone: tzinfo) -> Sentences | None:
 
 def _find_command(line: str) -> str:
     """Return the command after a shell prompt, or an empty text if the line has no prompt."""
-    match = _PROMPT.fullmatch(line.strip())
-    if not match or _NOT_A_COMMAND.match(match["command"]):
+    match = _PATTERNS["prompt"].fullmatch(line.strip())
+    if not match or _PATTERNS["not_a_command"].match(match["command"]):
         return ""
     command = match["command"].strip()
     return "" if is_prose(command) else command
@@ -95,9 +78,9 @@ def _find_command(line: str) -> str:
 
 def _describe_command(command: str, output: Sequence[str]) -> RecordSentence:
     """Return a sentence of a command with its failure, or else with the last line of its output."""
-    exits = list(filter(None, map(_EXIT.fullmatch, output)))
+    exits = list(filter(None, map(_PATTERNS["exit"].fullmatch, output)))
     code = exits[-1]["code"] if exits else ""
-    failures = list(filter(_FAILURE.search, output))
+    failures = list(filter(_PATTERNS["failure"].search, output))
     has_failed = code != "0" and bool(code or failures)
     outcome = _summarize_output(output)
     if has_failed:
@@ -114,8 +97,8 @@ def _describe_command(command: str, output: Sequence[str]) -> RecordSentence:
 
 def _summarize_output(output: Sequence[str]) -> str:
     """Return the output's last line of success, or else its last line after the number of lines."""
-    lines = [line for line in output if not _EXIT.fullmatch(line)]
-    successes = list(filter(_SUCCESS.search, lines))
+    lines = [line for line in output if not _PATTERNS["exit"].fullmatch(line)]
+    successes = list(filter(_PATTERNS["success"].search, lines))
     if successes or len(lines) < 2:
         return "".join((successes or lines)[-1:]).strip()
     return f"{len(lines)} lines, the last {lines[-1].strip()}"
@@ -133,75 +116,6 @@ PROSE_SHARE_MAX = 0.34
 PASSED_RUN_WORTH = 0.35
 FAILED_RUN_WORTH = 0.85
 
-_STATES = r"passed|failed|skipped|errors?|xfailed|xpassed|warnings?|deselected|failures?|pending|todo"
-_COUNTS = rf"\d+ (?:{_STATES})(?:, \d+ (?:{_STATES}))*"
-_TIME = r" in (?:\d[\d.:]* ?(?:ms|s|sec|seconds|min|m|h)\b\.? ?)+(?:\(\d+:\d\d:\d\d\))?"
-_SUMMARIES = tuple(
-    re.compile(pattern, re.MULTILINE)
-    for pattern in (
-        rf"^=* ?(?P<counts>{_COUNTS})(?P<time>{_TIME})? ?=*$",
-        r"^Tests: +(?P<counts>\d.*?, \d+ total)$",
-        r"^ *Tests +(?P<counts>\d+ (?:passed|failed).*?)(?: \(\d+\))?$",
-        r"^test result: (?P<verdict>ok|FAILED)\. (?P<counts>.*?)(?:; finished in (?P<took>[\d.]+s))?$",
-        r"^(?P<counts>Ran \d+ tests? in [\d.]+s)$",
-        r"^(?:\[\w+\] )?(?P<counts>Tests run: \d+, Failures: \d+, Errors: \d+(?:, Skipped: \d+)?).*$",
-        r"^(?P<counts>\d+ examples?, \d+ failures?(?:, \d+ pending)?)$",
-        r"^(?P<counts>OK \(\d+ tests?, \d+ assertions?\))$",
-        r"^(?P<counts>Tests: \d+, Assertions: \d+.*?)\.?$",
-        r"^ +(?P<counts>\d+ passing)(?: \((?P<took>[\w. ]+)\))?$",
-        r"^(?:Passed!|Failed!) +- +(?P<counts>Failed: +\d+, Passed: +\d+.*?), Duration:.*$",
-        r"^(?P<counts># tests \d+)$",
-    )
-)
-_GO_PACKAGE = re.compile(
-    r"^(?:(?P<verdict>ok|FAIL)\s+(?P<package>[\w.-]+(?:/[\w.-]+)+|\w+)\s+(?P<took>[\d.]+s|\(cached\)|\[.*\]).*)$",
-    re.MULTILINE,
-)
-_FAILURES = tuple(
-    re.compile(pattern, re.MULTILINE)
-    for pattern in (
-        r"^(?:FAILED|ERROR) (?P<test>\S+::\S+(?: [^-\n]*\])?)(?: - (?P<message>.*))?$",
-        r"^\s*--- FAIL: (?P<test>\S+)",
-        r"^test (?P<test>\S+) \.\.\. FAILED$",
-        r"^\s*● (?P<test>.+ › .+)$",
-        r"^(?:FAIL|ERROR): (?P<test>\w+ \(\S+\))$",
-        r"^rspec (?P<test>\S+:\d+)(?: # (?P<message>.*))?$",
-        r"^not ok \d+ -? ?(?P<test>.+)$",
-        r"^ +\d+\) (?P<test>\S.*?):?$",
-        r"^\d+\) (?P<test>[\w\\]+::\w+)$",
-        r"^(?:\[ERROR\]\s+)(?P<test>\w+(?:\.\w+)+)(?::\d+)?(?: » | )(?P<message>.*)$",
-        r"^ *FAIL +(?P<test>\S+ > .+)$",
-    )
-)
-_ERROR_LINE = re.compile(
-    r"^E +(?P<message>\w*(?:Error|Exception)\b.*|assert .*)$", re.MULTILINE
-)
-_TITLE = re.compile(
-    r"(?P<title>(?:Run|Build|Job|Pipeline|Workflow|Lauf|CI run) #?\d+(?: [^:.]{1,80}?)?(?: \([^)]*\))?)"
-    r" (?P<verdict>passed|failed|succeeded|is green|is red|errored|was canceled|timed out)"
-    r"(?:: (?P<detail>.*))?",
-    re.DOTALL,
-)
-_COMMAND = re.compile(
-    rf"(?P<command>[^\n]{{2,200}}?): (?P<counts>{_COUNTS})(?P<time>{_TIME})?\.?(?P<detail> .*)?",
-    re.DOTALL,
-)
-_RUNNERS = re.compile(
-    r"\b(?:pytest|py\.test|jest|vitest|mocha|npm|yarn|pnpm|cargo|go test|make|tox|nox|rspec|phpunit"
-    r"|gradle\w*|mvn|dotnet|ctest|bazel|unittest|deno|bun|playwright|cypress|tests?|suite)\b"
-)
-_FAILING = re.compile(r"^ +(\d+ failing)$", re.MULTILINE)
-_VERDICT = re.compile(r"^FAILED \(", re.MULTILINE)
-_PLAIN_SUITES = frozenset("tests run job build pipeline".split())
-_BARE = re.compile(r"=|Passed!|Failed!|test result: |ok +\t|Tests: |Tests run: ")
-_COUNTED = re.compile(rf"(?P<counts>{_COUNTS})(?P<time>{_TIME})?\.?")
-_FAILED_COUNT = re.compile(
-    r"(?<!\d)(?!0 )(\d+) (?:failed|failing|errors?|failures?)\b|(?:Failures|Errors|Failed): +(?!0)(\d+)"
-)
-_TEST_NAME = re.compile(
-    r"\btest_\w+|::|\bTest[A-Z]\w+|\w(?:Error|Exception)\b|\bassert\b"
-)
-
 
 _SIGNS = (
     "passed", "failed", "test result:", "Ran ", "Tests run:", "examples,", "example,", "OK (",
@@ -211,12 +125,6 @@ _SIGNS = (
 _ONE_LINE_SIGNS = (
     "passed", "failed", "succeeded", "errored", "is green", "timed out", "Passed!",
 )  # fmt: skip
-_SUITES = {
-    "test result:": "cargo test", "test session starts": "pytest", "::": "pytest",
-    "Test Suites:": "jest", "Tests run:": "maven", "--- FAIL": "go test", "ok  \t": "go test",
-    "Ran ": "unittest", "examples,": "rspec", "assertions": "phpunit", "passing": "mocha",
-}  # fmt: skip
-"""Test runners by a sign in their output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,31 +154,31 @@ def read_run(memory: MemoryRecord, _zone: tzinfo) -> TestRun | None:
     if not lines or sum(map(is_prose, lines)) > PROSE_SHARE_MAX * len(lines):
         return None
     for line in (lines[0].strip(), lines[-1].strip()):
-        if is_prose(line) and not any(form.match(line) for form in _FAILURES):
+        if is_prose(line) and not any(form.match(line) for form in _FORMS["failures"]):
             return None  # a report about a run
     return _read_output("\n".join(lines), command)
 
 
 def _read_ci_sentence(content: str) -> TestRun | None:
     """Read a CI server's sentence: "Run 8791 on main passed: 412 passed, 3 skipped"."""
-    match = _TITLE.fullmatch(content)
+    match = _PATTERNS["title"].fullmatch(content)
     if not match:
         return None
     title, detail = match["title"], collapse_blanks(match["detail"] or "")
     suite = title.partition(" ")[0].lower()
     failed = match["verdict"] not in {"passed", "succeeded", "is green"}
-    if _COUNTED.fullmatch(detail):
+    if _PATTERNS["counted"].fullmatch(detail):
         return TestRun(suite, title, detail.rstrip("."), failed)
     if not failed:
         return None if detail else TestRun(suite, title, "", failed=False)
-    if is_prose(detail) and not _TEST_NAME.search(detail):
+    if is_prose(detail) and not _PATTERNS["test_name"].search(detail):
         return None
     return TestRun(suite, title, "", failed, (detail,))
 
 
 def _read_bare_counts(content: str) -> TestRun | None:
     """Read a text of counts alone: "2 failed, 61 passed in 8.4 s"."""
-    match = _COUNTED.fullmatch(content)
+    match = _PATTERNS["counted"].fullmatch(content)
     if not match or "," not in match["counts"]:
         return None
     return TestRun("tests", "", content.rstrip("."), _has_failed(content))
@@ -278,14 +186,14 @@ def _read_bare_counts(content: str) -> TestRun | None:
 
 def _read_command_with_counts(content: str) -> TestRun | None:
     """Read a test command with its counts: "pytest -q: 2 failed, 61 passed in 8.4 s"."""
-    match = _COMMAND.fullmatch(content)
+    match = _PATTERNS["command"].fullmatch(content)
     if not match:
         return None
     parts = match.groupdict("")
     command, detail = parts["command"], collapse_blanks(parts["detail"])
-    if not _RUNNERS.search(command) or is_prose(command):
+    if not _PATTERNS["runners"].search(command) or is_prose(command):
         return None
-    if detail and not _TEST_NAME.search(detail):
+    if detail and not _PATTERNS["test_name"].search(detail):
         return None
     counts = parts["counts"] + parts["time"].rstrip(" .")
     failed = _has_failed(counts)
@@ -295,7 +203,7 @@ def _read_command_with_counts(content: str) -> TestRun | None:
 
 def _read_summary_line(content: str) -> TestRun | None:
     """Read the summary line of a test runner without the output before it."""
-    return _read_output(content, "") if _BARE.match(content) else None
+    return _read_output(content, "") if _PATTERNS["bare"].match(content) else None
 
 
 _ONE_LINE_READERS = (
@@ -308,12 +216,12 @@ _ONE_LINE_READERS = (
 
 def _name_suite(command: str) -> str:
     """Return the test runner in a command, or else the command's first word."""
-    match = _RUNNERS.search(command)
+    match = _PATTERNS["runners"].search(command)
     return match[0] if match else command.partition(" ")[0]
 
 
 def _has_failed(counts: str) -> bool:
-    return _FAILED_COUNT.search(counts) is not None
+    return _PATTERNS["failed_count"].search(counts) is not None
 
 
 def _read_output(text: str, command: str) -> TestRun | None:
@@ -325,7 +233,9 @@ def _read_output(text: str, command: str) -> TestRun | None:
     failures = _list_failed_tests(text)
     if counts.startswith("# tests"):
         counts, failed = show_count(int(counts[8:]), "test"), bool(failures)
-    suite = next((suite for sign, suite in _SUITES.items() if sign in text), "tests")
+    suite = next(
+        (suite for sign, suite in _NAMES["suites"].items() if sign in text), "tests"
+    )
     shown = (f"failed: {failures[0]}", *failures[1:]) if failed and failures else ()
     return TestRun(
         _name_suite(command) if command else suite, command, counts, failed, shown
@@ -334,7 +244,7 @@ def _read_output(text: str, command: str) -> TestRun | None:
 
 def _find_summary_counts(text: str) -> tuple[str, bool] | None:
     """Return the counts of the last summary line, and whether the run failed, or None."""
-    for form in _SUMMARIES:
+    for form in _FORMS["summaries"]:
         if summaries := [match.groupdict("") for match in form.finditer(text)]:
             break
     else:
@@ -342,17 +252,19 @@ def _find_summary_counts(text: str) -> tuple[str, bool] | None:
     last = summaries[-1]
     time = enclose(" in ", last.get("took", "")) or last.get("time", "")
     counts = collapse_blanks(last["counts"].replace(";", ",").replace(" |", ",") + time)
-    failing = _FAILING.search(text)
+    failing = _PATTERNS["failing"].search(text)
     if failing and "passing" in counts:
         counts += f", {failing[1]}"
     verdicts = {summary.get("verdict") for summary in summaries}
-    failed = "FAILED" in verdicts or _VERDICT.search(text) is not None
+    failed = "FAILED" in verdicts or _PATTERNS["verdict"].search(text) is not None
     return counts, failed or _has_failed(counts)
 
 
 def _count_go_packages(text: str) -> tuple[str, bool] | None:
     """Return the counts of passed and failed packages of `go test` and whether the run failed."""
-    verdicts = Counter(match["verdict"] for match in _GO_PACKAGE.finditer(text))
+    verdicts = Counter(
+        match["verdict"] for match in _PATTERNS["go_package"].finditer(text)
+    )
     if not verdicts:
         return None
     counts = [
@@ -366,9 +278,11 @@ def _count_go_packages(text: str) -> tuple[str, bool] | None:
 def _list_failed_tests(text: str) -> tuple[str, ...]:
     """Return the name of each failed test, with its message if the output has one."""
     above = text.rpartition("passing")[0] or text
-    messages_by_form = (_find_failure_messages(form, above) for form in _FAILURES)
+    messages_by_form = (
+        _find_failure_messages(form, above) for form in _FORMS["failures"]
+    )
     messages = next(filter(None, messages_by_form), {})
-    error = _ERROR_LINE.search(text)
+    error = _PATTERNS["error_line"].search(text)
     if error and list(messages.values()) == [""]:
         messages = dict.fromkeys(messages, error["message"])
     return tuple(
@@ -416,7 +330,7 @@ def _describe_suite(runs: Sequence[TestRun]) -> str:
     """Return the failures of a suite's runs, and the counts of the last run that passed."""
     failed = [run for run in runs if run.failed]
     suite = runs[0].suite
-    noun = "test run" if suite in _PLAIN_SUITES else f"{suite} run"
+    noun = "test run" if suite in _WORDS["plain_suites"] else f"{suite} run"
     text = f"{show_count(len(runs), noun)}, {len(failed) or 'none'} failed"
     causes: dict[str, None] = {}
     for run in failed:

@@ -31,6 +31,10 @@ from mnemosyned.summary.records.lines import (
     show_moment,
     split_nonblank_lines,
 )
+from mnemosyned.text.rule_files import read_rule_file
+
+_WORDS, _NAMES, _PATTERNS, _ = read_rule_file(__file__)
+
 
 SUBJECT_CHARS_MAX = 120
 SUBJECTS_PER_LINE = 4
@@ -40,74 +44,8 @@ COMMON_WORDS_MAX = 40
 WORTH = 0.45
 BREAKING_WORTH = 0.65
 
-_HASH = r"[0-9a-f]{7,40}"
-_OPENING = re.compile(
-    rf"\s*(?:commit |Commit |New commit |(?:\$ )?git |Merge |\[[\w./-]+ |[*|]|{_HASH}\b)"
-)
-_HASH_AT_END = re.compile(rf".{{0,400}}[( ]{_HASH}\)\s*(?:\n|$)")
-_HEAD = re.compile(rf"commit {_HASH}\b(?: \([^)]*\))?")
-_FIELD = re.compile(
-    r"(Author|AuthorDate|Date|Commit|CommitDate|Committer|Merge):\s*(.*)"
-)
-_GRAPH = re.compile(r"^[*|\\/ ]*\*[|\\/ ]* ")
-_ONE_LINE = re.compile(
-    rf"(?P<hash>{_HASH}) (?:\([^)]*\) )?(?P<subject>\S.*)|"
-    rf"(?P<subject_first>\S.*) \((?:commit )?(?P<hash_last>{_HASH})\)"
-)
-_COMMITTED = re.compile(
-    rf"\[(?P<branch>[\w./-]+)(?: \(root-commit\))? (?P<hash>{_HASH})\] (?P<subject>\S.*)"
-)
-_STAT = re.compile(
-    r"\s*\d+ files? changed(?:, \d+ \w+\([+]\))?(?:, \d+ \w+\(-\))?"
-    r"|\s*\d+ files? changed[\w, ]*"
-    r"|\s(?:create|delete|rename|mode change) .*|\s*\S+\s+\|\s+(?:\d+ ?[+-]*|Bin.*)"
-    r"|[AMDRCT]\d*\t\S.*|\d+\t\d+\t\S+| Date: .*| Author: .*"
-)
-_BETWEEN_COMMITS = (_STAT, re.compile(r"[*|\\/ ]*"))
+_BETWEEN_COMMITS = (_PATTERNS["stat"], re.compile(r"[*|\\/ ]*"))
 """Lines between commits: files, and the graph."""
-_WORD_OR_NUMBER = re.compile(r"[a-f]*|\d{,39}")
-"""Texts of the form of a hash that may be words or numbers."""
-_MESSAGE_OPTION = re.compile(
-    r"git commit (?:-\w+ )*-\w*m (?P<quote>[\"'])(?P<subject>.+?)(?P=quote)"
-    r"(?:: (?P<stat>\d+ files? changed[\w, ]*))?\.?"
-)
-_HANDED_ON = re.compile(
-    rf"(?:New )?[Cc]ommit (?P<hash>{_HASH})(?: by (?P<author>[\w .-]{{1,40}}?))?"
-    r"(?: (?:on|to|in) (?P<branch>[\w./-]+))?: (?P<subject>\S.*)"
-)
-_STAMPED = re.compile(
-    rf"(?P<hash>{_HASH})[ \t|]+(?P<when>\d{{4}}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d)?(?: ?[+-]\d{{4}})?)?)"
-    r"[ \t|]+(?:(?P<author>[^|\t]{1,40}?)(?:[\t|] ?| \| |: ))?(?P<subject>\S.*)"
-)
-_PULL_REQUEST = re.compile(
-    r"Merge (?:pull request|branch|remote-tracking branch|tag) \S.*"
-)
-_CONVENTIONAL = re.compile(
-    r"(?P<type>[a-z]{2,10})(?:\((?P<scope>[^)]{1,40})\))?(?P<breaking>!)?: (?P<what>\S.*)"
-)
-_COMPONENT = re.compile(
-    r"(?:\[(?P<bracket>[\w ./-]{2,30})\]:? |(?P<plain>[\w./-]{2,40}): )(?P<what>\S.*)"
-)
-_PATH = re.compile(
-    r"^\s*(?P<stat>[\w.@/-]+)\s+\|\s+\d|^[AMDT]\t(?P<status>\S+)", re.MULTILINE
-)
-_TRAILER = re.compile(
-    r"(?:Signed-off-by|Co-authored-by|Reviewed-by|Change-Id|git-svn-id|Cc): .*"
-)
-_TYPES = {
-    "feat": "(features)", "fix": "(fixes)", "docs": "(documentation)", "test": "(tests)",
-    "tests": "(tests)", "refactor": "(refactoring)", "perf": "(performance)", "style": "(style)",
-    "build": "(build)", "ci": "(CI)", "chore": "(chores)", "revert": "(reverts)",
-}  # fmt: skip
-_WORD = re.compile(r"[^\W\d_][\w-]{3,}")
-_PLAIN_WORDS = frozenset(
-    """
-    that this with from into when where which their they them then than what while after before
-    only also more less have been were does make makes made used uses using same other every each
-    between without instead should could would must some such about again both there these those
-    """.split()
-)
-"""Words that name no part of a program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +75,9 @@ def read_commits(
 ) -> tuple[CommitRecord, ...] | None:
     """Return the commits of a memory that holds only commits, else None."""
     content = memory.content
-    if not _OPENING.match(content) and not _HASH_AT_END.match(content):
+    if not _PATTERNS["opening"].match(content) and not _PATTERNS["hash_at_end"].match(
+        content
+    ):
         return None
     lines = split_nonblank_lines(content.strip())
     if lines and lines[0].startswith(("$ git log", "$ git show", "$ git commit")):
@@ -151,11 +91,11 @@ def read_commits(
 
 def _read_log(lines: Sequence[str]) -> tuple[CommitRecord, ...] | None:
     """Read the output of `git log`, in which each commit begins with a line of its hash."""
-    if not _HEAD.fullmatch(lines[0]):
+    if not _PATTERNS["head"].fullmatch(lines[0]):
         return None
     blocks: list[list[str]] = []
     for line in lines[: COMMITS_PER_MEMORY_MAX * 8]:
-        if _HEAD.fullmatch(line):
+        if _PATTERNS["head"].fullmatch(line):
             blocks.append([])
         else:
             blocks[-1].append(line)
@@ -171,16 +111,16 @@ def _read_log_commit(lines: Sequence[str]) -> CommitRecord | None:
     message: list[str] = []
     paths: list[str] = []
     for line in lines:
-        if match := _FIELD.fullmatch(line):
+        if match := _PATTERNS["field"].fullmatch(line):
             fields[match[1]] = match[2]
         elif path := _find_paths(line):
             paths += path
         elif line.startswith("    ") or (fields and not message):
             message.append(line.strip())
-        elif not _STAT.fullmatch(line):
+        elif not _PATTERNS["stat"].fullmatch(line):
             return None
     when = fields.get("Date") or fields.get("AuthorDate", "")
-    body = [line for line in message[1:] if not _TRAILER.fullmatch(line)]
+    body = [line for line in message[1:] if not _PATTERNS["trailer"].fullmatch(line)]
     return CommitRecord(
         subject="".join(message[:1]),
         author=fields.get("Author", "").partition("<")[0].strip(),
@@ -192,7 +132,9 @@ def _read_log_commit(lines: Sequence[str]) -> CommitRecord | None:
 
 def _find_paths(text: str) -> list[str]:
     """Return the file paths in the lines of a commit's statistics."""
-    return [match["stat"] or match["status"] for match in _PATH.finditer(text)]
+    return [
+        match["stat"] or match["status"] for match in _PATTERNS["path"].finditer(text)
+    ]
 
 
 def _read_oneline_log(lines: Sequence[str]) -> tuple[CommitRecord, ...] | None:
@@ -202,7 +144,7 @@ def _read_oneline_log(lines: Sequence[str]) -> tuple[CommitRecord, ...] | None:
     for line in lines[:COMMITS_PER_MEMORY_MAX]:
         if commits and find_first_match(_BETWEEN_COMMITS, line):
             paths += _find_paths(line)
-        elif commit := _read_oneline_commit(_GRAPH.sub("", line).strip()):
+        elif commit := _read_oneline_commit(_PATTERNS["graph"].sub("", line).strip()):
             commits.append(commit)
         elif len(commits) == 1 and _is_oneline_with_body(lines):
             body = collapse_blanks(" ".join(lines[1:]))[:BODY_CHARS_MAX]
@@ -222,7 +164,7 @@ def _is_oneline_with_body(lines: Sequence[str]) -> bool:
 
 def _read_oneline_commit(line: str) -> CommitRecord | None:
     """Read a commit of one line; return None if the line has no hash with a subject."""
-    for form in (_STAMPED, _HANDED_ON, _ONE_LINE):
+    for form in (_PATTERNS["stamped"], _PATTERNS["handed_on"], _PATTERNS["one_line"]):
         match = form.fullmatch(line)
         parts = match.groupdict("") if match else {}
         hash_ = parts.get("hash") or parts.get("hash_last", "")
@@ -235,8 +177,8 @@ def _read_oneline_commit(line: str) -> CommitRecord | None:
 
 def _looks_like_commit(hash_: str, subject: str) -> bool:
     """Tell whether a hash is no word or number, and a subject no sentence of prose."""
-    if _WORD_OR_NUMBER.fullmatch(hash_):
-        return _CONVENTIONAL.fullmatch(subject) is not None
+    if _PATTERNS["word_or_number"].fullmatch(hash_):
+        return _PATTERNS["conventional"].fullmatch(subject) is not None
     is_sentence = subject[0].islower() and subject.endswith(".")
     fits = len(subject) <= 2 * SUBJECT_CHARS_MAX
     return fits and not (is_sentence and is_prose(subject))
@@ -245,17 +187,19 @@ def _looks_like_commit(hash_: str, subject: str) -> bool:
 def _read_commit_output(lines: Sequence[str]) -> tuple[CommitRecord, ...] | None:
     """Read the output of `git commit`, the command itself, or the message of a merge."""
     first = lines[0].strip().removeprefix("$ ")
-    if _PULL_REQUEST.fullmatch(first):
+    if _PATTERNS["pull_request"].fullmatch(first):
         title = "".join(lines[1:])  # of the pull request
         if len(lines) > 2 or title.endswith(".") or len(first) > SUBJECT_CHARS_MAX:
             return None
         return (CommitRecord("; ".join(filter(None, (first, title.strip())))),)
-    match = _MESSAGE_OPTION.fullmatch(first) or _COMMITTED.fullmatch(first)
+    match = _PATTERNS["message_option"].fullmatch(first) or _PATTERNS[
+        "committed"
+    ].fullmatch(first)
     if not match:
         return None
-    echoed = len(lines) > 1 and _COMMITTED.match(lines[1])
+    echoed = len(lines) > 1 and _PATTERNS["committed"].match(lines[1])
     remaining = lines[2:] if echoed else lines[1:]
-    if not all(_STAT.fullmatch(line) for line in remaining):
+    if not all(_PATTERNS["stat"].fullmatch(line) for line in remaining):
         return None
     paths = tuple(_find_paths("\n".join(remaining)))
     return (CommitRecord(match["subject"], paths=paths),)
@@ -299,12 +243,12 @@ def _rank_common_words(subjects: Iterable[str]) -> dict[str, int]:
     counts = Counter(
         word
         for subject in subjects
-        for word in dict.fromkeys(_WORD.findall(subject.lower())[1:])
+        for word in dict.fromkeys(_PATTERNS["word"].findall(subject.lower())[1:])
     )
     shared = [
         word
         for word, count in counts.most_common()
-        if count > 1 and word not in _PLAIN_WORDS
+        if count > 1 and word not in _WORDS["plain_words"]
     ]
     return {word: rank for rank, word in enumerate(shared[:COMMON_WORDS_MAX])}
 
@@ -315,14 +259,18 @@ def _split_component(commit: CommitRecord, common: dict[str, int]) -> tuple[str,
     The component is empty if the subject names none and has no common word.
     """
     subject = remove_hashes(commit.subject)
-    if match := _CONVENTIONAL.fullmatch(subject):
+    if match := _PATTERNS["conventional"].fullmatch(subject):
         kind = match["type"]
-        return match["scope"] or _TYPES.get(kind, kind), match["what"]
-    if match := _COMPONENT.fullmatch(subject):
+        return match["scope"] or _NAMES["types"].get(kind, kind), match["what"]
+    if match := _PATTERNS["component"].fullmatch(subject):
         return match["bracket"] or match["plain"], match["what"]
     if commit.paths:
         return _find_common_folder(commit.paths), subject
-    words = [word for word in _WORD.findall(subject.lower())[1:] if word in common]
+    words = [
+        word
+        for word in _PATTERNS["word"].findall(subject.lower())[1:]
+        if word in common
+    ]
     return min(words, key=common.__getitem__, default=""), subject
 
 
@@ -356,7 +304,7 @@ def _make_commits_line(
     for item in chunk:
         commit = item.commit
         sources.append(f"{item.subject} {commit.body} {' '.join(commit.paths)}")
-        match = _CONVENTIONAL.fullmatch(commit.subject)
+        match = _PATTERNS["conventional"].fullmatch(commit.subject)
         if (match and match["breaking"]) or "BREAKING" in commit.body:
             worth = BREAKING_WORTH
     positions = [item.position for item in chunk]

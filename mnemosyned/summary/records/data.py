@@ -37,6 +37,10 @@ from mnemosyned.summary.records.lines import (
     split_nonblank_lines,
     write_sentences,
 )
+from mnemosyned.text.rule_files import read_rule_file
+
+_WORDS, _, _PATTERNS, _ = read_rule_file(__file__)
+
 
 CHARS_MAX = 1_000_000
 DEPTH_MAX = 4
@@ -50,19 +54,11 @@ EVENT_WORTH = 0.75
 MESSAGE_WORTH = 0.6
 OTHER_WORTH = 0.45
 FAILED_WORTH = 0.8
-_FAILURES = frozenset("failed failure error errored declined rejected critical".split())
-_IDENTIFIERS = frozenset(
-    "id uid uuid guid hash sha sha256 digest etag token checksum signature".split()
-)
 _INNER_KEYS = (
     "dateTime", "date", "displayName", "name", "title", "email", "value",
 )  # fmt: skip
 """Keys whose value stands for the whole object in a field."""
 _KIND_KEYS = ("type", "kind", "event")
-_RECORD_NAMES = frozenset({"title", "body", "sender", "start"})
-"""Fields of a record, as opposed to an answer that wraps records."""
-_SENT = frozenset({"send", "sent", "out", "outgoing", "outbound"})
-_CURRENCY_MARKS = frozenset("$€£¥")
 
 Value = dict[str, Any] | list[Any]
 
@@ -113,7 +109,7 @@ def read_json(memory: MemoryRecord, zone: tzinfo) -> Sentences | None:
 def _find_wrapped_list(value: Mapping[str, Any]) -> list[Any] | None:
     """Return the list of objects in an API's answer, `{"items": [{…}], "total": 2}`, or None."""
     lists = [item for item in value.values() if isinstance(item, list) and item]
-    is_record = not _RECORD_NAMES.isdisjoint(_read_known_fields(value))
+    is_record = not _WORDS["record_names"].isdisjoint(_read_known_fields(value))
     if len(lists) != 1 or len(value) > ANSWER_KEYS_MAX or is_record:
         return None
     return lists[0] if all(isinstance(item, dict) for item in lists[0]) else None
@@ -137,7 +133,7 @@ def _describe_object(value: Mapping[str, Any], zone: tzinfo) -> RecordSentence:
     """Return a sentence about an object, as a message, an event or another record."""
     fields = _read_known_fields(value)
     way = str(find_first_value(value, "message_type", "direction")).lower()
-    if way in _SENT and "sender" in fields and "recipient" not in fields:
+    if way in _WORDS["sent"] and "sender" in fields and "recipient" not in fields:
         fields["recipient"] = fields.pop("sender")
     source = " ".join(_walk_texts(value, DEPTH_MAX))[:SOURCE_CHARS_MAX]
     kind = _find_object_kind(value)
@@ -152,7 +148,7 @@ def _describe_object(value: Mapping[str, Any], zone: tzinfo) -> RecordSentence:
     else:
         text, worth = _describe_untitled_object(value, kind), OTHER_WORTH
     status = fields.get("status", "").lower().split()
-    if "error" in value or not _FAILURES.isdisjoint(status):
+    if "error" in value or not _WORDS["failures"].isdisjoint(status):
         worth = FAILED_WORTH
     return RecordSentence(text, worth, source)
 
@@ -235,7 +231,7 @@ def _list_exact_scalars(
         if isinstance(item, list):
             text = "/".join(list(filter(None, map(_show_scalar, item)))[:5])
         else:
-            text = "" if key.lower() in _IDENTIFIERS else _show_scalar(item)
+            text = "" if key.lower() in _WORDS["identifiers"] else _show_scalar(item)
         if text:
             pairs.append((label, text))
     return pairs
@@ -259,7 +255,7 @@ def _read_known_fields(value: Mapping[str, Any]) -> dict[str, str]:
         if name and text and name not in fields:
             fields[name] = text
     amount, currency = fields.get("amount"), fields.pop("currency", "")
-    if amount and currency and not _CURRENCY_MARKS.intersection(amount):
+    if amount and currency and not _WORDS["currency_marks"].intersection(amount):
         fields["amount"] = f"{amount} {currency}"
     return fields
 
@@ -283,7 +279,7 @@ def _walk_texts(item: object, depth: int) -> Iterator[str]:
         yield remove_hashes(item[:SOURCE_CHARS_MAX])
     elif depth and isinstance(item, dict):
         for key, inner in item.items():
-            if key.lower() not in _IDENTIFIERS:
+            if key.lower() not in _WORDS["identifiers"]:
                 yield from _walk_texts(inner, depth - 1)
     elif depth and isinstance(item, list):
         for inner in item[:SCALARS_MAX]:
@@ -303,12 +299,11 @@ COLUMNS_MAX = 60
 TABLE_WORTH = 0.5
 SOURCE_ROWS_MAX = 60
 
-_RULE_ROW = re.compile(r"\|?\s*:?-{2,}:?\s*(?:[|+]\s*:?-{2,}:?\s*)*\|?")
-_FRAME = re.compile(r"[+\-=─━┌┬┐├┼┤└┴┘╭╮╰╯|│\s]+")
-_GAP = re.compile(r"\s{2,}|\t")
-_BETWEEN_ROWS = (_FRAME, _RULE_ROW, re.compile(r"\(\d+ rows?\)|\d+ rows? in set.*"))
-_COLUMN_NAME = re.compile(r"\s*[^\s\d]")
-_DIGIT = re.compile(r"\d")
+_BETWEEN_ROWS = (
+    _PATTERNS["frame"],
+    _PATTERNS["rule_row"],
+    re.compile(r"\(\d+ rows?\)|\d+ rows? in set.*"),
+)
 _ENDING_MARK = (".", "!", "?", ":")
 
 Grid = list[list[str]]
@@ -349,8 +344,8 @@ def _show_row(names: Sequence[str], row: Sequence[str]) -> str:
 def _read_piped(lines: Sequence[str]) -> Grid | None:
     """Read a Markdown table or a table framed by a SQL shell; return None for other lines."""
     head = lines[0].replace("│", "|")
-    is_ruled = "|" in head and _RULE_ROW.fullmatch(lines[1].strip())
-    if not (is_ruled or head.count("|") > 1 or _FRAME.fullmatch(head)):
+    is_ruled = "|" in head and _PATTERNS["rule_row"].fullmatch(lines[1].strip())
+    if not (is_ruled or head.count("|") > 1 or _PATTERNS["frame"].fullmatch(head)):
         return None
     barred = (line.strip().replace("│", "|") for line in lines)
     grid = [
@@ -381,7 +376,7 @@ def _is_tabular(grid: Grid, lines: Sequence[str]) -> bool:
     cells = list(chain.from_iterable(grid[:200]))
     spaced = sum(cell.startswith(" ") for cell in cells)
     mean = sum(map(len, cells)) / len(cells)
-    named = all(map(_COLUMN_NAME.match, grid[0]))
+    named = all(map(_PATTERNS["column_name"].match, grid[0]))
     ended = any(line.endswith(_ENDING_MARK) for line in lines)
     return (
         named
@@ -395,12 +390,12 @@ def _is_tabular(grid: Grid, lines: Sequence[str]) -> bool:
 def _read_aligned(lines: Sequence[str]) -> Grid | None:
     """Read columns aligned with blanks, as printed by `df` and `kubectl get`."""
     header = lines[0].strip().replace("Mounted on", "Mounted")
-    if _DIGIT.search(header) or header.endswith(_ENDING_MARK):
+    if _PATTERNS["digit"].search(header) or header.endswith(_ENDING_MARK):
         return None
     rows = list(map(str.strip, lines[1:]))
-    if not any(map(_DIGIT.search, rows)) or any(map(is_prose, lines)):
+    if not any(map(_PATTERNS["digit"].search, rows)) or any(map(is_prose, lines)):
         return None
-    for split in (_GAP.split, str.split):
+    for split in (_PATTERNS["gap"].split, str.split):
         grid = list(map(split, (header, *rows)))
         if len(grid[0]) > 2 and _has_even_rows(grid):
             return grid

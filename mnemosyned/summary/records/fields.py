@@ -24,6 +24,10 @@ from mnemosyned.summary.records.lines import (
     take_first_sentences,
     write_sentences,
 )
+from mnemosyned.text.rule_files import read_rule_file
+
+_WORDS, _NAMES, _PATTERNS, _ = read_rule_file(__file__, stamp=STAMP)
+
 
 BODY_CHARS_MAX = 240
 TITLE_CHARS_MAX = 140
@@ -33,49 +37,7 @@ NAME_CHARS_MAX = 60
 Fields = Mapping[str, str]
 """Values by common name, as they stand in the source."""
 
-_LABELS = {
-    "title": (
-        "title name event summary subject headline topic betreff titel termin veranstaltung "
-        "ereignis événement evenement objet titre evento asunto oggetto titolo título assunto "
-        "onderwerp afspraak eventname eventtitle meeting appointment what was"
-    ),
-    "start": (
-        "start starts starttime startdate startsat begin begins from_time dtstart when start_time "
-        "beginn anfang wann début debut quand inicio inizio quando cuándo date_start startdatetime"
-    ),
-    "end": (
-        "end ends endtime enddate endsat finish until dtend end_time ende bis fin fine hasta "
-        "date_end enddatetime"
-    ),
-    "date": (
-        "date day datum data fecha datetime time timestamp created createdat created_at sentat sent "
-        "zeit uhrzeit heure hora gesendet envoyé enviado ts at receivedat updatedat due duedate"
-    ),
-    "place": (
-        "location place venue where ort wo adresse address lieu lugar luogo local locatie room raum"
-    ),
-    "sender": (
-        "from sender author user von absender de expéditeur mittente da remitente fromname username "
-        "contact contactname caller autor actor"
-    ),
-    "recipient": "to recipient recipients an empfänger à para destinataire toname a",
-    "body": (
-        "body content text message msg description details note notes comment nachricht "
-        "beschreibung texte mensaje messaggio messagecontent message_content caption snippet "
-        "description_text texto testo corpo"
-    ),
-    "status": "status state result outcome conclusion call_result zustand estado état stato",
-    "amount": (
-        "amount total price sum cost betrag summe preis montant prix importe importo precio valor"
-    ),
-    "currency": "currency währung devise moneda valuta",
-    "app": "app application package channel appname",
-    "duration": "duration length dauer durée duración durata",
-}
-_SMALL_WORDS = frozenset(
-    "a an the of with for and in on to at from by or vs via de la du des und mit".split()
-)
-LABELS = {label: name for name, labels in _LABELS.items() for label in labels.split()}
+LABELS = _NAMES["labels"]
 
 
 def find_common_name(label: str) -> str:
@@ -174,7 +136,7 @@ def split_title(text: str) -> tuple[str, str]:
     for index, word in enumerate(words):
         if word[0].isupper():
             capital = index
-        elif word[0].islower() and word not in _SMALL_WORDS:
+        elif word[0].islower() and word not in _WORDS["small_words"]:
             break
     if capital < 2 or capital > len(words) - 2:
         return text, ""
@@ -186,43 +148,24 @@ LABELED_LINES_MAX = 40
 EVENT_WORTH = 0.75
 CANCELED_WORTH = 0.8
 
-_FOLDED = re.compile(r"\r?\n[ \t]")
-_PROPERTY = re.compile(r"(?P<name>[A-Z-]+)(?P<parameters>;[^:]*)?:(?P<value>.*)")
-_ESCAPED = re.compile(r"\\([\\;,nN])")
-_RULES = {"DAILY": "day", "WEEKLY": "week", "MONTHLY": "month", "YEARLY": "year"}
-_ICS_NAMES = {
-    "SUMMARY": "title", "LOCATION": "place", "DTSTART": "start", "DTEND": "end",
-    "DESCRIPTION": "body", "DUE": "start", "STATUS": "status", "RRULE": "rule",
-}  # fmt: skip
-_EVENT_ENDS = frozenset({"END:VEVENT", "END:VTODO"})
 _DEPTH_CHANGES = {
     "BEGIN:VALARM": 1, "END:VALARM": -1, "BEGIN:VTIMEZONE": 1, "END:VTIMEZONE": -1,
 }  # fmt: skip
 """Begin and end of the parts of an event whose properties are not the event's."""
-_SHOWN_STATES = {
-    "cancelled": "canceled",
-    "canceled": "canceled",
-    "tentative": "tentative",
-}
 _SOURCE_NAMES = ("title", "place", "body", "note")
-_LABEL = re.compile(r"(?:^|(?<=[\s;,.|*-]))(?P<label>[^\W\d_]{2,14})\s*: ?")
-_FLAT = re.compile(
-    rf"(?P<text>\S.{{3,}}?) (?P<start>{STAMP}) (?P<end>{STAMP}) {STAMP}(?: (?P<note>\S.*))?",
-    re.DOTALL,
-)
 
 
 def read_calendar(memory: MemoryRecord, zone: tzinfo) -> Sentences | None:
     """Return a sentence for each event of a memory that holds calendar entries, else None."""
     content = memory.content.strip()
     events: list[Fields] = []
-    label = _LABEL.match(content.lstrip("*- "))
+    label = _PATTERNS["label"].match(content.lstrip("*- "))
     if content.startswith(("BEGIN:VCALENDAR", "BEGIN:VEVENT", "BEGIN:VTODO")):
         events = _read_ics(content)
     elif label and find_common_name(label["label"]) == "title":
         events = _read_labeled_event(content)
     if not events and has_stamp_in_first_paragraph(content):
-        match = _FLAT.fullmatch(content)
+        match = _PATTERNS["flat"].fullmatch(content)
         events += [_read_flat_event(match.groupdict(""))] if match else []
     return tuple(_make_event_sentence(fields, zone) for fields in events) or None
 
@@ -239,8 +182,10 @@ def _read_ics(content: str) -> list[Fields]:
     events: list[Fields] = []
     fields: dict[str, str] = {}
     depth = 0  # of alarms and time zones, whose properties are not the event's
-    for line in filter(None, map(str.strip, _FOLDED.sub("", content).splitlines())):
-        match = _PROPERTY.fullmatch(line)
+    for line in filter(
+        None, map(str.strip, _PATTERNS["folded"].sub("", content).splitlines())
+    ):
+        match = _PATTERNS["property"].fullmatch(line)
         if match is None:
             return []
         name, value = match["name"], match["value"]
@@ -249,11 +194,11 @@ def _read_ics(content: str) -> list[Fields]:
             continue
         if name == "BEGIN":
             fields = {}
-        elif f"{name}:{value}" in _EVENT_ENDS and fields.get("title"):
+        elif f"{name}:{value}" in _WORDS["event_ends"] and fields.get("title"):
             events.append(_finish_event(fields))
             fields = {}
-        elif name in _ICS_NAMES:
-            fields[_ICS_NAMES[name]] = _ESCAPED.sub(
+        elif name in _NAMES["ics_names"]:
+            fields[_NAMES["ics_names"][name]] = _PATTERNS["escaped"].sub(
                 lambda mark: " " if mark[1] in "nN" else mark[1], value
             )
     return events[:EVENTS_MAX]
@@ -266,11 +211,11 @@ def _finish_event(fields: dict[str, str]) -> Fields:
         last = end - timedelta(1) if end > date.min else end
         fields["end"] = f"{last:%Y-%m-%d}"
     status = fields.pop("status", "").lower()
-    if status in _SHOWN_STATES:
-        fields["status"] = _SHOWN_STATES[status]
+    if status in _NAMES["shown_states"]:
+        fields["status"] = _NAMES["shown_states"][status]
     rule = fields.pop("rule", "")
     parts = dict(part.partition("=")[::2] for part in rule.split(";"))
-    if unit := _RULES.get(parts.get("FREQ", "")):
+    if unit := _NAMES["rules"].get(parts.get("FREQ", "")):
         interval = parts.get("INTERVAL", "1")
         fields["duration"] = (
             f"every {unit}" if interval == "1" else f"every {interval} {unit}s"
@@ -294,7 +239,7 @@ def _read_inline_fields(content: str) -> dict[str, str] | None:
     """Return the fields of a line "Event: Dentist, Start: 2026-03-10", or None."""
     labels = [
         label
-        for label in _LABEL.finditer(content)
+        for label in _PATTERNS["label"].finditer(content)
         if label["label"][0].isupper() and find_common_name(label["label"])
     ]
     if len(labels) < 2 or labels[0].start() > 0:

@@ -12,9 +12,13 @@ from mnemosyned.instants import in_zone
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.text.dates.formatting import format_period
 from mnemosyned.text.languages.tables import LANGUAGES
+from mnemosyned.text.rule_files import read_rule_file
 from mnemosyned.text.sentences import split_sentences
 from mnemosyned.text.tokens import TokenKind, tokenize
 from mnemosyned.text.words import FOREIGN_STOP_WORDS, FUNCTION_WORDS
+
+_, _, _PATTERNS, _ = read_rule_file(__file__)
+
 
 TERMS_MAX = 24
 TERM_CHARS_MAX = 40
@@ -24,27 +28,12 @@ LINE_CHARS_MAX = 2_000
 PROSE_WORDS_MIN = 5
 PROSE_STOP_SHARE = 0.25
 
-_HEX = r"(?=[0-9a-f]{0,128}[0-9])(?=[0-9a-f]{0,128}[a-f])[0-9a-f]{7,128}"
-_HASH = re.compile(
-    r"(?<![\w.+-])(?:"
-    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
-    r"|(?:sha\d+[:-]|0x)[0-9a-f]{6,128}"
-    rf"|{_HEX}"
-    r"|[0-9a-f]{40}|[0-9a-f]{64}"
-    r"|(?=[\w+-]{0,256}[0-9])(?=[\w+-]{0,256}(?-i:[A-Z]))(?=[\w+-]{0,256}(?-i:[a-z]))[\w+-]{32,256}={0,2}"
-    r")(?![\w-])",
-    re.IGNORECASE,
-)
-_HOLLOW = re.compile(r"\s*(?:\(\s*\)|\[\s*\]|<\s*>|“\s*”|\"\s*\"|'\s*')")
-_SPACED_MARK = re.compile(r"\s+(?=[,.;:!?)](?:\s|$))")
-_SPACES = re.compile(r"\s+")
-_WORD = re.compile(r"[^\W_]+")
-_CODE = re.compile(r"[{}<>=|$\\\[\]]|::|->|\(\)|^\s*(?:at|File|from) ")
 _ENDS = (".", "!", "?", "…", "。", "！", "？", "”", '."')
 _STOP_WORDS = FUNCTION_WORDS.union(
     FOREIGN_STOP_WORDS, *(language.stop_words.split() for language in LANGUAGES)
 )
 """Function words of all languages, of which records have few."""
+
 _TERM_KINDS = frozenset({TokenKind.WORD, TokenKind.IDENTIFIER, TokenKind.VERSION})
 
 T = TypeVar("T")
@@ -176,14 +165,14 @@ def group_by(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
 
 def collapse_blanks(text: str) -> str:
     """Return a text on one line, with single blanks."""
-    return _SPACES.sub(" ", text).strip()
+    return _PATTERNS["spaces"].sub(" ", text).strip()
 
 
 def remove_hashes(text: str) -> str:
     """Return a text on one line without commit ids, digests, UUIDs and memory addresses."""
-    bare = _HASH.sub("", text)
+    bare = _PATTERNS["hash"].sub("", text)
     if bare != text:
-        bare = _SPACED_MARK.sub("", _HOLLOW.sub("", bare))
+        bare = _PATTERNS["spaced_mark"].sub("", _PATTERNS["hollow"].sub("", bare))
     return collapse_blanks(bare)
 
 
@@ -266,9 +255,9 @@ def select_record_terms(source: str, text: str) -> tuple[str, ...]:
 
 def is_prose(line: str) -> bool:
     """Tell whether a line is a sentence that a person wrote, not a part of a record."""
-    if _CODE.search(line):
+    if _PATTERNS["code"].search(line):
         return False
-    words = [word.lower() for word in _WORD.findall(line)]
+    words = [word.lower() for word in _PATTERNS["word"].findall(line)]
     if len(words) < PROSE_WORDS_MIN:
         return False
     stops = sum(word in _STOP_WORDS for word in words)
@@ -295,24 +284,14 @@ Moment = datetime | date
 STAMP = r"\d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d)?"
 """The pattern of a time as phones write it into their rows."""
 
-_DAY = r"(?P<year>\d{4})[-/.]?(?P<month>\d\d)[-/.]?(?P<day>\d\d)"
-_CLOCK = r"(?P<hour>\d\d):?(?P<minute>\d\d)(?::?(?P<second>\d\d))?(?:[.,]\d+)?"
-_OFFSET = r"(?P<offset>Z|UTC|GMT|[+-]\d\d:?\d\d)"
-_ISO = re.compile(rf"{_DAY}(?:[T ]{_CLOCK}\s?{_OFFSET}?)?")
 _MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
-_RFC = re.compile(
-    r"(?:\w{3},? )?(?P<day>\d{1,2}) (?P<name>\w{3})\w* (?P<year>\d{4})"
-    rf"(?:,? {_CLOCK}(?: {_OFFSET})?)?(?: \(\w+\))?"
+_MOMENT_FORMS = (
+    _PATTERNS["iso"],
+    _PATTERNS["rfc"],
+    _PATTERNS["git"],
+    _PATTERNS["european"],
 )
-_GIT = re.compile(
-    rf"\w{{3}} (?P<name>\w{{3}}) +(?P<day>\d{{1,2}}) {_CLOCK} (?P<year>\d{{4}})(?: {_OFFSET})?"
-)
-_EUROPEAN = re.compile(
-    rf"(?P<day>\d{{1,2}})\.(?P<month>\d{{1,2}})\.(?P<year>\d{{4}})(?:,? (?:um )?{_CLOCK})?"
-)
-_MOMENT_FORMS = (_ISO, _RFC, _GIT, _EUROPEAN)
 _STAMP = re.compile(STAMP)
-_EPOCH = re.compile(r"1\d{9}(?:\d{3})?(?:\.\d+)?")
 
 
 def parse_moment(text: str) -> Moment | None:
@@ -351,7 +330,7 @@ def has_stamp_in_first_paragraph(text: str) -> bool:
 
 def parse_epoch(text: str) -> Moment | None:
     """Return the time of a text that counts seconds or milliseconds since 1970, or None."""
-    if not _EPOCH.fullmatch(text):
+    if not _PATTERNS["epoch"].fullmatch(text):
         return None
     count = float(text)
     return datetime.fromtimestamp(count / 1000 if count > 1e11 else count, UTC)

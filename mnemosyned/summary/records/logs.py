@@ -31,6 +31,10 @@ from mnemosyned.summary.records.lines import (
     split_command,
     split_nonblank_lines,
 )
+from mnemosyned.text.rule_files import read_rule_file
+
+_WORDS, _NAMES, _PATTERNS, _FORMS = read_rule_file(__file__)
+
 
 LOG_LINES_MAX = 20_000
 QUOTED_MAX = 6
@@ -42,55 +46,6 @@ SOURCE_CHARS_MAX = 6_000
 LOG_WORTH = 0.3
 WARNING_WORTH = 0.6
 ERROR_WORTH = 0.85
-
-_TROUBLES = frozenset({"error", "warning"})
-_LEVEL_NAMES = {
-    "trace": "debug", "debug": "debug", "dbg": "debug", "verbose": "debug", "info": "info",
-    "inf": "info", "notice": "info", "log": "info", "information": "info", "warn": "warning",
-    "warning": "warning", "wrn": "warning", "error": "error", "err": "error", "severe": "error",
-    "fatal": "error", "critical": "error", "crit": "error", "panic": "error", "alert": "error",
-    "emerg": "error", "i": "info", "w": "warning", "e": "error", "d": "debug", "f": "error",
-}  # fmt: skip
-_LEVEL_WORD = (
-    r"(?P<level>TRACE|DEBUG|DBG|VERBOSE|INFO|INF|NOTICE|LOG|WARN(?:ING)?|WRN|ERR(?:OR)?|SEVERE"
-    r"|FATAL|CRIT(?:ICAL)?|PANIC|ALERT|EMERG)"
-)
-_LEVEL = rf"(?:[\[(<|]\s*)?{_LEVEL_WORD}(?:\s*[\])>|])?:?"
-_ISO = (
-    r"\[?(?P<when>\d{4}[-/]\d\d[-/]\d\d[T ,]\d\d:\d\d(?::\d\d)?)(?:[.,]\d+)?"
-    r"(?P<offset> ?(?:Z|UTC|[+-]\d\d:?\d\d))?\]?"
-)
-_PAIR = re.compile(r'(?<![\w.])([\w.]+)=(?:"((?:[^"\\]|\\.)*)"|(\S+))')
-_CRASH = re.compile(r"\w[\w.]*(?:Error|Exception)\b.*")
-_LOG_FORMS = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        rf"{_ISO}[ |:-]+{_LEVEL}(?:[ |:-]+(?P<message>.*))?",
-        rf"{_ISO}[ |:-]+(?:\[[\w. /:-]+\] |[\w.-]+(?:\[\d+\])?:? ){{1,3}}{_LEVEL}[ |:-]+(?P<message>.*)",
-        rf"{_LEVEL}[ |:-]+{_ISO}[ |:-]+(?P<message>.*)",
-        rf"{_ISO} [\w.-]+\.{_LEVEL} (?P<message>.*)",
-        (
-            r"[A-Z][a-z]{2}\s+\d{1,2} (?P<clock>\d\d:\d\d:\d\d) [\w.-]+"
-            r" (?P<unit>[\w./@-]+)(?:\[\d+\])?: (?P<message>.*)"
-        ),
-        r"(?P<letter>[IWEF])\d{4} (?P<clock>\d\d:\d\d:\d\d)\.\d+ +\d+ [\w.-]+:\d+\] (?P<message>.*)",
-        rf"\[?(?P<clock>\d\d:\d\d:\d\d)(?:[.,]\d+)?\]?[ |:-]+{_LEVEL}[ |:-]+(?P<message>.*)",
-    )
-)
-_ACCESS = re.compile(
-    r"\S+ \S+ \S+ \[(?P<when>\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4})\]"
-    r" \"(?P<method>[A-Z]+) (?P<path>\S+)[^\"]*\" (?P<status>\d{3}) \S+.*"
-)
-_INNER_LEVEL = re.compile(rf"{_LEVEL}[ :]+(?=\S)", re.IGNORECASE)
-_FAILING = re.compile(
-    r"\b(?:fail(?:ed|ure)?|errors?|fatal|panic|denied|refused|cannot|could not|out of memory"
-    r"|killed process|segfault|timed out)\b",
-    re.IGNORECASE,
-)
-_VALUES = re.compile(
-    r"0x[0-9a-f]+|\b[0-9a-f]{8,}\b|\"[^\"]*\"|'[^']*'|\d+(?:[.,:]\d+)*", re.IGNORECASE
-)
-_STAMP_SIGN = re.compile(r"\d\d:\d\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +65,7 @@ def read_log(memory: MemoryRecord, _zone: tzinfo) -> tuple[LogLine, ...] | None:
     content = memory.content.strip()
     if content.startswith("{"):
         return _read_json_log(content)
-    if not _STAMP_SIGN.search(content, 0, 120):
+    if not _PATTERNS["stamp_sign"].search(content, 0, 120):
         return None
     _, lines = split_command(split_nonblank_lines(content)[:LOG_LINES_MAX])
     entries: list[LogLine] = []
@@ -119,7 +74,9 @@ def read_log(memory: MemoryRecord, _zone: tzinfo) -> tuple[LogLine, ...] | None:
             entries.append(entry)
         elif not entries or (is_prose(line) and not line.startswith((" ", "\t"))):
             return None
-        elif _CRASH.fullmatch(line):  # the line below an entry names its error
+        elif _PATTERNS["crash"].fullmatch(
+            line
+        ):  # the line below an entry names its error
             last = entries[-1]
             entries[-1] = replace(last, message=f"{last.message}: {line}")
     others = len(lines) - len(entries)
@@ -130,17 +87,19 @@ def read_log(memory: MemoryRecord, _zone: tzinfo) -> tuple[LogLine, ...] | None:
 
 def _read_line(line: str) -> LogLine | None:
     """Read a line of an access log, of a common log form, or of logfmt; return None for others."""
-    if match := _ACCESS.fullmatch(line):
+    if match := _PATTERNS["access"].fullmatch(line):
         return _read_request(match)
-    if match := find_first_match(_LOG_FORMS, line):
+    if match := find_first_match(_FORMS["log_forms"], line):
         return _read_log_parts(match.groupdict(""))
     return _read_pairs(line) if "level=" in line else None
 
 
 def _read_pairs(line: str) -> LogLine | None:
     """Read a line of logfmt, `time=… level=… msg="…"`; return None if one of these is missing."""
-    pairs = {name: quoted or bare for name, quoted, bare in _PAIR.findall(line)}
-    level = _LEVEL_NAMES.get(pairs.pop("level", "").lower())
+    pairs = {
+        name: quoted or bare for name, quoted, bare in _PATTERNS["pair"].findall(line)
+    }
+    level = _NAMES["level_names"].get(pairs.pop("level", "").lower())
     message = pairs.pop("msg", "") or pairs.pop("message", "")
     stamp = pairs.pop("time", "") or pairs.pop("ts", "")
     when = _parse_instant(stamp)
@@ -167,14 +126,14 @@ def _read_log_parts(parts: dict[str, str]) -> LogLine:
     message, unit = parts["message"], parts.get("unit", "")
     name = parts.get("level") or parts.get("letter", "")
     if unit:
-        inner = _INNER_LEVEL.match(message)
+        inner = _PATTERNS["inner_level"].match(message)
         name = inner["level"] if inner else ""
         message = message[inner.end() :] if inner else message
-    trouble = "error" if _FAILING.search(message) else "info"
+    trouble = "error" if _PATTERNS["failing"].search(message) else "info"
     stamp = parts.get("when", "").replace(",", " ")
     offset = parts.get("offset", "").strip()
     return LogLine(
-        level=_LEVEL_NAMES.get(name.lower(), trouble),
+        level=_NAMES["level_names"].get(name.lower(), trouble),
         message=f"{enclose('', unit, ': ')}{message}".strip(),
         when=_parse_instant(f"{stamp}{offset}"),
         clock=parts.get("clock", ""),
@@ -205,7 +164,7 @@ def _read_json_entry(item: Mapping[str, Any]) -> LogLine | None:
     level = find_first_value(item, "level", "severity", "levelname")
     message = find_first_value(item, "msg", "message", "event")
     when = find_first_value(item, "time", "timestamp", "ts")
-    name = _LEVEL_NAMES.get(str(level).lower())
+    name = _NAMES["level_names"].get(str(level).lower())
     if not name or not isinstance(message, str) or when is None:
         return None
     cause = find_first_value(item, "error", "err", "exception")
@@ -227,7 +186,7 @@ def write_logs(
         for reading in readings
         for entry in reading.value
     ]
-    troubles = [item for item in entries if item.value.level in _TROUBLES]
+    troubles = [item for item in entries if item.value.level in _WORDS["troubles"]]
     if len(entries) > 1 or not troubles:
         yield _make_overview_line(entries, zone)
     groups = group_by(
@@ -272,7 +231,9 @@ def _make_overview_line(items: Sequence[LogReading], zone: tzinfo) -> RecordLine
     else:
         counts = Counter(entry.level for entry in entries).most_common()
         levels = ", ".join(
-            show_count(count, level) if level in _TROUBLES else f"{count} {level}"
+            show_count(count, level)
+            if level in _WORDS["troubles"]
+            else f"{count} {level}"
             for level, count in counts
         )
         text = f"{show_count(len(entries), 'log line')}, {span} ({levels})"
@@ -296,7 +257,9 @@ def _list_commonest(entries: Sequence[LogLine]) -> str:
 
     Similar messages count as one.
     """
-    plain = [entry.message for entry in entries if entry.level not in _TROUBLES]
+    plain = [
+        entry.message for entry in entries if entry.level not in _WORDS["troubles"]
+    ]
     groups = sorted(group_by(plain, _blank_values).values(), key=len, reverse=True)
     shown = [
         shorten(messages[0], INFO_CHARS_MAX).rstrip(".") + _show_repetitions(messages)
@@ -307,7 +270,7 @@ def _list_commonest(entries: Sequence[LogLine]) -> str:
 
 def _blank_values(message: str) -> str:
     """Return a message with "#" for each value, equal for messages of one kind."""
-    return _VALUES.sub("#", message[:LOG_MESSAGE_CHARS_MAX])
+    return _PATTERNS["values"].sub("#", message[:LOG_MESSAGE_CHARS_MAX])
 
 
 def _make_trouble_line(items: Sequence[LogReading], zone: tzinfo) -> RecordLine:
@@ -342,60 +305,6 @@ NAMED_FRAMES_MAX = 12
 TRACE_WORTH = 0.8
 REPEATED_TRACE_WORTH = 0.9
 
-_ERROR = (
-    r"(?P<error>[A-Za-z_][\w.$:\\]*(?:Error|Exception|Warning|Interrupt|Exit|Fault|Failure|Panic)"
-    r"|Error|Exception)"
-)
-_THREAD = r"thread '(?P<thread>[^']*)'(?: \(\d+\))? (?P<error>panicked)"
-_PYTHON_END = re.compile(
-    r"(?P<error>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?(?:\s*\|.*)?"
-)
-_HEADS = tuple(
-    re.compile(pattern)
-    for pattern in (
-        (
-            r"(?:Uncaught |Unhandled rejection |\[?Unhandled )?(?:Exception in thread \S+ )?"
-            rf"{_ERROR}\]?(?:: (?P<message>.*?))?(?: \{{)?"
-        ),
-        rf"Caused by: {_ERROR}(?:: (?P<message>.*))?",
-        rf"Unhandled [Ee]xception[.:] {_ERROR}(?:: (?P<message>.*))?",
-        (
-            rf"(?:PHP )?Fatal error:\s+Uncaught {_ERROR}: (?P<message>.*?)"
-            r"(?: in (?P<path>\S+?):(?P<line>\d+))?"
-        ),
-        r"(?P<error>panic): (?P<message>.*)",
-        r"(?P<error>fatal error): (?P<message>.*)",
-        rf"{_THREAD} at '(?P<message>.*)', (?P<path>[^:]+):(?P<line>\d+)(?::\d+)?",
-        rf"{_THREAD} at (?P<path>[^:']+):(?P<line>\d+)(?::\d+)?:?",
-        rf"(?P<path>[^\s:]+\.rb):(?P<line>\d+):in [`'](?P<function>[^']*)': (?P<message>.*) \({_ERROR}\)",
-    )
-)
-_FRAMES = tuple(
-    re.compile(pattern)
-    for pattern in (
-        r'\s*File "(?P<path>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?',
-        r"\s+at (?:async )?(?P<function>[^()]+?) \((?P<path>[^()]+?):(?P<line>\d+)(?::\d+)?\)(?: \{)?",
-        r"\s+at (?P<path>(?:file://)?[^\s()]+?):(?P<line>\d+):\d+",
-        r"\s+at (?P<function>[\w.$<>/@]+)\((?P<path>[^():]+)(?::(?P<line>\d+))?\)(?: ~?\[.*\])?",
-        r"\s+at (?P<function>.+?) in (?P<path>.+?):line (?P<line>\d+)",
-        r"\s+(?P<path>/[^\s:]+\.go):(?P<line>\d+)(?: \+0x[0-9a-f]+)?",
-        r"\s+at (?P<path>[^\s:]+\.rs):(?P<line>\d+)(?::\d+)?",
-        r"\s+(?:\d+: from |from )(?P<path>[^\s:]+):(?P<line>\d+):in [`'](?P<function>[^']*)'",
-        r"#\d+ (?P<path>/[^\s(]+)\((?P<line>\d+)\): (?P<function>.*)",
-    )
-)
-_LIBRARY = re.compile(
-    r"site-packages|dist-packages|node_modules|node:|internal/|<frozen|<anonymous>|<string>"
-    r"|lib/python3|^(?:java|javax|jdk|sun|kotlin|scala|jakarta)\.|^org\.(?:springframework|apache|junit)"
-    r"|/usr/(?:local/)?(?:lib|go)/|/rustc/|/go/pkg/mod/|/vendor/|^System\.|^Microsoft\.|/gems/"
-)
-_FURNITURE = re.compile(
-    r"Traceback \(most recent call last\):|During handling of the above exception.*"
-    r"|The above exception was the direct cause.*|\s*\.\.\. \d+ (?:more|common frames omitted)"
-    r"|goroutine \d+.*:|\s*\[signal .*|created by .*|exit status \d+|note: .*|stack backtrace:"
-    r"|\s+\d+: .*|\s+[~^]+\s*|[\w./*()-]{1,200}?\(.*\)|Stack trace:|#\d+ .*|Node\.js v.*|\s+thrown in .*"
-    r"|\s+--- End of .*|\s+at .*|\s+\[Previous line repeated.*|main\..*|.*\{|\}|\s+throw .*|\S+:\d+"
-)
 _SIGNS = (
     "Traceback (most", "\n    at ", "\n\tat ", "   at ", "panic: ", "panicked at", "goroutine ",
     "Caused by: ", "Fatal error:", ":in `", ":in '",
@@ -452,7 +361,9 @@ def _read_python_trace(lines: Sequence[str], repeats: int) -> StackTrace | None:
 def _read_other_trace(lines: Sequence[str]) -> StackTrace | None:
     """Read a trace that begins with the error; of several causes the last counts."""
     heads = [
-        match for line in lines if (match := find_first_match(_HEADS, line.strip()))
+        match
+        for line in lines
+        if (match := find_first_match(_FORMS["heads"], line.strip()))
     ]
     frames = _match_frames(lines)
     if not heads or not (frames or heads[0].groupdict().get("path")):
@@ -493,7 +404,9 @@ def _make_trace(
 
 def _match_frames(lines: Sequence[str]) -> list[re.Match[str]]:
     """Return the matches of the lines that are frames."""
-    return [match for line in lines if (match := find_first_match(_FRAMES, line))]
+    return [
+        match for line in lines if (match := find_first_match(_FORMS["frames"], line))
+    ]
 
 
 def _match_python_ends(lines: Sequence[str]) -> list[re.Match[str]]:
@@ -506,15 +419,15 @@ def _match_python_ends(lines: Sequence[str]) -> list[re.Match[str]]:
             inside = True
         elif inside and not bare.startswith((" ", "\t")):
             inside = False
-            if match := _PYTHON_END.fullmatch(bare):
+            if match := _PATTERNS["python_end"].fullmatch(bare):
                 ends.append(match)
     return ends
 
 
 def _is_trace_line(line: str) -> bool:
     """Tell whether a line has a form that occurs in stack traces."""
-    body = find_first_match((*_FRAMES, _FURNITURE), line)
-    return bool(body or find_first_match(_HEADS, line.strip()))
+    body = find_first_match((*_FORMS["frames"], _PATTERNS["furniture"]), line)
+    return bool(body or find_first_match(_FORMS["heads"], line.strip()))
 
 
 def _show_error_name(head: re.Match[str]) -> str:
@@ -551,7 +464,7 @@ def _find_function(frame: re.Match[str]) -> str:
 
 def _is_library_frame(frame: re.Match[str]) -> bool:
     """Tell whether a frame belongs to a library, by its path or function."""
-    return any(map(_LIBRARY.search, (frame["path"], _find_function(frame))))
+    return any(map(_PATTERNS["library"].search, (frame["path"], _find_function(frame))))
 
 
 def _shorten_path(path: str) -> str:

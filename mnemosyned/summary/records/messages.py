@@ -41,8 +41,12 @@ from mnemosyned.summary.records.lines import (
     take_first_sentences,
     write_sentences,
 )
+from mnemosyned.text.rule_files import read_rule_file
 from mnemosyned.text.sentences import split_sentences
 from mnemosyned.text.tokens import EXACT_KINDS, tokenize
+
+_WORDS, _NAMES, _PATTERNS, _ = read_rule_file(__file__, stamp=STAMP)
+
 
 LINES_PER_MEMORY_MAX = 60
 MESSAGE_BODY_CHARS_MAX = 240
@@ -53,65 +57,23 @@ CALL_WORTH = 0.3
 SHORT_WORTH = 0.15
 SHORT_WORDS = 4
 
-_PHONE = r"\+?\d[\d ()-]{3,18}\d"
-_SMS = re.compile(
-    rf"(?P<text>\S.*[.!?…~)\]\"”’】]) (?P<name>\S(?:.{{0,48}}\S)?) (?P<phone>{_PHONE}) (?P<when>{STAMP})"
-    r" (?P<way>Send|Sent|Receive|Received)(?: (?P<note>\S.*))?",
-    re.DOTALL,
-)
-_CALL = re.compile(
-    rf"(?:(?P<phone>{_PHONE}) (?P<name>\D{{2,48}})|(?P<first>\D{{2,48}}) (?P<last>{_PHONE}))"
-    rf" (?P<start>{STAMP})(?: (?P<end>{STAMP}))?"
-    r"(?: [01])?(?: (?P<result>[A-Z][A-Za-z]+(?: [A-Za-z]+)?))?(?: (?P<note>\S.*))?",
-    re.DOTALL,
-)
-_PUSH = re.compile(
-    rf"(?P<title>[^【】\n]{{2,160}}?) ?【(?P<app>[^】\n]{{1,40}})】(?P<text>.+?) (?P<when>{STAMP})"
-    r" (?P<source>\S.*?) (?:Read|Unread)(?: (?P<note>\S.*))?",
-    re.DOTALL,
-)
-_BARE_PUSH = re.compile(
-    rf"(?P<text>\S.+?) (?P<when>{STAMP}) (?P<app>\S.{{0,60}}?) (?:Read|Unread) (?P<note>[^.]{{0,120}}→.*)",
-    re.DOTALL,
-)
-_PHOTO = re.compile(
-    rf"(?P<text>\S.*?) (?:IMG|VID|PXL|DSC|MVIMG|Screenshot)[_-]\w+ (?P<when>{STAMP})"
-    r"(?: (?P<note>\S.*))?",
-    re.DOTALL,
-)
-_BOILERPLATE = re.compile(r"Please translate the following.*", re.DOTALL)
-_CHAT_TIME = (
-    r"(?:(?P<day>\d{1,4}[./-]\d{1,2}[./-]\d{2,4}),? )?(?P<time>\d{1,2}:\d\d(?::\d\d)?)"
-    r"(?:\s?[APap]\.?[Mm]\.?)?"
-)
-_CHAT_LINE = re.compile(
-    rf"(?:\[{_CHAT_TIME}\] )(?:<(?P<nick>[^>]{{1,40}})>|(?P<name>[^:<\[\]]{{1,40}}):) (?P<text>\S.*)"
-)
-_CHAT_DASH = re.compile(
-    rf"{_CHAT_TIME} - (?:<(?P<nick>[^>]{{1,40}})>|(?P<name>[^:<\[\]]{{1,40}}):) (?P<text>\S.*)"
-)
-_NAMED = frozenset({"sender", "recipient", "app", "title"})
-_LINKS = frozenset("and of the de la".split())
-_PLAIN_WORD = re.compile(r"[a-z][\x00-\x7f]*")
-_DIGIT = re.compile(r"\d")
-_LEVELS = frozenset(
-    "info warn warning error debug fatal trace critical notice err".split()
-)
-_KINDS = {
-    "sms": "SMS", "mms": "MMS", "message": "Message", "chat": "Chat message", "text": "SMS",
-    "whatsapp": "WhatsApp message", "signal": "Signal message", "telegram": "Telegram message",
-    "notification": "Notification", "push": "Notification", "call": "Call", "nachricht": "Message",
-    "imessage": "iMessage", "voicemail": "Voicemail", "missed call": "Missed call",
-    "incoming call": "Incoming call", "outgoing call": "Outgoing call",
-}  # fmt: skip
-
 
 _ROWS = (
-    (_PHOTO, "Photo", "{text} {note}", MESSAGE_WORTH),
-    (_PUSH, "Notification from {app}", "{title} {source} {note} {text}", NOTICE_WORTH),
-    (_SMS, "SMS {way} {name}", "{text} {note}", MESSAGE_WORTH),
-    (_CALL, "Call with {name}", "{name} {note}", CALL_WORTH),
-    (_BARE_PUSH, "Notification from {app}", "{title} {text} {note}", NOTICE_WORTH),
+    (_PATTERNS["photo"], "Photo", "{text} {note}", MESSAGE_WORTH),
+    (
+        _PATTERNS["push"],
+        "Notification from {app}",
+        "{title} {source} {note} {text}",
+        NOTICE_WORTH,
+    ),
+    (_PATTERNS["sms"], "SMS {way} {name}", "{text} {note}", MESSAGE_WORTH),
+    (_PATTERNS["call"], "Call with {name}", "{name} {note}", CALL_WORTH),
+    (
+        _PATTERNS["bare_push"],
+        "Notification from {app}",
+        "{title} {text} {note}",
+        NOTICE_WORTH,
+    ),
 )
 """Rows of a phone's tables: pattern, templates of head and index source, worth."""
 
@@ -151,10 +113,10 @@ def _read_phone_row(content: str) -> tuple[PhoneMessage, ...] | None:
         if not match or not _is_name(name):
             continue
         text, title = parts.get("text", ""), parts.get("title", "")
-        note = _BOILERPLATE.sub("", parts["note"])
-        if pattern is _BARE_PUSH:  # title and text run into each other
+        note = _PATTERNS["boilerplate"].sub("", parts["note"])
+        if pattern is _PATTERNS["bare_push"]:  # title and text run into each other
             title, text = split_title(" ".join(text.split()))
-        elif pattern is _SMS:
+        elif pattern is _PATTERNS["sms"]:
             text = re.sub(rf"^(?:Me|{re.escape(name)}): ", "", text)
         way = "to" if parts.get("way", "").startswith("Sen") else "from"
         result = parts.get("result", "").lower()
@@ -175,14 +137,14 @@ def _read_phone_row(content: str) -> tuple[PhoneMessage, ...] | None:
 def _is_name(text: str) -> bool:
     """Tell whether a text of few words may be a name: no lower-case word other than "of"."""
     words = text.split()
-    plain = set(filter(_PLAIN_WORD.fullmatch, words)) - _LINKS
+    plain = set(filter(_PATTERNS["plain_word"].fullmatch, words)) - _WORDS["links"]
     return len(words) <= 5 and not plain
 
 
 def _read_chat(content: str) -> tuple[PhoneMessage, ...] | None:
     """Read a messenger's or IRC's export: a time, a name and the text on each line."""
     lines = split_nonblank_lines(content)
-    form = _CHAT_LINE if content.startswith("[") else _CHAT_DASH
+    form = _PATTERNS["chat_line"] if content.startswith("[") else _PATTERNS["chat_dash"]
     if not lines or not form.fullmatch(lines[0]):
         return None
     messages: list[PhoneMessage] = []
@@ -190,7 +152,7 @@ def _read_chat(content: str) -> tuple[PhoneMessage, ...] | None:
         if match := form.fullmatch(line.strip()):
             parts = match.groupdict("")
             name = (parts["nick"] or parts["name"]).strip()
-            if name.rpartition(".")[2].lower() in _LEVELS:
+            if name.rpartition(".")[2].lower() in _WORDS["levels"]:
                 return None  # a log
             when = enclose("", parts["day"], ", ") + parts["time"]
             messages.append(PhoneMessage(name, parts["text"], when, parts["text"]))
@@ -210,7 +172,7 @@ def _read_labeled_message(content: str) -> tuple[PhoneMessage, ...] | None:
     lines = split_nonblank_lines(content)
     kind = _find_message_kind(lines[0])
     fields = read_fields(lines[1:]) if kind else None
-    if not fields or _NAMED.isdisjoint(fields):
+    if not fields or _WORDS["named"].isdisjoint(fields):
         return None
     when = fields.pop("start", "") or fields.pop("date", "")
     parties = {name: fields.get(name, "") for name in ("sender", "recipient", "app")}
@@ -227,8 +189,8 @@ def _find_message_kind(line: str) -> str:
     label, _, value = (part.strip().lower() for part in line.partition(":"))
     name = label.strip("[]# ")
     if name == "type":
-        return _KINDS.get(value, "")
-    return "" if value else _KINDS.get(name, "")
+        return _NAMES["kinds"].get(value, "")
+    return "" if value else _NAMES["kinds"].get(name, "")
 
 
 def write_messages(
@@ -256,7 +218,11 @@ def _make_message_sentence(
     head += enclose(", ", _show_time(message, memory, zone, dated=dated))
     if not text.strip():
         return RecordSentence(end_sentence(head), worth, message.source)
-    if len(text.split()) < SHORT_WORDS and text.isascii() and not _DIGIT.search(text):
+    if (
+        len(text.split()) < SHORT_WORDS
+        and text.isascii()
+        and not _PATTERNS["digit"].search(text)
+    ):
         worth = SHORT_WORTH
     quoted = end_sentence(take_first_sentences(text, MESSAGE_BODY_CHARS_MAX))
     return RecordSentence(f"{head}: {quoted}", worth, message.source)
@@ -288,50 +254,19 @@ SENTENCES_READ_MAX = 60
 WORDS_MIN = 4
 MAIL_WORTH = 0.65
 
-_HEADER = re.compile(
-    r"(?P<label>From|To|Cc|Bcc|Subject|Date|Sent|Reply-To|Message-ID|Von|An|Betreff|Datum|Gesendet|De"
-    r"|À|Objet|Envoyé|Para|Asunto|Fecha|Da|A|Oggetto|Data|Assunto|Van|Aan|Onderwerp|[A-Z][\w-]*-[\w-]+"
-    r"|Received|Importance|Priority)\s*: ?(?P<value>.*)"
-)
-_HEADER_LINE = re.compile(rf"(?:{_HEADER.pattern})|[ \t].*")
-"""A header, or the rest of one that was folded."""
-_OPENING = re.compile(r"\s*[A-ZÀ][\w-]{0,30}\s*:")
-_GREETING = re.compile(
-    r"(?:dear|hi|hello|hey|good (?:morning|afternoon|evening|day)|liebe[rs]?|sehr geehrte\w*|hallo"
-    r"|guten (?:tag|morgen|abend)|servus|bonjour|cher|chère|madame|monsieur|hola|estimad[oa]|querid[oa]"
-    r"|gentile|ciao|buongiorno|caro|cara|beste|geachte|hej)\b[^.!?\n]{0,60}[,!.:]?\s*$",
-    re.IGNORECASE,
-)
-_GREETING_HEAD = re.compile(
-    r"(?:dear|hi|hello|hey|liebe[rs]?|sehr geehrte\w*|hallo|guten (?:tag|morgen)|bonjour|hola"
-    r"|estimad[oa]|gentile|ciao)(?: [\w.’-]+){0,4}[,!]\s+",
-    re.IGNORECASE,
-)
-_COURTESY = re.compile(
-    r"(?:thank you|thanks|many thanks|i hope (?:this|you)|hope (?:this|you)|vielen dank|danke"
-    r"|ich hoffe|merci|j'espère|gracias|espero|grazie)\b[^.!?]{0,70}[.!]?$",
-    re.IGNORECASE,
-)
-_POLITE = (_GREETING, _COURTESY)
-_FAREWELL = re.compile(
-    r"\s*(?:--\s*$|(?:best|kind|warm)? ?regards|best wishes|all the best|cheers|sincerely|yours"
-    r"|mit freundlichen|viele grüße|liebe grüße|herzliche grüße|beste grüße|cordialement|bien à vous"
-    r"|saludos|cordiali saluti|met vriendelijke)\b.*|--\s*",
-    re.IGNORECASE,
-)
-_QUOTED = re.compile(
-    r"\s*>|On .{4,80} wrote:|Am .{4,80} schrieb .{1,60}:|Le .{4,80} a écrit"
-)
+_POLITE = (_PATTERNS["greeting"], _PATTERNS["courtesy"])
 
 
 def read_mail(memory: MemoryRecord, zone: tzinfo) -> Sentences | None:
     """Return a sentence with sender, subject and gist of a memory that is a mail, else None."""
-    if not _OPENING.match(memory.content):
+    if not _PATTERNS["opening"].match(memory.content):
         return None
     lines = memory.content.strip().splitlines()
-    headers = list(takewhile(_HEADER_LINE.fullmatch, lines))
+    headers = list(takewhile(_PATTERNS["header_line"].fullmatch, lines))
     fields: dict[str, str] = {}
-    for match in filter(None, map(_HEADER.fullmatch, map(str.strip, headers))):
+    for match in filter(
+        None, map(_PATTERNS["header"].fullmatch, map(str.strip, headers))
+    ):
         fields.setdefault(
             find_common_name(match["label"]), collapse_blanks(match["value"])
         )
@@ -377,7 +312,7 @@ def _list_informative_sentences(body: str) -> list[str]:
     paragraphs: list[str] = []
     is_wrapped = False
     for line in body.splitlines():
-        if _FAREWELL.fullmatch(line) or _QUOTED.match(line):
+        if _PATTERNS["farewell"].fullmatch(line) or _PATTERNS["quoted"].match(line):
             break
         text = line.strip()
         if is_wrapped and text and not text.startswith(("-", "*", "•")):
@@ -386,7 +321,7 @@ def _list_informative_sentences(body: str) -> list[str]:
             paragraphs.append(text)
         is_wrapped = len(text) > 50
     bare = [
-        _GREETING_HEAD.sub("", sentence, count=1).strip()
+        _PATTERNS["greeting_head"].sub("", sentence, count=1).strip()
         for sentence, _ in split_sentences("\n".join(paragraphs))[:SENTENCES_READ_MAX]
     ]
     return [
