@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import UTC, tzinfo
 
@@ -11,7 +10,15 @@ from mnemosyned.summary.chunking import Piece
 from mnemosyned.text.dates.formatting import format_day
 from mnemosyned.text.frames import neutralize, neutralize_line
 from mnemosyned.text.languages.tables import WEEKDAY_ABBREVIATIONS
+from mnemosyned.text.rule_files import read_rule_file
 from mnemosyned.text.sentences import CLOSING_QUOTES, SPACED_ENDS, UNSPACED_ENDS
+
+_, _, _PATTERNS, _ = read_rule_file(
+    __file__,
+    spaced_ends=SPACED_ENDS,
+    unspaced_ends=UNSPACED_ENDS,
+    closing_quotes=CLOSING_QUOTES,
+)
 
 CHARS_PER_WORD = 6
 WORDS_MIN = 15
@@ -42,8 +49,6 @@ A first summary was refused: {reason} Write it again, with nothing in it that th
 say word for word."""
 _UNGROUNDED = "these do not occur in the {given}: {items}."
 _OTHERWISE = "it was {items}."
-
-_ATTRIBUTE = re.compile(r"[<>\"'\[\]|{}\s]+")
 
 
 def write_summary_request(
@@ -113,7 +118,11 @@ def render_piece(piece: Piece, *, zone: tzinfo = UTC) -> str:
     """Return a memory with time and role, between tags that the memory's text cannot contain."""
     said = in_zone(piece.created_at, zone)
     when = f"{WEEKDAY_ABBREVIATIONS[said.weekday()]} {format_day(said)} {said:%H:%M}"
-    role = _ATTRIBUTE.sub(" ", neutralize_line(piece.role)).strip()[:ROLE_CHARS_MAX]
+    role = (
+        _PATTERNS["attribute"]
+        .sub(" ", neutralize_line(piece.role))
+        .strip()[:ROLE_CHARS_MAX]
+    )
     who = f' role="{role}"' if role else ""
     return f'<memory time="{when}"{who}>\n{neutralize(piece.text)}\n</memory>'
 
@@ -125,7 +134,7 @@ def render_partial_summary(text: str, part: int) -> str:
 
 def quote_item(item: str) -> str:
     """Return an ungrounded value as a quotation for the model, short and neutralized."""
-    return f'"{_ATTRIBUTE.sub(" ", neutralize(item)).strip()[:ITEM_CHARS_MAX]}"'
+    return f'"{_PATTERNS["attribute"].sub(" ", neutralize(item)).strip()[:ITEM_CHARS_MAX]}"'
 
 
 def _write_request(blocks: str, *, given: str, chars_max: int) -> list[Message]:
@@ -144,90 +153,8 @@ ROUNDS_MAX = 6
 """Maximum nesting of wrappings: a fence in a preamble in quotation marks."""
 PREAMBLE_CHARS_MAX = 160
 
-_THOUGHT = re.compile(
-    r"<(think|thinking|thought|reasoning|reflection|scratchpad)\b[^>]*>.*?(?:</\1\s*>|\Z)",
-    re.IGNORECASE | re.DOTALL,
-)
-_THOUGHT_END = re.compile(
-    r"\A.*</(?:think|thinking|thought|reasoning|reflection|scratchpad)\s*>",
-    re.IGNORECASE | re.DOTALL,
-)
-_TURN = re.compile(
-    r"(?:<\|(?:im_start|start_header_id|user|system)\|>|<start_of_turn>|\[INST\]|<｜User｜>).*\Z",
-    re.DOTALL,
-)
-"""Beginning of a next turn of the conversation, written by the model itself."""
-_TEMPLATE = re.compile(
-    r"<\|[^|<>\n]{1,40}\|>|<｜[^｜<>\n]{1,40}｜>|</?s>|<(?:bos|eos|pad|unk|end_of_turn)>"
-    r"|<start_of_turn>(?:model)?|\[/?INST\]|<</?SYS>>|</?(?:memory|summary)\b[^>\n]*>",
-    re.IGNORECASE,
-)
-_OPENING = re.compile(
-    r"\A(?:<\|im_start\|>\s*assistant|<\|start_header_id\|>\s*assistant\s*<\|end_header_id\|>"
-    r"|<\|assistant\|>|<start_of_turn>\s*model|assistant\s*:|\[/INST\])\s*",
-    re.IGNORECASE,
-)
-_FENCE = re.compile(r"\A```[\w-]*[ \t]*\n(.*?)\n?```\Z", re.DOTALL)
-_HEADING = re.compile(
-    r"\A(?:#{1,6}\s*|\*\*|__)?(?:(?:concise|final|overall|brief|short)\s+)?"
-    r"(?:summary|zusammenfassung|resumen|résumé|riassunto|resumo|samenvatting|sammanfattning"
-    r"|podsumowanie|краткое содержание|резюме|сводка|итог|要約|まとめ|摘要|总结|總結|概要|요약)"
-    r"(?:\s+of\s+[^:\n]{1,60})?(?:\s*[:：]\s*(?:\*\*|__)?|(?:\*\*|__)\s*[:：]?|(?=\s*\n))\s*",
-    re.IGNORECASE,
-)
-_AFFIRMED = re.compile(
-    r"\A(?:sure(?: thing)?|certainly|of course|absolutely|okay|ok|alright|got it|understood"
-    r"|natürlich|gerne|klar|selbstverständlich|claro(?: que sí)?|por supuesto|desde luego"
-    r"|bien sûr|certo|certamente|com certeza|конечно|разумеется|хорошо"
-    r"|もちろんです|もちろん|承知しました|わかりました|はい|好的|当然|當然|네|물론입니다)"
-    r"\s*[!.,:。！，、]+\s*(?=\S)",
-    re.IGNORECASE,
-)
-_PREAMBLE = re.compile(
-    r"\A(?:(?:here(?:'s| is| are|’s)|below is|the following is|this is|i(?:'ve| have) "
-    r"|hier ist|hier eine|hier kommt|nachfolgend|im folgenden"
-    r"|aquí (?:está|tienes?)|a continuación|este es"
-    r"|voici|ci-dessous|ecco|di seguito|aqui está|segue|hier is"
-    r"|вот|ниже)\b[^\n:：]{0,140}[:：]"
-    r"|(?:以下|下記|こちら|下面)[^\n:：。]{0,60}(?:[:：]|です。|ます。)"
-    r"|다음은[^\n:：.]{0,60}[:：.])\s*(?:\*\*|__)?\s*",
-    re.IGNORECASE,
-)
-_CLOSING = re.compile(
-    r"(?:\A|(?<=[.!?。！？…])\s+|\n)\s*(?:let me know (?:if|whether|when)\b|please let me know\b"
-    r"|feel free to\b|i hope (?:this|that) helps|hope this helps|is there anything else\b"
-    r"|if you (?:have any|need (?:any|more|further)|would like|want me|'d like)\b"
-    r"|would you like me to\b"
-    r"|note: this summary\b|end of summary\b"
-    r"|lass(?:en sie)? mich wissen|sag(?:en sie)? mir(?: bitte)? bescheid|ich hoffe, das hilft"
-    r"|avísame\b|házmelo saber|déjame saber|espero que (?:esto )?(?:te )?ayude|si necesitas\b"
-    r"|n'hésitez pas|n’hésitez pas|fammi sapere|me avise|дайте мне знать|дай знать|надеюсь, это"
-    r"|ご不明な点|何かご|他にご|如果您|如有|如需|希望这)[^\n]{0,240}\Z",
-    re.IGNORECASE,
-)
-_RULE = re.compile(r"\A(?:[-*_=]{3,}\s*\n)+|(?:\n\s*[-*_=]{3,})+\s*\Z")
-_SENTENCE_END = re.compile(
-    rf"[{SPACED_ENDS}][{CLOSING_QUOTES}]*(?=\s|$)|[{UNSPACED_ENDS}]|\n"
-)
-_PAIRS = {
-    '"': '"',
-    "'": "'",
-    "“": "”",
-    "‘": "’",
-    "«": "»",
-    "「": "」",
-    "『": "』",
-    "„": "“",
-}
-_CONTINUES = re.compile(r"\A[a-zа-яäöüéñ]")
-"""Lower-case letter: "Sure, they said" is a sentence of the summary."""
-
-_ITSELF = re.compile(
-    r"summar|overview|recap|consolidat|condensed|concise|compress|memor|key (?:facts|points)"
-    r"|zusammenfass|übersicht|resum|résum|riassunt|riepilog|samenvatting"
-    r"|свод|резюме|кратк|итог|要約|まとめ|摘要|总结|總結|概要|요약",
-    re.IGNORECASE,
-)
+_PAIRS = dict(zip("\"'“‘«「『„", "\"'”’»」』“", strict=True))
+"""Closing quotation marks, by the opening ones."""
 
 
 def clean_answer(output: str) -> str:
@@ -235,12 +162,16 @@ def clean_answer(output: str) -> str:
 
     The text is empty if the answer holds no summary.
     """
-    text = _OPENING.sub("", output.strip())
-    text = _THOUGHT_END.sub("", _THOUGHT.sub("", text)).strip()
-    text = _TEMPLATE.sub("", _TURN.sub("", _OPENING.sub("", text))).strip()
+    text = _PATTERNS["opening"].sub("", output.strip())
+    text = _PATTERNS["thought_end"].sub("", _PATTERNS["thought"].sub("", text)).strip()
+    text = (
+        _PATTERNS["template"]
+        .sub("", _PATTERNS["turn"].sub("", _PATTERNS["opening"].sub("", text)))
+        .strip()
+    )
     for _ in range(ROUNDS_MAX):
         before = text
-        text = _unwrap_once(_CLOSING.sub("", text).strip())
+        text = _unwrap_once(_PATTERNS["closing"].sub("", text).strip())
         if text == before:
             break
     return "\n".join(line.rstrip() for line in text.splitlines())
@@ -248,31 +179,30 @@ def clean_answer(output: str) -> str:
 
 def trim_to_sentence(text: str) -> str:
     """Return a truncated text up to its last whole sentence, or whole if half would be lost."""
-    ends = [match.end() for match in _SENTENCE_END.finditer(text)]
+    ends = [match.end() for match in _PATTERNS["sentence_end"].finditer(text)]
     return text[: ends[-1]].rstrip() if ends and ends[-1] > len(text) // 2 else text
 
 
 def _unwrap_once(text: str) -> str:
     """Remove the outermost wrapping of a text: a fence, quotation marks, a preamble or heading."""
-    text = _RULE.sub("", text).strip()
-    fence = _FENCE.match(text)
+    text = _PATTERNS["rule"].sub("", text).strip()
+    fence = _PATTERNS["fence"].match(text)
     if fence:
         return fence[1].strip()
     if len(text) > 1 and _PAIRS.get(text[0]) == text[-1]:
         inner = text[1:-1]
         if text[0] not in inner and text[-1] not in inner:  # unlike `"A" and "B"`
             return inner.strip()
-    affirmed = _AFFIRMED.match(text)
+    affirmed = _PATTERNS["affirmed"].match(text)
     rest = text[affirmed.end() :] if affirmed else ""
-    if rest and (
-        _PREAMBLE.match(rest) or _HEADING.match(rest) or not _CONTINUES.match(rest)
-    ):
+    wrapped = _PATTERNS["preamble"].match(rest) or _PATTERNS["heading"].match(rest)
+    if rest and (wrapped or not _PATTERNS["continues"].match(rest)):
         text = rest
-    preamble = _PREAMBLE.match(text)
+    preamble = _PATTERNS["preamble"].match(text)
     if (
         preamble
         and preamble.end() <= PREAMBLE_CHARS_MAX
-        and _ITSELF.search(preamble[0])
+        and _PATTERNS["itself"].search(preamble[0])
     ):
         return text[preamble.end() :].strip()
-    return _HEADING.sub("", text).strip()
+    return _PATTERNS["heading"].sub("", text).strip()

@@ -21,8 +21,13 @@ from mnemosyned.summary.grounding.values import (
     read_numbers,
 )
 from mnemosyned.text.languages.detection import foreign_language, foreign_script
+from mnemosyned.text.rule_files import read_rule_file
 from mnemosyned.text.sentences import split_sentences
 from mnemosyned.text.tokens import COMMONPLACE_KINDS, PATTERNS, TokenKind, tokenize
+
+_WORDS, _, _PATTERNS, _ = read_rule_file(
+    __file__, url=PATTERNS[TokenKind.URL], email=PATTERNS[TokenKind.EMAIL]
+)
 
 RUNAWAY = 4
 SAME_SENTENCES_MAX = 2
@@ -78,43 +83,14 @@ class SummaryProblem:
     """Value at fault, as written; never logged, as it may hold a memory's text."""
 
 
-_REFUSAL = re.compile(
-    r"\A\W*(?:i(?:'m| am|’m) (?:sorry|unable|afraid|not able)|i (?:can(?:no|'|’)t|won(?:'|’)t)\b"
-    r"|i apologi[sz]e|as an ai\b|sorry, (?:but )?i\b|there (?:is|are) no (?:memories|text|content)"
-    r"|es tut mir leid|ich kann (?:das|dies|ihnen|dir|nicht)|als ki\b|lo siento\b|no puedo\b"
-    r"|je (?:suis désolé|ne peux pas)|mi dispiace|извините|я не могу|申し訳"
-    r"|すみません|抱歉|对不起)",
-    re.IGNORECASE,
+_EXACT_KINDS = (
+    GroundingFault.URL,
+    GroundingFault.EMAIL,
+    GroundingFault.PATH,
+    GroundingFault.IDENTIFIER,
 )
-_EXACT: tuple[tuple[GroundingFault, re.Pattern[str]], ...] = (
-    (
-        GroundingFault.URL,
-        re.compile(rf"(?<![\w@]){PATTERNS[TokenKind.URL]}", re.IGNORECASE),
-    ),
-    (GroundingFault.EMAIL, re.compile(PATTERNS[TokenKind.EMAIL])),
-    (
-        GroundingFault.PATH,
-        re.compile(
-            r"(?<![\w/.~-])(?:(?:~|\.{1,2})?(?:/[\w.@+-]+){1,32}/?|[A-Za-z]:\\[^\s\"'<>|]+"
-            r"|(?:[\w.@-]+/){1,32}[\w@-]+\.[A-Za-z]\w{0,7}\b)"
-        ),
-    ),
-    (
-        GroundingFault.IDENTIFIER,
-        re.compile(
-            r"(?<![\w-])(?:(?=[\w.-]*\d)(?=[\w.-]*[A-Za-z_])[A-Za-z][\w-]*(?:\.[\w-]+)*"
-            r"|(?=[\w-]*\d)(?=[\w-]*[A-Za-z])\d+[A-Za-z_][\w-]*\d[\w-]*"
-            r"|[A-Za-z]\w*_\w+|v?\d+(?:\.\d+){2,})(?![\w-])"
-        ),
-    ),
-)
+"""Kinds of exact values in the order of their search, each with a pattern of its name."""
 _TRAILING = ".,;:!?…)]}>\"'`*_»”’、。，；：！？"
-_AROUND_HOST = re.compile(r"^(?:https?://)?(?:www\.)?|/$", re.IGNORECASE)
-"""Scheme and final slash of a URL, which a quotation may omit."""
-_GRAM = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]|[^\W_]+")
-_EXEMPT_NUMBER_WORDS = frozenset(("two", "first", "second", "half", "both", "pair", "couple", "hundred",
-                     "thousand", "dozen", "twice", "double"))  # fmt: skip
-"""Number words that are often no figure."""
 
 
 class GroundingSources:
@@ -212,7 +188,7 @@ def _find_problems_of_form(
     """Yield problems of form: repetition, a refusal, a script or language foreign to sources."""
     if is_repetitive(text, known.text):
         yield SummaryProblem(GroundingFault.REPEATED, "")
-    refusal = _REFUSAL.match(text)
+    refusal = _PATTERNS["refusal"].match(text)
     if refusal and not known.has_value(refusal[0]):
         yield SummaryProblem(GroundingFault.REFUSED, refusal[0])
     if script := foreign_script(text, known.text):
@@ -244,13 +220,17 @@ def _find_ungrounded_exact_values(
     unread: _UncheckedText, known: GroundingSources
 ) -> Iterator[SummaryProblem]:
     """Yield a problem for each address, path or identifier of no source; blank out all."""
-    for kind, shape in _EXACT:
-        for match in shape.finditer(unread.text):
+    for kind in _EXACT_KINDS:
+        for match in _PATTERNS[kind].finditer(unread.text):
             value = match[0].rstrip(_TRAILING)
             if value and not known.has_value(value):
                 if kind is GroundingFault.IDENTIFIER and _is_composed(value, known):
                     continue
-                bare = _AROUND_HOST.sub("", value) if kind is GroundingFault.URL else ""
+                bare = (
+                    _PATTERNS["around_host"].sub("", value)
+                    if kind is GroundingFault.URL
+                    else ""
+                )
                 if not bare or not known.has_value(bare):
                     yield SummaryProblem(kind, value)
             unread.blank_out(match.start(), match.start() + len(value))
@@ -276,7 +256,7 @@ def _find_ungrounded_numbers(text: str, known: GroundingSources) -> Iterator[str
     for word, value in read_number_words(text):
         if (
             value not in known.numbers
-            and word.lower() not in _EXEMPT_NUMBER_WORDS
+            and word.lower() not in _WORDS["exempt_number_words"]
             and len(word) > 1
         ):
             yield word
@@ -287,12 +267,13 @@ def is_repetitive(text: str, source: str = "") -> bool:
 
     A little more repetition than in `source` is fine, such as in a list of similar entries.
     """
-    words = _GRAM.findall(text.casefold())
+    words = _PATTERNS["gram"].findall(text.casefold())
     if _repeats_sentence(text):
         return True
     least = min(
         GRAMS_DISTINCT_MIN,
-        _measure_distinct_share(_GRAM.findall(source.casefold())) * SOURCE_SHARE,
+        _measure_distinct_share(_PATTERNS["gram"].findall(source.casefold()))
+        * SOURCE_SHARE,
     )
     if len(words) >= GRAMS_MIN and _measure_distinct_share(words) < least:
         return True
@@ -308,7 +289,7 @@ def _repeats_sentence(text: str) -> bool:
     )
     return any(
         count > SAME_SENTENCES_MAX
-        and len(_GRAM.findall(sentence)) >= SENTENCE_WORDS_MIN
+        and len(_PATTERNS["gram"].findall(sentence)) >= SENTENCE_WORDS_MIN
         for sentence, count in counts.items()
     )
 
@@ -357,12 +338,6 @@ OF_THE_WHOLE = frozenset((GroundingFault.UNINFORMATIVE, GroundingFault.TOO_LONG)
 """Faults that a sentence has only as part of an answer."""
 SHARED_MIN = 0.6
 """Share of a sentence's words that one source must have to be what it is about."""
-_NEGATION = re.compile(
-    r"\b(?:not|no|never|none|nobody|nothing|without|cannot|nicht|keine?[nmrs]?|nie|niemals|ohne"
-    r"|pas|jamais|sans|nunca|sin|não|nem|mai|senza|niet|geen|inte|nie|не|нет|никогда|без)\b"
-    r"|n't\b",
-    re.IGNORECASE,
-)
 
 
 def select_grounded_sentences(
@@ -407,7 +382,9 @@ def is_confirmed(sentence: str, sources: Sequence[Piece]) -> bool:
     closest = max(lines, key=lambda line: len(wanted & _find_content_stems([line])))
     if len(wanted & _find_content_stems([closest])) < SHARED_MIN * len(wanted):
         return False
-    return bool(_NEGATION.search(sentence)) == bool(_NEGATION.search(closest))
+    return bool(_PATTERNS["negation"].search(sentence)) == bool(
+        _PATTERNS["negation"].search(closest)
+    )
 
 
 def _find_content_stems(texts: Iterable[str]) -> set[str]:

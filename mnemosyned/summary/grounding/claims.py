@@ -15,6 +15,7 @@ from functools import lru_cache
 
 from mnemosyned.summary.statements import QUESTION_MARKS
 from mnemosyned.text.languages.tables import WEEKDAYS
+from mnemosyned.text.rule_files import read_rule_file
 from mnemosyned.text.sentences import split_sentences
 from mnemosyned.text.stems import irregular_forms, light_stem
 from mnemosyned.text.words import STOP_WORDS
@@ -23,37 +24,11 @@ SPEAKER = "@speaker"
 LISTENER = "@listener"
 """Words that stand for the names of the two people of a conversation."""
 
-_WORD = re.compile(r"@\w+(?:'s)?|[^\W_]+(?:['.,:/-][^\W_]+)*|[$€£%&]")
-_SPOKEN = {
-    "can't": "can not", "cannot": "can not", "won't": "will not", "i'm": "i am",
-    "gonna": "going to", "wanna": "want to", "gotta": "have to", "cuz": "because",
-    "cause": "because", "&": "and", "let's": "let us",
-}  # fmt: skip
-_CLITICS = {
-    "n't": "not",
-    "'re": "are",
-    "'ve": "have",
-    "'ll": "will",
-    "'d": "would",
-}
-_SAID_OF = frozenset("it that there here what she he who everything everyone".split())
-"""Words after which "'s" is a verb."""
-_PAUSE = re.compile(r"[,;:!?.()\"“”–—]|\s-\s")
+_WORDS, _NAMES, _PATTERNS, _ = read_rule_file(__file__, speaker=SPEAKER)
 
-_FREE = frozenset(
-    """
-    a an the that and some really very so pretty quite just super totally actually also too well
-    oh wow yeah yep yes hey thanks definitely honestly even been be being am is are was were has
-    have had do does did
-    """.split()
-)
-"""Words that only one side may have: articles, auxiliaries, emphasis."""
-_FIRST = {
-    "i": "he she they", "we": "he she they", "me": "him her them", "us": "him her them",
-    "my": "his her their", "our": "his her their", "mine": "his hers theirs", "ours": "theirs",
-    "myself": "himself herself themselves", "ourselves": "themselves",
-}  # fmt: skip
-_THIRD_OF = {first: frozenset(third.split()) for first, third in _FIRST.items()}
+_THIRD_OF = {
+    first: frozenset(third.split()) for first, third in _NAMES["first"].items()
+}
 _NAMED = dict.fromkeys(("i", "we", "me", "us"), (SPEAKER,)) | dict.fromkeys(
     ("my", "our"), (f"{SPEAKER}'s",)
 )
@@ -61,34 +36,14 @@ _ADDRESSED = {"you": LISTENER, "your": f"{LISTENER}'s"}
 _THIRD = frozenset().union(*_THIRD_OF.values())
 _POINTERS = frozenset("it this these those there here one ones".split()) | _THIRD
 """Pronouns and other words that refer to the text before."""
-_PAST = frozenset("was were had did".split())
-_PRESENT = frozenset("am is are do does has".split())
-_TOGETHER = frozenset(("together", "each", "both"))
-"""Words for an action of several people together."""
-_FINITE = _PAST | _PRESENT | {"have", "will", "would", "can", "could", "should", "must"}
-_CONDITIONS = frozenset(
-    """
-    if unless until except instead almost nearly wish wished dream dreamed dreamt imagine pretend
-    suppose say says said tell tells told ask asks asked think thinks thought believe hear heard
-    not never no when whenever once maybe perhaps
-    """.split()
-)
-"""Words before a claim that may negate it or make it conditional."""
-_UNDONE_AFTER = frozenset("if unless until except instead".split())
-"""Words after a claim that may undo it."""
-_LINKS = frozenset("and but so because plus then since while which".split())
-"""Words that begin a clause of its own."""
-_ELIDED = frozenset("going been had got went can glad hoping excited".split())
-"""First words of a sentence whose "I" is left out."""
+_FINITE = _WORDS["past"] | _WORDS["present"] | _WORDS["modals"]
 _BEFORE_VERBS = _THIRD | {SPEAKER, LISTENER, "and", "also", "really", "to", "who"}
 _DERIVED = ("er", "ers", "ly")
 SUBJECTS = frozenset(("i", "we"))
 """First words of a sentence about its speaker."""
 ADDRESS = frozenset("you your yours yourself".split())
 """Words that address the listener; small models copy them."""
-_TIMES = frozenset(
-    "last this next week month year weekend night morning today yesterday now recently then".split()
-).union(WEEKDAYS)
+_TIMES = _WORDS["times"].union(WEEKDAYS)
 _WORDS_MIN = 3
 _CONTENT_MIN = 2
 
@@ -124,9 +79,9 @@ def split_words(text: str) -> list[ClaimWord]:
     plain = text.replace("’", "'").replace("‘", "'")
     result: list[ClaimWord] = []
     end = 0
-    for match in _WORD.finditer(plain):
-        linked = bool(result) and result[-1].text in _LINKS
-        paused = _PAUSE.search(plain[end : match.start()]) is not None
+    for match in _PATTERNS["word"].finditer(plain):
+        linked = bool(result) and result[-1].text in _WORDS["links"]
+        paused = _PATTERNS["pause"].search(plain[end : match.start()]) is not None
         pauses = not result or linked or paused
         for word in _expand_contraction(match[0].lower()):
             result.append(ClaimWord(word, match.start(), match.end(), pauses))
@@ -137,13 +92,13 @@ def split_words(text: str) -> list[ClaimWord]:
 
 def _expand_contraction(word: str) -> Sequence[str]:
     """Return the words of a contraction, or the word itself if it is none."""
-    if word in _SPOKEN:
-        return _SPOKEN[word].split()
-    for clitic, meaning in _CLITICS.items():
+    if word in _NAMES["spoken"]:
+        return _NAMES["spoken"][word].split()
+    for clitic, meaning in _NAMES["clitics"].items():
         if word.endswith(clitic):
             return (word.removesuffix(clitic), meaning)
     head = word.removesuffix("'s")
-    if head != word and (head in _SAID_OF or head == SPEAKER):
+    if head != word and (head in _WORDS["said_of"] or head == SPEAKER):
         return (head, "is")
     return (word,)
 
@@ -151,7 +106,7 @@ def _expand_contraction(word: str) -> Sequence[str]:
 def split_sentence_words(sentence: str) -> list[ClaimWord]:
     """Return the words of a sentence; an omitted "I" at its beginning is restored."""
     words = split_words(sentence)
-    if words and words[0].text in _ELIDED:
+    if words and words[0].text in _WORDS["elided"]:
         return [ClaimWord("i", 0, 0, pauses=True), *words]
     return words
 
@@ -165,7 +120,7 @@ def align_claim(
         before = _list_texts(sentence[:start])
         is_timed = _TIMES.issuperset(before)  # "Last week I went"
         begins_clause = word.pauses or (word.text in SUBJECTS and is_timed)
-        if not begins_clause or not _CONDITIONS.isdisjoint(before):
+        if not begins_clause or not _WORDS["conditions"].isdisjoint(before):
             continue
         found = _align_clause(claim, sentence[start:])
         if found.stop > best.stop:
@@ -184,7 +139,7 @@ def _align_clause(
     content = 0  # equal words that are neither pronouns nor stop words
     while True:
         word = claim[at] if at < len(claim) else None
-        if word is None or word.pauses or word.text in _LINKS:
+        if word is None or word.pauses or word.text in _WORDS["links"]:
             is_long = content >= _CONTENT_MIN and stop >= _WORDS_MIN
             is_whole = word is None or _is_clause(claim[:stop])
             if (
@@ -198,12 +153,12 @@ def _align_clause(
             if _is_unresolved(said, content):
                 return best
             at, said_at = at + 1, said_at + 1
-            if word.text not in _LINKS:
+            if word.text not in _WORDS["links"]:
                 stop, said_stop = at, said_at
             content += word.text not in STOP_WORDS and not _is_pronoun(said)
-        elif word and word.text in _FREE:
+        elif word and word.text in _WORDS["free"]:
             at += 1
-        elif word and said and (said.text in _FREE or said.text in _THIRD_OF):
+        elif word and said and (said.text in _WORDS["free"] or said.text in _THIRD_OF):
             said_at += 1
         else:
             return best
@@ -239,13 +194,15 @@ def _is_confirmed(
     A condition after `stop` takes the confirmation away.
     """
     claimed, said = _list_texts(claim), _list_texts(sentence[:stop])
-    was_past = not _PAST.isdisjoint(said) and _PAST.isdisjoint(claimed)
-    if was_past and not _PRESENT.isdisjoint(claimed):
+    was_past = not _WORDS["past"].isdisjoint(said) and _WORDS["past"].isdisjoint(
+        claimed
+    )
+    if was_past and not _WORDS["present"].isdisjoint(claimed):
         return False
     is_one_of_several = "we" in said and "they" not in claimed
-    if is_one_of_several and not _TOGETHER.isdisjoint(claimed):
+    if is_one_of_several and not _WORDS["together"].isdisjoint(claimed):
         return False
-    return _UNDONE_AFTER.isdisjoint(_list_texts(sentence[stop:]))
+    return _WORDS["undone_after"].isdisjoint(_list_texts(sentence[stop:]))
 
 
 def _list_texts(words: Sequence[ClaimWord]) -> list[str]:
@@ -294,20 +251,8 @@ def _changes_meaning(said: str, claimed: str, *, is_verb: bool) -> bool:
     return numbered or derived or ended
 
 
-_DIALOGUE = re.compile(r"\A\W*[\w .'-]{1,40}:\s")
-"""Beginning of a line that continues the transcript."""
-_PERSONS = frozenset("i me my mine myself we us our ours you your yours".split())
-"""Words of the first and second person, which no statement about people has."""
 _REPORTING = r"said|says|mentioned|mentions|added|adds|shared|shares|explained|explains|noted|notes"
-_UNCLEAR = frozenset("it this that these those there here".split())
 _HEADS = frozenset(("he", "she", SPEAKER))
-_HIS = frozenset("he him his himself".split())
-_HERS = frozenset("she her hers herself".split())
-_LINK = re.compile(r"\A[\s,;–—-]*(?:(?:and|but|so|because|which|plus)\b\s*)?(?=\S)")
-_SEGMENT = re.compile(r"(?=[,;:–—]|\s-\s|\s(?:and|but|because|which|plus)\s)")
-_INFLECTED = re.compile(rf"\A.{{0,40}}?{SPEAKER} (?!is\b|was\b|has \w+e[dn]\b)\w+s\b")
-_VOCATIVE = re.compile(r"[\s,]*[A-Z]\w+[!.]*|\W*")
-_OWN_CLAUSE = re.compile(r"(?:I|We|My|Our)\b")
 _ENDS = (".", "!", "…")
 
 
@@ -348,7 +293,7 @@ def salvage_claims(
     kept: dict[int, SalvagedClaim] = {}
     for sentence in read_sentences_until_repeated(answer):
         claim = _Claim(sentence, speakers)
-        if not claim.words or claim.words[0].text in _UNCLEAR:
+        if not claim.words or claim.words[0].text in _WORDS["unclear"]:
             continue
         matches = [
             NOT_ALIGNED if is_unsure(shown[at]) else align_claim(claim.words, words)
@@ -367,9 +312,9 @@ def read_sentences_until_repeated(answer: str) -> Iterator[str]:
     for sentence, _ in split_sentences(answer.replace('"', "")):
         words = _list_texts(split_words(sentence))
         key = " ".join(words)
-        continues_transcript = _DIALOGUE.match(sentence) or not _PERSONS.isdisjoint(
-            words
-        )
+        continues_transcript = _PATTERNS["dialogue"].match(sentence) or not _WORDS[
+            "persons"
+        ].isdisjoint(words)
         if key in seen or continues_transcript:
             return
         seen.add(key)
@@ -418,12 +363,12 @@ class _Claim:
             if first.lower() in STOP_WORDS:
                 claimed = claimed[0].lower() + claimed[1:]
             text = f"{SPEAKER} {self._verb} {claimed}"
-        inflected = _INFLECTED.match(text) is not None
+        inflected = _PATTERNS["inflected"].match(text) is not None
         text = text.replace(SPEAKER, self._speakers.speaker)
         text = text.replace(LISTENER, self._speakers.listener)
         end, left = split_remainder(sentence[match.sentence_end :], inflected=inflected)
         used = {word.text for word in self.words[: match.stop]}
-        gender = "he" * bool(used & _HIS) + "she" * bool(used & _HERS)
+        gender = "he" * bool(used & _WORDS["his"]) + "she" * bool(used & _WORDS["hers"])
         written = len(text) - match.time_end
         return SalvagedClaim(f"{text}{end}", source, written, gender, left)
 
@@ -434,19 +379,19 @@ def split_remainder(text: str, *, inflected: bool = False) -> tuple[str, str]:
     If the claim has an inflected verb, the completing text may have no other verb of the same
     subject. The clause is empty if none stands alone.
     """
-    if _VOCATIVE.fullmatch(text):
+    if _PATTERNS["vocative"].fullmatch(text):
         return ".", ""
     end = 0
-    for segment in _SEGMENT.split(text):
+    for segment in _PATTERNS["segment"].split(text):
         words = _list_texts(split_words(segment))
         own = [word for word in words if word not in ("and", "but", "so", "plus")]
         has_verb = inflected and own and own[0] not in STOP_WORDS
-        if has_verb or not _PERSONS.isdisjoint(words):
+        if has_verb or not _WORDS["persons"].isdisjoint(words):
             break
         end += len(segment)
-    link = _LINK.match(text, end)
+    link = _PATTERNS["link"].match(text, end)
     left = text[link.end() :] if link else ""
-    quoted = _end_sentence(left) if _OWN_CLAUSE.match(left) else ""
+    quoted = _end_sentence(left) if _PATTERNS["own_clause"].match(left) else ""
     return _end_sentence(text[:end]), quoted
 
 
@@ -457,7 +402,6 @@ def _end_sentence(text: str) -> str:
 
 
 _WRITTEN_OUT = {"'d ": " would ", "'ll ": " will ", "'ve ": " has ", "'s ": " is "}
-_PERFECT = re.compile(r"\b(?:have|\w+['’]ve)\b")
 
 
 def _expand_after_name(verb: str, said: str) -> str:
@@ -470,5 +414,7 @@ def _expand_after_name(verb: str, said: str) -> str:
         return verb
     rest = verb[len(short) :]
     is_progressive = rest.partition(" ")[0].endswith("ing")
-    is_perfect = short == "'s " and not is_progressive and _PERFECT.search(said)
+    is_perfect = (
+        short == "'s " and not is_progressive and _PATTERNS["perfect"].search(said)
+    )
     return f"{' has ' if is_perfect else _WRITTEN_OUT[short]}{rest}"

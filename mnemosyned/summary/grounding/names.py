@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence, Set as AbstractSet
 from typing import NamedTuple
 
 from mnemosyned.text.languages.detection import count_stop_words
 from mnemosyned.text.languages.tables import MONTHS, WEEKDAYS
+from mnemosyned.text.rule_files import read_rule_file
 from mnemosyned.text.sentences import SPACED_ENDS
 from mnemosyned.text.stems import light_stem
 from mnemosyned.text.tokens import FOREIGN_COMMON, TITLES
 from mnemosyned.text.words import COMMON_WORDS, STOP_WORDS
+
+_WORDS, _, _PATTERNS, _ = read_rule_file(__file__)
 
 TITLED_SHARE = 0.7
 """Minimum share of capitalized words, among the longer ones, in a title."""
@@ -27,65 +29,12 @@ MISSPELLED_CHARS_MIN = 7
 AS_NAME = "@"
 """Prefix of forms of words with a capital in the sources."""
 
-_WORD = re.compile(r"[^\W\d_]+(?:[-'.&][^\W\d_]+)*|\d+")
-_PART = re.compile(r"[A-Z]+(?![a-z])|[^\W\d_][^\W\d_A-Z]*")
 _STARTS = '.!?…:;\n"“”„«»()[]*#•|。！？-–—>'
-_CJK_NAME = re.compile(
-    r"([々\u3400-\u4dbf\u4e00-\u9fff]{1,5}|[\u30a1-\u30fa\u30fc・]{2,20})"
-    r"(?:さん|ちゃん|くん|君|氏|様|先生|部長|課長|社長|駅|空港|病院|大学|株式会社|先生|女士|小姐|经理|公司)"
-)
-_HANGUL_NAME = re.compile(r"([가-힣]{2,4})\s?(?:씨|님)(?![가-힣]{2})")
-_HAN_GENERIC = frozenset(
-    ("皆", "母", "父", "兄", "姉", "弟", "妹", "奥", "客", "子", "先", "医者", "患者")
-)
 
-ORDINARY = frozenset(
-    """
-    i i'm i'll i've i'd ok pm am mr mrs ms dr user users assistant assistants ai human system tool
-    agent bot speaker summary conversation discussion decision decisions decided action actions
-    item items note notes key fact facts preference preferences plan plans todo next steps status
-    update updates issue issues team people person friend friends family mom mum mother dad father
-    colleague colleagues client customer memory memories message messages monday english
-    participants overall finally additionally furthermore moreover however meanwhile later earlier
-    afterwards afterward subsequently despite regarding concerning inspired
-    """.split()
-)
-_SPEECH_VERBS = frozenset(
-    """
-    says said tells told mentions mentioned asks asked shares shared wants wanted agrees agreed
-    suggests suggested recommends recommended decides decided prefers preferred likes liked loves
-    loved thinks thought believes explained explains replies replied lives lived works worked
-    promised promises offered offers noted reported confirmed announced complained insisted
-    expresses expressed admits admitted invited visited called emailed sagt sagte meint meinte
-    erwähnt erwähnte erklärt erklärte fragt fragte möchte arbeitet wohnt schlägt schlug bat bittet
-    antwortet antwortete berichtet berichtete dijo dice comentó mencionó preguntó quiere prefiere
-    vive trabaja sugirió explicó propuso dit déclare demande veut préfère habite travaille propose
-    сказал сказала говорит спросил спросила хочет живёт работает предложил предложила
-    """.split()
-)
-"""Verbs of people: a capitalized word before one of these is a name."""
-_PLACE_PREPOSITIONS = frozenset("in nach aus at from near to".split())
+ORDINARY = _WORDS["ordinary"]
 _ALL_TITLES = TITLES | frozenset("herr herrn frau dr prof".split())
-_CONJUNCTIONS = frozenset("and und y et и e og & with mit con avec с".split())
-_NOUN_ENDINGS = (
-    "ung", "ungen", "heit", "keit", "schaft", "tion", "tionen", "tät", "ment", "nis", "ing", "tum",
-    "zeit", "ion", "ik", "keiten", "heiten", "är", "eur", "ling", "plan", "weise",
-)  # fmt: skip
-_AUXILIARIES = frozenset(
-    "is was has had will would can could should did does also then".split()
-)
-_THING_ENDINGS = (
-    "ing", "ly", "ion", "ment", "ness", "ity", "ship", "ance", "ence", "age", "ism", "ist", "er",
-    "or", "ed", "s", "one", "body",
-)  # fmt: skip
-"""Endings of ordinary words at the beginning of sentences: "Painting helps", "Negotiation ended"."""
-_GERMAN_THINGS = frozenset(
-    """
-    zukunft arbeit ordnung absprache hause haus bezug kraft form zusammenhang anlehnung frage folge
-    wirklichkeit deutschland richtung not zweifel holz sicht gründen ruhe bar kürze teilen ferien
-    urlaub rente betrieb gebrauch planung zukunft stunden minuten tagen wochen monaten jahren
-    """.split()
-)
+_NOUN_ENDINGS = tuple(_WORDS["noun_endings"])
+_THING_ENDINGS = tuple(_WORDS["thing_endings"])
 
 
 _ORDINARY_PARTS = STOP_WORDS | COMMON_WORDS | ORDINARY
@@ -155,7 +104,7 @@ def list_name_forms(text: str) -> Iterator[str]:
     Capitalized words also yield forms marked as a name, and initials of neighboring names.
     """
     previous: list[str] = []
-    for match in _WORD.finditer(text):
+    for match in _PATTERNS["word"].finditer(text):
         word = match[0]
         yield from _list_word_forms(word)
         if word[0].isupper():
@@ -185,14 +134,14 @@ def _find_distinctive_stem(word: str) -> Iterator[str]:
 
 def _split_parts(word: str) -> list[str]:
     """Return the lower-case parts of `McKinsey-Report` or `iOS`, without a possessive ending."""
-    found = _PART.findall(word.removesuffix("'s"))
+    found = _PATTERNS["part"].findall(word.removesuffix("'s"))
     return [part.casefold() for part in found if len(part) > 1]
 
 
 def _read_words(line: str) -> Iterator[_NameWord]:
     """Yield the words of a line, each marked if it starts a sentence, a clause or an item."""
     end = 0
-    for match in _WORD.finditer(line):
+    for match in _PATTERNS["word"].finditer(line):
         gap = line[end : match.start()]
         marks = gap.replace(" ", "")
         opens = end == 0 or any(mark in _STARTS for mark in marks)
@@ -263,10 +212,12 @@ def _is_name_in_context(
     if before and before.folded in _ALL_TITLES:
         return True
     if german and (
-        word.folded.endswith(_NOUN_ENDINGS) or word.folded in _GERMAN_THINGS
+        word.folded.endswith(_NOUN_ENDINGS) or word.folded in _WORDS["german_things"]
     ):
         return False
-    acts = word.text.endswith("'s") or (after and after.folded in _SPEECH_VERBS)
+    acts = word.text.endswith("'s") or (
+        after and after.folded in _WORDS["speech_verbs"]
+    )
     if acts and (not german or _has_no_article(before)):
         return True
     if after and after.capital and not _is_known(after.text, known):
@@ -289,7 +240,7 @@ def _is_german_name(
     known: AbstractSet[str],
 ) -> bool:
     """Tell whether a German noun is a place after "in", or joined to a known person."""
-    if before.folded in _PLACE_PREPOSITIONS:
+    if before.folded in _WORDS["place_prepositions"]:
         return after is None or not after.capital
     if at < 2 or not _is_conjunction(before):
         return False
@@ -315,7 +266,7 @@ def _is_subject(words: list[_NameWord], at: int, after: _NameWord) -> bool:
     verb = after.text
     if words[at].folded.endswith(_THING_ENDINGS) or not verb.islower():
         return False
-    return verb in _AUXILIARIES or (
+    return verb in _WORDS["auxiliaries"] or (
         len(verb) > STEM_CHARS_MIN
         and verb.endswith(("ed", "s"))
         and not verb.endswith("ss")
@@ -323,18 +274,18 @@ def _is_subject(words: list[_NameWord], at: int, after: _NameWord) -> bool:
 
 
 def _is_conjunction(word: _NameWord) -> bool:
-    return word.folded in _CONJUNCTIONS
+    return word.folded in _WORDS["conjunctions"]
 
 
 def _find_unknown_unspaced_names(text: str, folded: str) -> Iterator[str]:
     """Yield Chinese, Japanese and Korean names, found by their suffix, that `folded` lacks."""
-    for match in _CJK_NAME.finditer(text):
+    for match in _PATTERNS["cjk_name"].finditer(text):
         run = match[1]
         least = 1 if len(run) == 1 else 2
-        if run not in _HAN_GENERIC and not any(
+        if run not in _WORDS["han_generic"] and not any(
             run[at:] in folded for at in range(len(run) - least + 1)
         ):
             yield run
-    for match in _HANGUL_NAME.finditer(text):
+    for match in _PATTERNS["hangul_name"].finditer(text):
         if match[1] not in folded:
             yield match[1]

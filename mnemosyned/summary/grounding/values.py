@@ -11,33 +11,15 @@ from datetime import date, datetime
 from mnemosyned.instants import day_at, in_zone
 from mnemosyned.text.dates.questions import mentioned_spans
 from mnemosyned.text.languages.tables import COUNTS, MONTHS, WEEKDAYS
+from mnemosyned.text.rule_files import read_rule_file
 
-NUMBER_WORDS = {
+_MONTH_NAMES = "|".join(sorted(map(re.escape, MONTHS), key=len, reverse=True))
+_WORDS, _NAMES, _PATTERNS, _FORMS = read_rule_file(__file__, month_names=_MONTH_NAMES)
+NUMBER_WORDS: dict[str, float] = {
     word: value for word, value in COUNTS.items() if len(word) > 2 or not word.isascii()
-} | {
-    "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70,
-    "eighty": 80, "ninety": 90, "hundred": 100, "thousand": 1000, "dozen": 12, "half": 0.5,
-    "first": 1, "second": 2, "third": 3, "fourth": 4, "fifth": 5, "sixth": 6, "seventh": 7,
-    "eighth": 8, "ninth": 9, "tenth": 10, "eleventh": 11, "twelfth": 12, "twice": 2,
-    "double": 2, "triple": 3, "both": 2, "pair": 2, "一": 1, "二": 2, "三": 3, "四": 4, "五": 5,
-}  # fmt: skip
+} | {word: float(value) for word, value in _NAMES["number_words"].items()}
 FIGURE_CHARS_MAX = 20
 """Length above which a number is a code without other readings."""
-
-_DIGITS = re.compile(r"\d+(?:[.,:'’·]\d+)*")
-_SCALE = re.compile(
-    r"\s?(k|thousand|tausend|mil|m|mio|million|millones|millionen|bn|billion|万|億|亿)\b|([万億亿千])",
-    re.IGNORECASE,
-)
-_SCALES = {
-    "k": 1e3, "thousand": 1e3, "tausend": 1e3, "mil": 1e3, "千": 1e3, "万": 1e4, "億": 1e8,
-    "亿": 1e8, "bn": 1e9, "billion": 1e9,
-}  # fmt: skip
-_THOUSANDS = re.compile(r"\d{1,3}(?:[.,'’]\d{3})+")
-_GROUPED = re.compile(r"\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:,\d{3})+\.\d+")
-_HALF_DAY = re.compile(r"\s*([ap])\.?m\b", re.IGNORECASE)
-_ORDINAL = re.compile(r"(?:st|nd|rd|th)\b|[日일]")
-_WORDS = re.compile(r"[^\W\d_]+")
 
 
 def read_numbers(text: str) -> list[tuple[str, frozenset[str]]]:
@@ -50,7 +32,7 @@ def read_numbers(text: str) -> list[tuple[str, frozenset[str]]]:
                 _list_number_readings(match[0], plain[match.end() : match.end() + 12])
             ),
         )
-        for match in _DIGITS.finditer(plain)
+        for match in _PATTERNS["digits"].finditer(plain)
     ]
 
 
@@ -63,29 +45,29 @@ def _list_number_readings(written: str, after: str) -> Iterator[str]:
         yield written
         return
     if ":" in written:
-        yield from list_clock_readings(written, _HALF_DAY.match(after))
+        yield from list_clock_readings(written, _PATTERNS["half_day"].match(after))
         return
-    if _ORDINAL.match(after):
+    if _PATTERNS["ordinal"].match(after):
         yield f"day {int(written)}" if written.isdigit() else written
-    half = _HALF_DAY.match(after)
+    half = _PATTERNS["half_day"].match(after)
     if half and written.isdigit():
         yield from list_clock_readings(f"{written}:00", half)
     values = [_normalize_number(written)]
-    if _THOUSANDS.fullmatch(written):
+    if _PATTERNS["thousands"].fullmatch(written):
         values.append(_normalize_number(re.sub(r"\D", "", written)))
-    scale = _SCALE.match(after)
+    scale = _PATTERNS["scale"].match(after)
     for value in values:
         yield value
         if scale and value.count(".") <= 1:
             unit = (scale[1] or scale[2]).lower()
-            yield _format_number(float(value) * _SCALES.get(unit, 1e6))
+            yield _format_number(float(value) * float(_NAMES["scales"].get(unit, 1e6)))
 
 
 def _normalize_number(written: str) -> str:
     """Return a number with a decimal point and without thousands separators."""
     plain = re.sub(r"[,’'·]", ".", written)
     whole, _, rest = plain.rpartition(".")
-    if _GROUPED.fullmatch(written):
+    if _PATTERNS["grouped"].fullmatch(written):
         return _format_number(float(f"{whole.replace('.', '')}.{rest}"))
     if "." in whole:
         return plain
@@ -112,7 +94,7 @@ def list_clock_readings(
 
 def read_number_words(text: str) -> Iterator[tuple[str, str]]:
     """Yield each number written as a word, with its value in figures."""
-    for match in _WORDS.finditer(text):
+    for match in _PATTERNS["words"].finditer(text):
         value = NUMBER_WORDS.get(match[0].lower())
         if value is not None:
             yield match[0], _format_number(value)
@@ -122,62 +104,18 @@ SPAN_DAYS_MAX = 62
 """Longest span whose days count as mentioned; of a longer one only the years do."""
 LEAP_YEAR = 2024
 
-_AMBIGUOUS = frozenset(
-    ("may", "march", "mar", "mars", "mai", "sat", "sun", "wed", "mon", "sep")
-)
-"""Names of months and weekdays that are other words in lower case."""
 
-_NAMES = "|".join(sorted(map(re.escape, MONTHS), key=len, reverse=True))
-_D = r"(?P<d>\d{1,2})(?:st|nd|rd|th|er|\.|º|ª)?"
-_Y = r"(?P<y>\d{4})(?:\s?года)?"
-_M = rf"(?P<m>{_NAMES})\b\.?"
-_SHAPES = tuple(
-    re.compile(shape, re.IGNORECASE)
-    for shape in (
-        rf"(?<![\w]){_D}\s*(?:of|de|di)?\s*{_M}(?:\s*,?\s*(?:de|of|del)?\s*{_Y}(?!\d))?",
-        rf"\b{_M}\s*(?:the\s+)?{_D}(?!\d|[:.,]\d|\s?[ap]\.?m\b)(?:\s*,?\s*{_Y}(?!\d))?",
-        rf"\b{_M}\s*,?\s*(?:of|de|del|di)?\s*{_Y}(?!\d)",
-        r"(?<![\d.])(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})(?!\d|[-/.]\d)",
-        r"(?<![\d.])(?P<y>\d{4})-(?P<m>\d{2})(?![\d-])",
-        r"(?P<y>\d{4})年(?:(?P<m>\d{1,2})月(?:(?P<d>\d{1,2})日)?)?",
-        r"(?P<m>\d{1,2})月(?P<d>\d{1,2})日",
-        r"(?P<y>\d{4})년(?:\s?(?P<m>\d{1,2})월(?:\s?(?P<d>\d{1,2})일)?)?",
-        r"(?P<m>\d{1,2})월\s?(?P<d>\d{1,2})일",
-    )
-)
-_SLASHED = re.compile(r"(?<![\d./-])(\d{1,2})([-/.])(\d{1,2})\2(\d{4}|\d{2})(?![\d/-])")
-_DAY_SHORT = re.compile(r"(?<![\d.])(\d{1,2})\.(\d{1,2})\.(?!\d)")
-_ALONE = re.compile(rf"(?<!\w)({_NAMES})(?!\w)", re.IGNORECASE)
 _WEEKDAY = re.compile(rf"(?<!\w)({'|'.join(WEEKDAYS)})s?(?!\w)", re.IGNORECASE)
 
-_DAYS_NEARBY = {
-    (first, last): re.compile(words, re.IGNORECASE)
-    for first, last, words in (
-        (-1, -1, r"\b(?:вчера|ontem)\b|昨日|昨天|어제"),
-        (-2, -2, r"\b(?:позавчера|anteontem)\b|一昨日|前天|그저께"),
-        (1, 1, r"\b(?:завтра|amanhã)\b|明日|明天|내일"),
-        (2, 2, r"\bпослезавтра\b|明後日|后天|모레"),
-        (
-            -14,
-            -1,
-            r"\b(?:the other|last few|past few) days?\b|прошлой неделе|先週|上周|지난주",
-        ),
-        (-7, 7, "этой неделе|今週|这周|이번 주"),
-        (1, 14, r"\bnext few days\b|следующей неделе|来週|下周|다음 주"),
-        (-62, -1, "прошлом месяце|先月|上个月"),
-        (1, 62, "следующем месяце|来月|下个月"),
-    )
-}
-"""Relative days that `mentioned_spans` does not read, as first and last day from today."""
-_YEARS_NEARBY = {
-    -1: re.compile("прошлом году|去年", re.IGNORECASE),
-    1: re.compile("следующем году|来年|明年", re.IGNORECASE),
-}
-_AGO = re.compile(r"\b(?:back|earlier)\b", re.IGNORECASE)
-_RUSSIAN_AGO = re.compile(r"\b(\w+) (дн|недел|месяц|год|лет)\w* назад\b", re.IGNORECASE)
-_RUSSIAN_UNITS = {
-    "дн": "days", "недел": "weeks", "месяц": "months", "год": "years", "лет": "years",
-}  # fmt: skip
+_DAYS_NEARBY = [
+    (re.compile(words, re.IGNORECASE), *map(int, days.split()))
+    for words, days in _NAMES["days_nearby"].items()
+]
+"""Relative days that `mentioned_spans` does not read, with the first and last day from today."""
+_YEARS_NEARBY = [
+    (re.compile(words, re.IGNORECASE), int(years))
+    for words, years in _NAMES["years_nearby"].items()
+]
 _SLACK_DAYS = 6
 """Days before and after a relative week or month that count as mentioned."""
 
@@ -276,7 +214,9 @@ class SourceDates:
     def _add_relative(self, text: str, said: datetime) -> None:
         """Add relative dates such as "yesterday" or "three weeks ago", longer spans with slack."""
         today = said.date()
-        english = _RUSSIAN_AGO.sub(_translate_russian, _AGO.sub("ago", text))
+        english = _PATTERNS["russian_ago"].sub(
+            _translate_russian, _PATTERNS["ago"].sub("ago", text)
+        )
         for span in mentioned_spans(english, said):
             first = (in_zone(span.since, said.tzinfo).date() - today).days
             last = (in_zone(span.until, said.tzinfo).date() - today).days - 1
@@ -286,10 +226,10 @@ class SourceDates:
                 self.years.update(day.year for day in ends if day)
             else:
                 self._add_days(today, first - slack, last + slack)
-        for (first, last), words in _DAYS_NEARBY.items():
+        for words, first, last in _DAYS_NEARBY:
             if words.search(text):
                 self._add_days(today, first, last)
-        for step, words in _YEARS_NEARBY.items():
+        for words, step in _YEARS_NEARBY:
             if words.search(text):
                 self.years.add(today.year + step)
 
@@ -297,7 +237,8 @@ class SourceDates:
 def _translate_russian(match: re.Match[str]) -> str:
     """Return "3 weeks ago" for a match of "три недели назад"."""
     count = COUNTS.get(match[1].lower(), match[1])
-    return f"{count} {_RUSSIAN_UNITS[match[2].lower()]} ago"
+    unit = _NAMES["russian_units"][match[2].lower()]
+    return f"{count} {unit} ago"
 
 
 def _make_valid_date(year: int, month: int, day: int) -> date | None:
@@ -322,10 +263,10 @@ def find_mentions(text: str) -> list[DateMention]:
 def _find_candidate_mentions(text: str) -> Iterator[DateMention]:
     """Yield all dates found in a text, the most complete forms first; they may overlap."""
     yield from _find_slashed_dates(text)
-    for shape in _SHAPES:
+    for shape in _FORMS["shapes"]:
         for match in shape.finditer(text):
             yield from _read_mention(match)
-    for match in _DAY_SHORT.finditer(text):
+    for match in _PATTERNS["day_short"].finditer(text):
         day, month = int(match[1]), int(match[2])
         if _make_valid_date(LEAP_YEAR, month, day):
             yield DateMention(match[0], *match.span(), ((None, month, day),))
@@ -334,7 +275,7 @@ def _find_candidate_mentions(text: str) -> Iterator[DateMention]:
 
 def _find_slashed_dates(text: str) -> Iterator[DateMention]:
     """Yield dates such as `5/8/2023`, with the readings day first and month first."""
-    for match in _SLASHED.finditer(text):
+    for match in _PATTERNS["slashed"].finditer(text):
         first, second, year = int(match[1]), int(match[3]), int(match[4])
         year += 2000 if year < 100 else 0
         readings = [
@@ -348,15 +289,17 @@ def _find_slashed_dates(text: str) -> Iterator[DateMention]:
 
 def _find_months_and_weekdays(text: str) -> Iterator[DateMention]:
     """Yield months and weekdays that stand without a day."""
-    for match in _ALONE.finditer(text):
+    for match in _PATTERNS["alone"].finditer(text):
         name = match[1].lower()
         before = text[: match.start()].rstrip()
         begins_sentence = not before or before[-1] in '.!?…:\n"“•-*'
-        if match[1][0].isupper() and not (name in _AMBIGUOUS and begins_sentence):
+        if match[1][0].isupper() and not (
+            name in _WORDS["ambiguous"] and begins_sentence
+        ):
             yield DateMention(match[0], *match.span(), ((None, MONTHS[name], None),))
     for match in _WEEKDAY.finditer(text):
         name = match[1].lower()
-        if name not in _AMBIGUOUS or match[1][0].isupper():
+        if name not in _WORDS["ambiguous"] or match[1][0].isupper():
             yield DateMention(match[0], *match.span(), (), WEEKDAYS[name])
 
 
