@@ -13,7 +13,7 @@ from mnemosyned.text.languages.tables import WEEKDAY_ABBREVIATIONS
 from mnemosyned.text.rule_files import read_rule_file
 from mnemosyned.text.sentences import CLOSING_QUOTES, SPACED_ENDS, UNSPACED_ENDS
 
-_, _, _PATTERNS, _ = read_rule_file(
+_WORDS, _NAMES, _PATTERNS, _FORMS = read_rule_file(
     __file__,
     spaced_ends=SPACED_ENDS,
     unspaced_ends=UNSPACED_ENDS,

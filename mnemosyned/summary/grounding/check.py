@@ -25,7 +25,7 @@ from mnemosyned.text.rule_files import read_rule_file
 from mnemosyned.text.sentences import split_sentences
 from mnemosyned.text.tokens import COMMONPLACE_KINDS, PATTERNS, TokenKind, tokenize
 
-_WORDS, _, _PATTERNS, _ = read_rule_file(
+_WORDS, _NAMES, _PATTERNS, _FORMS = read_rule_file(
     __file__, url=PATTERNS[TokenKind.URL], email=PATTERNS[TokenKind.EMAIL]
 )
 

@@ -24,7 +24,7 @@ SPEAKER = "@speaker"
 LISTENER = "@listener"
 """Words that stand for the names of the two people of a conversation."""
 
-_WORDS, _NAMES, _PATTERNS, _ = read_rule_file(__file__, speaker=SPEAKER)
+_WORDS, _NAMES, _PATTERNS, _FORMS = read_rule_file(__file__, speaker=SPEAKER)
 
 _THIRD_OF = {
     first: frozenset(third.split()) for first, third in _NAMES["first"].items()

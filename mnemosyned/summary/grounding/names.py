@@ -13,7 +13,7 @@ from mnemosyned.text.stems import light_stem
 from mnemosyned.text.tokens import FOREIGN_COMMON, TITLES
 from mnemosyned.text.words import COMMON_WORDS, STOP_WORDS
 
-_WORDS, _, _PATTERNS, _ = read_rule_file(__file__)
+_WORDS, _NAMES, _PATTERNS, _FORMS = read_rule_file(__file__)
 
 TITLED_SHARE = 0.7
 """Minimum share of capitalized words, among the longer ones, in a title."""

@@ -107,15 +107,15 @@ LEAP_YEAR = 2024
 
 _WEEKDAY = re.compile(rf"(?<!\w)({'|'.join(WEEKDAYS)})s?(?!\w)", re.IGNORECASE)
 
-_DAYS_NEARBY = [
-    (re.compile(words, re.IGNORECASE), *map(int, days.split()))
+_DAYS_NEARBY = {
+    tuple(map(int, days.split())): re.compile(words, re.IGNORECASE)
     for words, days in _NAMES["days_nearby"].items()
-]
-"""Relative days that `mentioned_spans` does not read, with the first and last day from today."""
-_YEARS_NEARBY = [
-    (re.compile(words, re.IGNORECASE), int(years))
+}
+"""Relative days that `mentioned_spans` does not read, by the first and last day from today."""
+_YEARS_NEARBY = {
+    int(years): re.compile(words, re.IGNORECASE)
     for words, years in _NAMES["years_nearby"].items()
-]
+}
 _SLACK_DAYS = 6
 """Days before and after a relative week or month that count as mentioned."""
 
@@ -226,10 +226,10 @@ class SourceDates:
                 self.years.update(day.year for day in ends if day)
             else:
                 self._add_days(today, first - slack, last + slack)
-        for words, first, last in _DAYS_NEARBY:
+        for (first, last), words in _DAYS_NEARBY.items():
             if words.search(text):
                 self._add_days(today, first, last)
-        for words, step in _YEARS_NEARBY:
+        for step, words in _YEARS_NEARBY.items():
             if words.search(text):
                 self.years.add(today.year + step)
 

@@ -33,7 +33,7 @@ from mnemosyned.summary.records.lines import (
 )
 from mnemosyned.text.rule_files import read_rule_file
 
-_WORDS, _NAMES, _PATTERNS, _ = read_rule_file(__file__)
+_WORDS, _NAMES, _PATTERNS, _FORMS = read_rule_file(__file__)
 
 
 SUBJECT_CHARS_MAX = 120

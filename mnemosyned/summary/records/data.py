@@ -39,7 +39,7 @@ from mnemosyned.summary.records.lines import (
 )
 from mnemosyned.text.rule_files import read_rule_file
 
-_WORDS, _, _PATTERNS, _ = read_rule_file(__file__)
+_WORDS, _NAMES, _PATTERNS, _FORMS = read_rule_file(__file__)
 
 
 CHARS_MAX = 1_000_000

@@ -26,7 +26,7 @@ from mnemosyned.summary.records.lines import (
 )
 from mnemosyned.text.rule_files import read_rule_file
 
-_WORDS, _NAMES, _PATTERNS, _ = read_rule_file(__file__, stamp=STAMP)
+_WORDS, _NAMES, _PATTERNS, _FORMS = read_rule_file(__file__, stamp=STAMP)
 
 
 BODY_CHARS_MAX = 240

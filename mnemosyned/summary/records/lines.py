@@ -17,7 +17,7 @@ from mnemosyned.text.sentences import split_sentences
 from mnemosyned.text.tokens import TokenKind, tokenize
 from mnemosyned.text.words import FOREIGN_STOP_WORDS, FUNCTION_WORDS
 
-_, _, _PATTERNS, _ = read_rule_file(__file__)
+_WORDS, _NAMES, _PATTERNS, _FORMS = read_rule_file(__file__)
 
 
 TERMS_MAX = 24

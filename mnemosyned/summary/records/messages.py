@@ -45,7 +45,7 @@ from mnemosyned.text.rule_files import read_rule_file
 from mnemosyned.text.sentences import split_sentences
 from mnemosyned.text.tokens import EXACT_KINDS, tokenize
 
-_WORDS, _NAMES, _PATTERNS, _ = read_rule_file(__file__, stamp=STAMP)
+_WORDS, _NAMES, _PATTERNS, _FORMS = read_rule_file(__file__, stamp=STAMP)
 
 
 LINES_PER_MEMORY_MAX = 60
