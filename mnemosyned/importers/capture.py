@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -31,42 +32,129 @@ BATCH = 100
 """Messages stored in one transaction."""
 AGAIN_S = 30.0
 """Seconds until a session is read again after the database was lost."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CaptureLimits:
-    """Limits of a capture within a call and in the background thread."""
-
-    call_bytes: int = 256 * 1024
-    background_bytes: int = 1 << 20
-    """Bytes read of a transcript at a time."""
-    wait_s: float = 0.02
-    """Longest wait of a call for another capture."""
-    look_again_s: float = 2.0
-    """Tools write the last lines of a turn a moment after its hook."""
-    rest_s: float = 0.02
-    """Pause of the background between two readings."""
-    waiting_max: int = 1_000
-    """Sessions in the queue of the background thread."""
-    catch_up: int = 50
-    """Sessions, the last seen, whose transcripts are checked when another starts."""
-
-
-LIMITS = CaptureLimits()
+CALL_BYTES = 256 * 1024
+"""Bytes of a transcript read within a call."""
+BACKGROUND_BYTES = 1 << 20
+"""Bytes of a transcript read at a time by the background thread."""
+CALL_WAIT_S = 0.02
+"""Longest wait of a call for another capture."""
+LOOK_AGAIN_S = 2.0
+"""Tools write the last lines of a turn a moment after its hook."""
+REST_S = 0.02
+"""Pause of the background thread between two readings."""
+IDLE_S = 3_600.0
+WAITING_MAX = 1_000
+"""Sessions in the queue of the background thread."""
+CATCH_UP = 50
+"""Sessions, the last seen, whose transcripts are checked when another starts."""
 
 log = logger()
 
 
-@dataclass(frozen=True, slots=True)
-class CaptureResult:
-    """The number of messages stored, and whether the transcript was read to its end."""
+@dataclass(slots=True)
+class _Wait:
+    due: float
+    latest: float
 
-    stored: int = 0
-    complete: bool = True
+
+class DueQueue:
+    """Names of sessions or files with their due times; safe from any thread."""
+
+    def __init__(self, size_max: int) -> None:
+        self._size_max = size_max
+        self._changed = threading.Condition()
+        self._waits: dict[str, _Wait] = {}
+        self._heap: list[tuple[float, str]] = []
+        """All due times ever set, of which only the times in `_waits` are valid."""
+        self._stopping = False
+        self._woken = False
+
+    def __len__(self) -> int:
+        with self._changed:
+            return len(self._waits)
+
+    def put(
+        self, name: str, *, after_s: float = 0.0, at_most_s: float | None = None
+    ) -> None:
+        """Make a name due `after_s` seconds from now, in place of its earlier due time.
+
+        It is due at the latest `at_most_s` seconds after it was first put, or `after_s` if that is
+        None. If there are too many names, a new one is ignored: it is found later.
+        """
+        now = time.monotonic()
+        with self._changed:
+            wait = self._waits.get(name)
+            if wait is None and len(self._waits) >= self._size_max:
+                return
+            latest = now + (after_s if at_most_s is None else at_most_s)
+            latest = wait.latest if wait else latest
+            due = min(now + after_s, latest)
+            self._waits[name] = _Wait(due, latest)
+            heapq.heappush(self._heap, (due, name))
+            self._changed.notify()
+
+    def take(self, timeout_s: float, *, early: bool = False) -> str:
+        """Wait for a name to be due, and remove and return it; with `early`, do not wait.
+
+        Empty after `timeout_s` seconds without one, or when woken or stopped.
+        """
+        until = time.monotonic() + timeout_s
+        with self._changed:
+            while not (self._stopping or self._woken):
+                now = time.monotonic()
+                due = self._find_first_due(until)
+                if self._heap and (early or due <= now):
+                    _, name = heapq.heappop(self._heap)
+                    del self._waits[name]
+                    return name
+                if now >= until:
+                    return ""
+                self._changed.wait(min(due, until) - now)
+            self._woken = False
+            return ""
+
+    def _find_first_due(self, default: float) -> float:
+        """Return the first due time (monotonic), or `default` without one.
+
+        Due times that were replaced are dropped from the heap.
+        """
+        while self._heap:
+            due, name = self._heap[0]
+            wait = self._waits.get(name)
+            if wait and wait.due == due:
+                return due
+            heapq.heappop(self._heap)
+        return default
+
+    def rest(self, seconds: float) -> None:
+        """Sleep for some seconds; return at once when stopped."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopping, seconds)
+
+    def wake(self) -> None:
+        """Make the waiting thread return from `take` at once."""
+        with self._changed:
+            self._woken = True
+            self._changed.notify_all()
+
+    @property
+    def stopping(self) -> bool:
+        """Whether `stop` was called, so that the reading thread should end."""
+        with self._changed:
+            return self._stopping
+
+    def stop(self) -> None:
+        """Make the reading thread end, waking it if it waits."""
+        with self._changed:
+            self._stopping = True
+            self._changed.notify_all()
 
 
 class Capture:
-    """Stores messages, each once however often it is read; safe from any thread."""
+    """Stores messages, each once however often it is read; safe from any thread.
+
+    A background thread reads what a call leaves of a transcript.
+    """
 
     def __init__(
         self,
@@ -75,61 +163,64 @@ class Capture:
         agents: AgentStore,
         clock: Clock,
         settings: SettingsInForce,
-        limits: CaptureLimits = LIMITS,
     ) -> None:
         self._service = service
         self._agents = agents
         self._clock = clock
         self._settings = settings
-        self._limits = limits
         self._capturing = threading.Lock()
-        self._thread = CaptureThread(self._read_share, limits=limits)
+        self._due = DueQueue(WAITING_MAX)
+        self._thread: threading.Thread | None = None
 
     def start(self, warm_up: Callable[[], object]) -> None:
         """Start the thread, and queue transcripts that grew while no daemon ran.
 
         `warm_up` is called in the thread before the first reading.
         """
-        self._thread.start(warm_up)
-        for session in self._agents.recent(self._limits.waiting_max):
+        self._thread = threading.Thread(
+            target=self._run_thread, args=[warm_up], name="capture", daemon=True
+        )
+        self._thread.start()
+        for session in self._agents.recent(WAITING_MAX):
             if size_of(session.transcript) != session.position:
-                self._thread.queue(session.session)
+                self._due.put(session.session)
 
     def close(self) -> None:
-        """Stop the thread after the share that it is reading."""
-        self._thread.close()
+        """Stop the thread after the share that it is reading; the next start reads the rest."""
+        self._due.stop()
+        if self._thread:
+            self._thread.join(5.0)
 
-    def read_session(self, session: AgentSession) -> CaptureResult:
-        """Capture a share of the transcript's new lines; the thread reads the rest.
+    def read_session(self, session: AgentSession) -> int:
+        """Capture a share of the transcript's new lines; return the number of messages stored.
 
-        If another capture is running, only queue the session.
+        The thread reads the rest. If another capture is running, only queue the session.
         Raises `TranscriptRefused` and storage errors.
         """
-        if not self._capturing.acquire(timeout=self._limits.wait_s):
-            self._thread.queue(session.session)
-            return CaptureResult(complete=False)
+        if not self._capturing.acquire(timeout=CALL_WAIT_S):
+            self._due.put(session.session)
+            return 0
         try:
-            captured = self._capture_share(session, self._limits.call_bytes)
+            stored, complete = self._capture_share(session, CALL_BYTES)
         finally:
             self._capturing.release()
-        after_s = self._limits.look_again_s if captured.complete else 0.0
-        self._thread.queue(session.session, after_s=after_s)
-        return captured
+        self._due.put(session.session, after_s=LOOK_AGAIN_S if complete else 0.0)
+        return stored
 
     def queue_session(self, session: AgentSession) -> bool:
         """Queue a session for the thread; return False if it has no transcript."""
         path = session.transcript
         if not (is_plausible(path) and size_of(path)):
             return False
-        self._thread.queue(session.session)
+        self._due.put(session.session)
         return True
 
     def queue_grown_sessions(self, session: AgentSession) -> None:
         """Queue the other sessions whose transcripts grew since they were read."""
-        for other in self._agents.recent(self._limits.catch_up):
+        for other in self._agents.recent(CATCH_UP):
             grew = size_of(other.transcript) != other.position
             if grew and other.session != session.session:
-                self._thread.queue(other.session)
+                self._due.put(other.session)
 
     def store_messages(
         self,
@@ -163,7 +254,36 @@ class Capture:
 
     def drain(self) -> None:
         """Capture the transcripts of all queued sessions now, in the caller's thread."""
-        self._thread.drain()
+        while session := self._due.take(0.0, early=True):
+            self._read_due_session(session)
+
+    def _run_thread(self, warm_up: Callable[[], object]) -> None:
+        """Read due sessions, with a pause after each, until the thread is stopped."""
+        try:
+            warm_up()
+        except Exception:
+            log.exception("warm_up_failed")
+        while not self._due.stopping:
+            if session := self._due.take(IDLE_S):
+                self._read_due_session(session)
+                self._due.rest(REST_S)
+
+    def _read_due_session(self, session: str) -> None:
+        """Read a share of a session; queue the session again if a share is left.
+
+        Errors are logged.
+        """
+        try:
+            complete = self._read_share(session)
+        except MnemosynedError as error:
+            log.warning("capture_failed", session=session, code=error.code)
+            if isinstance(error, DatabaseUnreachable | MemoryBusy):
+                self._due.put(session, after_s=AGAIN_S)
+        except Exception:
+            log.exception("capture_failed", session=session)
+        else:
+            if not complete:
+                self._due.put(session)
 
     def _read_share(self, session_id: str) -> bool:
         """Capture a share of a session's transcript; return True if nothing is left of it."""
@@ -172,25 +292,26 @@ class Capture:
             return True
         with self._capturing:
             try:
-                captured = self._capture_share(session, self._limits.background_bytes)
+                stored, complete = self._capture_share(session, BACKGROUND_BYTES)
             except TranscriptRefused:  # deleted since
                 return True
-        if captured.stored:
+        if stored:
             self._agents.count(
                 AgentCall(
                     client=session.client,
                     event=BACKGROUND,
                     called_at=self._clock.now(),
                     duration_ms=0.0,
-                    stored=captured.stored,
+                    stored=stored,
                 )
             )
-        return captured.complete
+        return complete
 
-    def _capture_share(self, session: AgentSession, bytes_max: int) -> CaptureResult:
-        """Store the messages in at most `bytes_max` new bytes of a session's transcript.
+    def _capture_share(self, session: AgentSession, bytes_max: int) -> tuple[int, bool]:
+        """Store the messages in about `bytes_max` new bytes of a session's transcript.
 
-        Read from the end of the last capture, and save the new end. Raises `TranscriptRefused`.
+        Read from the end of the last capture, and save the new end. Return the number of messages
+        stored, and whether the transcript was read to its end. Raises `TranscriptRefused`.
         """
         session = self._agents.session(session.session) or session
         reading = read_transcript(
@@ -205,7 +326,7 @@ class Capture:
         if (reading.position, reading.file) != (session.position, session.file):
             # One column alone: a briefing may have been noted meanwhile.
             self._agents.advance(session.session, reading.position, reading.file)
-        return CaptureResult(stored, reading.complete)
+        return stored, reading.complete
 
     def _make_new_requests(
         self,
@@ -289,96 +410,3 @@ def _make_request(
         metadata={name: value for name, value in metadata.items() if value},
         dedupe=True,
     )
-
-
-class CaptureThread:
-    """The background thread, with a queue of sessions and their due times."""
-
-    def __init__(
-        self, read_share: Callable[[str], bool], *, limits: CaptureLimits
-    ) -> None:
-        """`read_share` captures a share of one session and returns whether it was the last."""
-        self._read_share = read_share
-        self._limits = limits
-        self._changed = threading.Condition()
-        self._due: dict[str, float] = {}
-        self._stopping = False
-        self._warm_up: Callable[[], object] = bool
-        self._thread: threading.Thread | None = None
-
-    def start(self, warm_up: Callable[[], object]) -> None:
-        """Start the thread: call `warm_up`, then read each session when it is due."""
-        self._warm_up = warm_up
-        self._thread = threading.Thread(
-            target=self._run_thread, name="capture", daemon=True
-        )
-        self._thread.start()
-
-    def close(self) -> None:
-        """Stop the thread after the current share; the rest is read after the next start."""
-        with self._changed:
-            self._stopping = True
-            self._changed.notify()
-        if self._thread:
-            self._thread.join(5.0)
-
-    def queue(self, session: str, *, after_s: float = 0.0) -> None:
-        """Make a session due in `after_s` seconds, unless it is due earlier.
-
-        A full queue ignores a new session.
-        """
-        due = time.monotonic() + after_s
-        with self._changed:
-            if session in self._due or len(self._due) < self._limits.waiting_max:
-                self._due[session] = min(due, self._due.get(session, due))
-                self._changed.notify()
-
-    def drain(self) -> None:
-        """Read all queued sessions now, in the caller's thread."""
-        while session := self._take_due_session(wait=False):
-            self._read_session(session)
-
-    def _run_thread(self) -> None:
-        """Read due sessions, with a pause after each, until the thread is stopped."""
-        try:
-            self._warm_up()
-        except Exception:
-            log.exception("warm_up_failed")
-        while session := self._take_due_session(wait=True):
-            self._read_session(session)
-            with self._changed:
-                self._changed.wait_for(lambda: self._stopping, self._limits.rest_s)
-
-    def _read_session(self, session: str) -> None:
-        """Read a share of a session; queue the session again if a share is left.
-
-        Errors are logged.
-        """
-        try:
-            complete = self._read_share(session)
-        except MnemosynedError as error:
-            log.warning("capture_failed", session=session, code=error.code)
-            if isinstance(error, DatabaseUnreachable | MemoryBusy):
-                self.queue(session, after_s=AGAIN_S)
-        except Exception:
-            log.exception("capture_failed", session=session)
-        else:
-            if not complete:
-                self.queue(session)
-
-    def _take_due_session(self, *, wait: bool) -> str:
-        """Remove and return the session with the earliest due time; empty for none.
-
-        With `wait`, wait for that time; empty then means that the thread is stopping.
-        """
-        with self._changed:
-            while not self._stopping or not wait:
-                if not self._due and not wait:
-                    return ""
-                first = min(self._due, key=self._due.__getitem__, default="")
-                pause = self._due[first] - time.monotonic() if first else None
-                if first and (not wait or (pause is not None and pause <= 0)):
-                    del self._due[first]
-                    return first
-                self._changed.wait(pause)
-            return ""

@@ -2,7 +2,6 @@
 
 import json
 import os
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -25,7 +24,6 @@ from support.settings import change
 from mnemosyned.agents.hooks.service import HookService
 from mnemosyned.config import SettingsInForce
 from mnemosyned.errors import ShuttingDown
-from mnemosyned.importers.capture import CaptureLimits
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite.store import SqliteStore
 
@@ -133,9 +131,12 @@ def test_the_next_start_catches_up_with_sessions_that_ended_unseen(
 
 
 def test_a_large_transcript_is_read_in_shares(
-    hooks: HookService, store: SqliteStore, transcript: Path
+    hooks: HookService,
+    store: SqliteStore,
+    transcript: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    hooks.capture._limits = replace(CaptureLimits(), call_bytes=4_000)  # noqa: SLF001
+    monkeypatch.setattr("mnemosyned.importers.capture.CALL_BYTES", 4_000)
     lines = [
         claude_line(
             "user", f"Fact {number} of the shop", uuid=f"u{number}", minutes=number / 60

@@ -184,7 +184,7 @@ class HookService:
                 return 0, ""
         elif session.transcript:
             try:
-                return self.capture.read_session(session).stored, ""
+                return self.capture.read_session(session), ""
             except TranscriptRefused as refused:
                 failure = str(refused)
         messages = hook_messages(call)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import errno
-import heapq
 import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Self
@@ -29,7 +27,8 @@ from watchdog.observers.api import BaseObserver
 
 from mnemosyned.config.settings import WatchConfig
 from mnemosyned.errors import InvalidRequest, MnemosynedError, NotFound, ShuttingDown
-from mnemosyned.importers.importer import PARSE_ERRORS
+from mnemosyned.importers.capture import DueQueue
+from mnemosyned.importers.importer import PARSE_ERRORS, file_identity
 from mnemosyned.importers.watch.watched_files import (
     FileReader,
     WatchLimits,
@@ -43,103 +42,6 @@ from mnemosyned.memory.clock import Clock
 from mnemosyned.paths import path_fault, printable_path, shown_path
 from mnemosyned.sleep.lease import ForegroundGate
 from mnemosyned.verbs.upkeep import PATHS_MAX, Watch, WatchedFolder, Watching
-
-
-@dataclass(slots=True)
-class _Wait:
-    due: float
-    latest: float
-
-
-class DueFiles:
-    """Paths with their due times; safe from any thread."""
-
-    def __init__(self, *, files_max: int) -> None:
-        self._files_max = files_max
-        self._changed = threading.Condition()
-        self._waits: dict[str, _Wait] = {}
-        self._heap: list[tuple[float, str]] = []
-        """All due times ever set, of which only the times in `_waits` are valid."""
-        self._stopping = False
-        self._woken = False
-
-    def __len__(self) -> int:
-        with self._changed:
-            return len(self._waits)
-
-    def put(self, path: str, *, after_s: float, at_most_s: float) -> None:
-        """Make a path due `after_s` seconds from now, in place of its earlier due time.
-
-        It is due at the latest `at_most_s` seconds after it was first put. If there are too many
-        paths, a new one is ignored.
-        """
-        now = time.monotonic()
-        with self._changed:
-            wait = self._waits.get(path)
-            if wait is None and len(self._waits) >= self._files_max:
-                return  # the next scan finds it
-            latest = wait.latest if wait else now + at_most_s
-            due = min(now + after_s, latest)
-            self._waits[path] = _Wait(due, latest)
-            heapq.heappush(self._heap, (due, path))
-            self._changed.notify()
-
-    def take(self, timeout_s: float) -> str:
-        """Wait for a path to be due, and remove and return it.
-
-        Empty after `timeout_s` seconds without one, or when woken or stopped.
-        """
-        until = time.monotonic() + timeout_s
-        with self._changed:
-            while not (self._stopping or self._woken):
-                now = time.monotonic()
-                due = self._find_first_due(until)
-                if due <= now and self._heap:
-                    _, path = heapq.heappop(self._heap)
-                    del self._waits[path]
-                    return path
-                if now >= until:
-                    return ""
-                self._changed.wait(min(due, until) - now)
-            self._woken = False
-            return ""
-
-    def _find_first_due(self, default: float) -> float:
-        """Return the first due time (monotonic), or `default` without one.
-
-        Due times that were replaced are dropped from the heap.
-        """
-        while self._heap:
-            due, path = self._heap[0]
-            wait = self._waits.get(path)
-            if wait and wait.due == due:
-                return due
-            heapq.heappop(self._heap)
-        return default
-
-    def rest(self, seconds: float) -> None:
-        """Sleep for some seconds; return at once when stopped."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._stopping, seconds)
-
-    def wake(self) -> None:
-        """Make the waiting thread return from `take` at once."""
-        with self._changed:
-            self._woken = True
-            self._changed.notify_all()
-
-    @property
-    def stopping(self) -> bool:
-        """Whether `stop` was called, so that the reading thread should end."""
-        with self._changed:
-            return self._stopping
-
-    def stop(self) -> None:
-        """Make the reading thread end, waking it if it waits."""
-        with self._changed:
-            self._stopping = True
-            self._changed.notify_all()
-
 
 CHANGES = frozenset(
     {EVENT_TYPE_CLOSED, EVENT_TYPE_CREATED, EVENT_TYPE_MODIFIED, EVENT_TYPE_MOVED}
@@ -156,7 +58,7 @@ def check_room(folder: str) -> None:
         raise OSError(errno.ENOSPC, f"it has more than {FOLDERS_MAX:,} folders")
 
 
-class Notifications:
+class Notifications(FileSystemEventHandler):
     """Events of files below watched folders."""
 
     def __init__(
@@ -170,6 +72,7 @@ class Notifications:
         self._on_change = on_change
         self._on_loss = on_loss
         self._observer: BaseObserver | None = None
+        self._places: set[str] = set()
 
     def follow(self, folders: list[str]) -> dict[str, str]:
         """Watch these folders and no others; return the reasons of failures by folder."""
@@ -179,12 +82,12 @@ class Notifications:
         observer = Observer()
         observer.start()
         problems = {}
+        self._places = set(map(event_folder, folders))
         for folder in folders:
             try:
                 check_room(folder)
                 place = event_folder(folder)
-                handler = _EventHandler(self._on_change, self._on_loss, place)
-                observer.schedule(handler, place, recursive=place == folder)
+                observer.schedule(self, place, recursive=place == folder)
             except OSError as error:
                 problems[folder] = f"no events: {error.strerror or error}"
         self._observer = observer
@@ -199,29 +102,18 @@ class Notifications:
             observer.stop()
             observer.join(CLOSE_S)
 
-
-def event_folder(path: str) -> str:
-    """Return the folder whose events tell of a path: a file's folder, or the path itself."""
-    return os.path.dirname(path) if os.path.isfile(path) else path  # noqa: PTH113, PTH120
-
-
-class _EventHandler(FileSystemEventHandler):
-    """Reports the path of each changed file, and the loss of the folder."""
-
-    def __init__(
-        self, on_change: Callable[[str], None], on_loss: Callable[[], None], place: str
-    ) -> None:
-        self._on_change = on_change
-        self._on_loss = on_loss
-        self._place = place
-
     def on_any_event(self, event: FileSystemEvent) -> None:
-        """Report a changed file, or the deletion of the watched place."""
-        if event.event_type == EVENT_TYPE_DELETED and event.src_path == self._place:
+        """Report a changed file, or the deletion of a watched folder."""
+        if event.event_type == EVENT_TYPE_DELETED and event.src_path in self._places:
             self._on_loss()
         if event.is_directory or event.event_type not in CHANGES:
             return
         self._on_change(os.fsdecode(event.dest_path or event.src_path))
+
+
+def event_folder(path: str) -> str:
+    """Return the folder whose events tell of a path: a file's folder, or the path itself."""
+    return os.path.dirname(path) if os.path.isfile(path) else path  # noqa: PTH113, PTH120
 
 
 LIMITS = WatchLimits()
@@ -248,7 +140,7 @@ class Watcher:
         self._gate = gate
         self._settings = settings
         self._limits = limits
-        self._due = DueFiles(files_max=settings.files_max)
+        self._due = DueQueue(settings.files_max)
         self._notifications = Notifications(
             self._put_changed_file, self._update_folders
         )
@@ -459,9 +351,7 @@ class Watcher:
             self._delay_slow_file(path, time.thread_time() - began, stored)
             self._pause()
             return
-        self._due.put(
-            path, after_s=self._limits.retry_s, at_most_s=self._limits.retry_s
-        )
+        self._due.put(path, after_s=self._limits.retry_s)
 
     def _delay_slow_file(self, path: str, took_s: float, stored: int) -> None:
         """Delay the next reading of a file if this one took long for few memories."""
@@ -511,11 +401,9 @@ def _read_folder_identities(roots: Iterable[str]) -> list[str]:
     places = []
     for root in roots:
         try:
-            status = os.stat(event_folder(root))  # noqa: PTH116
+            places.append(file_identity(os.stat(event_folder(root))))  # noqa: PTH116
         except OSError:
             places.append("")
-        else:
-            places.append(f"{status.st_dev}:{status.st_ino}")
     return places
 
 
