@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 
+from mnemosyned.client.streams import Transfers
 from mnemosyned.errors import InvalidRequest, Kind, MalformedJson, MnemosynedError
 from mnemosyned.importers.importer import (
     START,
@@ -23,6 +23,7 @@ from mnemosyned.importers.importer import (
     ImportItem,
     ImportRecord,
     ImportSource,
+    file_identity,
 )
 from mnemosyned.importers.plan import ImportPlan, PlannedPart
 from mnemosyned.memory.exchange import ExportedMemory, RestoreReport
@@ -40,14 +41,6 @@ BATCH_LINES = 1_000
 BATCH_BYTES = 2 << 20
 _MEMORY_PLACE = re.compile(r"memories\[(\d+)\]\.?")
 _LINE_PLACE = re.compile(r"lines\[(\d+)\]")
-
-
-class Restorer(Protocol):
-    """Carries lines of an export to the daemon."""
-
-    def restore(self, lines: bytes) -> RestoreReport:
-        """Store lines of an export in one transaction; return what was stored and left out."""
-        ...
 
 
 # --------------------------------------------------------------------- journal
@@ -98,8 +91,7 @@ class ImportJournal:
         except OSError:
             return cls(None)
         try:
-            status = os.stat(database)  # noqa: PTH116
-            number = f"{status.st_dev}:{status.st_ino}"
+            number = file_identity(os.stat(database))  # noqa: PTH116
         except OSError:
             number = ""
         parts = (database, number, str(root.absolute()), format)
@@ -178,7 +170,7 @@ def _identify_file(source: ImportSource) -> tuple[str, int]:
     status = source.path.stat()
     head = hashlib.sha256(source.head[:HEAD_HASHED_BYTES]).hexdigest()[:16]
     size = 0 if source.is_folder else status.st_size
-    return f"{status.st_dev}:{status.st_ino}:{head}", size
+    return f"{file_identity(status)}:{head}", size
 
 
 # --------------------------------------------------------------------- report
@@ -312,8 +304,8 @@ class ImportRun:
     """One pass over the parts of a plan."""
 
     caller: Caller
-    restorer: Restorer
-    """Takes the lines of exports."""
+    transfers: Transfers
+    """Restores the lines of exports."""
     plan: ImportPlan
     journals: dict[str, ImportJournal] = field(default_factory=dict)
     """Journals by the typed path; none if no position is to be kept."""
@@ -439,7 +431,7 @@ class PartImport:
         while groups:
             lines = b"".join(group.data for group in groups)
             try:
-                restored = run.restorer.restore(lines)
+                restored = run.transfers.restore(lines)
             except (InvalidRequest, MalformedJson) as error:
                 group = groups.pop(_find_refused_group(groups, error))
                 reason = f"{error.message} ({error.code})"

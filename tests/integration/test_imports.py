@@ -25,6 +25,7 @@ from support.import_samples import Expected, Sample, note
 from support.import_stores import mcp_memory_service, mem0_history
 
 from mnemosyned.cli.output.terminal import ProgressLine
+from mnemosyned.client.streams import Transfers
 from mnemosyned.errors import InvalidRequest, StorageFailed
 from mnemosyned.importers.formats.chat_exports import ChatGptExport
 from mnemosyned.importers.importer import (
@@ -36,7 +37,7 @@ from mnemosyned.importers.importer import (
 )
 from mnemosyned.importers.plan import FORMATS, plan_import, recognize_format
 from mnemosyned.importers.reading import open_database
-from mnemosyned.importers.run import BATCH_ITEMS, ImportJournal, ImportRun, Restorer
+from mnemosyned.importers.run import BATCH_ITEMS, ImportJournal, ImportRun
 from mnemosyned.memory.values import Acknowledged
 from mnemosyned.verbs.facade import Caller
 from mnemosyned.verbs.memories import RememberedMany, RememberMany
@@ -570,7 +571,7 @@ class StoppingDaemon:
 def run_of(daemon: StoppingDaemon, path: Path, journal: Path) -> ImportRun:
     plan = plan_import([ImportSource.of_path(path)], None)
     journals = {str(path): ImportJournal(journal)}
-    return ImportRun(cast("Caller", daemon), cast("Restorer", None), plan, journals)
+    return ImportRun(cast("Caller", daemon), cast("Transfers", None), plan, journals)
 
 
 def write_lines(file: Path, count: int) -> None:

@@ -21,6 +21,7 @@ from mnemosyned.cli.output.terminal import (
     say_json,
 )
 from mnemosyned.client.connection import Connection
+from mnemosyned.client.streams import Transfers
 from mnemosyned.errors import InvalidRequest, Kind, MnemosynedError
 from mnemosyned.importers.importer import ImportSource
 from mnemosyned.importers.plan import FORMATS, ImportPlan, plan_import
@@ -29,7 +30,6 @@ from mnemosyned.importers.run import (
     ImportReport,
     ImportRun,
     Preview,
-    Restorer,
 )
 from mnemosyned.text.display import escape_invisible
 from mnemosyned.verbs.upkeep import Status
@@ -43,7 +43,7 @@ RESTORED_NOUNS = {
     "agent_session": "agent session",
     "forgotten": "forgotten id",
 }
-Carriers = tuple[Connection, Restorer]
+Carriers = tuple[Connection, Transfers]
 _NAME_COLUMNS = max(len(entry.name) for entry in FORMATS) + 2
 _FORMATS = "\n".join(
     f"  {entry.name:<{_NAME_COLUMNS}}{entry.summary}" for entry in FORMATS

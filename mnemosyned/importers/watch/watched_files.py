@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -22,6 +22,7 @@ from mnemosyned.importers.importer import (
     ImportFormat,
     ImportItem,
     ImportSource,
+    file_identity,
     stable_id,
 )
 from mnemosyned.importers.projects import project_of
@@ -70,45 +71,38 @@ class WatchLimits:
     batch: int = 100
 
 
-@dataclass(slots=True)
-class NoteChange:
-    """The result of storing a changed note."""
-
-    memories: dict[str, str] = field(default_factory=dict)
-    """Ids of the memories by the ids of the note's parts."""
-    stored: int = 0
-
-
 def store_note(
     service: MemoryService,
     parts: list[Remember],
     before: Mapping[str, str],
     *,
     version: str,
-) -> NoteChange:
-    """Store the new parts of a changed note; return the memory of each part.
+) -> tuple[dict[str, str], int]:
+    """Store the new parts of a changed note.
 
+    Return the ids of the note's memories by the ids of its parts, and the number of new memories.
     A new part supersedes a part that is gone. `before` gives the stored memories' ids by the ids
     of parts; `version` tells this change from others. With more parts gone than new, the first
     part supersedes the others; the memories of an empty note stay. Raises storage errors.
     """
-    change = NoteChange()
+    memories: dict[str, str] = {}
+    stored = 0
     by_part = {str(part.id): part for part in parts}
     gone = [memory for part, memory in before.items() if part not in by_part]
     for id, part in by_part.items():
         if id in before:
-            change.memories[id] = before[id]
+            memories[id] = before[id]
             continue
         named = _renew_superseded_id(service, part, version) if before else part
         replaced = gone.pop(0) if gone else None
-        change.stored += _store_part(service, named, replaced)
-        change.memories[id] = str(named.id)
-    if change.memories and gone:
-        id = next(iter(change.memories))
-        heir = msgspec.structs.replace(by_part[id], id=change.memories[id])
+        stored += _store_part(service, named, replaced)
+        memories[id] = str(named.id)
+    if memories and gone:
+        id = next(iter(memories))
+        heir = msgspec.structs.replace(by_part[id], id=memories[id])
         for memory in gone:
             _store_part(service, heir, memory)
-    return change
+    return memories, stored
 
 
 def _renew_superseded_id(
@@ -169,8 +163,8 @@ def state_of(path: str) -> FileState | None:
     is_own = status.st_uid in (os.geteuid(), os.getuid())
     if not (stat.S_ISREG(status.st_mode) and is_own):
         return None
-    file = f"{status.st_dev}:{status.st_ino}"
-    return FileState(path, file, status.st_size, status.st_mtime_ns)
+    identity = file_identity(status)
+    return FileState(path, identity, status.st_size, status.st_mtime_ns)
 
 
 def may_have_format(path: str) -> bool:
@@ -374,19 +368,18 @@ class FileReader:
         """Store the changed parts of a note and return how many were new."""
         records = NOTES_FORMAT.read(source, START)
         parts = [each.memory for each in records if isinstance(each, ImportItem)]
-        memories = dict(before.memories) if before else {}
-        change = store_note(
-            self._service, parts, memories, version=str(present.modified_ns)
-        )
+        known = dict(before.memories) if before else {}
+        version = str(present.modified_ns)
+        memories, stored = store_note(self._service, parts, known, version=version)
         self._save_state(
             present,
             before,
             format=NOTES_FORMAT.name,
             position=START,
-            memories=change.memories or memories,
-            stored=change.stored,
+            memories=memories or known,
+            stored=stored,
         )
-        return change.stored
+        return stored
 
     def _read_growing(
         self,
