@@ -23,14 +23,13 @@ from pathlib import Path
 from typing import Any
 
 from mnemosyned.memory.values import LearningKind
+from mnemosyned.text.languages.tables import fill_parts
 
 LANGUAGES = """
     english german french spanish italian portuguese dutch swedish polish russian chinese japanese
     korean
 """.split()
 """Languages in the order in which their rules are tried."""
-_PART = re.compile(r"(?<!\?P)<([a-z_]+)>")
-"""A name to be replaced; `(?P<name>` is a group of the pattern."""
 _GROUP_NAME = re.compile(r"\(\?P<\w+>")
 
 
@@ -136,11 +135,11 @@ def load_shared_patterns() -> SharedPatterns:
 def load_passing_rules(language: str) -> PassingRules:
     """Return a language's rules for preferences said in passing, compiled on first use."""
     table = load_table(language)["passing"]
-    parts = dict(_parse_pairs(table.get("parts", "")))
+    parts = _parse_parts(table.get("parts", ""))
     rules: list[PassingRule] = []
     for name, rule in _parse_pairs(table["rules"]):
         pattern, _, form = rule.partition(" =>")
-        whole = re.compile(_substitute_parts(pattern, parts) + ",? ?")
+        whole = re.compile(fill_parts(pattern, parts) + ",? ?")
         rules.append(PassingRule(name, whole, form.strip()))
     at_starts = [rule for rule in rules if rule.name != "inside"]
     nameless = (_GROUP_NAME.sub("(?:", rule.pattern.pattern) for rule in at_starts)
@@ -180,17 +179,15 @@ def _parse_pairs(table: str) -> list[tuple[str, str]]:
 
 def _compile_pattern(pattern: str) -> re.Pattern[str]:
     """Compile a pattern, ignoring case, with each `<name>` replaced by the shared part `name`."""
-    return re.compile(_substitute_parts(pattern, _load_shared_parts()), re.IGNORECASE)
+    return re.compile(fill_parts(pattern, _load_shared_parts()), re.IGNORECASE)
 
 
 @cache
 def _load_shared_parts() -> Mapping[str, str]:
     """Return the parts of patterns that rules have in common, by name."""
-    return dict(_parse_pairs(load_table("shared")["parts"]))
+    return _parse_parts(load_table("shared")["parts"])
 
 
-def _substitute_parts(pattern: str, parts: Mapping[str, str]) -> str:
-    """Return a pattern with each `<name>` replaced by the part of that name."""
-    while _PART.search(pattern):
-        pattern = _PART.sub(lambda part: f"(?:{parts[part[1]]})", pattern)
-    return pattern
+def _parse_parts(table: str) -> dict[str, str]:
+    """Return the parts in a table by name, each as a group of its own."""
+    return {name: f"(?:{pattern})" for name, pattern in _parse_pairs(table)}

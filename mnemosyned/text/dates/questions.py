@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import NamedTuple
 
 from mnemosyned.text.dates.spans import (
@@ -34,7 +34,11 @@ from mnemosyned.text.languages.tables import (
     WEEKDAY_NAMES,
     WEEKDAYS,
     TimeOrder,
+    fill_parts,
     join_alternatives,
+    join_grammars,
+    read_patterns,
+    read_tables,
 )
 from mnemosyned.text.stems import WORD, fold_case
 from mnemosyned.text.terms import with_words_apart
@@ -44,91 +48,35 @@ SPANS_MAX = 4
 YEAR_CHARS = 4
 MENTIONS_MAX = 12
 """Times read of a text that mentions them."""
-_MONTH = "|".join(sorted(ENGLISH_MONTHS, key=len, reverse=True))
-_COUNT = rf"\d{{1,3}}|{'|'.join(sorted(COUNTS_IN_TEXT, key=len, reverse=True))}"
 _NTH_ENDS = ("st", "nd", "rd", "th")
-_NTH_END = f"(?:{'|'.join(_NTH_ENDS)})"
-_ORDINAL = f"{_NTH_END}?"
 _VERBATIM_GROUPS = {"month", "year", "season", "weekday"}
 """Groups whose words a memory may contain verbatim; "yesterday" was another day then."""
-_PART = rf"(?: (?P<part>{'|'.join(HOURS)}))?"
-_SEASON = f"(?P<season>{'|'.join(SEASONS)})"
-_WEEKDAY = f"(?P<weekday>{'|'.join(WEEKDAYS_IN_TEXT)})"
-_ABOUT = "(?:in|since|during|from|last|this)"
-_THIRD = f"(?P<third>{'|'.join(THIRDS)})"
-_NO_VERB = r"(?! (?:be|been|have|not|need|go|get|fail|also|well|or|i|we|you|he|she|it|they|this)\b)"
-"""After a month that is a verb too: "this may be", "10 march on"."""
-_NO_COUNT = r"(?! (?:people|persons?|miles?|km|times?|more|minutes?|hours?|days?|weeks?|percent|%))"
-"""After a number that may be a count: "may 5 people come"."""
-_NO_PLACE = (
-    r"(?! (?:floor|row|page|street|avenue|attempt|place|time|grade|level|try)\b)"
-)
-"""After a number that may count something else: "on the 3rd floor"."""
-_DUTY = re.compile(r"(?i)\bon[- ](?:call|duty)\b")
+
+
+def _longest_first(words: Iterable[str]) -> str:
+    """Return a pattern of the words, the longest first."""
+    return "|".join(sorted(words, key=len, reverse=True))
+
+
+_WORDS = {
+    "month": _longest_first(ENGLISH_MONTHS),
+    "count": rf"\d{{1,3}}|{_longest_first(COUNTS_IN_TEXT)}",
+    "ordinals": _longest_first(ORDINALS),
+    "hours": "|".join(HOURS),
+    "seasons": "|".join(SEASONS),
+    "thirds": "|".join(THIRDS),
+    "weekdays": "|".join(WEEKDAYS_IN_TEXT),
+}
+_PATTERNS = read_patterns(__file__, "expressions.toml", **_WORDS)
+_DUTY = re.compile(_PATTERNS["duty"])
 """Words that are common alone, and together say what a question is about."""
-_STEPS = frozenset("last past previous this next".split())
-_MONTH_WORDS = frozenset(ENGLISH_MONTHS)
-_SEASON_WORDS = frozenset(SEASONS)
-_WEEKDAY_WORDS = frozenset(WEEKDAYS_IN_TEXT)
-_ANY: frozenset[str] = frozenset()
-TIME_PATTERNS = (
-    (_ANY, r"(?P<year>\d{4})-(?P<month>\d\d)(?:-(?P<day>\d\d))?"),
-    (_ANY, r"(?<![\d.])(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})"),
+TIME_PATTERNS = [
     (
-        _MONTH_WORDS,
-        (
-            rf"(?<![\d.,])(?P<day>\d{{1,2}}){_ORDINAL} (?:of )?(?P<name>{_MONTH})\b{_NO_VERB}"
-            r"\.?(?:,? (?P<year>\d{4}))?"
-        ),
-    ),
-    (
-        _MONTH_WORDS,
-        rf"(?P<nth>{'|'.join(sorted(ORDINALS, key=len, reverse=True))}) of (?P<name>{_MONTH})",
-    ),
-    (
-        _MONTH_WORDS,
-        (
-            rf"(?P<name>{_MONTH})\.? (?P<day>\d{{1,2}}){_ORDINAL}(?!\d){_NO_COUNT}"
-            r"(?:,? (?P<year>\d{4}))?"
-        ),
-    ),
-    (
-        _MONTH_WORDS,
-        rf"(?:{_THIRD}[ -])?(?P<name>{_MONTH})\.?(?: of)?,? (?P<year>\d{{4}})",
-    ),
-    (_MONTH_WORDS, rf"(?:{_THIRD}|{_ABOUT})[ -](?P<name>{_MONTH})\b{_NO_VERB}"),
-    (frozenset({"ago"}), rf"(?P<count>{_COUNT}) (?P<ago>day|week|month|year)s? ago"),
-    (
-        _STEPS,
-        rf"(?:last|past|previous) (?P<count>{_COUNT}) (?P<back>day|week|month|year)s",
-    ),
-    (
-        _STEPS,
-        r"(?P<step>last|past|previous|this|next) (?P<unit>week|month|year|weekend)",
-    ),
-    (
-        _WEEKDAY_WORDS,
-        rf"(?:{'|'.join(WEEKDAYS_IN_TEXT)}),? the (?P<day>\d{{1,2}}){_NTH_END}",
-    ),
-    (_WEEKDAY_WORDS, rf"(?:(?P<step>last|this|next|on) )?{_WEEKDAY}{_PART}"),
-    (
-        frozenset("yesterday today tomorrow".split()),
-        r"(?P<word>the day (?:before yesterday|after tomorrow)|yesterday|today|tomorrow)"
-        + _PART,
-    ),
-    (_STEPS, r"(?P<word>last) (?P<part>night)"),
-    (
-        frozenset({"this", "tonight"}),
-        r"(?P<word>this) (?P<part>morning|afternoon|evening)|(?P<tonight>tonight)",
-    ),
-    (_SEASON_WORDS, rf"{_SEASON} (?:of )?(?P<year>\d{{4}})"),
-    (_SEASON_WORDS, rf"(?P<step>last|this) {_SEASON}"),
-    (
-        frozenset({"the"}),
-        rf"(?:on|by|until|till|before) the (?P<day>\d{{1,2}}){_NTH_END}{_NO_PLACE}",
-    ),
-    (_ANY, r"(?:in|during|of|since|year) (?P<year>(?:19|20)\d\d)"),
-)
+        frozenset(filter(None, re.split("[ |]", fill_parts(hints, _WORDS)))),
+        fill_parts(pattern, _WORDS | _PATTERNS),
+    )
+    for hints, pattern in read_tables(__file__, "expressions.toml")["expressions"]
+]
 """Patterns of time expressions, each with the words of which its matches have at least one.
 
 A pattern without such words is tried on any text.
@@ -307,10 +255,6 @@ WEEKDAY_CHARS_MIN = 5
 _PHRASE_WORD = re.compile(r"[^\W\d_]{3,}")
 _UNITS = ("day", "week", "month", "year")
 _OF = r"(?:de |del |di |of )?"
-_ORDINAL_MARK = (
-    r"(?:\.?[ºª°oa]|st|nd|rd|th|s?ten|er|e|[sd]te|de|:[ae]|-?(?:e?go|о?го|е|а))"
-)
-"""The end of an ordinal in figures: 22nd, 22ten, 1er, 1.º, 22ste, 22:a, 22-go, 22-го."""
 _YEAR = rf"(?: {_OF}(?P<year>\d{{4}}))?"
 
 Translation = str | Callable[[re.Match[str]], str]
@@ -379,23 +323,20 @@ def _ago_translation_rules() -> Iterator[tuple[str, Translation]]:
         f"(?P<{unit}>{join_alternatives(grammar.units[unit] for grammar in GRAMMARS)})"
         for unit in _UNITS
     )
-    before = join_alternatives(grammar.ago_before for grammar in GRAMMARS)
-    after = join_alternatives(grammar.ago_after for grammar in GRAMMARS)
-    yield rf"(?:{before}) {number} (?:{units})", _translate_ago
-    yield rf"{number} (?:{units}) (?:{after})", _translate_ago
+    yield rf"(?:{join_grammars('ago_before')}) {number} (?:{units})", _translate_ago
+    yield rf"{number} (?:{units}) (?:{join_grammars('ago_after')})", _translate_ago
 
 
 def _date_translation_rules() -> Iterator[tuple[str, Translation]]:
     """Yield the translation rules for dates and months, such as "am 5. Mai 2023", "im Mai"."""
-    month = rf"(?P<month>{join_alternatives(map(re.escape, MONTHS))}){_YEAR}"
-    on_day = join_alternatives(grammar.on_day for grammar in GRAMMARS)
-    in_month = join_alternatives(grammar.in_month for grammar in GRAMMARS)
-    number = rf"(?<![\d.,:])(?P<day>\d{{1,2}})(?:\. ?|{_ORDINAL_MARK}? )"
-    yield rf"(?:(?:{on_day}) )?{number}{_OF}{month}", _translate_date
-    yield rf"(?:{in_month}) {month}", _translate_date
-    named = join_alternatives(map(re.escape, MONTHS))
+    named = rf"(?P<month>{join_alternatives(map(re.escape, MONTHS))})"
+    mark = _PATTERNS["ordinal_mark"]
+    number = rf"(?<![\d.,:])(?P<day>\d{{1,2}})(?:\. ?|{mark}? )"
+    on_day, in_month = join_grammars("on_day"), join_grammars("in_month")
+    yield rf"(?:(?:{on_day}) )?{number}{_OF}{named}{_YEAR}", _translate_date
+    yield rf"(?:{in_month}) {named}{_YEAR}", _translate_date
     yield (
-        rf"(?<!\d )(?<!\d\. )(?<!in )(?P<month>{named}) {_OF}(?P<year>\d{{4}})",
+        rf"(?<!\d )(?<!\d\. )(?<!in ){named} {_OF}(?P<year>\d{{4}})",
         _translate_date,
     )
 
@@ -404,26 +345,13 @@ def _weekday_translation_rules() -> Iterator[tuple[str, Translation]]:
     """Yield the translation rules for weekdays: "letzten Montag", "lundi dernier"."""
     days = [name for name in WEEKDAYS if len(name) >= WEEKDAY_CHARS_MIN]
     weekday = rf"(?P<weekday>{join_alternatives(map(re.escape, days))})"
-    last = join_alternatives(grammar.last_before for grammar in GRAMMARS)
-    following = join_alternatives(grammar.next_before for grammar in GRAMMARS)
-    article = join_alternatives(grammar.weekday_article for grammar in GRAMMARS)
-    last_after = join_alternatives(grammar.last_after for grammar in GRAMMARS)
-    next_after = join_alternatives(grammar.next_after for grammar in GRAMMARS)
-    on_weekday = join_alternatives(grammar.on_weekday for grammar in GRAMMARS)
-    yield rf"(?:{on_weekday})?(?:{last}){weekday}", _make_weekday_translation("last")
-    yield (
-        rf"(?:{article})?{weekday} (?:{last_after})",
-        _make_weekday_translation("last"),
-    )
-    yield (
-        rf"(?:{on_weekday})?(?:{following}){weekday}",
-        _make_weekday_translation("next"),
-    )
-    yield (
-        rf"(?:{article})?{weekday} (?:{next_after})",
-        _make_weekday_translation("next"),
-    )
-    yield rf"(?:{on_weekday}){weekday}", _make_weekday_translation("on")
+    on_weekday, article = join_grammars("on_weekday"), join_grammars("weekday_article")
+    for step in ("last", "next"):
+        before, after = join_grammars(f"{step}_before"), join_grammars(f"{step}_after")
+        translate = partial(_translate_weekday, step=step)
+        yield rf"(?:{on_weekday})?(?:{before}){weekday}", translate
+        yield rf"(?:{article})?{weekday} (?:{after})", translate
+    yield rf"(?:{on_weekday}){weekday}", partial(_translate_weekday, step="on")
 
 
 def _translate_date(match: re.Match[str]) -> str:
@@ -441,9 +369,9 @@ def _translate_ago(match: re.Match[str]) -> str:
     return f"{count} {unit}s ago"
 
 
-def _make_weekday_translation(step: str) -> Translation:
-    """Return a function that translates a weekday and puts `step` before it: "last Monday"."""
-    return lambda match: f"{step} {WEEKDAY_NAMES[WEEKDAYS[match['weekday'].lower()]]}"
+def _translate_weekday(match: re.Match[str], *, step: str) -> str:
+    """Return the English form of a matched weekday with `step` before it: `last Monday`."""
+    return f"{step} {WEEKDAY_NAMES[WEEKDAYS[match['weekday'].lower()]]}"
 
 
 def _translate_date_in_figures(match: re.Match[str]) -> str:
@@ -472,18 +400,11 @@ _DAY_ALONE = (
 # ----------------------------------------------------------- order and tense
 
 _ORDERS = [language.order for language in LANGUAGES if language.order]
-_NO_TIME = re.compile(
-    r"(?i)\b(?:first|last) (?:names?|aid|floor|class|grade|person|hand|leg|ones?|thing|step"
-    r"|round|place|prize|chapter|row|line|page)\b|\b(?:at|come|went|go) (?:first|last)\b"
-    r"|\bfirst (?:of|and|or)\b|\blast but\b|\b(?:long|battery|food) last\b|\bnow and then\b|\bby now\b"
-    r"|\b(?:how long|does|did|do|will|would|to|not) .{0,30}\blast\b(?! \w)"
-)
+_NO_TIME = re.compile(_PATTERNS["no_time"])
 """Phrases in which words of an order name no time: "first floor", "how long does it last"."""
-_GERMAN_WAS = re.compile(
-    r"(?i)\bwas (?=ist|sind|steht|kommt|wird|muss|müssen|soll|gibt|liegt|passiert|machen?)"
-)
+_GERMAN_WAS = re.compile(_PATTERNS["german_was"])
 """The German word for "what", which is a past tense in English."""
-_FROM = r"(?i)\b(?:from|of|since|vom|seit|del|du|depuis|dal|desde)\b"
+_FROM = re.compile(_PATTERNS["from"])
 
 
 @cache
@@ -521,5 +442,5 @@ def asks_about_future(text: str) -> bool:
     return (
         _compile_order_pattern("ahead").search(text) is not None
         and _compile_order_pattern("past").search(text) is None
-        and re.search(_FROM, text) is None
+        and _FROM.search(text) is None
     )

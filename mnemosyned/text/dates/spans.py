@@ -11,37 +11,23 @@ from mnemosyned.text.languages.tables import (
     ENGLISH_COUNTS,
     ENGLISH_MONTHS,
     WEEKDAY_NAMES,
+    read_tables,
 )
 
 _DAY = timedelta(days=1)
 _WEEK = 7 * _DAY
 WEEKDAYS_IN_TEXT = [name.lower() for name in WEEKDAY_NAMES]
 COUNTS_IN_TEXT = ENGLISH_COUNTS | {"couple of": 2, "few": 3}
-SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
+_TABLES = read_tables(__file__, "expressions.toml")
+SEASONS: dict[str, int] = _TABLES["seasons"]
 """The first month of each season, in the northern hemisphere."""
-HOURS = {
-    "morning": (5, 12),
-    "afternoon": (12, 18),
-    "evening": (17, 24),
-    "night": (18, 30),
-}
+HOURS: dict[str, tuple[int, int]] = _TABLES["hours"]
 """First and last hour of each part of a day; a night ends on the next day."""
-THIRDS = {
-    "early": (1, 12),
-    "beginning of": (1, 12),
-    "start of": (1, 12),
-    "mid": (9, 22),
-    "middle of": (9, 22),
-    "late": (19, 31),
-    "end of": (19, 31),
-}
+THIRDS: dict[str, tuple[int, int]] = _TABLES["thirds"]
 """First and last day of each part of a month, which overlap."""
 MONTH_DAY_STEPS = 3
 """Months looked through for one that has a 31st."""
-ORDINALS = (
-    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth "
-    "fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth"
-).split()
+ORDINALS: list[str] = _TABLES["nth"].split()
 ORDINALS += [f"twenty-{nth}" for nth in ORDINALS[:9]] + ["thirtieth", "thirty-first"]
 _DAYS_AHEAD = {
     "the day before yesterday": -2,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta, timezone, tzinfo
 from functools import lru_cache
@@ -28,27 +28,18 @@ from mnemosyned.text.languages.tables import (
     WEEKDAYS,
     Language,
     join_alternatives,
+    join_grammars,
+    read_patterns,
+    read_tables,
 )
 from mnemosyned.text.stems import WORD
 
 CHARS_MAX = 100
 
-_ZONE = r"(?: ?(?P<zone>z|utc|gmt|(?:utc|gmt)?[+-]\d\d?(?::?\d\d)?))?"
-_CLOCK = (
-    r"(?:(?:at|@|um|gegen|à|a las?|alle|às|om|kl\.?) ?)?"
-    r"(?P<hour>\d{1,2})(?:[:h](?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,9}))?)?"
-    r"(?: ?(?:uhr|(?P<half>[ap])\.?m\.?))?|(?: ?(?:uhr|(?P<half_alone>[ap])\.?m\.?)))"
-    + _ZONE
-)
-_WITH_CLOCK = (
-    rf"(?P<day>.*?)(?:(?:,? |(?<=\d)t)|^){_CLOCK}",
-    rf"{_CLOCK},? (?:on |am |le |el |il )?(?P<day>.+)",
-)
-_OF_THE_SHELL = (
-    r"(?:[^\W\d]{2,4},? )?([^\W\d]{3,9}) {1,2}(\d{1,2}) (\d\d:\d\d:\d\d)(?: (utc|gmt))? (\d{4})"
-    r"(?: ([+-]\d{4}))?"
-)
-"""The form of `date` and `git log`: `mon nov 23 10:00:00 2026 +0100`."""
+_PATTERNS = read_patterns(__file__, "typed.toml")
+_WITH_CLOCK = (_PATTERNS["day_and_clock"], _PATTERNS["clock_and_day"])
+_FIGURES: list[str] = read_tables(__file__, "typed.toml")["figures"]
+"""Forms of dates in figures."""
 
 _NOW = frozenset("now jetzt maintenant ahora adesso ora agora nu".split())
 _HALF_DAY_HOURS = 12
@@ -152,7 +143,7 @@ def _normalize_text(text: str) -> str:
     if len(text) > CHARS_MAX:
         return ""
     words = " ".join(unicodedata.normalize("NFKC", text).lower().split())
-    if ":" in words and (match := re.fullmatch(_OF_THE_SHELL, words)):
+    if ":" in words and (match := re.fullmatch(_PATTERNS["shell"], words)):
         month, day, clock, utc, year, offset = match.groups()
         return f"{day} {month} {year} {clock} {utc or offset or ''}".strip()
     return words
@@ -255,10 +246,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 _STOP = re.compile(r"\.(?= |\Z)")
 _IN_MONTH = re.compile(r"\Ain (?=\S+ \d{4}\Z)")
 """The "in" that a translation has before a month with its year; no rule expects it."""
-_FILLERS = re.compile(
-    r"(?:(?:on|the|at|since|from|until|till|by|am|den|dem|der|vom|bis|seit|ab|le|la|el|il|du"
-    r"|au|al|dal|depuis|desde|hasta|om|op|på|em|zum|de|d[ií]a|no|с|до|з|od|do) )+"
-)
+_FILLERS = re.compile(_PATTERNS["fillers"])
 """Words without meaning before a time."""
 _ARTICLES = ("the ", "in ", "on the ", "le ", "la ", "el ", "il ", "l'")
 """Words of a rule that people may leave out: `day before yesterday`, `semaine dernière`."""
@@ -269,100 +257,51 @@ def read_day(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
 
     Raises `AmbiguousDate`, and `ValueError` for a date that does not exist.
     """
-    figures = _FIGURES if words[-1:].isdigit() or words.endswith(".") else ()
-    for pattern, reader in figures:
+    has_figures = words[-1:].isdigit() or words.endswith(".")
+    for pattern in _FIGURES if has_figures else ():
         if match := re.fullmatch(pattern, words, re.ASCII):
-            return reader(match, now, ahead)
+            return _read_figures(match, now, ahead=ahead)
     return _read_words_for_day(words, now, ahead=ahead)
 
 
 # ------------------------------------------------------------ dates in figures
 
 
-def _read_year(match: re.Match[str], now: datetime, _: bool) -> TypedTime:  # noqa: FBT001
-    """Return the span of a matched year, `2026`."""
-    first = _midnight_of(now).replace(year=int(match["year"]), month=1, day=1)
-    return TypedTime(first, shift_months(first, _MONTHS_OF_A_YEAR))
+def _read_figures(match: re.Match[str], now: datetime, *, ahead: bool) -> TypedTime:
+    """Return the span of a matched date in figures: a year, a month, an ISO week or a day.
 
-
-def _read_month(match: re.Match[str], now: datetime, _: bool) -> TypedTime:  # noqa: FBT001
-    """Return the span of a matched month, `2026-11`."""
-    year, month = int(match["year"]), int(match["month"])
-    first = _midnight_of(now).replace(year=year, month=month, day=1)
-    return TypedTime(first, shift_months(first, 1))
-
-
-def _read_week(match: re.Match[str], now: datetime, _: bool) -> TypedTime:  # noqa: FBT001
-    """Return the span of a matched ISO week, `2026-W48`."""
-    monday = datetime.fromisocalendar(int(match["year"]), int(match["week"]), 1)
-    first = monday.replace(tzinfo=now.tzinfo)
-    return TypedTime(first, shift(first, 7 * _DAY))
-
-
-def _read_date(match: re.Match[str], now: datetime, ahead: bool) -> TypedTime:  # noqa: FBT001
-    """Return the day of a date in figures whose order of day and month is certain.
-
-    Without a year it is the latest such day, or with `ahead` the coming one. Raises `ValueError`
-    for a date that does not exist.
+    A day without a year is the latest such day, or with `ahead` the coming one. Of `18/11/2026`, a
+    number above 12 is the day. Raises `AmbiguousDate` if both numbers may be the month, and
+    `ValueError` for a date that does not exist.
     """
-    day, month = int(match["day"]), int(match["month"])
-    if year := match["year"]:
-        return _make_day_span(now, _expand_year(year), month, day)
-    if not 1 <= month <= _MONTHS_OF_A_YEAR:
-        raise ValueError(match[0])
-    named = _read_english_time(
-        f"{day} {MONTH_NAMES[month - 1].lower()}", now, ahead=ahead
-    )
-    if named is None:
-        raise ValueError(match[0])
-    return named
-
-
-def _read_slashed_date(match: re.Match[str], now: datetime, _: bool) -> TypedTime:  # noqa: FBT001
-    """Return the day of `18/11/2026` or `11/18/2026`; a number above 12 is the day.
-
-    Raises `AmbiguousDate` if both numbers may be the month.
-    """
-    first, second, year = int(match[1]), int(match[2]), _expand_year(match[3])
-    if first == second or second > _MONTHS_OF_A_YEAR:
-        return _make_day_span(now, year, first, second)
-    if first > _MONTHS_OF_A_YEAR:
-        return _make_day_span(now, year, second, first)
-    raise AmbiguousDate(
-        f"{year:04}-{first:02}-{second:02}", f"{year:04}-{second:02}-{first:02}"
-    )
-
-
-def _expand_year(figures: str) -> int:
-    """Return the year of two or four figures; two figures are of this century."""
-    return int(figures) + (_CENTURY if len(figures) == 2 else 0)
-
-
-def _make_day_span(now: datetime, year: int, month: int, day: int) -> TypedTime:
-    """Return the span of a calendar day, in the time zone of `now`."""
-    first = _midnight_of(now).replace(year=year, month=month, day=day)
-    return TypedTime(first, shift(first, _DAY))
-
-
-def _midnight_of(now: datetime) -> datetime:
-    """Return the first instant of the day, in the same zone."""
-    return now.replace(hour=0, minute=0, second=0, microsecond=0)
-
-
-FigureReader = Callable[[re.Match[str], datetime, bool], TypedTime]
-_D = r"(?P<day>\d{1,2})"
-_M = r"(?P<month>\d{1,2})"
-_FIGURES: tuple[tuple[str, FigureReader], ...] = (
-    (rf"(?P<year>\d{{4}})([-/.]){_M}\2{_D}", _read_date),
-    (rf"(?P<year>\d{{4}})[-/.]{_M}", _read_month),
-    (r"(?P<year>(?:1[6-9]|2\d)\d\d)", _read_year),
-    (r"(?P<year>\d{4})-?w(?P<week>\d{1,2})", _read_week),
-    (r"(?P<year>\d{4})(?P<month>\d\d)(?P<day>\d\d)", _read_date),
-    (rf"{_D}\. ?{_M}\.(?: ?(?P<year>\d{{4}}|\d\d))?", _read_date),
-    (r"(\d{1,2})/(\d{1,2})/(\d{4}|\d\d)", _read_slashed_date),
-    (r"(\d{1,2})-(\d{1,2})-(\d{4})", _read_slashed_date),
-)
-"""Forms of dates in figures, each with its reader."""
+    part = {name: int(text) for name, text in match.groupdict().items() if text}
+    month, day = part.get("month", 1), part.get("day", 1)
+    if "first" in part:
+        month, day = part["first"], part["second"]
+        if month > _MONTHS_OF_A_YEAR:
+            month, day = day, month
+    if "year" not in part:
+        if not 1 <= month <= _MONTHS_OF_A_YEAR:
+            raise ValueError(match[0])
+        words = f"{day} {MONTH_NAMES[month - 1].lower()}"
+        named = _read_english_time(words, now, ahead=ahead)
+        if named is None:
+            raise ValueError(match[0])
+        return named
+    year = part["year"] + (_CENTURY if len(match["year"]) == 2 else 0)
+    if "first" in part and month != day <= _MONTHS_OF_A_YEAR:
+        raise AmbiguousDate(
+            f"{year:04}-{month:02}-{day:02}", f"{year:04}-{day:02}-{month:02}"
+        )
+    if "week" in part:
+        monday = datetime.fromisocalendar(year, part["week"], 1)
+        first = monday.replace(tzinfo=now.tzinfo)
+        return TypedTime(first, shift(first, 7 * _DAY))
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    first = midnight.replace(year=year, month=month, day=day)
+    if "day" in part or "first" in part:
+        return TypedTime(first, shift(first, _DAY))
+    return TypedTime(first, shift_months(first, 1 if "month" in part else 12))
 
 
 # ------------------------------------------------------------- dates in words
@@ -445,22 +384,6 @@ def _nearest_leap_day(words: str, now: datetime, *, ahead: bool) -> TypedTime | 
 
 _NUMBERS = {**COUNTS, "few": 3, "half a": 0.5, "half an": 0.5}
 _DIGIT = re.compile(r"\d")
-_ENGLISH_UNITS = {
-    "second": "s|secs?|seconds?",
-    "minute": "m|mins?|minutes?",
-    "hour": "h|hrs?|hours?",
-    "day": "d|days?",
-    "week": "w|wks?|weeks?",
-    "month": "mo|mths?|months?",
-    "year": "y|yrs?|years?",
-}
-_UNIT_LENGTHS = {
-    "second": timedelta(seconds=1),
-    "minute": timedelta(minutes=1),
-    "hour": timedelta(hours=1),
-    "day": timedelta(days=1),
-    "week": timedelta(weeks=1),
-}
 _UNIT_MONTHS = {"month": 1, "year": 12}
 _OF_THE_CALENDAR = ("day", "week")
 """Units that keep the clock's reading over a change of the clock."""
@@ -489,11 +412,9 @@ def read_duration(text: str, now: datetime, *, ahead: bool) -> datetime | None:
 @lru_cache(maxsize=1)
 def _compile_duration_pattern() -> re.Pattern[str]:
     """Return the pattern of a duration: amounts, with a sign or words such as "ago"."""
-    back = join_alternatives(["-", *(grammar.ago_before for grammar in GRAMMARS)])
-    on = join_alternatives(
-        [r"\+", "in", *(grammar.ahead_before for grammar in GRAMMARS)]
-    )
-    ago = join_alternatives(["ago", *(grammar.ago_after for grammar in GRAMMARS)])
+    back = join_alternatives(["-", join_grammars("ago_before")])
+    on = join_alternatives([r"\+", "in", join_grammars("ahead_before")])
+    ago = join_alternatives(["ago", join_grammars("ago_after")])
     one = _compile_amount_pattern().pattern
     # A bound on the parts: nobody writes more, and each costs a search.
     unnamed = re.sub(r"\?P<\w+>", "?:", one)
@@ -508,13 +429,12 @@ def _compile_duration_pattern() -> re.Pattern[str]:
 def _compile_amount_pattern() -> re.Pattern[str]:
     """Return the pattern of a number and its unit of time, with a named group for each unit."""
     numbers = join_alternatives(sorted(map(re.escape, _NUMBERS), key=len, reverse=True))
-    unit_patterns = {
-        unit: join_alternatives(
-            [english, *(grammar.units.get(unit, "") for grammar in GRAMMARS)]
-        )
-        for unit, english in _ENGLISH_UNITS.items()
-    }
-    units = "|".join(f"(?P<{unit}>{unit_patterns[unit]})" for unit in UNITS)
+    patterns = [read_tables(__file__, "expressions.toml")["units"]]
+    patterns += [grammar.units for grammar in GRAMMARS]
+    units = "|".join(
+        f"(?P<{unit}>{join_alternatives(names.get(unit, '') for names in patterns)})"
+        for unit in UNITS
+    )
     number = rf"(?P<figures>\d{{1,{_DIGITS_MAX}}}(?:\.\d{{1,3}})?) ?|(?:a )?(?P<word>{numbers})(?: of)? "
     return re.compile(rf"(?:{number})(?:{units})(?![^\W\d_])")
 
@@ -530,7 +450,7 @@ def _add_amount(moment: datetime, part: re.Match[str], sign: int) -> datetime:
         if number % 1:
             raise ValueError(part[0])
         return shift_months(moment, sign * int(number) * _UNIT_MONTHS[unit])
-    step = sign * number * _UNIT_LENGTHS[unit]
+    step = sign * number * timedelta(**{f"{unit}s": 1})
     if unit in _OF_THE_CALENDAR and not number % 1:
         return shift(moment, step)
     return in_zone(shift(in_zone(moment, UTC), step), moment.tzinfo)

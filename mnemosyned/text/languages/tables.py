@@ -6,47 +6,48 @@ The patterns of `order` may take several lines, which are joined without their l
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 
+@cache
 def read_tables(module: str, name: str) -> dict[str, Any]:
     """Return the tables of the TOML file `name` next to a module, which hands in its `__file__`."""
     return tomllib.loads(Path(module).with_name(name).read_text(encoding="utf-8"))
 
 
-PHRASES = (
-    "the day before yesterday",
-    "yesterday evening",
-    "yesterday morning",
-    "this morning",
-    "tonight",
-    "last night",
-    "yesterday",
-    "today",
-    "last weekend",
-    "last week",
-    "last month",
-    "last year",
-    "this week",
-    "this month",
-    "this year",
-    "last summer",
-    "last winter",
-    "the day after tomorrow",
-    "tomorrow morning",
-    "tomorrow evening",
-    "tomorrow",
-    "next weekend",
-    "next week",
-    "next month",
-    "next year",
-)
-"""Fixed time expressions in English, in the order in which a reader tries them."""
+_PART = re.compile(r"(?<!\?P)<([a-z_]+)>")
+"""A name to be replaced; `(?P<name>` is a group of the pattern."""
+
+
+def read_patterns(module: str, name: str, **parts: str) -> dict[str, str]:
+    """Return the patterns of a TOML file, by name, with their lines joined.
+
+    `<name>` in a pattern stands for another pattern of the file, or for one of `parts`. Tables of
+    the file are left out.
+    """
+    patterns = {
+        key: pattern.replace("\n", "")
+        for key, pattern in read_tables(module, name).items()
+        if isinstance(pattern, str)
+    }
+    parts |= patterns
+    return {key: fill_parts(pattern, parts) for key, pattern in patterns.items()}
+
+
+def fill_parts(pattern: str, parts: Mapping[str, str]) -> str:
+    """Return a pattern with each `<name>` replaced by the part of that name."""
+    while _PART.search(pattern):
+        pattern = _PART.sub(lambda part: parts[part[1]], pattern)
+    return pattern
+
+
 UNITS = ("second", "minute", "hour", "day", "week", "month", "year")
 """Units of time, by which a grammar names them."""
 
@@ -56,7 +57,7 @@ class TimeGrammar:
     """Patterns of the time expressions of a language, for translation into English."""
 
     phrases: Mapping[str, str]
-    """Patterns of fixed expressions, by their English phrase in `PHRASES`."""
+    """Patterns of fixed expressions, by their English phrase among those of `ENGLISH`."""
     units: Mapping[str, str]
     """Patterns of the units of time, by their English names in `UNITS`."""
     ago_before: str = ""
@@ -132,6 +133,8 @@ class Language:
     """Lower-case names and abbreviations of each weekday, Monday first."""
     counts: tuple[str, ...] = ()
     """Words for each number, from one."""
+    phrases: tuple[str, ...] = ()
+    """Fixed time expressions in the order in which a reader tries them; English alone has them."""
     times: TimeGrammar | None = field(default=None)
     order: OrderWords | None = field(default=None)
     backward_heads: str = ""
@@ -147,8 +150,8 @@ class Language:
 
 def _load_language(name: str) -> Language:
     """Return the language that a TOML file describes. Raises `TypeError` for an unknown field."""
-    tables = read_tables(__file__, f"{name}.toml")
-    for key in ("months", "weekdays", "counts"):
+    tables = {**read_tables(__file__, f"{name}.toml")}
+    for key in ("months", "weekdays", "counts", "phrases"):
         tables[key] = tuple(tables.get(key, ()))
     if "times" in tables:
         tables["times"] = TimeGrammar(**tables["times"])
@@ -165,6 +168,7 @@ _FILES = """
 """English first; where two languages match equally well, the earlier one is taken."""
 LANGUAGES = tuple(map(_load_language, _FILES))
 ENGLISH = LANGUAGES[0]
+PHRASES = ENGLISH.phrases
 GRAMMARS = [language.times for language in LANGUAGES if language.times]
 
 
@@ -198,3 +202,8 @@ ENGLISH_COUNTS = _numbers_by_word([ENGLISH.counts[:10]], first=1)
 def join_alternatives(patterns: Iterable[str]) -> str:
     """Return one pattern of alternatives; empty and repeated patterns are left out."""
     return "|".join(dict.fromkeys(filter(None, patterns)))
+
+
+def join_grammars(field_name: str) -> str:
+    """Return one pattern of what a field of the time grammar holds in each language."""
+    return join_alternatives(getattr(grammar, field_name) for grammar in GRAMMARS)
