@@ -69,27 +69,9 @@ class TokenKind(StrEnum):
     __hash__ = str.__hash__  # an Enum's own is written in Python: 5 times as slow
 
 
-PATTERNS: dict[TokenKind, str] = {
-    TokenKind.URL: r"(?:[a-z][a-z0-9+.-]{1,9}://|www\.)\S+",
-    TokenKind.EMAIL: r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
-    TokenKind.DATE: (
-        r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?:[T_]\d\d:?\d\d\S*)?|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4}"
-    ),
-    TokenKind.TIME: r"\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d+)?(?:[ap]m|Z)?|\d{1,2}[ap]m",
-    TokenKind.MONEY: r"[$€£¥₹₩]\d[\d.,]*[kKmMbB]?|\d[\d.,]*[$€£¥₹₩]",
-    TokenKind.VERSION: r"v?\d+(?:\.\d+){2,}[\w.+-]*|v\d+(?:\.\d+)*[\w.+-]*",
-    TokenKind.NUMBER: r"[#+~±<>=-]{0,2}\d+(?:[.,:/x×-]\d+)*(?:%|°[CF]?|st|nd|rd|th|[a-zµ]{1,4})?",
-    TokenKind.PATH: (
-        r"(?:~|\.{1,2})?/[^\s/]+(?:/[^\s/]*)*|[A-Za-z]:\\\S+"
-        r"|[\w.@-]+/(?:[\w.@-]+/)*[\w@-]+\.\w+"
-    ),
-    TokenKind.IDENTIFIER: (
-        r"[A-Za-z_][\w-]*(?:(?:\.|::|->)[A-Za-z_]\w*)+(?:\(\))?"  # a.b.c, a::b, a.b()
-        r"|\w+\(\)|--[a-z][\w-]*(?:=\S+)?"  # call(), --flag=value
-        r"|\w*[^\W\d_]_\w+|[A-Z]{2,}-\d+"  # snake_case, ABC-123
-        r"|[a-z]+[A-Z]\w*|(?:[A-Z][a-z]+){2,}"  # camelCase, PascalCase
-        r"|(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[\w-]+"  # x86-64, a1b2c3
-    ),
+PATTERNS = {
+    TokenKind(kind): pattern.replace("\n", "")
+    for kind, pattern in _TABLES["patterns"].items()
 }
 """The form of an exact value between spaces; the first pattern that matches gives its kind."""
 

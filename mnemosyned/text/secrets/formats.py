@@ -16,7 +16,11 @@ from functools import partial
 from typing import NamedTuple
 
 from mnemosyned.text.details import DetailKind
-from mnemosyned.text.languages.tables import read_tables
+from mnemosyned.text.languages.tables import (
+    fill_parts,
+    read_patterns,
+    read_tables,
+)
 from mnemosyned.text.terms import without_unspaced
 
 
@@ -37,51 +41,19 @@ _TOKENS = re.compile(
         for kind, pattern in _TABLES["tokens"].items()
     ).replace("\n", "")
 )
-_BASIC = re.compile(r"\b[Bb]asic\s{1,3}(?P<token>[A-Za-z0-9+/]{8,512}={0,2})")
-_SIGNED = re.compile(
-    r"[?&;](?:(?P<_sig>sig|[Ss]ignature|X-(?:Amz|Goog|Ms)-Signature|X-Amz-Security-Token|hmac)"
-    r"|(?:access_|auth_|reset_|id_)?(?:token|code|secret|password))="
-    r"(?P<signature>(?![\[${<])[\w%.~+/=-]{8,2000})"
+_PATTERNS = read_patterns(__file__, "formats.toml")
+_BASIC, _SIGNED, _COOKIE, _PAIR, _DIGITS, _NUMBERS = (
+    re.compile(_PATTERNS[name])
+    for name in ("basic", "signed", "cookies", "cookie", "digits", "numbers")
 )
-_COOKIE = re.compile(
-    r"(?:\b[Cc]ookie:|\s-b\s|\s--cookie[ =])[ \"']{0,3}(?P<pairs>[^\"'\n]{1,4000})"
-)
-_PAIR = re.compile(r"[\w.-]{1,64}=(?P<cookie>[^;\s\"']{8,1000})")
-_COOKIE_NAMES = re.compile(
-    r"sess|sid|auth|token|jwt|csrf|xsrf|remember|login", re.IGNORECASE
-)
-_PGPASS = re.compile(
-    r"^[^\s:]{1,100}:(?:\d{4,5}|\*):[^\s:]{1,64}:[^\s:]{1,64}:(?P<password>[^\s:]{4,256})$",
-    re.MULTILINE,
-)
-_VALUE = r"[\"']?(?P<password>[^\s\"'$<>{}`|;][^\s\"'|]{3,127})"
-_STRONG = (
-    r"[\"']?(?P<password>(?=[^\s\"'|]{0,40}?[\d!#%&*+@^~])(?=[^\s\"'|]{0,40}?[A-Za-z])"
-    r"[^\s\"'$<>{}`|;][^\s\"'|]{3,127})"
-)
-_ARGUMENTS = r"\b[^\n|;&]{0,200}?\s"
+_COOKIE_NAMES = re.compile(_PATTERNS["cookie_names"], re.IGNORECASE)
+_PGPASS = re.compile(_PATTERNS["pgpass"], re.MULTILINE)
 _COMMANDS = {
-    hint: re.compile(
-        pattern.replace("\n", "")
-        .replace("<args>", _ARGUMENTS)
-        .replace("<value>", _VALUE)
-        .replace("<strong>", _STRONG)
-    )
+    hint: re.compile(fill_parts(pattern.replace("\n", ""), _PATTERNS))
     for hint, pattern in _TABLES["commands"].items()
 }
 """Commands that take a password as an argument, by a word of the text that hints at them."""
 
-_DIGITS = re.compile(
-    r"[0-9](?<![0-9].)(?![0-9]{3}-[0-9]{2}-[0-9]{2}(?![0-9]))[0-9 -]{8}"
-)
-"""Matches within each of `_NUMBERS`, and not within a date such as 2026-03-09."""
-_NUMBERS = re.compile(
-    r"(?P<card>[2-6][0-9]{3}(?<![\w.-][0-9]{4})(?:[ -]?[0-9]){10,12}(?![\w-]))"
-    r"|(?P<ssn>[0-9]{3}-(?<![\w.-][0-9]{3}-)(?![0-9][0-9]-0000)(?!00)[0-9][0-9]-[0-9]{4}(?![\w-]))"
-    r"|(?P<nir>[12] ?[0-9][0-9] ?(?:0[1-9]|1[0-2]) ?[0-9][0-9]"
-    r" ?[0-9]{3} ?[0-9]{3} ?[0-9][0-9](?![\w-]))"
-    r"|(?P<iban>[A-Z]{2}[0-9][0-9](?<![\w-][A-Z]{2}[0-9][0-9])(?: ?[A-Z0-9]){11,30})"
-)
 _CARD_DIGITS = {"34": 15, "37": 15, "30": 14, "36": 14, "38": 14, "35": 16}
 """Digits of card numbers that begin with 3; others have 16."""
 _IBAN_CHARS = {code[:2]: int(code[2:]) for code in _TABLES["ibans"].split()}

@@ -9,42 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from enum import Enum, auto
 from functools import cache
 from itertools import chain, islice
 from typing import NamedTuple
 
 from mnemosyned.text.languages.tables import read_tables
 from mnemosyned.text.terms import has_unspaced_script
-
-
-class SecretLabel(Enum):
-    """The kind of value that a name announces."""
-
-    PASSWORD = auto()
-    PHRASE = auto()
-    """A passphrase, which may have several words."""
-    PASS = auto()
-    """Short names with other meanings, whose value must look like a password."""
-    CODE = auto()
-    """A PIN, or the code of a door: digits."""
-    COMBINATION = auto()
-    """The combination of a lock: groups of digits."""
-    LOGIN_CODE = auto()
-    """One-time and recovery codes: one or several."""
-    SEED = auto()
-    """The words of a wallet."""
-    ANSWER = auto()
-    """The answer to a security question: any word."""
-    LOGIN = auto()
-    """A user's name, a slash and a password."""
-    KEY = auto()
-    """Names with many meanings: the value must be long and random, unless the previous word
-    says what the key opens."""
-    NAMED_KEY = auto()
-    TOKEN = auto()
-    BEARER = auto()
-
 
 _TABLES = read_tables(__file__, "names.toml")
 
@@ -55,11 +25,9 @@ def words_in_tables(*tables: str) -> frozenset[str]:
     return frozenset(" ".join(rows).split())
 
 
-LABELS: dict[SecretLabel, dict[str, list[str]]] = {
-    SecretLabel[name.upper()]: names for name, names in _TABLES["labels"].items()
-}
+LABELS: dict[str, dict[str, list[str]]] = _TABLES["labels"]
 """Patterns of the names with each label, by language."""
-HINTS = tuple(_TABLES["hints"])
+HINTS: tuple[str, ...] = tuple(_TABLES["hints"])
 HINTS_BEYOND_ASCII = tuple(_TABLES["hints_beyond_ascii"])
 HINTS_OF_LOGINS = tuple(_TABLES["hints_of_logins"])
 LOGIN_SIGN = " / "
@@ -90,7 +58,8 @@ class SecretName(NamedTuple):
     low: str
     """The text in lower case."""
     word: str
-    label: SecretLabel
+    label: str
+    """Its key in `LABELS`, the kind of value that it announces."""
     start: int
     end: int
 
@@ -123,7 +92,7 @@ def _compile_names_pattern(hint: str) -> re.Pattern[str]:
         names = "|".join(name for name in all_names if hint in name)
         if names:
             names = names.replace(" ", "[ _-]")
-            groups.append(f"(?P<{label.name}>{names})")
+            groups.append(f"(?P<{label}>{names})")
     return re.compile("|".join(groups))
 
 
@@ -131,23 +100,13 @@ _MASKED = r"(?P<MASK>\[secret:\w{1,20}\])"
 _SUFFIX = re.compile(r"(?:s\b|_\w{1,30})?")
 _LONGER = re.compile(r"[a-z]|[./#]\w")
 """Follows a name that is part of a longer word or of a path."""
-_BOUNDED = frozenset(SecretLabel) - {
-    SecretLabel.PASSWORD, SecretLabel.PHRASE, SecretLabel.KEY, SecretLabel.NAMED_KEY,
-    SecretLabel.TOKEN, SecretLabel.BEARER,
-}  # fmt: skip
+_BOUNDED = frozenset("pass code combination login_code seed answer login".split())
 """Labels whose names must begin a word: "shopping" has "pin", "encode" has "code"."""
 _COLON_ONLY = ("pass", "psk")
 """Names that are other words unless a colon follows. Scripts without spaces need one, too."""
 _ROMANCE = (
-    "mot de passe",
-    "mdp",
-    "contrase",
-    "senha",
-    "phrase",
-    "frase",
-    "cl",
-    "parola",
-)
+    "mot de passe", "mdp", "contrase", "senha", "phrase", "frase", "cl", "parola",
+)  # fmt: skip
 """Names that a noun or adjective may follow: "mot de passe NETFLIX"."""
 _COLON = re.compile(
     r"[\"'`”»)\]]{0,2}\s{0,3}(?::=|=>|->|[:=：＝→]|(?:は|是|为|為|가|는|은)(?=[!-~「『“]))"
@@ -171,27 +130,17 @@ def find_names(text: str) -> Iterator[SecretName]:
         low = "".join(char if len(char.lower()) > 1 else char.lower() for char in text)
     for hint, start, stop in _find_name_windows(low):
         for match in _compile_names_pattern(hint).finditer(low, start, stop):
-            if match.lastgroup != "MASK" and (
-                name := _check_name_match(text, low, match)
-            ):
-                yield name
-
-
-def _check_name_match(text: str, low: str, match: re.Match[str]) -> SecretName | None:
-    """Return the secret name of a match, or None in a longer word or a term such as "mot clé".
-
-    `low` is the text in lower case.
-    """
-    label = SecretLabel[match.lastgroup or ""]
-    start = match.start()
-    end = _end_of_match(_SUFFIX, low, match.end())
-    if _LONGER.match(low, end) or low.endswith(_KEYWORDS, 0, start):
-        return None
-    before = low[max(0, start - 1) : start]
-    within_word = before.isalnum() and not has_unspaced_script(before)
-    if within_word and label in _BOUNDED:
-        return None
-    return SecretName(text, low, match[0], label, start, end)
+            begin, label = match.start(), match.lastgroup or ""
+            suffix = _SUFFIX.match(low, match.end())
+            end = suffix.end() if suffix else match.end()
+            # In a longer word or a term such as "mot clé", a name is none.
+            if label == "MASK" or _LONGER.match(low, end):
+                continue
+            before = low[max(0, begin - 1) : begin]
+            within_word = before.isalnum() and not has_unspaced_script(before)
+            if low.endswith(_KEYWORDS, 0, begin) or (within_word and label in _BOUNDED):
+                continue
+            yield SecretName(text, low, match[0], label, begin, end)
 
 
 def _find_name_windows(low: str) -> Iterator[tuple[str, int, int]]:
@@ -201,9 +150,19 @@ def _find_name_windows(low: str) -> Iterator[tuple[str, int, int]]:
     Overlapping windows are joined; the hint is empty if a window has several. Searching for a hint
     takes 50 ns, one pattern of all names 1 µs for each character.
     """
-    hits = _find_hints(low)
+    hints = HINTS if low.isascii() else HINTS + HINTS_BEYOND_ASCII
+    if LOGIN_SIGN in low:
+        hints += HINTS_OF_LOGINS
+    present = [hint for hint in hints if hint in low]  # in half of the time of `find`
+    hits = []
+    for hint in present:
+        position = low.find(hint)
+        while position >= 0:
+            hits.append((position, hint))
+            position = low.find(hint, position + 1)
     if not hits:
         return
+    hits.sort()
     stop, window = hits[0]
     start = max(0, stop - NAME_CHARS)
     for position, hint in hits:
@@ -216,56 +175,36 @@ def _find_name_windows(low: str) -> Iterator[tuple[str, int, int]]:
     yield window, start, stop
 
 
-def _find_hints(low: str) -> list[tuple[int, str]]:
-    """Return the positions in a lower-case text of hints of secret names, each with its hint."""
-    hints: tuple[str, ...] = HINTS if low.isascii() else HINTS + HINTS_BEYOND_ASCII
-    if LOGIN_SIGN in low:
-        hints += HINTS_OF_LOGINS
-    present = [hint for hint in hints if hint in low]  # in half of the time of `find`
-    hits = []
-    for hint in present:
-        position = low.find(hint)
-        while position >= 0:
-            hits.append((position, hint))
-            position = low.find(hint, position + 1)
-    hits.sort()
-    return hits
-
-
 def find_value_links(name: SecretName) -> Iterator[ValueLink]:
-    """Yield the places after a name where its secret value may begin, the likeliest first."""
+    """Yield the places after a name where its secret value may begin, word by word.
+
+    A value may follow a colon, a copula such as "is", or the name directly.
+    """
     text, end = name.text, name.end
     if colon := _COLON.match(text, end):
         yield ValueLink(":", colon.end(), apart=False)
         return
     mark = text[end : end + 1]
     is_quoted = mark and mark in CLOSING_QUOTES and text[name.start - 1] == mark
-    if name.word not in _COLON_ONLY and name.has_spaces and not is_quoted:
-        yield from _find_distant_links(name)
-
-
-def _find_distant_links(name: SecretName) -> Iterator[ValueLink]:
-    """Yield the places where a value may begin, word by word after a name.
-
-    A value may follow a colon, a copula such as "is", or the name directly.
-    """
-    text, low = name.text, name.low
-    start = name.end + text.startswith(",", name.end)
-    limit = min(name.end + WINDOW_CHARS, len(text))
-    newline = text.find("\n", name.end, limit)
+    if name.word in _COLON_ONLY or not name.has_spaces or is_quoted:
+        return
+    start = end + text.startswith(",", end)
+    limit = min(end + WINDOW_CHARS, len(text))
+    newline = text.find("\n", end, limit)
     limit = newline if newline >= 0 else limit
     inside = False
     for token in islice(TOKEN.finditer(text, start, limit), WORDS_BETWEEN):
         raw, adjacent = token[0], token.start() == start
-        word = low[token.start() : token.end()].strip(EDGES)
+        word = name.low[token.start() : token.end()].strip(EDGES)
         if raw in ("'s", "’s") or (word in COPULAS and not adjacent):
-            value_start = skip_words(low, token.end(), limit, ADVERBS)
+            value_start = skip_words(name.low, token.end(), limit, ADVERBS)
             sign = "" if word in _AMBIGUOUS_COPULAS else "is"
             yield ValueLink(sign, value_start, apart=inside)
             inside = True
             continue
         if raw in _COLONS or (word and raw[-1] in ":："):
-            yield ValueLink(":", _end_of_match(_SPACE, text, token.end()), apart=True)
+            space = _SPACE.match(text, token.end())
+            yield ValueLink(":", space.end() if space else token.end(), apart=True)
             return
         ends_clause = word and raw.endswith(_ENDS)
         if inside or word in ADVERBS:
@@ -288,9 +227,3 @@ def skip_words(low: str, start: int, limit: int, words: frozenset[str]) -> int:
         if token[0].strip(",") not in words:
             return token.start()
     return limit
-
-
-def _end_of_match(pattern: re.Pattern[str], text: str, start: int) -> int:
-    """Return the end of a match at `start`, or `start` if there is none."""
-    match = pattern.match(text, start)
-    return match.end() if match else start

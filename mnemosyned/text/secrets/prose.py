@@ -1,7 +1,7 @@
 """Finds secrets in prose by their names: "the password of the router is …".
 
-A value must look like what its name announces: a password, a key, a phrase; each kind of name has
-its own function.
+A value must look like what its name announces: a password, a key, a phrase. Each kind of name has
+its own function; the patterns of values stand in `names.toml`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from math import log2
 from typing import NamedTuple
 
 from mnemosyned.text.details import DetailKind
+from mnemosyned.text.languages.tables import read_patterns
 from mnemosyned.text.secrets.formats import Secret
 from mnemosyned.text.secrets.names import (
     ADVERBS,
@@ -23,7 +24,6 @@ from mnemosyned.text.secrets.names import (
     PROSE,
     TOKEN,
     WINDOW_CHARS,
-    SecretLabel,
     SecretName,
     ValueLink,
     find_names,
@@ -44,42 +44,59 @@ PHRASE_CHARS_MAX = 120
 QUOTES_MAX = 4
 BARE_PHRASE_WORDS = range(4, 9)
 """Words of a phrase after "password:", where a sentence is likelier than after "passphrase:"."""
+KEY_CHARS_MIN = 8
+UNLINKED_KEY_CHARS_MIN = 10
+BARE_KEY_CHARS_MIN = 16
+"""Length of a value after a bare "key", which has many meanings."""
+FRUITLESS_MAX, CHARS_PER_NAME = 200, 16
+"""Names without a value after which a text is given up: each takes 25 µs."""
+LINKS_MAX = 3
+"""Links tried for one name."""
+BEFORE_CHARS = 80
+"""Distance before its name within which a value may begin: "use X as the password"."""
+CODE_DIGITS_MIN = 4
+CHECK_DIGITS = 3
+"""Digits of the check number of a card."""
+CODES_MAX = 16
+"""Recovery codes read from one list."""
+CHANGES_MAX = 3
+"""Successive values read from one sentence: "it was A, then B, now C"."""
 
 CLOSING = ".,;:)]}>\"'`“”’»」』。、，"
 """Marks that end a value without being part of it. `!` and `?` may be its last character."""
 _QUOTES = {
     '"': '"', "'": "'", "`": "`", "“": "”", "„": "“”", "‘": "’", "«": "»", "「": "」", "『": "』",
 }  # fmt: skip
+_OPENING = "\"'`“”„‘’«<(「『"
+_VALUE_ENDS = ".,;:!?)]}>\"'`“”’»」』。、，\n "
+SIGNS = "!#$%&*+@^~?_=|\\"
+_UNIT = "年月日号號時时分秒桁位個个回次件人円元년월일시분초자번개"
+"""Units of scripts without spaces: `2026年` is no code."""
+
+_PATTERNS = read_patterns(__file__, "values.toml", unspaced=UNSPACED, word_end=WORD_END)
+_NEXT, _WORDS, _NAMED, _BEARER, _KEY, _NEXT_CODE, _SEED, _AFTER_SLASH = (
+    re.compile(_PATTERNS[name])
+    for name in "next words named bearer key next_code seed after_slash".split()
+)
+_UNLIKELY = re.compile(_PATTERNS["unlikely"], re.DOTALL)
+_CODE, _GROUPS, _LOGIN_CODE = (
+    # A code does not go on as a word, or with a unit such as `年`.
+    re.compile(end_words_at_unspaced(pattern, end=f"{WORD_END}(?![{_UNIT}])"))
+    for pattern in map(_PATTERNS.__getitem__, ("code", "groups", "login_code"))
+)
 _RUN = re.compile(rf"\S{{1,{JUDGED_CHARS}}}")
 _REST = re.compile(rf"\S{{0,{VALUE_CHARS_MAX}}}")
-_OPENING = "\"'`“”„‘’«<(「『"
-_NEXT = re.compile(rf"(?<=[!-~])[\u3001-\u303f{UNSPACED}]|[;&][\w ]{{1,40}}=")
-"""Another script, or the next of several settings."""
 _DIGIT = re.compile(r"\d")
 _LETTER = re.compile(r"[^\W\d_]")
-SIGNS = "!#$%&*+@^~?_=|\\"
 _SPLIT = re.compile(r"[_.:/=-]+")
-_WORDS = re.compile(
-    r"[^\W\d_]+(?: [^\W\d_]+){2,11}"
-    r"(?=[.!?,;)\"'”»]*(?:\n|\s*$|[.!?,;)]\s))"
+_EDGE_RUN = re.compile(f"[{re.escape(EDGES)}]*")
+
+_AND_NOW, _AS, _DETERMINERS, _CLAUSE = map(
+    words_in_tables, ("and_now", "as", "determiners", "clause")
 )
+_CHANGES = ADVERBS | COPULAS
+_LATER = _CHANGES | _AND_NOW
 _NO_PHRASE = PROSE | NO_PASSWORDS
-_CLAUSE = frozenset(
-    "than should must is are not be was has ist sind est sont es è sono doit".split()
-)
-_UNLIKELY = re.compile(
-    r"[\W_]{1,99}"  # no letter or digit
-    r"|[\w.%+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}"  # an address
-    r"|\w{1,20}://.*|(?:\.{0,2}/|~/).*"  # a URL, a path
-    r"|\d{1,4}([./-])\d{1,2}\1\d{1,4}|\d{1,2}:\d\d(?::\d\d)?(?:[ap]m)?"  # a date, a time
-    r"|v?\d{1,9}(?:[.,]\d{1,9}){1,8}\w{0,4}|\d{1,9}(?:[a-z]{1,3}|%)|[#§]\d{1,9}"  # a version
-    r"|[A-Za-z_.]{1,99}:\d{1,9}|[A-Za-z_.][\w.]{0,99}[\[(].*|.*\(\).*"  # code
-    r"|(?:self|this|cls|args|opts|options|config|settings|request|req|env|os|params|ctx)\..*"
-    r"|\w{0,40}(?:passw|pwd|user|cred|auth)[a-z_]*|%[sdr(].*|[A-Za-z_]{1,40}=(?:[\"'].*)?"
-    r"|[A-Za-z_-]{1,40}=[\"'].*|(?:[$%]\w*[{(]|\$[A-Za-z_]|[{<\[\\]|--).*"  # a variable
-    r"|[xX•.*-]{1,99}",  # a blank
-    re.DOTALL,
-)
 
 
 class SecretCandidate(NamedTuple):
@@ -87,8 +104,12 @@ class SecretCandidate(NamedTuple):
 
     text: str
     start: int
-    stop: int
-    quoted: bool
+    quoted: bool = False
+
+    @property
+    def stop(self) -> int:
+        """The position after the value."""
+        return self.start + len(self.text)
 
 
 def read_candidate(text: str, start: int) -> SecretCandidate | None:
@@ -97,52 +118,23 @@ def read_candidate(text: str, start: int) -> SecretCandidate | None:
     An unquoted value ends at a space, at another script, before the next of several settings, or
     after `JUDGED_CHARS`. Punctuation around the value is left out.
     """
-    if quotation := _read_quotation(text, start):
-        return quotation
+    line = text[start + 1 : start + 1 + JUDGED_CHARS].partition("\n")[0]
+    ends = [line.find(mark) for mark in _QUOTES.get(text[start : start + 1], "")]
+    if end := min((end for end in ends if end > 0), default=0):
+        inside = line[:end].lstrip()
+        begin = start + 1 + end - len(inside)
+        return SecretCandidate(inside.rstrip(), begin, quoted=True)
     run = _RUN.match(text, start)
     if run is None:
         return None
-    bare = run[0].lstrip(_OPENING)
-    quotes = min(len(run[0]) - len(bare), QUOTES_MAX)
+    quotes = min(len(run[0]) - len(run[0].lstrip(_OPENING)), QUOTES_MAX)
     words = run[0][quotes:]
     following = _NEXT.search(words, 1)
     if following:
         words = words[: following.start()]
     if following or run.end() < start + JUDGED_CHARS:
         words = words.rstrip(CLOSING)
-    return _make_unquoted_candidate(words, start + quotes) if words else None
-
-
-def _make_unquoted_candidate(words: str, begin: int) -> SecretCandidate:
-    """Return a candidate without quotation marks that begins at position `begin`."""
-    return SecretCandidate(words, begin, begin + len(words), quoted=False)
-
-
-def _read_quotation(text: str, start: int) -> SecretCandidate | None:
-    """Return the text in quotation marks at `start`, or None if no quotation begins there."""
-    closing = _QUOTES.get(text[start : start + 1])
-    if not closing:
-        return None
-    line = text[start + 1 : start + 1 + JUDGED_CHARS].partition("\n")[0]
-    ends = [line.find(mark) for mark in closing]
-    end = min((end for end in ends if end > 0), default=0)
-    if not end:
-        return None
-    inside = line[:end]
-    begin = start + 1 + len(inside) - len(inside.lstrip())
-    inside = inside.strip()
-    return SecretCandidate(inside, begin, begin + len(inside), quoted=True)
-
-
-def extend_candidate(text: str, value: SecretCandidate) -> SecretCandidate:
-    """Return a candidate up to the next space if `read_candidate` cut it at `JUDGED_CHARS`."""
-    if value.quoted or len(value.text) < JUDGED_CHARS - QUOTES_MAX:
-        return value
-    remainder = _REST.match(text, value.stop)
-    stop = remainder.end() if remainder else value.stop
-    return _make_unquoted_candidate(
-        text[value.start : stop].rstrip(CLOSING), value.start
-    )
+    return SecretCandidate(words, start + quotes) if words else None
 
 
 def may_be_password(value: str) -> bool:
@@ -177,7 +169,62 @@ def looks_random(value: str, chars_min: int) -> bool:
     return -sum(share * log2(share) for share in shares) >= ENTROPY_MIN  # Shannon
 
 
-def read_passphrase(text: str, start: int, *, named: bool) -> SecretCandidate | None:
+def find_by_name(text: str) -> Iterator[Secret]:
+    """Yield the secrets that follow or precede a name such as "password", in the order of names."""
+    done = fruitless = 0
+    for name in find_names(text):
+        fruitless_max = FRUITLESS_MAX + name.start // CHARS_PER_NAME
+        if name.start < done or fruitless > fruitless_max:
+            continue
+        fruitless += 1
+        for secret in _RULES[name.label](name):
+            done = max(done, secret.stop)
+            fruitless = 0
+            yield secret
+
+
+# ----------------------------------------------------------------- passwords
+
+
+def _find_passwords(name: SecretName) -> Iterator[Secret]:
+    """Yield the password of a name, with an old or new password that the sentence also names."""
+    text = name.text
+    if change := _find_changed_passwords(name):
+        yield from (_make_password(text, value) for value in change)
+        return
+    is_phrase = name.label == "phrase"
+    for link in islice(find_value_links(name), LINKS_MAX):
+        value = None
+        if name.label != "pass" and (link.sign if is_phrase else link.sign == ":"):
+            value = _read_passphrase(text, link.start, named=is_phrase)
+        value = value or read_candidate(text, link.start)
+        if value and _is_password(text, value, link, short=name.label == "pass"):
+            secret = _make_password(text, value)
+            yield secret
+            yield from _find_successors(name, secret.stop)
+            return
+    if earlier := _keep_if_strong(_find_value_before(name)):
+        yield _make_password(text, earlier)
+
+
+def _make_password(text: str, value: SecretCandidate) -> Secret:
+    """Return a candidate as a password, up to the next space if `read_candidate` cut it short."""
+    stop = value.stop
+    is_cut = len(value.text) >= JUDGED_CHARS - QUOTES_MAX and not value.quoted
+    if is_cut and (remainder := _REST.match(text, stop)):
+        whole = text[value.start : remainder.end()].rstrip(CLOSING)
+        stop = value.start + len(whole)
+    return Secret(DetailKind.PASSWORD, value.start, stop)
+
+
+def _keep_if_strong(value: SecretCandidate | None) -> SecretCandidate | None:
+    """Return a candidate that looks like a password by itself, else None."""
+    if value is None or not may_be_password(value.text):
+        return None
+    return value if looks_like_password(value.text) else None
+
+
+def _read_passphrase(text: str, start: int, *, named: bool) -> SecretCandidate | None:
     """Return the rest of the sentence from `start` if it may be a passphrase, else None.
 
     `named` says that the name was "passphrase", so that more is accepted.
@@ -195,135 +242,7 @@ def read_passphrase(text: str, start: int, *, named: bool) -> SecretCandidate | 
     else:
         is_bare = len(words) in BARE_PHRASE_WORDS and min(map(len, words)) > 2
         plausible = words == low and is_bare and _NO_PHRASE.isdisjoint(words)
-    return _make_unquoted_candidate(match[0], start) if plausible else None
-
-
-KEY_CHARS_MIN = 8
-UNLINKED_KEY_CHARS_MIN = 10
-BARE_KEY_CHARS_MIN = 16
-"""Length of a value after a bare "key", which has many meanings."""
-KEY_CHARS = 64
-"""Characters of a key that are judged for randomness."""
-FRUITLESS_MAX, CHARS_PER_NAME = 200, 16
-"""Names without a value after which a text is given up: each takes 25 µs."""
-LINKS_MAX = 3
-"""Links tried for one name."""
-BEFORE_CHARS = 80
-"""Distance before its name within which a value may begin: "use X as the password"."""
-CODE_DIGITS_MIN = 4
-CHECK_DIGITS = 3
-"""Digits of the check number of a card."""
-CODES_MAX = 16
-"""Recovery codes read from one list."""
-CHANGES_MAX = 3
-"""Successive values read from one sentence: "it was A, then B, now C"."""
-
-_AND_NOW, _AS, _DETERMINERS = (
-    words_in_tables("and_now"),
-    words_in_tables("as"),
-    words_in_tables("determiners"),
-)
-_CHANGES = ADVERBS | COPULAS
-_LATER = _CHANGES | _AND_NOW
-
-_VALUE_ENDS = ".,;:!?)]}>\"'`“”’»」』。、，\n "
-_NAMED = re.compile(
-    r"(?:api|access|secret|auth|private|signing|encryption|client|service|account|shared|licen[cs]e"
-    r"|refresh|session|deploy|webhook|master|zugangs|app|bot|lizenz|product|activation)[ _-]?$"
-)
-_BEARER_VALUE = re.compile(
-    r"\s{1,3}(?P<value>(?=[A-Za-z_.~+/-]{0,64}\d)[\w.~+/-]{14,4096}=*)"
-)
-_KEY_VALUE = re.compile(r"[\w.+/=~-]{8,4096}")
-_UNIT = "年月日号號時时分秒桁位個个回次件人円元년월일시분초자번개"
-"""Units of scripts without spaces: `2026年` is no code."""
-
-
-def _compile_code(pattern: str) -> re.Pattern[str]:
-    """Return the pattern of a code that must not go on as a word or with a unit such as `年`."""
-    return re.compile(end_words_at_unspaced(pattern, end=f"{WORD_END}(?![{_UNIT}])"))
-
-
-_CODE = _compile_code(r"[#*]?[A-Z]?\d{2,8}[A-Z]?\d{0,4}[#*]?(?![\w@%])(?![.,:/-]\d)")
-_GROUPS = _compile_code(r"\d{1,3}(?:[ .-]\d{1,3}){2,5}(?![\w-])")
-_LOGIN_CODE = _compile_code(
-    r"\d{3}[ -]\d{3}(?!\w)|\d{4,8}(?![\w-])(?![.,:/]\d)"
-    r"|(?=[a-zA-Z-]{0,30}\d)[a-zA-Z0-9]{3,12}(?:-[a-zA-Z0-9]{3,12}){1,6}(?!\w)"
-    r"|(?=[A-Z]{0,60}[2-7])[A-Z2-7]{16,64}(?!\w)|[A-Z2-7]{32,64}(?!\w)"
-    r"|(?=[a-z ]{0,30}\d)(?:[a-z0-9]{4} ){3,15}[a-z0-9]{4}(?!\w)"
-)
-_NEXT_CODE = re.compile(
-    r"\s{0,3}[,;/|]\s{0,3}|\s{1,3}(?:(?:and|und|et|y|e|or|oder)\s{1,3})?"
-)
-_SEED = re.compile(
-    r"(?=(?P<link>[^\n:=]{0,60}?(?::|=|\b(?:is|ist|est|es|è)\b)\s{0,3}[\"'`“„«]?))(?P=link)"
-    r"(?P<words>[a-z]{3,8}(?: [a-z]{3,8}){11,23})(?!-)" + WORD_END
-)
-_EDGE_RUN = re.compile(f"[{re.escape(EDGES)}]*")
-_AFTER_SLASH = re.compile(r"[^\n/]{1,80}?\s[/|]\s(?=\S)")
-
-
-def find_by_name(text: str) -> Iterator[Secret]:
-    """Yield the secrets that follow or precede a name such as "password", in the order of names."""
-    done = fruitless = 0
-    for name in find_names(text):
-        fruitless_max = FRUITLESS_MAX + name.start // CHARS_PER_NAME
-        if name.start < done or fruitless > fruitless_max:
-            continue
-        fruitless += 1
-        for secret in _RULES[name.label](name):
-            done = max(done, secret.stop)
-            fruitless = 0
-            yield secret
-
-
-def _find_passwords(name: SecretName) -> Iterator[Secret]:
-    """Yield the password of a name, with an old or new password that the sentence also names."""
-    text = name.text
-    if change := _find_changed_passwords(name):
-        yield from (_make_password_secret(text, value) for value in change)
-        return
-    for link in islice(find_value_links(name), LINKS_MAX):
-        if value := _read_linked_password(name, link):
-            secret = _make_password_secret(text, value)
-            yield secret
-            yield from _find_successors(name, secret.stop)
-            return
-    if earlier := _keep_if_strong(_find_value_before(name)):
-        yield _make_password_secret(text, earlier)
-
-
-def _read_linked_password(name: SecretName, link: ValueLink) -> SecretCandidate | None:
-    """Return the password or passphrase at a link, or None if the text there is neither."""
-    short = name.label is SecretLabel.PASS
-    value = _read_linked_passphrase(name, link) or read_candidate(name.text, link.start)
-    if value and _is_password(name.text, value, link, short=short):
-        return value
-    return None
-
-
-def _make_password_secret(text: str, value: SecretCandidate) -> Secret:
-    """Return a candidate as a secret of the kind password, up to its end."""
-    value = extend_candidate(text, value)
-    return Secret(DetailKind.PASSWORD, value.start, value.stop)
-
-
-def _keep_if_strong(value: SecretCandidate | None) -> SecretCandidate | None:
-    """Return a candidate that looks like a password by itself, else None."""
-    if value is None or not may_be_password(value.text):
-        return None
-    return value if looks_like_password(value.text) else None
-
-
-def _read_linked_passphrase(
-    name: SecretName, link: ValueLink
-) -> SecretCandidate | None:
-    """Return the passphrase at a link after "passphrase" or a colon, or None."""
-    named = name.label is SecretLabel.PHRASE
-    announced = link.sign != "" if named else link.sign == ":"
-    if announced and name.label is not SecretLabel.PASS:
-        return read_passphrase(name.text, link.start, named=named)
-    return None
+    return SecretCandidate(match[0], start) if plausible else None
 
 
 def _is_password(
@@ -370,7 +289,7 @@ def _find_changed_passwords(
     name: SecretName,
 ) -> tuple[SecretCandidate, SecretCandidate] | None:
     """Return the old and the new password of "password changed from A to B", or None."""
-    text, low, end = name.text, name.low, name.end
+    low, end = name.low, name.end
     start = skip_words(low, end, min(end + WINDOW_CHARS, len(low)), _CHANGES)
     limit = min(start + WINDOW_CHARS, len(low))
     tokens = list(islice(TOKEN.finditer(low, start, limit), 4))
@@ -379,13 +298,10 @@ def _find_changed_passwords(
     opening, old, to, new = tokens
     if to[0] not in FROM_TO.get(opening[0], ()):
         return None
-    before = read_candidate(text, old.start())
-    after = read_candidate(text, new.start())
-    if before is None or after is None:
-        return None
-    return (
-        (before, after) if _keep_if_strong(before) or _keep_if_strong(after) else None
-    )
+    before = read_candidate(name.text, old.start())
+    after = read_candidate(name.text, new.start())
+    is_strong = _keep_if_strong(before) or _keep_if_strong(after)
+    return (before, after) if before and after and is_strong else None
 
 
 def _find_successors(name: SecretName, stop: int) -> Iterator[Secret]:
@@ -402,7 +318,7 @@ def _find_successors(name: SecretName, stop: int) -> Iterator[Secret]:
         value = _keep_if_strong(read_candidate(text, start))
         if value is None:
             return
-        yield _make_password_secret(text, value)
+        yield _make_password(text, value)
         stop = value.stop
 
 
@@ -422,70 +338,39 @@ def _find_value_before(name: SecretName) -> SecretCandidate | None:
     return None
 
 
+# ---------------------------------------------------------------- other values
+
+
 def _find_keys(name: SecretName) -> Iterator[Secret]:
-    """Yield the API key, token or other random value of a name, if there is one."""
-    kind = DetailKind.TOKEN if name.label is SecretLabel.TOKEN else DetailKind.API_KEY
-    if value := _find_key_value(name):
-        yield Secret(kind, value.start, value.stop)
-
-
-def _find_key_value(name: SecretName) -> SecretCandidate | None:
-    """Return the random value that follows or precedes a name such as "API key", or None."""
-    before = max(0, name.start - 16)
-    is_bare = name.label is SecretLabel.KEY and not _NAMED.search(
-        name.low, before, name.start
-    )
-    if is_bare:  # no word before "key" says what it opens
-        return _find_linked_key(name, BARE_KEY_CHARS_MIN, bare=True)
-    if value := _find_linked_key(name, KEY_CHARS_MIN, bare=False):
-        return value
-    earlier = _find_value_before(name)
-    if earlier and looks_random(earlier.text, KEY_CHARS_MIN):
-        return earlier
-    return None
-
-
-def _find_linked_key(
-    name: SecretName, chars_min: int, *, bare: bool
-) -> SecretCandidate | None:
-    """Return the whole random value of at least `chars_min` characters after a name, or None.
-
-    `bare` says that the name is "key" alone, which needs a colon or copula next to it.
-    """
+    """Yield the API key, token or other random value that follows or precedes a name."""
     text = name.text
+    kind = DetailKind.TOKEN if name.label == "token" else DetailKind.API_KEY
+    before = max(0, name.start - 16)
+    # Without a word before it that says what it opens, "key" needs a colon or copula next to it.
+    bare = name.label == "key" and not _NAMED.search(name.low, before, name.start)
     for link in islice(find_value_links(name), LINKS_MAX):
         if bare and (link.apart or not link.sign):
-            return None
-        least = chars_min if link.sign else max(chars_min, UNLINKED_KEY_CHARS_MIN)
-        if value := _read_random_value(text, link, least):
-            return value if value.quoted else _read_key(text, value.start, None)
-    return None
-
-
-def _read_random_value(
-    text: str, link: ValueLink, chars_min: int
-) -> SecretCandidate | None:
-    """Return the value at a link if it looks random and has `chars_min` characters, else None."""
-    value = read_candidate(text, link.start)
-    if value is None:
-        return None
-    whole = value.quoted and " " not in value.text
-    if not whole:
-        value = _read_key(text, value.start, KEY_CHARS)
-    return value if looks_random(value.text, chars_min) else None
+            return
+        value = read_candidate(text, link.start)
+        if value is None:
+            continue
+        chars_min = BARE_KEY_CHARS_MIN if bare else KEY_CHARS_MIN
+        chars_min = chars_min if link.sign else max(chars_min, UNLINKED_KEY_CHARS_MIN)
+        if not value.quoted or " " in value.text:
+            key = _KEY.match(text, value.start)
+            value = SecretCandidate(key[0].rstrip(".") if key else "", value.start)
+        if looks_random(value.text, chars_min):
+            yield Secret(kind, value.start, value.stop)
+            return
+    earlier = None if bare else _find_value_before(name)
+    if earlier and looks_random(earlier.text, KEY_CHARS_MIN):
+        yield Secret(kind, earlier.start, earlier.stop)
 
 
 def _find_bearer_tokens(name: SecretName) -> Iterator[Secret]:
     """Yield the token after "Bearer" in an HTTP header."""
-    if value := _BEARER_VALUE.match(name.text, name.end):
+    if value := _BEARER.match(name.text, name.end):
         yield Secret(DetailKind.TOKEN, *value.span("value"))
-
-
-def _read_key(text: str, start: int, chars: int | None) -> SecretCandidate:
-    """Return the key at `start`, up to `chars` characters, or in full if `chars` is None."""
-    run = _KEY_VALUE.match(text, start, len(text) if chars is None else start + chars)
-    words = run[0].rstrip(".") if run else ""
-    return SecretCandidate(words, start, start + len(words), quoted=False)
 
 
 def _find_codes(name: SecretName) -> Iterator[Secret]:
@@ -493,7 +378,7 @@ def _find_codes(name: SecretName) -> Iterator[Secret]:
     patterns: tuple[re.Pattern[str], ...] = (_GROUPS, _CODE)
     of_card = name.word.startswith(("cv", "pr", "cr", "kart"))
     digits_min = CHECK_DIGITS if of_card else CODE_DIGITS_MIN
-    if name.label is SecretLabel.COMBINATION:
+    if name.label == "combination":
         patterns, digits_min = (_GROUPS,), 0
     for link in find_value_links(name):
         for pattern in patterns:
@@ -519,12 +404,11 @@ def _find_login_codes(name: SecretName) -> Iterator[Secret]:
 def _find_seed_phrases(name: SecretName) -> Iterator[Secret]:
     """Yield the seed phrase of a wallet: 12 to 24 words, a multiple of three."""
     run = _SEED.match(name.text, name.end)
-    if run is None or not PROSE.isdisjoint(run["words"].split(" ")):
-        return
-    words = run["words"].split(" ")
-    kept = " ".join(words[: len(words) // 3 * 3])
-    start = run.start("words")
-    yield Secret(DetailKind.SEED_PHRASE, start, start + len(kept))
+    words = run["words"].split(" ") if run else []
+    if run and PROSE.isdisjoint(words):
+        start = run.start("words")
+        size = len(" ".join(words[: len(words) // 3 * 3]))
+        yield Secret(DetailKind.SEED_PHRASE, start, start + size)
 
 
 def _find_answers(name: SecretName) -> Iterator[Secret]:
@@ -532,13 +416,12 @@ def _find_answers(name: SecretName) -> Iterator[Secret]:
     around = name.low[max(0, name.start - 60) : name.end + 40]
     if name.word == "answer" and "security" not in around:
         return
-    text = name.text
     for link in find_value_links(name):
-        value = read_candidate(text, link.start) if link.sign else None
+        value = read_candidate(name.text, link.start) if link.sign else None
         if value is None or value.text.lower() in PROSE:
             continue
         if may_be_password(value.text):
-            yield _make_password_secret(text, value)
+            yield _make_password(name.text, value)
             return
 
 
@@ -546,26 +429,20 @@ def _find_logins(name: SecretName) -> Iterator[Secret]:
     """Yield the password after "credentials: user /"."""
     text = name.text
     for link in find_value_links(name):
-        slash = _AFTER_SLASH.match(text, link.start)
-        if slash is None or link.sign != ":":
-            continue
-        if value := _keep_if_strong(read_candidate(text, slash.end())):
-            yield _make_password_secret(text, value)
+        slash = _AFTER_SLASH.match(text, link.start) if link.sign == ":" else None
+        if slash and (value := _keep_if_strong(read_candidate(text, slash.end()))):
+            yield _make_password(text, value)
             return
 
 
-_RULES: dict[SecretLabel, Callable[[SecretName], Iterator[Secret]]] = {
-    SecretLabel.PASSWORD: _find_passwords,
-    SecretLabel.PHRASE: _find_passwords,
-    SecretLabel.PASS: _find_passwords,
-    SecretLabel.CODE: _find_codes,
-    SecretLabel.COMBINATION: _find_codes,
-    SecretLabel.LOGIN_CODE: _find_login_codes,
-    SecretLabel.SEED: _find_seed_phrases,
-    SecretLabel.ANSWER: _find_answers,
-    SecretLabel.LOGIN: _find_logins,
-    SecretLabel.KEY: _find_keys,
-    SecretLabel.NAMED_KEY: _find_keys,
-    SecretLabel.TOKEN: _find_keys,
-    SecretLabel.BEARER: _find_bearer_tokens,
+_RULES: dict[str, Callable[[SecretName], Iterator[Secret]]] = {
+    **dict.fromkeys(("password", "phrase", "pass"), _find_passwords),
+    **dict.fromkeys(("code", "combination"), _find_codes),
+    **dict.fromkeys(("key", "named_key", "token"), _find_keys),
+    "login_code": _find_login_codes,
+    "seed": _find_seed_phrases,
+    "answer": _find_answers,
+    "login": _find_logins,
+    "bearer": _find_bearer_tokens,
 }
+"""The function that finds the value of a name, by the label of the name."""
