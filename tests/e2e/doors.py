@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Self
 
 import pytest
 from e2e.authorities import Authority
@@ -16,29 +17,43 @@ from mnemosyned import AsyncClient, Client
 NAMES = ("DNS:localhost", "IP:127.0.0.1")
 TOKEN = "t" * 43
 
-Remember = Callable[[str, str, Path | None, str], bool]
-"""Remember a text at a URL with a token and an authority, and tell whether it was stored."""
+
+class LoopedClient:
+    """An `AsyncClient` that is called as a `Client`: each call runs to its end in one event loop."""
+
+    def __init__(self, *place: Path, **options: Any) -> None:  # noqa: ANN401
+        self._client = AsyncClient(*place, **options)
+        self._loop = asyncio.Runner()
+
+    def __getattr__(self, verb: str) -> Callable[..., Any]:
+        async def call(*fields: object, **named: object) -> object:
+            method = getattr(self._client, verb)
+            return await asyncio.wait_for(method(*fields, **named), WAIT_S)
+
+        return lambda *fields, **named: self._loop.run(call(*fields, **named))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._loop:
+            self._loop.run(self._client.close())
 
 
-def remember_blocking(url: str, token: str, ca: Path | None, text: str) -> bool:
-    """As `Remember`, by `Client`."""
-    with Client(url=url, token=token, ca=ca, timeout_s=WAIT_S) as client:
-        stored = client.remember(text).stored
-        return stored and bool(client.recall(text[:20]))
+CLIENTS = pytest.mark.parametrize(
+    "connect",
+    [Client, pytest.param(LoopedClient, marks=pytest.mark.thorough)],
+    ids=["Client", "AsyncClient"],
+)
+Connect = Callable[..., Client]
 
 
-def remember_async(url: str, token: str, ca: Path | None, text: str) -> bool:
-    """As `Remember`, by `AsyncClient`."""
-
-    async def remember() -> bool:
-        async with AsyncClient(url=url, token=token, ca=ca) as client:
-            stored = (await client.remember(text)).stored
-            return stored and bool(await client.recall(text[:20]))
-
-    return asyncio.run(remember())
-
-
-CLIENTS = pytest.mark.parametrize("remember", [remember_blocking, remember_async])
+def remember(
+    connect: Connect, url: str, token: str, ca: Path | None, text: str
+) -> bool:
+    """Remember a text at a URL, and tell whether it was stored and is found."""
+    with connect(url=url, token=token, ca=ca, timeout_s=WAIT_S) as client:
+        return client.remember(text).stored and bool(client.recall(text[:20]))
 
 
 @dataclass(frozen=True, slots=True)

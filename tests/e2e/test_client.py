@@ -1,20 +1,23 @@
-"""`Client` and `Memory` beside a daemon that restarts, hangs up, or is killed; and over TCP."""
+"""`Client`, `AsyncClient` and `Memory` beside a daemon that restarts, hangs up, or is slow; and over TCP."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import random
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from e2e.conftest import Start
 from e2e.daemons import WAIT_S, Daemon, eventually, kept, running, short_room
-from e2e.scripted_daemon import answer, saying, scripted
+from e2e.doors import CLIENTS, Connect, remember
+from e2e.scripted_daemon import answer, read_request, reset_unread, saying, scripted
 
 from mnemosyned import (
     AsyncClient,
@@ -35,54 +38,32 @@ from mnemosyned.errors import (
 
 pytestmark = pytest.mark.e2e
 
-
-def test_a_client_outlives_a_restart_of_the_daemon(start: Start) -> None:
-    first = start()
-    with Client(first.socket) as client:
-        client.remember("before", id="before")
-        first.stop()
-        start("--socket", str(first.socket))
-
-        client.remember("after", id="after")
-
-        assert [client.get(id=id).memory is not None for id in ("before", "after")] == [
-            True
-        ] * 2
+R = TypeVar("R")
+WHOLE = answer()
+HALF = WHOLE[:-4]
 
 
-def test_a_client_without_a_daemon_says_how_to_start_one(tmp_path: Path) -> None:
-    with (
-        Client(tmp_path / "none.sock") as client,
-        pytest.raises(DaemonUnreachable, match="Start it with `mnem start`"),
-    ):
-        client.status()
+@pytest.fixture
+def room() -> Iterator[Path]:
+    with short_room() as room:
+        yield room
 
 
-def test_an_idle_connection_that_was_closed_is_replaced() -> None:
-    with (
-        short_room() as room,
-        scripted(room / "s", *[saying(answer())] * 3),
-        Client(room / "s") as client,
-    ):
-        logs = [client.log(), client.log(), client.log()]
+@CLIENTS
+def test_what_is_remembered_is_recalled(connect: Connect, daemon: Daemon) -> None:
+    with connect(daemon.socket) as client:
+        kept = client.remember("The bike is blue.", session="bikes")
+        recalled = client.recall("bike", limit=3)
+        many = client.remember_many([Remember("Tea."), Remember("Milk.")])
 
-    assert [log.rows for log in logs] == [[], [], []]
-
-
-def test_a_daemon_that_stays_silent_is_given_up() -> None:
-    with short_room() as room, socket.socket(socket.AF_UNIX) as silent:
-        silent.bind(str(room / "s"))
-        silent.listen()
-
-        with (
-            Client(room / "s", timeout_s=0.2) as client,
-            pytest.raises(DaemonUnreachable, match="in time"),
-        ):
-            client.status()
+        assert [hit.id for hit in recalled] == [kept.id]
+        assert len(many) == 2
+        assert client.status().tiers["working"].count == 3  # type: ignore[index]
 
 
-def test_errors_are_those_of_the_domain(daemon: Daemon) -> None:
-    with daemon.client() as client:
+@CLIENTS
+def test_errors_are_those_of_the_domain(connect: Connect, daemon: Daemon) -> None:
+    with connect(daemon.socket) as client:
         client.remember("tea", id="tea")
 
         with pytest.raises(NotFound) as unknown:
@@ -91,8 +72,121 @@ def test_errors_are_those_of_the_domain(daemon: Daemon) -> None:
             client.remember("coffee", id="tea")
         with pytest.raises(InvalidTime, match="try yesterday, 7d or 2026-03-09"):
             client.recall("tea", since="soon")
+        with pytest.raises(TypeError, match=r"recall\(\): only the first field"):
+            client.recall("tea", 3)  # type: ignore[call-arg]
 
     assert (unknown.value.field, taken.value.field) == ("id", "id")
+
+
+@CLIENTS
+def test_a_client_outlives_a_restart_of_the_daemon(
+    connect: Connect, start: Start
+) -> None:
+    first = start()
+    with connect(first.socket) as client:
+        client.remember("before", id="before")
+        first.stop()
+        with pytest.raises(DaemonUnreachable, match="mnem start"):
+            client.status()
+        start("--socket", str(first.socket))
+        client.remember("after", id="after")
+
+        assert all(client.get(id=id).memory for id in ("before", "after"))
+
+
+@CLIENTS
+def test_a_client_without_a_daemon_says_how_to_start_one(
+    connect: Connect, room: Path
+) -> None:
+    dead = socket.socket(socket.AF_UNIX)
+    dead.bind(str(room / "dead"))
+    dead.close()
+
+    for path in (room / "none", room / "dead"):
+        with (
+            connect(path) as client,
+            pytest.raises(DaemonUnreachable, match="Start it with `mnem start`"),
+        ):
+            client.status()
+
+
+@CLIENTS
+def test_an_idle_connection_that_was_closed_is_replaced(
+    connect: Connect, room: Path
+) -> None:
+    with (
+        scripted(room / "s", *[saying(WHOLE)] * 3),
+        connect(room / "s") as client,
+    ):
+        assert [client.log().rows for _ in range(3)] == [[], [], []]
+
+
+@CLIENTS
+def test_a_request_that_was_not_read_is_sent_again(
+    connect: Connect, room: Path
+) -> None:
+    pinned = answer({"id": "tea", "pinned": True, "memories": 1})
+
+    with (
+        scripted(room / "s", reset_unread, reset_unread, saying(pinned)),
+        connect(room / "s") as client,
+    ):
+        assert client.pin("tea").pinned
+
+
+@CLIENTS
+def test_a_write_whose_answer_was_lost_is_not_sent_again(
+    connect: Connect, room: Path
+) -> None:
+    with (
+        scripted(room / "s", saying(b"")),
+        connect(room / "s") as client,
+        pytest.raises(DaemonUnreachable, match="hung up"),
+    ):
+        client.pin("tea")
+
+
+@CLIENTS
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        b"HTTP/1.1 200 OK\r\n\r\n",
+        b"SSH-2.0-OpenSSH_9.6\r\n\r\n",
+        b"x" * 70_000,
+        HALF,
+    ],
+    ids=["no length", "not HTTP", "endless", "half"],
+)
+def test_what_is_no_answer_is_refused(
+    connect: Connect, room: Path, nonsense: bytes
+) -> None:
+    with (
+        scripted(room / "s", saying(nonsense)),
+        connect(room / "s") as client,
+        pytest.raises(DaemonUnreachable, match="hung up"),
+    ):
+        client.status()
+
+
+@CLIENTS
+@pytest.mark.parametrize("backlog", [1, 0])
+def test_a_daemon_that_stays_silent_is_given_up(
+    connect: Connect, room: Path, backlog: int
+) -> None:
+    with (
+        socket.socket(socket.AF_UNIX) as silent,
+        socket.socket(socket.AF_UNIX) as waiting,
+    ):
+        silent.bind(str(room / "s"))
+        silent.listen(backlog)
+        if not backlog:
+            waiting.connect(str(room / "s"))  # the only place in the queue
+
+        with (
+            connect(room / "s", timeout_s=0.2) as client,
+            pytest.raises(DaemonUnreachable, match="in time"),
+        ):
+            client.status()
 
 
 @pytest.mark.thorough
@@ -219,29 +313,162 @@ def test_a_killed_daemon_keeps_what_it_acknowledged_and_retries_add_nothing(
     assert kept(first.database) == sorted(asked)
 
 
-# `Client` and `AsyncClient` over TCP, with the token.
+# ------------------------------------------------ many calls of one `AsyncClient` at once
 
 
-RememberOver = Callable[[str, str, str], bool]
-"""Remember a text at a URL with a token, and tell whether it was stored."""
+def run(coroutine: Coroutine[None, None, R]) -> R:
+    """The result of a coroutine, in an event loop of its own."""
+
+    async def limited() -> R:
+        return await asyncio.wait_for(coroutine, WAIT_S)
+
+    return asyncio.run(limited())
 
 
-def remember_blocking(url: str, token: str, text: str) -> bool:
-    with Client(url=url, token=token) as client:
-        stored = client.remember(text).stored
-        return stored and bool(client.recall(text[:20]))
+@pytest.mark.thorough
+def test_a_hundred_calls_at_once_share_a_few_connections_and_no_thread(
+    daemon: Daemon,
+) -> None:
+    before = threading.active_count()
+
+    async def remember(client: AsyncClient, number: int) -> None:
+        id = f"{number:03}"
+        assert (await client.remember(f"number {number}", id=id)).stored
+        found = (await client.get(id)).memory
+        assert found
+        assert found.content == f"number {number}"
+
+    async def talk() -> None:
+        async with AsyncClient(daemon.socket) as client:
+            await asyncio.gather(*(remember(client, number) for number in range(100)))
+            assert threading.active_count() == before
+
+    run(talk())
+
+    assert kept(daemon.database) == [f"{number:03}" for number in range(100)]
 
 
-def remember_async(url: str, token: str, text: str) -> bool:
-    async def remember() -> bool:
-        async with AsyncClient(url=url, token=token) as client:
-            stored = (await client.remember(text)).stored
-            return stored and bool(await client.recall(text[:20]))
+@pytest.mark.thorough
+def test_no_more_connections_than_allowed_are_open_at_once(room: Path) -> None:
+    opened = 0
+    highest = 0
 
-    return asyncio.run(remember())
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal opened, highest
+        opened += 1
+        highest = max(highest, opened)
+        try:
+            while await reader.readuntil(b"\r\n\r\n"):
+                await reader.readexactly(2)
+                await asyncio.sleep(0.005)
+                writer.write(WHOLE)
+        except asyncio.IncompleteReadError:
+            pass
+        finally:
+            opened -= 1
+            writer.close()
+
+    async def talk() -> None:
+        server = await asyncio.start_unix_server(serve, room / "s")
+        async with AsyncClient(room / "s", connections=3) as client:
+            await asyncio.gather(*(client.log() for _ in range(30)))
+        server.close()
+
+    run(talk())
+
+    assert highest == 3
 
 
-CLIENTS = pytest.mark.parametrize("remember", [remember_blocking, remember_async])
+@pytest.mark.thorough
+def test_a_cancelled_call_leaves_no_half_read_connection(room: Path) -> None:
+    both = threading.Event()
+
+    def half(connection: socket.socket) -> None:
+        read_request(connection)
+        connection.sendall(HALF)
+        both.wait(WAIT_S)
+
+    async def talk() -> None:
+        async with AsyncClient(room / "s", connections=1) as client:
+            slow = asyncio.create_task(client.log())
+            await asyncio.sleep(0.05)
+            slow.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await slow
+            both.set()
+            assert (await client.log(limit=2)).rows == []
+
+    with scripted(room / "s", half, saying(WHOLE)):
+        run(talk())
+    gc.collect()  # a socket nobody closed is a warning, and so a failure, here
+
+
+@pytest.mark.thorough
+def test_calls_cancelled_at_any_moment_never_mix_up_answers(daemon: Daemon) -> None:
+    moments = random.Random(7)
+
+    async def impatient(client: AsyncClient, number: int) -> bool:
+        try:
+            async with asyncio.timeout(moments.random() * 0.02):
+                found = (await client.get(f"{number}")).memory
+        except TimeoutError:
+            return True
+        assert found
+        assert found.content == f"number {number}"
+        return False
+
+    async def talk() -> list[bool]:
+        memories = [Remember(f"number {n}", id=f"{n}") for n in range(300)]
+        async with AsyncClient(daemon.socket, connections=4) as client:
+            await client.remember_many(memories)
+            cancelled = await asyncio.gather(
+                *(impatient(client, number) for number in range(300))
+            )
+            for number in range(300):
+                found = (await client.get(f"{number}")).memory
+                assert found
+                assert found.content == f"number {number}"
+        return cancelled
+
+    cancelled = run(talk())
+
+    assert any(cancelled)
+    gc.collect()
+
+
+@pytest.mark.thorough
+def test_one_client_serves_one_event_loop_after_the_other(daemon: Daemon) -> None:
+    client = AsyncClient(daemon.socket, connections=1)
+
+    async def two_at_once() -> None:
+        await asyncio.gather(client.status(), client.status())
+
+    for _ in range(3):
+        run(two_at_once())
+    run(client.close())
+
+
+@pytest.mark.thorough
+def test_waiting_for_a_connection_counts_as_waiting(room: Path) -> None:
+    async def talk() -> None:
+        async with AsyncClient(room / "s", timeout_s=0.3, connections=1) as client:
+            calls = [asyncio.create_task(client.status()) for _ in range(3)]
+            for call in calls:
+                with pytest.raises(DaemonUnreachable, match="in time"):
+                    await call
+
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.bind(str(room / "s"))
+        silent.listen()
+        run(talk())
+
+
+def test_a_limit_below_one_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        AsyncClient(connections=0)
+
+
+# ----------------------------------------------------------- over TCP, with the token
 
 
 @pytest.fixture(scope="module")
@@ -269,46 +496,33 @@ def token(tcp_daemon: Daemon) -> str:
 @CLIENTS
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LOCALHOST"])
 def test_with_the_token_it_remembers(
-    remember: RememberOver, host: str, port: int, token: str
+    connect: Connect, host: str, port: int, token: str
 ) -> None:
-    assert remember(f"http://{host}:{port}/", token, "the bike is blue")
+    assert remember(connect, f"http://{host}:{port}/", token, None, "the bike is blue")
 
 
 @CLIENTS
-def test_with_a_wrong_token_it_is_refused(remember: RememberOver, port: int) -> None:
+def test_with_a_wrong_token_it_is_refused(connect: Connect, port: int) -> None:
     with pytest.raises(Unauthorized):
-        remember(f"http://127.0.0.1:{port}", "x" * 43, "the bike is blue")
+        remember(connect, f"http://127.0.0.1:{port}", "x" * 43, None, "the bike")
 
 
 @CLIENTS
 def test_a_body_that_is_refused_tells_the_reason(
-    remember: RememberOver, port: int, token: str
+    connect: Connect, port: int, token: str
 ) -> None:
-    with pytest.raises(ContentTooLarge):
-        remember(f"http://127.0.0.1:{port}", token, "x" * 20_000_000)
+    with pytest.raises(ContentTooLarge, match=r"limits\.body_bytes_max"):
+        remember(connect, f"http://127.0.0.1:{port}", token, None, "x" * 20_000_000)
 
 
 @CLIENTS
-def test_where_nobody_listens_it_says_so(remember: RememberOver, token: str) -> None:
+def test_where_nobody_listens_it_says_so(connect: Connect, token: str) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
 
         with pytest.raises(DaemonUnreachable, match=url):
-            remember(url, token, "the bike is blue")
-
-
-def test_a_hundred_calls_at_once_are_answered(port: int, token: str) -> None:
-    url = f"http://127.0.0.1:{port}"
-
-    async def remember_all() -> list[bool]:
-        async with AsyncClient(url=url, token=token) as client:
-            kept = await asyncio.gather(
-                *(client.remember("x", id=f"{number}") for number in range(100))
-            )
-        return [memory.stored for memory in kept]
-
-    assert asyncio.run(remember_all()) == [True] * 100
+            remember(connect, url, token, None, "the bike is blue")
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from typing import cast
 import pytest
 from e2e.authorities import Authority, Certificate
 from e2e.daemons import WAIT_S, Daemon, Json, eventually, kept, running, spawn
-from e2e.doors import CLIENTS, NAMES, TOKEN, Door, Remember, door_of
+from e2e.doors import CLIENTS, NAMES, TOKEN, Connect, Door, door_of, remember
 from e2e.scripted_daemon import answer, read_request
 from e2e.tls_servers import PIECE_BYTES, relaying, reset, serving
 from support.openssl import HAVE_OPENSSL, openssl, self_signed
@@ -29,10 +29,8 @@ from support.openssl import HAVE_OPENSSL, openssl, self_signed
 from mnemosyned import (
     AsyncClient,
     Client,
-    ContentTooLarge,
     DaemonUnreachable,
     ForeignDaemon,
-    MnemosynedError,
     Unauthorized,
 )
 from mnemosyned.client import tls as connecting
@@ -239,10 +237,10 @@ def test_a_certificate_that_cannot_be_used_stops_the_start(tmp_path: Path) -> No
 @CLIENTS
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LOCALHOST"])
 def test_a_daemon_that_proves_its_name_gets_the_memory(
-    remember: Remember, host: str, door: Door
+    connect: Connect, host: str, door: Door
 ) -> None:
     url = f"https://{host}:{door.port}/"
-    assert remember(url, door.token, door.ca, "the bike is blue")
+    assert remember(connect, url, door.token, door.ca, "the bike is blue")
 
 
 FAULTS = {
@@ -257,7 +255,7 @@ FAULTS = {
 @CLIENTS
 @pytest.mark.parametrize("fault", FAULTS)
 def test_whom_the_certificate_does_not_prove_gets_nothing(
-    remember: Remember, fault: str, authority: Authority, tmp_path: Path
+    connect: Connect, fault: str, authority: Authority, tmp_path: Path
 ) -> None:
     day = timedelta(days=1)
     ca: Path | None = authority.file
@@ -278,7 +276,7 @@ def test_whom_the_certificate_does_not_prove_gets_nothing(
         serving(lambda tls: received.append(tls.recv(1)), served) as server,
         pytest.raises(ForeignDaemon, match=FAULTS[fault]) as caught,
     ):
-        remember(server.url, TOKEN, ca, "the bike is blue")
+        remember(connect, server.url, TOKEN, ca, "the bike is blue")
 
     assert server.url in caught.value.message
     assert not any(received)
@@ -288,10 +286,10 @@ def test_whom_the_certificate_does_not_prove_gets_nothing(
 
 
 @CLIENTS
-def test_plain_http_to_a_port_of_tls_says_so(remember: Remember, door: Door) -> None:
+def test_plain_http_to_a_port_of_tls_says_so(connect: Connect, door: Door) -> None:
     url = f"http://127.0.0.1:{door.port}"
     with pytest.raises(DaemonUnreachable, match="or write https:// if it has a cert"):
-        remember(url, door.token, None, "the bike is blue")
+        remember(connect, url, door.token, None, "the bike is blue")
 
     def alert(plain: socket.socket) -> None:
         plain.recv(PIECE_BYTES)
@@ -301,12 +299,14 @@ def test_plain_http_to_a_port_of_tls_says_so(remember: Remember, door: Door) -> 
         serving(alert) as server,
         pytest.raises(DaemonUnreachable, match="speaks TLS: write https://"),
     ):
-        remember(f"http://localhost:{server.port}", TOKEN, None, "the bike is blue")
+        remember(
+            connect, f"http://localhost:{server.port}", TOKEN, None, "the bike is blue"
+        )
 
 
 @CLIENTS
 def test_tls_to_a_port_of_plain_http_says_so(
-    remember: Remember, authority: Authority
+    connect: Connect, authority: Authority
 ) -> None:
     def refuse(plain: socket.socket) -> None:
         plain.recv(1)
@@ -317,12 +317,12 @@ def test_tls_to_a_port_of_plain_http_says_so(
         serving(refuse) as server,
         pytest.raises(DaemonUnreachable, match="speaks no TLS"),
     ):
-        remember(server.url, TOKEN, authority.file, "the bike is blue")
+        remember(connect, server.url, TOKEN, authority.file, "the bike is blue")
 
 
 @CLIENTS
 def test_a_daemon_without_tls_is_not_waited_for_long(
-    remember: Remember,
+    connect: Connect,
     authority: Authority,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -331,13 +331,13 @@ def test_a_daemon_without_tls_is_not_waited_for_long(
     with running(tmp_path, MNEMOSYNE_LISTEN="127.0.0.1:0") as daemon:
         door = door_of(daemon, authority)
         with pytest.raises(DaemonUnreachable, match="TLS") as caught:
-            remember(door.url, door.token, door.ca, "the bike is blue")
+            remember(connect, door.url, door.token, door.ca, "the bike is blue")
     assert "`tls.certificate`" in caught.value.message
 
 
 @CLIENTS
 def test_a_handshake_that_never_ends_has_a_limit(
-    remember: Remember, authority: Authority, monkeypatch: pytest.MonkeyPatch
+    connect: Connect, authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connecting, "HANDSHAKE_S", 0.3)
     over = threading.Event()
@@ -349,37 +349,29 @@ def test_a_handshake_that_never_ends_has_a_limit(
         serving(wait) as server,
         pytest.raises(DaemonUnreachable, match="began no TLS in time"),
     ):
-        remember(server.url, TOKEN, authority.file, "the bike is blue")
+        remember(connect, server.url, TOKEN, authority.file, "the bike is blue")
     over.set()
 
 
 @CLIENTS
 def test_a_port_without_a_listener_and_a_host_without_a_name_are_told(
-    remember: Remember, authority: Authority
+    connect: Connect, authority: Authority
 ) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = f"https://127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(DaemonUnreachable, match=f"no daemon answers on {url}"):
-            remember(url, TOKEN, authority.file, "the bike is blue")
+            remember(connect, url, TOKEN, authority.file, "the bike is blue")
     with pytest.raises(DaemonUnreachable, match=r"the host of .* is not known"):
-        remember("https://memory.invalid:1", TOKEN, None, "the bike is blue")
+        remember(connect, "https://memory.invalid:1", TOKEN, None, "the bike is blue")
 
 
 @CLIENTS
 def test_a_wrong_token_is_named_with_the_daemon_that_refuses_it(
-    remember: Remember, door: Door
+    connect: Connect, door: Door
 ) -> None:
     with pytest.raises(Unauthorized, match=f"{door.url} refuses the token given by"):
-        remember(door.url, TOKEN, door.ca, "the bike is blue")
-
-
-@CLIENTS
-def test_a_body_that_is_refused_tells_the_reason(
-    remember: Remember, door: Door
-) -> None:
-    with pytest.raises(ContentTooLarge):
-        remember(door.url, door.token, door.ca, "x" * 20_000_000)
+        remember(connect, door.url, TOKEN, door.ca, "the bike is blue")
 
 
 # ------------------------------------------------------------------------ arguments
@@ -504,10 +496,10 @@ def test_an_export_and_its_import_come_over_tls(
 # -------------------------------------------------------------- what is sent again
 
 
+@CLIENTS
 @pytest.mark.parametrize("verb", ["remember", "undo"])
-@pytest.mark.parametrize("kind", ["blocking", "async"])
 def test_after_a_reset_on_the_way_nothing_is_done_twice(
-    kind: str, verb: str, authority: Authority, certificate: Certificate
+    connect: Connect, verb: str, authority: Authority, certificate: Certificate
 ) -> None:
     requests: list[bytes] = []
 
@@ -515,25 +507,18 @@ def test_after_a_reset_on_the_way_nothing_is_done_twice(
         requests.append(read_request(tls))
         reset(tls)
 
-    def ask(url: str) -> None:
-        with Client(url=url, token=TOKEN, ca=authority.file) as client:
-            client.remember("x") if verb == "remember" else client.undo("01")
-
-    async def ask_async(url: str) -> None:
-        async with AsyncClient(url=url, token=TOKEN, ca=authority.file) as client:
-            await (client.remember("x") if verb == "remember" else client.undo("01"))
-
     with (
         serving(serve, certificate) as server,
+        connect(url=server.url, token=TOKEN, ca=authority.file) as client,
         pytest.raises(DaemonUnreachable, match="hung up"),
     ):
-        ask(server.url) if kind == "blocking" else asyncio.run(ask_async(server.url))
+        client.remember("x") if verb == "remember" else client.undo("01")
     assert len(requests) == 1
 
 
-@pytest.mark.parametrize("kind", ["blocking", "async"])
+@CLIENTS
 def test_a_read_on_a_connection_that_was_lost_is_asked_again(
-    kind: str, authority: Authority, certificate: Certificate
+    connect: Connect, authority: Authority, certificate: Certificate
 ) -> None:
     served: list[int] = []
 
@@ -545,60 +530,12 @@ def test_a_read_on_a_connection_that_was_lost_is_asked_again(
             read_request(tls)
             reset(tls)
 
-    with serving(serve, certificate) as server:
-        if kind == "blocking":
-            with Client(url=server.url, token=TOKEN, ca=authority.file) as client:
-                assert [client.log().rows, client.log().rows] == [[], []]
-        else:
-
-            async def ask() -> list[object]:
-                async with AsyncClient(
-                    url=server.url, token=TOKEN, ca=authority.file
-                ) as client:
-                    return [(await client.log()).rows, (await client.log()).rows]
-
-            assert asyncio.run(ask()) == [[], []]
+    with (
+        serving(serve, certificate) as server,
+        connect(url=server.url, token=TOKEN, ca=authority.file) as client,
+    ):
+        assert [client.log().rows, client.log().rows] == [[], []]
     assert len(served) == 2
-
-
-def test_a_daemon_killed_amid_calls_keeps_what_it_acknowledged(
-    certificate: Certificate, authority: Authority, tmp_path: Path
-) -> None:
-    settings = certificate.settings
-    acknowledged: list[str] = []
-    failures: list[MnemosynedError] = []
-    with running(tmp_path, **settings) as daemon:
-        door = door_of(daemon, authority)
-        client = door.client()
-
-        def write(writer: int) -> None:
-            for number in range(10_000):
-                id = f"{writer}-{number}"
-                try:
-                    client.remember(f"bell {id}", id=id)
-                except MnemosynedError as error:
-                    failures.append(error)
-                    return
-                acknowledged.append(id)
-
-        writers = [threading.Thread(target=write, args=(n,)) for n in range(4)]
-        for writer in writers:
-            writer.start()
-        while len(acknowledged) < 50:
-            time.sleep(0.005)
-        daemon.kill()
-        for writer in writers:
-            writer.join(WAIT_S)
-            assert not writer.is_alive()
-
-    assert {type(error) for error in failures} == {DaemonUnreachable}
-    settings["MNEMOSYNE_LISTEN"] = f"127.0.0.1:{door.port}"
-    with running(tmp_path, **settings) as daemon:
-        stored = kept(daemon.database)
-        assert len(set(stored)) == len(stored)
-        assert set(acknowledged) <= set(stored)
-        with client:
-            assert client.remember("bell again", id="again").stored
 
 
 def test_a_cancelled_call_leaves_no_half_answer(door: Door) -> None:
