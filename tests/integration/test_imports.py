@@ -18,11 +18,16 @@ from typing import cast
 
 import msgspec
 import pytest
-from support.import_chats import CHATS, chatgpt_conversation, chatgpt_zip, claude_zip
-from support.import_personal import calendar, git_repository
-from support.import_reading import ALL, EVERY_SAMPLE, format_of, name_of, read
-from support.import_samples import Expected, Sample, note
-from support.import_stores import mcp_memory_service, mem0_history
+from support.import_samples import (
+    EVERY_SAMPLE,
+    FOLDER,
+    SAMPLES,
+    Expected,
+    Sample,
+    format_of,
+    read,
+    write_sample,
+)
 
 from mnemosyned.cli.output.terminal import ProgressLine
 from mnemosyned.client.streams import Transfers
@@ -80,7 +85,7 @@ def test_every_format_is_loaded_by_the_name_it_has() -> None:
     loaded = {entry.name: entry.load().name for entry in FORMATS}
 
     assert loaded == {name: name for name in loaded}
-    assert set(loaded) >= {sample.format for sample in ALL}
+    assert set(loaded) >= {sample.format for sample in SAMPLES.values()}
 
 
 @EVERY_SAMPLE
@@ -118,7 +123,7 @@ def test_a_calendar_without_its_library_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "icalendar", None)
 
-    _, bad = read(calendar(tmp_path))
+    _, bad = read(write_sample("calendar", tmp_path))
 
     assert bad[0].reason == (
         f"it needs icalendar; install it with: {sys.executable} -m pip install "
@@ -127,7 +132,7 @@ def test_a_calendar_without_its_library_says_what_to_install(
 
 
 def test_a_database_is_not_changed_by_reading_it(tmp_path: Path) -> None:
-    path = mem0_history(tmp_path)
+    path = write_sample("mem0_history", tmp_path)
     before = path.read_bytes()
 
     read(path)
@@ -155,8 +160,8 @@ def test_a_long_note_is_split_at_its_headings(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "sample",
-    [each for each in ALL if each.format not in {"git", "opencode-files"}],
-    ids=name_of,
+    [each for each in SAMPLES.values() if each.format not in {"git", "opencode-files"}],
+    ids=lambda sample: sample.name,
 )
 def test_a_stream_is_read_as_the_file_is_or_is_to_be_saved_to_one(
     sample: Sample, tmp_path: Path
@@ -202,8 +207,8 @@ def test_a_note_is_the_same_by_a_link_to_its_folder(tmp_path: Path) -> None:
 
 
 def test_tags_of_notes_and_stores_are_tags(tmp_path: Path) -> None:
-    (note_item,), _ = read(note(tmp_path))
-    (row, *_), _ = read(mcp_memory_service(tmp_path))
+    (note_item,), _ = read(write_sample("note", tmp_path))
+    (row, *_), _ = read(write_sample("mcp_memory_service", tmp_path))
 
     assert note_item.memory.tags == ["trip", "sea", "booked"]
     assert row.memory.tags == ["style", "code"]
@@ -212,7 +217,7 @@ def test_tags_of_notes_and_stores_are_tags(tmp_path: Path) -> None:
 def test_a_database_with_a_log_that_nobody_has_open_is_read_whole(
     tmp_path: Path,
 ) -> None:
-    path = mem0_history(tmp_path)
+    path = write_sample("mem0_history", tmp_path)
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(
@@ -231,7 +236,7 @@ def test_a_database_with_a_log_that_nobody_has_open_is_read_whole(
 
 
 def test_a_vault_that_is_kept_in_git_is_read_as_notes(tmp_path: Path) -> None:
-    note(tmp_path)
+    write_sample("note", tmp_path)
     (tmp_path / "Vault" / ".git").mkdir()
 
     plan = plan_import([ImportSource.of_path(tmp_path / "Vault")], None)
@@ -319,7 +324,7 @@ def test_a_line_of_20_megabytes_does_not_hide_what_follows(
 
 def test_an_archive_that_unpacks_to_gigabytes_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "bomb.zip"
-    head = json.dumps([chatgpt_conversation()]).encode()[:-1] + b","
+    head = (FOLDER / "chatgpt" / "conversations.json").read_bytes()[:-1] + b","
     with (
         zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive,
         archive.open("conversations.json", "w", force_zip64=True) as member,
@@ -336,7 +341,7 @@ def test_an_archive_that_unpacks_to_gigabytes_is_refused(tmp_path: Path) -> None
 
 
 def test_an_archive_that_is_cut_off_gives_no_items_and_a_reason(tmp_path: Path) -> None:
-    path = chatgpt_zip(tmp_path)
+    path = write_sample("chatgpt_zip", tmp_path)
     path.write_bytes(path.read_bytes()[:-30])
 
     records = list(ChatGptExport().read(ImportSource.of_path(path), START))
@@ -370,7 +375,7 @@ def test_a_bad_zone_and_a_bad_entry_of_a_calendar_are_named_and_the_others_read(
 
 
 def test_a_repository_that_names_programs_starts_none_of_them(tmp_path: Path) -> None:
-    path = git_repository(tmp_path)
+    path = write_sample("git_repository", tmp_path)
     program, started = tmp_path / "program", tmp_path / "started"
     program.write_text(f"#!/bin/sh\necho >> {started}\n")
     program.chmod(0o755)
@@ -403,7 +408,7 @@ def test_a_repository_that_names_programs_starts_none_of_them(tmp_path: Path) ->
 def test_a_git_that_complains_at_length_is_reported_by_its_first_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = git_repository(tmp_path)
+    path = write_sample("git_repository", tmp_path)
     git = tmp_path / "bin" / "git"
     git.parent.mkdir()
     git.write_text("#!/bin/sh\nseq 100000 >&2\nexit 3\n")
@@ -428,7 +433,7 @@ def test_a_front_matter_of_aliases_is_refused_and_the_note_kept(tmp_path: Path) 
 def test_a_folder_with_loops_and_devices_is_read_as_far_as_it_has_files(
     tmp_path: Path,
 ) -> None:
-    note(tmp_path)
+    write_sample("note", tmp_path)
     (tmp_path / "Vault" / "again").symlink_to(tmp_path, target_is_directory=True)
     (tmp_path / "Vault" / "self.md").symlink_to("self.md")
     os.mkfifo(tmp_path / "Vault" / "pipe.md")
@@ -442,7 +447,7 @@ def test_a_folder_with_loops_and_devices_is_read_as_far_as_it_has_files(
 
 
 def test_a_giant_value_in_a_database_is_refused(tmp_path: Path) -> None:
-    path = mem0_history(tmp_path)
+    path = write_sample("mem0_history", tmp_path)
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("UPDATE history SET new_memory = hex(zeroblob(40 << 20))")
         connection.commit()
@@ -499,12 +504,10 @@ def odd(value: object, random: Random) -> object:
 @pytest.mark.parametrize(
     "sample",
     [
-        each
-        for each in CHATS
-        if each.format != "opencode-files"
-        and each.write not in {chatgpt_zip, claude_zip}
+        SAMPLES[name]
+        for name in ("chatgpt", "claude_export", "claude_code", "codex", "gemini")
     ],
-    ids=lambda sample: sample.write.__name__,
+    ids=lambda sample: sample.name,
 )
 def test_values_of_another_kind_are_reported_and_never_a_crash(
     sample: Sample, tmp_path: Path

@@ -1,0 +1,10 @@
+BEGIN TRANSACTION;
+CREATE TABLE entity (id INTEGER PRIMARY KEY, title VARCHAR, note_type VARCHAR, entity_metadata JSON, permalink VARCHAR, file_path VARCHAR, project_id INTEGER, created_at DATETIME);
+INSERT INTO "entity" VALUES(1,'Coffee','note','{}','coffee','coffee.md',1,'2026-03-16T09:00:00+00:00');
+CREATE TABLE observation (id INTEGER PRIMARY KEY, entity_id INTEGER, content TEXT, category VARCHAR, context TEXT, tags JSON);
+INSERT INTO "observation" VALUES(1,1,'Pour over is clearer','method','blind test','[]');
+CREATE TABLE project (id INTEGER PRIMARY KEY, name VARCHAR, permalink VARCHAR, path VARCHAR);
+INSERT INTO "project" VALUES(1,'main','main','/n');
+CREATE TABLE relation (id INTEGER PRIMARY KEY, from_id INTEGER, to_id INTEGER, to_name VARCHAR, relation_type VARCHAR, context TEXT);
+INSERT INTO "relation" VALUES(1,1,NULL,'Chocolate','pairs_with',NULL);
+COMMIT;

@@ -1,0 +1,11 @@
+BEGIN TRANSACTION;
+CREATE TABLE episodic_memory (rowid INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, content TEXT, source TEXT, timestamp TEXT, session_id TEXT, importance REAL, metadata_json TEXT, summary_of TEXT DEFAULT '', created_at TIMESTAMP);
+INSERT INTO "episodic_memory" VALUES(1,'e1','Ports','x','2026-03-16T09:00:00+00:00','s',0.5,'{}','w1',NULL);
+INSERT INTO "episodic_memory" VALUES(2,'e2','Boats','x','2026-03-16T09:00:00+00:00','s',0.5,'{}','w0,w9',NULL);
+CREATE TABLE memories (id TEXT PRIMARY KEY, content TEXT NOT NULL, source TEXT, timestamp TEXT, session_id TEXT DEFAULT 'default', importance REAL DEFAULT 0.5, metadata_json TEXT, created_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP);
+INSERT INTO "memories" VALUES('w1','Port 6543','cli','2026-03-16T09:00:00+00:00','s',0.8,'{"a": 1}',NULL);
+CREATE TABLE working_memory (id TEXT PRIMARY KEY, content TEXT NOT NULL, source TEXT, timestamp TEXT, session_id TEXT DEFAULT 'default', importance REAL DEFAULT 0.5, metadata_json TEXT, created_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP, memory_type TEXT);
+INSERT INTO "working_memory" VALUES('w1','Port 6543','cli','2026-03-16T09:00:00+00:00','s',0.8,'{"a": 1}',NULL,'context');
+DELETE FROM "sqlite_sequence";
+INSERT INTO "sqlite_sequence" VALUES('episodic_memory',2);
+COMMIT;
