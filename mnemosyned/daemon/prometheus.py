@@ -8,70 +8,44 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import accumulate
+from typing import NamedTuple
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 LABEL_SETS_MAX = 1_000
 """Label sets of one family; further ones are not counted."""
 
-Labels = Mapping[str, str]
+MetricTexts = Mapping[str, Mapping[str, str]]
+"""Lines of help by kind of metric, `counter`, `gauge` or `histogram`, and by name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(NamedTuple):
     """A value of a metric with its labels; `suffix` is appended to the metric's name."""
 
+    name: str
     value: float
-    labels: Labels
+    labels: Mapping[str, str] = {}
     suffix: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
-    """A metric of one name, of the kind `counter`, `gauge` or `histogram`, with its samples."""
-
-    name: str
-    kind: str
-    help: str
-    samples: Sequence[Sample]
+Collector = Callable[[], Iterable[Sample]]
+"""Brings figures when they are asked for; those of one metric follow each other."""
 
 
-Collector = Callable[[], Iterable[Family]]
-"""Brings figures when they are asked for."""
-
-
-def gauge(name: str, help: str, value: float, **labels: str) -> Family:
-    """Return a metric with one value, which may rise and fall."""
-    return Family(name, "gauge", help, [Sample(value, labels)])
-
-
-def gauges(name: str, help: str, label: str, values: Mapping[str, float]) -> Family:
-    """Return a metric with values that may rise and fall, by the value of one label."""
-    samples = [Sample(value, {label: key}) for key, value in values.items()]
-    return Family(name, "gauge", help, samples)
-
-
-def counter(name: str, help: str, value: float, **labels: str) -> Family:
-    """Return a metric with one count, which only rises until the process restarts."""
-    return Family(name, "counter", help, [Sample(value, labels)])
-
-
-def counters(name: str, help: str, label: str, values: Mapping[str, float]) -> Family:
-    """Return a metric with counts that only rise, by the value of one label."""
-    samples = [Sample(value, {label: key}) for key, value in values.items()]
-    return Family(name, "counter", help, samples)
+def samples_by(name: str, label: str, values: Mapping[str, float]) -> Iterator[Sample]:
+    """Yield the samples of a metric, by the value of one label."""
+    for key, value in values.items():
+        yield Sample(name, value, {label: key})
 
 
 class Histogram:
     """Histogram of durations, one for each set of label values; safe from any thread."""
 
     def __init__(
-        self, name: str, help: str, labels: Sequence[str], *, bounds: Sequence[float]
+        self, name: str, labels: Sequence[str], *, bounds: Sequence[float]
     ) -> None:
         """Take the names of the labels, and the upper `bounds` of the buckets."""
         self._name = name
-        self._help = help
         self._labels = tuple(labels)
         self._bounds = tuple(bounds)
         self._lock = threading.Lock()
@@ -96,48 +70,40 @@ class Histogram:
         with self._lock:
             return {labels: sum(each) for labels, each in self._counts.items()}
 
-    def family(self) -> Family:
-        """Return the histograms of all label values as one metric."""
+    def samples(self) -> Iterator[Sample]:
+        """Yield the histogram of each set of label values: cumulative buckets, sum and count."""
         with self._lock:
-            counts = {labels: list(each) for labels, each in self._counts.items()}
-            sums = dict(self._sums)
-        samples = [
-            sample
-            for values in sorted(counts)
-            for sample in self._histogram_samples(values, counts[values], sums[values])
-        ]
-        return Family(self._name, "histogram", self._help, samples)
-
-    def _histogram_samples(
-        self, values: tuple[str, ...], counts: Sequence[int], total: float
-    ) -> Iterator[Sample]:
-        """Yield the samples of one histogram: cumulative buckets, sum and count."""
-        labels = dict(zip(self._labels, values, strict=True))
+            histograms = [
+                (values, list(counts), self._sums[values])
+                for values, counts in sorted(self._counts.items())
+            ]
         limits = [*(_format_number(bound) for bound in self._bounds), "+Inf"]
-        for limit, count in zip(limits, accumulate(counts), strict=True):
-            yield Sample(count, {**labels, "le": limit}, "_bucket")
-        yield Sample(total, labels, "_sum")
-        yield Sample(sum(counts), labels, "_count")
+        for values, counts, total in histograms:
+            labels = dict(zip(self._labels, values, strict=True))
+            for limit, count in zip(limits, accumulate(counts), strict=True):
+                yield Sample(self._name, count, {**labels, "le": limit}, "_bucket")
+            yield Sample(self._name, total, labels, "_sum")
+            yield Sample(self._name, sum(counts), labels, "_count")
 
 
-def render(families: Iterable[Family]) -> str:
-    """Return metrics in the text format of Prometheus."""
+def render(samples: Iterable[Sample], texts: MetricTexts) -> str:
+    """Return metrics in the text format of Prometheus, each with its kind and its line of help."""
+    heads = {
+        name: [f"# HELP {name} {_escape_text(text)}", f"# TYPE {name} {kind}"]
+        for kind, named in texts.items()
+        for name, text in named.items()
+    }
     lines: list[str] = []
-    for family in families:
-        lines.append(f"# HELP {family.name} {_escape_text(family.help)}")
-        lines.append(f"# TYPE {family.name} {family.kind}")
-        lines.extend(_format_sample(family.name, sample) for sample in family.samples)
+    for sample in samples:
+        lines += heads.pop(sample.name, [])
+        pairs = ",".join(
+            f'{label}="{_escape_text(value, quote=True)}"'
+            for label, value in sample.labels.items()
+        )
+        braces = f"{{{pairs}}}" if pairs else ""
+        value = _format_number(sample.value)
+        lines.append(f"{sample.name}{sample.suffix}{braces} {value}")
     return "\n".join(lines) + "\n"
-
-
-def _format_sample(name: str, sample: Sample) -> str:
-    """Return a sample of the metric `name` as one line of text."""
-    pairs = ",".join(
-        f'{label}="{_escape_text(value, quote=True)}"'
-        for label, value in sample.labels.items()
-    )
-    braces = f"{{{pairs}}}" if pairs else ""
-    return f"{name}{sample.suffix}{braces} {_format_number(sample.value)}"
 
 
 def _escape_text(text: str, *, quote: bool = False) -> str:
@@ -161,10 +127,7 @@ class ServerActivity:
 
     def __init__(self) -> None:
         self.requests = Histogram(
-            "mnemosyned_request_duration_seconds",
-            "Time to answer a request, by verb or path and by status; of a stream, to its head.",
-            ("verb", "status"),
-            bounds=BOUNDS_S,
+            "mnemosyned_request_duration_seconds", ("verb", "status"), bounds=BOUNDS_S
         )
         self.refused: Counter[int] = Counter()
         """Requests refused before they were read, by status."""

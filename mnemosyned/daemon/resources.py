@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator
+from functools import partial
 from http import HTTPStatus
 from typing import Any, TypeVar
 from urllib.parse import parse_qs
@@ -13,7 +14,7 @@ import msgspec
 from mnemosyned.agents.hooks.service import HookEnvelope, HookService
 from mnemosyned.assembly.build import OpenMemory
 from mnemosyned.daemon.http.server import VERB_PREFIX
-from mnemosyned.daemon.metrics import memory_collector, metrics_route, server_collector
+from mnemosyned.daemon.metrics import memory_samples, metrics_route, server_samples
 from mnemosyned.daemon.prometheus import ServerActivity
 from mnemosyned.errors import InvalidRequest, MalformedJson, ScopeMissing
 from mnemosyned.http_messages import HttpRequest, Resource, Response, Route
@@ -308,7 +309,7 @@ def resources(memory: OpenMemory, activity: ServerActivity) -> dict[str, Resourc
     """Return all resources that local callers of an open memory may use, by path."""
     cycle = memory.sleeper.cycle
     events = events_route(memory.service.events, lambda: cycle.progress)
-    collectors = [server_collector(activity), memory_collector(memory)]
+    collectors = [partial(server_samples, activity), partial(memory_samples, memory)]
     return {
         **verb_resources(memory.service),
         **exchange_resources(memory.service),

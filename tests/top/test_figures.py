@@ -14,7 +14,7 @@ from mnemosyned.cli.commands.top_view import (
     percentile,
     read_figures,
 )
-from mnemosyned.daemon.prometheus import Histogram, gauge, gauges, render
+from mnemosyned.daemon.prometheus import Histogram, Sample, render, samples_by
 
 INFINITE = float("inf")
 
@@ -23,7 +23,6 @@ def page(*durations: tuple[float, str, str], memories: int = 0) -> str:
     """The daemon's page after these requests: duration, verb and status of each."""
     histogram = Histogram(
         "mnemosyned_request_duration_seconds",
-        "Time to answer.",
         ("verb", "status"),
         bounds=(0.001, 0.01, 0.1),
     )
@@ -32,11 +31,12 @@ def page(*durations: tuple[float, str, str], memories: int = 0) -> str:
     tiers = {"working": memories, "archive": 1, "episodic": 100}
     return render(
         [
-            histogram.family(),
-            gauges("mnemosyned_memories", "Memories.", "tier", tiers),
-            gauge("process_start_time_seconds", "Start.", 17.5),
-            gauge("process_resident_memory_bytes", "Memory.", 64_000_000),
-        ]
+            *histogram.samples(),
+            *samples_by("mnemosyned_memories", "tier", tiers),
+            Sample("process_start_time_seconds", 17.5),
+            Sample("process_resident_memory_bytes", 64_000_000),
+        ],
+        {},
     )
 
 
