@@ -5,21 +5,21 @@ As OpenAPI 3.1, and as one page for people that loads nothing from elsewhere.
 
 from __future__ import annotations
 
-import html
+import copy
 import inspect
 import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import cache
+from html import escape
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from mnemosyned.daemon.http.protocol import STATUS_OF_KIND
 from mnemosyned.daemon.http.server import VERB_PREFIX
-from mnemosyned.daemon.prometheus import CONTENT_TYPE
-from mnemosyned.daemon.resources import EVENT_STREAM
 from mnemosyned.errors import (
     DaemonBusy,
     DatabaseReplaced,
@@ -37,6 +37,7 @@ from mnemosyned.errors import (
     Unauthorized,
 )
 from mnemosyned.http_messages import JSON
+from mnemosyned.text.languages.tables import read_tables
 from mnemosyned.verbs.facade import ALIASES, VERBS
 from mnemosyned.verbs.request import Request, result_type
 from mnemosyned.version import __version__
@@ -65,22 +66,8 @@ OF_EVERY_VERB = (
     MemoryBusy,
     DaemonBusy,
 )
-OF_THE_SERVER = {
-    "408": "The request did not arrive in time.",
-    "413": "The body exceeds `limits.body_bytes_max`.",
-    "431": "The headers are too long.",
-}
-"""Statuses of requests that could not be read."""
-DESCRIPTION = """A memory for AI agents: it remembers, sleeps and recalls.
-
-Over the Unix socket no token is needed. Over TCP, where the setting `listen` switches it on, every
-request needs the token of the daemon, and a `Host` that is this machine."""
-IN_WORDS: Schema = {
-    "type": "string",
-    "description": "a time as people write it, in the zone of the daemon; as an end, a day is included",
-    "examples": ["yesterday", "7d", "18 Nov", "10:00", "last week", "3 weeks ago"],
-}
-"""What a request may have for a time next to RFC 3339."""
+_FIXED = read_tables(__file__, "openapi.toml")
+IN_WORDS: Schema = _FIXED["time_in_words"]
 _RAISES = re.compile(r"\n\s*Raises (.*)", re.DOTALL)
 
 
@@ -100,14 +87,14 @@ def openapi() -> Schema:
         "info": {
             "title": "mnemosyned",
             "version": __version__,
-            "description": DESCRIPTION,
+            "description": _FIXED["description"],
         },
         "servers": [
             {"url": "http://localhost", "description": "over the Unix socket"},
             {"url": "http://127.0.0.1:7464", "description": "as `listen` says"},
         ],
         "security": [{}, {"token": []}],
-        "paths": {**_verb_paths(schemas), **_daemon_paths()},
+        "paths": {**_verb_paths(schemas), **_page_paths()},
         "components": {
             "schemas": {**_complete_schemas(schemas), "Error": _error_schema()},
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
@@ -204,33 +191,25 @@ def _verb_operation(name: str, verb: type[Request[Any]]) -> Schema:
     }
 
 
-def _daemon_paths() -> dict[str, Schema]:
+def _page_paths() -> dict[str, Schema]:
     """Return the OpenAPI path items of events, health, metrics and documentation, by URL path."""
-    return {
-        "/v1/events": _page_path(
-            "events", "Show what happens, as it happens", EVENT_STREAM
-        ),
-        "/v1/health": _page_path("health", "Tell that the daemon answers", JSON),
-        "/metrics": _page_path("metrics", "Show figures for Prometheus", CONTENT_TYPE),
-        "/openapi.json": _page_path("openapi", "Show this description", JSON),
-        "/docs": _page_path("docs", "Show this description to people", "text/html"),
-    }
-
-
-def _page_path(name: str, summary: str, content_type: str) -> Schema:
-    """Return the OpenAPI path item of a page that GET reads, without parameters."""
-    kind = "object" if content_type == JSON else "string"
-    content = {content_type: {"schema": {"type": kind}}}
-    return {
-        "get": {
-            "operationId": name,
-            "summary": summary,
+    paths = {}
+    for path, page in _FIXED["pages"].items():
+        schema = {"type": "object" if page["type"] == JSON else "string"}
+        response = {
+            "description": "Done.",
+            "content": {page["type"]: {"schema": schema}},
+        }
+        operation = {
+            "operationId": page["id"],
+            "summary": page["summary"],
             "responses": {
-                "200": {"description": "Done.", "content": content},
+                "200": response,
                 **_error_responses(OF_EVERY_ROUTE, body=False),
             },
         }
-    }
+        paths[path] = {"get": operation}
+    return paths
 
 
 def _query_parameter(name: str, schema: Schema, *, required: bool) -> Schema:
@@ -278,7 +257,7 @@ def _error_responses(errors: Errors, *, body: bool) -> dict[str, Schema]:
     }
     texts |= {
         status: text
-        for status, text in OF_THE_SERVER.items()
+        for status, text in _FIXED["statuses"].items()
         if body or status != "413"
     }
     refusals = {
@@ -306,25 +285,9 @@ def _schema_reference(name: str) -> Schema:
 def _error_schema() -> Schema:
     """Return the schema of an error response, with all error codes."""
     codes = sorted(error.code for error in _error_and_subclasses(MnemosynedError))
-    error = {
-        "type": "object",
-        "required": ["code", "message", "field"],
-        "properties": {
-            "code": {"type": "string", "enum": codes},
-            "message": {"type": "string", "description": "what to do next"},
-            "field": {
-                "type": ["string", "null"],
-                "description": "the field at fault",
-            },
-        },
-    }
-    return {
-        "title": "Error",
-        "description": "Why a request was refused.",
-        "type": "object",
-        "required": ["error"],
-        "properties": {"error": error},
-    }
+    schema: Schema = copy.deepcopy(_FIXED["error"])
+    schema["properties"]["error"]["properties"]["code"]["enum"] = codes
+    return schema
 
 
 def _complete_schemas(schemas: Mapping[str, Schema]) -> dict[str, Schema]:
@@ -353,36 +316,6 @@ def _complete_schema(schema: Any) -> Any:  # noqa: ANN401 any part of a schema
     return whole
 
 
-STYLE = """
-:root { color-scheme: light dark; --line: #8884; --soft: #8881; --link: #06c; }
-@media (prefers-color-scheme: dark) { :root { --link: #6bf; } }
-* { box-sizing: border-box; }
-body { margin: 0; font: 16px/1.5 system-ui, sans-serif; display: grid;
-  grid-template-columns: 15rem minmax(0, 1fr); }
-nav { position: sticky; top: 0; height: 100vh; overflow: auto; padding: 1.5rem 1rem;
-  border-right: 1px solid var(--line); font-size: .9rem; }
-nav a { display: block; padding: .1rem 0; }
-nav h2 { font-size: .8rem; margin: 1rem 0 .3rem; border: 0; padding: 0; opacity: .7; }
-main { padding: 1.5rem 2rem 6rem; max-width: 60rem; }
-a { color: var(--link); text-decoration: none; } a:hover { text-decoration: underline; }
-h1 { margin-top: 0; }
-h2 { margin: 3rem 0 .5rem; padding-top: 1rem; border-top: 1px solid var(--line); }
-h3 { font-size: 1rem; margin: 1.2rem 0 .3rem; }
-code, pre { font: .9em/1.45 ui-monospace, monospace; }
-code { background: var(--soft); padding: .1em .3em; border-radius: 3px; }
-pre { background: var(--soft); padding: .8rem 1rem; border-radius: 6px; overflow-x: auto; }
-pre code { background: none; padding: 0; }
-table { border-collapse: collapse; width: 100%; font-size: .92rem; }
-th, td { text-align: left; vertical-align: top; padding: .3rem .8rem .3rem 0;
-  border-bottom: 1px solid var(--line); }
-th { font-weight: 600; opacity: .7; }
-.method { font: 600 .75rem ui-monospace, monospace; border: 1px solid var(--line);
-  border-radius: 4px; padding: .1rem .4rem; margin-right: .3rem; }
-ul { margin: 0; padding-left: 1.2rem; }
-details summary { cursor: pointer; margin-top: 1rem; font-weight: 600; }
-@media (max-width: 50rem) { body { display: block; }
-  nav { position: static; height: auto; border: 0; columns: 2; } main { padding: 1rem; } }
-"""
 SOCKET = "$XDG_RUNTIME_DIR/mnemosyned/mnemosyned.sock"
 EXAMPLES = {"string": "…", "integer": 1, "number": 0.5, "boolean": True}
 
@@ -391,20 +324,21 @@ EXAMPLES = {"string": "…", "integer": 1, "number": 0.5, "boolean": True}
 def docs_page() -> str:
     """Return the documentation of the HTTP API as one page of HTML."""
     description = openapi()
+    style = Path(__file__).with_name("docs.css").read_text(encoding="utf-8")
     paths, schemas = description["paths"], description["components"]["schemas"]
     bodies = {_request_schema_name(path) for path in paths.values()}
     parts = set(re.findall(r'schemas/(\w+)"', json.dumps(schemas)))
     results = [name for name in schemas if name in parts or name not in bodies]
     links = "".join(
-        f'<a href="#{_anchor_of(path)}">{_escape_html(path)}</a>' for path in paths
+        f'<a href="#{_anchor_of(path)}">{escape(path)}</a>' for path in paths
     )
     objects = "".join(f'<a href="#{name}">{name}</a>' for name in results)
     body = "".join(
         [
             f"<nav><h2>Routes</h2>{links}<h2>Objects</h2>{objects}</nav>",
             "<main>",
-            f"<h1>{_escape_html(description['info']['title'])}</h1>",
-            f"<p>Version {_escape_html(description['info']['version'])}. ",
+            f"<h1>{escape(description['info']['title'])}</h1>",
+            f"<p>Version {escape(description['info']['version'])}. ",
             'Also as <a href="/openapi.json">OpenAPI 3.1</a>.</p>',
             _paragraphs_html(description["info"]["description"]),
             *(_path_html(path, paths[path], schemas) for path in paths),
@@ -416,7 +350,7 @@ def docs_page() -> str:
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>mnemosyned HTTP API</title><style>{STYLE}</style></head>"
+        f"<title>mnemosyned HTTP API</title><style>{style}</style></head>"
         f"<body>{body}</body></html>"
     )
 
@@ -424,9 +358,8 @@ def docs_page() -> str:
 def _request_schema_name(path: Schema) -> str:
     """Return the schema name of a path's POST request body; empty if it has none."""
     body = path.get("post", {}).get("requestBody")
-    return (
-        _reference_name(body["content"]["application/json"]["schema"]) if body else ""
-    )
+    reference = body["content"][JSON]["schema"]["$ref"] if body else ""
+    return str(reference.rpartition("/")[2])
 
 
 def _path_html(path: str, methods: Schema, schemas: Mapping[str, Schema]) -> str:
@@ -434,7 +367,7 @@ def _path_html(path: str, methods: Schema, schemas: Mapping[str, Schema]) -> str
     operation = methods.get("post") or methods["get"]
     badges = "".join(f'<span class="method">{name.upper()}</span>' for name in methods)
     parts = [
-        f'<h2 id="{_anchor_of(path)}">{badges}{_escape_html(path)}</h2>',
+        f'<h2 id="{_anchor_of(path)}">{badges}{escape(path)}</h2>',
         f"<p>{_inline_html(operation['summary'])}.</p>",
         _paragraphs_html(operation.get("description", "")),
     ]
@@ -442,9 +375,7 @@ def _path_html(path: str, methods: Schema, schemas: Mapping[str, Schema]) -> str
         parts += [_example_html(path, schemas[body]), _field_table(schemas[body])]
     ((kind, media),) = operation["responses"]["200"]["content"].items()
     schema = media["schema"]
-    result = (
-        _type_html(schema) if "$ref" in schema else f"<code>{_escape_html(kind)}</code>"
-    )
+    result = _type_html(schema) if "$ref" in schema else f"<code>{escape(kind)}</code>"
     rows = "".join(
         f"<tr><td>{status}<td>{_text_to_html(response['description'])}</tr>"
         for status, response in operation["responses"].items()
@@ -466,7 +397,7 @@ def _example_html(path: str, schema: Schema) -> str:
     }
     data = json.dumps(values, ensure_ascii=False)
     call = f"curl --unix-socket \"{SOCKET}\" \\\n  http://localhost{path} -d '{data}'"
-    return f"<pre><code>{_escape_html(call)}</code></pre>"
+    return f"<pre><code>{escape(call)}</code></pre>"
 
 
 def _field_table(schema: Schema) -> str:
@@ -478,10 +409,10 @@ def _field_table(schema: Schema) -> str:
         if name in required:
             default = "required"
         elif "default" in field:
-            default = f"<code>{_escape_html(json.dumps(field['default']))}</code>"
+            default = f"<code>{escape(json.dumps(field['default']))}</code>"
         meaning = _inline_html(field.get("description", ""))
         rows += (
-            f"<tr><td><code>{_escape_html(name)}</code><td>{_type_html(field)}"
+            f"<tr><td><code>{escape(name)}</code><td>{_type_html(field)}"
             f"<td>{default}<td>{meaning}</tr>"
         )
     if not schema.get("properties"):
@@ -496,56 +427,40 @@ def _schema_html(name: str, schema: Schema) -> str:
     )
     if "enum" in schema:
         values = ", ".join(
-            f"<code>{_escape_html(str(each))}</code>" for each in schema["enum"]
+            f"<code>{escape(str(each))}</code>" for each in schema["enum"]
         )
         return f"{heading}<p>One of {values}.</p>"
     return heading + _field_table(schema)
 
 
 def _type_html(schema: Schema) -> str:
-    """Return a type in words as HTML, with links to the schemas it names."""
+    """Return a type in words as HTML, such as "list of string", with links to its schemas."""
     if "$ref" in schema:
-        name = _reference_name(schema)
+        name = schema["$ref"].rpartition("/")[2]
         return f'<a href="#{name}">{name}</a>'
     if "anyOf" in schema:
         return " or ".join(map(_type_html, schema["anyOf"]))
     if "enum" in schema:
         return " or ".join(
-            f"<code>{_escape_html(str(each))}</code>" for each in schema["enum"]
+            f"<code>{escape(str(each))}</code>" for each in schema["enum"]
         )
-    return _plain_type_html(schema)
-
-
-def _plain_type_html(schema: Schema) -> str:
-    """Return a type without alternatives in words as HTML, such as "list of string" or "time"."""
+    if schema == IN_WORDS:
+        return "time in words"
+    if schema.get("format") == "date-time":
+        return "time"
     kind = schema.get("type", "any")
     if kind == "array":
         return f"list of {_type_html(schema.get('items') or {})}"
     members = schema.get("additionalProperties")
     if kind == "object" and isinstance(members, dict) and members:
         return f"object of {_type_html(members)}"
-    if schema.get("format") == "date-time":
-        return "time"
-    if schema == IN_WORDS:
-        return "time in words"
-    return (
-        " or ".join(kind) if isinstance(kind, list) else str(kind) + _range_text(schema)
-    )
-
-
-def _range_text(schema: Schema) -> str:
-    """Return the range of a number in words, such as ", 1 to 100"; empty if it has no limits."""
     low, high = schema.get("minimum"), schema.get("maximum")
-    if low is None and high is None:
-        return ""
-    if high is None:
-        return f", {low} or more"
-    return f", {low if low is not None else '…'} to {high}"
-
-
-def _reference_name(schema: Schema) -> str:
-    """Return the name of the schema that a reference points to."""
-    return str(schema["$ref"]).rpartition("/")[2]
+    limits = ""
+    if high is not None:
+        limits = f", {'…' if low is None else low} to {high}"
+    elif low is not None:
+        limits = f", {low} or more"
+    return " or ".join(kind) if isinstance(kind, list) else f"{kind}{limits}"
 
 
 def _anchor_of(path: str) -> str:
@@ -570,9 +485,4 @@ def _paragraphs_html(text: str) -> str:
 
 def _inline_html(text: str) -> str:
     """Return a text as HTML, with words in backquotes as code."""
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", _escape_html(text))
-
-
-def _escape_html(text: Any) -> str:  # noqa: ANN401 a value of the description
-    """Return a value as text, escaped for HTML."""
-    return html.escape(str(text))
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
