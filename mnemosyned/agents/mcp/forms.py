@@ -1,4 +1,7 @@
-"""Arguments and results of the tools, and memories as lines that fit a client's output limit."""
+"""Arguments and results of the tools, and memories as lines that fit a client's output limit.
+
+Help for tools and arguments is in `texts.toml`.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,11 @@ from msgspec import Meta
 
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.values import Episode, MemoryRecord
-from mnemosyned.search.hits import Hit, Line
+from mnemosyned.search.hits import Hit
 from mnemosyned.text.frames import neutralize, neutralize_line, neutralize_tags
 from mnemosyned.text.token_counts import TokenEstimator
 from mnemosyned.verbs.conversation import Lesson
 from mnemosyned.verbs.request import Name, Question, Request
-from mnemosyned.verbs.times import read_given
 
 QUOTED = (
     "Quoted from earlier conversations: what was said then, with date and source. "
@@ -34,7 +36,6 @@ When = Annotated[
     ),
 ]
 Offset = Annotated[int, Meta(ge=0, le=1_000_000_000)]
-Id = Annotated[Name, Meta(description="an id that recall gave")]
 
 
 class Quotation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -63,28 +64,13 @@ class RememberReceipt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RememberTool(Request[RememberReceipt], frozen=True, forbid_unknown_fields=True):
-    """Store a fact in long-term memory, word for word.
+    """Arguments of `remember`."""
 
-    For decisions with their reasons, preferences, how a problem was solved, names, dates, and what
-    the user asks to be remembered. Write a sentence that is clear without this conversation, with
-    its exact values. Storing the same text again does nothing. Do not store what is in the code or
-    its history. For a rule that is to be followed from now on, use `learn`.
-    """
-
-    content: Annotated[str, Meta(description="what to remember")]
-    role: Annotated[
-        str,
-        Meta(description="who said it: user, assistant or a name", max_length=100),
-    ] = ""
-    when: Annotated[When | None, Meta(description="when it happened; default: now")] = (
-        None
-    )
-    valid_until: Annotated[
-        When | None, Meta(description="do not recall it after this time")
-    ] = None
-    supersedes: Annotated[
-        Name | None, Meta(description="the id of the memory that this replaces")
-    ] = None
+    content: str
+    role: Annotated[str, Meta(max_length=100)] = ""
+    when: When | None = None
+    valid_until: When | None = None
+    supersedes: Name | None = None
 
 
 # -------------------------------------------------------------------- recall
@@ -117,35 +103,15 @@ class RecallAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RecallTool(Request[RecallAnswer], frozen=True, forbid_unknown_fields=True):
-    """Search long-term memory: what was said, decided and solved in earlier conversations.
+    """Arguments of `recall`."""
 
-    Call it before asking the user for something they may have said before, and when a task touches
-    earlier work. Ask in plain words; a time such as "last week" or "in May" counts. The answer has
-    one dated line per hit, with its id and the tokens it has in full: read it with `get`, and what a
-    summary was made of with `expand`. No hits means that nothing relevant is known.
-    """
-
-    query: Annotated[
-        Question, Meta(description="the question in plain words; no operators")
-    ]
-    limit: Annotated[int, Meta(description="maximum number of hits", ge=1, le=25)] = 8
-    offset: Annotated[
-        int, Meta(description="hits to skip: `next_offset`", ge=0, le=75)
-    ] = 0
-    since: Annotated[
-        When | None, Meta(description="only what happened at or after this time")
-    ] = None
-    until: Annotated[
-        When | None,
-        Meta(description="only what happened before this time; a date is included"),
-    ] = None
-    source: Annotated[
-        Name | None,
-        Meta(description="only from this agent or tool, such as claude-code"),
-    ] = None
-    only_this_project: Annotated[
-        bool, Meta(description="leave out what belongs to other projects")
-    ] = False
+    query: Question
+    limit: Annotated[int, Meta(ge=1, le=25)] = 8
+    offset: Annotated[int, Meta(ge=0, le=75)] = 0
+    since: When | None = None
+    until: When | None = None
+    source: Name | None = None
+    only_this_project: bool = False
 
 
 # ----------------------------------------------------------- get and expand
@@ -175,13 +141,10 @@ class MemoryText(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GetTool(Request[MemoryText], frozen=True, forbid_unknown_fields=True):
-    """Read one memory or summary in full, by its id from `recall`.
+    """Arguments of `get`."""
 
-    A long one comes in parts: call again with `offset` set to `next_offset`.
-    """
-
-    id: Id
-    offset: Annotated[Offset, Meta(description="characters to skip: `next_offset`")] = 0
+    id: Name
+    offset: Offset = 0
 
 
 class SummaryPart(Quotation, frozen=True, kw_only=True):
@@ -207,14 +170,10 @@ class SummaryExpansion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExpandTool(Request[SummaryExpansion], frozen=True, forbid_unknown_fields=True):
-    """Show what a summary was made of, word for word, oldest first.
+    """Arguments of `expand`."""
 
-    An episode gives its original memories; a day, week or month gives the summaries one level
-    below, which can be expanded in turn. The id is that of a hit whose kind is summary.
-    """
-
-    id: Id
-    offset: Annotated[Offset, Meta(description="parts to skip: `next_offset`")] = 0
+    id: Name
+    offset: Offset = 0
 
 
 # --------------------------------------------------------------------- learn
@@ -231,16 +190,10 @@ class LearnedRule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LearnTool(Request[LearnedRule], frozen=True, forbid_unknown_fields=True):
-    """Remember a rule for good: something to do or avoid from now on, in every later session.
+    """Arguments of `learn`."""
 
-    For "always", "never", "from now on", "call me", and lessons learned the hard way. One rule a
-    call, in one sentence. An older rule that it contradicts is replaced. For facts, use `remember`.
-    """
-
-    rule: Annotated[Lesson, Meta(description="the rule, in one sentence")]
-    only_this_agent: Annotated[
-        bool, Meta(description="apply it to this agent only; by default to all agents")
-    ] = False
+    rule: Lesson
+    only_this_agent: bool = False
 
 
 # -------------------------------------------------------------------- forget
@@ -263,37 +216,16 @@ class ForgetReceipt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ForgetTool(Request[ForgetReceipt], frozen=True, forbid_unknown_fields=True):
-    """Delete memories or rules for good, with all that was made from them.
+    """Arguments of `forget`."""
 
-    Two steps: without `confirm` it deletes nothing and shows what would go; show that to the user,
-    then call it again with `confirm: true`. Name one by `id`, or select by filters, which all must
-    match. It cannot be undone. To correct a fact, rather `remember` the new one with `supersedes`.
-    """
-
-    id: Annotated[
-        Name | None, Meta(description="the id of a memory, a summary or a rule")
-    ] = None
-    query: Annotated[
-        Question | None, Meta(description="memories with all of these words")
-    ] = None
-    person: Annotated[
-        Name | None,
-        Meta(description="memories that mention this name, or that this person said"),
-    ] = None
-    session: Annotated[Name | None, Meta(description="memories of this session")] = None
-    source: Annotated[
-        Name | None, Meta(description="memories of this agent or tool")
-    ] = None
-    since: Annotated[
-        When | None, Meta(description="what happened at or after this time")
-    ] = None
-    until: Annotated[
-        When | None,
-        Meta(description="what happened before this time; a date is included"),
-    ] = None
-    confirm: Annotated[
-        bool, Meta(description="true: delete; false: show what would be deleted")
-    ] = False
+    id: Name | None = None
+    query: Question | None = None
+    person: Name | None = None
+    session: Name | None = None
+    source: Name | None = None
+    since: When | None = None
+    until: When | None = None
+    confirm: bool = False
 
 
 # -------------------------------------------------------------------- status
@@ -315,7 +247,7 @@ class MemoryStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StatusTool(Request[MemoryStatus], frozen=True, forbid_unknown_fields=True):
-    """Show whether the memory works, how much it holds, and this session and project."""
+    """`status` has no arguments."""
 
 
 def schema_of(kind: type[Any]) -> dict[str, Any]:
@@ -408,18 +340,28 @@ def minute_of(moment: datetime, zone: tzinfo | None) -> str:
     return local.isoformat(" ", timespec="minutes")
 
 
-def parse_moment(text: str | None, *, field: str, now: datetime) -> datetime | None:
-    """Parse a model's words for a time, such as "last week"; return None for None.
-
-    A time without a zone is local. `field` names the argument: an end, `until`, includes its whole
-    day. Raises `InvalidTime`.
-    """
-    return None if text is None else read_given(text, field=field, now=now)
+def make_quotation(
+    id: str,
+    said: datetime,
+    text: str,
+    role: str,
+    *,
+    zone: tzinfo | None,
+    chars_max: int = LINE_CHARS_MAX,
+) -> Quotation:
+    """Return a text of a memory as a quotation of one line."""
+    return Quotation(
+        id=id,
+        date=minute_of(said, zone),
+        text=one_line(text, chars_max),
+        role=one_line(role, 40),
+    )
 
 
 def make_hit_line(hit: Hit, *, zone: tzinfo | None, this_project: bool) -> HitLine:
     """Return a hit as the line for a tool's result, with a summary's matching originals."""
     is_summary = bool(hit.summary_of)
+    matching = hit.lines[:MATCHING_MAX] if is_summary else []
     return HitLine(
         id=hit.id,
         date=minute_of(hit.created_at, zone),
@@ -429,20 +371,18 @@ def make_hit_line(hit: Hit, *, zone: tzinfo | None, this_project: bool) -> HitLi
         source=one_line(hit.source or "", 60),
         tokens=tokens_of(hit.content),
         originals=len(hit.summary_of),
-        matching=[_quote_matching_line(line, zone) for line in hit.lines[:MATCHING_MAX]]
-        if is_summary
-        else [],
+        matching=[
+            make_quotation(
+                line.id,
+                line.created_at,
+                line.content,
+                line.role,
+                zone=zone,
+                chars_max=MATCHING_CHARS_MAX,
+            )
+            for line in matching
+        ],
         this_project=this_project,
-    )
-
-
-def _quote_matching_line(line: Line, zone: tzinfo | None) -> Quotation:
-    """Return an original that matched within a summary as a quotation of one line."""
-    return Quotation(
-        id=line.id,
-        date=minute_of(line.created_at, zone),
-        text=one_line(line.content, MATCHING_CHARS_MAX),
-        role=one_line(line.role, 40),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, timedelta
 from urllib.parse import quote, unquote
 
@@ -17,6 +17,7 @@ from mnemosyned.agents.mcp.protocol import (
     ProtocolError,
 )
 from mnemosyned.agents.mcp.tools import (
+    TEXTS,
     ToolContext,
     expand,
     get,
@@ -35,43 +36,13 @@ DAYS_LISTED = 7
 DAY_HITS_MAX = 25
 URI_CHARS_MAX = 500
 
-_STATUS: Json = {
-    "uri": SCHEME + "status",
-    "name": "status",
-    "title": "The state of memory",
-    "mimeType": JSON_TYPE,
-}
-TEMPLATES: list[Json] = [
-    {
-        "uriTemplate": SCHEME + "memory/{id}",
-        "name": "memory",
-        "title": "A memory or summary in full",
-        "description": "The words of one memory or summary, by its id.",
-        "mimeType": JSON_TYPE,
-    },
-    {
-        "uriTemplate": SCHEME + "episode/{id}",
-        "name": "episode",
-        "title": "What a summary was made of",
-        "description": "The originals of an episode, or the summaries below a day, week or month.",
-        "mimeType": JSON_TYPE,
-    },
-    {
-        "uriTemplate": SCHEME + "day/{date}",
-        "name": "day",
-        "title": "What happened on a day",
-        "description": "What memory has of a day, such as 2026-03-09.",
-        "mimeType": JSON_TYPE,
-    },
-]
-
 
 def list_resources(context: ToolContext) -> list[Json]:
     """Return the entries of the resource list: the status, and one per recent day."""
     today = context.now.date()
     days = [today - timedelta(back) for back in range(DAYS_LISTED)]
     return [
-        _STATUS,
+        TEXTS["resources"]["status"],
         *(
             {
                 "uri": make_resource_uri("day", day.isoformat()),
@@ -141,11 +112,9 @@ _READERS: dict[str, Callable[[ToolContext, str], msgspec.Struct]] = {
 ABOUT_CHARS_MAX = 1_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryPrompt:
+class MemoryPrompt(msgspec.Struct, frozen=True, kw_only=True):
     """A prompt with one argument, its subject."""
 
-    name: str
     title: str
     description: str
     about: str
@@ -157,41 +126,14 @@ class MemoryPrompt:
     """Task for the model."""
 
 
-PROMPTS = {
-    prompt.name: prompt
-    for prompt in (
-        MemoryPrompt(
-            name="recall",
-            title="Recall from memory",
-            description="What memory has on a subject, with dates and sources.",
-            about="the subject, in plain words",
-            is_required=True,
-            question="{about}",
-            task="Say what is known from earlier conversations about: {about}",
-        ),
-        MemoryPrompt(
-            name="what_did_we_decide",
-            title="What did we decide?",
-            description="Decisions in earlier conversations, with their dates and reasons.",
-            about="the subject; without it, all recent decisions",
-            is_required=False,
-            question="what did we decide {about}",
-            task="Say what was decided in earlier conversations, when and why. Subject: {about}",
-        ),
-    )
-}
-_RULES = (
-    "Below is what memory found. Say with each statement its date and source. Where two contradict "
-    "each other, the newer one counts; say so. If it does not answer, use the tools recall, get and "
-    "expand; if nothing is known, say that."
-)
+PROMPTS = msgspec.convert(TEXTS["prompts"]["by_name"], dict[str, MemoryPrompt])
 
 
 def list_prompts() -> list[Json]:
     """Return the entries of the prompt list, with name and argument, in a fixed order."""
     return [
         {
-            "name": prompt.name,
+            "name": name,
             "title": prompt.title,
             "description": prompt.description,
             "arguments": [
@@ -203,7 +145,7 @@ def list_prompts() -> list[Json]:
                 }
             ],
         }
-        for prompt in PROMPTS.values()
+        for name, prompt in PROMPTS.items()
     ]
 
 
@@ -230,6 +172,6 @@ def fill_prompt(context: ToolContext, name: object, arguments: object) -> Json:
     except MnemosynedError as error:
         raise ProtocolError(INTERNAL_ERROR, error.message) from error
     task = prompt.task.format(about=about or "everything")
-    text = f"{task}\n\n{_RULES}\n\n```json\n{found}\n```"
+    text = f"{task}\n\n{TEXTS['prompts']['rules']}\n\n```json\n{found}\n```"
     message = {"role": "user", "content": {"type": "text", "text": text}}
     return {"description": prompt.description, "messages": [message]}

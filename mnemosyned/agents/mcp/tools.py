@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
+import tomllib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -22,7 +23,6 @@ from mnemosyned.agents.mcp.forms import (
     LearnTool,
     MemoryStatus,
     MemoryText,
-    Quotation,
     RecallAnswer,
     RecallTool,
     RememberReceipt,
@@ -33,9 +33,9 @@ from mnemosyned.agents.mcp.forms import (
     kind_of,
     make_hit_line,
     make_part,
+    make_quotation,
     minute_of,
     one_line,
-    parse_moment,
     schema_of,
     text_beginning,
     tokens_of,
@@ -52,6 +52,7 @@ from mnemosyned.verbs.facade import Caller
 from mnemosyned.verbs.memories import Expand, Get, Recall, Remember
 from mnemosyned.verbs.request import Request, parse_text, result_type
 from mnemosyned.verbs.retention import Forget, Forgotten
+from mnemosyned.verbs.times import read_given
 from mnemosyned.verbs.upkeep import Status
 
 PROJECT_SESSIONS_MAX = 500
@@ -76,23 +77,31 @@ class ToolContext:
     bytes_max: int = LINES_BYTES_MAX
     """Limit of a result's lines or words."""
 
+    def moment(self, tool: Request[Any], field: str) -> datetime | None:
+        """Return the time in a tool's argument, such as "last week"; None for None.
+
+        A time without a zone is local, and `until` includes its whole day. Raises `InvalidTime`.
+        """
+        text = getattr(tool, field)
+        return None if text is None else read_given(text, field=field, now=self.now)
+
 
 def remember(context: ToolContext, tool: RememberTool) -> RememberReceipt:
     """Store a memory in the client's session; a text already stored is not stored again."""
-    identity, now = context.identity, context.now
+    identity = context.identity
     stored = context.caller.call(
         Remember(
             tool.content,
             session=identity.session,
             source=identity.client,
             role=tool.role,
-            created_at=parse_moment(tool.when, field="when", now=now),
-            valid_until=parse_moment(tool.valid_until, field="valid_until", now=now),
+            created_at=context.moment(tool, "when"),
+            valid_until=context.moment(tool, "valid_until"),
             supersedes=tool.supersedes,
             dedupe=tool.supersedes is None,
         )
     )
-    context.sessions.note_session(identity, now)
+    context.sessions.note_session(identity, context.now)
     notes = [] if stored.stored else ["the same text was already there"]
     if stored.secrets:
         notes.append(f"a secret in it was {stored.secrets}")
@@ -142,15 +151,14 @@ def _search_memory(
 
     The number of hits covers the tool's offset and limit, and one more.
     """
-    now = context.now
     answer = context.caller.call(
         Recall(
             tool.query,
             limit=min(RECALL_MAX, tool.offset + tool.limit + 1),
             session=None if sessions is None else list(sessions),
             source=tool.source,
-            since=parse_moment(tool.since, field="since", now=now),
-            until=parse_moment(tool.until, field="until", now=now),
+            since=context.moment(tool, "since"),
+            until=context.moment(tool, "until"),
         )
     )
     return answer.hits, answer.note
@@ -242,15 +250,14 @@ def learn(context: ToolContext, tool: LearnTool) -> LearnedRule:
 
 def forget(context: ToolContext, tool: ForgetTool) -> ForgetReceipt:
     """Show what a deletion would remove, or delete it if `confirm` is set."""
-    now = context.now
     request = Forget(
         tool.id,
         query=tool.query,
         person=tool.person,
         session=tool.session,
         source=tool.source,
-        since=parse_moment(tool.since, field="since", now=now),
-        until=parse_moment(tool.until, field="until", now=now),
+        since=context.moment(tool, "since"),
+        until=context.moment(tool, "until"),
         dry_run=not tool.confirm,
     )
     try:
@@ -267,12 +274,7 @@ def _make_receipt(context: ToolContext, forgotten: Forgotten) -> ForgetReceipt:
     """Return the tool's result for a deletion or its preview."""
     zone = context.now.tzinfo
     lines = [
-        Quotation(
-            id=line.id,
-            date=minute_of(line.created_at, zone),
-            text=one_line(line.snippet),
-            role=one_line(line.role, 40),
-        )
+        make_quotation(line.id, line.created_at, line.snippet, line.role, zone=zone)
         for line in forgotten.lines[:PREVIEW_MAX]
     ]
     further = forgotten.further + len(forgotten.lines) - len(lines)
@@ -310,11 +312,8 @@ def _forget_rule(
     if confirm:
         context.caller.call(RemoveLearning(rule.id))
         return ForgetReceipt(deleted=True, memories=0, rules=1)
-    line = Quotation(
-        id=rule.id,
-        date=minute_of(rule.created_at, context.now.tzinfo),
-        text=one_line(rule.text),
-        role="rule",
+    line = make_quotation(
+        rule.id, rule.created_at, rule.text, "rule", zone=context.now.tzinfo
     )
     return ForgetReceipt(
         deleted=False,
@@ -349,15 +348,11 @@ ALWAYS_LOADED = "anthropic/alwaysLoad"
 """Claude Code then shows the tool to the model from the start, and not only its name."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolEntry:
-    """A tool: name, arguments, function and hints for clients."""
+class ToolTexts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A tool's row in `texts.toml`: its help, and hints for clients."""
 
-    name: str
     title: str
-    form: type[Request[Any]]
-    run: Tool
-    _: KW_ONLY
+    help: str
     reads: bool = False
     destroys: bool = False
     repeatable: bool = True
@@ -365,57 +360,60 @@ class ToolEntry:
     always_loaded: bool = False
     is_long: bool = False
     """Whether a call may take so long that its client wants to see progress."""
+    arguments: dict[str, str] = {}
+    """Help for each argument, by its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolEntry:
+    """A tool: name, arguments, function and texts."""
+
+    name: str
+    form: type[Request[Any]]
+    run: Tool
+    texts: ToolTexts
 
     def as_json(self) -> Json:
-        """Return the tool's entry for `tools/list`, with each paragraph of its help on a line."""
-        paragraphs = inspect.cleandoc(self.form.__doc__ or "").split("\n\n")
+        """Return the tool's entry for `tools/list`."""
+        texts, arguments = self.texts, schema_of(self.form)
+        for name, help in texts.arguments.items():
+            arguments["properties"][name]["description"] = help
         entry: Json = {
             "name": self.name,
-            "title": self.title,
-            "description": "\n\n".join(
-                " ".join(paragraph.split()) for paragraph in paragraphs
-            ),
-            "inputSchema": schema_of(self.form),
+            "title": texts.title,
+            "description": texts.help,
+            "inputSchema": arguments,
             "outputSchema": schema_of(result_type(self.form)),
             "annotations": {
-                "title": self.title,
-                "readOnlyHint": self.reads,
-                "destructiveHint": self.destroys,
-                "idempotentHint": self.repeatable,
+                "title": texts.title,
+                "readOnlyHint": texts.reads,
+                "destructiveHint": texts.destroys,
+                "idempotentHint": texts.repeatable,
                 "openWorldHint": False,
             },
         }
-        if self.always_loaded:
+        if texts.always_loaded:
             entry["_meta"] = {ALWAYS_LOADED: True}
         return entry
 
 
-ENTRIES = (
-    ToolEntry(
-        "recall", "Search memory", RecallTool, recall, reads=True, always_loaded=True
-    ),
-    ToolEntry(
-        "remember", "Store a fact in memory", RememberTool, remember, always_loaded=True
-    ),
-    ToolEntry(
-        "get", "Read one memory in full", GetTool, get, reads=True, always_loaded=True
-    ),
-    ToolEntry(
-        "expand", "Show what a summary was made of", ExpandTool, expand, reads=True
-    ),
-    ToolEntry("learn", "Remember a rule for good", LearnTool, learn, repeatable=False),
-    ToolEntry(
-        "forget",
-        "Delete memories, after a preview",
-        ForgetTool,
-        forget,
-        destroys=True,
-        is_long=True,
-    ),
-    ToolEntry("status", "Show the state of memory", StatusTool, status, reads=True),
+TEXTS: Json = tomllib.loads(
+    Path(__file__).with_name("texts.toml").read_text(encoding="utf-8")
 )
-BY_NAME = {entry.name: entry for entry in ENTRIES}
-LISTED = [entry.as_json() for entry in ENTRIES]
+_RUN: dict[str, tuple[type[Request[Any]], Tool]] = {
+    "recall": (RecallTool, recall),
+    "remember": (RememberTool, remember),
+    "get": (GetTool, get),
+    "expand": (ExpandTool, expand),
+    "learn": (LearnTool, learn),
+    "forget": (ForgetTool, forget),
+    "status": (StatusTool, status),
+}
+BY_NAME = {
+    name: ToolEntry(name, form, run, msgspec.convert(TEXTS["tools"][name], ToolTexts))
+    for name, (form, run) in _RUN.items()
+}
+LISTED = [entry.as_json() for entry in BY_NAME.values()]
 
 
 def call_tool(context: ToolContext, name: object, arguments: object) -> Json:
