@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import select
 import socket
 import struct
 from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from mnemosyned.client.http import foreign_listener
+from mnemosyned.client.http import foreign_listener, is_quiet
 from mnemosyned.errors import ForeignDaemon, InvalidRequest
 from mnemosyned.paths import path_form_fault, shown_path
 from mnemosyned.socket_path import socket_path, url_from_environment
@@ -227,12 +226,7 @@ class IdleConnections(Generic[C]):
                 connection = self._connections.pop()
             except IndexError:
                 return None
-            pending = getattr(
-                connection, "pending", None
-            )  # of TLS: what is read already
-            arrivals = select.poll()
-            arrivals.register(connection.fileno(), select.POLLIN)
-            if not arrivals.poll(0) and not (pending and pending()):
+            if is_quiet(connection):
                 return connection
             connection.close()  # the daemon closed it, or sent unexpected bytes
 

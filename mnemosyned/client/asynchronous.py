@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 from mnemosyned.client.address import (
     Address,
+    IdleConnection,
     IdleConnections,
     LocalAddress,
     TlsAddress,
@@ -47,7 +48,7 @@ RECORD_BYTES = 64 * 1024
 """Bytes that are sealed, or read sealed, at a time."""
 
 
-class Channel(Protocol):
+class Channel(IdleConnection, Protocol):
     """A connection that sends and receives bytes on the running event loop."""
 
     async def send(self, data: bytes) -> None:
@@ -56,14 +57,6 @@ class Channel(Protocol):
 
     async def receive(self, count: int) -> bytes:
         """Return up to `count` received bytes, or `b""` at the end. Raises `OSError`."""
-        ...
-
-    def fileno(self) -> int:
-        """Return the file descriptor of the socket."""
-        ...
-
-    def close(self) -> None:
-        """Close the connection."""
         ...
 
 
@@ -96,9 +89,6 @@ class TlsChannel:
         self._tls = context.wrap_bio(
             self._incoming, self._outgoing, server_hostname=host
         )
-        self._wants_read = ssl.SSLWantReadError
-        self._cut_off = ssl.SSLEOFError
-        self._failures = ssl.SSLError
         self.fileno = connection.fileno
         self.close = connection.close
 
@@ -112,7 +102,7 @@ class TlsChannel:
         for begin in range(0, len(view), RECORD_BYTES):
             try:
                 self._tls.write(view[begin : begin + RECORD_BYTES])
-            except self._failures as error:
+            except ssl.SSLError as error:
                 raise ConnectionResetError(str(error)) from error
             await self._send_encrypted()
 
@@ -120,9 +110,9 @@ class TlsChannel:
         """Return up to `count` decrypted bytes, or `b""` at the end. Raises `OSError`."""
         try:
             return await self._run_step(lambda: self._tls.read(count))
-        except self._cut_off:  # as of a plain connection that ends
+        except ssl.SSLEOFError:  # as of a plain connection that ends
             return b""
-        except self._failures as error:
+        except ssl.SSLError as error:
             raise ConnectionAbortedError(str(error)) from error
 
     def pending(self) -> int:
@@ -134,7 +124,7 @@ class TlsChannel:
         while True:  # ends with the connection, or the caller's limit
             try:
                 result = step()
-            except self._wants_read:
+            except ssl.SSLWantReadError:
                 await self._send_encrypted()
                 data = await self._plain.receive(RECORD_BYTES)
                 if data:

@@ -110,13 +110,6 @@ def result_of(request: Request[R], answer: HttpResponse, address: Address) -> R:
     raise refusal_of(answer.status, answer.body, address)
 
 
-def text_of(answer: HttpResponse, address: Address) -> str:
-    """Return the body of an answer as text. Raises the daemon's error."""
-    if answer.status == 200:
-        return answer.body.decode()
-    raise refusal_of(answer.status, answer.body, address)
-
-
 def refusal_of(status: int, answer: bytes, address: Address) -> MnemosynedError:
     """Return the error of a response; an error about the token names the token and its address."""
     error = error_of(status, answer)
@@ -218,11 +211,7 @@ class Connection:
         call = make_call(
             request, timeout_s=self._timeout_s, headers=self._address.headers
         )
-        try:
-            answer = self._send_call(call)
-        except OSError as error:
-            raise unreachable(error, self._address) from error
-        return result_of(request, answer, self._address)
+        return result_of(request, self._send_call(call), self._address)
 
     def transfers(self) -> Transfers:
         """Return a connection for exports and restores; the caller closes it."""
@@ -274,21 +263,28 @@ class Connection:
         """
         head = f"GET {path} HTTP/1.1\r\n".encode() + self._address.headers + b"\r\n"
         call = PreparedCall(data=head, timeout_s=self._timeout_s, repeatable=True)
-        try:
-            answer = self._send_call(call)
-        except OSError as error:
-            raise unreachable(error, self._address) from error
-        return text_of(answer, self._address)
+        answer = self._send_call(call)
+        if answer.status != 200:
+            raise refusal_of(answer.status, answer.body, self._address)
+        return answer.body.decode()
 
     def _send_call(self, call: PreparedCall) -> HttpResponse:
-        """Send a call over an idle connection, else over a new one, and return the response."""
-        if call.repeatable and (idle := self._idle.take()):
-            with contextlib.suppress(ConnectionError):
-                return self._exchange_over(idle, call)
-        for _ in range(ATTEMPTS - 1):
-            with contextlib.suppress(Unread):
-                return self._exchange_over(self._address.connect(call.timeout_s), call)
-        return self._exchange_over(self._address.connect(call.timeout_s), call)
+        """Send a call over an idle connection, else over a new one, and return the response.
+
+        Raises `DaemonUnreachable`.
+        """
+        try:
+            if call.repeatable and (idle := self._idle.take()):
+                with contextlib.suppress(ConnectionError):
+                    return self._exchange_over(idle, call)
+            for _ in range(ATTEMPTS - 1):
+                with contextlib.suppress(Unread):
+                    return self._exchange_over(
+                        self._address.connect(call.timeout_s), call
+                    )
+            return self._exchange_over(self._address.connect(call.timeout_s), call)
+        except OSError as error:
+            raise unreachable(error, self._address) from error
 
     def _exchange_over(
         self, connection: socket.socket, call: PreparedCall

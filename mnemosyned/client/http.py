@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+import select
 import socket
 import stat
 import struct
@@ -16,6 +17,8 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from mnemosyned.client.address import IdleConnection
 
 HEAD_BYTES_MAX = 64 * 1024
 CHUNK_LINE_BYTES_MAX = 1024
@@ -223,6 +226,14 @@ def receive_parts(connection: socket.socket, response: HttpResponse) -> Iterator
         if response.is_complete:
             return
         response.feed(connection.recv(RECEIVED_BYTES))
+
+
+def is_quiet(connection: IdleConnection) -> bool:
+    """Return True if the daemon has neither closed an idle connection nor sent unexpected bytes."""
+    arrivals = select.poll()
+    arrivals.register(connection.fileno(), select.POLLIN)
+    pending = getattr(connection, "pending", None)  # of TLS: what is read already
+    return not arrivals.poll(0) and not (pending and pending())
 
 
 def foreign_listener(connection: socket.socket, path: str) -> int | None:

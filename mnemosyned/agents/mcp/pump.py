@@ -20,6 +20,7 @@ from mnemosyned.client.http import (
     NoAnswer,
     Unread,
     foreign_listener,
+    is_quiet,
     receive_parts,
     send_request,
 )
@@ -49,49 +50,28 @@ class DaemonLost(Exception):
     """No daemon answers; the message says why."""
 
 
-class PumpAnswer:
-    """One answer of the daemon, received while its messages are read."""
+def read_messages(connection: socket.socket, response: HttpResponse) -> Iterator[bytes]:
+    """Yield each message of the daemon's answer as it arrives.
 
-    def __init__(self, connection: DaemonConnection, response: HttpResponse) -> None:
-        self._connection = connection
-        self._response = response
-        self.headers = response.headers
-
-    @property
-    def is_unauthorized(self) -> bool:
-        """Whether the daemon refused the access token."""
-        return self._response.status == UNAUTHORIZED
-
-    @property
-    def is_last(self) -> bool:
-        """Whether the daemon closes the connection after this answer."""
-        return not self._response.stays_open
-
-    def messages(self) -> Iterator[bytes]:
-        """Yield each message of the answer as it arrives.
-
-        Raises `DaemonLost` if the connection breaks, or the answer holds no protocol message.
-        """
-        response = self._response
-        parts = receive_parts(self._connection.socket, response)
-        try:
-            if self.headers.get("content-type", "").startswith("text/event-stream"):
-                blocks = EventBlocks(bytes_max=LINE_BYTES_MAX)
-                for part in parts:
-                    yield from blocks.feed(part)
-                return
-            body = b"".join(parts)
-        except NoAnswer as error:
-            raise DaemonLost("the daemon hung up within its answer") from error
-        if body.startswith((b'{"jsonrpc"', b"[")):
-            yield body
-        elif response.status == NOT_FOUND:
-            raise DaemonLost(
-                "the daemon that runs is older than this program; restart it"
-            )
-        elif response.status != ACCEPTED or body:
-            words = body[:500].decode("utf-8", "replace")
-            raise DaemonLost(f"the daemon answered {response.status}: {words}")
+    Raises `DaemonLost` if the connection breaks, or the answer holds no protocol message.
+    """
+    parts = receive_parts(connection, response)
+    try:
+        if response.headers.get("content-type", "").startswith("text/event-stream"):
+            blocks = EventBlocks(bytes_max=LINE_BYTES_MAX)
+            for part in parts:
+                yield from blocks.feed(part)
+            return
+        body = b"".join(parts)
+    except NoAnswer as error:
+        raise DaemonLost("the daemon hung up within its answer") from error
+    if body.startswith((b'{"jsonrpc"', b"[")):
+        yield body
+    elif response.status == NOT_FOUND:
+        raise DaemonLost("the daemon that runs is older than this program; restart it")
+    elif response.status != ACCEPTED or body:
+        words = body[:500].decode("utf-8", "replace")
+        raise DaemonLost(f"the daemon answered {response.status}: {words}")
 
 
 class DaemonEndpoint:
@@ -157,50 +137,12 @@ class SocketEndpoint(DaemonEndpoint):
         )
 
 
-class DaemonConnection:
-    """A connection to the daemon."""
-
-    def __init__(self, endpoint: DaemonEndpoint) -> None:
-        self.socket = endpoint.open()
-        self._reset_is_unread = endpoint.reset_is_unread
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the daemon has neither closed the connection nor sent unexpected bytes."""
-        ready = select.poll()
-        ready.register(self.socket, select.POLLIN)
-        pending = getattr(self.socket, "pending", None)  # of TLS: what is read already
-        return not ready.poll(0) and not (pending and pending())
-
-    def post(self, request: bytes) -> PumpAnswer:
-        """Send a request and return its answer, of which only the head is received.
-
-        Raises `Unread` if the daemon closed before reading, and `DaemonLost`.
-        """
-        try:
-            response = send_request(
-                self.socket, request, reset_is_unread=self._reset_is_unread
-            )
-        except NoAnswer as error:
-            raise DaemonLost(HUNG_UP) from error
-        return PumpAnswer(self, response)
-
-    def shut_down(self) -> None:
-        """Shut the socket down, so that the thread reading from it ends and the daemon notices."""
-        with suppress(OSError):  # that of TLS takes apart what the reader reads with
-            socket.socket.shutdown(self.socket, socket.SHUT_RDWR)
-
-    def close(self) -> None:
-        """Close the socket."""
-        self.socket.close()
-
-
 class PumpedDaemon:
     """The daemon; safe to use from several threads."""
 
     def __init__(self, endpoint: DaemonEndpoint) -> None:
         self._endpoint = endpoint
-        self._idle: list[DaemonConnection] = []
+        self._idle: list[socket.socket] = []
         self._was_met = False
 
     def post(
@@ -208,9 +150,9 @@ class PumpedDaemon:
         headers: dict[str, str],
         body: bytes,
         *,
-        on_connection: Callable[[DaemonConnection], None],
-    ) -> tuple[DaemonConnection, PumpAnswer]:
-        """Post a message to `/mcp`; return the connection and the answer to be read from it.
+        on_connection: Callable[[socket.socket], None],
+    ) -> tuple[socket.socket, HttpResponse]:
+        """Post a message to `/mcp`; return the connection, and the answer received to its head.
 
         `on_connection` is called with each connection before it is used. Raises `DaemonLost`.
         """
@@ -224,44 +166,47 @@ class PumpedDaemon:
             connection = self._take_connection()
             on_connection(connection)
             try:
-                answer = connection.post(head + body)
+                response = send_request(
+                    connection,
+                    head + body,
+                    reset_is_unread=self._endpoint.reset_is_unread,
+                )
             except Unread:
                 connection.close()
                 continue
-            except (DaemonLost, OSError) as error:
+            except OSError as error:
                 connection.close()
-                raise DaemonLost(str(error)) from error
-            if answer.is_unauthorized:
+                is_cut = isinstance(error, NoAnswer)
+                raise DaemonLost(HUNG_UP if is_cut else str(error)) from error
+            if response.status == UNAUTHORIZED:
                 connection.close()
                 raise DaemonLost(self._endpoint.describe_refusal())
             self._was_met = True
-            return connection, answer
+            return connection, response
         raise DaemonLost(f"the daemon on {self._endpoint} hangs up on every message")
 
-    def give_back(self, connection: DaemonConnection) -> None:
+    def give_back(self, connection: socket.socket) -> None:
         """Keep a connection for the next message, or close it if enough are idle."""
         if len(self._idle) < IDLE_MAX:
             self._idle.append(connection)
         else:
             connection.close()
 
-    def _take_connection(self) -> DaemonConnection:
+    def _take_connection(self) -> socket.socket:
         """Return an idle connection or a new one. Raises `DaemonLost`.
 
         A daemon that answered before is tried again for some seconds, as it may restart.
         """
-        while True:  # ends with the last idle one
-            try:
+        with suppress(IndexError):  # raised after the last idle one
+            while True:
                 connection = self._idle.pop()
-            except IndexError:
-                break
-            if connection.is_open:
-                return connection
-            connection.close()
+                if is_quiet(connection):
+                    return connection
+                connection.close()
         deadline = time.monotonic() + RESTART_S * self._was_met
         while True:  # ends at the deadline
             try:
-                return DaemonConnection(self._endpoint)
+                return self._endpoint.open()
             except OSError as error:
                 if time.monotonic() >= deadline:
                     self._was_met = False
@@ -292,10 +237,10 @@ class PumpedCall:
     def __init__(self, line: bytes) -> None:
         self.line = line
         self.is_cancelled = False
-        self._connection: DaemonConnection | None = None
+        self._connection: socket.socket | None = None
         self._changing = threading.Lock()
 
-    def hold(self, connection: DaemonConnection | None) -> None:
+    def hold(self, connection: socket.socket | None) -> None:
         """Set the connection that `cancel` shuts down; None once it is given back."""
         with self._changing:
             self._connection = connection
@@ -305,7 +250,10 @@ class PumpedCall:
         self.is_cancelled = True
         with self._changing:
             if self._connection:
-                self._connection.shut_down()
+                with suppress(
+                    OSError
+                ):  # TLS's own takes apart what the reader reads with
+                    socket.socket.shutdown(self._connection, socket.SHUT_RDWR)
 
 
 class McpPump:
@@ -369,22 +317,22 @@ class McpPump:
 
     def _relay_message(self, call: PumpedCall) -> None:
         """Post a call's message to the daemon and write the answers. Raises `DaemonLost`."""
-        connection, answer = self._daemon.post(
+        connection, response = self._daemon.post(
             self._make_request_headers(), call.line, on_connection=call.hold
         )
         try:
-            self._save_headers(answer.headers)
-            for message in answer.messages():
+            self._save_headers(response.headers)
+            for message in read_messages(connection, response):
                 if not call.is_cancelled:
                     self._write_line(message)
         except BaseException:
             connection.close()
             raise
         call.hold(None)
-        if answer.is_last or call.is_cancelled:
-            connection.close()
-        else:
+        if response.stays_open and not call.is_cancelled:
             self._daemon.give_back(connection)
+        else:
+            connection.close()
 
     def _make_request_headers(self) -> dict[str, str]:
         """Return the headers with the client's name and origin."""
