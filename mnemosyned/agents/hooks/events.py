@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 from mnemosyned.importers.importer import moment_from
@@ -23,6 +25,7 @@ NAME_CHARS_MAX = 120
 CONVERSATION_CHARS_MAX = 300
 PATH_CHARS_MAX = 4_096
 
+Json = dict[str, Any]
 Payload = Mapping[str, Any]
 Environment = Mapping[str, str]
 
@@ -38,63 +41,17 @@ class HookEvent(StrEnum):
     OTHER = "other"
 
 
-EVENTS: Mapping[str, HookEvent] = {
-    "sessionstart": HookEvent.START,
-    "preinvocation": HookEvent.START,
-    "userpromptsubmit": HookEvent.PROMPT,
-    "userpromptsubmitted": HookEvent.PROMPT,
-    "beforesubmitprompt": HookEvent.PROMPT,
-    "beforeagent": HookEvent.PROMPT,
-    "preuserprompt": HookEvent.PROMPT,
-    "chatmessage": HookEvent.PROMPT,
-    "stop": HookEvent.STOP,
-    "stopfailure": HookEvent.STOP,
-    "agentstop": HookEvent.STOP,
-    "afteragent": HookEvent.STOP,
-    "afteragentresponse": HookEvent.STOP,
-    "postcascaderesponse": HookEvent.STOP,
-    "sessionidle": HookEvent.STOP,
-    "precompact": HookEvent.COMPACT,
-    "precompress": HookEvent.COMPACT,
-    "sessioncompacting": HookEvent.COMPACT,
-    "sessionend": HookEvent.END,
-    "sessiondeleted": HookEvent.END,
+_TABLES: Json = tomllib.loads(
+    Path(__file__).with_name("events.toml").read_text(encoding="utf-8")
+)
+EVENTS = {
+    name: HookEvent(event)
+    for event, names in _TABLES["events"].items()
+    for name in names.split()
 }
 """Kinds of events by the tools' names for them, in lower case, letters alone."""
-CONTINUED = frozenset({"resume", "compact", "fork"})
-"""Sources of a start with the earlier context still in place."""
-CLIENTS = frozenset(
-    "claude-code codex cursor vscode copilot gemini antigravity opencode devin windsurf goose qwen "
-    "agent".split()
-)
+CLIENTS = frozenset(_TABLES["clients"])
 UNKNOWN_CLIENT = "agent"
-
-_MARKS: tuple[tuple[str, Callable[[Payload, Environment], bool]], ...] = (
-    ("cursor", lambda payload, _: "cursor_version" in payload),
-    ("windsurf", lambda payload, _: "agent_action_name" in payload),
-    ("devin", lambda _, environment: "DEVIN_PROJECT_DIR" in environment),
-    ("goose", lambda payload, _: _is_from_goose(payload)),
-)
-_MARKS_LAST: tuple[tuple[str, Callable[[Payload, Environment], bool]], ...] = (
-    ("vscode", lambda payload, _: "hookEventName" in payload),
-    ("antigravity", lambda payload, _: "conversationId" in payload),
-    ("copilot", lambda payload, _: "sessionId" in payload),
-    ("codex", lambda payload, _: "turn_id" in payload),
-    ("gemini", lambda _, environment: "GEMINI_SESSION_ID" in environment),
-    ("gemini", lambda _, environment: "GEMINI_PROJECT_DIR" in environment),
-    ("claude-code", lambda _, environment: "CLAUDE_PROJECT_DIR" in environment),
-    ("codex", lambda payload, _: "model" in payload and "transcript_path" in payload),
-)
-
-_DIRECTORIES = ("cwd", "working_dir", "directory")
-_WORKSPACES = ("workspace_roots", "workspacePaths")
-_PROJECT_VARIABLES: Mapping[str, tuple[str, ...]] = {
-    "claude-code": ("CLAUDE_PROJECT_DIR",),
-    "cursor": ("CURSOR_PROJECT_DIR", "CLAUDE_PROJECT_DIR"),
-    "devin": ("DEVIN_PROJECT_DIR",),
-    "gemini": ("GEMINI_PROJECT_DIR",),
-    "qwen": ("QWEN_PROJECT_DIR", "GEMINI_PROJECT_DIR"),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +83,7 @@ class HookCall:
     @property
     def is_fresh_start(self) -> bool:
         """Whether the event is the start of a session without earlier context."""
-        return self.event is HookEvent.START and self.source not in CONTINUED
+        return self.event is HookEvent.START and self.source not in _TABLES["continued"]
 
 
 def parse_call(
@@ -143,7 +100,7 @@ def parse_call(
     a transcript's, which is refused later.
     """
     transcript = _find_first_text(
-        payload, "transcript_path", "transcriptPath", limit=PATH_CHARS_MAX
+        payload, "transcript", limit=PATH_CHARS_MAX
     ) or environment.get("CURSOR_TRANSCRIPT_PATH", "")
     client = client_of(payload, environment, transcript, arguments)
     name = _find_event_name(payload, arguments)
@@ -160,8 +117,8 @@ def parse_call(
         or _empty_if_nul(directory),
         transcript=transcript,
         source=_empty_if_nul(_find_first_text(payload, "source")),
-        prompt=_find_prompt(payload),
-        reply=_find_reply(payload, letters),
+        prompt=_find_said("prompt", payload, letters),
+        reply=_find_said("reply", payload, letters),
         messages=tuple(
             message
             for message in (messages if isinstance(messages, list) else ())
@@ -181,18 +138,27 @@ def client_of(
 
     Marks in the payload come first: several tools run the hooks of one settings file.
     """
-    for client, is_marked in _MARKS:
-        if is_marked(payload, environment):
-            return client
+    marks = _find_marked_clients("marks", payload, environment)
+    if client := next(marks, ""):
+        return client
     named = arguments[0] if arguments else payload.get("client")
     if isinstance(named, str) and named in CLIENTS:
         return named
     if client := client_of_path(transcript):
         return client
-    for client, is_marked in _MARKS_LAST:
-        if is_marked(payload, environment):
-            return client
-    return UNKNOWN_CLIENT
+    marks = _find_marked_clients("late_marks", payload, environment)
+    return next(marks, UNKNOWN_CLIENT)
+
+
+def _find_marked_clients(
+    table: str, payload: Payload, environment: Environment
+) -> Iterator[str]:
+    """Yield each tool of which the call has a mark of this table."""
+    for row in _TABLES[table]:
+        is_marked = payload.keys() >= {*row.get("keys", ())}
+        is_marked &= environment.keys() >= {*row.get("variables", ())}
+        if is_marked and row.get("without") not in payload:
+            yield row["client"]
 
 
 def _find_event_name(payload: Payload, arguments: tuple[str, ...]) -> str:
@@ -200,10 +166,7 @@ def _find_event_name(payload: Payload, arguments: tuple[str, ...]) -> str:
 
     It is in the payload, in the arguments, or follows from the payload's other keys.
     """
-    named = _find_first_text(
-        payload, "hook_event_name", "hookEventName", "agent_action_name", "event"
-    )
-    if named:
+    if named := _find_first_text(payload, "name"):
         return named
     if len(arguments) > 1:
         return arguments[1][:NAME_CHARS_MAX]
@@ -217,64 +180,45 @@ def _find_conversation_id(
     payload: Payload, environment: Environment, transcript: str
 ) -> str:
     """Return the conversation's id: from payload, environment or the transcript's name."""
-    named = _find_first_text(
-        payload,
-        *("conversation_id", "session_id", "sessionId", "conversationId"),
-        *("sessionID", "trajectory_id"),
-        limit=CONVERSATION_CHARS_MAX,
-    )
-    if named:
+    limit = CONVERSATION_CHARS_MAX
+    if named := _find_first_text(payload, "conversation", limit=limit):
         return named
     for variable in ("CLAUDE_CODE_SESSION_ID", "GEMINI_SESSION_ID"):
         if environment.get(variable):
-            return environment[variable][:CONVERSATION_CHARS_MAX]
+            return environment[variable][:limit]
     return transcript.rpartition("/")[2].partition(".")[0]
 
 
 def _find_directory(client: str, payload: Payload, environment: Environment) -> str:
     """Return the conversation's directory: the tool's project, or its current folder."""
-    for variable in _PROJECT_VARIABLES.get(client, ()):
+    for variable in _TABLES["project_variables"].get(client, ()):
         if environment.get(variable):
             return environment[variable][:PATH_CHARS_MAX]
-    if named := _find_first_text(payload, *_DIRECTORIES, limit=PATH_CHARS_MAX):
+    if named := _find_first_text(payload, "directory", limit=PATH_CHARS_MAX):
         return named
-    for key in _WORKSPACES:
+    for key in _TABLES["fields"]["workspaces"]:
         roots = payload.get(key)
         if isinstance(roots, list) and roots and isinstance(roots[0], str):
             return roots[0].removeprefix("file://")[:PATH_CHARS_MAX]
     return ""
 
 
-def _is_from_goose(payload: Payload) -> bool:
-    """Return True if Goose sent the payload: only Goose names the event `event` alone."""
-    return "event" in payload and "hook_event_name" not in payload
-
-
-def _find_prompt(payload: Payload) -> str:
-    """Return the user's prompt in a payload, or an empty text."""
-    if isinstance(payload.get("prompt"), str):
-        return str(payload["prompt"])
-    info = payload.get("tool_info")
-    if isinstance(info, Mapping) and isinstance(info.get("user_prompt"), str):
-        return str(info["user_prompt"])
-    message = payload.get("message") if _is_from_goose(payload) else None
-    initial = payload.get("initialPrompt")
-    return next((each for each in (message, initial) if isinstance(each, str)), "")
-
-
-def _find_reply(payload: Payload, letters: str) -> str:
-    """Return the agent's last message in a payload, or an empty text.
+def _find_said(table: str, payload: Payload, letters: str) -> str:
+    """Return the words of a person or an agent in the fields of a table, or an empty text.
 
     `letters` are the lower-case letters of the event's name.
     """
-    for key in ("last_assistant_message", "lastAssistantMessage", "prompt_response"):
-        if isinstance(payload.get(key), str):
-            return str(payload[key])
-    if letters == "afteragentresponse" and isinstance(payload.get("text"), str):
-        return str(payload["text"])
-    info = payload.get("tool_info")
-    if isinstance(info, Mapping) and isinstance(info.get("response"), str):
-        return str(info["response"])
+    for row in _TABLES[table]:
+        holder = payload.get(row["inside"]) if "inside" in row else payload
+        text = holder.get(row["key"]) if isinstance(holder, Mapping) else None
+        is_meant = row.get("event", letters) == letters
+        is_meant &= row.get("without") not in payload
+        if (
+            isinstance(text, str)
+            and is_meant
+            and {*row.get("beside", ())} <= {*payload}
+        ):
+            return text
     return ""
 
 
@@ -283,9 +227,11 @@ def _empty_if_nul(text: str) -> str:
     return "" if "\0" in text else text
 
 
-def _find_first_text(payload: Payload, *keys: str, limit: int = NAME_CHARS_MAX) -> str:
-    """Return the first non-empty text under these keys, cut at `limit` characters; else empty."""
-    for key in keys:
+def _find_first_text(
+    payload: Payload, table: str, *, limit: int = NAME_CHARS_MAX
+) -> str:
+    """Return the first non-empty text under the keys of a table, cut at `limit`; else empty."""
+    for key in _TABLES["fields"][table]:
         value = payload.get(key)
         if isinstance(value, str) and value:
             return value[:limit]
@@ -294,20 +240,13 @@ def _find_first_text(payload: Payload, *keys: str, limit: int = NAME_CHARS_MAX) 
 
 # -------------------------------------------------------------------- answers
 
-Json = dict[str, Any]
-
-OBSERVERS = frozenset({"goose", "windsurf"})
-"""Tools whose hooks cannot inject context."""
-START_ALONE = frozenset({"vscode", "copilot"})
-"""Tools that take context only at the start of a session."""
-
 
 def takes_context(call: HookCall) -> bool:
     """Return True if the tool injects the answer to this event into the agent's context."""
-    if call.client in OBSERVERS:
+    if call.client in _TABLES["observers"]:
         return False
     if call.event is HookEvent.PROMPT:
-        return call.client not in START_ALONE
+        return call.client not in _TABLES["start_alone"]
     return call.event is HookEvent.START
 
 

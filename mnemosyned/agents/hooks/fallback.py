@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+import tomllib
 import zlib
 
 from mnemosyned.agents.hooks import spool
@@ -16,16 +17,6 @@ if TYPE_CHECKING:
 
 
 WARN_EVERY_S = 3_600
-CONTINUED = ("resume", "compact", "fork")
-STARTS = ("sessionstart",)
-STORING_EVENTS = (
-    *STARTS, "userpromptsubmit", "userpromptsubmitted", "beforesubmitprompt", "beforeagent",
-    "preuserprompt", "chatmessage", "stop", "agentstop", "afteragent", "afteragentresponse",
-    "postcascaderesponse", "sessionidle", "precompact", "precompress", "sessioncompacting",
-    "sessionend", "sessiondeleted", "preinvocation",
-)  # fmt: skip
-"""Events that store something, by their names in lower case, letters alone."""
-NAME_KEYS = ("hook_event_name", "hookEventName", "agent_action_name", "event")
 WAITING_NOTE = (
     "mnemosyned does not answer; what is said now waits and is remembered when it runs again: "
     "mnem start"
@@ -50,17 +41,20 @@ def put_aside(payload: bytes, envelope: bytes) -> bytes:
         return b"{}"
     if not isinstance(fields, dict):
         return b"{}"
-    name = next(
-        (fields[key] for key in NAME_KEYS if isinstance(fields.get(key), str)), ""
-    )
+    with open(os.path.join(os.path.dirname(__file__), "events.toml"), "rb") as file:
+        tables = tomllib.load(file)
+    keys = tables["fields"]["name"]
+    name = next((fields[key] for key in keys if isinstance(fields.get(key), str)), "")
     letters = "".join(filter(str.isalpha, name)).lower()
     is_kept = True
-    if letters in STORING_EVENTS or not name:
+    if not name or any(letters in names.split() for names in tables["events"].values()):
         try:
             is_kept = spool.put(_choose_file_name(fields), envelope)
         except OSError:
             is_kept = False
-    is_start = letters in STARTS and fields.get("source") not in CONTINUED
+    is_start = (
+        letters == "sessionstart" and fields.get("source") not in tables["continued"]
+    )
     if not (is_start or _take_warning_turn()):
         return b'{"continue": true}' if name == "beforeSubmitPrompt" else b"{}"
     words = WAITING_NOTE if is_kept else FULL_NOTE
