@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
@@ -10,7 +9,15 @@ from msgspec import Meta
 
 from mnemosyned.conversation.budget import Breakdown, MemoryPlace
 from mnemosyned.memory.values import DEFAULT_SESSION, Learning, LearningKind
-from mnemosyned.verbs.request import NOT_EMPTY, ById, Name, Names, PageSize, Request
+from mnemosyned.verbs.request import (
+    NOT_EMPTY,
+    ById,
+    Name,
+    Names,
+    PageSize,
+    Request,
+    RowList,
+)
 
 R = TypeVar("R")
 
@@ -45,15 +52,13 @@ class Assembled(msgspec.Struct, frozen=True, kw_only=True):
     """Positions of tool calls and results that came in without their other half."""
 
 
-class _MessageRequest(Request[R], frozen=True, forbid_unknown_fields=True):
+class _MessageRequest(Request[R], frozen=True):
     message: Annotated[
         str | dict[str, Any], Meta(description="the new message to the model")
     ]
 
 
-class Context(
-    _MessageRequest[Assembled], frozen=True, forbid_unknown_fields=True, kw_only=True
-):
+class Context(_MessageRequest[Assembled], frozen=True, kw_only=True):
     """Assemble the model's context within a token budget.
 
     Memories that matter to the new message are quoted with date, speaker and source. Long tool
@@ -130,13 +135,11 @@ class Shortened(msgspec.Struct, frozen=True, kw_only=True):
     """Why rules wrote a summary that a model was asked for."""
 
 
-class _Messages(Request[R], frozen=True, forbid_unknown_fields=True):
+class _Messages(Request[R], frozen=True):
     messages: Annotated[Messages, Meta(description="the conversation, oldest first")]
 
 
-class Compact(
-    _Messages[Shortened], frozen=True, forbid_unknown_fields=True, kw_only=True
-):
+class Compact(_Messages[Shortened], frozen=True, kw_only=True):
     """Shorten a conversation that nears its token limit.
 
     Messages taken out are remembered word for word; the answer has the ids to `expand`.
@@ -192,11 +195,11 @@ class Learned(msgspec.Struct, frozen=True):
     """Ids of older learnings that it contradicts and replaces."""
 
 
-class _Lesson(Request[R], frozen=True, forbid_unknown_fields=True):
+class _Lesson(Request[R], frozen=True):
     content: Annotated[Lesson, Meta(description="the lesson, in one sentence")]
 
 
-class Learn(_Lesson[Learned], frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Learn(_Lesson[Learned], frozen=True, kw_only=True):
     """Store a lesson that every context of its source shows.
 
     Standing instructions of users ("always", "never", "call me") are recognized without this.
@@ -213,21 +216,13 @@ class Learn(_Lesson[Learned], frozen=True, forbid_unknown_fields=True, kw_only=T
     ] = None
 
 
-class LearningList(msgspec.Struct, frozen=True):
+class LearningList(RowList[Learning], frozen=True):
     """The learnings in force, newest first."""
 
     learnings: list[Learning]
 
-    def __iter__(self) -> Iterator[Learning]:
-        return iter(self.learnings)
 
-    def __len__(self) -> int:
-        return len(self.learnings)
-
-
-class Learnings(
-    Request[LearningList], frozen=True, forbid_unknown_fields=True, kw_only=True
-):
+class Learnings(Request[LearningList], frozen=True, kw_only=True):
     """List what was learned, newest first.
 
     Raises `InvalidText`.
@@ -251,9 +246,7 @@ class EditedLearning(msgspec.Struct, frozen=True):
     """Why the old words are not purged from the file yet; empty where they are."""
 
 
-class EditLearning(
-    ById[EditedLearning], frozen=True, forbid_unknown_fields=True, kw_only=True
-):
+class EditLearning(ById[EditedLearning], frozen=True, kw_only=True):
     """Change the words of a learning.
 
     Raises `NotFound`, `EmptyContent`, `InvalidText` and `SecretRefused`.
@@ -272,7 +265,7 @@ class RemovedLearning(msgspec.Struct, frozen=True):
     """Why its words are not purged from the file yet; empty where they are."""
 
 
-class RemoveLearning(ById[RemovedLearning], frozen=True, forbid_unknown_fields=True):
+class RemoveLearning(ById[RemovedLearning], frozen=True):
     """Delete a learning.
 
     Learnings that it had superseded are in force again.

@@ -56,7 +56,7 @@ KIND_OF = {record: kind for kind, record in KINDS.items()}
 _encode = msgspec.json.Encoder().encode
 
 
-class Export(Request[bytes], frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Export(Request[bytes], frozen=True, kw_only=True):
     """Everything that is kept, as JSON lines from one moment.
 
     Raises `InvalidTime`, and `DaemonBusy` while another export runs.

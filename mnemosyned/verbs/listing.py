@@ -19,6 +19,7 @@ from mnemosyned.verbs.request import (
     PageSize,
     Request,
     Reveal,
+    RowList,
     Since,
     Until,
 )
@@ -44,9 +45,7 @@ class Listed(msgspec.Struct, frozen=True):
         return len(self.memories) + len(self.episodes)
 
 
-class ListMemories(
-    Request[Listed], frozen=True, forbid_unknown_fields=True, kw_only=True
-):
+class ListMemories(Request[Listed], frozen=True, kw_only=True):
     """List memories, the newest first; no question is needed.
 
     With a level, the summaries of that level. Pass `next` of a page as `after` to go on: what is
@@ -91,23 +90,15 @@ class ListMemories(
     reveal: Reveal = False
 
 
-class SessionList(msgspec.Struct, frozen=True):
+class SessionList(RowList[SessionTotals], frozen=True):
     """Sessions, the last used first."""
 
     sessions: list[SessionTotals]
     total: int
     """Number of all sessions."""
 
-    def __iter__(self) -> Iterator[SessionTotals]:
-        return iter(self.sessions)
 
-    def __len__(self) -> int:
-        return len(self.sessions)
-
-
-class Sessions(
-    Request[SessionList], frozen=True, forbid_unknown_fields=True, kw_only=True
-):
+class Sessions(Request[SessionList], frozen=True, kw_only=True):
     """List sessions with their counts, the last used first.
 
     Raises `StorageFailed`.
@@ -119,23 +110,15 @@ class Sessions(
     ] = None
 
 
-class SourceList(msgspec.Struct, frozen=True):
+class SourceList(RowList[SourceTotals], frozen=True):
     """Sources, the last used first."""
 
     sources: list[SourceTotals]
     total: int
     """Number of all sources."""
 
-    def __iter__(self) -> Iterator[SourceTotals]:
-        return iter(self.sources)
 
-    def __len__(self) -> int:
-        return len(self.sources)
-
-
-class Sources(
-    Request[SourceList], frozen=True, forbid_unknown_fields=True, kw_only=True
-):
+class Sources(Request[SourceList], frozen=True, kw_only=True):
     """List sources with their counts, the last used first.
 
     Raises `StorageFailed`.

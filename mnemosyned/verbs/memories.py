@@ -5,7 +5,6 @@ A verb selects memories by ids or by filters, with a preview of the change.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -37,6 +36,7 @@ from mnemosyned.verbs.request import (
     Question,
     Request,
     Reveal,
+    RowList,
     Since,
     Until,
 )
@@ -58,7 +58,7 @@ class SelectionPreview(msgspec.Struct, frozen=True, kw_only=True):
     """What the preview saw: hand it in to change exactly that; only with `dry_run`."""
 
 
-class TargetRequest(Request[R], frozen=True, forbid_unknown_fields=True):
+class TargetRequest(Request[R], frozen=True):
     """A call on memories, selected by ids or by filters."""
 
     id: Annotated[
@@ -66,8 +66,14 @@ class TargetRequest(Request[R], frozen=True, forbid_unknown_fields=True):
     ] = None
 
 
-class Filtered(TargetRequest[R], frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Filters that do not bear the name of a field to be changed."""
+class Filtered(TargetRequest[R], frozen=True, kw_only=True):
+    """A change of the memories selected by ids or by filters.
+
+    These filters do not bear the name of a field to be changed.
+    """
+
+    writes = True
+    takes_long = True
 
     query: Annotated[
         Question | None, Meta(description="memories with all of these words")
@@ -99,7 +105,7 @@ class Filtered(TargetRequest[R], frozen=True, forbid_unknown_fields=True, kw_onl
     ] = None
 
 
-class Selecting(Filtered[R], frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Selecting(Filtered[R], frozen=True, kw_only=True):
     """All filters."""
 
     session: Annotated[
@@ -139,9 +145,7 @@ class Edited(SelectionPreview, frozen=True, kw_only=True):
     """What waits: summaries to be rewritten, or earlier words to be purged from the file."""
 
 
-class EditMemory(
-    Filtered[Edited], frozen=True, forbid_unknown_fields=True, kw_only=True
-):
+class EditMemory(Filtered[Edited], frozen=True, kw_only=True):
     """Change the words of a memory, or where it belongs.
 
     Index, exact values, learnings, vectors and every summary made of it follow. What it was before
@@ -153,8 +157,6 @@ class EditMemory(
     """
 
     verb = "edit"
-    writes = True
-    takes_long = True
 
     text: Annotated[str | None, Meta(description="the new words")] = None
     session: Annotated[
@@ -200,7 +202,11 @@ class Tagged(SelectionPreview, frozen=True, kw_only=True):
     """Number of memories that were not so before."""
 
 
-class Tag(Selecting[Tagged], frozen=True, forbid_unknown_fields=True, kw_only=True):
+class _TagChange(Selecting[R], frozen=True, kw_only=True):
+    tags: Annotated[Tags, Meta(description="the tags, in any case", min_length=1)]
+
+
+class Tag(_TagChange[Tagged], frozen=True, kw_only=True):
     """Give memories tags.
 
     Select them by ids (an episode stands for its originals) or by filters, which all must match.
@@ -210,16 +216,8 @@ class Tag(Selecting[Tagged], frozen=True, forbid_unknown_fields=True, kw_only=Tr
     `PartlyDone`.
     """
 
-    writes = True
-    takes_long = True
 
-    tags: Annotated[
-        Tags,
-        Meta(description="the tags, in any case", min_length=1),
-    ]
-
-
-class Untag(Selecting[Tagged], frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Untag(_TagChange[Tagged], frozen=True, kw_only=True):
     """Take tags from memories.
 
     Select them as for `tag`.
@@ -227,14 +225,6 @@ class Untag(Selecting[Tagged], frozen=True, forbid_unknown_fields=True, kw_only=
     Raises `NotFound`, `InvalidRequest`, `InvalidText`, `InvalidTime`, `BatchChanged` and
     `PartlyDone`.
     """
-
-    writes = True
-    takes_long = True
-
-    tags: Annotated[
-        Tags,
-        Meta(description="the tags, in any case", min_length=1),
-    ]
 
 
 # ------------------------------------------------------------ pin and unpin
@@ -250,7 +240,7 @@ class Pinned(SelectionPreview, frozen=True, kw_only=True):
     """Number of memories selected by filters that are archived and so cannot be pinned."""
 
 
-class Pin(Selecting[Pinned], frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Pin(Selecting[Pinned], frozen=True, kw_only=True):
     """Keep memories in working memory, whatever their age.
 
     Select them by ids or by filters. With filters the shell shows a preview and asks first, or
@@ -260,11 +250,8 @@ class Pin(Selecting[Pinned], frozen=True, forbid_unknown_fields=True, kw_only=Tr
     `InvalidRequest` for a memory that is archived.
     """
 
-    writes = True
-    takes_long = True
 
-
-class Unpin(Selecting[Pinned], frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Unpin(Selecting[Pinned], frozen=True, kw_only=True):
     """Let sleep consolidate pinned memories again.
 
     Select them as for `pin`.
@@ -272,9 +259,6 @@ class Unpin(Selecting[Pinned], frozen=True, forbid_unknown_fields=True, kw_only=
     Raises `NotFound`, `InvalidText`, `InvalidTime`, `BatchChanged`, `PartlyDone`, and
     `InvalidRequest` for a memory that is archived.
     """
-
-    writes = True
-    takes_long = True
 
 
 METADATA_BYTES_MAX = 64 * 1024
@@ -284,18 +268,13 @@ BATCH_MAX = 1_000
 # ------------------------------------------------------------------ remember
 
 
-class _RememberContent(Request[R], frozen=True, forbid_unknown_fields=True):
+class _RememberContent(Request[R], frozen=True):
     content: Annotated[
         str, Meta(description="the text to remember", extra_json_schema=NOT_EMPTY)
     ]
 
 
-class Remember(
-    _RememberContent[Acknowledged],
-    frozen=True,
-    forbid_unknown_fields=True,
-    kw_only=True,
-):
+class Remember(_RememberContent[Acknowledged], frozen=True, kw_only=True):
     """Store one memory. When this returns, it is on disk.
 
     Raises `EmptyContent`, `ContentTooLarge`, `InvalidText`, `InvalidTime`, `SecretRefused`,
@@ -348,32 +327,24 @@ class Remember(
     ] = None
 
 
-class RememberedMany(msgspec.Struct, frozen=True):
+class RememberedMany(RowList[Acknowledged], frozen=True):
     """The acknowledgement of a batch: all of it is on disk."""
 
     memories: list[Acknowledged]
     learned: int = 0
     """How many instructions, preferences and names in force were recognized in it."""
-    would_learn: list[Learning] = []
+    would_learn: list[Learning] = msgspec.field(default_factory=list)
     """On a dry run, those that were recognized."""
 
-    def __iter__(self) -> Iterator[Acknowledged]:
-        return iter(self.memories)
 
-    def __len__(self) -> int:
-        return len(self.memories)
-
-
-class _Memories(Request[R], frozen=True, forbid_unknown_fields=True):
+class _Memories(Request[R], frozen=True):
     memories: Annotated[
         list[Remember],
         Meta(description="up to 1,000", min_length=1, max_length=BATCH_MAX),
     ]
 
 
-class RememberMany(
-    _Memories[RememberedMany], frozen=True, forbid_unknown_fields=True, kw_only=True
-):
+class RememberMany(_Memories[RememberedMany], frozen=True, kw_only=True):
     """Store a batch of memories, all or none.
 
     Raises what `remember` raises; the error's `field` names the memory at fault.
@@ -388,7 +359,7 @@ class RememberMany(
 # -------------------------------------------------------------------- recall
 
 
-class Recalled(msgspec.Struct, frozen=True):
+class Recalled(RowList[Hit], frozen=True):
     """The hits, best first; empty when nothing matches."""
 
     hits: list[Hit]
@@ -397,18 +368,12 @@ class Recalled(msgspec.Struct, frozen=True):
     matching: tuple[str, ...] = ()
     """How the words that were searched for begin, to highlight them in a text."""
 
-    def __iter__(self) -> Iterator[Hit]:
-        return iter(self.hits)
 
-    def __len__(self) -> int:
-        return len(self.hits)
-
-
-class _Query(Request[R], frozen=True, forbid_unknown_fields=True):
+class _Query(Request[R], frozen=True):
     query: Annotated[Question, Meta(description="plain words; no operators")]
 
 
-class Recall(_Query[Recalled], frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Recall(_Query[Recalled], frozen=True, kw_only=True):
     """Search for memories; the best matches come first.
 
     A time in the query, such as "last week" or "in May 2023", ranks memories of that time first.
@@ -449,7 +414,7 @@ class Got(msgspec.Struct, frozen=True):
     """What the memory was before it was edited, the latest first; only with `history`."""
 
 
-class Get(ById[Got], frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Get(ById[Got], frozen=True, kw_only=True):
     """Show one memory or episode in full.
 
     Raises `NotFound`.
@@ -470,7 +435,7 @@ class Expanded(msgspec.Struct, frozen=True):
     """The summaries one level below, where only that level was asked for."""
 
 
-class Expand(ById[Expanded], frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Expand(ById[Expanded], frozen=True, kw_only=True):
     """Show the originals of a summary, word for word.
 
     The id is that of an episode, day, week or month, or one that `compact` returned.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date, datetime, timedelta
 from functools import cache
 from itertools import chain
@@ -110,11 +110,22 @@ class Request(
         return cls.verb or re.sub("(?<=[a-z])(?=[A-Z])", "_", cls.__name__).lower()
 
 
+class RowList(msgspec.Struct, Generic[T], frozen=True):
+    """A result that is a list: its first field holds the rows, and iterating yields them."""
+
+    def __iter__(self) -> Iterator[T]:
+        rows: list[T] = getattr(self, self.__struct_fields__[0])
+        return iter(rows)
+
+    def __len__(self) -> int:
+        return len(getattr(self, self.__struct_fields__[0]))
+
+
 V = TypeVar("V", bound=Request[Any])
 """The request of one verb."""
 
 
-class ById(Request[R], frozen=True, forbid_unknown_fields=True):
+class ById(Request[R], frozen=True):
     """A call that concerns one memory, episode or learning."""
 
     id: Annotated[Name, Meta(description="its id")]
@@ -180,8 +191,10 @@ def parse(verb: type[V], body: bytes | bytearray) -> V:
         except msgspec.ValidationError as error:
             if "RFC3339" not in str(error) and "timezone" not in str(error):
                 raise
-            # A time in words: only such a request costs more than decoding.
-            fields = _read_times(verb, msgspec.json.decode(body))
+            # Loaded here: only a request with a time in words costs more than decoding.
+            from mnemosyned.verbs.times import read_request_times  # noqa: PLC0415
+
+            fields = read_request_times(verb, msgspec.json.decode(body))
             request = msgspec.convert(fields, verb)
     except msgspec.ValidationError as error:
         raise _field_error(error, verb) from error
@@ -202,22 +215,16 @@ def parse_text(verb: type[V], fields: Mapping[str, str | list[str]]) -> V:
     """
     decoder_of(verb)
     try:
-        # Times are read first: msgspec would take 2026 for seconds since 1970.
-        has_times = not fields.keys().isdisjoint(time_fields(verb))
-        values = _read_times(verb, fields) if has_times else fields
-        request: V = msgspec.convert(values, verb, strict=False)
+        if not fields.keys().isdisjoint(time_fields(verb)):
+            # Times are read first: msgspec would take 2026 for seconds since 1970.
+            from mnemosyned.verbs.times import read_request_times  # noqa: PLC0415
+
+            fields = read_request_times(verb, fields)
+        request: V = msgspec.convert(fields, verb, strict=False)
     except msgspec.ValidationError as error:
         raise _field_error(error, verb) from error
     _check_depth(request)
     return request
-
-
-def _read_times(verb: type[Request[Any]], fields: object) -> object:
-    """Return the fields of a request with times in words turned into `datetime`."""
-    # Loaded here: most requests have no time in words.
-    from mnemosyned.verbs.times import read_fields  # noqa: PLC0415
-
-    return read_fields(verb, fields)
 
 
 def validate(request: V) -> V:
@@ -243,9 +250,9 @@ def encode(request: Request[Any]) -> bytes:
     try:
         if not are_times_read:
             # Loaded here: most requests have no time in words.
-            from mnemosyned.verbs.times import read_request  # noqa: PLC0415
+            from mnemosyned.verbs.times import read_request_times  # noqa: PLC0415
 
-            request = read_request(request)
+            request = read_request_times(type(request), request)
         return msgspec.json.encode(request)
     except UnicodeEncodeError as error:
         raise InvalidText(

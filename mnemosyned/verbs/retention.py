@@ -57,9 +57,7 @@ class Forgotten(SelectionPreview, frozen=True, kw_only=True):
     itself: nothing was deleted from them."""
 
 
-class Forget(
-    Selecting[Forgotten], frozen=True, forbid_unknown_fields=True, kw_only=True
-):
+class Forget(Selecting[Forgotten], frozen=True, kw_only=True):
     """Delete memories and all that was made from them.
 
     Select them by ids (an episode includes its originals) or by filters, which all must match.
@@ -69,9 +67,7 @@ class Forget(
     Raises `NotFound`, `InvalidText`, `InvalidTime`, `BatchChanged`, `NotPurged` and `PartlyDone`.
     """
 
-    writes = True
     deletes = True
-    takes_long = True
 
     now: Annotated[
         bool,
@@ -94,7 +90,7 @@ class Restored(msgspec.Struct, frozen=True, kw_only=True):
     """Number of memories that are back in working memory."""
 
 
-class Restore(ById[Restored], frozen=True, forbid_unknown_fields=True):
+class Restore(ById[Restored], frozen=True):
     """Bring an original back to working memory, pinned.
 
     Its episode is rewritten without it. `unpin` lets sleep consolidate it again. During the grace
@@ -125,7 +121,7 @@ class Pruned(msgspec.Struct, frozen=True, kw_only=True):
     """Why the clock that tells the age of originals is not trusted; empty where it is."""
 
 
-class Prune(Request[Pruned], frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Prune(Request[Pruned], frozen=True, kw_only=True):
     """Delete the words of old originals.
 
     The settings or the options say how old; by default the archive keeps everything. All
@@ -168,7 +164,7 @@ class BackedUp(msgspec.Struct, frozen=True, kw_only=True):
     """Faults that the database itself has, and the copy with it."""
 
 
-class Backup(Request[BackedUp], frozen=True, forbid_unknown_fields=True):
+class Backup(Request[BackedUp], frozen=True):
     """Write a complete copy of the database to a file.
 
     Without a file it gets a name with its date in the backup folder. Other requests go on

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from functools import cache
 from typing import Annotated, Any, Literal, TypeVar, cast, get_args, get_origin
@@ -14,14 +14,15 @@ from mnemosyned.instants import in_zone
 from mnemosyned.text.dates.spans import TimeSpan
 from mnemosyned.text.dates.typed import (
     AmbiguousDate,
-    TypedTime,
     period_around,
     read_time,
 )
 from mnemosyned.text.display import escape_invisible
 from mnemosyned.verbs.request import time_fields, union_members
 
-S = TypeVar("S", bound=msgspec.Struct)
+T = TypeVar("T")
+G = TypeVar("G")
+"""A request, or its fields."""
 
 GivenTime = datetime | date | timedelta | str
 """What a caller may give for a time."""
@@ -61,14 +62,7 @@ def read_period(
 
     The end of the span is not in it. Raises `InvalidTime`, which names `field`.
     """
-    now = now or local_now()
-    try:
-        span = period_around(text, unit, now)
-    except AmbiguousDate as error:
-        raise _ambiguous_time(text, field, error) from error
-    if span is None:
-        raise _invalid_time(text, field)
-    return span
+    return _require_time(period_around, text, unit, now or local_now(), field=field)
 
 
 def read_given(
@@ -95,74 +89,46 @@ def read_given(
     try:
         return msgspec.convert(text, _Zoned)
     except msgspec.ValidationError:
-        meant = _read_words(text, field, now, ahead=name in AHEAD)
+        meant = _require_time(read_time, text, now, field=field, ahead=name in AHEAD)
     if name not in ENDS:
         return in_zone(meant.since, now.tzinfo)
     if since and meant.recurs and meant.until <= since:
-        meant = _read_words(text, field, in_zone(since, now.tzinfo), ahead=True)
+        later = in_zone(since, now.tzinfo)
+        meant = _require_time(read_time, text, later, field=field, ahead=True)
     return in_zone(meant.until, now.tzinfo)
 
 
 _Zoned = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
-def _read_words(text: str, field: str, now: datetime, *, ahead: bool) -> TypedTime:
-    """Return the time that a text names, in the future if `ahead`. Raises `InvalidTime`."""
+def _require_time(
+    read: Callable[..., T | None], text: str, *where: object, field: str, **how: object
+) -> T:
+    """Return what `read` makes of a text, which is handed on with the other arguments.
+
+    Raises `InvalidTime` if the text names no time, with examples for the field, or several times.
+    """
+    examples = (
+        "tomorrow, 7d or 2027-03-09"
+        if field.rpartition(".")[2] in AHEAD
+        else "yesterday, 7d or 2026-03-09"
+    )
+    problem = f"is not a valid time; try {examples}"
     try:
-        meant = read_time(text, now, ahead=ahead)
+        meant = read(text, *where, **how)
     except AmbiguousDate as error:
-        raise _ambiguous_time(text, field, error) from error
+        meant = None
+        readings = " or ".join(error.readings)
+        problem = f"can be read as {readings}; write the one you mean"
     if meant is None:
-        raise _invalid_time(text, field)
+        shown = escape_invisible(text, one_line=True)
+        if len(shown) > SHOWN_CHARS_MAX:
+            shown = f"{shown[:SHOWN_CHARS_MAX]}…"
+        raise InvalidTime(f'{field}: "{shown}" {problem}', field=field)
     return meant
 
 
-def _invalid_time(text: str, field: str) -> InvalidTime:
-    """Return the error for a text that names no time, with examples for the field."""
-    is_ahead = field.rpartition(".")[2] in AHEAD
-    examples = (
-        "tomorrow, 7d or 2027-03-09" if is_ahead else "yesterday, 7d or 2026-03-09"
-    )
-    return InvalidTime(
-        f'{field}: "{_shorten_for_message(text)}" is not a valid time; try {examples}',
-        field=field,
-    )
-
-
-def _ambiguous_time(text: str, field: str, error: AmbiguousDate) -> InvalidTime:
-    """Return the error for a text that names several times, with its readings."""
-    readings = " or ".join(error.readings)
-    return InvalidTime(
-        f'{field}: "{_shorten_for_message(text)}" can be read as {readings}; write the one you mean',
-        field=field,
-    )
-
-
-def _shorten_for_message(text: str) -> str:
-    """Return the beginning of a text on one line, for a message."""
-    text = escape_invisible(text, one_line=True)
-    return text if len(text) <= SHOWN_CHARS_MAX else f"{text[:SHOWN_CHARS_MAX]}…"
-
-
 # ------------------------------------------------------------------ requests
-
-
-def read_fields(
-    kind: type[msgspec.Struct], given: object, *, now: datetime | None = None
-) -> object:
-    """Return the fields of a request with times in words turned into `datetime`.
-
-    A value that cannot be a time stays as it is, for the request's own check. Raises `InvalidTime`.
-    """
-    return _read_request_times(kind, given, now=now or local_now(), place="")
-
-
-def read_request(request: S, *, now: datetime | None = None) -> S:
-    """Return a request with times in words turned into `datetime`. Raises `InvalidTime`."""
-    return cast(
-        "S",
-        _read_request_times(type(request), request, now=now or local_now(), place=""),
-    )
 
 
 @cache
@@ -180,20 +146,25 @@ def _lists_of_requests(
     )
 
 
-def _read_request_times(
-    kind: type[msgspec.Struct], given: object, *, now: datetime, place: str
-) -> object:
-    """Return a request, or its fields, with all times read; anything else unchanged.
+def read_request_times(
+    kind: type[msgspec.Struct],
+    given: G,
+    *,
+    now: datetime | None = None,
+    place: str = "",
+) -> G:
+    """Return a request, or the fields of one, with times in words turned into `datetime`.
 
-    `place` is the prefix of its fields in errors. Raises `InvalidTime`.
+    A value that cannot be a time stays as it is, for the request's own check, and so does what is
+    no request. `place` is the prefix of its fields in errors. Raises `InvalidTime`.
     """
+    now = now or local_now()
     if isinstance(given, msgspec.Struct):
-        values: Mapping[str, Any] = msgspec.structs.asdict(given)
-        return msgspec.structs.replace(
-            given, **_read_time_values(kind, values, now, place)
-        )
+        values = msgspec.structs.asdict(given)
+        read = _read_time_values(kind, values, now, place)
+        return cast("G", msgspec.structs.replace(given, **read))
     if isinstance(given, Mapping):
-        return {**given, **_read_time_values(kind, given, now, place)}
+        return cast("G", {**given, **_read_time_values(kind, given, now, place)})
     return given
 
 
@@ -217,7 +188,7 @@ def _read_time_values(
         requests = values.get(name)
         if isinstance(requests, list):
             changes[name] = [
-                _read_request_times(
+                read_request_times(
                     member, each, now=now, place=f"{place}{name}[{index}]."
                 )
                 for index, each in enumerate(requests)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Literal, TypeVar
@@ -19,7 +18,7 @@ from mnemosyned.memory.values import (
     Tier,
     TierTotals,
 )
-from mnemosyned.verbs.request import Name, PageSize, Request
+from mnemosyned.verbs.request import Name, PageSize, Request, RowList
 
 R = TypeVar("R")
 
@@ -29,9 +28,7 @@ Hours = Annotated[float, Meta(gt=0, le=366 * 24)]
 PauseMinutes = Annotated[int, Meta(ge=0, le=24 * 60)]
 
 
-class Sleep(
-    Request[CycleReport], frozen=True, forbid_unknown_fields=True, kw_only=True
-):
+class Sleep(Request[CycleReport], frozen=True, kw_only=True):
     """Run a sleep cycle now.
 
     Old memories are summarized into episodes; the originals move to the archive. `log` shows the
@@ -62,13 +59,13 @@ class Sleep(
     ] = None
 
 
-class _Cycle(Request[R], frozen=True, forbid_unknown_fields=True):
+class _Cycle(Request[R], frozen=True):
     cycle: Annotated[
         Name, Meta(description="the id of the cycle; default: the last one")
     ] = LAST_CYCLE
 
 
-class Undo(_Cycle[CycleReport], frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Undo(_Cycle[CycleReport], frozen=True, kw_only=True):
     """Take back a sleep cycle.
 
     Its originals return to working memory and its episodes are deleted. Without a cycle, the last
@@ -92,19 +89,13 @@ class Undo(_Cycle[CycleReport], frozen=True, forbid_unknown_fields=True, kw_only
     ] = None
 
 
-class Logged(msgspec.Struct, frozen=True):
+class Logged(RowList[LogEntry], frozen=True):
     """Rows of the consolidation log, newest first."""
 
     rows: list[LogEntry]
 
-    def __iter__(self) -> Iterator[LogEntry]:
-        return iter(self.rows)
 
-    def __len__(self) -> int:
-        return len(self.rows)
-
-
-class Log(Request[Logged], frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Log(Request[Logged], frozen=True, kw_only=True):
     """List what was consolidated, newest first.
 
     The rows of a cycle follow its id; each has the id of the episode that was written.
@@ -139,27 +130,21 @@ class WatchedFolder(msgspec.Struct, frozen=True, kw_only=True):
     """Why it is not followed, or not by its events; empty if all is well."""
 
 
-class Watching(msgspec.Struct, frozen=True):
+class Watching(RowList[WatchedFolder], frozen=True):
     """The folders that are followed."""
 
     folders: list[WatchedFolder]
     waiting: int = 0
     """Files that are still to be read."""
 
-    def __iter__(self) -> Iterator[WatchedFolder]:
-        return iter(self.folders)
 
-    def __len__(self) -> int:
-        return len(self.folders)
-
-
-class _Watched(Request[R], frozen=True, forbid_unknown_fields=True):
+class _Watched(Request[R], frozen=True):
     paths: Annotated[
         Paths, Meta(description="absolute paths of folders or files to follow")
     ] = msgspec.field(default_factory=list)
 
 
-class Watch(_Watched[Watching], frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Watch(_Watched[Watching], frozen=True, kw_only=True):
     """Follow folders, and list those that are followed.
 
     What is added to transcripts of agents' tools, notes in Markdown, JSON lines and shell histories in them
@@ -253,7 +238,7 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
         return self.database.startswith("postgres")
 
 
-class Status(Request[Stats], frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Status(Request[Stats], frozen=True, kw_only=True):
     """Show counts, sizes, cycles and the summarizer.
 
     Raises `StorageFailed`.

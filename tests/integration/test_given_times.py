@@ -199,7 +199,7 @@ def test_a_time_in_the_standard_form_is_decoded_alone(
     def unexpected(*_: object) -> None:
         raise AssertionError("a time by RFC 3339 was read as words")
 
-    monkeypatch.setattr(times, "_read_request_times", unexpected)
+    monkeypatch.setattr(times, "read_request_times", unexpected)
     memories = [Remember("x", created_at=NOW, valid_until=NOW)] * 3
 
     validate(RememberMany(memories))
