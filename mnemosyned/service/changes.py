@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from mnemosyned.conversation.archived import WHOLE
@@ -33,7 +34,7 @@ from mnemosyned.service.intake import (
     split_into_chunks,
 )
 from mnemosyned.service.purging import Purger
-from mnemosyned.service.selection import SelectedMemories, Selector
+from mnemosyned.service.selection import Selector
 from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.text.secrets.masking import mask_secrets
 from mnemosyned.verbs.conversation import (
@@ -115,8 +116,13 @@ class ChangeService:
         if request.dry_run:
             preview = self._selector.preview(selected, after=request.after)
             return Tagged(**preview, tags=list(tags))
-        changed = _change_in_chunks(
-            selected, lambda chunk: change(chunk, tags), done=done
+        changed = sum(
+            run_in_chunks(
+                selected.ids,
+                CHUNK,
+                lambda chunk: change(chunk, tags),
+                report=f"memories are {done}",
+            )
         )
         return Tagged(memories=len(selected.ids), tags=list(tags), changed=changed)
 
@@ -144,10 +150,13 @@ class ChangeService:
             )
             archived = len(selected.ids) - working
             return Pinned(**preview, pinned=pinned, archived=archived)
-        changed = _change_in_chunks(
-            selected,
-            lambda chunk: self._store.changes.pin(chunk, pinned=pinned),
-            done="pinned" if pinned else "unpinned",
+        changed = sum(
+            run_in_chunks(
+                selected.ids,
+                CHUNK,
+                lambda chunk: self._store.changes.pin(chunk, pinned=pinned),
+                report=f"memories are {'pinned' if pinned else 'unpinned'}",
+            )
         )
         return Pinned(
             id=ids[0] if len(ids) == 1 else "",
@@ -250,17 +259,14 @@ class ChangeService:
             changing = [edit for edit in edits if _has_effect(edit, drop_history=drop)]
             return self._write_edits(changing, drop_history=drop)
 
-        def report_progress(editions: Sequence[EditOutcome]) -> str:
-            """Return a clause that says how many memories were edited so far."""
-            changed = sum(edition.changed for edition in editions)
-            return f"{changed:,} of {len(ids):,} memories are edited"
-
         groups = self._store.changes.groups(ids, size=CHUNK)
         editions = run_in_chunks(
             groups,
             1,
             lambda group: _retry_edit(partial(edit_group, group[0])),
-            report=report_progress,
+            report="memories are edited",
+            count=attrgetter("changed"),
+            total=len(ids),
         )
         edition = EditOutcome(
             changed=sum(edition.changed for edition in editions),
@@ -348,22 +354,6 @@ class ChangeService:
             secrets=secrets,
             note="; ".join(filter(None, notes)),
         )
-
-
-def _change_in_chunks(
-    selected: SelectedMemories, change: Callable[[Sequence[str]], int], *, done: str
-) -> int:
-    """Change the selected memories chunk by chunk; return how many changed.
-
-    `change` changes a chunk and returns a count; `done` is the participle for messages, such as
-    "tagged". Raises `PartlyDone`.
-    """
-
-    def report_progress(changed: Sequence[int]) -> str:
-        """Return a clause that says how many memories were changed so far."""
-        return f"{sum(changed):,} of {len(selected.ids):,} memories are {done}"
-
-    return sum(run_in_chunks(selected.ids, CHUNK, change, report=report_progress))
 
 
 def _has_effect(edit: MemoryEdit, *, drop_history: bool) -> bool:

@@ -114,11 +114,7 @@ class GraceKeeper:
                 self.on_put_back([position for _, position in returned])
             return len(returned)
 
-        def report_progress(counts: Sequence[int]) -> str:
-            """Return a clause that says how many memories were restored so far."""
-            return f"{sum(counts):,} of {len(keys):,} are put back"
-
-        count = sum(run_in_chunks(keys, CHUNK, put_back_chunk, report=report_progress))
+        count = sum(run_in_chunks(keys, CHUNK, put_back_chunk, report="are put back"))
         if count:
             log.info("put_back", count=count)
         return count
@@ -132,14 +128,8 @@ class GraceKeeper:
 
         They are deleted chunk by chunk. Raises `PartlyDone` if a later chunk fails.
         """
-
-        def report_progress(counts: Sequence[int]) -> str:
-            """Return a clause that says how many memories were deleted so far."""
-            return f"{sum(counts):,} of {len(keys):,} are forgotten for good"
-
-        return sum(
-            run_in_chunks(keys, CHUNK, self._store.finish, report=report_progress)
-        )
+        report = "are forgotten for good"
+        return sum(run_in_chunks(keys, CHUNK, self._store.finish, report=report))
 
     def finish_due(self) -> int:
         """Delete for good all memories whose grace period is over; return how many."""
@@ -250,11 +240,7 @@ class Pruner:
             self._on_removal()
             return count
 
-        def report_progress(counts: Sequence[int]) -> str:
-            """Return a clause that says how many originals were pruned so far."""
-            return f"{sum(counts):,} of {len(prunable.ids):,} originals were pruned"
-
-        run_in_chunks(prunable.ids, CHUNK, prune_chunk, report=report_progress)
+        run_in_chunks(prunable.ids, CHUNK, prune_chunk, report="originals were pruned")
         return _make_prune_receipt(prunable)
 
 
@@ -522,11 +508,6 @@ class RetentionService:
         Raises `PartlyDone` if a later chunk fails.
         """
 
-        def report_progress(removals: Sequence[Removal]) -> str:
-            """Return a clause that says how many memories were forgotten so far."""
-            gone = sum(removal.working + removal.archived for removal in removals)
-            return f"{gone:,} of {len(ids):,} memories are forgotten, though {WORDS_REMAIN}"
-
         def forget_chunk(chunk: Sequence[str]) -> Removal:
             """Delete these memories, recorded as forgotten for old backups; return the counts."""
             self._forgotten.note(chunk)
@@ -546,7 +527,12 @@ class RetentionService:
             partial(self._store.deletion.forget_learnings, learned, grace=grace)
         )
         removals = run_in_chunks(
-            works, 1, lambda work: work[0](), report=report_progress
+            works,
+            1,
+            lambda work: work[0](),
+            report=f"memories are forgotten, though {WORDS_REMAIN}",
+            count=lambda removal: removal.working + removal.archived,
+            total=len(ids),
         )
         return reduce(or_, removals, Removal())
 

@@ -223,12 +223,15 @@ def run_in_chunks(
     size: int,
     step: Callable[[Sequence[T]], R],
     *,
-    report: Callable[[list[R]], str],
+    report: str,
+    count: Callable[[Any], int] = int,
+    total: int | None = None,
 ) -> list[R]:
     """Call `step` with each chunk of `size` values, and return the results.
 
-    If a step fails after others succeeded, raise `PartlyDone`, with the clause that `report` makes of
-    their results. If the first step fails, raise its error.
+    If a step fails after others succeeded, raise `PartlyDone`: "7 of 9 " and `report`, such as
+    "memories are tagged". `count` returns how many are done by a result, `total` is how many there
+    are; without it there are as many as values. If the first step fails, raise its error.
     """
     results: list[R] = []
     try:
@@ -239,9 +242,11 @@ def run_in_chunks(
         if not results:
             raise
         reason = error.reason if isinstance(error, StorageFailed) else error.message
+        done = sum(map(count, results))
+        total = len(values) if total is None else total
         raise PartlyDone(
-            f"{report(results)}, the others were not. Send the request again for the others: "
-            f"{reason}",
+            f"{done:,} of {total:,} {report}, the others were not. Send the request again for the "
+            f"others: {reason}",
             reason=reason,
         ) from error
     return results

@@ -132,9 +132,8 @@ class CycleUndo:
                 lambda chunk: self._store.undo.apply(
                     chunk, now=now, held_until=held_until
                 ),
-                report=lambda done: (
-                    f"{sum(map(len, done)):,} of {len(ids):,} episodes were undone"
-                ),
+                report="episodes were undone",
+                count=len,
             )
         finally:
             self._retention.rewrite_stale_or_log()
