@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -23,7 +23,6 @@ from mnemosyned.conversation.compaction import (
     Compaction,
     CompactionPolicy,
     MemoryConsolidator,
-    SummarizeMessages,
 )
 from mnemosyned.conversation.key_facts import extract_facts
 from mnemosyned.conversation.messages import (
@@ -59,6 +58,8 @@ from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.text.secrets.masking import mask_metadata, mask_secrets
 from mnemosyned.verbs.conversation import Compact, Shortened
 from mnemosyned.verbs.memories import Expand, Expanded
+
+log = logger()
 
 WrittenSummary = tuple[Message, SummaryContent]
 """A summary that a compaction wrote, and its content."""
@@ -140,34 +141,128 @@ class IdentifiedConversation:
         }
 
 
-class CompactionArchive:
-    """Store of removed messages, and of the ids under which summaries refer to them."""
+class CompactService:
+    """The verb `compact`, and `expand` for what it removed."""
 
     def __init__(
         self,
         *,
         store: MemoryStore,
+        lease: SummarizerLease,
         clock: Clock,
         drafts: DraftMaker,
+        settings: SettingsInForce,
     ) -> None:
-        """Keep removed messages in `store`, as drafts that `drafts` makes."""
+        """Compact with the model of `lease`, and keep removed messages in `store` as drafts."""
         self._store = store
+        self._settings = settings
+        self._lease = lease
         self._clock = clock
         self._drafts = drafts
 
-    def identify(
-        self, messages: Sequence[Mapping[str, Any]], *, session: str, source: str | None
-    ) -> IdentifiedConversation:
-        """Return the conversation with our ids in its messages, for a policy to work on."""
-        stored = dict if self._drafts.secret_rule is SecretRule.KEEP else mask_metadata
-        return IdentifiedConversation(
-            messages, session=session, source=source, stored=stored
+    def compact(self, request: Compact) -> Shortened:
+        """Shorten a conversation near its token limit, and store the removed messages.
+
+        A conversation that is not near the limit is returned unchanged, unless `force` is given.
+        """
+        counter = self._settings.counter
+        tokens = counter.total(request.messages)
+        limit = (
+            self._settings.config.context.total
+            if request.max_tokens is None
+            else request.max_tokens
+        )
+        if request.reported_tokens and tokens:
+            # The API counted otherwise: scale its limit to our tokens.
+            limit = limit * tokens // request.reported_tokens
+        policy = self._make_policy(request, limit)
+        if not (request.force or policy.due(tokens).due):
+            return Shortened(
+                changed=False,
+                messages=request.messages,
+                policy=request.policy,
+                counter=counter.name,
+                tokens_before=tokens,
+                tokens_after=tokens,
+                limit=limit,
+                over_budget=0 < limit < tokens,
+                orphans=list(group_messages(request.messages).orphans),
+            )
+        conversation = IdentifiedConversation(
+            request.messages,
+            session=request.session,
+            source=request.source,
+            stored=dict
+            if self._drafts.secret_rule is SecretRule.KEEP
+            else mask_metadata,
+        )
+        done = policy.compact(conversation.messages, keep_recent=request.keep_recent)
+        archived = self._archive_removed(done, conversation) if done.changed else []
+        log.info(
+            "compacted",
+            policy=done.policy,
+            taken_out=len(done.archived),
+            tokens_before=done.tokens_before,
+            tokens_after=done.tokens_after,
+            fallback_reason=done.fallback_reason or None,
+        )
+        summary_ids = (content.id for _, content in conversation.new_summaries(done))
+        return Shortened(
+            changed=done.changed,
+            messages=[
+                conversation.restore_message(message) for message in done.messages
+            ],
+            policy=done.policy,
+            counter=done.counter,
+            tokens_before=done.tokens_before,
+            tokens_after=done.tokens_after,
+            limit=limit,
+            over_budget=0 < limit < done.tokens_after,
+            summaries=list(done.summaries),
+            expand=[*summary_ids, *conversation.new_stubs(done)],
+            archived=archived,
+            orphans=list(done.orphans),
+            fallback_reason=done.fallback_reason,
         )
 
-    def keep(self, done: Compaction, conversation: IdentifiedConversation) -> list[str]:
+    def _make_policy(self, request: Compact, limit: int) -> CompactionPolicy:
+        """Return the compaction policy that a request names, with its limits."""
+        counter = self._settings.counter
+        threshold = THRESHOLD if request.threshold is None else request.threshold
+        if request.policy == "facts":
+            return MemoryConsolidator(threshold, limit, counter=counter)
+        summarize = None
+        if self._lease.has_model:
+            summarize = _TimeLimitedModel(
+                self._lease,
+                self._clock,
+                limit_s=self._settings.config.context.model_limit_s,
+            )
+        if request.policy == "rounds":
+            return RoundsPolicy(
+                0 if request.force else limit, counter=counter, summarize=summarize
+            )
+        return AutoPolicy(
+            limit,
+            threshold=0.0 if request.force else threshold,
+            counter=counter,
+            summarize=summarize,
+        )
+
+    def _archive_removed(
+        self, done: Compaction, conversation: IdentifiedConversation
+    ) -> list[str]:
         """Store the messages that a compaction removed; return the ids of their memories."""
         now = self._clock.now()
-        parts = self._make_archived_parts(done, conversation, now)
+        ids = (message["id"] for message in conversation.messages)
+        times = find_message_times(conversation.own, now=now)
+        time_by_id = dict(zip(ids, times, strict=True))
+        parts = {
+            removed.id: self._make_archived_part(
+                removed.id, conversation, time_by_id[removed.id]
+            )
+            for removed in done.archived
+        }
 
         def make_compaction(
             id: str, text: str, own: Iterable[ArchivedPart]
@@ -188,7 +283,12 @@ class CompactionArchive:
                 content.id,
                 mask_secrets(message["content"]),
                 [
-                    *_covered_compaction_ids(merged, content),
+                    *(
+                        id
+                        for earlier, covered in merged
+                        if set(earlier.summary_of) <= set(content.summary_of)
+                        for id in covered
+                    ),
                     *(parts[id] for id in content.summary_of if id in parts),
                 ],
             )
@@ -232,21 +332,6 @@ class CompactionArchive:
             originals = [mask_memory(memory) for memory in originals]
         return Expanded(episode, [as_original(memory) for memory in originals])
 
-    def _make_archived_parts(
-        self, done: Compaction, conversation: IdentifiedConversation, now: datetime
-    ) -> dict[str, ArchivedPart]:
-        """Return each removed message as it will be stored, by the id that we gave to it."""
-        ids = (message["id"] for message in conversation.messages)
-        times = dict(
-            zip(ids, find_message_times(conversation.own, now=now), strict=True)
-        )
-        return {
-            removed.id: self._make_archived_part(
-                removed.id, conversation, times[removed.id]
-            )
-            for removed in done.archived
-        }
-
     def _make_archived_part(
         self, id: str, conversation: IdentifiedConversation, said: datetime
     ) -> ArchivedPart:
@@ -277,154 +362,29 @@ class CompactionArchive:
     def _find_merged_summaries(
         self, done: Compaction, conversation: IdentifiedConversation
     ) -> list[tuple[SummaryContent, list[str]]]:
-        """Return the earlier summaries merged into a new one, each with its compaction ids."""
+        """Return the earlier summaries merged into a new one, each with its compaction ids.
+
+        A summary that lost its metadata is found by its text; without ids if that is unknown.
+        """
         left = {id(message) for message in done.messages}
-        earlier = (
-            (message, read_summary(message))
-            for message in conversation.messages
-            if is_summary(message) and id(message) not in left
-        )
-        return [
-            (content, self._find_compaction_ids(message, content, conversation))
-            for message, content in earlier
-        ]
-
-    def _find_compaction_ids(
-        self,
-        summary: Message,
-        content: SummaryContent,
-        conversation: IdentifiedConversation,
-    ) -> list[str]:
-        """Return the ids of the compactions that a summary message stands for.
-
-        A summary that lost its metadata is found by its text; empty if that is unknown.
-        """
-        if not content.summary_of:
-            id = self._store.compactions.find_by_summary(
-                mask_secrets(message_text(summary)),
-                session=conversation.session,
-                source=conversation.source,
-            )
-            return [id] if id else []
-        return [content.id, *(id for id in content.summary_of if id.startswith("c-"))]
-
-
-def _covered_compaction_ids(
-    merged: Iterable[tuple[SummaryContent, list[str]]], content: SummaryContent
-) -> Iterator[str]:
-    """Yield the compaction ids of earlier summaries that a new summary covers entirely."""
-    for earlier, ids in merged:
-        if set(earlier.summary_of) <= set(content.summary_of):
-            yield from ids
-
-
-log = logger()
-
-
-class CompactService:
-    """The verb `compact` ."""
-
-    def __init__(
-        self,
-        *,
-        lease: SummarizerLease,
-        clock: Clock,
-        archive: CompactionArchive,
-        settings: SettingsInForce,
-    ) -> None:
-        """Compact with the model of `lease`, and keep removed messages in `archive`."""
-        self._settings = settings
-        self._lease = lease
-        self._clock = clock
-        self._archive = archive
-
-    def compact(self, request: Compact) -> Shortened:
-        """Shorten a conversation near its token limit, and store the removed messages.
-
-        A conversation that is not near the limit is returned unchanged, unless `force` is given.
-        """
-        counter = self._settings.counter
-        tokens = counter.total(request.messages)
-        limit = self._token_limit(request, tokens)
-        policy = self._make_policy(request, limit)
-        if not (request.force or policy.due(tokens).due):
-            return _make_unchanged_result(
-                request, counter.name, tokens=tokens, limit=limit
-            )
-        conversation = self._archive.identify(
-            request.messages, session=request.session, source=request.source
-        )
-        done = policy.compact(conversation.messages, keep_recent=request.keep_recent)
-        archived = self._archive.keep(done, conversation) if done.changed else []
-        log.info(
-            "compacted",
-            policy=done.policy,
-            taken_out=len(done.archived),
-            tokens_before=done.tokens_before,
-            tokens_after=done.tokens_after,
-            fallback_reason=done.fallback_reason or None,
-        )
-        summary_ids = (content.id for _, content in conversation.new_summaries(done))
-        return Shortened(
-            changed=done.changed,
-            messages=[
-                conversation.restore_message(message) for message in done.messages
-            ],
-            policy=done.policy,
-            counter=done.counter,
-            tokens_before=done.tokens_before,
-            tokens_after=done.tokens_after,
-            limit=limit,
-            over_budget=0 < limit < done.tokens_after,
-            summaries=list(done.summaries),
-            expand=[*summary_ids, *conversation.new_stubs(done)],
-            archived=archived,
-            orphans=list(done.orphans),
-            fallback_reason=done.fallback_reason,
-        )
-
-    def _token_limit(self, request: Compact, tokens: int) -> int:
-        """Return the token limit of a request, scaled to our counter.
-
-        `tokens` is our count of the conversation; the API may have reported another.
-        """
-        limit = (
-            self._settings.config.context.total
-            if request.max_tokens is None
-            else request.max_tokens
-        )
-        if request.reported_tokens and tokens:
-            # The API counted otherwise: scale its limit to our tokens.
-            limit = limit * tokens // request.reported_tokens
-        return limit
-
-    def _make_policy(self, request: Compact, limit: int) -> CompactionPolicy:
-        """Return the compaction policy that a request names, with its limits."""
-        counter = self._settings.counter
-        threshold = THRESHOLD if request.threshold is None else request.threshold
-        if request.policy == "facts":
-            return MemoryConsolidator(threshold, limit, counter=counter)
-        summarize = self._model_summarizer()
-        if request.policy == "rounds":
-            return RoundsPolicy(
-                0 if request.force else limit, counter=counter, summarize=summarize
-            )
-        return AutoPolicy(
-            limit,
-            threshold=0.0 if request.force else threshold,
-            counter=counter,
-            summarize=summarize,
-        )
-
-    def _model_summarizer(self) -> SummarizeMessages | None:
-        """Return a summarizer of messages that uses the model; None without a model."""
-        if not self._lease.has_model:
-            return None
-        return _TimeLimitedModel(
-            self._lease,
-            self._clock,
-            limit_s=self._settings.config.context.model_limit_s,
-        )
+        merged: list[tuple[SummaryContent, list[str]]] = []
+        for message in conversation.messages:
+            if not is_summary(message) or id(message) in left:
+                continue
+            content = read_summary(message)
+            ids = [
+                content.id,
+                *(id for id in content.summary_of if id.startswith("c-")),
+            ]
+            if not content.summary_of:
+                known = self._store.compactions.find_by_summary(
+                    mask_secrets(message_text(message)),
+                    session=conversation.session,
+                    source=conversation.source,
+                )
+                ids = [known] if known else []
+            merged.append((content, ids))
+        return merged
 
 
 class _TimeLimitedModel:
@@ -463,20 +423,3 @@ class _TimeLimitedModel:
         if summary.fallback_reason:
             raise SummarizerFailed(summary.fallback_reason)
         return summary.text
-
-
-def _make_unchanged_result(
-    request: Compact, counter: str, *, tokens: int, limit: int
-) -> Shortened:
-    """Return the result for a conversation that is not shortened, with its count of tokens."""
-    return Shortened(
-        changed=False,
-        messages=request.messages,
-        policy=request.policy,
-        counter=counter,
-        tokens_before=tokens,
-        tokens_after=tokens,
-        limit=limit,
-        over_budget=0 < limit < tokens,
-        orphans=list(group_messages(request.messages).orphans),
-    )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from mnemosyned.config import MODEL_TOKENIZER, SettingsInForce
 from mnemosyned.config.settings import ContextConfig
@@ -95,14 +95,6 @@ def make_counter(tokenizer: str | None, summarizer: Summarizer) -> MessageCounte
         ) from error
 
 
-class Recaller(Protocol):
-    """Search of memory, as far as a context needs it."""
-
-    def recall(self, request: Recall) -> Recalled:
-        """Return the hits for a question."""
-        ...
-
-
 class ContextService:
     """The verb `context` over one store."""
 
@@ -111,13 +103,13 @@ class ContextService:
         *,
         store: MemoryStore,
         clock: Clock,
-        recaller: Recaller,
+        recall: Callable[[Recall], Recalled],
         settings: SettingsInForce,
     ) -> None:
-        """Assemble contexts from the learnings of `store` and the hits of `recaller`."""
+        """Assemble contexts from the learnings of `store` and the hits of `recall`."""
         self._store = store
         self._clock = clock
-        self._recaller = recaller
+        self._recall = recall
         self._settings = settings
 
     def context(self, request: Context) -> Assembled:
@@ -230,14 +222,16 @@ class ContextService:
         relevance = Relevance(question, times)
         if not relevance.has_content:
             return []
-        recall = Recall(
-            question,
-            limit=RECALLED_MAX,
-            session=request.session,
-            source=request.source,
-            explain=True,
+        recalled = self._recall(
+            Recall(
+                question,
+                limit=RECALLED_MAX,
+                session=request.session,
+                source=request.source,
+                explain=True,
+            )
         )
-        return relevance.select_relevant_hits(self._recaller.recall(recall).hits)
+        return relevance.select_relevant_hits(recalled.hits)
 
 
 def _make_subject_text(request: Context, question: str) -> str:

@@ -149,31 +149,25 @@ class EventBus:
 
     def cycle_begun(self, cycle: str, trigger: Trigger) -> None:
         """Publish that a sleep cycle began."""
-        if self.listening:
-            self.publish(EventKind.CYCLE_BEGUN, cycle=cycle, trigger=trigger.value)
+        self.publish(EventKind.CYCLE_BEGUN, cycle=cycle, trigger=trigger.value)
 
     def cycle_ended(self, report: CycleReport) -> None:
         """Publish the result of a sleep cycle."""
-        if self.listening:
-            self.publish(
-                EventKind.CYCLE_ENDED,
-                cycle=report.cycle,
-                trigger=report.trigger.value,
-                status=report.status.value,
-                count=report.evicted,
-                episodes=report.promoted,
-                duration_s=round(report.duration_s, 3),
-            )
+        self.publish(
+            EventKind.CYCLE_ENDED,
+            cycle=report.cycle,
+            trigger=report.trigger.value,
+            status=report.status.value,
+            count=report.evicted,
+            episodes=report.promoted,
+            duration_s=round(report.duration_s, 3),
+        )
 
     def cycle_failed(self, cycle: str, trigger: Trigger) -> None:
         """Publish that a sleep cycle ended with an error."""
-        if self.listening:
-            self.publish(
-                EventKind.CYCLE_ENDED,
-                cycle=cycle,
-                trigger=trigger.value,
-                status="failed",
-            )
+        self.publish(
+            EventKind.CYCLE_ENDED, cycle=cycle, trigger=trigger.value, status="failed"
+        )
 
     # ----------------------------------------------------------- requests
 

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from functools import partial, reduce
 from operator import or_
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Self
 
 import msgspec
 
@@ -57,10 +57,6 @@ from mnemosyned.verbs.retention import (
 log = logger()
 
 
-class _Clock(Protocol):
-    def now(self) -> datetime: ...
-
-
 def retention_of(config: Config) -> Retention:
     """Return the retention of original texts that the settings ask for."""
     days = config.archive.keep_days
@@ -78,7 +74,7 @@ class GraceKeeper:
         *,
         store: GraceStore,
         settings: SettingsInForce,
-        clock: _Clock,
+        clock: Clock,
         forgotten: ForgottenList,
     ) -> None:
         """Take a `clock` that does not jump ahead.
@@ -183,7 +179,11 @@ class Pruner:
 
         Raises `ClockJumped` if it goes by age and the clock is not trusted.
         """
-        retention = self._requested_retention(request)
+        retention = retention_of(self._settings.config)
+        days, characters_max = request.keep_days, request.characters_max
+        if days is not None or characters_max is not None:
+            keep = None if days is None else timedelta(days=days)
+            retention = Retention(keep=keep, characters_max=characters_max)
         if request.believe_clock and self._guard and not request.dry_run:
             self._guard.confirm()
         doubt = self.doubt(retention)
@@ -221,14 +221,6 @@ class Pruner:
         if self._guard is None or keep is None:
             return ""
         return self._guard.doubt()
-
-    def _requested_retention(self, request: Prune) -> Retention:
-        """Return the retention that a request names, or else that of the settings."""
-        days, characters_max = request.keep_days, request.characters_max
-        if days is None and characters_max is None:
-            return retention_of(self._settings.config)
-        keep = None if days is None else timedelta(days=days)
-        return Retention(keep=keep, characters_max=characters_max)
 
     def _prune_archive(self, retention: Retention, *, now: datetime) -> Pruned:
         """Prune the originals beyond a retention chunk by chunk. Raises `PartlyDone`."""

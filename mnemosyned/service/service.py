@@ -29,7 +29,7 @@ from mnemosyned.search.placement import misses_time
 from mnemosyned.search.ranking import make_hits, rank
 from mnemosyned.service.backups import BackupKeeper
 from mnemosyned.service.changes import ChangeService, LearningService
-from mnemosyned.service.compact import CompactionArchive, CompactService
+from mnemosyned.service.compact import CompactService
 from mnemosyned.service.context import ContextService
 from mnemosyned.service.events import EventBus
 from mnemosyned.service.exchange import ExchangeService
@@ -68,7 +68,7 @@ from mnemosyned.verbs.memories import (
     Untag,
 )
 from mnemosyned.verbs.request import Request, check_texts
-from mnemosyned.verbs.retention import BackedUp, Backup, Forget, Prune, Restore
+from mnemosyned.verbs.retention import Backup, Forget, Prune, Restore
 from mnemosyned.verbs.upkeep import (
     EventKind,
     Log,
@@ -163,16 +163,6 @@ STOPPING = (
 )
 
 
-def _refuse_watch(request: Watch) -> Watching:
-    """Refuse to watch folders, as this memory cannot. Raises `InvalidRequest`."""
-    if request.paths:
-        raise InvalidRequest(
-            "only the daemon follows folders; start it and ask it over its socket",
-            field="paths",
-        )
-    return Watching([])
-
-
 class SystemClock:
     """The machine's clock."""
 
@@ -198,9 +188,6 @@ class MemoryService:
         self._stopping = False
         self._started = time.monotonic()
         self._lists = ListService(store=self._store.lists, clock=self._clock)
-        self._archive = CompactionArchive(
-            store=self._store, clock=self._clock, drafts=self._drafts
-        )
         self._verbs = self._make_verbs()
         self._exchange = ExchangeService(
             store=self._store.exchange,
@@ -218,15 +205,16 @@ class MemoryService:
     def _make_verbs(self) -> dict[type[Request[Any]], Callable[[Any], Any]]:
         """Return the function that implements each verb, by the type of its request."""
         self._compact = CompactService(
+            store=self._store,
             lease=self.sleeper.cycle.lease,
             clock=self._clock,
-            archive=self._archive,
+            drafts=self._drafts,
             settings=self._settings,
         )
         context = ContextService(
             store=self._store,
             clock=self._clock,
-            recaller=self,
+            recall=self.recall,
             settings=self._settings,
         )
         learnings = LearningService(
@@ -268,12 +256,12 @@ class MemoryService:
             Sessions: self._lists.sessions,
             Sources: self._lists.sources,
             Sleep: self.sleep,
-            Backup: self.backup,
+            Backup: self._keeper.back_up,
             Status: self.status,
             Log: self.log,
             Context: context.context,
             Compact: self.compact,
-            Watch: _refuse_watch,
+            Watch: self.watch,
         }
 
     def provide(self, verb: type[Request[R]], answer: Callable[[Any], R]) -> None:
@@ -419,7 +407,7 @@ class MemoryService:
 
         Raises `InvalidRequest` for the id of an original.
         """
-        if compacted := self._archive.expand(request):
+        if compacted := self._compact.expand(request):
             return compacted
         episode = self._store.memories.get(request.id)
         if isinstance(episode, MemoryRecord):
@@ -488,6 +476,15 @@ class MemoryService:
             warnings=[*maintenance.warnings(), *parts.keeper.warnings()],
         )
 
+    def watch(self, request: Watch) -> Watching:
+        """Refuse to watch folders, as this memory cannot. Raises `InvalidRequest`."""
+        if request.paths:
+            raise InvalidRequest(
+                "only the daemon follows folders; start it and ask it over its socket",
+                field="paths",
+            )
+        return Watching([])
+
     def log(self, request: Log) -> Logged:
         """Return rows of the consolidation log, newest first."""
         return Logged(
@@ -495,11 +492,6 @@ class MemoryService:
                 limit=request.limit, session=request.session, cycle=request.cycle
             )
         )
-
-    # ----------------------------------------------------------------- file
-
-    def backup(self, request: Backup) -> BackedUp:
-        return self._keeper.back_up(request)
 
     def look_after_file(self) -> None:
         """Check that the database file is in place, checkpoint it, and end grace periods.

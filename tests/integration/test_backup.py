@@ -241,7 +241,7 @@ def test_forgetting_names_the_copies_in_the_backup_folder(
     folder = tmp_path_factory.mktemp("elsewhere")
     change(settings, {"backup.dir": str(folder)})
     service.remember(Remember("tea at four", id="a"))
-    copy = service.backup(Backup()).file
+    copy = service.call(Backup()).file
 
     receipt = service.call(Forget("a"))
 
