@@ -20,7 +20,7 @@ from mnemosyned.cli.output.terminal import say
 from mnemosyned.client.http import exchange
 from mnemosyned.config import Config, config_file, load_config, with_default_model
 from mnemosyned.daemon.http.listening import Listener, listen_on_socket
-from mnemosyned.daemon.http.protocol import SocketAccess, bearer_token
+from mnemosyned.daemon.http.protocol import bearer_token
 from mnemosyned.daemon.http.server import (
     HEALTH_PATHS,
     EventLoop,
@@ -77,12 +77,7 @@ LOG_FILE_BYTES_MAX = 5_000_000
 
 
 class LogFile:
-    """A log file that receives standard output and standard error.
-
-    It is rotated when it is full.
-
-    Raises `ConfigInvalid` where the file cannot be written to.
-    """
+    """A log file that receives standard output and standard error, rotated when it is full."""
 
     def __init__(self, path: Path, *, bytes_max: int = LOG_FILE_BYTES_MAX) -> None:
         """Redirect standard output and standard error to the file at `path`.
@@ -244,10 +239,7 @@ class Daemon:
         self._owners: OwnerMemories | None = None
 
     def run(self) -> None:
-        """Serve requests until a stop signal, run a final consolidation, and close everything.
-
-        Then run a final consolidation and close everything.
-        """
+        """Serve requests until a stop signal, run a final consolidation, and close everything."""
         started = time.monotonic()
         # Blocked before any thread starts, so that only the wait below receives them.
         signal.pthread_sigmask(signal.SIG_BLOCK, {*STOP_SIGNALS, signal.SIGHUP})
@@ -257,9 +249,7 @@ class Daemon:
             memory = self._await_memories(stack)
             if memory is None:
                 return
-            listeners = [
-                Listener(stack.enter_context(listen_on_socket(path)), SocketAccess())
-            ]
+            listeners = [Listener(stack.enter_context(listen_on_socket(path)))]
             if config.listen:
                 tcp = _listen_on_tcp(config, self._certificate)
                 listeners.append(stack.enter_context(tcp))
@@ -359,8 +349,6 @@ class Daemon:
     def _check_database_file(memory: OpenMemory) -> bool:
         """Return False if the database file was replaced and a restart would lose no memory.
 
-        Else True.
-
         With unsaved memories the daemon goes on: they would be lost with the process.
         """
         if memory.store.read_only:
@@ -405,10 +393,7 @@ class Daemon:
             self._growth.note_trim()
 
     def _reload_settings(self, memory: OpenMemory) -> None:
-        """Read the settings and the certificate again and apply them; ignore invalid settings.
-
-        Keep the old ones if they are invalid.
-        """
+        """Read the settings and the certificate again and apply them; ignore invalid settings."""
         try:
             config = load_config(self._file or config_file(), overrides=self._overrides)
             config = with_default_model(config)
@@ -465,13 +450,12 @@ def _listen_on_tcp(
     config: Config, certificate: Certificate | None
 ) -> AbstractContextManager[Listener]:
     """Return a context manager that listens on the address of the setting `listen`."""
-    # Loaded here: without TCP the start need not wait for them.
-    from mnemosyned.daemon.http import tcp  # noqa: PLC0415
-    from mnemosyned.daemon.owners import OwnerTokens  # noqa: PLC0415
+    # Loaded here: without TCP the start need not wait for it.
+    from mnemosyned.daemon.http.tcp import listen_on_tcp  # noqa: PLC0415
 
-    tokens = OwnerTokens() if config.owners.serve else tcp.DaemonToken(token_path())
-    return tcp.listen_on_tcp(
-        config.listen or "", tokens=tokens, certificate=certificate
+    token_file = None if config.owners.serve else token_path()
+    return listen_on_tcp(
+        config.listen or "", token_file=token_file, certificate=certificate
     )
 
 
@@ -490,10 +474,7 @@ def _open_owner_memories(
 def _make_owner_resources(
     owners: OwnerMemories | None, memory: OpenMemory
 ) -> ResourcesOf | None:
-    """Return the finder of resources for requests over TCP; None if no owners are served.
-
-    None if no owners are served.
-    """
+    """Return the finder of resources for requests over TCP; None if no owners are served."""
     if owners is None:
         return None
     # Loaded here, as above.

@@ -8,7 +8,6 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -16,7 +15,12 @@ import msgspec
 
 from mnemosyned.assembly.build import OpenMemory
 from mnemosyned.assembly.owners import OwnerMemory
-from mnemosyned.daemon.http.protocol import RequestRefused, bearer_token, token_refusal
+from mnemosyned.daemon.http.protocol import (
+    OWNER_ADVICE,
+    RequestRefused,
+    bearer_token,
+    token_refusal,
+)
 from mnemosyned.daemon.resources import (
     EVENTS_PATH,
     MCP_PATH,
@@ -31,7 +35,7 @@ from mnemosyned.daemon.resources import (
 )
 from mnemosyned.errors import MnemosynedError, ScopeMissing, StorageFailed, Unauthorized
 from mnemosyned.http_messages import HttpRequest, Resource, Response, Route
-from mnemosyned.memory.engine_ports import OwnerStore, Scope, TokenHolder, owner_of
+from mnemosyned.memory.engine_ports import OwnerStore, Scope, TokenHolder
 from mnemosyned.verbs.exchange import EXPORT_PATH, CutOff
 from mnemosyned.verbs.upkeep import EventKind
 
@@ -40,17 +44,6 @@ KEPT_S = 1.0
 KEPT_MAX = 10_000
 UNKNOWN_MAX = 1_000
 """Of those that are none: they take no place from tokens, however many are tried."""
-
-
-class OwnerTokens:
-    """Check of owners' tokens by their form alone; a worker thread looks up the owner later."""
-
-    file: Path | None = None
-    advice = "send a token of an owner: Authorization: Bearer mnt_…"
-
-    def may_be_valid(self, token: str) -> bool:
-        """Return whether a text has the form of an owner's token."""
-        return owner_of(token) is not None
 
 
 class _CachedHolder(NamedTuple):
@@ -152,9 +145,8 @@ class OwnerResources:
         given = bearer_token(request.headers)
         holder = self._tokens.holder(given) if given else None
         if holder is None:
-            raise token_refusal(
-                REFUSED if given else OwnerTokens.advice, given=bool(given)
-            )
+            reason = REFUSED if given else OWNER_ADVICE
+            raise token_refusal(reason, given=bool(given))
         return holder
 
     def _make_resources(
@@ -226,10 +218,7 @@ class _CheckedStream:
         check: Callable[[], None],
         encode_end: Callable[[MnemosynedError], bytes],
     ) -> None:
-        """Call `check` before each chunk of `stream`, and end with `encode_end` of its error.
-
-        End with `encode_end(error)` once it refuses.
-        """
+        """Call `check` before each chunk of `stream`, and end with `encode_end` of its error."""
         self._stream = stream
         self._check = check
         self._encode_end = encode_end

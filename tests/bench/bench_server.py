@@ -32,7 +32,6 @@ OURS = (
     LOADED
     + """
 from mnemosyned.daemon.http.listening import Listener
-from mnemosyned.daemon.http.protocol import SocketAccess
 from mnemosyned.daemon.http.listening import listen_on_socket
 from mnemosyned.daemon.http.server import serve_http
 print(time.perf_counter() - begun, flush=True)
@@ -42,7 +41,7 @@ from mnemosyned.config.settings import LimitsConfig
 from mnemosyned.http_messages import Resource, Response
 echo = Resource(lambda request: Response(HTTPStatus.OK, bytes(request.body)), ("POST",))
 with listen_on_socket(Path(sys.argv[1])) as sock, serve_http(
-    {"/echo": echo}, [Listener(sock, SocketAccess())],
+    {"/echo": echo}, [Listener(sock)],
     limits=LimitsConfig(threads=16, body_bytes_max=1 << 20, connections_max=200),
 ):
     time.sleep(3600)

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from mnemosyned.config.settings import LimitsConfig
 from mnemosyned.daemon.http.listening import Listener, listen_on_socket
-from mnemosyned.daemon.http.protocol import SocketAccess
 from mnemosyned.daemon.http.server import serve_http
 from mnemosyned.daemon.http.workers import OwnerOf
 from mnemosyned.http_messages import Resource
@@ -73,7 +72,7 @@ def server(
         listen_on_socket(Path(folder) / "s") as listener,
         serve_http(
             resources,
-            [Listener(listener, SocketAccess())],
+            [Listener(listener)],
             limits=LimitsConfig(
                 threads=threads, body_bytes_max=1_000_000, connections_max=50
             ),

@@ -1,8 +1,4 @@
-"""Listeners.
-
-The Unix socket, claimed by one daemon at a time and reached by its own user alone, and the
-acceptance of new clients while there is room.
-"""
+"""The Unix socket, claimed by one daemon at a time and reached by its own user alone."""
 
 from __future__ import annotations
 
@@ -10,18 +6,16 @@ import errno
 import fcntl
 import os
 import resource
-import select
 import socket
 import stat
 import struct
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mnemosyned.daemon.http.protocol import Access
+from mnemosyned.daemon.http.protocol import SOCKET, Access
 from mnemosyned.errors import DatabaseInUse, InvalidRequest
 from mnemosyned.logs import logger
 from mnemosyned.paths import SOCKET_PATH_BYTES_MAX, require_usable_path
@@ -187,123 +181,11 @@ def _unlink_own_socket(path: Path, bound: os.stat_result) -> None:
         log.warning("socket_was_removed", socket=str(path))
 
 
-ACCEPTED_AT_ONCE = 64
-PAUSE_S = 0.05
-LOGGED_EVERY_S = 60.0
-
-
 @dataclass(frozen=True, slots=True)
 class Listener:
     """A listening socket and the rules of its clients."""
 
     sock: socket.socket
-    access: Access
+    access: Access = SOCKET
     certificate: Certificate | None = None
     """Of those whose clients speak TLS."""
-
-
-class Acceptor:
-    """Accepts clients for the event loop, and pauses while the loop has no room.
-
-    `is_full` returns whether the connections are at their limit, `make_room` closes one if it can,
-    and `admit` takes an accepted client.
-    """
-
-    def __init__(
-        self,
-        listeners: Sequence[Listener],
-        *,
-        epoll: select.epoll,
-        is_full: Callable[[], bool],
-        make_room: Callable[[], bool],
-        admit: Callable[[socket.socket, Listener], None],
-    ) -> None:
-        self._listeners = {each.sock.fileno(): each for each in listeners}
-        self._epoll = epoll
-        self._is_full = is_full
-        self._make_room = make_room
-        self._admit = admit
-        self._accept_at = 0.0
-        self._logged = -LOGGED_EVERY_S
-        self.accepting = True
-        """Whether new clients are accepted; otherwise they wait in the kernel's backlog."""
-
-    def start(self) -> None:
-        """Begin to accept clients."""
-        for fd in self._listeners:
-            self._epoll.register(fd, select.EPOLLIN)
-
-    def close(self) -> None:
-        """Close the listeners: no more clients are accepted."""
-        for fd, listener in self._listeners.items():
-            self._epoll.unregister(fd)
-            listener.sock.close()
-        self._listeners.clear()
-
-    def accept(self, fd: int) -> None:
-        """Accept the clients that wait at a listener; ignore the descriptor of anything else."""
-        listener = self._listeners.get(fd)
-        if listener is None:
-            return
-        for accepted in range(ACCEPTED_AT_ONCE):
-            if self._is_full():
-                if accepted:  # whether one more waits is not known; epoll tells
-                    return
-                if not self._make_room():
-                    self._pause_accepting(time.monotonic())
-                    return
-            try:
-                sock, _ = listener.sock.accept()
-            except BlockingIOError:
-                return
-            except ConnectionAbortedError:
-                continue
-            except OSError as error:
-                self._handle_accept_error(error)
-                return
-            self._admit_client(sock, listener)
-
-    def resume(self, now: float) -> None:
-        """End a pause if it is over by `now` (monotonic) and there is room."""
-        if self.accepting or not self._listeners or now < self._accept_at:
-            return
-        if not self._is_full() or self._make_room():
-            self.accepting = True
-            self._watch_listeners(select.EPOLLIN)
-
-    def _admit_client(self, sock: socket.socket, listener: Listener) -> None:
-        """Hand a client to the event loop, unless it is another user's on the Unix socket."""
-        if listener.access.local:
-            if (uid := refused_user_id(sock)) is not None:
-                log.warning("peer_refused", uid=uid)
-                sock.close()
-                return
-        else:
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        sock.settimeout(0)
-        self._admit(sock, listener)
-
-    def _handle_accept_error(self, error: OSError) -> None:
-        """Make room and pause after a failed accept; log the error once a minute at most."""
-        now = time.monotonic()
-        if now - self._logged >= LOGGED_EVERY_S:
-            self._logged = now
-            reason = errno.errorcode.get(error.errno or 0, str(error.errno))
-            log.error("accept_failed", reason=reason)
-        self._make_room()
-        self._pause_accepting(now + PAUSE_S)
-
-    def _pause_accepting(self, until: float) -> None:
-        """Leave new clients in the kernel's backlog until a monotonic time and until there is room.
-
-        They wait in the backlog.
-        """
-        self._accept_at = until
-        if self.accepting:
-            self.accepting = False
-            self._watch_listeners(0)
-
-    def _watch_listeners(self, event: int) -> None:
-        """Let epoll watch the listeners for `event`; 0 for none."""
-        for fd in self._listeners:
-            self._epoll.modify(fd, event)

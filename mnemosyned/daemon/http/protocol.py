@@ -6,10 +6,10 @@ Errors as they look on the wire, and access by headers, before a body is read, b
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import NoReturn, Protocol
+from typing import NoReturn
 from urllib.parse import unquote
 
 import h11
@@ -88,51 +88,57 @@ _LOOPBACK_ORIGIN = re.compile(
 )
 
 
-class Access(Protocol):
-    """Access rules of one listener."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """Access rules of one listener; the defaults are those of the Unix socket.
 
-    @property
-    def local(self) -> bool:
-        """Whether the listener's clients come over the Unix socket."""
-        ...
+    The kernel opens the socket to its owner alone, and clients write any `Host` there. Over TCP any
+    program of this machine can connect, and any page of a browser. The host is checked for pages
+    whose own name was made to lead here, and the origin for all others, also those that reach the
+    socket through a relay; the token keeps other users out. With TLS, a browser lets no page use
+    another's name, and the daemon has whatever name its certificate says.
+    """
+
+    local: bool = True
+    """Whether the listener's clients come over the Unix socket."""
+    address: str = ""
+    hosts: frozenset[str] | None = None
+    """The hosts that a request may name; None for any."""
+    is_token: Callable[[str], bool] | None = None
+    """Returns False if a text cannot be a valid token, at once, as the event loop calls it.
+
+    None where no token is needed.
+    """
+    advice: str = ""
+    """What to do for those who send no valid token."""
 
     def check(self, headers: Mapping[str, str], authority: str | None) -> None:
         """Check a request by its headers and by `authority`, the host in its target.
 
         Raises `RequestRefused`.
         """
-        ...
-
-
-class SocketAccess:
-    """Access over the Unix socket, which the kernel opens to its owner alone.
-
-    Clients write any `Host` there. An `Origin` is sent by browsers, which reach a socket through a
-    relay alone.
-    """
-
-    local = True
-
-    def check(self, headers: Mapping[str, str], authority: str | None) -> None:  # noqa: ARG002
-        """Refuse requests from web pages of other machines. Raises `RequestRefused`."""
-        if "origin" in headers:
-            check_origin(headers["origin"])
+        if self.hosts is not None:
+            host = headers.get("host", "").lower()
+            target = host if authority is None else authority.lower()
+            if not {host, target} <= self.hosts:
+                reason = f"ask for {self.address}; the request names another host"
+                raise RequestRefused(ForeignOrigin(reason))
+        if not _LOOPBACK_ORIGIN.fullmatch(headers.get("origin", "http://localhost")):
+            reason = (
+                "requests from web pages of other machines are refused; leave out the Origin "
+                "header"
+            )
+            raise RequestRefused(ForeignOrigin(reason))
+        if self.is_token:
+            given = bearer_token(headers)
+            if given is None or not self.is_token(given):
+                raise token_refusal(self.advice, given=given is not None)
 
 
 def bearer_token(headers: Mapping[str, str]) -> str | None:
     """Return the bearer token in a request's headers, or None if there is none."""
     scheme, _, given = headers.get("authorization", "").partition(" ")
     return given.strip() if scheme.lower() == "bearer" else None
-
-
-def check_origin(origin: str) -> None:
-    """Check that an `Origin` header names this machine. Raises `RequestRefused`."""
-    if not _LOOPBACK_ORIGIN.fullmatch(origin):
-        raise RequestRefused(
-            ForeignOrigin(
-                "requests from web pages of other machines are refused; leave out the Origin header"
-            )
-        )
 
 
 HEAD_BYTES_MAX = 256 * 1024
@@ -151,7 +157,8 @@ _CHUNK_SIZE = re.compile(rb"([0-9A-Fa-f]{1,16})(?:;[^\r\n]*)?\r\n")
 _NOT_ASCII = re.compile(rb"[\x80-\xff]")
 _TABS_AS_SPACES = bytes.maketrans(b"\t", b" ")
 _HOST = re.compile(r"https?://([^/?]*)", re.IGNORECASE)
-SOCKET = SocketAccess()
+SOCKET = Access()
+OWNER_ADVICE = "send a token of an owner: Authorization: Bearer mnt_…"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ state of a connection has a deadline, and all bodies, and all answers nobody rea
 from __future__ import annotations
 
 import dataclasses
+import errno
 import os
 import select
 import socket
@@ -24,10 +25,9 @@ from mnemosyned.daemon.http.connection import (
     ConnectionState,
 )
 from mnemosyned.daemon.http.listening import (
-    PAUSE_S,
-    Acceptor,
     Listener,
     count_allowed_connections,
+    refused_user_id,
 )
 from mnemosyned.daemon.http.protocol import HttpProtocol, RequestRefused, error_response
 from mnemosyned.daemon.http.workers import WAITING_MAX, OwnerOf, Workers
@@ -47,6 +47,9 @@ from mnemosyned.logs import log_failure, logger
 HEALTH_PATHS = ("/health", "/v1/health")
 """Answered by the loop itself: whether the socket still answers, however busy the threads are."""
 HEALTHY = Response(HTTPStatus.OK, b"{}")
+ACCEPTED_AT_ONCE = 64
+PAUSE_S = 0.05
+LOGGED_EVERY_S = 60.0
 DRAIN_S = 5.0
 SWEEP_S = 0.5
 FULL_SWEEP_S = PAUSE_S
@@ -109,14 +112,13 @@ class EventLoop:
         self._busy = 0
         """Connections that are not idle."""
         self._swept = 0.0
-        self._acceptor = Acceptor(
-            listeners,
-            epoll=self._epoll,
-            is_full=lambda: len(self._connections) >= connections_max,
-            # Hang up on the client that has been idle longest, or else on one that stalls.
-            make_room=lambda: any(self._drop_stalled(state) for state in GRACE_S),
-            admit=self._add_connection,
-        )
+        self._listeners = {each.sock.fileno(): each for each in listeners}
+        self._connections_max = connections_max
+        self._accept_at = 0.0
+        """When a pause in accepting clients ends, by the monotonic clock."""
+        self._accept_error_at = -LOGGED_EVERY_S
+        self.is_full = False
+        """Whether new clients wait in the backlog, as no connection can be closed for them."""
         self._workers = Workers(
             answer,
             threads=threads,
@@ -128,15 +130,10 @@ class EventLoop:
             target=self._serve_clients, name="http", daemon=True
         )
 
-    @property
-    def is_full(self) -> bool:
-        """Whether new clients wait in the backlog, as no connection can be closed for them."""
-        return not self._acceptor.accepting
-
     def start(self) -> None:
         """Begin to serve clients, in a thread."""
-        self._acceptor.start()
-        self._epoll.register(self._wake_fd, select.EPOLLIN)
+        for fd in (*self._listeners, self._wake_fd):
+            self._epoll.register(fd, select.EPOLLIN)
         self._workers.start()
         self._thread.start()
 
@@ -193,7 +190,10 @@ class EventLoop:
             return False
         if not self._draining:
             self._draining = True
-            self._acceptor.close()
+            for fd, listener in self._listeners.items():
+                self._epoll.unregister(fd)
+                listener.sock.close()
+            self._listeners.clear()
         for connection in list(self._connections.values()):
             if connection.state not in (
                 ConnectionState.WORKING,
@@ -208,7 +208,8 @@ class EventLoop:
         if fd == self._wake_fd:
             os.eventfd_read(fd)
         elif connection is None:
-            self._acceptor.accept(fd)
+            if listener := self._listeners.get(fd):
+                self._accept_clients(listener)
         elif connection.state is ConnectionState.WRITING:
             self._run_step(self._write_output, connection)
         elif connection.state in (
@@ -230,6 +231,70 @@ class EventLoop:
                 self._close_connection(connection)
 
     # -------------------------------------------------------------- accept
+
+    def _accept_clients(self, listener: Listener) -> None:
+        """Accept the clients that wait at a listener."""
+        for accepted in range(ACCEPTED_AT_ONCE):
+            if len(self._connections) >= self._connections_max:
+                if accepted:  # whether one more waits is not known; epoll tells
+                    return
+                if not self._make_room():
+                    self._pause_accepting(time.monotonic())
+                    return
+            try:
+                sock, _ = listener.sock.accept()
+            except BlockingIOError:
+                return
+            except ConnectionAbortedError:
+                continue
+            except OSError as error:
+                self._handle_accept_error(error)
+                return
+            if not listener.access.local:
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            elif (uid := refused_user_id(sock)) is not None:
+                log.warning("peer_refused", uid=uid)
+                sock.close()
+                continue
+            sock.settimeout(0)
+            self._add_connection(sock, listener)
+
+    def _handle_accept_error(self, error: OSError) -> None:
+        """Make room and pause after a failed accept; log the error once a minute at most."""
+        now = time.monotonic()
+        if now - self._accept_error_at >= LOGGED_EVERY_S:
+            self._accept_error_at = now
+            reason = errno.errorcode.get(error.errno or 0, str(error.errno))
+            log.error("accept_failed", reason=reason)
+        self._make_room()
+        self._pause_accepting(now + PAUSE_S)
+
+    def _pause_accepting(self, until: float) -> None:
+        """Leave new clients in the kernel's backlog until a monotonic time and until there is room."""
+        self._accept_at = until
+        if not self.is_full:
+            self.is_full = True
+            self._watch_listeners(0)
+
+    def _resume_accepting(self, now: float) -> None:
+        """End a pause if it is over by `now` (monotonic) and there is room."""
+        if not (self.is_full and self._listeners) or now < self._accept_at:
+            return
+        if len(self._connections) < self._connections_max or self._make_room():
+            self.is_full = False
+            self._watch_listeners(select.EPOLLIN)
+
+    def _watch_listeners(self, event: int) -> None:
+        """Let epoll watch the listeners for `event`; 0 for none."""
+        for fd in self._listeners:
+            self._epoll.modify(fd, event)
+
+    def _make_room(self) -> bool:
+        """Hang up on the client that has been idle longest, or else on one that stalls.
+
+        Return False if there is none.
+        """
+        return any(self._drop_stalled(state) for state in GRACE_S)
 
     def _add_connection(self, sock: socket.socket, listener: Listener) -> None:
         """Begin to serve an accepted client."""
@@ -403,7 +468,7 @@ class EventLoop:
                 self._close_overdue(connection)
         self._resume_queued()
         self._limit_output()
-        self._acceptor.resume(now)
+        self._resume_accepting(now)
 
     def _close_overdue(self, connection: ClientConnection) -> None:
         """Close an overdue connection, with an error response if its request was incomplete."""

@@ -8,21 +8,18 @@ import secrets
 import socket
 import ssl
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import NoReturn, Protocol
+from typing import NoReturn
 
 from mnemosyned.config.settings import LOCALHOST, tcp_address
 from mnemosyned.daemon.http.listening import BACKLOG, Listener
-from mnemosyned.daemon.http.protocol import (
-    RequestRefused,
-    bearer_token,
-    check_origin,
-    token_refusal,
-)
-from mnemosyned.errors import ConfigInvalid, ForeignOrigin, InvalidRequest
+from mnemosyned.daemon.http.protocol import OWNER_ADVICE, Access
+from mnemosyned.errors import ConfigInvalid, InvalidRequest
 from mnemosyned.logs import logger
+from mnemosyned.memory.engine_ports import owner_of
 
 TOKEN_BYTES = 32
 TOKEN_CHARS_MIN = 32
@@ -33,16 +30,20 @@ log = logger()
 
 @contextmanager
 def listen_on_tcp(
-    setting: str, *, tokens: TokenCheck, certificate: Certificate | None = None
+    setting: str, *, token_file: Path | None, certificate: Certificate | None = None
 ) -> Iterator[Listener]:
     """Listen on the address of the setting `listen` while the block runs, for clients with a token.
 
-    With a certificate its clients speak TLS, and any address may be named.
+    The token is the one in `token_file`, which is made if there is none; without a file, each owner
+    has tokens. With a certificate the clients speak TLS, and any address may be named.
 
-    Raises `InvalidRequest` where the address is taken.
+    Raises `InvalidRequest` where the address is taken, and `ConfigInvalid` for the file.
     """
+    advice, is_token = OWNER_ADVICE, _is_owner_token
+    if token_file:
+        advice = "send the daemon's token: Authorization: Bearer TOKEN"
+        is_token = partial(_is_token, read_token(token_file).encode())
     host, port = tcp_address(setting, tls=certificate is not None)
-    access = TcpAccess(tokens, tls=certificate is not None)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -55,81 +56,31 @@ def listen_on_tcp(
                 field="listen",
             ) from error
         listener.settimeout(0)
-        access.allow_address(host, listener.getsockname()[1])
-        noted = {"token_file": str(tokens.file)} if tokens.file else {}
+        port = listener.getsockname()[1]
+        number = f"[{host}]" if ":" in host else host
+        names = (number, LOCALHOST, "127.0.0.1", "[::1]")
+        access = Access(
+            local=False,
+            address=f"{number}:{port}",
+            hosts=None
+            if certificate
+            else frozenset(f"{name}:{port}" for name in names),
+            is_token=is_token,
+            advice=advice,
+        )
+        noted = {"token_file": str(token_file)} if token_file else {}
         log.info("listening", address=access.address, **noted)
         yield Listener(listener, access, certificate)
 
 
-class TcpAccess:
-    """Access over TCP: any program of this machine can connect, and any page of a browser.
-
-    The host is checked for pages whose own name was made to lead here, and the origin for all
-    others; the token keeps other users out. With TLS, a browser lets no page use another's name, and
-    the daemon has whatever name its certificate says.
-    """
-
-    local = False
-
-    def __init__(self, tokens: TokenCheck, *, tls: bool = False) -> None:
-        self._tokens = tokens
-        self._tls = tls
-        self._hosts: frozenset[str] = frozenset()
-        self.address = ""
-
-    def allow_address(self, host: str, port: int) -> None:
-        """Allow requests to the address that was bound, by its number or as localhost."""
-        number = f"[{host}]" if ":" in host else host
-        self.address = f"{number}:{port}"
-        names = (number, LOCALHOST, "127.0.0.1", "[::1]")
-        self._hosts = frozenset(f"{name}:{port}" for name in names)
-
-    def check(self, headers: Mapping[str, str], authority: str | None) -> None:
-        """Check the host, the origin and the token. Raises `RequestRefused`."""
-        host = headers.get("host", "").lower()
-        target = host if authority is None else authority.lower()
-        is_known = host in self._hosts and target in self._hosts
-        if not (is_known or self._tls):
-            raise RequestRefused(
-                ForeignOrigin(f"ask for {self.address}; the request names another host")
-            )
-        if "origin" in headers:
-            check_origin(headers["origin"])
-        given = bearer_token(headers)
-        if given is None or not self._tokens.may_be_valid(given):
-            raise token_refusal(self._tokens.advice, given=given is not None)
+def _is_token(token: bytes, text: str) -> bool:
+    """Return whether a text is the daemon's token."""
+    return hmac.compare_digest(text.encode(), token)
 
 
-class TokenCheck(Protocol):
-    """A check of tokens that looks nothing up, so that the event loop need not wait."""
-
-    advice: str
-    """What to do for those who are refused."""
-
-    file: Path | None
-    """Where the token is, if there is one for all."""
-
-    def may_be_valid(self, token: str) -> bool:
-        """Return False if a text cannot be a valid token."""
-        ...
-
-
-class DaemonToken:
-    """The single token of a daemon without owners, kept in a file."""
-
-    advice = "send the daemon's token: Authorization: Bearer TOKEN"
-
-    def __init__(self, file: Path) -> None:
-        """Read the token from the file; create the file if there is none.
-
-        Raises `ConfigInvalid`.
-        """
-        self.file: Path | None = file
-        self._token = read_token(file).encode()
-
-    def may_be_valid(self, token: str) -> bool:
-        """Return whether a text is the daemon's token."""
-        return hmac.compare_digest(token.encode(), self._token)
+def _is_owner_token(text: str) -> bool:
+    """Return whether a text has the form of an owner's token; a thread looks up the owner later."""
+    return owner_of(text) is not None
 
 
 def read_token(file: Path) -> str:

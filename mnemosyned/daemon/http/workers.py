@@ -178,12 +178,7 @@ class Workers:
     def _begin_stream(
         self, task: QueuedRequest, response: Response, stream: Iterator[bytes]
     ) -> bool:
-        """Start a thread that sends a stream.
-
-        Return False, with an error sent, if there are too many.
-
-        If there are too many, send an error and return False.
-        """
+        """Start a thread that sends a stream; if there are too many, send an error, return False."""
         with self._changing:
             is_last = self._streams[task.owner] >= self._owner_streams_max
             is_free = not is_last and self._streams.total() < STREAMS_MAX
