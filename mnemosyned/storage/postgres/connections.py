@@ -65,6 +65,15 @@ def storage_failed(error: BaseException, consequence: str = NOTHING_KEPT) -> Exc
     return failure
 
 
+@contextmanager
+def explaining_failures(consequence: str) -> Iterator[None]:
+    """Turn the server's errors within the block into `StorageFailed` with this consequence."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise storage_failed(error, consequence) from error
+
+
 def sqlstate(error: BaseException) -> str | None:
     """Return the SQLSTATE of an error, also of a refused connection; None without an answer."""
     return _state_and_advice(error)[0]

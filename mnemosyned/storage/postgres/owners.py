@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import re
 import secrets
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime, timedelta
@@ -34,7 +35,7 @@ from mnemosyned.memory.engine_ports import (
 from mnemosyned.memory.periods import Level
 from mnemosyned.storage.common.session import Row
 from mnemosyned.storage.postgres import purge
-from mnemosyned.storage.postgres.connections import connected_apart, storage_failed
+from mnemosyned.storage.postgres.connections import connected_apart, explaining_failures
 from mnemosyned.storage.postgres.pool import Pool
 from mnemosyned.storage.postgres.purge import purge_server
 from mnemosyned.storage.postgres.roles import (
@@ -63,12 +64,12 @@ _INSERT = (
 _NAMED = "owner = %(owner)s AND (id = %(token)s OR name = %(token)s)"
 
 
-def insert_token(
+def _insert_token(
     session: PostgresSession,
     name: str,
     scopes: Sequence[Scope],
     *,
-    valid_for: timedelta | None = None,
+    valid_for: timedelta | None,
 ) -> IssuedToken:
     """Create a token of 256 random bits for the session's owner; return it with its secret."""
     secret = f"{TOKEN_PREFIX}{session.owner}_{secrets.token_urlsafe(SECRET_BYTES)}"
@@ -82,76 +83,6 @@ def insert_token(
     ).fetchone()
     assert row  # noqa: S101 for mypy: INSERT … RETURNING gives its row
     return IssuedToken(token=_token_from(row), secret=secret)
-
-
-def all_tokens(session: PostgresSession) -> list[OwnerToken]:
-    """Return all tokens of the owner, the newest first."""
-    rows = session.execute(
-        f"SELECT {_TOKEN_FIELDS} FROM owner_token WHERE owner = %(owner)s "
-        "ORDER BY created_at DESC, id"
-    )
-    return list(map(_token_from, rows))
-
-
-def token_holder(session: PostgresSession, secret: str) -> TokenHolder | None:
-    """Return the owner and scopes of a valid token's secret, or None.
-
-    The token is found by its SHA-256, so that timing tells nothing about other tokens.
-    """
-    digest = _token_digest(secret)
-    row = session.execute(
-        "SELECT digest, id, scopes FROM token_of(%(owner)s::bigint, %(digest)s)",
-        digest=digest,
-    ).fetchone()
-    if row is None or not hmac.compare_digest(bytes(row[0]), digest):
-        return None
-    return TokenHolder(
-        owner=session.owner, token=row[1], scopes=frozenset(map(Scope, row[2]))
-    )
-
-
-def revoke_token(session: PostgresSession, token: str) -> int:
-    """Revoke the valid tokens with this id or name; return how many there were."""
-    return session.execute(
-        f"UPDATE owner_token SET revoked_at = now() WHERE {_NAMED} AND {_VALID}",
-        token=token,
-    ).rowcount
-
-
-def revoke_all_tokens(session: PostgresSession) -> None:
-    """Revoke every token of the owner."""
-    session.execute(
-        "UPDATE owner_token SET revoked_at = now() "
-        "WHERE owner = %(owner)s AND revoked_at IS NULL"
-    )
-
-
-def rotate_token(
-    session: PostgresSession, token: str, *, keep_for: timedelta
-) -> IssuedToken:
-    """Issue a successor to the newest valid token with this id or name; the old one ends later.
-
-    The old token stays valid for `keep_for`, or until it expires. Raises `NotFound`.
-    """
-    row = session.execute(
-        "SELECT id, name, scopes, expires_at - created_at FROM owner_token "
-        f"WHERE {_NAMED} AND {_VALID} ORDER BY created_at DESC, id LIMIT 1",
-        token=token,
-    ).fetchone()
-    if row is None:
-        raise NotFound(f"no valid token is called {token!r}", field="token")
-    old, name, scopes, valid_for = row
-    issued = insert_token(
-        session, name, [Scope(each) for each in scopes], valid_for=valid_for
-    )
-    session.execute(
-        "UPDATE owner_token SET expires_at = "
-        "least(expires_at, now() + %(keep_for)s::interval) "
-        "WHERE owner = %(owner)s AND id = %(old)s",
-        keep_for=keep_for,
-        old=old,
-    )
-    return issued
 
 
 def _token_digest(secret: str) -> bytes:
@@ -253,14 +184,16 @@ class PostgresOwners(OwnerStore):
 
     def owners(self, *, measured: bool = False) -> Sequence[Owner]:
         """Return all owners with their totals, and with `measured` the bytes that each uses."""
+        sizes: Counter[int] = Counter()
         with self._pool.outside_transactions(ALL) as session:
             rows = session.execute(_LISTED, most=OWNERS_LISTED_MAX).fetchall()
-            sizes = _bytes_by_owner(session) if measured else {}
+            for table in ("memory", "episode") if measured else ():
+                sizes.update(
+                    dict(session.execute(_BYTES.format(table=table)).fetchall())
+                )
         return [
             _owner_from(
-                row[:6],
-                tokens=row[6],
-                size=sizes.get(row[0], 0) if measured else None,
+                row[:6], tokens=row[6], size=sizes[row[0]] if measured else None
             )
             for row in rows
         ]
@@ -278,7 +211,10 @@ class PostgresOwners(OwnerStore):
                 field="name",
             )
         with self._pool.writing(number) as session:
-            revoke_all_tokens(session)
+            session.execute(
+                "UPDATE owner_token SET revoked_at = now() "
+                "WHERE owner = %(owner)s AND revoked_at IS NULL"
+            )
             counts = session.execute(
                 "SELECT working_count + archive_count, episodic_count FROM owner "
                 "WHERE owner = %(owner)s"
@@ -318,23 +254,52 @@ class PostgresOwners(OwnerStore):
         if not scopes:
             raise InvalidRequest("a token needs a scope", field="scopes")
         with self._writing_for(owner) as session:
-            return insert_token(session, name, scopes, valid_for=valid_for)
+            return _insert_token(session, name, scopes, valid_for=valid_for)
 
     def tokens(self, owner: str) -> Sequence[OwnerToken]:
+        """Return an owner's tokens, expired and revoked ones too, the newest first."""
         with self._pool.outside_transactions(self.number(owner)) as session:
-            return all_tokens(session)
+            rows = session.execute(
+                f"SELECT {_TOKEN_FIELDS} FROM owner_token WHERE owner = %(owner)s "
+                "ORDER BY created_at DESC, id"
+            )
+            return list(map(_token_from, rows))
 
     def rotate(
         self, owner: str, token: str, *, keep_for: timedelta = timedelta()
     ) -> IssuedToken:
-        """Replace an owner's token by a successor; the old one stays valid for `keep_for`."""
+        """Issue a successor to the newest valid token with this id or name; the old one ends later.
+
+        The old token stays valid for `keep_for`, or until it expires. Raises `NotFound`.
+        """
         with self._writing_for(owner) as session:
-            return rotate_token(session, token, keep_for=keep_for)
+            row = session.execute(
+                "SELECT id, name, scopes, expires_at - created_at FROM owner_token "
+                f"WHERE {_NAMED} AND {_VALID} ORDER BY created_at DESC, id LIMIT 1",
+                token=token,
+            ).fetchone()
+            if row is None:
+                raise NotFound(f"no valid token is called {token!r}", field="token")
+            old, name, scopes, valid_for = row
+            issued = _insert_token(
+                session, name, [Scope(each) for each in scopes], valid_for=valid_for
+            )
+            session.execute(
+                "UPDATE owner_token SET expires_at = "
+                "least(expires_at, now() + %(keep_for)s::interval) "
+                "WHERE owner = %(owner)s AND id = %(old)s",
+                keep_for=keep_for,
+                old=old,
+            )
+        return issued
 
     def revoke(self, owner: str, token: str) -> int:
         """Revoke an owner's valid tokens with this id or name; return how many. Raises `NotFound`."""
         with self._writing_for(owner) as session:
-            count = revoke_token(session, token)
+            count = session.execute(
+                f"UPDATE owner_token SET revoked_at = now() WHERE {_NAMED} AND {_VALID}",
+                token=token,
+            ).rowcount
         if not count:
             raise NotFound(f"no valid token is called {token!r}", field="token")
         return count
@@ -376,12 +341,24 @@ class PostgresOwners(OwnerStore):
             return [number for (number,) in rows]
 
     def holder(self, secret: str) -> TokenHolder | None:
-        """Return the owner and scopes of a valid token's secret, or None."""
+        """Return the owner and scopes of a valid token's secret, or None.
+
+        The token is found by its SHA-256, so that timing tells nothing about other tokens.
+        """
         number = owner_of(secret)
         if number is None:
             return None
+        digest = _token_digest(secret)
         with self._pool.outside_transactions(number) as session:
-            return token_holder(session, secret)
+            row = session.execute(
+                "SELECT digest, id, scopes FROM token_of(%(owner)s::bigint, %(digest)s)",
+                digest=digest,
+            ).fetchone()
+        if row is None or not hmac.compare_digest(bytes(row[0]), digest):
+            return None
+        return TokenHolder(
+            owner=number, token=row[1], scopes=frozenset(map(Scope, row[2]))
+        )
 
     @contextmanager
     def _writing_for(self, owner: str) -> Iterator[PostgresSession]:
@@ -410,15 +387,6 @@ def _check_name(name: str, *, field: str) -> None:
             "100 characters at most",
             field=field,
         )
-
-
-def _bytes_by_owner(session: PostgresSession) -> dict[int, int]:
-    """Return the size in bytes of each owner's memories and summaries, by owner number."""
-    sizes: dict[int, int] = {}
-    for table in ("memory", "episode"):
-        for owner, size in session.execute(_BYTES.format(table=table)):
-            sizes[owner] = sizes.get(owner, 0) + size
-    return sizes
 
 
 def _owner_from(row: Row, *, tokens: int = 0, size: int | None = None) -> Owner:
@@ -477,10 +445,8 @@ class PostgresServer(DatabaseServer):
     @contextmanager
     def _upgrade(self) -> Iterator[psycopg.Connection[Row]]:
         """Upgrade the schema and old index entries, then lend a connection to the block."""
-        try:
+        with explaining_failures("nothing was done"):
             upgrade(self._dsn, self._migrations)
-        except psycopg.Error as error:
-            raise storage_failed(error, "nothing was done") from error
         with self._connect() as connection:
             index_glued_words(connection)
             yield connection
@@ -488,8 +454,8 @@ class PostgresServer(DatabaseServer):
     @contextmanager
     def _connect(self) -> Iterator[psycopg.Connection[Row]]:
         """Lend a connection to the block, and turn its errors into `StorageFailed`."""
-        try:
-            with closing(connected_apart(self._dsn)) as connection:
-                yield connection
-        except psycopg.Error as error:
-            raise storage_failed(error, "it was not finished") from error
+        with (
+            explaining_failures("it was not finished"),
+            closing(connected_apart(self._dsn)) as connection,
+        ):
+            yield connection

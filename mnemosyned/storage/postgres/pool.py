@@ -30,6 +30,7 @@ from mnemosyned.storage.postgres.connections import (
     Use,
     check_alive,
     connected_apart,
+    explaining_failures,
     is_unreachable,
     storage_failed,
 )
@@ -257,16 +258,13 @@ class Pool:
                 session.first = session.execute(first) if first else None
             return session
 
-        try:
-            with self.connections.lend(begin, owner=owner, use=use) as (
-                connection,
-                session,
-            ):
-                yield session
-                # Not ROLLBACK: psycopg forgets its prepared statements with one.
-                connection.execute("COMMIT")
-        except psycopg.Error as error:
-            raise storage_failed(error, NOT_ANSWERED) from error
+        with (
+            explaining_failures(NOT_ANSWERED),
+            self.connections.lend(begin, owner=owner, use=use) as (connection, session),
+        ):
+            yield session
+            # Not ROLLBACK: psycopg forgets its prepared statements with one.
+            connection.execute("COMMIT")
 
     def read(self, owner: int, statements: Sequence[Statement]) -> list[list[Row]]:
         """Return the rows of each statement, read from one snapshot in one round trip."""
@@ -278,11 +276,11 @@ class Pool:
                 session.execute("COMMIT")
             return [result.fetchall() for result in results]
 
-        try:
-            with self.connections.lend(begin, owner=owner, use=Use.READ) as (_, rows):
-                return rows
-        except psycopg.Error as error:
-            raise storage_failed(error, NOT_ANSWERED) from error
+        with (
+            explaining_failures(NOT_ANSWERED),
+            self.connections.lend(begin, owner=owner, use=Use.READ) as (_, rows),
+        ):
+            return rows
 
     @contextmanager
     def writing(self, owner: int, *, durable: bool = True) -> Iterator[PostgresSession]:
@@ -355,14 +353,11 @@ class Pool:
             session.execute("SELECT 1")
             return session
 
-        try:
-            with self.connections.lend(begin, owner=owner, use=Use.READ) as (
-                _,
-                session,
-            ):
-                yield session
-        except psycopg.Error as error:
-            raise storage_failed(error, NOTHING_KEPT) from error
+        with (
+            explaining_failures(NOTHING_KEPT),
+            self.connections.lend(begin, owner=owner, use=Use.READ) as (_, session),
+        ):
+            yield session
 
     def _begin(
         self, connection: Connection, owner: int, first: Iterable[str]

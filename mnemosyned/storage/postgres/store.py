@@ -26,7 +26,7 @@ from mnemosyned.storage.common.surroundings import (
 from mnemosyned.storage.postgres import health
 from mnemosyned.storage.postgres.archive import PostgresRetention, PostgresUndo
 from mnemosyned.storage.postgres.compactions import PostgresCompactions
-from mnemosyned.storage.postgres.connections import connected_once, storage_failed
+from mnemosyned.storage.postgres.connections import connected_once, explaining_failures
 from mnemosyned.storage.postgres.edits import PostgresChanges
 from mnemosyned.storage.postgres.forgetting import PostgresDeletion
 from mnemosyned.storage.postgres.grace import PostgresGrace
@@ -285,14 +285,14 @@ def open_owners(dsn: str, *, migrations: Path) -> Iterator[PostgresOwners]:
     also for a login that does not own the tables.
     """
     _check_server(dsn)
-    with _explaining_failures("nothing was done"), connected_once(dsn) as connection:
+    with explaining_failures("nothing was done"), connected_once(dsn) as connection:
         require_table_owner(PostgresSession(connection, 0))
     ready = _prepare(dsn, migrations, "the owners were not read")
     pool = Pool(dsn, schema=ready.version)
 
     def prepare() -> None:
         with (
-            _explaining_failures("the owner was not added"),
+            explaining_failures("the owner was not added"),
             connected_once(dsn) as connection,
         ):
             ensure_role(connection)
@@ -329,7 +329,7 @@ def _prepare(
     as it is. `consequence` says what a failure means.
     """
     _check_server(dsn)
-    with _explaining_failures(consequence):
+    with explaining_failures(consequence):
         read_only = check_server(dsn)
         with connected_once(dsn) as connection:
             session = PostgresSession(connection, 0)
@@ -362,22 +362,13 @@ def _prepare(
         return _Prepared(dsn, version, role, searches, has_citus(dsn), read_only)
 
 
-@contextmanager
-def _explaining_failures(consequence: str) -> Iterator[None]:
-    """Turn the server's errors within the block into `StorageFailed` with this consequence."""
-    try:
-        yield
-    except psycopg.Error as error:
-        raise storage_failed(error, consequence) from error
-
-
 def refuses_writes(dsn: str) -> bool:
     """Return whether the server refuses writes, as a standby does; change nothing.
 
     Raises `ConfigInvalid` if no daemon could use the server, and `StorageFailed`.
     """
     _check_server(dsn)
-    with _explaining_failures("nothing was looked at"):
+    with explaining_failures("nothing was looked at"):
         return check_server(dsn)
 
 
@@ -393,7 +384,7 @@ def exposures(dsn: str) -> list[str]:
     Raises `ConfigInvalid` and `StorageFailed`.
     """
     _check_server(dsn)
-    with _explaining_failures("nothing was checked"), connected_once(dsn) as connection:
+    with explaining_failures("nothing was checked"), connected_once(dsn) as connection:
         return health.exposures(connection)
 
 

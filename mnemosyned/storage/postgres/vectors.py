@@ -19,6 +19,7 @@ from mnemosyned.memory.engine_ports import (
 )
 from mnemosyned.search.query import Match, Query
 from mnemosyned.storage.common.session import Row, reads, writes, writes_lazily
+from mnemosyned.storage.common.vectors import CommonVectors
 from mnemosyned.storage.postgres.pool import Pool, PostgresPart
 from mnemosyned.storage.postgres.search import matches_at
 from mnemosyned.storage.postgres.session import PostgresSession
@@ -174,7 +175,7 @@ _FINISH = (
 )
 
 
-class PostgresVectors(PostgresPart, OwnedVectorStore):
+class PostgresVectors(PostgresPart, CommonVectors, OwnedVectorStore):
     """An `OwnedVectorStore` of one owner in PostgreSQL."""
 
     def __init__(self, pool: Pool, owner: int, *, searched: bool = False) -> None:
@@ -296,59 +297,8 @@ class PostgresVectors(PostgresPart, OwnedVectorStore):
         kept = self._store_vectors(session, model, vectors, {})
         return [seq for seq in vectors if seq in kept]
 
-    @writes
-    def drop_vectors(self, session: PostgresSession, positions: Sequence[int]) -> None:
-        """Delete the vectors at these positions; the memories are embedded again."""
-        session.execute(
-            "DELETE FROM embedding WHERE owner = %(owner)s "
-            "AND memory_seq = ANY(%(positions)s::bigint[])",
-            positions=list(positions),
-        )
-        if positions:
-            requeue_embedding(session, positions)
-
-    @reads
-    def vectors(
-        self, session: PostgresSession, model: int, *, before: int, limit: int
-    ) -> dict[int, bytes]:
-        """Return up to `limit` vectors at positions before `before`, the newest first."""
-        rows = session.execute(
-            "SELECT memory_seq, vector FROM embedding WHERE owner = %(owner)s "
-            "AND model = %(model)s AND memory_seq < %(before)s "
-            "ORDER BY memory_seq DESC LIMIT %(limit)s",
-            model=model,
-            before=before,
-            limit=limit,
-        )
-        return dict(rows.fetchall())
-
-    @reads
-    def vectors_of(
-        self, session: PostgresSession, model: int, positions: Sequence[int]
-    ) -> dict[int, bytes]:
-        """Return the model's vectors at these positions, by position."""
-        rows = session.execute(
-            "SELECT memory_seq, vector FROM embedding WHERE owner = %(owner)s "
-            "AND model = %(model)s AND memory_seq = ANY(%(positions)s::bigint[])",
-            model=model,
-            positions=list(positions),
-        )
-        return dict(rows.fetchall())
-
-    @reads
-    def embedded_positions(
-        self, session: PostgresSession, model: int, *, after: int, limit: int
-    ) -> list[int]:
-        """Return up to `limit` positions after `after` that have a vector of the model, ascending."""
-        rows = session.execute(
-            "SELECT memory_seq FROM embedding WHERE owner = %(owner)s "
-            "AND model = %(model)s AND memory_seq > %(after)s "
-            "ORDER BY memory_seq LIMIT %(limit)s",
-            model=model,
-            after=after,
-            limit=limit,
-        )
-        return [seq for (seq,) in rows]
+    def _requeue(self, session: PostgresSession, positions: Sequence[int]) -> None:
+        requeue_embedding(session, positions)
 
     @reads
     def news(

@@ -26,13 +26,13 @@ from mnemosyned.storage.sqlite.schema import (
     refuse_foreign,
     refuse_newer,
     schema_version,
+    table_names,
 )
 from mnemosyned.storage.sqlite.verification import (
     FaultKind,
     count_contents,
     find_faults,
     structure_faults,
-    tables,
 )
 
 PARTIAL = ".partial"
@@ -78,7 +78,7 @@ def _purge_copy(copy: Path) -> None:
         connection.execute("PRAGMA secure_delete = ON")
         if not purge_indexes(connection):
             return
-        for table in tables(connection).intersection(NAMING):
+        for table in table_names(connection).intersection(NAMING):
             for column, nameless in (("session_id", "''"), ("source", "NULL")):
                 connection.execute(
                     f"UPDATE {table} SET {column} = {nameless} WHERE {column} != '' "
@@ -91,7 +91,7 @@ def _purge_copy(copy: Path) -> None:
 
 def _is_purge_due(connection: sqlite3.Connection) -> bool:
     """Return whether a database holds deleted words that wait for a purge."""
-    return "scrub_due" in tables(connection) and bool(
+    return "scrub_due" in table_names(connection) and bool(
         connection.execute("SELECT 1 FROM scrub_due LIMIT 1").fetchone()
     )
 

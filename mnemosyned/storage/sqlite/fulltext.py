@@ -12,6 +12,7 @@ from pathlib import Path
 
 from mnemosyned.logs import logger
 from mnemosyned.search.words import Having
+from mnemosyned.storage.sqlite.schema import table_names
 from mnemosyned.text.stems import WORD, fold_case, stem
 from mnemosyned.text.terms import glued_words, gram_text
 
@@ -103,18 +104,19 @@ def unindex_episode_grams(
 
 
 log = logger()
-INDEXES = ("memory_fts", "episode_fts", "memory_gram_fts", "episode_gram_fts")
 TEXTS = {
     "memory_gram_fts": "SELECT seq, content FROM memory_text",
     "episode_gram_fts": "SELECT seq, content || char(10) || index_terms AS content FROM episodic_memory",
 }
-"""For an index without content of its own: where the texts are that it is refilled from."""
-_ROWS = {
+"""Texts from which an index without content of its own is refilled; it has some of their rows."""
+INDEXED_ROWS = {
     "memory_fts": "SELECT seq FROM memory_text",
     "episode_fts": "SELECT seq FROM episodic_memory",
     "memory_gram_fts": "SELECT seq FROM memory_text",
     "episode_gram_fts": "SELECT seq FROM episodic_memory",
 }
+"""Rows that each index may have entries for."""
+INDEXES = tuple(INDEXED_ROWS)
 MERGE_PAGES = 500
 """Pages that one step of a purge merges: some 60 ms, for which writers wait."""
 MERGE_STEPS_MAX = 10_000
@@ -194,7 +196,11 @@ def heal_indexes(database: Path) -> list[str]:
 def rebuild_indexes(database: Path) -> list[str]:
     """Rebuild the full-text indexes that are unreadable or disagree with the texts; return their names."""
     with closing(sqlite3.connect(database, isolation_level=None)) as connection:
-        wrong = [index for index in INDEXES if not _matches(connection, index)]
+        wrong = [
+            index
+            for index in INDEXES
+            if not is_intact(connection, index) or _has_extra(connection, index)
+        ]
     _rebuild_from_nothing(database, wrong)
     return wrong
 
@@ -212,24 +218,31 @@ def _rebuild_from_nothing(database: Path, indexes: list[str]) -> None:
             connection.execute("COMMIT")
 
 
-def _matches(connection: sqlite3.Connection, index: str) -> bool:
-    """Return whether an index is intact and has entries for exactly its texts."""
-    compared = int(index not in TEXTS)
+def is_intact(connection: sqlite3.Connection, index: str) -> bool:
+    """Return whether an index is whole and agrees with its texts, by FTS5's own check.
+
+    The check is an INSERT that writes nothing, so the connection must be able to write.
+    """
     check = f"INSERT INTO {index} ({index}, rank) VALUES ('integrity-check', ?)"
-    extra = (
-        f"SELECT count(*) FROM (SELECT id FROM {index}_docsize EXCEPT {_ROWS[index]})"
-    )
     try:
-        connection.execute(check, (compared,))
-        return bool(connection.execute(extra).fetchone() == (0,))
+        connection.execute(check, (int(index not in TEXTS),))
     except sqlite3.DatabaseError:
         return False
+    return True
+
+
+def _has_extra(connection: sqlite3.Connection, index: str) -> bool:
+    """Return whether an index has entries without a text, or cannot be read."""
+    extra = f"SELECT id FROM {index}_docsize EXCEPT {INDEXED_ROWS[index]} LIMIT 1"
+    try:
+        return connection.execute(extra).fetchone() is not None
+    except sqlite3.DatabaseError:
+        return True
 
 
 def _unsafe_indexes(connection: sqlite3.Connection) -> list[str]:
     """Return the names of the indexes that cannot be read, or have nearly too many levels."""
-    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-    names = {name for (name,) in tables}
+    names = table_names(connection)
     known = [index for index in INDEXES if index in names]
     unsafe: set[str] = set()
     for index in known:

@@ -18,14 +18,18 @@ from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.storage.common.episodes import invalidate
 from mnemosyned.storage.sqlite.fulltext import rebuild_indexes
 from mnemosyned.storage.sqlite.memories import insert_details
-from mnemosyned.storage.sqlite.schema import blank_database, missing_parts
+from mnemosyned.storage.sqlite.schema import (
+    blank_database,
+    missing_parts,
+    table_names,
+)
 from mnemosyned.storage.sqlite.session import SqliteSession
 from mnemosyned.storage.sqlite.verification import (
     MISCOUNTED,
     ORIGINALS,
     ORPHANS,
+    TIER_TABLES,
     Orphans,
-    tables,
 )
 from mnemosyned.text.details import Detail, DetailKind
 from mnemosyned.text.exact_values import extract_details
@@ -41,11 +45,6 @@ UPDATE tier_totals SET (count, characters) = (
     SELECT count(*), ifnull(sum(length(content)), 0) FROM {table}
 ) WHERE tier = '{tier}' AND count != (SELECT count(*) FROM {table})
 """
-_TABLES = {
-    "working": "working_memory",
-    "episodic": "episodic_memory",
-    "archive": "archive",
-}
 
 
 def repair_database(database: Path, migrations: Path) -> Iterator[str]:
@@ -55,7 +54,7 @@ def repair_database(database: Path, migrations: Path) -> Iterator[str]:
     """
     with closing(_open_database(database)) as connection:
         yield from _recreate_missing(connection, migrations)
-        present = tables(connection)
+        present = table_names(connection)
         yield from _return_orphans(connection)
         yield from _unlink_lost_parents(connection)
         for orphans in ORPHANS:
@@ -99,7 +98,7 @@ def _recreate_missing(
 
 def lacking_values(connection: sqlite3.Connection, *, limit: int) -> int:
     """Count, among the newest `limit` originals, those with an exact value that is not stored."""
-    if "detail_kind" not in tables(connection):
+    if "detail_kind" not in table_names(connection):
         return 0
     newest = connection.execute(
         "SELECT seq, content FROM archive WHERE content != '' ORDER BY seq DESC LIMIT ?",
@@ -257,6 +256,6 @@ def _recount_totals(connection: sqlite3.Connection) -> Iterator[str]:
     )
     if miscounted:
         yield f"counted the originals of {miscounted:,} summaries again"
-    for tier, table in _TABLES.items():
+    for tier, table in TIER_TABLES.items():
         if connection.execute(_TOTALS.format(table=table, tier=tier)).rowcount:
             yield f"counted the {tier} tier again"

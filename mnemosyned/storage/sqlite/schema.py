@@ -22,6 +22,12 @@ _BEFORE = {"_sqlite_migrations"}
 """What a start that was killed amid the first migration may leave."""
 
 
+def table_names(connection: sqlite3.Connection) -> set[str]:
+    """Return the names of the tables in a database."""
+    rows = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+    return {name for (name,) in rows}
+
+
 def schema_version(connection: sqlite3.Connection) -> int:
     """Return the number of the last migration that a file has had; 0 for a new file."""
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -33,12 +39,7 @@ def refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     if application == APPLICATION_ID:
         return
-    tables = {
-        name
-        for (name,) in connection.execute(
-            "SELECT name FROM sqlite_schema WHERE type = 'table'"
-        )
-    }
+    tables = table_names(connection)
     if application or (_OURS not in tables and tables - _BEFORE):
         some = ", ".join(sorted(tables - _BEFORE)[:3])
         raise StorageFailed(

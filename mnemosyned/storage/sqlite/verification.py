@@ -7,17 +7,19 @@ structure need a connection of their own: see `index_faults`.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from mnemosyned.memory.values import Tier
+from mnemosyned.storage.sqlite.fulltext import INDEXED_ROWS, INDEXES, TEXTS, is_intact
 from mnemosyned.storage.sqlite.schema import (
     blank_database,
     latest_version,
     missing_parts,
     schema_version,
+    table_names,
 )
 
 PROBLEMS_MAX = 20
@@ -106,23 +108,12 @@ ORPHANS = (
     Orphans("earlier words", "revision", f"memory_seq NOT IN {_ORIGINALS}"),
     Orphans("tags", "tag", f"memory_seq NOT IN {_ORIGINALS}"),
 )
-_INDEXED = {
-    "memory_fts": "SELECT seq FROM memory_text",
-    "episode_fts": "SELECT seq FROM episodic_memory",
+TIER_TABLES = {
+    Tier.WORKING: "working_memory",
+    Tier.EPISODIC: "episodic_memory",
+    Tier.ARCHIVE: "archive",
 }
-"""Indexes that have every row of a table."""
-_PARTLY_INDEXED = {
-    "memory_gram_fts": "SELECT seq FROM memory_text",
-    "episode_gram_fts": "SELECT seq FROM episodic_memory",
-}
-"""Indexes that have some of its rows, and no other."""
-_INDEXES = (*_INDEXED, *_PARTLY_INDEXED)
-_TOTALS = {
-    "working": "working_memory",
-    "episodic": "episodic_memory",
-    "archive": "archive",
-}
-_HOLDING = frozenset({"working_memory", "archive", "episodic_memory"})
+_HOLDING = frozenset(TIER_TABLES.values())
 """Tables without which the memories are lost: an empty one in their place would hide that."""
 ORIGINALS = """iif(level = 0,
     (SELECT count(*) FROM archive WHERE episode_seq = e.seq),
@@ -146,7 +137,7 @@ def find_faults(
         problems = find_damage(connection)
         if any(fault.kind is FaultKind.INTEGRITY for fault in problems):
             return problems
-        present = tables(connection)
+        present = table_names(connection)
         problems += _foreign_key_faults(connection)
         problems += _total_faults(connection, present)
         problems += _index_faults(connection, present)
@@ -186,19 +177,13 @@ def find_damage(connection: sqlite3.Connection) -> list[StorageFault]:
         if text == "ok":
             continue
         # From 3.44 on SQLite checks full-text indexes too.
-        index = next((index for index in _INDEXES if f"main.{index}" in text), None)
+        index = next((index for index in INDEXES if f"main.{index}" in text), None)
         if index:
             words = f"the full-text index {index}: {text}"
             found.append(StorageFault(FaultKind.INDEX, index, words))
         else:
             found.append(StorageFault(FaultKind.INTEGRITY, "file", text))
     return found
-
-
-def tables(connection: sqlite3.Connection) -> set[str]:
-    """Return the names of the tables in a database."""
-    rows = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
-    return {name for (name,) in rows}
 
 
 def count_contents(connection: sqlite3.Connection) -> tuple[int, int]:
@@ -231,19 +216,16 @@ def structure_faults(connection: sqlite3.Connection) -> list[StorageFault]:
     The check is an INSERT that writes nothing, so the connection must be able to write: use it on a
     copy.
     """
-    problems = []
-    present = tables(connection)
-    for index in _INDEXES:
-        if index not in present:
-            continue
-        compared = int(index in _INDEXED)
-        check = f"INSERT INTO {index} ({index}, rank) VALUES ('integrity-check', ?)"
-        try:
-            connection.execute(check, (compared,))
-        except sqlite3.DatabaseError:
-            text = f"the full-text index {index} does not match the texts"
-            problems.append(StorageFault(FaultKind.INDEX, index, text))
-    return problems
+    present = table_names(connection)
+    return [
+        StorageFault(
+            FaultKind.INDEX,
+            index,
+            f"the full-text index {index} does not match the texts",
+        )
+        for index in INDEXES
+        if index in present and not is_intact(connection, index)
+    ]
 
 
 def _foreign_key_faults(connection: sqlite3.Connection) -> list[StorageFault]:
@@ -271,7 +253,7 @@ def _total_faults(
         ]
     problems = []
     stored = dict(connection.execute("SELECT tier, count FROM tier_totals"))
-    for tier, table in _TOTALS.items():
+    for tier, table in TIER_TABLES.items():
         count = _count_rows(connection, f"SELECT count(*) FROM {table}")
         if stored.get(tier) != count:
             text = (
@@ -294,28 +276,19 @@ def _index_faults(
 ) -> list[StorageFault]:
     """Return a fault for each full-text index whose rows differ from the stored texts."""
     problems = []
-    for index, texts in (*_INDEXED.items(), *_PARTLY_INDEXED.items()):
+    for index, texts in INDEXED_ROWS.items():
         if index not in present:
             text = f"the full-text index {index} is missing"
             problems.append(StorageFault(FaultKind.INTEGRITY, index, text))
             continue
         indexed = f"SELECT id FROM {index}_docsize"
-        comparisons = [(f"{indexed} EXCEPT {texts}", "entries without a text")]
-        if index in _INDEXED:
-            comparisons.append((f"{texts} EXCEPT {indexed}", "texts without an entry"))
-        problems += _index_differences(connection, index, comparisons)
-    return problems
-
-
-def _index_differences(
-    connection: sqlite3.Connection, index: str, comparisons: Iterable[tuple[str, str]]
-) -> list[StorageFault]:
-    """Return a fault for each comparison between an index and its texts that finds rows."""
-    problems = []
-    for rows, words in comparisons:
-        if count := _count_rows(connection, f"SELECT count(*) FROM ({rows})"):
-            text = f"the full-text index {index} has {words}: {count:,}"
-            problems.append(StorageFault(FaultKind.INDEX, index, text))
+        comparisons = {"entries without a text": f"{indexed} EXCEPT {texts}"}
+        if index not in TEXTS:  # which has every row of its table
+            comparisons["texts without an entry"] = f"{texts} EXCEPT {indexed}"
+        for words, rows in comparisons.items():
+            if count := _count_rows(connection, f"SELECT count(*) FROM ({rows})"):
+                text = f"the full-text index {index} has {words}: {count:,}"
+                problems.append(StorageFault(FaultKind.INDEX, index, text))
     return problems
 
 
