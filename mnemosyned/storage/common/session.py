@@ -10,10 +10,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import wraps
-from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
+from typing import (
+    Any,
+    ClassVar,
+    Concatenate,
+    Literal,
+    ParamSpec,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+)
 
 from mnemosyned.memory.edit import Position
 from mnemosyned.memory.values import Episode, MemoryRecord, Tier
+from mnemosyned.storage.common.rows import EPISODE_COLUMNS
 from mnemosyned.text.details import Detail
 
 Row = tuple[Any, ...]
@@ -25,6 +35,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 S = TypeVar("S", bound="Transactional")
 
+_KEPT_BY_ROLLUPS = ("id", "level", "period_from", "parent_id")
 
 BELOW = """
     WITH RECURSIVE below (id, seq) AS (
@@ -60,12 +71,37 @@ class Result(Protocol):
     def __iter__(self) -> Iterator[Row]: ...
 
 
+class EpisodeStatements:
+    """Statements that write the row of a summary, with its values by the names of columns."""
+
+    def __init__(self, *indexed: str) -> None:
+        """Write them for an engine whose rows have further columns for the index."""
+        names = (*EPISODE_COLUMNS.split(", "), "index_terms", *indexed)
+        changed = [name for name in names if name not in _KEPT_BY_ROLLUPS]
+        where = "WHERE owner = %(owner)s AND seq = %(seq)s"
+        self.insert = (
+            f"INSERT INTO episode (owner, seq, {', '.join(names)}) "
+            f"VALUES (%(owner)s, %(seq)s, {', '.join(f'%({name})s' for name in names)})"
+        )
+        self.replace = (
+            f"UPDATE episode SET stale = false, {_assignments(changed)} {where}"
+        )
+        self.rewrite = f"UPDATE episode SET {_assignments(names)} {where}"
+
+
+def _assignments(names: Iterable[str]) -> str:
+    """Return the assignments of an UPDATE that sets columns to the values of their names."""
+    return ", ".join(f"{name} = %({name})s" for name in names)
+
+
 class CommonSession(Protocol):
     """Statements within one transaction about one owner.
 
     Values may be instants and lists: `= ANY(%(ids)s::text[])` compares with each item of a list.
     Its look-ups of memories are here, as the engines store these in different tables.
     """
+
+    statements: ClassVar[EpisodeStatements]
 
     def execute(self, sql: str, /, **values: object) -> Result:
         """Run a statement, with its values by name."""
@@ -149,10 +185,16 @@ class CommonSession(Protocol):
 
     def replace_rollup(self, seq: int, episode: Episode, index_terms: str) -> None:
         """Replace the text and statistics of a roll-up; its parent stays."""
-        ...
+        self.write_episode(self.statements.replace, seq, episode, index_terms)
 
     def rewrite_episode(self, seq: int, episode: Episode, index_terms: str) -> None:
         """Replace all values of the summary with this row number by those of `episode`."""
+        self.write_episode(self.statements.rewrite, seq, episode, index_terms)
+
+    def write_episode(
+        self, statement: str, seq: int, episode: Episode, index_terms: str
+    ) -> None:
+        """Update a summary by one of the `statements`, with its index entries and totals."""
         ...
 
     def empty_episode(self, seq: int, *, originals: int) -> None:

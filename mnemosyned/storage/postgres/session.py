@@ -14,8 +14,15 @@ from mnemosyned.instants import in_zone
 from mnemosyned.memory.edit import Position
 from mnemosyned.memory.engine_ports import LOCAL_NAME, LOCAL_OWNER
 from mnemosyned.memory.values import Episode, MemoryRecord, Tier
-from mnemosyned.storage.common.rows import EPISODE_COLUMNS, detail_from
-from mnemosyned.storage.common.session import BELOW, RecordNumbers, Result, Row
+from mnemosyned.storage.common.rows import detail_from
+from mnemosyned.storage.common.session import (
+    BELOW,
+    CommonSession,
+    EpisodeStatements,
+    RecordNumbers,
+    Result,
+    Row,
+)
 from mnemosyned.storage.postgres.rows import (
     MEMORIES_AT,
     MEMORY_FIELDS,
@@ -47,21 +54,10 @@ ROWS_AT_ONCE = 200
 """Rows of a stream that are fetched together, and held in memory."""
 
 
-class PostgresSession:
+class PostgresSession(CommonSession):
     """Statements within a transaction; each binds `%(owner)s` beside its own values."""
 
-    __slots__ = (
-        "_connection",
-        "_is_locked",
-        "_lock",
-        "_locked",
-        "_streams",
-        "first",
-        "grown",
-        "has_citus",
-        "numbered",
-        "owner",
-    )
+    statements = EpisodeStatements("words", "grams", "repeated", "repeats")
 
     def __init__(
         self,
@@ -264,22 +260,14 @@ class PostgresSession:
         """
         number = self.new_number() if seq is None else seq
         row = episode_row(episode, index_terms, self.owner, number)
-        self.execute(_INSERT_EPISODE, **row)
+        self.execute(self.statements.insert, **row)
         self.add_to_totals(Tier.EPISODIC, count=1, characters=len(episode.content))
         return number
 
-    def replace_rollup(self, seq: int, episode: Episode, index_terms: str) -> None:
-        """Replace the text and statistics of a roll-up; its parent stays."""
-        self._write_episode(_REPLACE_ROLLUP, seq, episode, index_terms)
-
-    def rewrite_episode(self, seq: int, episode: Episode, index_terms: str) -> None:
-        """Replace all values of the summary with this row number by those of `episode`."""
-        self._write_episode(_REWRITE_EPISODE, seq, episode, index_terms)
-
-    def _write_episode(
+    def write_episode(
         self, statement: str, seq: int, episode: Episode, index_terms: str
     ) -> None:
-        """Update a summary by a statement with its index terms, and correct the totals."""
+        """Update a summary by one of the `statements`, and correct the totals."""
         before = self._episode_characters(seq)
         self.execute(statement, **episode_row(episode, index_terms, self.owner, seq))
         self.note_rewording()
@@ -400,29 +388,6 @@ class PostgresSession:
             tier: (values[2 * place], values[2 * place + 1])
             for place, tier in enumerate(tiers)
         }
-
-
-_EPISODE_NAMES = (
-    *EPISODE_COLUMNS.split(", "), "index_terms", "words", "grams", "repeated", "repeats",
-)  # fmt: skip
-_INSERT_EPISODE = (
-    f"INSERT INTO episode (owner, seq, {', '.join(_EPISODE_NAMES)}) "
-    f"VALUES (%(owner)s, %(seq)s, {', '.join(f'%({name})s' for name in _EPISODE_NAMES)})"
-)
-_KEPT_BY_ROLLUPS = ("id", "level", "period_from", "parent_id")
-_REPLACE_ROLLUP = (
-    "UPDATE episode SET stale = false, "
-    + ", ".join(
-        f"{name} = %({name})s"
-        for name in _EPISODE_NAMES
-        if name not in _KEPT_BY_ROLLUPS
-    )
-    + " WHERE owner = %(owner)s AND seq = %(seq)s"
-)
-_REWRITE_EPISODE = (
-    f"UPDATE episode SET {', '.join(f'{name} = %({name})s' for name in _EPISODE_NAMES)} "
-    "WHERE owner = %(owner)s AND seq = %(seq)s"
-)
 
 
 def _in_utc(value: object) -> object:

@@ -13,12 +13,17 @@ from typing import Any, cast
 from mnemosyned.memory.edit import Position
 from mnemosyned.memory.values import Episode, MemoryRecord, Tier
 from mnemosyned.storage.common.rows import (
-    EPISODE_COLUMNS,
     detail_from,
     episode_values,
     instant,
 )
-from mnemosyned.storage.common.session import BELOW, RecordNumbers, Row
+from mnemosyned.storage.common.session import (
+    BELOW,
+    CommonSession,
+    EpisodeStatements,
+    RecordNumbers,
+    Row,
+)
 from mnemosyned.storage.sqlite.fulltext import (
     index_episode_grams,
     unindex_episode_grams,
@@ -61,30 +66,13 @@ _TRANSLATIONS = [
 """From PostgreSQL's language to SQLite's, as far as common statements use what differs."""
 
 
-_EPISODE_NAMES = [*EPISODE_COLUMNS.split(", "), "index_terms"]
-_INSERT_EPISODE = (
-    f"INSERT INTO episodic_memory (seq, {', '.join(_EPISODE_NAMES)}) "
-    f"VALUES (:seq, {', '.join(f':{name}' for name in _EPISODE_NAMES)})"
-)
-_KEPT_BY_ROLLUPS = ("id", "level", "period_from", "parent_id")
-_REPLACE_ROLLUP = (
-    "UPDATE episodic_memory SET stale = 0, "
-    + ", ".join(
-        f"{name} = :{name}" for name in _EPISODE_NAMES if name not in _KEPT_BY_ROLLUPS
-    )
-    + " WHERE seq = :seq"
-)
-_REWRITE_EPISODE = (
-    f"UPDATE episodic_memory SET {', '.join(f'{name} = :{name}' for name in _EPISODE_NAMES)} "
-    "WHERE seq = :seq"
-)
-
-
-class SqliteSession(sqlite3.Connection):
+class SqliteSession(sqlite3.Connection, CommonSession):
     """A connection that also runs the statements which both engines have alike.
 
     Values by place (`?`) are for statements of SQLite alone, and bound as they are.
     """
+
+    statements = EpisodeStatements()
 
     def execute(
         self,
@@ -258,24 +246,16 @@ class SqliteSession(sqlite3.Connection):
         The number is new if `seq` is None.
         """
         inserted = self.execute(
-            _INSERT_EPISODE, **episode_values(episode, index_terms), seq=seq
+            self.statements.insert, **episode_values(episode, index_terms), seq=seq
         )
         number = cast("int", inserted.lastrowid)
         index_episode_grams(self, number, episode.content, index_terms)
         return number
 
-    def replace_rollup(self, seq: int, episode: Episode, index_terms: str) -> None:
-        """Replace the text and statistics of a roll-up; its parent stays."""
-        self._write_episode(_REPLACE_ROLLUP, seq, episode, index_terms)
-
-    def rewrite_episode(self, seq: int, episode: Episode, index_terms: str) -> None:
-        """Replace all values of the summary with this row number by those of `episode`."""
-        self._write_episode(_REWRITE_EPISODE, seq, episode, index_terms)
-
-    def _write_episode(
+    def write_episode(
         self, statement: str, seq: int, episode: Episode, index_terms: str
     ) -> None:
-        """Update a summary by a statement, and replace its entry in the second index."""
+        """Update a summary by one of the `statements`, and replace its entry in the second index."""
         self._unindex_episode(seq)
         self.execute(statement, **episode_values(episode, index_terms), seq=seq)
         index_episode_grams(self, seq, episode.content, index_terms)
