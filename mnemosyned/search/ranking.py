@@ -8,9 +8,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set as AbstractSet
 from datetime import datetime
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from mnemosyned.memory.values import Episode, MemoryRecord, Tier
+from mnemosyned.memory.values import Tier
 from mnemosyned.search.hits import Hit, Line
 from mnemosyned.search.placement import add_period_summary, place_by_time
 from mnemosyned.search.query import (
@@ -274,11 +274,35 @@ def make_hits(
     hits: list[Hit] = []
     for result in results:
         memory = documents.memories.get(result.memory or 0)
-        shown = memory or documents.episodes.get(result.episode or 0)
+        episode = documents.episodes.get(result.episode or 0)
+        own: dict[str, Any]
+        if memory:
+            own = {
+                "tier": memory.tier,
+                "created_at": memory.created_at,
+                "role": memory.role,
+                "superseded_at": memory.superseded_at,
+                "tags": memory.tags,
+            }
+        elif episode:
+            own = {
+                "tier": Tier.EPISODIC,
+                "created_at": episode.covers_until,
+                "summary_of": episode.summary_of,
+            }
+        shown = memory or episode
         if shown is None:
             continue
         lines = tuple(
-            _hit_line(line, score)
+            Line(
+                id=line.id,
+                created_at=line.created_at,
+                role=line.role,
+                content=line.content,
+                score=score,
+                superseded_at=line.superseded_at,
+                tags=line.tags,
+            )
             for position, score in result.lines
             if (line := documents.memories.get(position))
         )
@@ -286,60 +310,18 @@ def make_hits(
         if query.explain:
             parts = result.parts._asdict()
             explanation = {name: part for name, part in parts.items() if part}
-        hits.append(_make_hit(query, shown, result, lines, explanation))
-    return hits
-
-
-def _make_hit(
-    query: Query,
-    shown: MemoryRecord | Episode,
-    result: RankedResult,
-    lines: tuple[Line, ...],
-    explanation: dict[str, float] | None,
-) -> Hit:
-    """Return one hit from a memory or episode, its rank, lines and explanation."""
-    if isinstance(shown, MemoryRecord):
-        return Hit(
+        best = lines[0].content if lines and not memory else shown.content
+        hit = Hit(
             id=shown.id,
-            tier=shown.tier,
             score=result.score,
-            snippet=cut_snippet(shown.content, query.terms),
+            snippet=cut_snippet(best, query.terms),
             content=shown.content,
-            created_at=shown.created_at,
             session=shown.session,
             source=shown.source,
-            role=shown.role,
             lines=lines,
             duplicates=result.duplicates,
             explanation=explanation,
-            superseded_at=shown.superseded_at,
-            tags=shown.tags,
+            **own,
         )
-    best = lines[0].content if lines else shown.content
-    return Hit(
-        id=shown.id,
-        tier=Tier.EPISODIC,
-        score=result.score,
-        snippet=cut_snippet(best, query.terms),
-        content=shown.content,
-        created_at=shown.covers_until,
-        session=shown.session,
-        source=shown.source,
-        summary_of=shown.summary_of,
-        lines=lines,
-        duplicates=result.duplicates,
-        explanation=explanation,
-    )
-
-
-def _hit_line(memory: MemoryRecord, score: float) -> Line:
-    """Return an original as a line of its episode's hit."""
-    return Line(
-        id=memory.id,
-        created_at=memory.created_at,
-        role=memory.role,
-        content=memory.content,
-        score=score,
-        superseded_at=memory.superseded_at,
-        tags=memory.tags,
-    )
+        hits.append(hit)
+    return hits

@@ -5,17 +5,15 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import (
-    Collection,
     Iterable,
     Mapping,
     Sequence,
     Set as AbstractSet,
 )
-from datetime import datetime
 from heapq import heappush, heappushpop
 from itertools import pairwise
 from operator import attrgetter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mnemosyned.memory.values import DEFAULT_SESSION
 from mnemosyned.search.bm25 import READ_CHARS_MAX, TermReader
@@ -32,6 +30,9 @@ from mnemosyned.search.query import (
 from mnemosyned.search.weights import RankingWeights
 from mnemosyned.text.terms import has_unspaced_script
 from mnemosyned.text.words import stems_with_content
+
+if TYPE_CHECKING:
+    from mnemosyned.text.dates.spans import TimeSpan
 
 _QUESTION_MARKS = ("?", "？")
 
@@ -160,12 +161,15 @@ def candidate_scores(
     sittings: Mapping[int, float] = {}
     if not query.only_then:
         sittings = sitting_scores(matches.values(), terms, words, weights=weights)
-    scorer = _CandidateScorer(
+    asked = stems_and_kinds(" ".join(query.terms.words))
+    sources = {match.source for match in matches.values()} - {None}
+    question = _QuestionTraits(
         query,
-        matches.values(),
         names,
-        weights,
-        best_words=max(words.values(), default=0.0),
+        ASSISTANT_ROLES if query.expected.assistant else USER_ROLES,
+        {source for source in sources if not asked.isdisjoint(stems_and_kinds(source))},
+        [(span, span.with_margin()) for span in query.spans],
+        weights.leading_share * max(words.values(), default=0.0),
     )
     scores: dict[int, ScoreBreakdown] = {}
     for position, candidate in read.items():
@@ -175,7 +179,14 @@ def candidate_scores(
         own = words[position]
         best = sum(map(max, candidate.terms, borrowed)) if borrowed else own
         sitting = sittings.get(position, 0.0)
-        scores[position] = scorer.score(candidate, own, best - own, sitting)
+        scores[position] = _score_candidate(
+            question,
+            candidate,
+            weights,
+            words=own,
+            neighbors=best - own,
+            sitting=sitting,
+        )
     return _penalize_little_content(query, scores, matches, weights)
 
 
@@ -208,102 +219,84 @@ def _read_candidate(
     return _ReadCandidate(match, (*scores, rest), phrase, speaker)
 
 
-class _CandidateScorer:
-    """Scorer of one question's candidates by their words and by priors."""
+class _QuestionTraits(NamedTuple):
+    """What the scores of all candidates of one question depend on."""
 
-    def __init__(
-        self,
-        query: Query,
-        matches: Collection[Match],
-        names: AbstractSet[int],
-        weights: RankingWeights,
-        *,
-        best_words: float,
-    ) -> None:
-        self._now = query.now
-        self._names = names
-        self._weights = weights
-        self._asks_when = query.expected.time
-        self._leading = weights.leading_share * best_words
-        self._expected_roles = (
-            ASSISTANT_ROLES if query.expected.assistant else USER_ROLES
-        )
-        asked = stems_and_kinds(" ".join(query.terms.words))
-        self._asked_sources = {
-            source
-            for source in {match.source for match in matches} - {None}
-            if not asked.isdisjoint(stems_and_kinds(source))
-        }
-        self._spans = [(span, span.with_margin()) for span in query.spans]
+    query: Query
+    names: AbstractSet[int]
+    """Terms that are in the name of a speaker."""
+    expected_roles: AbstractSet[str]
+    sources: AbstractSet[str | None]
+    """Sources whose names have a word of the question."""
+    spans: Sequence[tuple[TimeSpan, TimeSpan]]
+    """Times in the question, each also with a margin."""
+    leading: float
+    """Least score of words with which a candidate is read for a time in it."""
 
-    def score(
-        self,
-        candidate: _ReadCandidate,
-        words: float,
-        neighbors: float,
-        sitting: float,
-    ) -> ScoreBreakdown:
-        """Return the parts of a candidate's score.
 
-        `words`, `neighbors` and `sitting` are the scores of its text, neighbors and sitting. Priors
-        are proportional to the words' score, so that they never lift an unrelated memory.
-        """
-        match, weights = candidate.match, self._weights
-        role = match.role.lower()
-        phrase = weights.phrase * candidate.phrase
-        session = weights.session * sitting
-        score = words + phrase + neighbors + session
-        asks = 0.0
-        if any(mark in match.content for mark in _QUESTION_MARKS):
-            asks = -weights.asks * score * question_share(match.content)
-            score += asks
-        may_lead = words + neighbors >= self._leading
-        names_time = self._asks_when and may_lead and says_when(match.content)
-        when = weights.says_when * score * names_time
-        score += when
-        user = weights.user * score * (role in self._expected_roles)
-        score += user
-        is_named = role in UNNAMED_ROLES and any(
-            candidate.terms[term] for term in self._names
-        )
-        speaker = weights.speaker * score * bool(candidate.speaker or is_named)
-        speaker += weights.speaker_idf * candidate.speaker
-        score += speaker
-        source = weights.source * (match.source in self._asked_sources) * score
-        score += source
-        time = self._time_share(match.created_at) * score if self._spans else 0.0
-        score += time
-        recency = 0.0
-        if self._now is not None:
-            age_days = max(0, (self._now - match.created_at).days)
-            recency = 1 / (1 + age_days / weights.recency_half_days)
-        return ScoreBreakdown(
-            words=words,
-            phrase=phrase,
-            neighbors=neighbors,
-            session=session,
-            asks=asks,
-            when=when,
-            user=user,
-            speaker=speaker,
-            source=source,
-            time=time,
-            recency=weights.recency * recency * score,
-            importance=weights.importance * (match.importance - 0.5) * score,
-        )
+def _score_candidate(
+    question: _QuestionTraits,
+    candidate: _ReadCandidate,
+    weights: RankingWeights,
+    *,
+    words: float,
+    neighbors: float,
+    sitting: float,
+) -> ScoreBreakdown:
+    """Return the parts of a candidate's score.
 
-    def _time_share(self, moment: datetime) -> float:
-        """Return the weight for a memory of this time: `time` within a span that the question names.
-
-        Near such a span the weight is `time_nearby`, elsewhere and without a span 0.
-        """
-        share = 0.0
-        for span, nearby in self._spans:
-            if span.since <= moment < span.until:
-                return self._weights.time
-            if nearby.since <= moment < nearby.until:
-                share = self._weights.time_nearby
-        return share
+    `words`, `neighbors` and `sitting` are the scores of its text, neighbors and sitting. Priors
+    are proportional to the words' score, so that they never lift an unrelated memory.
+    """
+    match = candidate.match
+    role = match.role.lower()
+    phrase = weights.phrase * candidate.phrase
+    session = weights.session * sitting
+    score = words + phrase + neighbors + session
+    asks = 0.0
+    if any(mark in match.content for mark in _QUESTION_MARKS):
+        asks = -weights.asks * score * question_share(match.content)
+        score += asks
+    may_lead = words + neighbors >= question.leading
+    names_time = question.query.expected.time and may_lead and says_when(match.content)
+    when = weights.says_when * score * names_time
+    score += when
+    user = weights.user * score * (role in question.expected_roles)
+    score += user
+    is_named = role in UNNAMED_ROLES and any(
+        candidate.terms[term] for term in question.names
+    )
+    speaker = weights.speaker * score * bool(candidate.speaker or is_named)
+    speaker += weights.speaker_idf * candidate.speaker
+    score += speaker
+    source = weights.source * (match.source in question.sources) * score
+    score += source
+    time = 0.0
+    for span, nearby in question.spans:
+        if span.since <= match.created_at < span.until:
+            time = weights.time * score
+            break
+        if nearby.since <= match.created_at < nearby.until:
+            time = weights.time_nearby * score
+    score += time
+    recency = 0.0
+    if question.query.now is not None:
+        age_days = max(0, (question.query.now - match.created_at).days)
+        recency = 1 / (1 + age_days / weights.recency_half_days)
+    return ScoreBreakdown(
+        words=words,
+        phrase=phrase,
+        neighbors=neighbors,
+        session=session,
+        asks=asks,
+        when=when,
+        user=user,
+        speaker=speaker,
+        source=source,
+        time=time,
+        recency=weights.recency * recency * score,
+        importance=weights.importance * (match.importance - 0.5) * score,
+    )
 
 
 def question_share(text: str) -> float:

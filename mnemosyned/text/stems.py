@@ -52,11 +52,6 @@ def fold_case(text: str) -> str:
     return _MARKS.sub("", parted) if has_marks else parted
 
 
-def stem(word: str) -> str:
-    """Return the Porter stem of a folded word (lower case, no accents); stems are cached."""
-    return _STEMS[word]
-
-
 def stem_prefix(stem: str) -> str:
     """Return the letters shared by all words of a stem: the stem without a final i, e or l."""
     return stem[:-1] if len(stem) > 1 and stem[-1] in "iel" else stem
@@ -119,22 +114,11 @@ def _apply_porter_step_5(word: str) -> str:
     """Return the word without a final `e` or second `l`, by step 5 of Porter's algorithm."""
     if word.endswith("e"):
         base = word[:-1]
-        size = _count_vowel_groups(base)
+        size = _letter_kinds(base).count("vc")
         if size > 1 or (size == 1 and not _ends_in_short_syllable(base)):
             word = base
-    if word.endswith("ll") and _count_vowel_groups(word[:-1]) > 1:
+    if word.endswith("ll") and _letter_kinds(word[:-1]).count("vc") > 1:
         word = word[:-1]
-    return word
-
-
-def _remove_participle_ending(word: str) -> str:
-    """Return the word without `ed` or `ing`, as a verb, by step 1b of Porter's algorithm."""
-    if word.endswith("eed") and word != "eed":
-        return word[:-1] if _count_vowel_groups(word[:-3]) else word
-    for ending in ("ed", "ing"):
-        if word.endswith(ending):
-            base = word[: -len(ending)]
-            return _restore_ending(base) if _has_vowel(base) else word
     return word
 
 
@@ -142,19 +126,24 @@ _DOUBLES = tuple(2 * letter for letter in "bcdfghjkmnpqrtvwxy0123456789")
 """Endings of a word that a participle has doubled; `l`, `s` and `z` may be double without."""
 
 
-def _restore_ending(base: str) -> str:
-    """Return the verb for a word without its `ed` or `ing`: `hope` for `hop` from `hoping`.
+def _remove_participle_ending(word: str) -> str:
+    """Return the word without `ed` or `ing`, as a verb, by step 1b of Porter's algorithm.
 
     A doubled consonant becomes single (`hopp` of `hopping`), and an `e` is added after a short
-    word.
+    word: `hope` for `hop` from `hoping`.
     """
+    if word.endswith("eed") and word != "eed":
+        return word[:-1] if _letter_kinds(word[:-3]).count("vc") else word
+    ending = next((ending for ending in ("ed", "ing") if word.endswith(ending)), "")
+    base = word.removesuffix(ending)
+    if not ending or not _has_vowel(base):
+        return word
     if base.endswith(("at", "bl", "iz")):
         return base + "e"
     if base.endswith(_DOUBLES) or (base[-1:] >= "\x80" and base[-2:-1] == base[-1:]):
         return base[:-1]
-    if _count_vowel_groups(base) == 1 and _ends_in_short_syllable(base):
-        return base + "e"
-    return base
+    is_short = _letter_kinds(base).count("vc") == 1 and _ends_in_short_syllable(base)
+    return base + "e" if is_short else base
 
 
 def _replace_ending(word: str, endings: list[str], table: dict[str, str]) -> str:
@@ -165,7 +154,7 @@ def _replace_ending(word: str, endings: list[str], table: dict[str, str]) -> str
     for ending in endings:
         if word.endswith(ending) and word != ending:
             base = word[: -len(ending)]
-            return base + table[ending] if _count_vowel_groups(base) else word
+            return base + table[ending] if _letter_kinds(base).count("vc") else word
     return word
 
 
@@ -176,12 +165,15 @@ def _apply_porter_step_4(word: str) -> str:
             base = word[: -len(ending)]
             if ending == "ion" and not base.endswith(("s", "t")):
                 return word
-            return base if _count_vowel_groups(base) > 1 else word
+            return base if _letter_kinds(base).count("vc") > 1 else word
     return word
 
 
 def _letter_kinds(word: str) -> str:
-    """Return `v` for each vowel and `c` for each consonant of a word."""
+    """Return `v` for each vowel and `c` for each consonant of a word.
+
+    How often `vc` is in it is Porter's measure m of the word.
+    """
     kinds = ""
     for char in word:
         if char == "y":
@@ -189,11 +181,6 @@ def _letter_kinds(word: str) -> str:
         else:
             kinds += "v" if char in "aeiou" else "c"
     return kinds
-
-
-def _count_vowel_groups(word: str) -> int:
-    """Return the number of vowel groups followed by a consonant: Porter's measure m."""
-    return _letter_kinds(word).count("vc")
 
 
 def _has_vowel(word: str) -> bool:
@@ -210,6 +197,8 @@ _STEMS = WordCache(
     lambda word: stem_bytes(word) if word.isascii() else word,
     entries_max=STEMS_KEPT_MAX,
 )
+stem = _STEMS.__getitem__
+"""Returns the Porter stem of a folded word (lower case, no accents); stems are cached."""
 
 
 @lru_cache(maxsize=1)

@@ -75,7 +75,7 @@ def _content_stem(word: str) -> str:
     if not _DIGITS.isdisjoint(word):
         return word
     for part in WORD.findall(fold_case(word)):
-        if not is_vague(part):
+        if _VAGUE.isdisjoint((part, stem(part))):
             return stem(part)
     return ""
 
