@@ -6,9 +6,10 @@ import os
 import shutil
 import socket
 import sqlite3
-from collections.abc import Callable, Iterator
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from unittest.mock import patch
 
@@ -100,20 +101,8 @@ def fill(database: Path) -> None:
 # --------------------------------------------------------------- the faults
 
 
-def unknown_setting(home: Home) -> None:
-    home.configure("wm_maxx: 5\n")
-
-
-def no_yaml(home: Home) -> None:
-    home.configure("sleep: [\n")
-
-
 def unreadable_settings(home: Home) -> None:
     home.config.write_bytes(b"\xff\xfe\x00")
-
-
-def missing_key_file(home: Home) -> None:
-    home.configure("llm:\n  api_key_file: /nowhere/key\n")
 
 
 def cut_database(home: Home) -> None:
@@ -126,113 +115,14 @@ def damaged_page(home: Home) -> None:
     home.database.write_bytes(data)
 
 
-def no_database(home: Home) -> None:
-    home.database.write_text("Dear Ada, this is a letter and not a database")
-
-
 def other_program(home: Home) -> None:
     home.database.unlink()
     home.sql("CREATE TABLE bookmarks (url TEXT)")
     home.database.chmod(0o600)
 
 
-def later_schema(home: Home) -> None:
-    home.sql("PRAGMA user_version = 9999")
-
-
 def hard_link(home: Home) -> None:
     os.link(home.database, home.state / "second.db")
-
-
-def unindexed_memory(home: Home) -> None:
-    home.sql("DELETE FROM memory_fts_docsize WHERE id = 1")
-
-
-def indexed_nothing(home: Home) -> None:
-    home.sql("INSERT INTO memory_fts (rowid, content, role) VALUES (999, 'x', '')")
-
-
-def words_changed_by_hand(home: Home) -> None:
-    home.sql("UPDATE working_memory SET content = 'coffee at nine'")
-
-
-def index_destroyed(home: Home) -> None:
-    home.sql("UPDATE memory_fts_data SET block = x'00' WHERE id = 10")
-
-
-def orphaned_details(home: Home) -> None:
-    home.sql("INSERT INTO detail VALUES (999, 1, '7.50 EUR', 0)")
-
-
-def lost_values(home: Home) -> None:
-    home.sql("DELETE FROM detail WHERE memory_seq = 3")
-
-
-def orphaned_learning(home: Home) -> None:
-    home.sql("UPDATE learning SET superseded_by = 'gone'")
-
-
-def lost_summary(home: Home) -> None:
-    home.sql("UPDATE archive SET episode_seq = 999")
-    home.sql("DELETE FROM episodic_memory")
-    home.sql("DELETE FROM consolidation_log")
-
-
-def without_tags(home: Home) -> None:
-    home.sql("DROP TABLE tag")
-
-
-def without_details(home: Home) -> None:
-    home.sql("DROP TABLE detail")
-
-
-def without_totals(home: Home) -> None:
-    home.sql("DROP TABLE tier_totals")
-
-
-def without_a_trigger(home: Home) -> None:
-    home.sql("DROP TRIGGER episodic_memory_inserted")
-
-
-def without_an_index(home: Home) -> None:
-    home.sql("DROP INDEX archive_episode")
-
-
-def without_a_view(home: Home) -> None:
-    home.sql("DROP VIEW summary_of")
-
-
-def without_words(home: Home) -> None:
-    home.sql("DROP TABLE memory_fts")
-
-
-def without_migrations(home: Home) -> None:
-    home.sql("DROP TABLE _sqlite_migrations")
-
-
-def without_archive(home: Home) -> None:
-    home.sql("DROP TABLE archive")
-
-
-def miscounted_summaries(home: Home) -> None:
-    home.sql("UPDATE episodic_memory SET item_count = 99")
-
-
-def wrong_totals(home: Home) -> None:
-    home.sql("UPDATE tier_totals SET count = 77 WHERE tier = 'working'")
-
-
-def open_database(home: Home) -> None:
-    home.database.chmod(0o644)
-
-
-def open_folder(home: Home) -> None:
-    home.state.chmod(0o777)
-
-
-def open_token(home: Home) -> None:
-    (home.state / "token").write_text("secret")
-    (home.state / "token").chmod(0o640)
 
 
 def dead_socket(home: Home) -> None:
@@ -240,30 +130,8 @@ def dead_socket(home: Home) -> None:
         left.bind(str(home.socket))
 
 
-def file_at_socket(home: Home) -> None:
-    home.socket.write_text("in the way")
-
-
-def long_socket(home: Home) -> None:
-    home.configure(f"socket: /tmp/{'x' * 110}/m.sock\n")
-
-
 def linked_lock(home: Home) -> None:
     (home.state / "memory.db.lock").symlink_to(home.path / "letter")
-
-
-def missing_model(home: Home) -> None:
-    home.configure("llm:\n  model_path: /nowhere/small.gguf\n")
-
-
-def no_model(home: Home) -> None:
-    (home.state / "small.gguf").write_text("a text")
-    home.configure(f"llm:\n  model_path: {home.state}/small.gguf\n")
-
-
-def damaged_backup(home: Home) -> None:
-    (home.state / "backups").mkdir()
-    (home.state / "backups" / f"memory-{STAMP}.db").write_text("no backup")
 
 
 def old_backup(home: Home) -> None:
@@ -272,16 +140,8 @@ def old_backup(home: Home) -> None:
     home.configure("backup:\n  schedule: daily\n")
 
 
-def no_scheduled_backup(home: Home) -> None:
-    home.configure(f"backup:\n  dir: {home.path}/copies\n")
-
-
 def interrupted_restore(home: Home) -> None:
     home.database.rename(home.state / f"memory.db.restore-{STAMP}")
-
-
-def unfinished_copy(home: Home) -> None:
-    (home.state / "copy.db.partial").write_bytes(b"SQLite format 3\0")
 
 
 def waiting_calls(home: Home) -> None:
@@ -296,13 +156,6 @@ def odd_in_spool(home: Home) -> None:
     (home.state / "spool" / "c-1").symlink_to("nowhere")
 
 
-def clock_behind(home: Home) -> None:
-    home.sql(
-        "INSERT OR REPLACE INTO clock_seen "
-        "VALUES (1, '2190-01-01T00:00:00.000000+00:00', 'boot', 0, 0, 0)"
-    )
-
-
 def failed_unit(home: Home) -> None:
     home.program(
         "systemctl",
@@ -311,97 +164,41 @@ def failed_unit(home: Home) -> None:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """One fault: how it is brought about, and what is to be said and done."""
 
-    breaks: Callable[[Home], None]
+    name: str
     says: str
     command: str
     repairs: str = ""
     """What `--repair` says that it did; empty where it can do nothing."""
+    sql: Sequence[str] = ()
+    settings: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
+    modes: Mapping[str, int] = field(default_factory=dict)
 
-    @property
-    def name(self) -> str:
-        return self.breaks.__name__.replace("_", " ")
+    def breaks(self, home: Home) -> None:
+        """Bring the fault about."""
+        for name, text in self.files.items():
+            (home.state / name).parent.mkdir(exist_ok=True)
+            (home.state / name).write_text(text)
+        for name, mode in self.modes.items():
+            (home.state / name).chmod(mode)
+        for statement in self.sql:
+            home.sql(statement)
+        if self.settings:
+            home.configure(self.settings.format(home=home.path, state=home.state))
+        if by_function := globals().get(self.name.replace(" ", "_")):
+            by_function(home)
 
 
-REPAIR = "mnem doctor --repair"
-RESTORE = "mnem restore-db"
-CASES = (
-    Case(unknown_setting, "did you mean wm_max?", "mnem config edit"),
-    Case(no_yaml, "mnemosyned.yaml, line 2", "mnem config edit"),
-    Case(unreadable_settings, "cannot be read", "mnem config edit"),
-    Case(missing_key_file, "/nowhere/key cannot be read", "mnem config edit"),
-    Case(cut_database, "malformed", RESTORE),
-    Case(damaged_page, "memory.db is damaged", RESTORE),
-    Case(no_database, "is not an SQLite database", RESTORE),
-    Case(other_program, "of another program", "mnem config set database"),
-    Case(later_schema, "schema version 9999", "install the version"),
-    Case(hard_link, "has 2 names", "find "),
-    Case(unindexed_memory, "texts without an entry: 1", REPAIR, "rebuilt"),
-    Case(indexed_nothing, "entries without a text: 1", REPAIR, "rebuilt"),
-    Case(words_changed_by_hand, "does not match the texts", REPAIR, "rebuilt"),
-    Case(index_destroyed, "memory_fts", REPAIR, "rebuilt"),
-    Case(
-        orphaned_details,
-        "belong to nothing: 1 (exact details)",
-        REPAIR,
-        "removed 1 exact details",
-    ),
-    Case(
-        lost_values,
-        "1 of the newest originals lack exact values",
-        REPAIR,
-        "extracted the exact values of 1 originals again",
-    ),
-    Case(
-        orphaned_learning,
-        "(learnings superseded by nothing)",
-        REPAIR,
-        "mended 1 learnings",
-    ),
-    Case(lost_summary, "rows of archive", REPAIR, "brought 6 originals"),
-    Case(
-        wrong_totals,
-        "the working tier holds 1, but 77",
-        REPAIR,
-        "counted the working tier",
-    ),
-    Case(without_tags, "the table tag is missing", REPAIR, "made the table tag"),
-    Case(without_details, "the table detail is missing", REPAIR, "made the table"),
-    Case(without_totals, "the table tier_totals is", REPAIR, "made the table tier_to"),
-    Case(without_a_trigger, "the trigger episodic", REPAIR, "made the trigger"),
-    Case(without_an_index, "the index archive_episode is", REPAIR, "made the index"),
-    Case(without_a_view, "the view summary_of is missing", REPAIR, "made the view"),
-    Case(without_words, "the table memory_fts is", REPAIR, "rebuilt the full-text"),
-    Case(without_migrations, "_sqlite_migrations is missing", REPAIR, "made the table"),
-    Case(without_archive, "the table archive is missing", RESTORE),
-    Case(
-        miscounted_summaries,
-        "another number of originals than they have",
-        REPAIR,
-        "counted the originals of",
-    ),
-    Case(open_database, "others can read or write", "chmod 600", "closed"),
-    Case(open_folder, "others can write to", "chmod 700", "closed"),
-    Case(open_token, "others can read or write", "chmod 600", "closed"),
-    Case(dead_socket, "is dead", REPAIR, "removed the dead socket"),
-    Case(file_at_socket, "is no socket", "mv "),
-    Case(long_socket, "more than 107", "mnem config set socket"),
-    Case(linked_lock, "is a symbolic link", "rm "),
-    Case(missing_model, "there is no file /nowhere/small.gguf", "mnem model list"),
-    Case(no_model, "is not a model in GGUF format", "mnem model list"),
-    Case(damaged_backup, "the newest backup", "mnem backup"),
-    Case(old_backup, "and old", "mnem backup"),
-    Case(no_scheduled_backup, "there is no backup", "mnem backup"),
-    Case(interrupted_restore, "a restore was interrupted", "mnem start", "finished"),
-    Case(unfinished_copy, "never finished", REPAIR, "removed"),
-    Case(waiting_calls, "1 call of agents' hooks", "mnem start"),
-    Case(odd_in_spool, "1 entry of ", "ls -la "),
-    Case(clock_behind, "the clock is behind", "timedatectl"),
-    Case(failed_unit, "the unit failed (exit-code)", "mnem logs"),
-)
+CASES = [
+    Case(name=name.replace("_", " "), **case)
+    for name, case in tomllib.loads(
+        Path(__file__).with_suffix(".toml").read_text("utf-8")
+    ).items()
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
