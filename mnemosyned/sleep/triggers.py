@@ -6,13 +6,13 @@ And the state of the host that they look at: power supply, load, time.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
+from functools import partial
 from math import ceil
 from pathlib import Path
 from time import CLOCK_BOOTTIME, clock_gettime, monotonic as since_boot
-from typing import Protocol
 
 from mnemosyned.config import Config, SleepConfig
 from mnemosyned.errors import SleepInProgress
@@ -30,147 +30,97 @@ from mnemosyned.text.token_counts import CHARS_PER_TOKEN
 HEADROOM = 0.1
 """At a limit, this share of it is consolidated in addition, so that it is not reached again at
 once."""
+SESSION_DUE = 0.8
+"""Share of a session's token budget from which on a cycle is due."""
 SESSION_KEPT = 0.5
 """Of a session's token budget, what is left in working memory."""
 
 
-class SleepTrigger(Protocol):
-    """Rule for the start of a cycle and its selection of memories, from the activity."""
-
-    @property
-    def name(self) -> Trigger:
-        """Name of the trigger in the log."""
-        ...
-
-    def due(self, activity: WorkingActivity, now: datetime) -> bool:
-        """Return whether a cycle should start now; False again after that cycle has run."""
-        ...
-
-    def select_memories(self, activity: WorkingActivity, now: datetime) -> Selection:
-        """Return the selection of memories for the cycle."""
-        ...
+SleepTrigger = Callable[[WorkingActivity, datetime], Selection | None]
+"""Rule for the start of a cycle: it returns the selection of memories for a cycle that is due, else
+None; None again after that cycle has run."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgeTrigger:
-    """Trigger for the time when the oldest memory passes the age of consolidation.
+def select_by_age(
+    activity: WorkingActivity,
+    now: datetime,
+    *,
+    age: timedelta,
+    slack: timedelta = timedelta(hours=1),
+) -> Selection | None:
+    """Select all memories older than `age` once the oldest is older than `age` and `slack`.
 
-    `slack` is how much older it may get, so that a cycle finds more than one memory.
+    The slack lets a cycle find more than one memory.
     """
-
-    age: timedelta
-    slack: timedelta = timedelta(hours=1)
-    name: Trigger = Trigger.AGE
-
-    def due(self, activity: WorkingActivity, now: datetime) -> bool:
-        """Return whether the oldest memory is older than `age` and `slack` together."""
-        limit = shift(now, -self.age - self.slack)
-        return activity.oldest is not None and activity.oldest < limit
-
-    def select_memories(self, activity: WorkingActivity, now: datetime) -> Selection:  # noqa: ARG002
-        """Return the selection of all memories older than `age`."""
-        return Selection(before=shift(now, -self.age))
+    if activity.oldest is None or activity.oldest >= shift(now, -age - slack):
+        return None
+    return Selection(before=shift(now, -age))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CountTrigger:
-    """Trigger for the time when one source has many memories older than `fresh`.
+def select_by_count(
+    activity: WorkingActivity, now: datetime, *, entries: int, fresh: timedelta
+) -> Selection | None:
+    """Select the sources that have at least `entries` memories older than `fresh`.
 
     Source: the consolidation tutorial, N new memories in a category.
     """
-
-    entries: int
-    fresh: timedelta
-    name: Trigger = Trigger.COUNT
-
-    def due(self, activity: WorkingActivity, now: datetime) -> bool:  # noqa: ARG002
-        """Return whether a source has at least `entries` memories older than `fresh`."""
-        return any(count >= self.entries for count in activity.by_source.values())
-
-    def select_memories(self, activity: WorkingActivity, now: datetime) -> Selection:
-        """Return the selection of memories of such sources that are older than `fresh`."""
-        counts = activity.by_source.items()
-        sources = tuple(name for name, count in counts if count >= self.entries)
-        return Selection(before=shift(now, -self.fresh), sources=sources)
+    counts = activity.by_source.items()
+    sources = tuple(name for name, count in counts if count >= entries)
+    return Selection(before=shift(now, -fresh), sources=sources) if sources else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SizeTrigger:
-    """Trigger for the time when working memory has more memories or bytes than allowed."""
+def select_by_size(
+    activity: WorkingActivity,
+    now: datetime,  # noqa: ARG001 as every trigger is called
+    *,
+    rows_max: int,
+    bytes_max: int | None = None,
+) -> Selection | None:
+    """Select the oldest memories once working memory exceeds a limit, down to a margin below it.
 
-    rows_max: int
-    bytes_max: int | None = None
-    name: Trigger = Trigger.SIZE
+    Excess bytes count as memories of average size.
+    """
 
-    def due(self, activity: WorkingActivity, now: datetime) -> bool:  # noqa: ARG002
-        """Return whether working memory exceeds a limit."""
-        return self._excess_rows(activity, margin=0.0) > 0
-
-    def select_memories(self, activity: WorkingActivity, now: datetime) -> Selection:  # noqa: ARG002
-        """Return the selection of the oldest memories, down to a margin below the limits."""
-        return Selection(oldest=self._excess_rows(activity, margin=HEADROOM))
-
-    def _excess_rows(self, activity: WorkingActivity, *, margin: float) -> int:
-        """Return the number of memories over the limits, reduced by the share `margin`.
-
-        Excess bytes count as memories of average size.
-        """
-        excess = activity.rows - int(self.rows_max * (1 - margin))
-        if self.bytes_max is not None and activity.bytes:
-            surplus = activity.bytes - self.bytes_max * (1 - margin)
-            by_bytes = ceil(surplus * activity.rows / activity.bytes)
-            excess = max(excess, by_bytes)
+    def count_excess(margin: float) -> int:
+        """Return the number of memories over the limits, reduced by the share `margin`."""
+        excess = activity.rows - int(rows_max * (1 - margin))
+        if bytes_max is not None and activity.bytes:
+            surplus = activity.bytes - bytes_max * (1 - margin)
+            excess = max(excess, ceil(surplus * activity.rows / activity.bytes))
         return min(excess, activity.movable)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IdleTrigger:
-    """Trigger for a time without requests, if there are enough memories for a cycle."""
-
-    quiet: timedelta
-    gain_min: int
-    fresh: timedelta
-    name: Trigger = Trigger.IDLE
-
-    def due(self, activity: WorkingActivity, now: datetime) -> bool:  # noqa: ARG002
-        """Return whether no request came for `quiet`, and `gain_min` memories are old enough."""
-        seasoned = sum(activity.by_source.values())
-        return activity.quiet >= self.quiet and seasoned >= self.gain_min
-
-    def select_memories(self, activity: WorkingActivity, now: datetime) -> Selection:  # noqa: ARG002
-        """Return the selection of all memories older than `fresh`."""
-        return Selection(before=shift(now, -self.fresh))
+    return Selection(oldest=count_excess(HEADROOM)) if count_excess(0.0) > 0 else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokensTrigger:
-    """Trigger for the time when a session's memories use most of their token budget."""
+def select_when_idle(
+    activity: WorkingActivity,
+    now: datetime,
+    *,
+    quiet: timedelta,
+    gain_min: int,
+    fresh: timedelta,
+) -> Selection | None:
+    """Select all memories older than `fresh`, at least `gain_min`, after `quiet` without requests."""
+    seasoned = sum(activity.by_source.values())
+    is_due = activity.quiet >= quiet and seasoned >= gain_min
+    return Selection(before=shift(now, -fresh)) if is_due else None
 
-    budget: int
-    share: float = 0.8
-    name: Trigger = Trigger.TOKENS
 
-    def due(self, activity: WorkingActivity, now: datetime) -> bool:  # noqa: ARG002
-        """Return whether the largest session uses the share of its budget that starts a cycle."""
-        return self._fullest_session(activity) is not None
-
-    def select_memories(self, activity: WorkingActivity, now: datetime) -> Selection:  # noqa: ARG002
-        """Return the selection of the oldest memories of the largest session."""
-        name = self._fullest_session(activity)
-        if name is None:
-            return Selection(oldest=0)
-        rows, chars = activity.by_session[name]
-        kept = SESSION_KEPT * self.budget * CHARS_PER_TOKEN / chars
-        return Selection(session=name, oldest=max(1, ceil(rows * (1 - min(kept, 1)))))
-
-    def _fullest_session(self, activity: WorkingActivity) -> str | None:
-        """Return the largest session if it is over its share of the budget, else None."""
-        sizes = {name: chars for name, (_, chars) in activity.by_session.items()}
-        if not sizes:
-            return None
-        fullest = max(sizes, key=sizes.__getitem__)
-        limit = self.share * self.budget * CHARS_PER_TOKEN
-        return fullest if sizes[fullest] >= limit else None
+def select_by_tokens(
+    activity: WorkingActivity,
+    now: datetime,  # noqa: ARG001 as every trigger is called
+    *,
+    budget: int,
+) -> Selection | None:
+    """Select the oldest memories of the largest session once it uses most of its token budget."""
+    if not activity.by_session:
+        return None
+    name = max(activity.by_session, key=lambda name: activity.by_session[name][1])
+    rows, chars = activity.by_session[name]
+    if chars < SESSION_DUE * budget * CHARS_PER_TOKEN:
+        return None
+    kept = SESSION_KEPT * budget * CHARS_PER_TOKEN / chars
+    return Selection(session=name, oldest=max(1, ceil(rows * (1 - min(kept, 1)))))
 
 
 # ------------------------------------------------------------ model at work
@@ -214,26 +164,34 @@ def model_refusal(
     return ""
 
 
-def make_triggers(config: Config) -> list[SleepTrigger]:
-    """Return the triggers that the settings switch on, in the order of their checks."""
+def make_triggers(config: Config) -> dict[Trigger, SleepTrigger]:
+    """Return the triggers that the settings switch on, by name, in the order of their checks."""
     if not config.auto_sleep:
-        return []
+        return {}
     sleep = config.sleep
     fresh = timedelta(minutes=sleep.min_age_minutes)
-    found: list[SleepTrigger] = [
-        SizeTrigger(rows_max=config.wm_max, bytes_max=sleep.on_bytes)
-    ]
+    found: dict[Trigger, SleepTrigger] = {
+        Trigger.SIZE: partial(
+            select_by_size, rows_max=config.wm_max, bytes_max=sleep.on_bytes
+        )
+    }
     if sleep.on_age:
         slack = timedelta(minutes=sleep.age_slack_minutes)
-        found.append(AgeTrigger(age=sleep.consolidation_age, slack=slack))
+        found[Trigger.AGE] = partial(
+            select_by_age, age=sleep.consolidation_age, slack=slack
+        )
     if sleep.on_session_tokens:
-        found.append(TokensTrigger(budget=sleep.on_session_tokens))
+        found[Trigger.TOKENS] = partial(
+            select_by_tokens, budget=sleep.on_session_tokens
+        )
     if sleep.on_count:
-        found.append(CountTrigger(entries=sleep.on_count, fresh=fresh))
+        found[Trigger.COUNT] = partial(
+            select_by_count, entries=sleep.on_count, fresh=fresh
+        )
     if sleep.on_idle_minutes:
         quiet = timedelta(minutes=sleep.on_idle_minutes)
-        found.append(
-            IdleTrigger(quiet=quiet, gain_min=sleep.idle_min_entries, fresh=fresh)
+        found[Trigger.IDLE] = partial(
+            select_when_idle, quiet=quiet, gain_min=sleep.idle_min_entries, fresh=fresh
         )
     return found
 
@@ -261,7 +219,7 @@ class TriggerWatch:
     def __init__(
         self,
         *,
-        triggers: Callable[[], Sequence[SleepTrigger]],
+        triggers: Callable[[], Mapping[Trigger, SleepTrigger]],
         activity: Callable[[], WorkingActivity],
         now: Callable[[], datetime],
         sleep: Callable[[Trigger, Selection], CycleReport | None],
@@ -282,20 +240,18 @@ class TriggerWatch:
         if not triggers or began < self._quiet_until:
             return None
         activity, now = self._activity(), self._now()
-        for trigger in triggers:
-            rest = self._rests.setdefault(trigger.name, _Rest())
-            if began < rest.until or not trigger.due(activity, now):
+        for name, trigger in triggers.items():
+            rest = self._rests.setdefault(name, _Rest())
+            if began < rest.until or not (selection := trigger(activity, now)):
                 continue
             try:
-                report = self._sleep(
-                    trigger.name, trigger.select_memories(activity, now)
-                )
+                report = self._sleep(name, selection)
             except SleepInProgress:
                 return None
             ended = self._monotonic()
             self._quiet_until = ended + REST_S
-            self._suspend_if_useless(trigger.name, rest, report, ended)
-            return trigger.name
+            self._suspend_if_useless(name, rest, report, ended)
+            return name
         return None
 
     @staticmethod

@@ -2,20 +2,22 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
+from functools import partial
 
 import pytest
 
-from mnemosyned.config import SleepConfig
-from mnemosyned.memory.consolidation import Selection, WorkingActivity
+from mnemosyned.config import Config, SleepConfig
+from mnemosyned.memory.consolidation import Selection, Trigger, WorkingActivity
 from mnemosyned.sleep.triggers import (
-    AgeTrigger,
-    CountTrigger,
-    IdleTrigger,
     MachineState,
-    SizeTrigger,
     SleepTrigger,
-    TokensTrigger,
+    make_triggers,
     model_refusal,
+    select_by_age,
+    select_by_count,
+    select_by_size,
+    select_by_tokens,
+    select_when_idle,
 )
 
 NOW = datetime(2026, 3, 17, 12, tzinfo=UTC)
@@ -24,56 +26,57 @@ MINUTE = timedelta(minutes=1)
 STILL = WorkingActivity(
     rows=0, movable=0, bytes=0, oldest=None, by_source={}, by_session={}
 )
-EVERY: list[SleepTrigger] = [
-    AgeTrigger(age=12 * HOUR),
-    CountTrigger(entries=20, fresh=10 * MINUTE),
-    SizeTrigger(rows_max=100, bytes_max=10_000),
-    IdleTrigger(quiet=15 * MINUTE, gain_min=10, fresh=10 * MINUTE),
-    TokensTrigger(budget=1_000),
-]
+AGE = partial(select_by_age, age=12 * HOUR, slack=HOUR)
+COUNT = partial(select_by_count, entries=20, fresh=10 * MINUTE)
+SIZE = partial(select_by_size, rows_max=100)
+IDLE = partial(select_when_idle, quiet=15 * MINUTE, gain_min=10, fresh=10 * MINUTE)
+TOKENS = partial(select_by_tokens, budget=1_000)
 
 
 def seen(**changes: object) -> WorkingActivity:
     return replace(STILL, **changes)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("trigger", EVERY, ids=lambda one: one.name)
+@pytest.mark.parametrize("trigger", [AGE, COUNT, SIZE, IDLE, TOKENS])
 def test_nothing_is_due_where_nothing_is(trigger: SleepTrigger) -> None:
-    assert not trigger.due(STILL, NOW)
-    assert not trigger.due(seen(quiet=1_000 * HOUR), NOW)
+    assert trigger(STILL, NOW) is None
+    assert trigger(seen(quiet=1_000 * HOUR), NOW) is None
 
 
-def test_the_names_in_the_log_differ() -> None:
-    assert len({trigger.name for trigger in EVERY}) == len(EVERY)
+def test_the_settings_switch_triggers_on_by_name() -> None:
+    sleep = SleepConfig(on_count=1, on_idle_minutes=1, on_session_tokens=1, on_age=True)
+
+    assert list(make_triggers(Config(sleep=sleep))) == [
+        Trigger.SIZE,
+        Trigger.AGE,
+        Trigger.TOKENS,
+        Trigger.COUNT,
+        Trigger.IDLE,
+    ]
+    assert make_triggers(Config(auto_sleep=False)) == {}
 
 
 def test_age_waits_for_half_the_time_to_live_and_its_slack() -> None:
-    age = AgeTrigger(age=12 * HOUR, slack=HOUR)
-
-    assert not age.due(seen(oldest=NOW - 13 * HOUR), NOW)
-    assert age.due(seen(oldest=NOW - 13 * HOUR - MINUTE), NOW)
-    assert age.select_memories(STILL, NOW) == Selection(before=NOW - 12 * HOUR)
+    assert AGE(seen(oldest=NOW - 13 * HOUR), NOW) is None
+    due = AGE(seen(oldest=NOW - 13 * HOUR - MINUTE), NOW)
+    assert due == Selection(before=NOW - 12 * HOUR)
 
 
 def test_after_its_cycle_age_rests_for_its_slack() -> None:
-    age = AgeTrigger(age=12 * HOUR, slack=HOUR)
-    left = seen(oldest=age.select_memories(STILL, NOW).before)
+    left = seen(oldest=NOW - 12 * HOUR)
 
-    assert not age.due(left, NOW + HOUR)
-    assert age.due(left, NOW + HOUR + MINUTE)
+    assert AGE(left, NOW + HOUR) is None
+    assert AGE(left, NOW + HOUR + MINUTE)
 
 
 def test_a_clock_set_back_makes_nothing_due() -> None:
-    assert not AgeTrigger(age=12 * HOUR).due(seen(oldest=NOW), NOW - 1_000 * HOUR)
+    assert AGE(seen(oldest=NOW), NOW - 1_000 * HOUR) is None
 
 
 def test_counted_is_each_source_by_itself() -> None:
-    count = CountTrigger(entries=20, fresh=10 * MINUTE)
-
-    assert not count.due(seen(by_source={"chat": 19, None: 19}), NOW)
+    assert COUNT(seen(by_source={"chat": 19, None: 19}), NOW) is None
     busy = seen(by_source={"chat": 19, None: 20, "mail": 33})
-    assert count.due(busy, NOW)
-    assert count.select_memories(busy, NOW) == Selection(
+    assert COUNT(busy, NOW) == Selection(
         before=NOW - 10 * MINUTE, sources=(None, "mail")
     )
 
@@ -82,44 +85,35 @@ def test_counted_is_each_source_by_itself() -> None:
 def test_rows_beyond_the_limit_go_with_a_tenth_more(
     rows: int, taken: int | None
 ) -> None:
-    size = SizeTrigger(rows_max=100)
-    activity = seen(rows=rows, movable=rows)
+    due = SIZE(seen(rows=rows, movable=rows), NOW)
 
-    assert size.due(activity, NOW) is (taken is not None)
-    if taken is not None:
-        assert size.select_memories(activity, NOW) == Selection(oldest=taken)
+    assert due == (Selection(oldest=taken) if taken else None)
 
 
 def test_bytes_are_counted_in_memories_of_middling_size() -> None:
-    size = SizeTrigger(rows_max=1_000, bytes_max=10_000)
-    activity = seen(rows=200, movable=200, bytes=20_000)
+    size = partial(select_by_size, rows_max=1_000, bytes_max=10_000)
 
-    assert size.due(activity, NOW)
-    assert size.select_memories(activity, NOW) == Selection(oldest=110)
-    assert not size.due(seen(rows=100, movable=100, bytes=10_000), NOW)
+    large = seen(rows=200, movable=200, bytes=20_000)
+    assert size(large, NOW) == Selection(oldest=110)
+    assert size(seen(rows=100, movable=100, bytes=10_000), NOW) is None
 
 
 def test_pinned_memories_make_no_cycle_due() -> None:
-    assert not SizeTrigger(rows_max=100).due(seen(rows=500, movable=0), NOW)
+    assert SIZE(seen(rows=500, movable=0), NOW) is None
 
 
 def test_idle_needs_quiet_and_something_to_gain() -> None:
-    idle = IdleTrigger(quiet=15 * MINUTE, gain_min=10, fresh=10 * MINUTE)
-
-    assert not idle.due(seen(quiet=15 * MINUTE, by_source={"chat": 9}), NOW)
-    assert not idle.due(seen(quiet=14 * MINUTE, by_source={"chat": 10}), NOW)
+    assert IDLE(seen(quiet=15 * MINUTE, by_source={"chat": 9}), NOW) is None
+    assert IDLE(seen(quiet=14 * MINUTE, by_source={"chat": 10}), NOW) is None
     ready = seen(quiet=15 * MINUTE, by_source={"chat": 5, None: 5})
-    assert idle.due(ready, NOW)
-    assert idle.select_memories(ready, NOW) == Selection(before=NOW - 10 * MINUTE)
+    assert IDLE(ready, NOW) == Selection(before=NOW - 10 * MINUTE)
 
 
 def test_a_session_at_four_fifths_of_its_tokens_gives_up_its_older_part() -> None:
-    tokens = TokensTrigger(budget=1_000)
-
-    assert not tokens.due(seen(by_session={"a": (40, 3_199), "b": (9, 100)}), NOW)
+    near = seen(by_session={"a": (40, 3_199), "b": (9, 100)})
+    assert TOKENS(near, NOW) is None
     full = seen(by_session={"a": (40, 3_200), "b": (10, 4_000)})
-    assert tokens.due(full, NOW)
-    assert tokens.select_memories(full, NOW) == Selection(session="b", oldest=5)
+    assert TOKENS(full, NOW) == Selection(session="b", oldest=5)
 
 
 # -------------------------------------------------------------- model work

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -47,15 +48,15 @@ from mnemosyned.sleep.sleeper import BackgroundCycles, final_consolidation
 from mnemosyned.sleep.triggers import (
     BACK_OFF_MAX_S,
     REST_S,
-    AgeTrigger,
-    CountTrigger,
-    IdleTrigger,
     JumpTolerantClock,
     MachineState,
     SleepTrigger,
     TriggerWatch,
     is_on_battery,
     read_machine_state,
+    select_by_age,
+    select_by_count,
+    select_when_idle,
 )
 from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.memories import Remember, RememberMany
@@ -387,7 +388,7 @@ FRESH = timedelta(minutes=10)
 class WatchedNights:
     """Triggers over a fake store: what was started, and what it gained."""
 
-    def __init__(self, *triggers: SleepTrigger) -> None:
+    def __init__(self, **triggers: SleepTrigger) -> None:
         self.started: list[tuple[Trigger, Selection]] = []
         self.up = 1_000.0
         self.gain = 5
@@ -401,7 +402,7 @@ class WatchedNights:
             by_session={},
         )
         self.watch = TriggerWatch(
-            triggers=lambda: triggers,
+            triggers=lambda: {Trigger(name): rule for name, rule in triggers.items()},
             activity=lambda: self.activity,
             now=lambda: self.now,
             sleep=self._sleep,
@@ -435,22 +436,22 @@ def report(*, evicted: int) -> CycleReport:
     )
 
 
-AGE = AgeTrigger(age=12 * HOUR)
-COUNT = CountTrigger(entries=20, fresh=FRESH)
+AGE = partial(select_by_age, age=12 * HOUR)
+COUNT = partial(select_by_count, entries=20, fresh=FRESH)
 
 
 # ---------------------------------------------------------------------- calm
 
 
 def test_the_first_trigger_that_is_due_names_the_cycle() -> None:
-    nights = WatchedNights(AGE, COUNT)
+    nights = WatchedNights(age=AGE, count=COUNT)
 
     assert nights.watch.check() is Trigger.AGE
     assert nights.started == [(Trigger.AGE, Selection(before=NOON - 12 * HOUR))]
 
 
 def test_between_two_cycles_there_is_a_rest() -> None:
-    nights = WatchedNights(AGE)
+    nights = WatchedNights(age=AGE)
 
     nights.watch.check()
     nights.pass_time(REST_S - 1, tick=1)
@@ -461,7 +462,7 @@ def test_between_two_cycles_there_is_a_rest() -> None:
 
 
 def test_a_trigger_that_gains_nothing_is_left_alone_ever_longer() -> None:
-    nights = WatchedNights(AGE)
+    nights = WatchedNights(age=AGE)
     nights.gain = 0
 
     nights.pass_time(24 * 3_600)
@@ -475,7 +476,7 @@ def test_a_trigger_that_gains_nothing_is_left_alone_ever_longer() -> None:
 
 
 def test_one_that_gains_nothing_does_not_hold_up_the_others() -> None:
-    nights = WatchedNights(AGE, COUNT)
+    nights = WatchedNights(age=AGE, count=COUNT)
     nights.gain = 0
 
     nights.pass_time(200)
@@ -484,13 +485,13 @@ def test_one_that_gains_nothing_does_not_hold_up_the_others() -> None:
 
 
 def test_a_cycle_under_way_is_no_failure_and_is_asked_again() -> None:
-    nights = WatchedNights(AGE)
+    nights = WatchedNights(age=AGE)
 
     def refuse(_: Trigger, __: Selection) -> CycleReport:
         raise SleepInProgress("another")
 
     nights.watch = TriggerWatch(
-        triggers=lambda: [AGE],
+        triggers=lambda: {Trigger.AGE: AGE},
         activity=lambda: nights.activity,
         now=lambda: nights.now,
         sleep=refuse,
@@ -501,7 +502,7 @@ def test_a_cycle_under_way_is_no_failure_and_is_asked_again() -> None:
 
 @pytest.mark.parametrize("jump", [-400, -1, 1, 400])
 def test_a_clock_that_jumps_by_days_starts_no_storm(jump: int) -> None:
-    nights = WatchedNights(AGE, COUNT)
+    nights = WatchedNights(age=AGE, count=COUNT)
     nights.now = NOON + timedelta(days=jump)
 
     nights.pass_time(300)
@@ -691,10 +692,12 @@ def test_the_counted_source_alone_is_consolidated_and_its_trigger_logged(
         store, memory("now", source="chat"), memory("mail9", hours_ago=1, source="mail")
     )
     watch = TriggerWatch(
-        triggers=lambda: [
-            CountTrigger(entries=4, fresh=FRESH),
-            IdleTrigger(quiet=HOUR, gain_min=1, fresh=FRESH),
-        ],
+        triggers=lambda: {
+            Trigger.COUNT: partial(select_by_count, entries=4, fresh=FRESH),
+            Trigger.IDLE: partial(
+                select_when_idle, quiet=HOUR, gain_min=1, fresh=FRESH
+            ),
+        },
         activity=background.activity,
         now=clock.now,
         sleep=background.sleep,
