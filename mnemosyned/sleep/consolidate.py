@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mnemosyned.errors import (
     DatabaseUnreachable,
@@ -32,17 +32,15 @@ from mnemosyned.memory.consolidation import (
 )
 from mnemosyned.memory.engine_ports import Digest, Summary, select_mentionable
 from mnemosyned.memory.periods import Level, begin_of, key_of
-from mnemosyned.memory.ports import MemoryStore, Promotion
+from mnemosyned.memory.ports import Promotion
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.sleep.context import CycleContext
 from mnemosyned.summary.statements import add_speaker
 from mnemosyned.text.details import Detail
 
 
-def unfinished_report(
-    batch: Batch, status: GroupStatus, *, error: str | None = None
-) -> GroupReport:
-    """Return the report of a group that is only planned, or that failed with an error code."""
+def unfinished_report(batch: Batch, status: GroupStatus) -> GroupReport:
+    """Return the report of a group that is only planned, or that failed."""
     return GroupReport(
         session=batch.session,
         source=batch.source,
@@ -51,7 +49,6 @@ def unfinished_report(
         covers_from=batch.covers_from,
         covers_until=batch.covers_until,
         chars_before=batch.chars,
-        error=error,
         period=day_of(batch),
     )
 
@@ -72,13 +69,14 @@ def cycle_report(
 
     `candidates` is the number of memories that were due; `problem` says what ended the cycle early.
     """
-    tally = CycleTally()
-    for group in groups:
-        tally.add(group)
-    remaining = max(0, candidates - tally.evicted)
+    episodes = [group for group in groups if not group.level]
+    done = [group for group in episodes if group.status is not GroupStatus.FAILED]
+    failed = sum(group.status is GroupStatus.FAILED for group in groups)
+    evicted = sum(group.items for group in done)
+    remaining = max(0, candidates - evicted)
     if context.stop.is_requested:
         status = CycleStatus.STOPPED
-    elif tally.failed or problem or remaining:
+    elif failed or problem or remaining:
         status = CycleStatus.PARTIAL
     else:
         status = CycleStatus.DONE if groups else CycleStatus.NOTHING_TO_DO
@@ -89,41 +87,16 @@ def cycle_report(
         dry_run=False,
         candidates=candidates,
         groups=tuple(groups),
-        promoted=tally.promoted,
-        evicted=tally.evicted,
-        failed=tally.failed,
-        rolled_up=tally.rolled_up,
+        promoted=sum(len(group.episodes) for group in done),
+        evicted=evicted,
+        failed=failed,
+        rolled_up=sum(len(group.episodes) for group in groups if group.level),
         remaining=remaining,
-        chars_before=tally.chars_before,
-        chars_after=tally.chars_after,
+        chars_before=sum(group.chars_before for group in episodes),
+        chars_after=sum(group.chars_after for group in episodes),
         duration_s=time.monotonic() - context.meter.started,
         problem=problem,
     )
-
-
-@dataclass(slots=True)
-class CycleTally:
-    """Sums over the groups of a cycle."""
-
-    promoted: int = 0
-    evicted: int = 0
-    failed: int = 0
-    rolled_up: int = 0
-    chars_before: int = 0
-    chars_after: int = 0
-
-    def add(self, group: GroupReport) -> None:
-        """Add the counts of a group's report to the sums."""
-        failed = group.status is GroupStatus.FAILED
-        self.failed += failed
-        if group.level:
-            self.rolled_up += len(group.episodes)
-            return
-        self.chars_before += group.chars_before
-        self.chars_after += group.chars_after
-        if not failed:
-            self.promoted += len(group.episodes)
-            self.evicted += group.items
 
 
 log = logger()
@@ -355,46 +328,58 @@ class ConsolidationRun:
 
         Its memories stay in working memory for the next cycle.
         """
-        code = (
-            error.code if isinstance(error, MnemosynedError) else type(error).__name__
-        )
-        log_failure(
-            "group_failed",
-            error,
-            cycle=self._context.id,
-            items=len(batch.members),
-            error=code,
-        )
-        record_failure(
-            self._store,
-            LogEntry(
-                cycle=self._context.id,
-                created_at=self._context.clock.now(),
-                session=batch.session,
-                source=batch.source,
-                trigger=self._context.trigger,
-                status=GroupStatus.FAILED,
-                items_consolidated=0,
-                episode=None,
-                summarizer="",
-                summary_preview="",
-                error=code,
-                duration_s=time.monotonic() - started,
-                chars_before=batch.chars,
-                chars_after=0,
-            ),
+        report = unfinished_report(batch, GroupStatus.FAILED)
+        self.reports.append(
+            record_failure(self._context, report, error, started=started)
         )
         self.failed.update(batch.ids)
         self.items += len(batch.members)
-        self.reports.append(unfinished_report(batch, GroupStatus.FAILED, error=code))
 
 
-def record_failure(store: MemoryStore, entry: LogEntry) -> None:
-    """Write a failed group to the consolidation log; if the disk is full, only warn."""
+def record_failure(
+    context: CycleContext,
+    group: GroupReport,
+    error: Exception,
+    *,
+    started: float,
+    episode: str | None = None,
+) -> GroupReport:
+    """Log a failed group or period, also in the store; return its report with the error's code.
+
+    `started` is the monotonic time at which it was begun, `episode` the id of a summary that was to
+    be rewritten. If the disk is full, only warn.
+    """
+    code = error.code if isinstance(error, MnemosynedError) else type(error).__name__
+    log_failure(
+        "rollup_failed" if group.level else "group_failed",
+        error,
+        cycle=context.id,
+        **({"period": group.period} if group.level else {}),
+        items=group.items,
+        error=code,
+    )
+    entry = LogEntry(
+        cycle=context.id,
+        created_at=context.clock.now(),
+        session=group.session,
+        source=group.source,
+        trigger=context.trigger,
+        status=GroupStatus.FAILED,
+        items_consolidated=0,
+        episode=episode,
+        summarizer="",
+        summary_preview="",
+        error=code,
+        duration_s=time.monotonic() - started,
+        chars_before=group.chars_before,
+        chars_after=0,
+        level=group.level,
+    )
     try:
-        store.sleep.record_failure(entry)
-    except StorageFailed as error:
-        log.warning("failure_not_recorded", cycle=entry.cycle, reason=error.reason)
+        context.store.sleep.record_failure(entry)
+    except StorageFailed as failure:
+        log.warning("failure_not_recorded", cycle=context.id, reason=failure.reason)
+    return replace(group, error=code)
 
 
 def _drop_moved_members(

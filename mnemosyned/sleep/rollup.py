@@ -11,11 +11,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TypeVar
 
-from mnemosyned.errors import BatchChanged, MnemosynedError, SummarizerFailed
+from mnemosyned.errors import BatchChanged, SummarizerFailed
 from mnemosyned.ids import new_id
-from mnemosyned.logs import log_failure, logger
+from mnemosyned.logs import logger
 from mnemosyned.memory.consolidation import (
     BY_RULE,
     UNSPOKEN,
@@ -113,7 +112,15 @@ class RollupRun:
             try:
                 self._write_period(work, self._compose_period(work))
             except Exception as error:  # noqa: BLE001 one period must not end the others
-                self._record_failed_period(work, error)
+                self._failed.add(period.begins)
+                report = record_failure(
+                    self._context,
+                    period_report(period, GroupStatus.FAILED),
+                    error,
+                    started=started,
+                    episode=work.existing,
+                )
+                self.reports.append(report)
 
     def _compose_period(self, work: PeriodWork) -> RollupText:
         """Return the text of a period from its summaries.
@@ -163,14 +170,12 @@ class RollupRun:
         """Return the summary of a period as an episode, with the time span of its members."""
         now = self._context.clock.now()
         members, period = work.members, work.period
-        sessions = {member.session for member in members}
-        sources = {member.source for member in members}
         return Episode(
             id=work.existing or new_id(now),
             content=rolled_up.text,
             created_at=now,
-            session=sessions.pop() if len(sessions) == 1 else "",
-            source=sources.pop() if len(sources) == 1 else None,
+            session=_find_common_session(members),
+            source=_find_common_source(members),
             level=period.level,
             item_count=sum(member.item_count for member in members),
             covers_from=min(member.covers_from for member in members),
@@ -179,43 +184,6 @@ class RollupRun:
             summary_of=tuple(member.id for member in members),
             period_from=period.begins,
         )
-
-    def _record_failed_period(self, work: PeriodWork, error: Exception) -> None:
-        """Log and report a period whose roll-up failed; the next cycle tries again."""
-        code = (
-            error.code if isinstance(error, MnemosynedError) else type(error).__name__
-        )
-        period = work.period
-        self._failed.add(period.begins)
-        log_failure(
-            "rollup_failed",
-            error,
-            cycle=self._context.id,
-            period=period.key,
-            items=len(period.members),
-            error=code,
-        )
-        record_failure(
-            self._store,
-            LogEntry(
-                cycle=self._context.id,
-                created_at=self._context.clock.now(),
-                session="",
-                source=None,
-                trigger=self._context.trigger,
-                status=GroupStatus.FAILED,
-                items_consolidated=0,
-                episode=work.existing,
-                summarizer="",
-                summary_preview="",
-                error=code,
-                duration_s=time.monotonic() - work.started,
-                chars_before=period.chars,
-                chars_after=0,
-                level=period.level,
-            ),
-        )
-        self.reports.append(period_report(period, GroupStatus.FAILED, error=code))
 
 
 def rollup_periods(found: PendingRollups, level: Level) -> list[Period]:
@@ -232,9 +200,8 @@ def period_report(
     *,
     episode: str | None = None,
     chars: int = 0,
-    error: str | None = None,
 ) -> GroupReport:
-    """Return the report of a period, with the id and length of its summary, or an error code."""
+    """Return the report of a period, with the id and length of its summary if it has one."""
     return GroupReport(
         session="",
         source=None,
@@ -245,7 +212,6 @@ def period_report(
         episodes=(episode,) if episode else (),
         chars_before=period.chars,
         chars_after=chars,
-        error=error,
         level=period.level,
         period=period.key,
     )
@@ -281,8 +247,6 @@ REWRITTEN_MAX = 1_000_000
 TRIES_MAX = 1_000
 """How often in all a summary may change while it is being rewritten."""
 
-T = TypeVar("T")
-
 log = logger()
 
 
@@ -308,9 +272,10 @@ def rewrite_stale(
             if stale is None:
                 break
             try:
-                episode, index_terms = _rewrite_summary(
-                    stale, lease.rule_based, minimum, store
-                )
+                if stale.children:
+                    episode, index_terms = _rewrite_rollup(stale, minimum, store)
+                else:
+                    episode, index_terms = _rewrite_episode(stale, lease.rule_based)
                 store.rollups.rewrite(stale.token, episode, index_terms=index_terms)
             except BatchChanged:  # it lost more of its sources: read it again
                 tries_left -= 1
@@ -323,18 +288,6 @@ def rewrite_stale(
     return rewritten
 
 
-def _rewrite_summary(
-    stale: StaleSummary,
-    summarizer: Summarizer,
-    minimum: int,
-    store: MemoryStore,
-) -> tuple[Episode, str]:
-    """Return a stale summary with a new text, and its index terms."""
-    if stale.children:
-        return _rewrite_rollup(stale, minimum, store)
-    return _rewrite_episode(stale, summarizer)
-
-
 def _rewrite_rollup(
     stale: StaleSummary, minimum: int, store: MemoryStore
 ) -> tuple[Episode, str]:
@@ -344,14 +297,12 @@ def _rewrite_rollup(
     rolled_up = compose_period(
         children, terms, Level(stale.episode.level), minimum=minimum
     )
-    sessions = {child.session for child in children}
-    sources = {child.source for child in children}
     episode = replace(
         stale.episode,
         content=rolled_up.text or UNSPOKEN,
         summarizer=BY_RULE,
-        session=_common_value(sessions) or "",
-        source=_common_value(sources),
+        session=_find_common_session(children),
+        source=_find_common_source(children),
         item_count=sum(child.item_count for child in children) or len(children),
         covers_from=min(child.covers_from for child in children),
         covers_until=max(child.covers_until for child in children),
@@ -359,9 +310,16 @@ def _rewrite_rollup(
     return episode, rolled_up.index_terms
 
 
-def _common_value(values: set[T]) -> T | None:
-    """Return the only value of a set, or None if it has several."""
-    return next(iter(values)) if len(values) == 1 else None
+def _find_common_session(parts: Sequence[Episode | MemoryRecord]) -> str:
+    """Return the session that all memories or summaries share, empty if they have several."""
+    sessions = {part.session for part in parts}
+    return sessions.pop() if len(sessions) == 1 else ""
+
+
+def _find_common_source(parts: Sequence[Episode | MemoryRecord]) -> str | None:
+    """Return the source that all memories or summaries share, None if they have several."""
+    sources = {part.source for part in parts}
+    return sources.pop() if len(sources) == 1 else None
 
 
 def _rewrite_episode(
@@ -377,30 +335,16 @@ def _rewrite_episode(
     readable = [memory for memory in readable if memory.content]
     summary = _summarize_extractively(readable, stale, summarizer)
     episode = replace(
-        _replace_summary(stale.episode, originals, summary),
+        stale.episode,
+        session=_find_common_session(originals),
+        source=_find_common_source(originals),
+        content=summary.text,
+        summarizer=summary.summarizer,
         item_count=len(originals),
+        covers_from=min(memory.created_at for memory in originals),
         covers_until=max(memory.created_at for memory in originals),
     )
     return episode, summary.index_terms
-
-
-def _replace_summary(
-    episode: Episode, parts: Sequence[MemoryRecord], summary: Summary
-) -> Episode:
-    """Return the episode with another summary text.
-
-    The session or source stays only if all its memories have the same.
-    """
-    sessions = {memory.session for memory in parts}
-    sources = {memory.source for memory in parts}
-    return replace(
-        episode,
-        session=_common_value(sessions) or "",
-        source=_common_value(sources),
-        content=summary.text,
-        summarizer=summary.summarizer,
-        covers_from=min(memory.created_at for memory in parts),
-    )
 
 
 def _summarize_extractively(
