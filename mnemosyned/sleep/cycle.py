@@ -56,7 +56,7 @@ from mnemosyned.sleep.rollup import (
     period_report,
     rollup_periods,
 )
-from mnemosyned.summary.rollup import WEIGHTS
+from mnemosyned.summary.rollup import ROLLUP_SHARE, SMALL_CHARS
 
 MODEL_CHARS_PER_S = 40.0
 """Reading speed assumed of a model until the log has its own: TinyLlama on one core, 1,000
@@ -189,12 +189,12 @@ def _plan_rollups(
 def _estimate_period_summary(period: Period, minimum: int) -> Child:
     """Return the future summary of a period, with an estimated length, for the level above."""
     few = len(period.members) < minimum and period.level is Level.DAY
-    is_whole = few and period.chars <= WEIGHTS.small_chars
+    is_whole = few and period.chars <= SMALL_CHARS
     return Child(
         id=period.key,
         covers_from=period.begins,
         item_count=period.item_count,
-        chars=period.chars if is_whole else int(period.chars * WEIGHTS.share),
+        chars=period.chars if is_whole else int(period.chars * ROLLUP_SHARE),
     )
 
 

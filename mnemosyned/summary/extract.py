@@ -24,28 +24,18 @@ from mnemosyned.text.dates import formatting
 from mnemosyned.text.sentences import UNSPACED_ENDS, split_sentences
 from mnemosyned.text.tokens import TextToken, TokenKind, tokenize
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SelectionWeights:
-    """Weights of selection, chosen on conversations 1-5 of LoCoMo; retention is flat around them.
-
-    A sentence's worth is divided by its length, or only the longest would be kept: to a power
-    below one and with some characters added, or the shortest remark would beat every statement.
-    """
-
-    sentence_cost_chars: int = 16
-    length_power: float = 0.55
-    new_worth_min: float = 2.5
-    """Worth a sentence must add: more than two ordinary words, or one exact value."""
-    statements_max: int = 1_500
-    shortened: float = 0.7
-    """Factor of a sentence of which only the first clauses are kept."""
-
-
+# Weights of selection, chosen on conversations 1-5 of LoCoMo; retention is flat around them. A
+# sentence's worth is divided by its length, or only the longest would be kept: to a power below one
+# and with some characters added, or the shortest remark would beat every statement.
+SENTENCE_COST_CHARS = 16
+LENGTH_POWER = 0.55
+NEW_WORTH_MIN = 2.5
+"""Worth a sentence must add: more than two ordinary words, or one exact value."""
+STATEMENTS_MAX = 1_500
+SHORTENED_FACTOR = 0.7
+"""Factor of a sentence of which only the first clauses are kept."""
 HEADS_MAX = 12
 """Maximum sentences to shorten, as each takes time to cut."""
-
-WEIGHTS = SelectionWeights()
 
 
 class StatementSelection:
@@ -60,13 +50,11 @@ class StatementSelection:
         worth: Mapping[str, float],
         *,
         chars_max: int,
-        weights: SelectionWeights = WEIGHTS,
     ) -> None:
         """Prepare a selection of at most `chars_max` characters; `worth` is by stem."""
         self.room = chars_max
         self.kept: dict[int, Statement] = {}
         self._statements = statements
-        self._weights = weights
         self._worth = dict(worth)
         """Remaining worth of each stem: 0 once it is covered."""
         self._speakers: set[int] = set()
@@ -80,7 +68,7 @@ class StatementSelection:
         heap = sorted(
             [(-self.measure_gain(statement), statement.at) for statement in pool]
         )
-        heap = heap[: self._weights.statements_max]
+        heap = heap[:STATEMENTS_MAX]
         heads: dict[int, Statement | None] = {}
         while heap:
             stale, at = heappop(heap)
@@ -119,7 +107,7 @@ class StatementSelection:
 
         The preceding statements that it needs count too. The gain is 0 if it adds too little.
         """
-        worth, weights = self._worth, self._weights
+        worth = self._worth
         if statement.needs is None:
             fresh = sum(map(worth.__getitem__, statement.stems))
             chars = len(statement.text)
@@ -128,9 +116,9 @@ class StatementSelection:
             stems = dict.fromkeys([stem for part in chain for stem in part.stems])
             fresh = sum(map(worth.__getitem__, stems))
             chars = sum([len(part.text) for part in chain])
-        if fresh < weights.new_worth_min:
+        if fresh < NEW_WORTH_MIN:
             return 0.0
-        length: float = (chars + weights.sentence_cost_chars) ** weights.length_power
+        length: float = (chars + SENTENCE_COST_CHARS) ** LENGTH_POWER
         return statement.emphasis * fresh / length
 
     def count_chars(self, statement: Statement) -> int:
@@ -163,7 +151,7 @@ class StatementSelection:
         return statement._replace(
             text=text,
             stems=tuple([stem for stem in statement.stems if stem in left]),
-            emphasis=statement.emphasis * self._weights.shortened,
+            emphasis=statement.emphasis * SHORTENED_FACTOR,
         )
 
     def list_selected(self) -> list[Statement]:

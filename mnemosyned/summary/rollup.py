@@ -120,37 +120,30 @@ def _split_by_speaker(
     yield MemoryRecord(id="", content=text[begins:], role=role, created_at=said)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RollupWeights:
-    """Limits of a roll-up in characters and shares, and thresholds for its lines."""
-
-    share: float = 0.55
-    """Characters of a roll-up, as a share of the characters below."""
-    share_max: float = 0.6
-    """Share of a roll-up of one statement, if none is shorter."""
-    small_chars: int = 600
-    """Size up to which a day of few episodes keeps all statements."""
-    line_chars: int = 130
-    """Characters that a line may have at least."""
-    line_chars_max: int = 240
-    few_line_chars_max: int = 360
-    """Characters of the longest line; the second is for roll-ups of few summaries."""
-    share_of_line: float = 1.5
-    """Factor by which a line may exceed its even share of the room."""
-    terms_share: float = 0.3
-    terms_chars_max: int = 1_000
-    chars_max: int = 12_000
-    """Characters of the longest roll-up."""
-    read_chars_max: int = 200_000
-    """Characters read of all summaries, divided evenly."""
-    read_chars_min: int = 120
-    trivial_share: float = 0.3
-    """Worth below which an episode has no line, as a share of the median."""
-    more_value_min: float = 0.6
-    """Worth of a further statement, as a share of the line's first."""
-
-
-WEIGHTS = RollupWeights()
+ROLLUP_SHARE = 0.55
+"""Characters of a roll-up, as a share of the characters below."""
+ROLLUP_SHARE_MAX = 0.6
+"""Share of a roll-up of one statement, if none is shorter."""
+SMALL_CHARS = 600
+"""Size up to which a day of few episodes keeps all statements."""
+LINE_CHARS = 130
+"""Characters that a line may have at least."""
+LINE_CHARS_MAX = 240
+FEW_LINE_CHARS_MAX = 360
+"""Characters of the longest line; the second is for roll-ups of few summaries."""
+SHARE_OF_LINE = 1.5
+"""Factor by which a line may exceed its even share of the room."""
+TERMS_SHARE = 0.3
+TERMS_CHARS_MAX = 1_000
+ROLLUP_CHARS_MAX = 12_000
+"""Characters of the longest roll-up."""
+READ_CHARS_MAX = 200_000
+"""Characters read of all summaries, divided evenly."""
+READ_CHARS_MIN = 120
+TRIVIAL_SHARE = 0.3
+"""Worth below which an episode has no line, as a share of the median."""
+MORE_VALUE_MIN = 0.6
+"""Worth of a further statement, as a share of the line's first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,8 +161,6 @@ class RollupText:
     """Text and index terms of the summary of a day, a week or a month."""
 
     lines: tuple[str, ...]
-    line_of: tuple[int | None, ...]
-    """Index of the line of each summary below; None for a summary without a line."""
     index_terms: str
 
     @property
@@ -183,24 +174,16 @@ def compose_rollup(
     *,
     level: Level,
     minimum: int,
-    weights: RollupWeights = WEIGHTS,
 ) -> RollupText:
     """Compose a line for each summary, oldest first, of its most informative statements.
 
     A small day of fewer than `minimum` episodes keeps all statements.
     """
-    composer = _RollupComposer(sources, level=level, minimum=minimum, weights=weights)
+    composer = _RollupComposer(sources, level=level, minimum=minimum)
     composer.choose_statements()
-    lines: list[str] = []
-    line_of: list[int | None] = []
-    for position in range(len(sources)):
-        line = composer.render_line(position)
-        line_of.append(len(lines) if line else None)
-        lines += [line] if line else []
+    lines = tuple(filter(None, map(composer.render_line, range(len(sources)))))
     return RollupText(
-        tuple(lines) or composer.make_fallback_line(),
-        tuple(line_of),
-        composer.select_index_terms(),
+        lines or composer.make_fallback_line(), composer.select_index_terms()
     )
 
 
@@ -225,30 +208,26 @@ class _RollupComposer:
         *,
         level: Level,
         minimum: int,
-        weights: RollupWeights,
     ) -> None:
         """Read the statements of all sources; below `minimum` episodes a small day keeps all."""
         self._sources = sources
-        self._weights = weights
         size = sum(len(source.text) for source in sources)
         self._size = size
         few = len(sources) < minimum
-        self._says_all = few and level is Level.DAY and size <= weights.small_chars
-        reader, self._lines = _read_summaries(sources, level, weights)
+        self._says_all = few and level is Level.DAY and size <= SMALL_CHARS
+        reader, self._lines = _read_summaries(sources, level)
         self._known = reader.known
         self._statements = reader.statements
-        room = int(size * weights.share)
+        room = int(size * ROLLUP_SHARE)
         if self._says_all:
             room = 2 * size  # with the names of speakers
-        elif size <= weights.small_chars:
-            room = max(room, min(size, weights.line_chars * len(sources)))
-        room = min(room, weights.chars_max)
+        elif size <= SMALL_CHARS:
+            room = max(room, min(size, LINE_CHARS * len(sources)))
+        room = min(room, ROLLUP_CHARS_MAX)
         self._selection = StatementSelection(
             reader.statements, self._known.worth, chars_max=room
         )
-        self._line_chars_max = (
-            weights.few_line_chars_max if few else weights.line_chars_max
-        )
+        self._line_chars_max = FEW_LINE_CHARS_MAX if few else LINE_CHARS_MAX
 
     def choose_statements(self) -> None:
         """Choose the best statement of each line, then further statements while there is room.
@@ -258,8 +237,8 @@ class _RollupComposer:
         ranked = self._rank_informative_lines()
         left = len(ranked)
         for line in ranked:
-            share = self._selection.room / left * self._weights.share_of_line
-            self._add_best_statement(line, int(max(share, self._weights.line_chars)))
+            share = self._selection.room / left * SHARE_OF_LINE
+            self._add_best_statement(line, int(max(share, LINE_CHARS)))
             left -= 1
         if not any(line.chosen for line in self._lines):
             self._choose_long_statement()
@@ -267,9 +246,9 @@ class _RollupComposer:
 
     def _choose_long_statement(self) -> None:
         """Choose the best statement of all lines with more room, for use when none has fitted."""
-        small = self._size <= self._weights.small_chars
-        room = self._size if small else int(self._size * self._weights.share_max)
-        self._selection.room = min(room, self._weights.chars_max)
+        small = self._size <= SMALL_CHARS
+        room = self._size if small else int(self._size * ROLLUP_SHARE_MAX)
+        self._selection.room = min(room, ROLLUP_CHARS_MAX)
         for line in sorted(self._lines, key=self._find_best_gain, reverse=True):
             self._add_best_statement(line, self._selection.room)
             if line.chosen:
@@ -303,20 +282,19 @@ class _RollupComposer:
         for line, source in zip(self._lines, self._sources, strict=True):
             for text in filter(str.strip, source.text.splitlines()):
                 words = remove_date_label(text)
-                room = self._weights.line_chars_max
+                room = LINE_CHARS_MAX
                 cut = words if len(words) <= room else f"{words[:room].rstrip()}…"
                 return (f"{line.label}{cut}",)
         return ()
 
     def select_index_terms(self) -> str:
         """Return index terms: the period, words the lines lack, and terms of the summaries."""
-        weights = self._weights
         kept = chain.from_iterable(line.chosen for line in self._lines)
         covered = {stem for statement in kept for stem in statement.stems}
         begins = [in_zone(source.begins, UTC).date() for source in self._sources]
         days = format_period(begins[0], begins[-1])
         covered.update(token.stem for token in tokenize(days))
-        room = int(min(self._size * weights.terms_share, weights.terms_chars_max))
+        room = int(min(self._size * TERMS_SHARE, TERMS_CHARS_MAX))
         words = select_keywords(self._known, covered=covered, chars_max=room // 2)
         terms = dict.fromkeys((days, *words))
         room -= sum(len(term) + len(SEPARATOR) for term in terms)
@@ -334,10 +312,10 @@ class _RollupComposer:
             ((self._find_best_gain(line), line) for line in self._lines),
             key=lambda entry: -entry[0],
         )
-        if self._size <= self._weights.small_chars:
+        if self._size <= SMALL_CHARS:
             return [line for _, line in ranked]
         median = ranked[len(ranked) // 2][0] if ranked else 0.0
-        least = median * self._weights.trivial_share
+        least = median * TRIVIAL_SHARE
         return [line for value, line in ranked if value >= least]
 
     def _find_best_gain(self, line: _RollupLine) -> float:
@@ -388,7 +366,7 @@ class _RollupComposer:
             return True
         if line.chars + cost > self._line_chars_max:
             return False
-        least = line.value * self._weights.more_value_min
+        least = line.value * MORE_VALUE_MIN
         return selection.measure_gain(statement) > least
 
     def _add_statement(self, line: _RollupLine, statement: Statement) -> None:
@@ -404,11 +382,11 @@ class _RollupComposer:
 
 
 def _read_summaries(
-    sources: Sequence[RollupSource], level: Level, weights: RollupWeights
+    sources: Sequence[RollupSource], level: Level
 ) -> tuple[StatementReader, list[_RollupLine]]:
     """Return a reader with the statements of all summaries, and a line for each summary."""
-    even = weights.read_chars_max // max(1, len(sources))
-    chars_max = max(even, weights.read_chars_min)
+    even = READ_CHARS_MAX // max(1, len(sources))
+    chars_max = max(even, READ_CHARS_MIN)
     said, speakers = split_speeches(
         [(source.text, source.begins) for source in sources], chars_max=chars_max
     )

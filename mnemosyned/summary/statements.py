@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import tzinfo
 from typing import NamedTuple
 
@@ -14,6 +12,7 @@ from mnemosyned.summary.keywords import Vocabulary
 from mnemosyned.summary.records.lines import RecordLine
 from mnemosyned.text.dates import formatting
 from mnemosyned.text.languages.tables import LANGUAGES, WEEKDAYS
+from mnemosyned.text.rule_files import read_rule_file
 from mnemosyned.text.sentences import SPACED_ENDS, UNSPACED_ENDS, split_sentences
 from mnemosyned.text.tokens import (
     CALENDAR,
@@ -24,10 +23,11 @@ from mnemosyned.text.tokens import (
     tokenize,
 )
 
+_WORDS, _NAMES, _PATTERNS, _FORMS = read_rule_file(__file__)
+
 COURTESY_WORDS_MAX = 7
 """Words of the longest sentence that is nothing but a greeting, thanks or applause."""
 OPENERS_MAX = 3
-
 _EDGE = "\"'“”‘’«»„([*_—–-…¿¡"
 
 
@@ -42,45 +42,7 @@ BACKWARD = _collect_words("backward_heads")
 CONNECTIVES = _collect_words("connectives")
 OPENERS = _collect_words("openers") | CONNECTIVES
 COURTESIES = _collect_words("courtesies")
-_CONDITIONAL = frozenset(("so", "then", "also", "aussi", "también", "anche", "auch"))
-"""Connectives that are something else before most words: "so glad", "so far"."""
-_SUBJECTS = frozenset(
-    """
-    i we you the a an my our your he she it they this that these those there his her its their
-    i'm i've i'd i'll we're we've we'd we'll you're it's that's he's she's they're there's
-    wir ich der die das nous je le la les nosotros el los noi io il
-    """.split()
-)
-_TIME_NOUNS = frozenset(
-    """
-    week month year morning evening afternoon night weekend summer winter spring fall autumn
-    monday tuesday wednesday thursday friday saturday sunday quarter semester season
-    woche monat jahr morgen abend nachmittag nacht wochenende sommer winter
-    semaine mois année matin soir nuit été hiver semana mes año mañana tarde noche verano
-    settimana mese anno mattina sera ano manhã noite maand jaar ochtend avond
-    """.split()
-)
-"""Nouns that make a time after "this", which the day of the line explains."""
-_CALLS = frozenset(
-    """
-    Hey Hi Hello Yeah Yes Wow Thanks Oh Well Morning Dear Hallo Liebe Lieber Liebes Sehr Hola
-    Querido Querida Estimado Estimada Salut Bonjour Cher Chère Ciao Caro Cara Gentile Beste
-    """.split()
-)
-_CALLERS = frozenset(map(str.lower, _CALLS))
-_CALL = re.compile(r"\w+(?: geehrte[rs]?)? [^\W\d_a-zß-ÿ][^,!?:;]{0,40}[,!] +(?=\w)")
-"""A call by name: "Hey Jon, …", "Dear Ms. Weiss, …"."""
-_SIGN_OFFS = frozenset("regards grüße grüßen cordialement saludos saluti".split())
-_PERSONAL = frozenset(
-    "he she his her him er sie il elle él lui lei hij zij ele ela".split()
-)
-_SOMEBODY = re.compile(
-    r"(?<!^)(?<![.!?:] )[A-Z][a-z]+|\b(?:mom|mum|mother|dad|father|parents?|sister|brother"
-    r"|son|daughter|kid|child|baby|aunt|uncle|cousin|niece|nephew|grand\w+|wife|husband|partner"
-    r"|(?:girl|boy)?friend|boss|colleague|coach|doctor|vet|nurse|teacher|neighbou?r|landlord"
-    r"|plumber|guy|man|woman|girl|boy|lady|dog|cat|puppy|kitten|pup|author|artist|player|fan)s?\b"
-)
-"""A name inside a sentence, or a word for a person."""
+_CALLERS = frozenset(map(str.lower, _WORDS["calls"]))
 _LEANING = BACKWARD | CONNECTIVES
 
 
@@ -103,7 +65,7 @@ def leans_back(sentence: str) -> bool:
     if word not in _LEANING:
         return False
     following = rest.partition(" ")[0].strip(",.;:!?").lower()
-    return following not in _TIME_NOUNS
+    return following not in _WORDS["time_nouns"]
 
 
 def remove_opener(sentence: str) -> str:
@@ -122,7 +84,7 @@ def remove_opener(sentence: str) -> str:
 def _remove_first_word(sentence: str) -> str:
     """Return a sentence without an interjection, connective or called name at its beginning."""
     head, _, rest = sentence.partition(" ")
-    if head in _CALLS and (called := _CALL.match(sentence)):
+    if head in _WORDS["calls"] and (called := _PATTERNS["call"].match(sentence)):
         rest = sentence[called.end() :]
         return rest[0].upper() + rest[1:]
     word = head.rstrip(",!.…").lower()
@@ -131,7 +93,7 @@ def _remove_first_word(sentence: str) -> str:
     if head[-1] not in ",!…":
         following = rest.partition(" ")[0].strip(",.;:!?").lower().replace("’", "'")
         if word not in CONNECTIVES or (
-            word in _CONDITIONAL and following not in _SUBJECTS
+            word in _WORDS["conditional"] and following not in _WORDS["subjects"]
         ):
             return sentence
     if not rest[0].isalpha():
@@ -141,47 +103,42 @@ def _remove_first_word(sentence: str) -> str:
 
 def is_courtesy(words: Sequence[str]) -> bool:
     """Tell whether a sentence, given as lower-case words, is a greeting, thanks or applause."""
-    if words[0] not in COURTESIES and _SIGN_OFFS.isdisjoint(words):
+    if words[0] not in COURTESIES and _WORDS["sign_offs"].isdisjoint(words):
         return False
     return not any(map(str.isdigit, "".join(words)))
 
 
 def names_somebody(text: str) -> bool:
     """Tell whether a text names a person, to whom a later "he" or "she" may refer."""
-    return any(word not in CALENDAR for word in _SOMEBODY.findall(text))
+    return any(word not in CALENDAR for word in _PATTERNS["somebody"].findall(text))
 
 
 def is_personal(sentence: str) -> bool:
     """Tell whether a sentence begins with "he" or "she"."""
     return (
-        sentence.partition(" ")[0].strip(_EDGE).partition("'")[0].lower() in _PERSONAL
+        sentence.partition(" ")[0].strip(_EDGE).partition("'")[0].lower()
+        in _WORDS["personal"]
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StatementWeights:
-    """Factors for a sentence's worth by its form, chosen on conversations 1-5 of LoCoMo."""
-
-    question: float = 0.4
-    plain: float = 0.85
-    """Factor of a sentence without a name, a value or a cue."""
-    listing: float = 0.35
-    """Factor of a table row, command or log line."""
-    eventful_listing: float = 0.6
-    """Factor of a row or command that reports an event, such as a failure."""
-    prose_stop_share: float = 0.15
-    """Share of stop words below which a line may be a listing. Notes and appointments have few
-    too ("Dentist, Thursday, 08:20"), but they end or pause as prose does."""
-    vague: float = 0.6
-    """Factor of a sentence with "it" or "them" among its first words."""
-    reaction: float = 0.6
-    """Factor of a sentence about the listener, or a short exclamation."""
-    exclamation_words: int = 8
-    record: float = 0.6
-    """Factor of a line for records, plus the worth of the line."""
-
-
-WEIGHTS = StatementWeights()
+# Factors for a sentence's worth by its form, chosen on conversations 1-5 of LoCoMo.
+QUESTION_FACTOR = 0.4
+PLAIN_FACTOR = 0.85
+"""Factor of a sentence without a name, a value or a cue."""
+LISTING_FACTOR = 0.35
+"""Factor of a table row, command or log line."""
+EVENTFUL_LISTING_FACTOR = 0.6
+"""Factor of a row or command that reports an event, such as a failure."""
+PROSE_STOP_SHARE = 0.15
+"""Share of stop words below which a line may be a listing. Notes and appointments have few too
+("Dentist, Thursday, 08:20"), but they end or pause as prose does."""
+VAGUE_FACTOR = 0.6
+"""Factor of a sentence with "it" or "them" among its first words."""
+REACTION_FACTOR = 0.6
+"""Factor of a sentence about the listener, or a short exclamation."""
+EXCLAMATION_WORDS_MAX = 8
+RECORD_FACTOR = 0.6
+"""Factor of a line for records, plus the worth of the line."""
 
 CHAIN_MAX = 2
 """Maximum chain of sentences that lean on each other; a longer one is a story of its own."""
@@ -200,21 +157,8 @@ QUESTION_MARKS = "?？؟"
 SENTENCE_ENDS = tuple(SPACED_ENDS + UNSPACED_ENDS)
 SENTENCE_ENDINGS = (*SENTENCE_ENDS, *"\"'”’)]»*_`」")
 """Signs at the end of a sentence that was not cut for its length."""
-_SIGNS = re.compile(r"[{}<>=|$\\\[\]]|::|->|\(\)")
-"""Signs of code and commands."""
-_STAMP = re.compile(r"\[?(?:\w{3}\s\d+|\d{4}-\d\d-\d\d)[T\s]\d\d:\d\d:\d\d")
-"""Timestamp at the beginning of a log line."""
-_BULLET = re.compile(r"(?:[-*•·–—>]|#{1,6}|\(?\d{1,2}[.)]|\[[ xX]\])\s+")
 _LIST_COMMAS_MIN, _LIST_WORDS_MAX = 2, 3
-_HEADING_ENDS = ":："
 _FENCE = ("```", "~~~")
-_FIRST_PERSON = frozenset(
-    "i i'm i’m i've i’ve i'd i’d i'll i’ll my me mine ich mich mir mein meine je moi yo mi io".split()
-)
-_PRONOUNS = frozenset("he she it they him them it's he's she's they're".split())
-_ADDRESSING = frozenset(
-    "you your you're you've you'd you'll you’re you’ve yours".split()
-)
 
 
 class Statement(NamedTuple):
@@ -226,21 +170,13 @@ class Statement(NamedTuple):
     role: str
     text: str
     starts_line: bool
-    stems: tuple[str, ...]
+    stems: tuple[str, ...] = ()
     """Stems of the words, each once; in a fixed order, on which sums of fractions depend."""
-    emphasis: float
-    readable: bool
+    emphasis: float = 1.0
+    readable: bool = True
     """True if the sentence makes sense alone or after the sentence `needs`."""
     needs: int | None = None
     """Position of the preceding sentence that this one refers to."""
-
-
-class _StatementOrigin(NamedTuple):
-    """The memory of a sentence: its index in the group, its role, and a weight by importance."""
-
-    memory: int
-    role: str
-    weight: float
 
 
 class StatementReader:
@@ -251,14 +187,12 @@ class StatementReader:
         *,
         zone: tzinfo,
         names_all_speakers: bool,
-        weights: StatementWeights = WEIGHTS,
     ) -> None:
         """With `names_all_speakers` name every speaker, else only speakers in the first person."""
         self.statements: list[Statement] = []
         self.known = Vocabulary()
         self._zone = zone
         self._names_all_speakers = names_all_speakers
-        self._weights = weights
         self._seen: set[str] = set()
 
     def read(self, index: int, memory: MemoryRecord) -> None:
@@ -267,7 +201,6 @@ class StatementReader:
         if formatting.may_have_relative_dates(memory.content):
             said = in_zone(memory.created_at, self._zone)
         role = " ".join(memory.role.split())
-        origin = _StatementOrigin(index, role, 0.5 + memory.importance)
         last = self.statements[-1] if self.statements else None
         same_speaker = last and role and last.role == role
         before = last.at if last and same_speaker else None
@@ -280,8 +213,17 @@ class StatementReader:
             text = _strip_marks(sentence, starts_line=starts_line)
             if said:
                 text = formatting.annotate_relative_dates(text, said)
-            self._add_sentence((text, starts_line, prose), origin, before)
-            before = len(self.statements) - 1
+            statement = Statement(
+                len(self.statements),
+                index,
+                role,
+                text,
+                starts_line,
+                emphasis=0.5 + memory.importance,
+                readable=prose,
+            )
+            self._add_sentence(statement, before)
+            before = statement.at
 
     def read_record(self, line: RecordLine) -> None:
         """Add a line of records as one statement."""
@@ -293,53 +235,42 @@ class StatementReader:
             line.text,
             starts_line=True,
             stems=self.known.add(words),
-            emphasis=self._weights.record + line.worth,
+            emphasis=RECORD_FACTOR + line.worth,
             readable=True,
         )
         self.statements.append(statement)
 
-    def _add_sentence(
-        self,
-        sentence: tuple[str, bool, bool],
-        origin: _StatementOrigin,
-        before: int | None,
-    ) -> None:
-        """Add a sentence, given with its flags from `_split_sentences`, as a statement.
+    def _add_sentence(self, sentence: Statement, before: int | None) -> None:
+        """Add a sentence of prose or code after its form, words and references are rated.
 
         `before` is the position of the preceding statement of the same speaker, if any.
         """
-        text, starts_line, prose = sentence
-        weights = self._weights
-        stamp = _STAMP.match(text) if starts_line else None
-        bare = text[stamp.end() :] if stamp else text
-        words = tokenize(bare)
-        stems = self.known.add(words)
+        text = sentence.text
+        stamp = _PATTERNS["stamp"].match(text) if sentence.starts_line else None
+        words = tokenize(text[stamp.end() :] if stamp else text)
         early = _lower_words(words[:EARLY_WORDS])
         kinds = [word.kind for word in words]
-        weight = origin.weight * _rate_form(text, words, kinds, weights)
-        if bare != text:
-            weight *= weights.listing
-        readable = prose and _says_something(text, words, kinds)
+        weight = sentence.emphasis * _rate_form(text, words, kinds)
+        if stamp:
+            weight *= LISTING_FACTOR
+        readable = sentence.readable and _says_something(text, words, kinds)
         needs: int | None = None
         if readable:
             is_opened = may_be_opener(early[0])
             text = remove_opener(text) if is_opened else text
-            weight *= _rate_reference(text, words, early, weights)
+            weight *= _rate_reference(text, words, early)
             if (is_opened or may_lean_back(early[0])) and leans_back(text):
                 needs = before
                 readable = before is not None and self._may_follow(before, text)
         named = self._names_all_speakers or is_first_person(words)
         self.statements.append(
-            Statement(
-                len(self.statements),
-                origin.memory,
-                origin.role if named else "",
-                text,
-                starts_line,
-                stems,
-                weight,
-                readable,
-                needs,
+            sentence._replace(
+                role=sentence.role if named else "",
+                text=text,
+                stems=self.known.add(words),
+                emphasis=weight,
+                readable=readable,
+                needs=needs,
             )
         )
 
@@ -388,13 +319,13 @@ def _strip_marks(sentence: str, *, starts_line: bool) -> str:
     text = sentence
     if "**" in text:
         text = text.replace("**", "") or sentence
-    bullet = starts_line and _BULLET.match(text)
+    bullet = starts_line and _PATTERNS["bullet"].match(text)
     return text[bullet.end() :] or text if bullet else text
 
 
 def is_first_person(words: Sequence[TextToken]) -> bool:
     """Tell whether a sentence, given as tokens, speaks of its speaker ("I", "my")."""
-    return not _FIRST_PERSON.isdisjoint(_lower_words(words))
+    return not _WORDS["first_person"].isdisjoint(_lower_words(words))
 
 
 def add_speaker(memory: MemoryRecord) -> str:
@@ -411,7 +342,7 @@ def _says_something(
 ) -> bool:
     """Tell whether a sentence is more than a greeting, a heading, numbers or a fragment."""
     count = len(words)
-    if not words or text[-1] in _HEADING_ENDS or text[0] in "|([{<*_":
+    if not words or text[-1] in ":：" or text[0] in "|([{<*_":
         return False
     if text.count('"') % 2 or text.count("`") % 2 or text.count("(") > text.count(")"):
         return False  # a quotation, code or remark goes on in the next sentence
@@ -444,19 +375,18 @@ def _rate_reference(
     text: str,
     words: Sequence[TextToken],
     early: Sequence[str],
-    weights: StatementWeights,
 ) -> float:
     """Return the factor for a sentence that addresses the listener or has a vague pronoun.
 
     `early` are the first words in lower case. The factor is 1 for any other sentence.
     """
-    if early[0] in _ADDRESSING:
-        return weights.reaction
-    if not _PRONOUNS.isdisjoint(early[1:]):
-        return weights.vague
-    short = text[-1] == "!" and len(words) <= weights.exclamation_words
+    if early[0] in _WORDS["addressing"]:
+        return REACTION_FACTOR
+    if not _WORDS["pronouns"].isdisjoint(early[1:]):
+        return VAGUE_FACTOR
+    short = text[-1] == "!" and len(words) <= EXCLAMATION_WORDS_MAX
     if short and not is_first_person(words):
-        return weights.reaction
+        return REACTION_FACTOR
     return 1.0
 
 
@@ -464,27 +394,24 @@ def _rate_form(
     sentence: str,
     words: Sequence[TextToken],
     kinds: Sequence[TokenKind],
-    weights: StatementWeights,
 ) -> float:
     """Return the factor for the form of a sentence: emphasis, listing, plain text or question."""
     factor = emphasis_factor(words)
-    if _is_listing(sentence, kinds, weights):
-        factor *= weights.eventful_listing if factor > 1 else weights.listing
+    if _is_listing(sentence, kinds):
+        factor *= EVENTFUL_LISTING_FACTOR if factor > 1 else LISTING_FACTOR
     elif factor == 1 and EXACT_KINDS.isdisjoint(kinds):
         is_named = True in [word.capital for word in words[1:]]
-        factor = 1.0 if is_named else weights.plain
+        factor = 1.0 if is_named else PLAIN_FACTOR
     if sentence[-1] in QUESTION_MARKS:
-        factor *= weights.question
+        factor *= QUESTION_FACTOR
     return factor
 
 
-def _is_listing(
-    sentence: str, kinds: Sequence[TokenKind], weights: StatementWeights
-) -> bool:
+def _is_listing(sentence: str, kinds: Sequence[TokenKind]) -> bool:
     """Tell whether a sentence is a table row, command or log line: few stop words, no commas."""
-    if kinds.count(_STOP) >= weights.prose_stop_share * len(kinds):
+    if kinds.count(_STOP) >= PROSE_STOP_SHARE * len(kinds):
         return False
-    if _SIGNS.search(sentence):
+    if _PATTERNS["signs"].search(sentence):
         return True
     exact = sum(kind in EXACT_KINDS for kind in kinds)
     return exact > len(kinds) / 2 or not (
@@ -495,41 +422,17 @@ def _is_listing(
 HEAD_CHARS_MIN = 25
 HEAD_WORDS_MIN = 4
 
-_BORDER = re.compile(
-    r"(?:[;；]\s*|\s[–—-]\s"
-    r"|,?\s(?=which\b|whose\b|where\b|because\b|although\b|though\b|while\b|whereas\b)"
-    r"|,\s(?=(?:after|of|in|by|for|with) which\b|so\b|since\b|when\b|after\b"
-    r"|and\s(?:i|we|you|he|she|it|they|the|a|an|my|our|his|her|their|this|that|there|then)\b"
-    r"|weil\b|obwohl\b|damit\b|während\b|parce\b|porque\b|perché\b)"
-    r"|(?<=[.!?])\s+(?=(?-i:[^\W\d_a-zß-ÿ]))|(?<=[。！？]))",
-    re.IGNORECASE,
-)
-_SUBORDINATE = re.compile(
-    r"(?:when|if|while|because|although|though|since|as|after|before|once|unless|until|whenever"
-    r"|wenn|weil|obwohl|als|nachdem|bevor|si|quand|cuando|aunque|mientras|quando|se)\b",
-    re.IGNORECASE,
-)
-_UNFINISHED = frozenset(
-    """
-    and or but after before since until about into over under without through the a an of to
-    with for in on at by from as that which who when if while than my our
-    your his her their its is are was were be und oder aber der die das ein eine mit von zu
-    y o pero el la los las un una de con et ou mais le les une du avec
-    """.split()
-)
-"""Words at which no statement ends."""
 _PAIRS = (("(", ")"), ("[", "]"), ("“", "”"), ("«", "»"), ("„", "“"))
-_ENDS = (*SPACED_ENDS, *UNSPACED_ENDS)
 
 
 def shorten_at_clause(text: str, chars_max: int) -> str:
     """Return the longest beginning of a text that ends with a clause and fits, or empty."""
     best = ""
-    for border in _BORDER.finditer(text, 0, chars_max + 2):
+    for border in _PATTERNS["border"].finditer(text, 0, chars_max + 2):
         head = text[: border.start()].rstrip(" ,;:–—-、，；：")
         if len(head) < chars_max and _is_whole(head):
             best = head
-    if not best or best.endswith(_ENDS):
+    if not best or best.endswith(SENTENCE_ENDS):
         return best
     return f"{best}."
 
@@ -540,11 +443,11 @@ def _is_whole(head: str) -> bool:
         return False
     if head.isascii() and head.count(" ") < HEAD_WORDS_MIN - 1:
         return False
-    if head.rpartition(" ")[2].lower() in _UNFINISHED:
+    if head.rpartition(" ")[2].lower() in _WORDS["unfinished"]:
         return False
     last = max(head.rfind(end, 0, len(head) - 1) for end in ". ! ?".split())
     clause = head[last + 1 :].strip()
-    if _SUBORDINATE.match(clause) and "," not in clause:
+    if _PATTERNS["subordinate"].match(clause) and "," not in clause:
         return False
     return head.count('"') % 2 == 0 and all(
         head.count(opening) == head.count(closing) for opening, closing in _PAIRS[:4]

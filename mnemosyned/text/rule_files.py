@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
+
+from mnemosyned.text.languages.tables import read_tables
 
 _PART = re.compile(r"\{([a-z_]+)\}")
 
@@ -29,8 +30,7 @@ class RuleFile(NamedTuple):
 
 def read_rule_file(module: str, **parts: str) -> RuleFile:
     """Return the tables of the TOML file named as a module's file, with further `parts`."""
-    path = Path(module).with_suffix(".toml")
-    tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    tables = read_tables(module, f"{Path(module).stem}.toml")
     known = tables.get("parts", {}) | parts
 
     def compile_pattern(text: str) -> re.Pattern[str]:

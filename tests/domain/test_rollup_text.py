@@ -45,7 +45,6 @@ CRANE = (
 def test_a_day_has_one_line_for_each_episode_in_their_order() -> None:
     rolled_up = day(BILLING, OUTAGE, CRANE)
 
-    assert rolled_up.line_of == (0, 1, 2)
     for line, word in zip(rolled_up.lines, ("VAT", "outage", "Crane"), strict=True):
         assert word in line
 
@@ -86,7 +85,9 @@ def test_a_speaker_in_the_middle_of_a_line_is_not_taken_for_the_first() -> None:
 def test_an_episode_that_says_nothing_has_no_line() -> None:
     rolled_up = day(BILLING, "Thanks, have a good night!", OUTAGE, CRANE)
 
-    assert rolled_up.line_of == (0, None, 1, 2)
+    words = ("VAT", "outage", "Crane")
+    assert all(map(str.__contains__, rolled_up.lines, words))
+    assert len(rolled_up.lines) == 3
 
 
 def test_a_short_day_of_few_episodes_keeps_all_they_say() -> None:
