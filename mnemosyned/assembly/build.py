@@ -182,22 +182,10 @@ def make_embedder(embedding: EmbeddingConfig, *, is_shared: bool) -> Embedder | 
         return None
     # Loaded here: without a model the start need not wait for them.
     from mnemosyned.models.sharing import SharedEmbedder  # noqa: PLC0415, I001
-    from mnemosyned.models.llama import (  # noqa: PLC0415
-        LlamaEmbedder,
-        LlamaOptions,
-    )
+    from mnemosyned.models.llama import LlamaEmbedder  # noqa: PLC0415
 
-    embedder = LlamaEmbedder(
-        model_path=Path(embedding.model_path).expanduser(),
-        options=LlamaOptions(
-            threads=embedding.threads,
-            nice=embedding.nice,
-            time_limit_s=embedding.time_limit_s,
-            idle_s=embedding.idle_s,
-        ),
-        query_prefix=embedding.query_prefix,
-        memory_prefix=embedding.memory_prefix,
-    )
+    path = Path(embedding.model_path).expanduser()
+    embedder = LlamaEmbedder(embedding, model_path=path)
     if not is_shared:
         return embedder
     return SharedEmbedder(embedder, wait_s=EMBEDDER_TURNS * embedding.time_limit_s)

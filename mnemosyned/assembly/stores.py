@@ -296,17 +296,7 @@ def _language_model(llm: LlmConfig) -> TextModel | None:
             ),
         )
     if llm.model_path and llm.model_path != NO_MODEL:
-        from mnemosyned.models.llama import LlamaModel, LlamaOptions  # noqa: PLC0415 see above
+        from mnemosyned.models.llama import LlamaModel  # noqa: PLC0415 see above
 
-        return LlamaModel(
-            model_path=Path(llm.model_path).expanduser(),
-            options=LlamaOptions(
-                context_tokens=llm.context_tokens,
-                threads=llm.threads or max(1, (os.cpu_count() or 1) // 2),
-                gpu_layers=llm.gpu_layers,
-                nice=llm.nice,
-                time_limit_s=llm.time_limit_s,
-                idle_s=llm.idle_s,
-            ),
-        )
+        return LlamaModel(model_path=Path(llm.model_path).expanduser(), settings=llm)
     return None

@@ -5,25 +5,16 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
-import queue
-import select
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Literal
 
-import msgspec
-
+from mnemosyned.config import EmbeddingConfig, LlmConfig
 from mnemosyned.errors import EmbedderFailed, ModelUnavailable, SummarizerFailed
 from mnemosyned.logs import logger
 from mnemosyned.memory.engine_ports import Embedder, TextModel
-from mnemosyned.models.frames import read_frame, write_frame
 from mnemosyned.models.llama_worker import (
     REPLIES,
     Complete,
@@ -33,15 +24,11 @@ from mnemosyned.models.llama_worker import (
     WorkerFailure,
     WorkerReply,
 )
+from mnemosyned.models.workers import WorkerProcess
 
 MAGIC = b"GGUF"
-TICK_S = 0.2
-"""Interval at which time limits are checked."""
-STOP_S = 5.0
 
 log = logger()
-
-Ending = Literal["idle", "time_limit", "closed", "unusable", "died"]
 
 
 class ModelPurpose(StrEnum):
@@ -55,20 +42,6 @@ class ModelPurpose(StrEnum):
     """Make vectors."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LlamaOptions:
-    """Size of the context window, processor use and time limits of a model's process."""
-
-    context_tokens: int | None = None
-    threads: int | None = None
-    gpu_layers: int = 0
-    nice: int = 19
-    time_limit_s: float = 300.0
-    """Time after which a call fails and the process is ended."""
-    idle_s: float = 60.0
-    """Time without work after which the process ends."""
-
-
 class LlamaModel(TextModel):
     """Model in a GGUF file, run by a child process that starts at the first call.
 
@@ -80,7 +53,7 @@ class LlamaModel(TextModel):
         self,
         *,
         model_path: Path,
-        options: LlamaOptions = LlamaOptions(),
+        settings: LlmConfig,
         purpose: ModelPurpose = ModelPurpose.TEXT,
     ) -> None:
         self.name = f"llama:{model_path.stem}"
@@ -88,10 +61,10 @@ class LlamaModel(TextModel):
         embedding = purpose is ModelPurpose.EMBEDDING
         self._load = LoadModel(
             model_path=str(model_path.absolute()),
-            context_tokens=options.context_tokens,
-            threads=options.threads,
-            gpu_layers=options.gpu_layers,
-            nice=options.nice,
+            context_tokens=settings.context_tokens,
+            threads=settings.threads or max(1, (os.cpu_count() or 1) // 2),
+            gpu_layers=settings.gpu_layers,
+            nice=settings.nice,
             vocabulary_only=purpose is ModelPurpose.COUNTING,
             embedding=embedding,
         )
@@ -99,13 +72,13 @@ class LlamaModel(TextModel):
         self._smaller = (
             "a smaller model" if embedding else "a smaller llm.context_tokens or model"
         )
-        self._time_limit_s = options.time_limit_s
-        self._idle_s = options.idle_s
+        self._time_limit_s = settings.time_limit_s
+        self._idle_s = settings.idle_s
         self._turn = threading.Lock()
         """Held through a call: one inference at a time."""
         self._state = threading.Lock()
         """Held for an instant, around the two below."""
-        self._child: _WorkerProcess | None = None
+        self._child: _ModelProcess | None = None
         self._close_count = 0
 
     @property
@@ -162,21 +135,21 @@ class LlamaModel(TextModel):
             try:
                 reply = child.ask(request) if request else child.loaded
             finally:
-                child.release()
+                child.limit(self._idle_s, "idle")
         finally:
             self._turn.release()
         if reply is None:
             raise SummarizerFailed(self._describe_ending(child))
         return self._check_reply(reply)
 
-    def _reserve_process(self, until: float, closings: int) -> _WorkerProcess:
+    def _reserve_process(self, until: float, closings: int) -> _ModelProcess:
         """Return the process with the model loaded, reserved until an instant.
 
         It is started if necessary. `closings` is the number of calls of `close` before the caller
         waited for its turn; if there are more now, raise `SummarizerFailed`.
         """
         child = self._child
-        if child and child.reserve(until):
+        if child and child.limit(until - time.monotonic(), "time_limit"):
             return child
         self._check_installation()
         with self._state:
@@ -184,8 +157,15 @@ class LlamaModel(TextModel):
                 raise SummarizerFailed(
                     f"{self.name} was closed; ask again to restart it"
                 )
-            self._child = child = _WorkerProcess(self._idle_s)
-        child.reserve(until)
+            try:
+                self._child = child = _ModelProcess(
+                    "mnemosyned.models.llama_worker", replies=REPLIES
+                )
+            except OSError as error:
+                raise ModelUnavailable(
+                    f"no process for the model can be started: {error.strerror}"
+                ) from error
+        child.limit(until - time.monotonic(), "time_limit")
         began = time.monotonic()
         child.loaded = child.ask(self._load)
         if child.loaded is None or child.loaded.failure:
@@ -237,7 +217,7 @@ class LlamaModel(TextModel):
             raise SummarizerFailed(words)
         raise ModelUnavailable(words)
 
-    def _describe_ending(self, child: _WorkerProcess) -> str:
+    def _describe_ending(self, child: _ModelProcess) -> str:
         """Return the error message for a process that ended without a reply."""
         if child.ending == "time_limit":
             return (
@@ -275,130 +255,21 @@ _FAILURE_TEXTS = {
 }
 
 
-class _WorkerProcess:
-    """A child process with a model, from its start to its end.
+class _ModelProcess(WorkerProcess[WorkerReply]):
+    """A child process with a model."""
 
-    The thread that starts it lives as long, because the system ends the process with that thread;
-    the thread also reads the replies, enforces the limits and reaps the process.
-    """
-
-    def __init__(self, idle_s: float) -> None:
-        self.loaded: WorkerReply | None = None
-        """Reply to loading the model."""
-        self.ending: Ending | None = None
-        self._idle_s = idle_s
-        self._busy = True
-        self._until = float("inf")
-        self._guard = threading.Lock()
-        self._replies: queue.SimpleQueue[WorkerReply | None] = queue.SimpleQueue()
-        self._started: queue.SimpleQueue[subprocess.Popen[bytes] | OSError] = (
-            queue.SimpleQueue()
-        )
-        self._thread = threading.Thread(
-            target=self._run_process, name="llama", daemon=True
-        )
-        self._thread.start()
-        started = self._started.get()
-        if isinstance(started, OSError):
-            problem = started.strerror
-            raise ModelUnavailable(
-                f"no process for the model can be started: {problem}"
-            ) from started
-        self._process = started
-
-    @property
-    def pid(self) -> int:
-        """Process id."""
-        return self._process.pid
-
-    def reserve(self, until: float) -> bool:
-        """Mark the process as busy until an instant; return False if it has ended already."""
-        with self._guard:
-            if self.ending or self._process.poll() is not None:
-                return False
-            self._busy, self._until = True, until
-            return True
-
-    def release(self) -> None:
-        """Mark the process as idle from now on, so that it ends after the idle time."""
-        with self._guard:
-            self._busy, self._until = False, time.monotonic() + self._idle_s
+    loaded: WorkerReply | None = None
+    """Reply to loading the model."""
 
     def ask(
         self, request: LoadModel | CountTokens | Complete | Embed
     ) -> WorkerReply | None:
         """Send a request; return the reply, or None if the process ended first."""
-        if self._process.stdin is None:
-            return None
-        try:
-            write_frame(self._process.stdin, msgspec.msgpack.encode(request))
-        except (OSError, ValueError):  # ValueError: the pipe is closed already
-            return None
-        return self._replies.get()
+        return self.take_reply() if self.send(request) else None
 
-    def end(self, why: Ending) -> None:
-        """Kill the process, which has no state to save; `why` is the reason for the log."""
-        with self._guard:
-            self.ending = self.ending or why
-        self._process.kill()
-
-    def join(self) -> None:
-        """Wait until the process has ended."""
-        self._thread.join(STOP_S)
-
-    def _run_process(self) -> None:
-        """Start the process, collect its replies, and reap it; the body of the thread."""
-        try:
-            process = _start_worker()
-        except OSError as error:
-            self._started.put(error)
-            return
-        self._started.put(process)
-        try:
-            self._collect_replies(process)
-        finally:
-            process.kill()
-            process.wait()
-            with self._guard:
-                self.ending = self.ending or "died"
-            self._replies.put(None)
-            for pipe in (process.stdin, process.stdout):
-                with suppress(OSError):  # what was not sent is not worth an error
-                    if pipe:
-                        pipe.close()
-            log.info("model_ended", pid=process.pid, reason=self.ending)
-
-    def _collect_replies(self, process: subprocess.Popen[bytes]) -> None:
-        """Queue the replies until the process ends; kill it when idle or over its time limit."""
-        if process.stdout is None:
-            return
-        ready = select.poll()
-        ready.register(process.stdout, select.POLLIN)
-        while True:
-            if not ready.poll(TICK_S * 1000):
-                with self._guard:
-                    is_over = not self.ending and time.monotonic() >= self._until
-                    if is_over:
-                        self.ending = "time_limit" if self._busy else "idle"
-                if is_over:
-                    process.kill()
-            elif (frame := read_frame(process.stdout)) is None:
-                return
-            else:
-                self._replies.put(REPLIES.decode(frame))
-
-
-def _start_worker() -> subprocess.Popen[bytes]:
-    """Start the worker process with pipes for requests and replies, and without error output."""
-    # -P: the folder that the daemon was started in offers no modules. What the library prints may
-    # quote a memory: it goes nowhere. Threads that wait by spinning would take each other's time.
-    return subprocess.Popen(
-        [sys.executable, "-P", "-m", "mnemosyned.models.llama_worker"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, "OMP_WAIT_POLICY": "passive"},
-    )
+    def note_end(self) -> None:
+        """Log why the process has ended."""
+        log.info("model_ended", pid=self.pid, reason=self.ending)
 
 
 PIECE_BYTES = 1 << 20
@@ -409,21 +280,20 @@ FORM = "1"
 class LlamaEmbedder(Embedder):
     """Embedder with a model in a GGUF file, and the text prefixes that its makers prescribe."""
 
-    def __init__(
-        self,
-        *,
-        model_path: Path,
-        options: LlamaOptions,
-        query_prefix: str = "",
-        memory_prefix: str = "",
-    ) -> None:
+    def __init__(self, settings: EmbeddingConfig, *, model_path: Path) -> None:
         self._model = LlamaModel(
-            model_path=model_path, options=options, purpose=ModelPurpose.EMBEDDING
+            model_path=model_path,
+            settings=LlmConfig(
+                threads=settings.threads,
+                nice=settings.nice,
+                time_limit_s=settings.time_limit_s,
+                idle_s=settings.idle_s,
+            ),
+            purpose=ModelPurpose.EMBEDDING,
         )
         self.name = self._model.name
         self._path = model_path
-        self._query_prefix = query_prefix
-        self._memory_prefix = memory_prefix
+        self._settings = settings
 
     def identity(self) -> str:
         """Return a digest of the file's size and three of its megabytes; reading all takes long.
@@ -434,7 +304,7 @@ class LlamaEmbedder(Embedder):
         try:
             with self._path.open("rb") as file:
                 size = self._path.stat().st_size
-                digest.update(f"{FORM} {size} {self._memory_prefix}".encode())
+                digest.update(f"{FORM} {size} {self._settings.memory_prefix}".encode())
                 for offset in (0, size // 2, max(0, size - PIECE_BYTES)):
                     file.seek(offset)
                     digest.update(file.read(PIECE_BYTES))
@@ -447,11 +317,11 @@ class LlamaEmbedder(Embedder):
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
         """Return a vector for each text, put after the prefix for memories."""
-        return self._embed([self._memory_prefix + text for text in texts])
+        return self._embed([self._settings.memory_prefix + text for text in texts])
 
     def embed_question(self, text: str) -> bytes:
         """Return the vector of a question, put after the prefix for queries."""
-        return self._embed([self._query_prefix + text])[0]
+        return self._embed([self._settings.query_prefix + text])[0]
 
     def close(self) -> None:
         self._model.close()

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import os
 import queue
-import subprocess
-import sys
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from itertools import count
 from typing import TypeAlias, TypeVar
 from zoneinfo import ZoneInfo
-
-import msgspec
 
 from mnemosyned.errors import SummarizerFailed
 from mnemosyned.logs import logger
 from mnemosyned.memory.engine_ports import Digest, Summary
 from mnemosyned.memory.values import MemoryRecord
-from mnemosyned.models.frames import read_frame, write_frame
 from mnemosyned.models.parallel_worker import DIGEST_ANSWERS, DigestAnswer, DigestTask
+from mnemosyned.models.workers import WorkerProcess
 from mnemosyned.summary.extract import ExtractiveSummarizer
 
 PARALLEL_GROUPS_MIN = 60
@@ -38,8 +33,6 @@ cycle ends."""
 WORKER_WAIT_S = 0.3
 """Time to wait for a busy worker while requests are in flight. On a busy machine, which starves the
 workers, the cycle then continues by itself."""
-PIPE_BYTES = 1 << 20
-"""Pipe size for the groups in flight, so that writing does not block; the default of 64 KiB holds ten."""
 WORKER_TIMEOUT_S = 60.0
 
 K = TypeVar("K")
@@ -64,8 +57,7 @@ class ParallelSummarizer(ExtractiveSummarizer):
         is_serving: Callable[[], bool] = lambda: False,
     ) -> None:
         super().__init__(ratio=ratio, zone=zone)
-        module = "mnemosyned.models.parallel_worker"
-        self._command = [sys.executable, "-P", "-m", module, str(ratio), zone.key]
+        self._arguments = str(ratio), zone.key
         self._is_serving = is_serving
         """True while requests are in flight; else this process takes its share of the work."""
         self._workers: list[_DigestWorker] = []
@@ -105,7 +97,7 @@ class ParallelSummarizer(ExtractiveSummarizer):
             number = next(self._numbers)
             task = DigestTask(list(memories), exact)
             worker = self._choose_worker()
-            if len(worker.in_flight) < IN_FLIGHT and worker.send(number, task):
+            if len(worker.in_flight) < IN_FLIGHT and worker.send_group(number, task):
                 in_flight[number] = key, task
             else:
                 yield key, self.digest_here(memories, exact=exact)
@@ -140,7 +132,7 @@ class ParallelSummarizer(ExtractiveSummarizer):
     def release_workers(self) -> None:
         """End the worker processes."""
         while self._workers:
-            self._workers.pop().close()
+            self._end_worker(self._workers[-1])
 
     def close(self) -> None:
         self.release_workers()
@@ -148,11 +140,16 @@ class ParallelSummarizer(ExtractiveSummarizer):
     def _replace_dead_workers(self) -> list[_DigestWorker]:
         """Return the running workers without dead ones; start a worker if none is left."""
         for gone in [worker for worker in self._workers if worker.gone]:
-            self._workers.remove(gone)
-            gone.close()
+            self._end_worker(gone)
         if not self._workers:
-            self._workers.append(_DigestWorker(self._command))
+            self._workers.append(_DigestWorker(*self._arguments))
         return self._workers
+
+    def _end_worker(self, worker: _DigestWorker) -> None:
+        """End a worker and forget it."""
+        self._workers.remove(worker)
+        worker.end("closed")
+        worker.join()
 
     def _choose_worker(self) -> _DigestWorker:
         """Return the first worker while requests are in flight, else the least busy one."""
@@ -160,7 +157,7 @@ class ParallelSummarizer(ExtractiveSummarizer):
         if self._is_serving():
             return min(workers, key=lambda worker: worker.gone)
         while len(workers) < WORKERS_MAX:
-            workers.append(_DigestWorker(self._command))
+            workers.append(_DigestWorker(*self._arguments))
         return min(workers, key=lambda worker: (worker.gone, len(worker.in_flight)))
 
     def _collect_from_worker(
@@ -195,90 +192,49 @@ class ParallelSummarizer(ExtractiveSummarizer):
         return Digest(summary=summary, details=answer.details)
 
 
-class _DigestWorker:
-    """Worker process that digests groups in the order given."""
+class _DigestWorker(WorkerProcess[DigestAnswer]):
+    """Worker process that digests groups in the order given, and ends if it is silent for too long."""
 
-    def __init__(self, command: list[str]) -> None:
+    def __init__(self, *arguments: str) -> None:
         self.in_flight: deque[int] = deque()
         """Numbers of the groups in flight, oldest first."""
         self.gone = False
-        self._heard = time.monotonic()
-        """Time of the last answer, or of the first group in flight."""
-        # A traceback could quote a memory: it goes nowhere.
-        self._process = subprocess.Popen(  # noqa: S603 our own module, no words of a user
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            pipesize=PIPE_BYTES,
+        super().__init__(
+            "mnemosyned.models.parallel_worker", *arguments, replies=DIGEST_ANSWERS
         )
-        self._answers: queue.SimpleQueue[DigestAnswer | None] = queue.SimpleQueue()
-        self._reader = threading.Thread(
-            target=self._read_answers, name="summaries", daemon=True
-        )
-        self._reader.start()
 
-    def send(self, number: int, task: DigestTask) -> bool:
+    def send_group(self, number: int, task: DigestTask) -> bool:
         """Send a group with its number to the process; return False if that fails."""
-        if self.gone or self._process.stdin is None:
-            return False
         try:
-            frame = msgspec.msgpack.encode(task)
+            if not self.gone and not self.send(task):
+                self._give_up()
         except OverflowError:  # a caller's own number, which JSON carries however large
             return False
-        try:
-            write_frame(self._process.stdin, frame)
-        except OSError:
-            self._give_up()
-        else:
-            if not self.in_flight:
-                self._heard = time.monotonic()
-            self.in_flight.append(number)
-        return not self.gone
+        if self.gone:
+            return False
+        if not self.in_flight:
+            self.limit(WORKER_TIMEOUT_S, "silent")
+        self.in_flight.append(number)
+        return True
 
     def take_answer(self, *, wait_s: float) -> DigestAnswer | None:
-        """Return the answer about the oldest group in flight, or None if it is not there in time.
-
-        A worker that is silent for too long is killed.
-        """
+        """Return the answer about the oldest group in flight, or None if it is not there in time."""
         if self.gone:
             return None
         try:
-            answer = (
-                self._answers.get(timeout=wait_s)
-                if wait_s
-                else self._answers.get_nowait()
-            )
+            answer = self.take_reply(wait_s)
         except queue.Empty:
-            if time.monotonic() - self._heard > WORKER_TIMEOUT_S:
-                self._give_up()
             return None
-        self._heard = time.monotonic()
         if answer is None:
             self._give_up()
+        elif len(self.in_flight) > 1:
+            self.limit(WORKER_TIMEOUT_S, "silent")
+        else:
+            self.limit(math.inf, "")
         return answer
-
-    def close(self) -> None:
-        """Kill the process, which holds no state, and close its pipes."""
-        self._process.kill()
-        self._process.wait()
-        self._reader.join()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe:
-                with suppress(BrokenPipeError):  # with unread data
-                    pipe.close()
-
-    def _read_answers(self) -> None:
-        """Queue the answers of the process, and None at its end; the body of a thread."""
-        while (
-            self._process.stdout
-            and (frame := read_frame(self._process.stdout)) is not None
-        ):
-            self._answers.put(DIGEST_ANSWERS.decode(frame))
-        self._answers.put(None)
 
     def _give_up(self) -> None:
         """Mark the worker as gone, and kill its process."""
         self.gone = True
-        self._process.kill()
-        log.warning("worker_lost", pid=self._process.pid)
+        self.end("lost")
+        log.warning("worker_lost", pid=self.pid)

@@ -22,8 +22,9 @@ from bench.report import Report
 from bench.retention import Conversation, Session, load, retention
 from bench.small_model import RecordingModel, in_model_words, is_grounded, summarizes
 
+from mnemosyned.config import LlmConfig
 from mnemosyned.models.fallback import FallbackSummarizer
-from mnemosyned.models.llama import LlamaModel, LlamaOptions
+from mnemosyned.models.llama import LlamaModel
 from mnemosyned.models.summarizer import ModelSummarizer
 from mnemosyned.summary.extract import RATIO, ExtractiveSummarizer
 
@@ -35,7 +36,7 @@ def measure(
     report: Report, conversations: list[Conversation], path: Path, threads: int
 ) -> None:
     model = RecordingModel(
-        LlamaModel(model_path=path, options=LlamaOptions(threads=threads, nice=0))
+        LlamaModel(model_path=path, settings=LlmConfig(threads=threads, nice=0))
     )
     rules = ExtractiveSummarizer(ratio=RATIO, zone=UTC)
     primary = ModelSummarizer(model=model, ratio=RATIO, zone=UTC, max_tokens=MAX_TOKENS)

@@ -11,7 +11,8 @@ from support.gguf import canned_model
 from support.llama import SENTENCE, Maker
 from support.processes import child_pids
 
-from mnemosyned.models.llama import LlamaModel, LlamaOptions, ModelPurpose
+from mnemosyned.config import LlmConfig
+from mnemosyned.models.llama import LlamaModel, ModelPurpose
 
 
 @pytest.fixture
@@ -26,8 +27,8 @@ def load() -> Iterator[Maker]:
         purpose: ModelPurpose = ModelPurpose.TEXT,
         **options: Any,  # noqa: ANN401
     ) -> LlamaModel:
-        settings = LlamaOptions(threads=1, **options)
-        made.append(LlamaModel(model_path=path, options=settings, purpose=purpose))
+        settings = LlmConfig(threads=1, **options)
+        made.append(LlamaModel(model_path=path, settings=settings, purpose=purpose))
         return made[-1]
 
     yield make

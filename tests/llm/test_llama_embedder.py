@@ -14,8 +14,9 @@ from e2e.daemons import Daemon, Json, eventually, rows, running
 from support.gguf import canned_model, meaning_model
 from support.processes import child_pids
 
+from mnemosyned.config import EmbeddingConfig
 from mnemosyned.errors import EmbedderFailed, ModelUnavailable
-from mnemosyned.models.llama import LlamaEmbedder, LlamaOptions
+from mnemosyned.models.llama import LlamaEmbedder
 
 pytestmark = pytest.mark.llm
 
@@ -34,13 +35,8 @@ def load() -> Iterator[Maker]:
 
     def make(path: Path, **options: Any) -> LlamaEmbedder:  # noqa: ANN401
         usual = {"threads": 1, "nice": 10, "time_limit_s": 20.0, "idle_s": 60.0}
-        prefixes = {
-            name: options.pop(name)
-            for name in ("query_prefix", "memory_prefix")
-            if name in options
-        }
-        settings = LlamaOptions(**{**usual, **options})
-        made.append(LlamaEmbedder(model_path=path, options=settings, **prefixes))
+        settings = EmbeddingConfig(**{**usual, **options})
+        made.append(LlamaEmbedder(settings, model_path=path))
         return made[-1]
 
     yield make

@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 from bench.small_model import RecordingModel, in_model_words, is_grounded, summarizes
 
+from mnemosyned.config import LlmConfig
 from mnemosyned.memory.values import MemoryRecord
-from mnemosyned.models.llama import LlamaModel, LlamaOptions
+from mnemosyned.models.llama import LlamaModel
 from mnemosyned.models.retelling import is_small
 from mnemosyned.models.summarizer import ModelSummarizer
 from mnemosyned.summary.extract import ExtractiveSummarizer
@@ -67,8 +68,8 @@ def talk() -> list[MemoryRecord]:
 
 @pytest.fixture(scope="module")
 def model() -> Iterator[RecordingModel]:
-    options = LlamaOptions(threads=2, nice=0)
-    recording = RecordingModel(LlamaModel(model_path=FILE, options=options))
+    options = LlmConfig(threads=2, nice=0)
+    recording = RecordingModel(LlamaModel(model_path=FILE, settings=options))
     yield recording
     recording.close()
 
