@@ -93,38 +93,39 @@ class SharedParts:
         self.replace_turns(None)
 
 
-def make_cycle(
+def assemble_service(
     store: MemoryStore,
     lease: SummarizerLease,
     shared: SharedParts,
-    gate: ForegroundGate | None = None,
-) -> SleepCycle:
-    """Build the sleep cycle of a memory; it yields to the requests that `gate` counts."""
-    return SleepCycle(
+    *,
+    gate: ForegroundGate,
+    database: str,
+    schema_version: int,
+    in_background: bool,
+    file: Path | None = None,
+    vectors: MemoryVectors | None = None,
+    host: SleepHost | None = None,
+    purge_soon: Callable[[], None] | None = None,
+) -> tuple[MemoryService, RetentionService]:
+    """Build the services of a memory over its store: its verbs, and what forgets and prunes.
+
+    Cycles yield to the requests that `gate` counts. A `host` starts the cycles of one of many
+    owners, and `purge_soon` its purges; otherwise the sleeper does by itself if `in_background`.
+    `database` is where the memory is, as it may be shown, and `file` its file, if it is in one.
+    """
+    settings = shared.settings
+    cycle = SleepCycle(
         store=store,
         lease=lease,
         clock=shared.clock,
-        settings=shared.settings,
+        settings=settings,
         age_clock=shared.age_clock,
-        gate=gate or shared.gate,
+        gate=gate,
     )
-
-
-def make_retention(
-    cycle: SleepCycle,
-    store: MemoryStore,
-    shared: SharedParts,
-    *,
-    file: Path | None,
-    in_background: bool,
-    vectors: MemoryVectors | None = None,
-    purge_soon: Callable[[], None] | None = None,
-) -> RetentionService:
-    """Build the service that forgets and prunes memories, and updates the vector index."""
     retention = RetentionService(
         store=store,
         cycle=cycle,
-        settings=shared.settings,
+        settings=settings,
         file=file,
         in_background=in_background,
         guard=shared.guard,
@@ -133,36 +134,14 @@ def make_retention(
     if vectors:
         retention.on_removal = vectors.note_deletions
         retention.grace.on_put_back = vectors.note_edits
-    return retention
-
-
-def make_backup_keeper(
-    store: MemoryStore, cycle: SleepCycle, settings: SettingsInForce, file: Path | None
-) -> BackupKeeper:
-    """Build the service that makes backups of a memory."""
-    return BackupKeeper(
+    keeper = BackupKeeper(
         store=store.maintenance,
         settings=settings,
         file=file,
-        clock=cycle.clock,
-        lease=cycle.lease,
+        clock=shared.clock,
+        lease=lease,
     )
-
-
-def make_sleeper(
-    store: MemoryStore,
-    cycle: SleepCycle,
-    retention: RetentionService,
-    keeper: BackupKeeper,
-    *,
-    in_background: bool,
-    host: SleepHost | None = None,
-) -> Sleeper:
-    """Build the sleeper of a memory, for sleep cycles and scheduled backups.
-
-    A `host` starts the cycles, if given; otherwise the sleeper does by itself if `in_background`.
-    """
-    return Sleeper(
+    sleeper = Sleeper(
         store=store,
         cycle=cycle,
         zone=get_localzone(),
@@ -171,6 +150,20 @@ def make_sleeper(
         in_background=in_background and host is None,
         host=host,
     )
+    parts = ServiceParts(
+        store=store,
+        sleeper=sleeper,
+        retention=retention,
+        settings=settings,
+        database=database,
+        schema_version=schema_version,
+        is_shared=host is not None,
+        keeper=keeper,
+        vectors=vectors,
+    )
+    # Cycles and verbs publish their events on the same bus.
+    cycle.observer = events = EventBus(clock=shared.clock)
+    return MemoryService(parts, events=events), retention
 
 
 def make_embedder(embedding: EmbeddingConfig, *, is_shared: bool) -> Embedder | None:
@@ -256,14 +249,6 @@ def make_owner_vectors(
         wait_s=embedding.wait_ms / 1_000,
         similarity_min=embedding.similarity_min,
     )
-
-
-def make_service(parts: ServiceParts) -> MemoryService:
-    """Build the service of the verbs; cycles and verbs publish their events on the same bus."""
-    cycle = parts.sleeper.cycle
-    events = EventBus(clock=cycle.clock)
-    cycle.observer = events
-    return MemoryService(parts, events=events)
 
 
 CACHE_BYTES_MAX = 12_000_000
@@ -427,7 +412,6 @@ def open_memory(
         in_background = (
             socket is not None or config.auto_sleep
         ) and not store.read_only
-        cycle = make_cycle(store, lease, shared)
         stack.callback(shared.close)
         stack.callback(lease.close)
         if clock is None and not store.read_only:
@@ -436,35 +420,25 @@ def open_memory(
             )
         embedder = None if store.read_only else shared.embedder
         vectors = make_vectors(config.embedding, store.vectors, embedder)
-        retention = make_retention(
-            cycle,
+        service, retention = assemble_service(
             store,
+            lease,
             shared,
-            file=location.file,
+            gate=shared.gate,
+            database=str(location),
+            schema_version=store.schema_version,
             in_background=in_background,
+            file=location.file,
             vectors=vectors,
         )
         if not store.read_only:
             stack.enter_context(retention)
         if vectors:
             stack.enter_context(vectors)
-        keeper = make_backup_keeper(store, cycle, shared.settings, location.file)
-        parts = ServiceParts(
-            store=store,
-            sleeper=make_sleeper(
-                store, cycle, retention, keeper, in_background=in_background
-            ),
-            retention=retention,
-            settings=shared.settings,
-            database=str(location),
-            schema_version=store.schema_version,
-            keeper=keeper,
-            vectors=vectors,
-        )
         memory = OpenMemory(
             store=store,
-            service=make_service(parts),
-            sleeper=parts.sleeper,
+            service=service,
+            sleeper=service.sleeper,
             retention=retention,
             settings=shared.settings,
             agents=store.agents,

@@ -20,20 +20,15 @@ from weakref import WeakSet
 from mnemosyned.assembly.build import (
     OpenMemory,
     SharedParts,
-    make_backup_keeper,
-    make_cycle,
+    assemble_service,
     make_owner_vectors,
-    make_retention,
-    make_service,
     make_shared_vectors,
-    make_sleeper,
 )
 from mnemosyned.assembly.stores import (
     make_summarizer,
     open_owned_stores,
     owner_model,
 )
-from mnemosyned.config import Config
 from mnemosyned.errors import DatabaseUnreachable, MemoryBusy, NotFound, SleepInProgress
 from mnemosyned.logs import logger
 from mnemosyned.memory.capture import AgentStore
@@ -42,7 +37,7 @@ from mnemosyned.memory.engine_ports import LOCAL_OWNER, OwnerStore, Summarizer
 from mnemosyned.memory.periods import Level, closed_before
 from mnemosyned.service.forgetting import RetentionService, retention_of
 from mnemosyned.service.purging import RETRY_S
-from mnemosyned.service.service import MemoryService, ServiceParts
+from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.lease import OwnerGate, SummarizerLease
 from mnemosyned.sleep.scheduler import SleepScheduler
 from mnemosyned.sleep.sleeper import Sleeper
@@ -234,9 +229,6 @@ class OwnerHost:
         self._rounds.request_upkeep(self._owner)
 
 
-# Loaded by who has an embedding model.
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class OwnerMemory:
     """The open memory of one owner, with its services."""
@@ -260,7 +252,6 @@ class OwnerMemories:
         self,
         stores: OwnedStores,
         shared: SharedParts,
-        config: Config,
         *,
         vectors: SharedVectors | None = None,
     ) -> None:
@@ -273,7 +264,6 @@ class OwnerMemories:
         self._stores = stores
         self._shared = shared
         self._vectors = vectors
-        self._config = config
         self._lock = threading.Lock()
         self._opening: dict[int, threading.Lock] = {}
         self._open: OrderedDict[int, OwnerMemory] = OrderedDict()
@@ -314,9 +304,8 @@ class OwnerMemories:
         with self._lock:
             return list(self._open.values())
 
-    def reconfigure(self, config: Config) -> None:
-        """Apply changed settings to the open memories and the schedule."""
-        self._config = config
+    def reconfigure(self) -> None:
+        """Apply changed settings in force to the open memories and the schedule."""
         for memory in self.open_memories():
             memory.lease.replace(self._make_summarizer(memory.owner))
         self.rounds.reschedule()
@@ -347,7 +336,7 @@ class OwnerMemories:
 
     def _drop_unused(self) -> None:
         """Drop the least recently used memories over the limit, except while events are read."""
-        excess = len(self._open) - self._config.owners.open_max
+        excess = len(self._open) - self._shared.settings.config.owners.open_max
         unused = [
             each for each in self._open.values() if not each.service.events.listening
         ]
@@ -358,39 +347,23 @@ class OwnerMemories:
         """Build the memory of an owner with all its services, and start its retention."""
         shared, store = self._shared, self._stores.store(owner)
         lease = SummarizerLease(self._make_summarizer(owner))
-        cycle = make_cycle(store, lease, shared, OwnerGate(shared.gate))
-        vectors = make_owner_vectors(
-            owner, store, self._vectors, self._config.embedding
-        )
-        retention = make_retention(
-            cycle,
+        embedding = shared.settings.config.embedding
+        service, retention = assemble_service(
             store,
+            lease,
             shared,
-            file=None,
-            in_background=True,
-            vectors=vectors,
-            purge_soon=lambda: self.rounds.request_purge(owner),
-        )
-        keeper = make_backup_keeper(store, cycle, shared.settings, None)
-        host = OwnerHost(self.rounds, owner)
-        parts = ServiceParts(
-            store=store,
-            sleeper=make_sleeper(
-                store, cycle, retention, keeper, in_background=True, host=host
-            ),
-            retention=retention,
-            settings=shared.settings,
-            # Where the database is, its owner need not know.
-            database="postgresql",
+            gate=OwnerGate(shared.gate),
+            database="postgresql",  # its owner need not know where it is
             schema_version=self._stores.schema_version,
-            is_shared=True,
-            keeper=keeper,
-            vectors=vectors,
+            in_background=True,
+            vectors=make_owner_vectors(owner, store, self._vectors, embedding),
+            host=OwnerHost(self.rounds, owner),
+            purge_soon=lambda: self.rounds.request_purge(owner),
         )
         memory = OwnerMemory(
             owner=owner,
-            service=make_service(parts),
-            sleeper=parts.sleeper,
+            service=service,
+            sleeper=service.sleeper,
             retention=retention,
             agents=store.agents,
             lease=lease,
@@ -408,7 +381,8 @@ class OwnerMemories:
         """Build the summarizer of an owner, with the language models that owners share."""
         shared = self._shared
         model = owner_model(shared.turns, owner)
-        return make_summarizer(self._config, shared.clock, shared.gate, model=model)
+        config = shared.settings.config
+        return make_summarizer(config, shared.clock, shared.gate, model=model)
 
     @staticmethod
     def _stop_memory(memory: OwnerMemory) -> None:
@@ -436,7 +410,7 @@ def serve_owners(memory: OpenMemory) -> Iterator[OwnerMemories]:
         vectors = None if stores.read_only else make_shared_vectors(stores, embedder)
         if vectors:
             stack.enter_context(vectors)
-        memories = OwnerMemories(stores, memory.shared, memory.config, vectors=vectors)
+        memories = OwnerMemories(stores, memory.shared, vectors=vectors)
         if not stores.read_only:
             memories.rounds.start()
         try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -59,6 +59,25 @@ class OpenStore(MemoryStore, Protocol):
 
 
 @contextmanager
+def _require_driver() -> Iterator[None]:
+    """Raise `ConfigInvalid` with advice if the block fails to import the PostgreSQL driver."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name != "psycopg":
+            raise
+        raise ConfigInvalid(
+            f"a PostgreSQL database needs psycopg: {install_command('postgres')}",
+            field="database",
+        ) from error
+
+
+def _postgres_migrations() -> Path:
+    """Return the folder of the migrations of a database on a server."""
+    return shipped("migrations") / "postgres"
+
+
+@contextmanager
 def open_store(
     location: DatabaseLocation, *, socket: Path | None = None, embeds: bool = False
 ) -> Iterator[OpenStore]:
@@ -70,11 +89,9 @@ def open_store(
     """
     if location.file is None:
         with _require_driver():
-            from mnemosyned.storage.postgres import (  # noqa: PLC0415 its driver is an extra
-                store as postgres,
-            )
+            from mnemosyned.storage.postgres import store as postgres  # noqa: PLC0415 an extra
         with postgres.open_store(
-            location.url, migrations=shipped("migrations") / "postgres", embeds=embeds
+            location.url, migrations=_postgres_migrations(), embeds=embeds
         ) as store:
             if socket:  # a daemon says it once
                 for exposure in find_server_exposures(location):
@@ -90,8 +107,8 @@ def open_store(
         yield file
 
 
-@contextmanager
-def open_owners(location: DatabaseLocation) -> Iterator[OwnerStore]:
+@_require_driver()
+def open_owners(location: DatabaseLocation) -> AbstractContextManager[OwnerStore]:
     """Open the store of owners and tokens of a database on a server while the block runs.
 
     Raises `ConfigInvalid` for a file, which has one owner, and the errors of `open_store`.
@@ -101,38 +118,28 @@ def open_owners(location: DatabaseLocation) -> Iterator[OwnerStore]:
             "a memory in a file has one owner; for many, set database to postgresql://…",
             field="database",
         )
-    with _require_driver():
-        from mnemosyned.storage.postgres import (  # noqa: PLC0415 its driver is an extra
-            store as postgres,
-        )
-    with postgres.open_owners(
-        location.url, migrations=shipped("migrations") / "postgres"
-    ) as owners:
-        yield owners
+    from mnemosyned.storage.postgres import store as postgres  # noqa: PLC0415 an extra
+
+    return postgres.open_owners(location.url, migrations=_postgres_migrations())
 
 
-@contextmanager
+@_require_driver()
 def open_owned_stores(
     location: DatabaseLocation, *, embeds: bool = False, beside: OpenStore | None = None
-) -> Iterator[OwnedStores]:
+) -> AbstractContextManager[OwnedStores]:
     """Open the stores of all owners of a database on a server while the block runs.
 
     `embeds` makes room for vectors. `beside` is an open store of the same database, whose
-    connections are shared.
-
-    Raises the errors of `open_store`.
+    connections are shared. Raises the errors of `open_store`.
     """
-    with _require_driver():
-        from mnemosyned.storage.postgres import (  # noqa: PLC0415 its driver is an extra
-            store as postgres,
-        )
-    with postgres.open_owned_stores(
+    from mnemosyned.storage.postgres import store as postgres  # noqa: PLC0415 an extra
+
+    return postgres.open_owned_stores(
         location.url,
-        migrations=shipped("migrations") / "postgres",
+        migrations=_postgres_migrations(),
         embeds=embeds,
         beside=cast("PostgresStore | None", beside),
-    ) as stores:
-        yield stores
+    )
 
 
 @contextmanager
@@ -151,6 +158,7 @@ def open_store_of(
         yield stores.store(stores.owners.number(owner))
 
 
+@_require_driver()
 def open_server(location: DatabaseLocation) -> DatabaseServer:
     """Return the database on a server as a whole, for commands about all owners.
 
@@ -162,51 +170,31 @@ def open_server(location: DatabaseLocation) -> DatabaseServer:
             "database: postgresql://…",
             field="database",
         )
-    with _require_driver():
-        from mnemosyned.storage.postgres import (  # noqa: PLC0415 its driver is an extra
-            store as postgres,
-        )
-    return postgres.open_server(
-        location.url, migrations=shipped("migrations") / "postgres"
-    )
+    from mnemosyned.storage.postgres import store as postgres  # noqa: PLC0415 an extra
+
+    return postgres.open_server(location.url, migrations=_postgres_migrations())
 
 
+@_require_driver()
 def find_server_exposures(location: DatabaseLocation) -> list[str]:
     """Return a sentence for each way in which others could connect to a database or read along.
 
     Raises the errors of `open_store`.
     """
-    with _require_driver():
-        from mnemosyned.storage.postgres import (  # noqa: PLC0415 its driver is an extra
-            store as postgres,
-        )
+    from mnemosyned.storage.postgres import store as postgres  # noqa: PLC0415 an extra
+
     return postgres.exposures(location.url)
 
 
+@_require_driver()
 def refuses_writes(location: DatabaseLocation) -> bool:
     """Return whether a database server answers but takes no writes, as a standby does.
 
     Raises `ConfigInvalid` where no daemon could use the database, and `StorageFailed`.
     """
-    with _require_driver():
-        from mnemosyned.storage.postgres import (  # noqa: PLC0415 its driver is an extra
-            store as postgres,
-        )
+    from mnemosyned.storage.postgres import store as postgres  # noqa: PLC0415 an extra
+
     return postgres.refuses_writes(location.url)
-
-
-@contextmanager
-def _require_driver() -> Iterator[None]:
-    """Raise `ConfigInvalid` with advice if the block fails to import the PostgreSQL driver."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if error.name != "psycopg":
-            raise
-        raise ConfigInvalid(
-            f"a PostgreSQL database needs psycopg: {install_command('postgres')}",
-            field="database",
-        ) from error
 
 
 def make_summarizer(

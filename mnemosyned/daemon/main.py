@@ -399,7 +399,7 @@ class Daemon:
             config = with_default_model(config)
             memory.reconfigure(config)
             if self._owners:
-                self._owners.reconfigure(config)
+                self._owners.reconfigure()
             if self._certificate:  # it may have been renewed
                 self._certificate.read()
         except ConfigInvalid as error:

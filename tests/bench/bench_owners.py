@@ -34,10 +34,11 @@ from bench.report import Report
 from support.engines import new_database
 
 from mnemosyned import process_memory
-from mnemosyned.assembly.build import SharedParts, open_memory
+from mnemosyned.assembly.build import open_memory
 from mnemosyned.assembly.owners import OwnerMemories
 from mnemosyned.assembly.stores import open_owned_stores
 from mnemosyned.config import Config
+from mnemosyned.config.settings import OwnersConfig
 from mnemosyned.memory.consolidation import Trigger
 from mnemosyned.memory.engine_ports import LOCAL_OWNER, Scope
 from mnemosyned.storage.postgres.store import OwnedStores
@@ -112,22 +113,16 @@ def rounds(report: Report, memories: OwnerMemories, owners: list[int]) -> None:
 @contextmanager
 def served(owners: int) -> Iterator[tuple[OwnedStores, OwnerMemories]]:
     """The memories of many owners, as a daemon has them, but for the schedule."""
-    config = Config(auto_sleep=False, database=new_database())
+    config = Config(
+        auto_sleep=False, database=new_database(), owners=OwnersConfig(open_max=owners)
+    )
     with open_memory(config) as local, open_owned_stores(config.location) as stores:
-        shared: SharedParts = local.shared
-        memories = OwnerMemories(stores, shared, _roomy(config, owners))
+        memories = OwnerMemories(stores, local.shared)
         memories.rounds.start()
         try:
             yield stores, memories
         finally:
             memories.rounds.stop()
-
-
-def _roomy(config: Config, owners: int) -> Config:
-    return type(config)(
-        database=config.database,
-        owners=type(config.owners)(open_max=owners),
-    )
 
 
 def ask(port: int, token: str, verb: str, body: bytes) -> int:

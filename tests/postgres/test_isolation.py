@@ -27,7 +27,7 @@ from support.settings import settings_in_force
 from mnemosyned.assembly.build import SharedParts
 from mnemosyned.assembly.owners import OwnerMemories
 from mnemosyned.assembly.stores import open_owned_stores
-from mnemosyned.config import Config, DatabaseLocation
+from mnemosyned.config import DatabaseLocation
 from mnemosyned.daemon.http.server import make_handler
 from mnemosyned.daemon.owners import OwnerResources, TokenCache
 from mnemosyned.daemon.prometheus import ServerActivity
@@ -112,7 +112,7 @@ def service(dsn: str) -> Iterator[Service]:
         age_clock=clock,
     )
     with open_owned_stores(DatabaseLocation(url=dsn)) as stores:
-        memories = OwnerMemories(stores, shared, Config())
+        memories = OwnerMemories(stores, shared)
         memories.rounds.start()
         remote = OwnerResources(
             tokens=TokenCache(stores.owners), memory_of=memories.get, common={}

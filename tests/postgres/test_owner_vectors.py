@@ -22,7 +22,7 @@ from support.vector_service import (
 from mnemosyned.assembly.build import SharedParts, make_shared_vectors
 from mnemosyned.assembly.owners import OwnerMemories
 from mnemosyned.assembly.stores import open_owned_stores
-from mnemosyned.config import Config, DatabaseLocation, EmbeddingConfig
+from mnemosyned.config import DatabaseLocation
 from mnemosyned.errors import EmbedderFailed, ModelUnavailable
 from mnemosyned.memory.values import EmbedderState
 from mnemosyned.search.vectors import owners as module
@@ -62,20 +62,24 @@ def serving(
 ) -> Iterator[Daemon]:
     clock = FakeClock()
     shared = SharedParts(
-        settings=settings_in_force({"limits.content_bytes_max": 10_000}),
+        settings=settings_in_force(
+            {
+                "limits.content_bytes_max": 10_000,
+                "embedding.similarity_min": 0.6,
+                "embedding.wait_ms": wait_ms,
+            }
+        ),
         gate=ForegroundGate(),
         clock=clock,
         age_clock=clock,
     )
-    embedding = EmbeddingConfig(similarity_min=0.6, wait_ms=wait_ms)
     with ExitStack() as stack:
         location = DatabaseLocation(url=dsn)
         stores = stack.enter_context(open_owned_stores(location, embeds=embeds))
         vectors = make_shared_vectors(stores, embedder)
         assert vectors
         stack.enter_context(vectors)
-        config = Config(embedding=embedding)
-        memories = OwnerMemories(stores, shared, config, vectors=vectors)
+        memories = OwnerMemories(stores, shared, vectors=vectors)
         memories.rounds.start()
         stack.callback(memories.rounds.stop)
         yield Daemon(memories, stores)

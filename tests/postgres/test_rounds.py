@@ -13,7 +13,7 @@ from support.settings import change, settings_in_force
 from mnemosyned.assembly.build import SharedParts
 from mnemosyned.assembly.owners import OwnerMemories
 from mnemosyned.assembly.stores import open_owned_stores
-from mnemosyned.config import Config, DatabaseLocation
+from mnemosyned.config import DatabaseLocation
 from mnemosyned.memory.consolidation import Trigger
 from mnemosyned.sleep.lease import ForegroundGate
 from mnemosyned.storage.postgres import purge
@@ -68,7 +68,7 @@ def rounds(dsn: str) -> Iterator[Rounds]:
         age_clock=clock,
     )
     with open_owned_stores(DatabaseLocation(url=dsn)) as stores:
-        memories = OwnerMemories(stores, shared, Config())
+        memories = OwnerMemories(stores, shared)
         memories.rounds.start()
         yield Rounds(memories, shared)
         memories.rounds.stop()
