@@ -11,33 +11,13 @@ from typing import Any, Protocol
 from mnemosyned.memory.capture import AgentSession, WatchedFile
 from mnemosyned.memory.clock import Sighting
 from mnemosyned.memory.consolidation import LogEntry
+from mnemosyned.memory.fields import MemoryFilter
 from mnemosyned.memory.values import Learning
 
 Outcome = bool | str | None
 """Whether a record was stored; the reason where something else has its place; None where neither."""
 OTHER_WORDS = "something else has its id here, which was kept"
 WORDS_PRUNED = "its words were pruned, and the summary of them is not here"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportFilter:
-    """The filter of an export; it holds everything where nothing is set."""
-
-    sessions: tuple[str, ...] = ()
-    sources: tuple[str, ...] = ()
-    tags: tuple[str, ...] = ()
-    since: datetime | None = None
-    until: datetime | None = None
-
-    @property
-    def is_of_memories(self) -> bool:
-        """Whether the filter uses fields that only memories have, such as tags."""
-        return bool(self.sessions or self.sources or self.tags)
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the filter selects every record."""
-        return self == ExportFilter()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,7 +264,7 @@ class ExchangeStore(Protocol):
     """Everything that is kept, out of the store and in again."""
 
     def export(
-        self, chosen: ExportFilter
+        self, chosen: MemoryFilter
     ) -> AbstractContextManager[tuple[dict[str, int], Iterator[Record]]]:
         """Open a snapshot: the number of memories and of summaries, and an iterator of all records.
 

@@ -7,6 +7,7 @@ each of these ways.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 
@@ -35,13 +36,29 @@ class MemoryField:
     """Whether an export has the field in the record of the memory."""
     recoverable: bool = True
     """Whether a forgotten memory keeps the field in its grace period."""
+    filter: str = ""
+    """The field of `MemoryFilter` that selects memories by this one; requests name it as it is."""
+    in_summaries: bool = False
+    """Whether summaries have the column, too."""
 
 
 FIELDS = (
     MemoryField(name="id", column="id"),
-    MemoryField(name="session", column="session_id", editable=True),
-    MemoryField(name="source", column="source", editable=True),
-    MemoryField(name="role", column="role", editable=True),
+    MemoryField(
+        name="session",
+        column="session_id",
+        editable=True,
+        filter="sessions",
+        in_summaries=True,
+    ),
+    MemoryField(
+        name="source",
+        column="source",
+        editable=True,
+        filter="sources",
+        in_summaries=True,
+    ),
+    MemoryField(name="role", column="role", editable=True, filter="roles"),
     MemoryField(name="content", column="content", editable=True),
     MemoryField(
         name="created_at", column="created_at", kind=FieldKind.TIME, editable=True
@@ -78,6 +95,55 @@ NAMING_FIELDS = tuple(
     and field.name not in ("id", "content", "role")
 )
 """Columns that may mention a person, besides the text and its speaker."""
+FILTER_FIELDS = tuple(field for field in ROW_FIELDS if field.filter)
+"""Columns by whose values memories are selected."""
+_SUMMARY_COLUMNS = {field.column for field in FILTER_FIELDS if field.in_summaries}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryFilter:
+    """Filter of memories by their fields; a field of the filter that is empty selects all."""
+
+    sessions: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    """Memories with one of these."""
+    since: datetime | None = None
+    """Memories of this time or later."""
+    until: datetime | None = None
+    """Memories before this time."""
+
+    @property
+    def columns(self) -> dict[str, tuple[str, ...]]:
+        """The values that select memories, by column; a memory has one of those of each column."""
+        return {
+            field.column: values
+            for field in FILTER_FIELDS
+            if (values := getattr(self, field.filter))
+        }
+
+    @property
+    def summary_columns(self) -> dict[str, tuple[str, ...]]:
+        """The part of `columns` that summaries have."""
+        columns = self.columns
+        return {name: columns[name] for name in columns if name in _SUMMARY_COLUMNS}
+
+    @property
+    def own_columns(self) -> dict[str, tuple[str, ...]]:
+        """The part of `columns` that only memories have."""
+        columns = self.columns
+        return {name: columns[name] for name in columns if name not in _SUMMARY_COLUMNS}
+
+    @property
+    def excludes_summaries(self) -> bool:
+        """Whether the filter names what only memories have: tags, or a column of theirs alone."""
+        return bool(self.tags or self.own_columns)
+
+    @property
+    def is_set(self) -> bool:
+        """Whether the filter leaves out any memory."""
+        return bool(self.columns or self.tags or self.since or self.until)
 
 
 def column_list(fields: tuple[MemoryField, ...] = ROW_FIELDS, prefix: str = "") -> str:

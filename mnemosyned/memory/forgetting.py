@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from mnemosyned.memory.consolidation import GroupReport, GroupStatus, LogEntry
+from mnemosyned.memory.fields import MemoryFilter
 from mnemosyned.memory.values import Episode, MemoryRecord
 from mnemosyned.text.sentences import WORD_END, WORD_START
 from mnemosyned.text.stems import fold_case
@@ -33,17 +34,11 @@ class Newest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ForgetFilter:
+class ForgetFilter(MemoryFilter):
     """Filter of memories to forget; all given conditions must hold."""
 
     terms: Terms | None = None
     """They have all of these words."""
-    sessions: tuple[str, ...] = ()
-    sources: tuple[str, ...] = ()
-    since: datetime | None = None
-    until: datetime | None = None
-    tags: tuple[str, ...] = ()
-    """They have one of these."""
     newest: Newest | None = None
     """They were there at this point."""
     person: str | None = None

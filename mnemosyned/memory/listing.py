@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.instants import in_zone
+from mnemosyned.memory.fields import MemoryFilter
 from mnemosyned.memory.values import Episode, MemoryRecord, Tier
 
 _WRITTEN = re.compile(r"(-?[0-9]{1,18})~([ms])([0-9]{1,19})")
@@ -89,21 +90,14 @@ def parse_cursor(cursor: str) -> Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ListFilter:
+class ListFilter(MemoryFilter):
     """Which records a page of a list shows; empty fields select all."""
 
     limit: int
     order: ListOrder = ListOrder.NEWEST
     after: Place | None = None
-    sessions: tuple[str, ...] = ()
-    sources: tuple[str, ...] = ()
-    roles: tuple[str, ...] = ()
-    tags: tuple[str, ...] = ()
-    """Memories with one of these; summaries have none."""
     tier: Tier | None = None
     level: int | None = None
-    since: datetime | None = None
-    until: datetime | None = None
     pinned: bool | None = None
     id_prefix: str = ""
     valid_at: datetime | None = None
@@ -120,7 +114,7 @@ class ListFilter:
 
         A filter by role, tag or pin excludes them, as summaries have none.
         """
-        if self.roles or self.tags or self.pinned is not None:
+        if self.excludes_summaries or self.pinned is not None:
             return False
         asked = self.level is not None or self.tier is Tier.EPISODIC
         return asked or (self.tier is None and bool(self.id_prefix))

@@ -19,19 +19,19 @@ from mnemosyned.memory.exchange import (
     ExportedEpisode,
     ExportedMemory,
     ExportedSupersession,
-    ExportFilter,
     Outcome,
     Record,
     RestoreReport,
     known_memory,
 )
+from mnemosyned.memory.fields import MemoryFilter
 from mnemosyned.memory.intake import Known
 
 
 class ExportSnapshot(ABC):
     """The records of one snapshot; each part is read as it is asked for."""
 
-    def __init__(self, chosen: ExportFilter) -> None:
+    def __init__(self, chosen: MemoryFilter) -> None:
         self._chosen = chosen
 
     @abstractmethod
@@ -81,16 +81,16 @@ class ExportSnapshot(ABC):
     def records(self) -> Iterator[Record]:
         """Yield all records that the filter selects, each read lazily."""
         yield from self.episodes()
-        if not self._chosen.is_whole:
+        if self._chosen.is_set:
             yield from self.loose_originals()
         yield from self.working()
-        if not self._chosen.is_of_memories:
+        if not (self._chosen.columns or self._chosen.tags):
             yield from self.rollups()
         yield from self.supersessions()
-        if not self._chosen.tags:
+        if not self._chosen.excludes_summaries:
             yield from self.learnings()
             yield from self.log()
-        if self._chosen.is_whole:
+        if not self._chosen.is_set:
             yield from self.compactions()
             yield from self.agent_sessions()
             yield from self.forgotten()

@@ -395,11 +395,8 @@ def only_period_asked(query: Query) -> tuple[Level, datetime] | None:
 
     A question with filters has none, nor has one about a period that is not over.
     """
-    is_narrowed = (
-        query.sessions or query.sources or query.tags or query.since or query.until
-    )
     is_over = len(query.spans) == 1 and query.spans[0].until <= asked_time(query)
-    if not is_over or is_narrowed or query.tier not in (None, Tier.EPISODIC):
+    if not is_over or query.is_set or query.tier not in (None, Tier.EPISODIC):
         return None
     return period_of(query.spans[0].since, query.spans[0].until)
 

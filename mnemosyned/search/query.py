@@ -12,6 +12,7 @@ from math import log
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from mnemosyned.memory.fields import MemoryFilter
 from mnemosyned.memory.values import Episode, MemoryRecord, Tier
 from mnemosyned.text.languages.tables import LANGUAGES, TimeOrder
 from mnemosyned.text.stems import WORD, fold_case, stem
@@ -60,18 +61,12 @@ NOTHING_EXPECTED = ExpectedAnswer()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Query:
+class Query(MemoryFilter):
     """A question with its filters."""
 
     terms: Terms
     limit: int
-    sessions: tuple[str, ...] = ()
-    sources: tuple[str, ...] = ()
-    tags: tuple[str, ...] = ()
-    """Only memories with one of these are searched; summaries have none."""
     tier: Tier | None = None
-    since: datetime | None = None
-    until: datetime | None = None
     spans: tuple[TimeSpan, ...] = ()
     """Times in the question: memories of these times are preferred, not required."""
     order: TimeOrder | None = None

@@ -22,6 +22,7 @@ from mnemosyned.ids import new_id
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.edit import EditOutcome, MemoryEdit
 from mnemosyned.memory.engine_ports import MemoryVectors
+from mnemosyned.memory.fields import EDITABLE
 from mnemosyned.memory.ports import LearningStore, MemoryStore
 from mnemosyned.memory.values import Episode, Learning, MemoryRecord, tag_names
 from mnemosyned.service.forgetting import RetentionService
@@ -64,6 +65,8 @@ T = TypeVar("T")
 TRIES_MAX = 5
 """How often an edit reads a memory again that changed while it was being edited."""
 ONE_ONLY = ("text", "role", "created_at", "importance", "if_text")
+_MANY = [name for name in EDITABLE if name not in ONE_ONLY]
+_FOR_MANY = f"{', '.join(_MANY[:-1])} and {_MANY[-1]}"
 """Fields that make sense for one memory alone."""
 _PLACEHOLDER = re.compile(r"\[secret:\w+\]")
 
@@ -110,9 +113,7 @@ class ChangeService:
         `done` is the participle for a message about partial success, such as "tagged".
         """
         tags = tag_names(request.tags)
-        selected = self._selector.select(
-            request, session=request.session, source=request.source
-        )
+        selected = self._selector.select(request)
         if request.dry_run:
             preview = self._selector.preview(selected, after=request.after)
             return Tagged(**preview, tags=list(tags))
@@ -139,9 +140,7 @@ class ChangeService:
         ids = names(request.id)
         for id in ids:
             self._check_pinnable(id)
-        selected = self._selector.select(
-            request, session=request.session, source=request.source
-        )
+        selected = self._selector.select(request)
         if request.dry_run:
             preview = self._selector.preview(selected, after=request.after)
             working = sum(
@@ -199,12 +198,10 @@ class ChangeService:
             if getattr(request, name) is not None:
                 raise InvalidRequest(
                     f"{name} is for one memory: give its id alone. Many at once can get another "
-                    "session, source and tags",
+                    f"{_FOR_MANY}",
                     field=name,
                 )
-        selected = self._selector.select(
-            request, session=request.of_session, source=request.of_source
-        )
+        selected = self._selector.select(request, prefix="of_")
         if request.dry_run:
             return Edited(**self._selector.preview(selected, after=request.after))
         return self._edit_many(request, selected.ids, changes)
@@ -380,11 +377,8 @@ def _read_changes(request: EditMemory) -> dict[str, Any]:
     """
     given: dict[str, Any] = {
         "content": request.text,
-        "session": request.session,
-        "source": request.source,
-        "role": request.role,
+        **{name: getattr(request, name) for name in EDITABLE},
         "created_at": instant(request.created_at),
-        "importance": request.importance,
         "tags": None if request.tags is None else tag_names(request.tags),
     }
     changes: dict[str, Any] = {
@@ -392,7 +386,7 @@ def _read_changes(request: EditMemory) -> dict[str, Any]:
     }
     if not changes and not request.drop_history:
         raise InvalidRequest(
-            "say what to change: text, session, source, role, created_at, importance or tags",
+            f"say what to change: text, {', '.join(EDITABLE[:-1])} or {EDITABLE[-1]}",
             field="text",
         )
     if changes.get("source") == "":

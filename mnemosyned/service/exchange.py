@@ -27,14 +27,15 @@ from mnemosyned.memory.exchange import (
     ExportedEpisode,
     ExportedMemory,
     ExportedRevision,
-    ExportFilter,
     Record,
     RestoreReport,
 )
+from mnemosyned.memory.fields import ROW_FIELDS, FieldKind, MemoryFilter
 from mnemosyned.memory.masking import SecretRule
 from mnemosyned.memory.periods import Level
 from mnemosyned.memory.values import tag_names
 from mnemosyned.service.intake import check_metadata
+from mnemosyned.service.reading import read_filters
 from mnemosyned.text.details import SECRET_KINDS, DetailKind
 from mnemosyned.text.secrets.masking import mask_metadata, mask_secrets
 from mnemosyned.verbs.exchange import (
@@ -58,7 +59,11 @@ NUMBER_MAX = 1 << 53
 SEQ_MAX = 1 << 30
 """PostgreSQL keeps places in four bytes, and what comes after an import is numbered above it."""
 HASHES = range(-1 << 63, 1 << 63)
-NAMES = frozenset({"id", "session", "source", "role", "episode", "memory"})
+NAMES = frozenset({"episode", "memory"}).union(
+    field.name
+    for field in ROW_FIELDS
+    if field.kind is FieldKind.TEXT and field.name != "content"
+)
 """Fields that are as long as a name may be."""
 _FIELDS: Mapping[type[object], tuple[str, ...]] = {
     kind: tuple(field.name for field in fields(kind)) for kind in KINDS.values()
@@ -257,14 +262,14 @@ class ExchangeService:
         Raises `DaemonBusy` while another export runs, as each holds a snapshot, and
         `StorageFailed`.
         """
-        chosen = request.chosen
+        chosen = MemoryFilter(**read_filters(request))
         if not self._exporting.acquire(blocking=False):
             raise DaemonBusy("another export is running; try again when it is done")
         chunks = self._read_chunks(chosen)
         next(chunks)  # from here on, closing it frees the lock
         return chunks
 
-    def _read_chunks(self, chosen: ExportFilter) -> Iterator[bytes]:
+    def _read_chunks(self, chosen: MemoryFilter) -> Iterator[bytes]:
         """Yield an empty chunk once the snapshot is open, then the export in chunks of lines.
 
         If the snapshot has to end early, the last line says why.
@@ -317,7 +322,7 @@ class ExchangeService:
             return 0
 
     def _make_header_line(
-        self, chosen: ExportFilter, expected: dict[str, int]
+        self, chosen: MemoryFilter, expected: dict[str, int]
     ) -> bytes:
         """Return the first line of an export: program, time, and the counts to expect."""
         header = Header(
@@ -325,7 +330,7 @@ class ExchangeService:
             schema=self._schema_version,
             created_at=self._clock.now(),
             database=self._database,
-            whole=chosen.is_whole,
+            whole=not chosen.is_set,
             expected=expected,
         )
         return msgspec.json.encode(header)

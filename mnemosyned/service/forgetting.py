@@ -428,9 +428,7 @@ class RetentionService:
             if not ids:
                 return SelectedMemories(ids=())
             request = msgspec.structs.replace(request, id=ids)
-        return self._selector.select(
-            request, session=request.session, source=request.source
-        )
+        return self._selector.select(request)
 
     def _is_stored(self, id: str) -> bool:
         """Return whether a memory or episode with this id is stored."""

@@ -26,6 +26,7 @@ from mnemosyned.errors import (
 from mnemosyned.ids import new_id
 from mnemosyned.instants import shift
 from mnemosyned.memory.edit import MemoryEdit
+from mnemosyned.memory.fields import ROW_FIELDS
 from mnemosyned.memory.masking import SecretRule, apply_secret_rule
 from mnemosyned.memory.ports import Draft
 from mnemosyned.memory.values import Learning, MemoryRecord, tag_names
@@ -33,6 +34,10 @@ from mnemosyned.text.secrets.masking import mask_secrets
 from mnemosyned.verbs.memories import METADATA_BYTES_MAX, Remember
 from mnemosyned.verbs.request import Instant, instant
 
+_GIVEN = tuple(
+    field.name for field in ROW_FIELDS if field.name not in ("id", "created_at")
+)
+"""Fields of a memory as a request gives them."""
 CLOCK_TOLERANCE = timedelta(minutes=1)
 """Difference by which another clock may be ahead before its time counts as the future."""
 
@@ -62,19 +67,13 @@ class DraftMaker:
                 "importance is not a number", field=place + "importance"
             )
         memory = MemoryRecord(
+            **{name: getattr(request, name) for name in _GIVEN},
             id=request.id or new_id(now),
-            content=request.content,
             created_at=check_created_at(
                 request.created_at, now, field=place + "created_at"
             )
             if request.created_at
             else now,
-            session=request.session,
-            source=request.source,
-            role=request.role,
-            importance=request.importance,
-            pinned=request.pinned,
-            metadata=request.metadata,
             valid_until=to_utc(request.valid_until, field=place + "valid_until")
             if request.valid_until
             else None,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime, time, timedelta
+from typing import Any
 
 from tzlocal import get_localzone
 
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.instants import in_zone, shift
 from mnemosyned.memory.clock import Clock
+from mnemosyned.memory.fields import FILTER_FIELDS
 from mnemosyned.memory.listing import ListFilter, parse_cursor
 from mnemosyned.memory.masking import mask_episode, mask_memory, without_superseded
 from mnemosyned.memory.ports import ListStore
@@ -26,6 +28,7 @@ from mnemosyned.text.dates.formatting import format_period
 from mnemosyned.text.dates.questions import QuestionTimes, parse_times
 from mnemosyned.text.languages.tables import TimeOrder
 from mnemosyned.text.terms import Terms, parse_content_terms, parse_terms
+from mnemosyned.verbs.exchange import Export
 from mnemosyned.verbs.listing import (
     LEVELS,
     Listed,
@@ -35,7 +38,7 @@ from mnemosyned.verbs.listing import (
     SourceList,
     Sources,
 )
-from mnemosyned.verbs.memories import Recall
+from mnemosyned.verbs.memories import Filtered, Recall
 from mnemosyned.verbs.request import instant, names
 from mnemosyned.verbs.times import local_zone
 
@@ -69,15 +72,30 @@ def make_query(request: Recall, *, now: datetime) -> Query:
         only_then=times.only_time,
         now=asked_at,
         explain=request.explain,
-        sessions=names(request.session),
-        sources=names(request.source),
-        tags=tag_names(names(request.tag), field="tag"),
         tier=request.tier,
-        since=to_utc(request.since, field="since") if request.since else None,
-        until=to_utc(request.until, field="until") if request.until else None,
         valid_at=now,
         superseded=request.history,
+        **read_filters(request),
     )
+
+
+def read_filters(
+    request: Recall | ListMemories | Filtered[Any] | Export, *, prefix: str = ""
+) -> dict[str, Any]:
+    """Return the values of a `MemoryFilter` that a request names, by field.
+
+    The names of columns in the request begin with `prefix`. Raises `InvalidRequest` and
+    `InvalidTime`.
+    """
+    return {
+        **{
+            field.filter: names(getattr(request, prefix + field.name, None))
+            for field in FILTER_FIELDS
+        },
+        "tags": tag_names(names(request.tag), field="tag"),
+        "since": to_utc(request.since, field="since") if request.since else None,
+        "until": to_utc(request.until, field="until") if request.until else None,
+    }
 
 
 def _search_terms(question: str, times: QuestionTimes, asked: AskedSource) -> Terms:
@@ -165,15 +183,10 @@ class ListService:
             limit=request.limit,
             order=request.order,
             after=parse_cursor(request.after) if request.after else None,
-            sessions=names(request.session),
-            sources=names(request.source),
-            roles=names(request.role),
-            tags=tag_names(names(request.tag), field="tag"),
             tier=request.tier,
             level=LEVELS.index(request.level) if request.level else None,
-            since=to_utc(request.since, field="since") if request.since else None,
-            until=to_utc(request.until, field="until") if request.until else None,
             pinned=request.pinned,
             id_prefix=request.id_prefix or "",
             valid_at=None if request.history else self._clock.now(),
+            **read_filters(request),
         )

@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from mnemosyned.errors import BatchChanged, InvalidRequest
+from mnemosyned.memory.fields import FILTER_FIELDS
 from mnemosyned.memory.forgetting import ForgetFilter, Newest
 from mnemosyned.memory.masking import mask_memory
 from mnemosyned.memory.ports import MemoryStore
-from mnemosyned.memory.values import Episode, MemoryRecord, PreviewLine, tag_names
-from mnemosyned.service.intake import CHUNK, split_into_chunks, to_utc
+from mnemosyned.memory.values import Episode, MemoryRecord, PreviewLine
+from mnemosyned.service.intake import CHUNK, split_into_chunks
+from mnemosyned.service.reading import read_filters
 from mnemosyned.text.terms import Terms, cut_snippet, parse_terms
 from mnemosyned.verbs.memories import Filtered
-from mnemosyned.verbs.request import Names, names
+from mnemosyned.verbs.request import names
 
 LISTED_MAX = 10_000
 """So many memories a preview lists at once, in some 0.4 s and 3 MB; `after` lists the rest."""
@@ -49,42 +51,39 @@ class Selector:
     def __init__(self, store: MemoryStore) -> None:
         self._store = store
 
-    def select(
-        self, request: Filtered[Any], *, session: Names, source: Names
-    ) -> SelectedMemories:
+    def select(self, request: Filtered[Any], *, prefix: str = "") -> SelectedMemories:
         """Return the memories that a request selects, by ids or by filters.
 
-        `session` and `source` are filters too. Raises `NotFound`, `InvalidRequest`, `InvalidTime`,
-        and `BatchChanged` if the selection is not the one that a preview gave the `mark` of.
+        The names of filters by a field, such as `session`, begin with `prefix`. Raises `NotFound`,
+        `InvalidRequest`, `InvalidTime`, and `BatchChanged` if the selection is not the one that a
+        preview gave the `mark` of.
         """
         if request.after is not None and not request.dry_run:
             raise InvalidRequest(
                 "after needs dry_run: it lists the rest of a preview", field="after"
             )
-        filters = (
-            request.query,
-            request.tag,
-            session,
-            source,
-            request.since,
-            request.until,
-            request.person,
-        )
+        columns = [
+            prefix + field.name
+            for field in FILTER_FIELDS
+            if hasattr(request, prefix + field.name)
+        ]
+        filters = ["query", "tag", *columns, "since", "until", "person"]
+        is_filtered = any(getattr(request, name) for name in filters)
         if request.id is not None:
-            if any(filters):
+            if is_filtered:
                 raise InvalidRequest(
                     "give either an id or filters, not both", field="id"
                 )
             return SelectedMemories(ids=self._replace_by_originals(names(request.id)))
-        if not any(filters):
+        if not is_filtered:
             raise InvalidRequest(
-                "say which memories: give an id or a filter (query, tag, session, source, since, "
-                "until, person)",
+                "say which memories: give an id or a filter "
+                f"({', '.join(name.removeprefix(prefix) for name in filters)})",
                 field="id",
             )
         deletion, mark = self._store.deletion, request.mark
         newest = _newest_of_mark(mark) if mark else deletion.newest()
-        chosen = _forget_filter(request, newest, session=session, source=source)
+        chosen = _forget_filter(request, newest, prefix)
         ids = deletion.select(chosen)
         learned = deletion.select_learnings(chosen)
         digest = hashlib.sha256("\n".join(sorted([*ids, "", *learned])).encode())
@@ -144,9 +143,7 @@ class Selector:
         return lines, max(0, len(remaining) - LISTED_MAX)
 
 
-def _forget_filter(
-    request: Filtered[Any], newest: Newest, *, session: Names, source: Names
-) -> ForgetFilter:
+def _forget_filter(request: Filtered[Any], newest: Newest, prefix: str) -> ForgetFilter:
     """Return the filter for the memories that a request selects, up to the `newest`.
 
     Raises `InvalidRequest` and `InvalidTime`.
@@ -158,13 +155,9 @@ def _forget_filter(
         raise InvalidRequest("person is empty", field="person")
     return ForgetFilter(
         terms=words,
-        sessions=names(session),
-        sources=names(source),
-        tags=tag_names(names(request.tag), field="tag"),
-        since=to_utc(request.since, field="since") if request.since else None,
-        until=to_utc(request.until, field="until") if request.until else None,
         person=request.person,
         newest=newest,
+        **read_filters(request, prefix=prefix),
     )
 
 

@@ -15,11 +15,10 @@ from mnemosyned.memory.exchange import (
     ExportedEpisode,
     ExportedMemory,
     ExportedSupersession,
-    ExportFilter,
     ForgottenCapture,
     Record,
 )
-from mnemosyned.memory.values import Learning, tag_names
+from mnemosyned.memory.values import Learning
 from mnemosyned.verbs.request import (
     OnlySession,
     OnlySource,
@@ -28,8 +27,6 @@ from mnemosyned.verbs.request import (
     Since,
     Until,
     decoder_of,
-    instant,
-    names,
 )
 
 EXPORT_PATH = "/v1/export"
@@ -67,17 +64,6 @@ class Export(Request[bytes], frozen=True, kw_only=True):
     tag: OnlyTag = None
     since: Since = None
     until: Until = None
-
-    @property
-    def chosen(self) -> ExportFilter:
-        """The filter that the fields of the request make."""
-        return ExportFilter(
-            sessions=names(self.session),
-            sources=names(self.source),
-            tags=tag_names(names(self.tag), field="tag"),
-            since=instant(self.since),
-            until=instant(self.until),
-        )
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True):

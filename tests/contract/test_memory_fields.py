@@ -11,8 +11,14 @@ from support.stores import get_memory
 from mnemosyned.assembly.stores import open_store
 from mnemosyned.config import DatabaseLocation
 from mnemosyned.memory.edit import MemoryEdit
-from mnemosyned.memory.exchange import ExportedMemory, ExportFilter
-from mnemosyned.memory.fields import EDITABLE, FIELDS, ROW_FIELDS, FieldKind
+from mnemosyned.memory.exchange import ExportedMemory
+from mnemosyned.memory.fields import (
+    EDITABLE,
+    FIELDS,
+    ROW_FIELDS,
+    FieldKind,
+    MemoryFilter,
+)
 from mnemosyned.memory.forgetting import Grace
 from mnemosyned.memory.listing import ListFilter
 from mnemosyned.memory.ports import MemoryStore
@@ -114,7 +120,7 @@ def test_every_field_is_exported_and_restored(
     remember_batch(store, WHOLE)
 
     with open_store(DatabaseLocation(tmp_path / "target.db")) as target:
-        with store.exchange.export(ExportFilter()) as (_, records):
+        with store.exchange.export(MemoryFilter()) as (_, records):
             target.exchange.restore(list(records))
 
         assert get_memory(target, WHOLE.id) == WHOLE

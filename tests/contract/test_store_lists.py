@@ -45,8 +45,9 @@ def _limits(
     """Limits that this memory is far below, and others that it exceeds."""
     engine = request.config.getoption("--engine")
     folder = SQLITE if engine == SQLITE else POSTGRES
-    module = f"mnemosyned.storage.{folder}.listing"
-    monkeypatch.setattr(f"{module}.LIST_LIMITS", request.param)
+    for room in ("common", folder):
+        module = f"mnemosyned.storage.{room}.listing"
+        monkeypatch.setattr(f"{module}.LIST_LIMITS", request.param)
     limits: ListLimits = request.param
     return limits
 

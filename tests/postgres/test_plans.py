@@ -17,7 +17,7 @@ from support.engines import POSTGRES, SQLITE, new_database
 from support.fakes import NOON, FakeClock
 from support.twins import Twins, service_over, twins
 
-from mnemosyned.memory.exchange import ExportFilter
+from mnemosyned.memory.fields import MemoryFilter
 from mnemosyned.paths import shipped
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.common.session import Result
@@ -351,10 +351,10 @@ REQUESTS: tuple[tuple[str, dict[str, object]], ...] = (
     ("sleep", {"force": True}),
 )
 FILTERS = (
-    ExportFilter(),
-    ExportFilter(tags=("work",)),
-    ExportFilter(sessions=("s1", "s2")),
-    ExportFilter(since=NOON - timedelta(hours=3)),
+    MemoryFilter(),
+    MemoryFilter(tags=("work",)),
+    MemoryFilter(sessions=("s1", "s2")),
+    MemoryFilter(since=NOON - timedelta(hours=3)),
 )
 
 
@@ -497,7 +497,7 @@ def test_no_verb_reads_a_new_owner_again_and_again(
 
 @pytest.mark.parametrize("chosen", FILTERS)
 def test_an_export_needs_no_statistics(
-    stranger: PostgresStore, monkeypatch: pytest.MonkeyPatch, chosen: ExportFilter
+    stranger: PostgresStore, monkeypatch: pytest.MonkeyPatch, chosen: MemoryFilter
 ) -> None:
     with (
         costs_of(monkeypatch) as statements,
@@ -518,7 +518,7 @@ def test_an_export_asks_nothing_for_each_memory(
         for _ in range(2):
             with (
                 costs_of(monkeypatch) as statements,
-                store.exchange.export(ExportFilter()) as (_, records),
+                store.exchange.export(MemoryFilter()) as (_, records),
             ):
                 exported = list(records)
             sent.append(len(statements))

@@ -18,7 +18,7 @@ from support.fakes import NOON, memory, remember_batch, trio
 from support.postgres import Server
 
 from mnemosyned.errors import MemoryBusy, NotFound, StorageFailed
-from mnemosyned.memory.exchange import ExportFilter
+from mnemosyned.memory.fields import MemoryFilter
 from mnemosyned.memory.ports import Draft, MemoryStore
 from mnemosyned.memory.values import MemoryRecord, Tier
 from mnemosyned.paths import shipped
@@ -350,11 +350,11 @@ def test_exports_take_no_place_from_questions(
 
     with ExitStack() as stack:
         for _ in range(connections.STREAMS_MAX):
-            stack.enter_context(store.exchange.export(ExportFilter()))
+            stack.enter_context(store.exchange.export(MemoryFilter()))
         assert store.memories.working_count() == 1
         with (
             pytest.raises(MemoryBusy, match="try again"),
-            store.exchange.export(ExportFilter()),
+            store.exchange.export(MemoryFilter()),
         ):
             pass
 

@@ -6,6 +6,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +19,16 @@ from mnemosyned.cli.output.terminal import say
 from mnemosyned.cli.verb_command import make_verb_command
 from mnemosyned.errors import InvalidRequest, MnemosynedError
 from mnemosyned.instants import in_zone
+from mnemosyned.memory.fields import EDITABLE
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.verbs.memories import EditMemory, Get
 
 WORDS = "say the new words: --text 'We deploy on Mondays.'"
 RULE = "---"
 """The line between the fields and the text."""
-CHANGES = ("text", "session", "source", "role", "created_at", "importance", "tags")
+CHANGES = ("text", *EDITABLE)
 FIELDS = {"time": "created_at"} | {
-    name: name for name in ("session", "source", "role", "importance", "tags")
+    name: name for name in EDITABLE if name != "created_at"
 }
 """The names of fields in the editor, with their names in the request."""
 
@@ -107,13 +109,17 @@ def form_text(memory: MemoryRecord) -> str:
 def _form_fields(memory: MemoryRecord) -> dict[str, str]:
     """Return the editable fields of a memory as text, by their names in the editor."""
     return {
-        "time": in_zone(memory.created_at, None).isoformat(" "),
-        "session": memory.session,
-        "source": memory.source or "",
-        "role": memory.role,
-        "importance": f"{memory.importance:g}",
-        "tags": ", ".join(memory.tags),
+        name: _shown_value(getattr(memory, field)) for name, field in FIELDS.items()
     }
+
+
+def _shown_value(value: object) -> str:
+    """Return the value of a field as the editor shows it."""
+    if isinstance(value, datetime):
+        return in_zone(value, None).isoformat(" ")
+    if isinstance(value, tuple):
+        return ", ".join(value)
+    return f"{value:g}" if isinstance(value, float) else str(value or "")
 
 
 def changes_in(edited: str, memory: MemoryRecord) -> dict[str, Any]:

@@ -22,7 +22,6 @@ from mnemosyned.memory.exchange import (
     ExportedCompaction,
     ExportedEpisode,
     ExportedSupersession,
-    ExportFilter,
     FollowedFolder,
     ForgottenCapture,
     HookActivity,
@@ -32,6 +31,7 @@ from mnemosyned.memory.exchange import (
     RecoverableRecord,
     RestoreReport,
 )
+from mnemosyned.memory.fields import MemoryFilter
 from mnemosyned.memory.restore import (
     ExportSnapshot,
     PlacedMemory,
@@ -41,6 +41,12 @@ from mnemosyned.memory.restore import (
 from mnemosyned.memory.values import Episode, Learning
 from mnemosyned.storage.common.compactions import INSERT_COMPACTION, insert_parts
 from mnemosyned.storage.common.episodes import mark_emptied
+from mnemosyned.storage.common.filters import (
+    column_conditions,
+    join_conditions,
+    tag_conditions,
+    time_conditions,
+)
 from mnemosyned.storage.common.grace import (
     decode_copy,
     recoverable_records,
@@ -94,39 +100,28 @@ _ROLLUPS = (
 )
 
 
-def export_condition(chosen: ExportFilter, alias: str) -> str:
+def export_condition(chosen: MemoryFilter, alias: str) -> str:
     """Return the SQL condition on the rows of table `alias` that an export filter selects.
 
     Its bind values are those of `export_values`.
     """
-    clauses = ["1 = 1"]
-    for column, name, wanted in (
-        ("session_id", "sessions", chosen.sessions),
-        ("source", "sources", chosen.sources),
-    ):
-        if wanted:
-            clauses.append(f"coalesce({alias}.{column}, '') = ANY(%({name})s::text[])")
-    if chosen.tags:
-        clauses.append(
-            "EXISTS (SELECT 1 FROM tag AS t WHERE t.owner = %(owner)s "
-            f"AND t.memory_seq = {alias}.seq AND t.name = ANY(%(tags)s::text[]) OFFSET 0)"
-        )
-    if chosen.since:
-        clauses.append(f"{alias}.created_at >= %(since)s::timestamptz")
-    if chosen.until:
-        clauses.append(f"{alias}.created_at < %(until)s::timestamptz")
-    return " AND ".join(clauses)
+    when = f"{alias}.created_at"
+    conditions = [
+        *column_conditions(chosen.columns, f"coalesce({alias}.{{}}, '')"),
+        *tag_conditions(chosen.tags, f"{alias}.seq"),
+        *time_conditions(chosen, first=when, last=when),
+    ]
+    return f"1 = 1{join_conditions(conditions).text}"
 
 
 class CommonExporting(ExportSnapshot):
     """The records of one snapshot; an engine adds those of memories."""
 
-    def __init__(self, session: CommonSession, chosen: ExportFilter) -> None:
+    def __init__(self, session: CommonSession, chosen: MemoryFilter) -> None:
         self._session = session
         super().__init__(chosen)
         self._values: dict[str, object] = {
-            "sessions": list(chosen.sessions),
-            "sources": list(chosen.sources),
+            **{column: list(values) for column, values in chosen.columns.items()},
             "tags": list(chosen.tags),
             "since": chosen.since,
             "until": chosen.until,
@@ -487,7 +482,7 @@ def insert_states(session: CommonSession, memories: Sequence[PlacedMemory]) -> N
 class CommonExchange(Transactional, ExchangeStore):
     """An `ExchangeStore` of either engine."""
 
-    _exporting: Callable[[EngineSession, ExportFilter], CommonExporting]
+    _exporting: Callable[[EngineSession, MemoryFilter], CommonExporting]
     _restoring: Callable[[EngineSession], CommonRestoring]
 
     @abstractmethod
@@ -496,7 +491,7 @@ class CommonExchange(Transactional, ExchangeStore):
 
     @contextmanager
     def export(
-        self, chosen: ExportFilter
+        self, chosen: MemoryFilter
     ) -> Iterator[tuple[dict[str, int], Iterator[Record]]]:
         """Yield the expected counts by kind, and the records of an export, from one snapshot."""
         with self._snapshot() as session:
@@ -507,7 +502,7 @@ class CommonExchange(Transactional, ExchangeStore):
     def everything(self) -> Iterator[tuple[dict[str, int], Iterator[AnyRecord]]]:
         """Yield the expected counts by kind, and all records of a move, from one snapshot."""
         with self._snapshot() as session:
-            exported = self._exporting(session, ExportFilter())
+            exported = self._exporting(session, MemoryFilter())
             yield exported.count_expected(), exported.all_records()
 
     @writes

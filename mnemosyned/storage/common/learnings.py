@@ -9,6 +9,7 @@ from mnemosyned.errors import NotFound
 from mnemosyned.memory.edit import MemoryEdit, dropped_learnings
 from mnemosyned.memory.ports import LearningStore
 from mnemosyned.memory.values import Learning, LearningKind
+from mnemosyned.storage.common.filters import source_condition
 from mnemosyned.storage.common.rows import LEARNING_COLUMNS, learning_from
 from mnemosyned.storage.common.session import (
     CommonSession,
@@ -144,17 +145,18 @@ class CommonLearnings(Transactional, LearningStore):
         None among `sources` stands for learnings without a source.
         """
         conditions = ["(%(kind)s::text IS NULL OR kind = %(kind)s::text)"]
+        values: dict[str, object] = {"kind": kind and str(kind)}
         if sources:
-            unnamed = " OR source IS NULL" if None in sources else ""
-            conditions.append(f"(source = ANY(%(sources)s::text[]){unnamed})")
+            named = source_condition(sources, "source")
+            conditions.append(named.text)
+            values |= named.values
         if not superseded:
             conditions.append("superseded_by IS NULL")
         rows = session.execute(
             f"SELECT {LEARNING_COLUMNS} FROM learning WHERE owner = %(owner)s "
             f"AND {' AND '.join(conditions)} "
             "ORDER BY created_at DESC, seq DESC LIMIT %(limit)s",
-            kind=kind and str(kind),
-            sources=[name for name in sources if name is not None],
+            **values,
             limit=limit,
         )
         return list(map(learning_from, rows))

@@ -1,13 +1,21 @@
-"""Pages of memories and summaries, and the totals of sessions and sources."""
+"""Pages of memories and summaries in the order of time, and the totals of sessions and sources.
+
+Working memory has an index by time. The archive is read episode by episode, in the order of the
+times these cover, until no episode that is left can hold a record of the page: an index over a
+million originals would take as much room as a third of their words. Filters that few rows pass are
+looked up first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple
 
 from mnemosyned.memory.listing import (
+    LIST_LIMITS,
     ListFilter,
     ListOrder,
     ListPage,
@@ -21,7 +29,18 @@ from mnemosyned.memory.listing import (
     stored_spellings,
 )
 from mnemosyned.memory.ports import ListStore
+from mnemosyned.memory.values import Tier
 from mnemosyned.storage.common.episodes import episode_at
+from mnemosyned.storage.common.filters import (
+    Condition,
+    column_conditions,
+    covering_conditions,
+    in_force_conditions,
+    join_conditions,
+    one_of_condition,
+    tag_conditions,
+    time_conditions,
+)
 from mnemosyned.storage.common.rows import instant
 from mnemosyned.storage.common.session import (
     CommonSession,
@@ -41,8 +60,63 @@ class ListKey(NamedTuple):
     seq: int
 
 
-PageKeys = Callable[[EngineSession, ListFilter, Sequence[str]], list[ListKey]]
-KeptPrefixes = Callable[[EngineSession, Sequence[str]], list[str]]
+class MemoryTable(NamedTuple):
+    """The tables of a tier in a FROM clause, of which `m` has the columns of memories."""
+
+    tables: str
+    sorted: str = "m"
+    """The table with the times by which memories are sorted."""
+
+
+ORDERS = {ListOrder.NEWEST: ("DESC", "<"), ListOrder.OLDEST: ("ASC", ">")}
+_LAST = "\U0010ffff"
+
+
+def id_range(prefix: str) -> tuple[str, str]:
+    """Return the bounds of the ids with a prefix: the first is included, the last is not."""
+    return prefix, prefix + _LAST
+
+
+def _prefix_condition(prefixes: Sequence[str], column: str) -> Condition:
+    """Return the condition for ids with one of these prefixes."""
+    ranges: list[str] = []
+    values: dict[str, object] = {}
+    for number, prefix in enumerate(prefixes):
+        low, high = f"low_{number}", f"high_{number}"
+        ranges.append(f"({column} >= %({low})s AND {column} < %({high})s)")
+        values[low], values[high] = id_range(prefix)
+    return Condition(f"({' OR '.join(ranges)})", values)
+
+
+def _number_condition(column: str, name: str, numbers: Sequence[int]) -> Condition:
+    """Return the condition for rows with these numbers in a column, bound by `name`."""
+    return Condition(f"{column} = ANY(%({name})s::bigint[])", {name: list(numbers)})
+
+
+def _cursor_conditions(
+    wanted: ListFilter, kind: RecordKind, moment: str, seq: str
+) -> list[Condition]:
+    """Return the condition for records after the last one of the previous page; none on the first."""
+    place = wanted.after
+    if place is None:
+        return []
+    _, beyond = ORDERS[wanted.order]
+    text = f"({moment}, {seq}) {beyond} (%(after)s, %(after_seq)s)"
+    return [
+        Condition(text, {"after": place.moment, "after_seq": place.seq_among(kind)})
+    ]
+
+
+def _numbers_if_few(
+    session: CommonSession, statement: str, condition: Condition
+) -> list[int] | None:
+    """Return the row numbers that a statement with a condition selects; None if they are many."""
+    rows = session.execute(
+        f"{statement}{condition.text} LIMIT %(few)s",
+        **condition.values,
+        few=LIST_LIMITS.few + 1,
+    ).fetchall()
+    return None if len(rows) > LIST_LIMITS.few else [seq for (seq,) in rows]
 
 
 class CommonLists(Transactional, ListStore):
@@ -52,12 +126,30 @@ class CommonLists(Transactional, ListStore):
     """Session, source, count, first and last time of memories, by tier, session and source."""
     _count_since: str
     """The count of memories since `since`."""
-    _prefixes_of_ids: KeptPrefixes
-    """Returns the prefixes with which an id begins."""
-    _memory_keys: PageKeys
-    """Returns the first keys of memories, in order, one more than the page has."""
-    _summary_keys: PageKeys
-    """Returns the same of summaries."""
+    _working: MemoryTable
+    _archive: MemoryTable
+    _of_episode: str
+    """Begins the condition for originals of some episodes: the column of an original's episode."""
+    _searched: str = "{}"
+    """Formats the name of a column that no index by time is read for."""
+
+    @abstractmethod
+    def _prefixes_of_ids(
+        self, session: EngineSession, prefixes: Sequence[str]
+    ) -> list[str]:
+        """Return the prefixes with which at least one id of a memory or summary begins."""
+
+    @abstractmethod
+    def _tables_by_number(
+        self, tier: Tier | None
+    ) -> Iterable[tuple[str, Sequence[Condition]]]:
+        """Return each table of memories `m` of a tier, with the conditions that leave out others."""
+
+    @abstractmethod
+    def _rows_of_roles(
+        self, session: EngineSession, roles: Sequence[str]
+    ) -> list[int] | None:
+        """Return the rows of memories with these speakers, by the full-text index; None if many."""
 
     @reads
     def page(self, session: CommonSession, wanted: ListFilter) -> ListPage:
@@ -115,3 +207,190 @@ class CommonLists(Transactional, ListStore):
         """Return the number of memories created at or after a time."""
         count: int = session.scalar(self._count_since, since=moment)
         return count
+
+    # --------------------------------------------------------------- memories
+
+    def _memory_keys(
+        self, session: CommonSession, wanted: ListFilter, prefixes: Sequence[str]
+    ) -> list[ListKey]:
+        """Return the sort keys of one page of matching memories, and of one memory more."""
+        conditions = self._memory_conditions(wanted, prefixes)
+        rows = self._rows_if_few(session, wanted, prefixes)
+        keys: list[ListKey] = []
+        if rows is not None:
+            among = _number_condition("m.seq", "rows", rows)
+            for tables, of_tier in self._tables_by_number(wanted.tier):
+                held = [among, *of_tier, *conditions]
+                keys += _keys_where(session, MemoryTable(tables), held, wanted)
+            return keys
+        if wanted.tier is not Tier.ARCHIVE:
+            by_time = self._memory_conditions(wanted, prefixes, self._working.sorted)
+            keys += _keys_where(session, self._working, by_time, wanted)
+        if wanted.tier is not Tier.WORKING:
+            keys += self._archive_keys(session, conditions, wanted)
+        return keys
+
+    def _memory_conditions(
+        self, wanted: ListFilter, prefixes: Sequence[str], table: str = "m"
+    ) -> list[Condition]:
+        """Return the conditions on single memories; `table` has the times by which rows are sorted."""
+        searched, moment = self._searched, f"{table}.created_at"
+        conditions = [
+            *column_conditions(wanted.columns, searched.format("m.{}")),
+            *time_conditions(wanted, first=moment, last=moment),
+            *tag_conditions(wanted.tags),
+        ]
+        if wanted.pinned is not None:
+            text = "m.pinned" if wanted.pinned else "NOT m.pinned"
+            conditions.append(Condition(text, {}))
+        if prefixes:
+            conditions.append(_prefix_condition(prefixes, searched.format("m.id")))
+        if wanted.valid_at:
+            conditions += in_force_conditions(wanted.valid_at)
+        seq = f"{table}.seq"
+        return conditions + _cursor_conditions(wanted, RecordKind.MEMORY, moment, seq)
+
+    def _rows_if_few(
+        self, session: CommonSession, wanted: ListFilter, prefixes: Sequence[str]
+    ) -> list[int] | None:
+        """Return the rows that pass the most selective indexed filter; None if many, or without one."""
+        if prefixes:
+            condition = _prefix_condition(prefixes, "m.id")
+        elif wanted.tags:
+            return _numbers_if_few(
+                session,
+                "SELECT t.memory_seq FROM tag AS t WHERE t.owner = %(owner)s AND ",
+                one_of_condition("t.name", "tags", wanted.tags),
+            )
+        elif wanted.pinned:
+            condition = Condition("m.pinned", {})
+        elif wanted.sessions:
+            column = self._searched.format("m.session_id")
+            condition = one_of_condition(column, "sessions", wanted.sessions)
+        elif wanted.roles:
+            return self._rows_of_roles(session, wanted.roles)
+        else:
+            return None
+        numbers: list[int] = []
+        for tables, _ in self._tables_by_number(wanted.tier):
+            statement = f"SELECT m.seq FROM {tables} WHERE m.owner = %(owner)s AND "
+            found = _numbers_if_few(session, statement, condition)
+            if found is None or len(numbers) + len(found) > LIST_LIMITS.few:
+                return None
+            numbers += found
+        return numbers
+
+    def _archive_keys(
+        self,
+        session: CommonSession,
+        conditions: Sequence[Condition],
+        wanted: ListFilter,
+    ) -> list[ListKey]:
+        """Return the sort keys of a page of originals; read episodes until no other can hold one."""
+        newest = wanted.order is ListOrder.NEWEST
+        keys: list[ListKey] = []
+        for episodes, bound in self._episodes_in_order(session, wanted):
+            held = _number_condition(self._of_episode, "episodes", episodes)
+            keys += _keys_where(session, self._archive, [held, *conditions], wanted)
+            keys.sort(reverse=newest)
+            del keys[wanted.limit + 1 :]
+            if bound is None or len(keys) <= wanted.limit:
+                continue
+            last = keys[-1].moment
+            if last > bound if newest else last < bound:
+                break
+        return keys
+
+    def _episodes_in_order(
+        self, session: CommonSession, wanted: ListFilter
+    ) -> Iterator[tuple[list[int], Any]]:
+        """Yield row numbers of episodes in list order, with a bound on the times of the rest.
+
+        The bound is None after the last episodes.
+        """
+        direction, beyond = ORDERS[wanted.order]
+        newest = wanted.order is ListOrder.NEWEST
+        edge = "e.covers_until" if newest else "e.covers_from"
+        conditions = covering_conditions(wanted, self._searched.format("e.{}"))
+        if wanted.after:
+            text = (
+                "e.covers_from <= %(after)s"
+                if newest
+                else "e.covers_until >= %(after)s"
+            )
+            conditions.append(Condition(text, {"after": wanted.after.moment}))
+        read: list[Condition] = []
+        size = LIST_LIMITS.episodes_first
+        while True:
+            narrow = join_conditions([*conditions, *read])
+            rows = session.execute(
+                f"SELECT e.seq, {edge} FROM episode AS e "
+                f"WHERE e.owner = %(owner)s AND e.level = 0{narrow.text} "
+                f"ORDER BY {edge} {direction}, e.seq {direction} LIMIT %(most)s",
+                **narrow.values,
+                most=size + 1,
+            ).fetchall()
+            bound = rows[size][1] if len(rows) > size else None
+            yield [seq for seq, _ in rows[:size]], bound
+            if bound is None:
+                return
+            seq, moment = rows[size - 1]
+            text = f"({edge}, e.seq) {beyond} (%(edge)s, %(edge_seq)s)"
+            read = [Condition(text, {"edge": moment, "edge_seq": seq})]
+            size = min(2 * size, LIST_LIMITS.episodes_max)
+
+    # -------------------------------------------------------------- summaries
+
+    def _summary_keys(
+        self, session: CommonSession, wanted: ListFilter, prefixes: Sequence[str]
+    ) -> list[ListKey]:
+        """Return the sort keys of one page of matching summaries, and of one summary more."""
+        direction, _ = ORDERS[wanted.order]
+        searched = self._searched
+        moment = "e.period_from" if wanted.level else "e.covers_from"
+        conditions = covering_conditions(wanted, searched.format("e.{}"))
+        if wanted.level is not None:
+            conditions.append(Condition("e.level = %(level)s", {"level": wanted.level}))
+        if wanted.level:
+            conditions.append(Condition("e.period_from IS NOT NULL", {}))
+        if prefixes:
+            rows = _numbers_if_few(
+                session,
+                "SELECT e.seq FROM episode AS e WHERE e.owner = %(owner)s AND ",
+                _prefix_condition(prefixes, "e.id"),
+            )
+            conditions.append(
+                _prefix_condition(prefixes, searched.format("e.id"))
+                if rows is None
+                else _number_condition("e.seq", "rows", rows)
+            )
+        kind = RecordKind.SUMMARY
+        conditions += _cursor_conditions(wanted, kind, moment, "e.seq")
+        narrow = join_conditions(conditions)
+        keys = session.execute(
+            f"SELECT {moment}, e.seq FROM episode AS e WHERE e.owner = %(owner)s{narrow.text} "
+            f"ORDER BY {moment} {direction}, e.seq {direction} LIMIT %(most)s",
+            **narrow.values,
+            most=wanted.limit + 1,
+        )
+        return [ListKey(start, kind, seq) for start, seq in keys]
+
+
+def _keys_where(
+    session: CommonSession,
+    home: MemoryTable,
+    conditions: Iterable[Condition],
+    wanted: ListFilter,
+) -> list[ListKey]:
+    """Return the sort keys of memories that match conditions, one more than a page holds."""
+    tables, table = home
+    narrow = join_conditions(conditions)
+    direction, _ = ORDERS[wanted.order]
+    rows = session.execute(
+        f"SELECT {table}.created_at, {table}.seq FROM {tables} "
+        f"WHERE {table}.owner = %(owner)s{narrow.text} "
+        f"ORDER BY {table}.created_at {direction}, {table}.seq {direction} LIMIT %(most)s",
+        **narrow.values,
+        most=wanted.limit + 1,
+    )
+    return [ListKey(moment, RecordKind.MEMORY, seq) for moment, seq in rows]

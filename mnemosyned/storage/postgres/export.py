@@ -115,7 +115,7 @@ class PostgresExporting(CommonExporting):
     def episodes(self) -> Iterator[Record]:
         """Yield the episodes whose originals are all exported, each followed by its originals."""
         whole = "e.level = 0"
-        if not self._chosen.is_whole:
+        if self._chosen.is_set:
             others = _ORIGINALS_NOT.format(export_condition(self._chosen, "o"))
             whole += f" AND NOT {others}"
         # Two streams in the same order, so that an episode costs no round trip.

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from mnemosyned.memory.edit import in_force_again
+from mnemosyned.memory.fields import NAMING_FIELDS, column_list
 from mnemosyned.memory.forgetting import (
     ForgetFilter,
     Grace,
@@ -19,18 +20,14 @@ from mnemosyned.memory.intake import content_hash, is_made_of_source, keys_of_fo
 from mnemosyned.memory.ports import DeletionStore
 from mnemosyned.memory.values import Tier
 from mnemosyned.storage.common.episodes import invalidate
+from mnemosyned.storage.common.filters import Condition, tag_conditions
+from mnemosyned.storage.common.forgetting import chosen_conditions
 from mnemosyned.storage.common.grace import save_learnings, save_memories
 from mnemosyned.storage.common.learnings import remove_learnings, remove_learnings_of
 from mnemosyned.storage.common.session import BELOW, Row, reads, writes
 from mnemosyned.storage.common.state import request_purge
 from mnemosyned.storage.postgres import purge
-from mnemosyned.storage.postgres.filters import (
-    Condition,
-    join_conditions,
-    place_conditions,
-    tag_condition,
-    time_conditions,
-)
+from mnemosyned.storage.postgres.filters import postgres_filter
 from mnemosyned.storage.postgres.fulltext import (
     gram_term_hashes,
     gram_words,
@@ -60,18 +57,19 @@ _EARLIER = (
     "FROM revision AS r WHERE r.owner = %(owner)s AND r.memory_seq = m.seq)"
 )
 """What a memory was before it was edited."""
-_NAMED = f"m.session_id, m.source, m.metadata, {_DETAILS}, {_EARLIER}"
+_NAMED = f"{column_list(NAMING_FIELDS, 'm.')}, {_DETAILS}, {_EARLIER}"
 """All that may mention a person, besides the words and their speaker."""
-_EARLIER_FIELDS = ("session", "source", "role")
+_EARLIER_FIELDS = ("role", *(field.name for field in NAMING_FIELDS if field.editable))
 
 
 def selected_memories(session: PostgresSession, choice: ForgetFilter) -> list[str]:
     """Return the ids of the memories that match all criteria of a filter."""
-    newest = choice.newest.memory if choice.newest else None
-    narrow = join_conditions(
+    narrow = postgres_filter(
         [
-            *_selection_conditions(choice, table="m", newest=newest),
-            *tag_condition(choice.tags),
+            *chosen_conditions(
+                choice, choice.newest.memory if choice.newest else None, "m.{}"
+            ),
+            *tag_conditions(choice.tags, row_by_row=False),
             *(
                 [_all_terms_condition(session.owner, choice.terms)]
                 if choice.terms
@@ -93,21 +91,6 @@ def selected_memories(session: PostgresSession, choice: ForgetFilter) -> list[st
     return [row[0] for row in rows if all(check(row) for check in is_meant)]
 
 
-def _selection_conditions(
-    choice: ForgetFilter, *, table: str, newest: int | None
-) -> list[Condition]:
-    """Return the conditions of a filter on session, source, time and newest row."""
-    when = f"{table}.created_at"
-    conditions = [
-        *place_conditions(choice.sessions, choice.sources, table=table),
-        *time_conditions(choice.since, choice.until, first=when, last=when),
-    ]
-    if newest is not None:
-        bound = Condition(f"{table}.seq <= %(newest)s", {"newest": newest})
-        conditions.append(bound)
-    return conditions
-
-
 def _text_checks(choice: ForgetFilter) -> list[Callable[[Row], bool]]:
     """Return functions that check the texts of a row found by the indexes against a filter."""
     checks: list[Callable[[Row], bool]] = []
@@ -122,9 +105,9 @@ def _text_checks(choice: ForgetFilter) -> list[Callable[[Row], bool]]:
 
 def _all_texts(row: Row) -> list[str]:
     """Return a memory's content, speaker, session, source and metadata, and the same of revisions."""
-    content, role, session, source, metadata, details, earlier = row
+    content, role, *naming, details, earlier = row
     values = " ".join(value for _, value in values_of(*details or (None, None)))
-    texts = [content or values, role, session, source or "", metadata]
+    texts = [content or values, role, *(text or "" for text in naming)]
     for text, fields in earlier or ():
         before: dict[str, Any] = msgspec.json.decode(fields)
         texts.append(
@@ -233,10 +216,10 @@ def _has_phrase(phrase: Sequence[str], words: Sequence[str]) -> bool:
 
 def selected_learnings(session: PostgresSession, choice: ForgetFilter) -> list[str]:
     """Return the ids of the learnings that match all criteria of a filter; none if it has tags."""
-    if choice.tags:
+    if choice.excludes_summaries:
         return []
     newest = choice.newest.learning if choice.newest else None
-    narrow = join_conditions(_selection_conditions(choice, table="l", newest=newest))
+    narrow = postgres_filter(chosen_conditions(choice, newest, "l.{}"))
     rows = session.stream(
         "SELECT l.id, l.text, coalesce(l.session_id, ''), coalesce(l.source, '') "
         f"FROM learning AS l WHERE l.owner = %(owner)s{narrow.where} ORDER BY l.seq",

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import chain
 
+from mnemosyned.memory.fields import FILTER_FIELDS, column_list
 from mnemosyned.memory.periods import Level
 from mnemosyned.memory.ports import SearchStore
 from mnemosyned.memory.values import Episode, Tier
@@ -35,18 +36,20 @@ from mnemosyned.search.query import (
 )
 from mnemosyned.search.words import Forms, Frequencies
 from mnemosyned.storage.common.episodes import ancestors
+from mnemosyned.storage.common.filters import (
+    asked_conditions,
+    column_conditions,
+    source_name_conditions,
+)
 from mnemosyned.storage.common.rows import EPISODE_COLUMNS, episode_from
 from mnemosyned.storage.common.session import Row
 from mnemosyned.storage.postgres.filters import (
     EVERYTHING,
     PostgresFilter,
-    asked_conditions,
     episode_filter,
-    join_conditions,
     memory_filter,
-    place_conditions,
+    postgres_filter,
     query_filter,
-    source_name_condition,
     tier_condition,
 )
 from mnemosyned.storage.postgres.fulltext import gram_term_hashes, phrase_hashes
@@ -76,7 +79,7 @@ from mnemosyned.text.dates.spans import TimeSpan
 from mnemosyned.text.languages.tables import TimeOrder
 
 _COLUMNS = (
-    "m.owner, m.importance, m.created_at, m.seq, m.session_id, m.source, "
+    f"m.owner, m.importance, m.created_at, m.seq, {column_list(FILTER_FIELDS, 'm.')}, "
     f"left(m.content, {COMPARED_CHARS}) AS text"
 )
 _FIRST_OF_EACH = (
@@ -259,10 +262,10 @@ class PostgresIndex(SearchIndex):
         `walk` has the comparison with the period's end, and the directions in which memories and
         episodes are read.
         """
-        narrow = join_conditions(
+        narrow = postgres_filter(
             [
-                *place_conditions(query.sessions, query.sources),
-                *source_name_condition(query.source_names),
+                *column_conditions(query.columns),
+                *source_name_conditions(query.source_names, "m.source"),
                 *asked_conditions(query),
             ]
         )
@@ -365,8 +368,12 @@ class PostgresIndex(SearchIndex):
         around: list[list[int]] = [[] for _ in matches]
         if not matches:
             return around
-        narrow = join_conditions(
-            [*tier_condition(query.tier), *asked_conditions(query)]
+        narrow = postgres_filter(
+            [
+                *tier_condition(query.tier),
+                *column_conditions(query.own_columns),
+                *asked_conditions(query),
+            ]
         )
         rows = self._session.execute(
             f"SELECT near.number - 1, {MATCH_FIELDS} "

@@ -18,6 +18,7 @@ from mnemosyned.memory.consolidation import (
 )
 from mnemosyned.memory.intake import PromotionTransaction
 from mnemosyned.memory.ports import Promotion
+from mnemosyned.storage.common.filters import source_condition
 from mnemosyned.storage.common.rows import pending_from
 from mnemosyned.storage.common.session import reads
 from mnemosyned.storage.common.sleep import CommonSleep, insert_log
@@ -163,11 +164,9 @@ def _pending_filter(selection: Selection) -> tuple[str, dict[str, Any]]:
         values["session"] = selection.session
         clauses.append("m.session_id = %(session)s")
     if selection.sources:
-        values["sources"] = [name for name in selection.sources if name is not None]
-        named = "m.source = ANY(%(sources)s::text[])"
-        if None in selection.sources:
-            named = f"({named} OR m.source IS NULL)"
-        clauses.append(named)
+        named = source_condition(selection.sources, "m.source")
+        clauses.append(named.text)
+        values |= named.values
     return " AND ".join(clauses), values
 
 

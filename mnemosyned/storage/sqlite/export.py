@@ -87,7 +87,7 @@ class SqliteExporting(CommonExporting):
     def episodes(self) -> Iterator[Record]:
         """Yield the episodes whose originals are all exported, each followed by its originals."""
         whole = "e.level = 0"
-        if not self._chosen.is_whole:
+        if self._chosen.is_set:
             whole += (
                 " AND NOT EXISTS (SELECT 1 FROM archive AS m WHERE m.episode_seq = e.seq "
                 f"AND NOT ({export_condition(self._chosen, 'm')}))"

@@ -1,18 +1,29 @@
-"""SQL filters by session, source, tier, time, tags and validity."""
+"""Filters of a search in a file, and common conditions bound by place as its statements are."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
+import re
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from mnemosyned.memory.values import Tier
 from mnemosyned.search.query import Query
-from mnemosyned.storage.sqlite.rows import instant_text
-from mnemosyned.storage.sqlite.session import SqliteSession
+from mnemosyned.storage.common.filters import (
+    Condition,
+    asked_conditions,
+    column_conditions,
+    in_force_conditions,
+    join_conditions,
+    one_of_condition,
+    source_name_conditions,
+    summary_conditions,
+    time_conditions,
+)
+from mnemosyned.storage.sqlite.session import SqliteSession, stored_form, translate
 
 FEW_MAX = 5_000
 """So many rows of the sessions asked for are named before the words are looked for."""
+_VALUE = re.compile(r":(\w+)")
 
 
 class SqliteFilter(NamedTuple):
@@ -29,96 +40,18 @@ class SqliteFilter(NamedTuple):
 EVERYTHING = SqliteFilter("", "", ())
 
 
-def in_force_condition(query: Query, seq: str = "f.rowid") -> tuple[str, list[str]]:
-    """Return the condition that hides expired memories and, unless asked for, superseded ones.
-
-    `seq` is the column of the memory's row number.
-    """
-    past = [] if query.superseded else ["s.superseded_at IS NOT NULL"]
-    moment = [instant_text(query.valid_at)] if query.valid_at else []
-    past += ["s.valid_until <= ?"] if moment else []
-    if not past:
-        return "", []
-    gone = f"s.memory_seq = {seq} AND ({' OR '.join(past)})"
-    return f" AND NOT EXISTS (SELECT 1 FROM memory_state AS s WHERE {gone})", moment
+def bind_by_place(conditions: Iterable[Condition]) -> tuple[str, list[Any]]:
+    """Return conditions in SQLite's dialect, each after an `AND`, and their values by place."""
+    joined = join_conditions(conditions)
+    text = translate(joined.text)
+    values = [stored_form(joined.values[name]) for name in _VALUE.findall(text)]
+    return _VALUE.sub("?", text), values
 
 
-def tag_condition(tags: Sequence[str], seq: str = "seq") -> tuple[list[str], list[Any]]:
-    """Return the condition for memories with at least one of these tags."""
-    if not tags:
-        return [], []
-    marks = ", ".join("?" * len(tags))
-    named = f"t.memory_seq = {seq} AND t.name IN ({marks})"
-    return [f"EXISTS (SELECT 1 FROM tag AS t WHERE {named})"], list(tags)
-
-
-def asked_conditions(query: Query, seq: str = "f.rowid") -> tuple[str, list[Any]]:
-    """Return the conditions of a question on validity and tags."""
-    holds, moment = in_force_condition(query, seq=seq)
-    clauses, tags = tag_condition(query.tags, seq=seq)
-    return holds + "".join(f" AND {clause}" for clause in clauses), [*moment, *tags]
-
-
-def place_conditions(
-    sessions: Sequence[str], sources: Sequence[str], *, column: str = "{}"
-) -> tuple[list[str], list[Any]]:
-    """Return the conditions for sessions and sources; `column` formats a column's name."""
-    clauses: list[str] = []
-    values: list[Any] = []
-    for name, wanted in (("session_id", sessions), ("source", sources)):
-        if wanted:
-            marks = ", ".join("?" * len(wanted))
-            clauses.append(f"{column.format(name)} IN ({marks})")
-            values.extend(wanted)
-    return clauses, values
-
-
-def source_condition(sources: Sequence[str | None]) -> tuple[str, list[str]]:
-    """Return the condition for rows of these sources; None stands for rows without a source.
-
-    The values are bound as one list, as SQLite bounds the depth of a chain of conditions.
-    """
-    named = [source for source in sources if source is not None]
-    clause = f"source IN ({', '.join('?' * len(named))})"
-    if len(named) < len(sources):
-        clause = f"({clause} OR source IS NULL)"
-    return clause, named
-
-
-def source_name_condition(
-    names: Sequence[str], *, column: str = "{}"
-) -> tuple[list[str], list[Any]]:
-    """Return the condition for sources whose name contains one of these words, in any case."""
-    if not names:
-        return [], []
-    source = column.format("source")
-    either = " OR ".join([f"{source} LIKE ?"] * len(names))
-    return [f"({either})"], [f"%{name}%" for name in names]
-
-
-def time_conditions(
-    since: datetime | None, until: datetime | None, *, first: str, last: str
-) -> tuple[list[str], list[Any]]:
-    """Return the conditions for rows whose time, from `first` to `last`, overlaps a period."""
-    clauses: list[str] = []
-    values: list[Any] = []
-    if since:
-        clauses.append(f"{last} >= ?")
-        values.append(instant_text(since))
-    if until:
-        clauses.append(f"{first} < ?")
-        values.append(instant_text(until))
-    return clauses, values
-
-
-def _named_and_dated(
-    query: Query, *, column: str, first: str, last: str
-) -> tuple[list[str], list[Any]]:
-    """Return the conditions of a question on sessions, sources and time."""
-    clauses, values = place_conditions(query.sessions, query.sources, column=column)
-    named, names = source_name_condition(query.source_names, column=column)
-    dated, moments = time_conditions(query.since, query.until, first=first, last=last)
-    return clauses + named + dated, values + names + moments
+def tables_of(tier: Tier | None) -> tuple[str, ...]:
+    """Return the tables with the memories of a tier, or of both tiers for None."""
+    tables = {None: ("working_memory", "archive"), Tier.WORKING: ("working_memory",)}
+    return tables.get(tier, ("archive",))
 
 
 def query_filter(session: SqliteSession, query: Query) -> SqliteFilter:
@@ -129,24 +62,22 @@ def query_filter(session: SqliteSession, query: Query) -> SqliteFilter:
     narrow = memory_filter(query)
     if not (query.sessions or query.tags):
         return narrow
-    clauses, values = _named_and_dated(
-        query, column="+{}", first="created_at", last="created_at"
-    )
+    conditions = [
+        *column_conditions(query.columns, "+{}"),
+        *source_name_conditions(query.source_names, "+source"),
+        *time_conditions(query, first="+created_at", last="+created_at"),
+        *in_force_conditions(query.valid_at, superseded=query.superseded, seq="seq"),
+    ]
     if query.tags:  # few rows, so that the others need not be looked at
-        marks = ", ".join("?" * len(query.tags))
-        clauses.append(f"seq IN (SELECT memory_seq FROM tag WHERE name IN ({marks}))")
-        values += query.tags
-    holds, moment = in_force_condition(query, seq="seq")
-    where = " AND ".join(clauses) + holds
+        named = one_of_condition("name", "tags", query.tags)
+        text = f"seq IN (SELECT memory_seq FROM tag WHERE {named.text})"
+        conditions.append(named._replace(text=text))
+    where, values = bind_by_place(conditions)
     rows: list[int] = []
-    tables = {
-        None: ("working_memory", "archive"),
-        Tier.WORKING: ("working_memory",),
-    }.get(query.tier, ("archive",))
-    for table in tables:
+    for table in tables_of(query.tier):
         found = session.execute(
-            f"SELECT seq FROM {table} WHERE {where} LIMIT ?",
-            (*values, *moment, FEW_MAX + 1 - len(rows)),
+            f"SELECT seq FROM {table} WHERE 1{where} LIMIT ?",
+            (*values, FEW_MAX + 1 - len(rows)),
         )
         rows += [seq for (seq,) in found]
     return narrow if len(rows) > FEW_MAX else narrow._replace(only=sorted(rows))
@@ -156,24 +87,22 @@ def memory_filter(query: Query) -> SqliteFilter:
     """Return a question's filters for a search in the index of originals."""
     column = "ifnull(w.{0}, a.{0})"
     when = column.format("created_at")
-    clauses, values = _named_and_dated(query, column=column, first=when, last=when)
-    if query.tier is Tier.WORKING:
-        clauses.append("w.seq IS NOT NULL")
-    elif query.tier is not None:
-        clauses.append("a.seq IS NOT NULL")
+    conditions = [
+        *column_conditions(query.columns, column),
+        *source_name_conditions(query.source_names, column.format("source")),
+        *time_conditions(query, first=when, last=when),
+    ]
+    if query.tier is not None:
+        table = "w" if query.tier is Tier.WORKING else "a"
+        conditions.append(Condition(f"{table}.seq IS NOT NULL", {}))
     joins = "LEFT JOIN working_memory AS w ON w.seq = f.rowid "
     joins += "LEFT JOIN archive AS a ON a.seq = f.rowid"
-    where = "".join(f" AND {clause}" for clause in clauses)
-    holds, moment = asked_conditions(query)
-    return SqliteFilter(joins if clauses else "", where + holds, [*values, *moment])
+    where, values = bind_by_place([*conditions, *asked_conditions(query, "f.rowid")])
+    return SqliteFilter(joins if conditions else "", where, values)
 
 
 def episode_filter(query: Query) -> SqliteFilter:
-    """Return a question's filters for a search in the indexes of summaries, which have no tags."""
-    clauses, values = _named_and_dated(
-        query, column="e.{}", first="e.covers_from", last="e.covers_until"
-    )
-    if query.tags:
-        clauses.append("0")
-    joins = "JOIN episodic_memory AS e ON e.seq = f.rowid" if clauses else ""
-    return SqliteFilter(joins, "".join(f" AND {clause}" for clause in clauses), values)
+    """Return a question's filters for a search in the indexes of summaries."""
+    conditions = summary_conditions(query)
+    joins = "JOIN episodic_memory AS e ON e.seq = f.rowid" if conditions else ""
+    return SqliteFilter(joins, *bind_by_place(conditions))

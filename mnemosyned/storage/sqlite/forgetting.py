@@ -8,6 +8,7 @@ from contextlib import closing
 from typing import Any
 
 from mnemosyned.memory.edit import in_force_again
+from mnemosyned.memory.fields import NAMING_FIELDS
 from mnemosyned.memory.forgetting import (
     ForgetFilter,
     Grace,
@@ -19,17 +20,15 @@ from mnemosyned.memory.forgetting import (
 from mnemosyned.memory.intake import is_made_of_source, keys_of_forgotten
 from mnemosyned.memory.ports import DeletionStore
 from mnemosyned.storage.common.episodes import invalidate
+from mnemosyned.storage.common.filters import tag_conditions
+from mnemosyned.storage.common.forgetting import chosen_conditions
 from mnemosyned.storage.common.grace import save_learnings, save_memories
 from mnemosyned.storage.common.learnings import remove_learnings, remove_learnings_of
 from mnemosyned.storage.common.session import BELOW, reads, writes
 from mnemosyned.storage.common.state import request_purge
 from mnemosyned.storage.sqlite.connections import Readers
 from mnemosyned.storage.sqlite.copies import NAMING
-from mnemosyned.storage.sqlite.filters import (
-    place_conditions,
-    tag_condition,
-    time_conditions,
-)
+from mnemosyned.storage.sqlite.filters import bind_by_place
 from mnemosyned.storage.sqlite.fulltext import (
     any_of,
     glued_terms,
@@ -50,9 +49,13 @@ _TABLES = {
     "(SELECT group_concat(value, ' ') FROM detail WHERE memory_seq = seq), ''))",
 }
 """Tables with the text of their memories; what a pruned one has left are its exact values."""
+_NAMED = ", ".join(f"ifnull({field.column}, '')" for field in NAMING_FIELDS)
+_FORMER = " || ' ' || ".join(
+    f"ifnull(r.fields ->> '{name}', '')"
+    for name in ("role", *(field.name for field in NAMING_FIELDS if field.editable))
+)
 _EARLIER = (
-    "ifnull((SELECT group_concat(ifnull(r.content, '') || ' ' || ifnull(r.fields ->> 'session', '') "
-    "|| ' ' || ifnull(r.fields ->> 'source', '') || ' ' || ifnull(r.fields ->> 'role', ''), ' ') "
+    f"ifnull((SELECT group_concat(ifnull(r.content, '') || ' ' || {_FORMER}, ' ') "
     "FROM revision AS r WHERE r.memory_seq = {table}.seq), '')"
 )
 """What a memory was before it was edited."""
@@ -61,41 +64,29 @@ _INDEXES = ("memory_fts", "memory_gram_fts")
 
 def selected_memories(session: SqliteSession, choice: ForgetFilter) -> list[str]:
     """Return the ids of the memories that match all criteria of a filter."""
-    where, values = _selection_conditions(
-        choice, newest=choice.newest.memory if choice.newest else None
+    where, values = bind_by_place(
+        [
+            *chosen_conditions(choice, choice.newest.memory if choice.newest else None),
+            *tag_conditions(choice.tags, "seq"),
+        ]
     )
-    tags, tag_values = tag_condition(choice.tags)
-    where, values = " AND ".join([where, *tags]), [*values, *tag_values]
     having = _positions_with_terms(session, choice.terms) if choice.terms else None
     named = name_matcher(choice.person) if choice.person else None
     ids: dict[str, None] = {}
     for table, text in _TABLES.items():
         columns = (
-            f"id, role, session_id, ifnull(source, ''), metadata, {text}, "
-            + _EARLIER.format(table=table)
+            f"id, role, {_NAMED}, {text}, {_EARLIER.format(table=table)}"
             if named
             else "id"
         )
         for narrowed, further in _narrow_to_positions(where, values, having):
             rows = session.execute(
-                f"SELECT {columns} FROM {table} WHERE {narrowed} ORDER BY seq", further
+                f"SELECT {columns} FROM {table} WHERE 1{narrowed} ORDER BY seq", further
             )
             for id, *texts in rows:
                 if is_named_in(texts, named):
                     ids[id] = None
     return list(ids)
-
-
-def _selection_conditions(
-    choice: ForgetFilter, *, newest: int | None
-) -> tuple[str, list[Any]]:
-    """Return the conditions of a filter on session, source, time and newest row."""
-    named, names = place_conditions(choice.sessions, choice.sources)
-    dated, moments = time_conditions(
-        choice.since, choice.until, first="created_at", last="created_at"
-    )
-    bounded, bound = ([], []) if newest is None else (["seq <= ?"], [newest])
-    return " AND ".join(["1", *named, *dated, *bounded]), [*names, *moments, *bound]
 
 
 def _narrow_to_positions(
@@ -132,15 +123,15 @@ def _positions_with_terms(session: SqliteSession, terms: Terms) -> set[int]:
 
 def selected_learnings(session: SqliteSession, choice: ForgetFilter) -> list[str]:
     """Return the ids of the learnings that match all criteria of a filter; none if it has tags."""
-    if choice.tags:
+    if choice.excludes_summaries:
         return []
-    where, values = _selection_conditions(
-        choice, newest=choice.newest.learning if choice.newest else None
+    where, values = bind_by_place(
+        chosen_conditions(choice, choice.newest.learning if choice.newest else None)
     )
     named = name_matcher(choice.person) if choice.person else None
     rows = session.execute(
         f"SELECT seq, id, text, ifnull(session_id, ''), ifnull(source, '') FROM learning "
-        f"WHERE {where}",
+        f"WHERE 1{where}",
         values,
     ).fetchall()
     having = _texts_with_terms(session, rows, choice.terms) if choice.terms else None

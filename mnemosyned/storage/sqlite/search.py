@@ -9,6 +9,7 @@ from functools import cached_property
 from heapq import nlargest
 from typing import Any
 
+from mnemosyned.memory.fields import FILTER_FIELDS, column_list
 from mnemosyned.memory.periods import Level
 from mnemosyned.memory.ports import SearchStore
 from mnemosyned.memory.values import Tier
@@ -36,17 +37,20 @@ from mnemosyned.search.query import (
 )
 from mnemosyned.search.words import Forms, Frequencies, Having, WordRows
 from mnemosyned.storage.common.episodes import ancestors, episode_at
+from mnemosyned.storage.common.filters import (
+    asked_conditions,
+    column_conditions,
+    source_name_conditions,
+)
 from mnemosyned.storage.common.rows import instant
 from mnemosyned.storage.sqlite.connections import Readers
 from mnemosyned.storage.sqlite.filters import (
     EVERYTHING,
     SqliteFilter,
-    asked_conditions,
+    bind_by_place,
     episode_filter,
     memory_filter,
-    place_conditions,
     query_filter,
-    source_name_condition,
 )
 from mnemosyned.storage.sqlite.fulltext import (
     GLUED,
@@ -63,7 +67,7 @@ from mnemosyned.text.dates.spans import TimeSpan
 from mnemosyned.text.languages.tables import TimeOrder
 
 _COLUMNS = (
-    "importance, created_at, {0}seq, session_id, source, "
+    f"importance, created_at, {{0}}seq, {column_list(FILTER_FIELDS)}, "
     f"substr(content, 1, {COMPARED_CHARS}) AS text"
 )
 _FIRST_OF_EACH = (
@@ -274,11 +278,14 @@ class SqliteIndex(SearchIndex):
         `walk` has the comparison with the period's end, and the directions in which memories and
         episodes are read.
         """
-        clauses, values = place_conditions(query.sessions, query.sources)
-        named, names = source_name_condition(query.source_names)
-        holds, moment = asked_conditions(query, seq="seq")
-        where = " AND ".join(["1", *clauses, *named]) + holds
-        bound = (*values, *names, *moment, limit)
+        where, values = bind_by_place(
+            [
+                *column_conditions(query.columns, "{}"),
+                *source_name_conditions(query.source_names, "source"),
+                *asked_conditions(query, "seq"),
+            ]
+        )
+        where, bound = f"1{where}", (*values, limit)
         since, until = period
         rows: list[tuple[Any, ...]] = []
         if query.tier in (None, Tier.WORKING):
@@ -401,7 +408,12 @@ class SqliteIndex(SearchIndex):
             (match.position - REACH, match.position + REACH, match.session)
             for match in matches
         ]
-        holds, moment = asked_conditions(query, seq="seq")
+        where, values = bind_by_place(
+            [
+                *column_conditions(query.own_columns, "{}"),
+                *asked_conditions(query, "seq"),
+            ]
+        )
         since = instant_text(query.since) if query.since else ""
         until = instant_text(query.until) if query.until else "~"
         around: list[list[int]] = [[] for _ in matches]
@@ -412,8 +424,8 @@ class SqliteIndex(SearchIndex):
             rows = self._session.execute(
                 f"SELECT near.key, seq, source, created_at FROM json_each(?) AS near "
                 f"CROSS JOIN {table} WHERE seq BETWEEN near.value ->> 0 AND near.value ->> 1 "
-                f"AND session_id = near.value ->> 2{holds}",
-                (json.dumps(reaches), *moment),
+                f"AND session_id = near.value ->> 2{where}",
+                (json.dumps(reaches), *values),
             )
             for number, seq, source, created_at in rows.fetchall():
                 if source == matches[number].source and since <= created_at < until:

@@ -56,6 +56,7 @@ _TRANSLATIONS = [
         (r"\bgreatest\(", "max("),
         (r" OFFSET 0\b", ""),  # for the planner of PostgreSQL
         (r"\bIS DISTINCT FROM\b", "IS NOT"),
+        (r"\bILIKE\b", "LIKE"),
         (r"\b(FROM|JOIN|INTO|UPDATE) episode\b", r"\1 episodic_memory"),
         (r"\b(FROM|JOIN|INTO|UPDATE) placed\b", r"\1 archive"),
         (r"\b(FROM|JOIN|INTO|UPDATE) fresh\b", r"\1 working_memory"),
@@ -83,14 +84,14 @@ class SqliteSession(sqlite3.Connection, CommonSession):
     ) -> sqlite3.Cursor:
         """Run a statement, with its values by place or by name."""
         if values or "%(owner)s" in sql:
-            parameters = {name: _stored_form(value) for name, value in values.items()}
+            parameters = {name: stored_form(value) for name, value in values.items()}
             sql = translate(sql)
         return super().execute(sql, parameters)
 
     def execute_many(self, sql: str, rows: Iterable[Mapping[str, object]], /) -> int:
         """Run a statement once for each row of values; return the number of changed rows."""
         bound = [
-            {name: _stored_form(value) for name, value in row.items()} for row in rows
+            {name: stored_form(value) for name, value in row.items()} for row in rows
         ]
         return self.executemany(translate(sql), bound).rowcount if bound else 0
 
@@ -291,10 +292,10 @@ def translate(sql: str) -> str:
     return sql
 
 
-def _stored_form(value: object) -> object:
+def stored_form(value: object) -> object:
     """Return a value as SQLite stores it: a time as text, a list as JSON for `json_each`."""
     if isinstance(value, datetime):
         return instant_text(value)
     return (
-        json.dumps(list(map(_stored_form, value))) if isinstance(value, list) else value
+        json.dumps(list(map(stored_form, value))) if isinstance(value, list) else value
     )

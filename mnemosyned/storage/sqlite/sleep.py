@@ -17,10 +17,11 @@ from mnemosyned.memory.consolidation import (
 )
 from mnemosyned.memory.intake import PromotionTransaction
 from mnemosyned.memory.ports import Promotion
+from mnemosyned.storage.common.filters import source_condition
 from mnemosyned.storage.common.rows import instant, pending_from
 from mnemosyned.storage.common.session import Row, reads
 from mnemosyned.storage.common.sleep import CommonSleep, insert_log
-from mnemosyned.storage.sqlite.filters import source_condition
+from mnemosyned.storage.sqlite.filters import bind_by_place
 from mnemosyned.storage.sqlite.memories import (
     insert_details,
     placeholders,
@@ -151,8 +152,8 @@ def _pending_filter(session: SqliteSession, selection: Selection) -> tuple[str, 
         clauses.append("session_id = ?")
         values.append(selection.session)
     if selection.sources:
-        clause, named = source_condition(selection.sources)
-        clauses.append(clause)
+        clause, named = bind_by_place([source_condition(selection.sources, "source")])
+        clauses.append(clause.removeprefix(" AND "))
         values.extend(named)
     return f"WHERE {' AND '.join(clauses)}", tuple(values)
 
