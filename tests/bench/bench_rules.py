@@ -4,8 +4,9 @@
 
 Each rule is taken out by replacing one function (`ablation/sitecustomize.py`), in the process of the
 benchmark and in all that it starts. Shown is the figure that falls furthest without the rule, and the
-one that gains most. A rule that buys less than 0.003 of every figure, and that is no promise, is not
-worth its lines.
+one that rises most: which of them is the better is for the reader, as some count faults (`repeated`,
+`dangling`). A rule that moves every figure by less than 0.003, and that is no promise, is not worth its
+lines.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from bench.report import Report
 
 HERE = Path(__file__).resolve().parent
 WORTH_MIN = 0.003
-"""Of a share; what a rule buys at least of one figure."""
+"""Of a share; how far a rule moves one figure at least."""
 BENCH_MINUTES_MAX = 60
 SHARE_MAX = 1.0
 """Figures above are sizes and counts, which say nothing of a rule."""
-_TIME = re.compile(r"_s\b|_ms\b|\bms\b")
+_TIME = re.compile(r"(?<![a-z'])m?s(?![a-z])")
 """Names of figures that are times."""
 
 
@@ -318,7 +319,9 @@ def main() -> int:
         most = max(bought, key=lambda name: bought[name])
         least = min(bought, key=lambda name: bought[name])
         report.figure(rule.name, bought[most])
-        verdict = "" if bought[most] >= WORTH_MIN else "yes"
+        report.figure(f"{rule.name}, least", bought[least])
+        moved = max(bought[most], -bought[least])
+        verdict = "" if moved >= WORTH_MIN else "yes"
         rows.append(
             [
                 rule.name,
