@@ -583,13 +583,20 @@ def write_lines(file: Path, count: int) -> None:
     )
 
 
-def test_an_import_goes_on_where_it_stopped(tmp_path: Path, file: Path) -> None:
-    daemon, journal = StoppingDaemon(), tmp_path / "journal"
-    write_lines(file, 3 * BATCH_ITEMS)
-    daemon.batches_left = 2
+def stopped_import(path: Path, journal: Path, batches: int) -> StoppingDaemon:
+    """Import a path until so many batches are stored; the daemon, which then takes all others."""
+    daemon = StoppingDaemon()
+    daemon.batches_left = batches
     with pytest.raises(StorageFailed):
-        run_of(daemon, file, journal).run()
+        run_of(daemon, path, journal).run()
     daemon.batches_left = 10
+    return daemon
+
+
+def test_an_import_goes_on_where_it_stopped(tmp_path: Path, file: Path) -> None:
+    journal = tmp_path / "journal"
+    write_lines(file, 3 * BATCH_ITEMS)
+    daemon = stopped_import(file, journal, 2)
 
     report = run_of(daemon, file, journal).run()
 
@@ -602,14 +609,11 @@ def test_an_import_goes_on_where_it_stopped(tmp_path: Path, file: Path) -> None:
 def test_a_batch_whose_position_was_not_kept_is_stored_once(
     tmp_path: Path, file: Path
 ) -> None:
-    daemon, journal = StoppingDaemon(), tmp_path / "journal"
+    journal = tmp_path / "journal"
     write_lines(file, 3 * BATCH_ITEMS)
-    daemon.batches_left = 2
-    with pytest.raises(StorageFailed):
-        run_of(daemon, file, journal).run()
+    daemon = stopped_import(file, journal, 2)
     first, second = journal.read_bytes().splitlines(keepends=True)
     journal.write_bytes(first + second[: len(second) // 2])
-    daemon.batches_left = 10
 
     report = run_of(daemon, file, journal).run()
 
@@ -618,18 +622,13 @@ def test_a_batch_whose_position_was_not_kept_is_stored_once(
 
 
 def test_a_file_that_grew_after_it_was_done_is_read_on(tmp_path: Path) -> None:
-    daemon, journal = StoppingDaemon(), tmp_path / "journal"
-    folder = tmp_path / "folder"
+    journal, folder = tmp_path / "journal", tmp_path / "folder"
     folder.mkdir()
-    first, second = folder / "a.jsonl", folder / "b.jsonl"
-    write_lines(first, BATCH_ITEMS)
-    second.write_text("\n".join(OTHERS))
-    daemon.batches_left = 1
-    with pytest.raises(StorageFailed):
-        run_of(daemon, folder, journal).run()
-    with first.open("a") as opened:
+    write_lines(folder / "a.jsonl", BATCH_ITEMS)
+    (folder / "b.jsonl").write_text("\n".join(OTHERS))
+    daemon = stopped_import(folder, journal, 1)
+    with (folder / "a.jsonl").open("a") as opened:
         opened.write('{"content": "added"}\n')
-    daemon.batches_left = 10
 
     report = run_of(daemon, folder, journal).run()
 
@@ -640,17 +639,13 @@ def test_a_file_that_grew_after_it_was_done_is_read_on(tmp_path: Path) -> None:
 def test_a_file_that_was_cut_is_read_from_the_beginning(
     tmp_path: Path, file: Path
 ) -> None:
-    daemon, journal = StoppingDaemon(), tmp_path / "journal"
     write_lines(file, 3 * BATCH_ITEMS)
-    daemon.batches_left = 2
-    with pytest.raises(StorageFailed):
-        run_of(daemon, file, journal).run()
+    daemon = stopped_import(file, tmp_path / "journal", 2)
     write_lines(file, BATCH_ITEMS)
     with file.open("a") as opened:
         opened.write('{"content": "added"}\n')
-    daemon.batches_left = 10
 
-    report = run_of(daemon, file, journal).run()
+    report = run_of(daemon, file, tmp_path / "journal").run()
 
     assert (report.stored, report.known) == (1, BATCH_ITEMS)
 
@@ -658,16 +653,12 @@ def test_a_file_that_was_cut_is_read_from_the_beginning(
 def test_another_file_of_the_same_name_is_read_from_the_beginning(
     tmp_path: Path, file: Path
 ) -> None:
-    daemon, journal = StoppingDaemon(), tmp_path / "journal"
     write_lines(file, 2 * BATCH_ITEMS)
-    daemon.batches_left = 1
-    with pytest.raises(StorageFailed):
-        run_of(daemon, file, journal).run()
+    daemon = stopped_import(file, tmp_path / "journal", 1)
     file.unlink()
     file.write_text("\n".join(OTHERS))
-    daemon.batches_left = 10
 
-    report = run_of(daemon, file, journal).run()
+    report = run_of(daemon, file, tmp_path / "journal").run()
 
     assert (report.stored, report.continued) == (4, False)
 
@@ -701,28 +692,22 @@ def test_files_whose_names_are_not_utf_8_are_imported_and_known_again(
 # The line that shows how far an import is.
 
 
-def test_it_shows_share_rate_and_time_left() -> None:
-    line = ProgressLine("importing", "memory", 1_000)
+@pytest.mark.parametrize(
+    ("size", "earlier", "advance", "after_s", "shown"),
+    [
+        (1_000, 0, (250, 5_000), 2.0, "25 % · 5,000 memories · 2,500/s · 0 min 6 s left"),
+        (1_000, 500, (100, 10), 10.0, "60 % · 10 memories · 1/s · 0 min 40 s left"),
+        (0, 0, (250, 1), 0.5, "1 memory"),
+        (0, 0, (250, 1), 2.0, "1 memory · 0/s"),
+    ],
+    ids=["share, rate and time left", "what an earlier run did is no speed", "no size", "no share"],
+)  # fmt: skip
+def test_progress_is_shown_in_a_line(
+    size: int, earlier: int, advance: tuple[int, int], after_s: float, shown: str
+) -> None:
+    line = ProgressLine("importing", "memory", size)
+    line.advance(earlier, 0)
 
-    line.advance(250, 5_000)
+    line.advance(*advance)
 
-    shown = "importing · 25 % · 5,000 memories · 2,500/s · 0 min 6 s left"
-    assert line.text(2.0) == shown
-
-
-def test_what_an_earlier_run_did_does_not_count_as_speed() -> None:
-    line = ProgressLine("importing", "memory", 1_000)
-    line.advance(500, 0)
-
-    line.advance(100, 10)
-
-    assert line.text(10.0) == "importing · 60 % · 10 memories · 1/s · 0 min 40 s left"
-
-
-def test_without_a_known_size_it_shows_what_is_done() -> None:
-    line = ProgressLine("importing", "memory", 0)
-
-    line.advance(250, 1)
-
-    assert line.text(0.5) == "importing · 1 memory"
-    assert line.text(2.0) == "importing · 1 memory · 0/s"
+    assert line.text(after_s) == f"importing · {shown}"

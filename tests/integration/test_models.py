@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -66,21 +67,6 @@ def test_a_later_call_goes_on_where_an_earlier_one_gave_up(
     assert source.requests[0] == "bytes=1000-"
 
 
-def test_a_file_that_changed_meanwhile_is_fetched_anew(
-    shelf: ModelStore, source: Source
-) -> None:
-    give_up(shelf, source)
-    source.content, source.etag, source.break_after = (
-        b"GGUF" + bytes(5_000),
-        '"two"',
-        None,
-    )
-
-    path, _ = pull(shelf, source.url)
-
-    assert path.read_bytes() == source.content
-
-
 def test_a_part_that_nobody_knows_is_not_gone_on_with(
     shelf: ModelStore, source: Source
 ) -> None:
@@ -92,48 +78,40 @@ def test_a_part_that_nobody_knows_is_not_gone_on_with(
     assert path.read_bytes() == CONTENT
 
 
-def test_a_server_without_ranges_sends_it_all_again(
-    shelf: ModelStore, source: Source
+@pytest.mark.parametrize(
+    ("changed", "part"),
+    [
+        ({"content": b"GGUF" + bytes(5_000), "etag": '"two"'}, None),
+        ({"ranges": False}, None),
+        ({}, CONTENT + b"more"),
+    ],
+    ids=["another file", "a server without ranges", "a part longer than the file"],
+)
+def test_what_cannot_go_on_is_fetched_anew(
+    shelf: ModelStore, source: Source, changed: dict[str, Any], part: bytes | None
 ) -> None:
     give_up(shelf, source)
-    source.ranges, source.break_after = False, None
+    for name, value in changed.items():
+        setattr(source, name, value)
+    if part:
+        (shelf.folder / "tiny.gguf.part").write_bytes(part)
 
     path, _ = pull(shelf, source.url)
 
-    assert path.read_bytes() == CONTENT
+    assert path.read_bytes() == source.content
 
 
-def test_a_part_longer_than_the_file_is_fetched_anew(
-    shelf: ModelStore, source: Source
+@pytest.mark.parametrize(("status", "requests"), [(503, 4), (404, 1)])
+def test_attempts_that_bring_nothing_come_to_an_end_and_leave_nothing(
+    shelf: ModelStore, source: Source, status: int, requests: int
 ) -> None:
-    give_up(shelf, source)
-    (shelf.folder / "tiny.gguf.part").write_bytes(CONTENT + b"more")
+    source.status = status
 
-    path, _ = pull(shelf, source.url)
-
-    assert path.read_bytes() == CONTENT
-
-
-def test_attempts_that_bring_nothing_come_to_an_end(
-    shelf: ModelStore, source: Source
-) -> None:
-    source.status = 503
-
-    with pytest.raises(FetchFailed, match="503"):
+    with pytest.raises(FetchFailed, match=str(status)):
         pull(shelf, source.url)
 
-    assert len(source.requests) == 4
-
-
-def test_a_missing_file_is_not_requested_again(
-    shelf: ModelStore, source: Source
-) -> None:
-    source.status = 404
-
-    with pytest.raises(FetchFailed, match="404"):
-        pull(shelf, source.url)
-
-    assert len(source.requests) == 1
+    assert len(source.requests) == requests
+    assert not list(shelf.folder.iterdir())
 
 
 def test_a_download_that_is_no_model_is_deleted(
@@ -228,17 +206,6 @@ def test_no_address_leads_out_of_the_folder(shelf: ModelStore) -> None:
     _, target = shelf.resolve("https://models.example/x%2F..%2F..%2Fa.gguf?b=/c")
 
     assert target == shelf.folder / "a.gguf"
-
-
-def test_a_fetch_that_brought_nothing_leaves_nothing(
-    shelf: ModelStore, source: Source
-) -> None:
-    source.status = 404
-
-    with pytest.raises(FetchFailed):
-        pull(shelf, source.url)
-
-    assert not list(shelf.folder.iterdir())
 
 
 # `mnem model`: what it fetches, checks, chooses and removes.
