@@ -28,7 +28,8 @@ def _clock(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def here(text: str) -> datetime:
-    return datetime.fromisoformat(text).replace(tzinfo=BERLIN)
+    moment = datetime.fromisoformat(text)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=BERLIN)).astimezone(UTC)
 
 
 GIVEN: list[tuple[GivenTime, str]] = [
@@ -38,6 +39,7 @@ GIVEN: list[tuple[GivenTime, str]] = [
     (datetime(2026, 3, 9, 14, 30), "2026-03-09T14:30"),  # noqa: DTZ001
     (datetime(2026, 3, 9, 14, 30, tzinfo=UTC), "2026-03-09T15:30"),
     (datetime(2026, 10, 25, 2, 30), "2026-10-25T02:30"),  # noqa: DTZ001
+    (datetime(2026, 10, 25, 2, 30, fold=1), "2026-10-25T01:30Z"),  # noqa: DTZ001 the second reading
     (date(2026, 3, 9), "2026-03-09"),
     (timedelta(days=7), "2026-11-16T01:30"),
 ]
@@ -50,16 +52,7 @@ def test_python_may_give_a_date_a_duration_or_words(
     request = validate(Recall("x", since=given))
 
     assert isinstance(request, Recall)
-    assert request.since == here(moment).astimezone(UTC)
-
-
-def test_the_second_of_two_readings_of_the_clock_is_kept() -> None:
-    second = datetime(2026, 10, 25, 2, 30, fold=1)  # noqa: DTZ001
-
-    request = validate(Recall("x", since=second))
-
-    assert isinstance(request, Recall)
-    assert request.since == datetime(2026, 10, 25, 1, 30, tzinfo=UTC)
+    assert request.since == here(moment)
 
 
 def test_an_end_includes_the_day_it_names() -> None:
@@ -72,14 +65,6 @@ def test_an_end_includes_the_day_it_names() -> None:
     assert request.until == here("2026-11-23")
 
 
-@pytest.mark.parametrize("until", [date(2026, 11, 18), "18 Nov", "2026-11-18"])
-def test_an_end_includes_its_day_however_it_is_given(until: GivenTime) -> None:
-    request = validate(Forget(until=until, dry_run=True))
-
-    assert isinstance(request, Forget)
-    assert request.until == here("2026-11-19")
-
-
 @pytest.mark.parametrize(
     ("since", "until", "end"),
     [
@@ -88,15 +73,25 @@ def test_an_end_includes_its_day_however_it_is_given(until: GivenTime) -> None:
         ("last monday", "friday", "2026-11-21"),
         ("1 Nov", "5 Nov", "2026-11-06"),
         ("2026-11-01", "last week", "2026-11-23"),
+        ("2026", "18 Nov", "2026-11-19"),
+        ("2026", "2026-11-18", "2026-11-19"),
     ],
 )
-def test_an_end_without_a_year_is_the_next_after_the_beginning(
+def test_an_end_includes_its_day_and_is_the_next_after_the_beginning(
     since: str, until: str, end: str
 ) -> None:
     request = parse_text(Recall, {"query": "x", "since": since, "until": until})
 
     assert isinstance(request, Recall)
     assert request.until == here(end)
+    assert since != "2026" or request.since == here("2026-01-01")
+
+
+def test_a_date_of_python_includes_its_day_as_an_end() -> None:
+    request = validate(Forget(until=date(2026, 11, 18), dry_run=True))
+
+    assert isinstance(request, Forget)
+    assert request.until == here("2026-11-19")
 
 
 def test_a_time_to_come_counts_forward() -> None:
@@ -117,13 +112,6 @@ def test_times_are_read_where_and_when_the_question_was_asked() -> None:
 
     assert isinstance(request, Recall)
     assert request.since == datetime(2026, 3, 7, 15, tzinfo=UTC)
-
-
-def test_a_year_in_a_url_is_no_number_of_seconds() -> None:
-    request = parse_text(Recall, {"query": "x", "since": "2026"})
-
-    assert isinstance(request, Recall)
-    assert request.since == here("2026-01-01")
 
 
 def test_each_memory_of_a_batch_may_have_its_time_in_words() -> None:
