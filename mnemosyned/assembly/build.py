@@ -324,7 +324,6 @@ class WatcherHost:
                     agents=self._store.agents,
                     capture=self._capture,
                     clock=clock,
-                    limits=watcher.LIMITS,
                 )
                 self._watcher = watcher.Watcher(
                     watches=self._store.watches,

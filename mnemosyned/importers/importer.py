@@ -353,49 +353,25 @@ def moment_from(value: object, *, zone: tzinfo | None = None) -> datetime | None
     """Return a time of any usual form with its zone; None if the value is no time.
 
     A time without a zone is local, or of `zone`; a number counts seconds, milliseconds or
-    microseconds since 1970.
+    microseconds since 1970, as its size tells, and none up to 0 is a time.
     """
     try:
-        return _parse_moment(value, zone)
+        if isinstance(value, str):
+            text = value.strip()
+            is_number = _NUMBER.fullmatch(text) and len(text) > 8
+            value = float(text) if is_number else datetime.fromisoformat(text)
+        if isinstance(value, date):
+            day = datetime.combine(value, time())
+            moment = value if isinstance(value, datetime) else day
+            if moment.tzinfo:
+                return moment
+            return moment.replace(tzinfo=zone) if zone else in_zone(moment, None)
+        if not isinstance(value, int | float) or isinstance(value, bool) or value <= 0:
+            return None
+        if value >= _MICROSECONDS_FROM:
+            value /= 1_000_000
+        elif value >= _MILLISECONDS_FROM:
+            value /= 1_000
+        return datetime.fromtimestamp(value, tz=UTC)
     except (ValueError, OverflowError, OSError):
         return None
-
-
-def _parse_moment(value: object, zone: tzinfo | None) -> datetime | None:
-    """Return a time, date, ISO text or number as a time with its zone; None for other types.
-
-    Raises `ValueError` for a text that is no time, and errors of numbers out of range.
-    """
-    if isinstance(value, datetime):
-        return _with_zone(value, zone)
-    if isinstance(value, date):
-        return _with_zone(datetime.combine(value, time()), zone)
-    if isinstance(value, str):
-        text = value.strip()
-        if _NUMBER.fullmatch(text) and len(text) > 8:
-            return _moment_of_number(float(text))
-        return _with_zone(datetime.fromisoformat(text), zone)
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return _moment_of_number(value)
-    return None
-
-
-def _moment_of_number(value: float) -> datetime | None:
-    """Return the time of a number of seconds, milliseconds or microseconds since 1970.
-
-    The number's size tells the unit; None for numbers up to 0.
-    """
-    if value <= 0:
-        return None
-    if value >= _MICROSECONDS_FROM:
-        value /= 1_000_000
-    elif value >= _MILLISECONDS_FROM:
-        value /= 1_000
-    return datetime.fromtimestamp(value, tz=UTC)
-
-
-def _with_zone(moment: datetime, zone: tzinfo | None) -> datetime:
-    """Return the time with its own zone, or else in `zone`, or else in the local zone."""
-    if moment.tzinfo:
-        return moment
-    return moment.replace(tzinfo=zone) if zone else in_zone(moment, None)

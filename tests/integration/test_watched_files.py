@@ -17,9 +17,9 @@ from support.vector_service import wait_until
 from mnemosyned.config import SettingsInForce
 from mnemosyned.config.settings import WatchConfig
 from mnemosyned.importers.capture import Capture
+from mnemosyned.importers.watch import watched_files, watcher
 from mnemosyned.importers.watch.watched_files import (
     FileReader,
-    WatchLimits,
     files_below,
 )
 from mnemosyned.importers.watch.watcher import Watcher
@@ -51,7 +51,12 @@ def reader(
     store: SqliteStore,
     clock: FakeClock,
     settings: SettingsInForce,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> FileReader:
+    monkeypatch.setattr(watched_files, "READ_BYTES", 500)
+    monkeypatch.setattr(watched_files, "BATCH", 2)
+    monkeypatch.setattr(watcher, "LOOK_S", 0.05)
+    monkeypatch.setattr(watcher, "RESCAN_S", 3_600.0)
     clock.advance(days=4_000)  # past the times of the files of today
     return TrippingReader(
         service=service,
@@ -64,7 +69,6 @@ def reader(
             settings=settings,
         ),
         clock=clock,
-        limits=WatchLimits(read_bytes=500, batch=2),
     )
 
 
@@ -209,7 +213,6 @@ def follow(store: SqliteStore, reader: FileReader, path: Path) -> Watcher:
         clock=FakeClock(),
         gate=ForegroundGate(),
         settings=WatchConfig(paths=[str(path)], settle_s=0.01),
-        limits=WatchLimits(look_s=0.05, rescan_s=3_600.0),
     )
 
 
@@ -314,8 +317,13 @@ class SlowReader(FileReader):
 
 
 def test_a_file_whose_reading_takes_long_is_read_less_often(
-    store: SqliteStore, clock: FakeClock, tmp_path: Path
+    store: SqliteStore,
+    clock: FakeClock,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    for name, value in (("GROW_S", 0.01), ("SLOW_S", 0.01), ("RESCAN_S", 60.0)):
+        monkeypatch.setattr(watcher, name, value)
     path = tmp_path / "log.jsonl"
     path.touch()
     slow = SlowReader()
@@ -326,7 +334,6 @@ def test_a_file_whose_reading_takes_long_is_read_less_often(
         clock=clock,
         gate=ForegroundGate(),
         settings=WatchConfig(paths=[str(tmp_path)]),
-        limits=WatchLimits(grow_s=0.01, slow_s=0.01, rescan_s=60.0),
     ):
         wait_until(lambda: slow.readings > 0)
         for _ in range(60):

@@ -6,10 +6,9 @@ import hashlib
 import io
 import json
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import msgspec
 
@@ -175,31 +174,6 @@ class _ExportLine:
     end: int
 
 
-@dataclass(slots=True)
-class _ExportSums:
-    """Hash and counts of the lines so far, to be compared with the footer."""
-
-    digest: Any = field(default_factory=hashlib.sha256)
-    counts: Counter[str] = field(default_factory=Counter)
-
-    def add(self, line: _ExportLine, kind: str) -> None:
-        """Add a line to the hash and to the count of its kind."""
-        self.digest.update(line.data)
-        self.counts[kind] += 1
-
-    def problem_of(self, footer: bytes) -> str:
-        """Return how hash or counts differ from those in the footer; empty if they agree."""
-        try:
-            expected = decoder_of(Footer).decode(footer)
-        except msgspec.DecodeError as error:
-            return f"the last line is damaged: {error}"
-        if expected.counts != dict(self.counts):
-            return "lines are missing or were added: the counts in the last line differ"
-        if expected.sha256 != self.digest.hexdigest():
-            return "lines were changed since the export: its hash differs"
-        return ""
-
-
 class ExportFile(ImportFormat):
     """The file that `mnem export` writes."""
 
@@ -230,14 +204,15 @@ class _ExportReader:
     def __init__(self, source: ImportSource, *, start: int) -> None:
         self._source = source
         self._start = start
-        self._sums = _ExportSums()
+        self._digest = hashlib.sha256()
+        self._counts: Counter[str] = Counter()
         self._group: list[_ExportLine] = []
         self._group_bytes = 0
         self._begins_with_episode = False
         self._missing = 0
         """Originals still missing in the group."""
 
-    def read(self, file: BinaryIO) -> Iterator[ExportGroup | BadRecord]:
+    def read(self, file: BinaryIO) -> Records:
         """Yield the groups of lines after the start, and a bad record for each fault."""
         ended = ""
         number = end = 0
@@ -254,10 +229,14 @@ class _ExportReader:
                 ended = kind.record
                 yield from self._read_last_line(line, kind)
                 continue
-            self._sums.add(line, kind.record)
-            if problem := _problem_of_header(line.data, kind):
-                yield self._make_bad_line(line, problem)
-                return
+            self._digest.update(line.data)
+            self._counts[kind.record] += 1
+            if kind.record == HEADER:
+                version = msgspec.json.decode(line.data).get("version")
+                if version != VERSION:
+                    reason = f"the export is of version {version}; this program reads {VERSION}"
+                    yield self._make_bad_line(line, reason)
+                    return
             if kind.record != HEADER and line.end > self._start:
                 yield from self._group_line(line, kind)
         if ended != FOOTER:
@@ -265,9 +244,7 @@ class _ExportReader:
             reason = "the export was cut off here: it has no last line"
             yield BadRecord(self._source.name, reason)
 
-    def _group_line(
-        self, line: _ExportLine, kind: LineKind
-    ) -> Iterator[ExportGroup | BadRecord]:
+    def _group_line(self, line: _ExportLine, kind: LineKind) -> Records:
         """Add a line to the group, and yield the group once it is complete or full."""
         if self._missing and kind.record != "memory":
             yield from self._finish_incomplete_group()
@@ -294,7 +271,7 @@ class _ExportReader:
         place = f"{self._source.name}:{group[0].number}"
         return ExportGroup(data, len(group), place, str(end), size)
 
-    def _finish_incomplete_group(self) -> Iterator[ExportGroup | BadRecord]:
+    def _finish_incomplete_group(self) -> Records:
         """Yield the originals of an incomplete episode, and report the episode."""
         self._missing = 0
         if self._begins_with_episode:
@@ -305,9 +282,7 @@ class _ExportReader:
             yield self._finish_group()
         self._begins_with_episode = False
 
-    def _read_last_line(
-        self, line: _ExportLine, kind: LineKind
-    ) -> Iterator[ExportGroup | BadRecord]:
+    def _read_last_line(self, line: _ExportLine, kind: LineKind) -> Records:
         """Yield what is left before the export's last line, its faults and itself.
 
         The last line is a footer with hash and counts, or says that the daemon ended the export.
@@ -316,21 +291,23 @@ class _ExportReader:
         if kind.record == CUT_OFF:
             yield self._make_bad_line(line, "the export was ended early by the daemon")
             return
-        if problem := self._sums.problem_of(line.data):
+        if problem := self._find_footer_problem(line.data):
             yield self._make_bad_line(line, problem)
         self._group = [line]
         yield self._finish_group()
 
+    def _find_footer_problem(self, footer: bytes) -> str:
+        """Return how the lines differ from hash or counts in the footer; empty if they agree."""
+        try:
+            expected = decoder_of(Footer).decode(footer)
+        except msgspec.DecodeError as error:
+            return f"the last line is damaged: {error}"
+        if expected.counts != dict(self._counts):
+            return "lines are missing or were added: the counts in the last line differ"
+        if expected.sha256 != self._digest.hexdigest():
+            return "lines were changed since the export: its hash differs"
+        return ""
+
     def _make_bad_line(self, line: _ExportLine, reason: str) -> BadRecord:
         """Return the bad record for a line of this export."""
         return BadRecord(f"{self._source.name}:{line.number}", reason)
-
-
-def _problem_of_header(line: bytes, kind: LineKind) -> str:
-    """Return the reason why a header's export cannot be read; empty if there is none."""
-    if kind.record != HEADER:
-        return ""
-    version = msgspec.json.decode(line).get("version")
-    if version == VERSION:
-        return ""
-    return f"the export is of version {version}; this program reads {VERSION}"

@@ -40,35 +40,10 @@ from mnemosyned.verbs.memories import Get, Remember
 REFUSAL_EVENT = "watched_memory_refused"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchLimits:
-    """Limits of the watching thread."""
-
-    grow_s: float = 0.5
-    """Delay from a change to the reading of a growing file."""
-    settle_max_s: float = 600.0
-    """Longest delay of a note that changes all the time."""
-    slow_s: float = 0.05
-    """Processor time for each stored memory beyond which a file is read less often: it is read
-    again from its beginning."""
-    slow_pause: float = 20.0
-    """Factor of a slow reading's time for which the file then waits."""
-    slow_files_max: int = 1_000
-    retry_s: float = 30.0
-    """Pause after a failure of the store."""
-    rest_max_s: float = 0.02
-    """Longest pause between two readings; a pause is as long as the reading before it."""
-    busy_s: float = 1.0
-    """Longest wait of a reading for the end of a rush of requests."""
-    rescan_s: float = 600.0
-    """Interval of scans for changes without an event."""
-    poll_s: float = 10.0
-    """Interval of scans where there are no events."""
-    look_s: float = 2.0
-    """Interval of checks whether a folder was deleted, replaced or restored."""
-    read_bytes: int = 1 << 20
-    """Bytes of a transcript read at a time."""
-    batch: int = 100
+READ_BYTES = 1 << 20
+"""Bytes of a transcript read at a time."""
+BATCH = 100
+"""Records of a growing file stored in one transaction."""
 
 
 def store_note(
@@ -219,14 +194,12 @@ class FileReader:
         agents: AgentStore,
         capture: Capture,
         clock: Clock,
-        limits: WatchLimits,
     ) -> None:
         self._service = service
         self._watches = watches
         self._agents = agents
         self._capture = capture
         self._clock = clock
-        self._limits = limits
 
     def read(self, path: str, pause: Callable[[], bool]) -> int:
         """Store a file's new content and return the number of new memories.
@@ -311,7 +284,7 @@ class FileReader:
                     present.path,
                     position=position,
                     file=file,
-                    bytes_max=self._limits.read_bytes,
+                    bytes_max=READ_BYTES,
                     anywhere=True,
                 )
             except TranscriptRefused:  # deleted meanwhile
@@ -402,7 +375,7 @@ class FileReader:
         records = format.read(source, position)
         items = (record for record in records if isinstance(record, ImportItem))
         stored = 0
-        while batch := list(islice(items, self._limits.batch)):
+        while batch := list(islice(items, BATCH)):
             stored += store_batch(
                 self._service,
                 [item.memory for item in batch],

@@ -31,7 +31,6 @@ from mnemosyned.importers.capture import DueQueue
 from mnemosyned.importers.importer import PARSE_ERRORS, file_identity
 from mnemosyned.importers.watch.watched_files import (
     FileReader,
-    WatchLimits,
     files_below,
     may_have_format,
     state_of,
@@ -116,7 +115,28 @@ def event_folder(path: str) -> str:
     return os.path.dirname(path) if os.path.isfile(path) else path  # noqa: PTH113, PTH120
 
 
-LIMITS = WatchLimits()
+GROW_S = 0.5
+"""Delay from a change to the reading of a growing file."""
+SETTLE_MAX_S = 600.0
+"""Longest delay of a note that changes all the time."""
+SLOW_S = 0.05
+"""Processor time for each stored memory beyond which a file is read less often: it is read
+again from its beginning."""
+SLOW_PAUSE = 20.0
+"""Factor of a slow reading's time for which the file then waits."""
+SLOW_FILES_MAX = 1_000
+RETRY_S = 30.0
+"""Pause after a failure of the store."""
+REST_MAX_S = 0.02
+"""Longest pause between two readings; a pause is as long as the reading before it."""
+BUSY_S = 1.0
+"""Longest wait of a reading for the end of a rush of requests."""
+RESCAN_S = 600.0
+"""Interval of scans for changes without an event."""
+POLL_S = 10.0
+"""Interval of scans where there are no events."""
+LOOK_S = 2.0
+"""Interval of checks whether a folder was deleted, replaced or restored."""
 
 log = logger()
 
@@ -132,14 +152,12 @@ class Watcher:
         clock: Clock,
         gate: ForegroundGate,
         settings: WatchConfig,
-        limits: WatchLimits = LIMITS,
     ) -> None:
         self._watches = watches
         self._reader = reader
         self._clock = clock
         self._gate = gate
         self._settings = settings
-        self._limits = limits
         self._due = DueQueue(settings.files_max)
         self._notifications = Notifications(
             self._put_changed_file, self._update_folders
@@ -264,7 +282,7 @@ class Watcher:
                 self._read_until_stopped()
             except Exception:
                 log.exception("watch_failed")
-                self._due.rest(self._limits.retry_s)
+                self._due.rest(RETRY_S)
 
     def _read_until_stopped(self) -> None:
         """Read due files, and meanwhile the files found by scans, until stopped."""
@@ -272,7 +290,7 @@ class Watcher:
         rescan_at = look_at = 0.0
         while not self._due.stopping:
             if time.monotonic() >= look_at:
-                look_at = time.monotonic() + self._limits.look_s
+                look_at = time.monotonic() + LOOK_S
                 if _read_folder_identities(self._roots) != self._places:
                     self._changed.set()
             must_scan = not self._scanning and time.monotonic() >= rescan_at
@@ -288,8 +306,7 @@ class Watcher:
                 path = next(scan, "")
                 if not path:
                     self._scanning = False
-                    limits = self._limits
-                    pause_s = limits.poll_s if self._without_events else limits.rescan_s
+                    pause_s = POLL_S if self._without_events else RESCAN_S
                     rescan_at = time.monotonic() + pause_s
             if path:
                 self._read_file(path)
@@ -335,7 +352,7 @@ class Watcher:
         try:
             stored = self._reader.read(path, self._pause)
         except ShuttingDown:  # the rest is read after the next start
-            self._due.rest(self._limits.retry_s)
+            self._due.rest(RETRY_S)
             return
         except MnemosynedError as error:
             log.warning("watched_file_not_read", code=error.code)
@@ -351,24 +368,23 @@ class Watcher:
             self._delay_slow_file(path, time.thread_time() - began, stored)
             self._pause()
             return
-        self._due.put(path, after_s=self._limits.retry_s)
+        self._due.put(path, after_s=RETRY_S)
 
     def _delay_slow_file(self, path: str, took_s: float, stored: int) -> None:
         """Delay the next reading of a file if this one took long for few memories."""
-        limits = self._limits
         self._pauses.pop(path, None)
-        has_room = len(self._pauses) < limits.slow_files_max
-        if took_s > limits.slow_s * max(1, stored) and has_room:
-            self._pauses[path] = limits.slow_pause * took_s
+        has_room = len(self._pauses) < SLOW_FILES_MAX
+        if took_s > SLOW_S * max(1, stored) and has_room:
+            self._pauses[path] = SLOW_PAUSE * took_s
 
     def _pause(self) -> bool:
         """Sleep to leave the processor to others; return True if reading should stop."""
-        limits, now = self._limits, time.monotonic()
-        self._due.rest(min(limits.rest_max_s, max(0.0, now - self._rested_at)))
-        while self._gate.busy and time.monotonic() < now + limits.busy_s:
+        now = time.monotonic()
+        self._due.rest(min(REST_MAX_S, max(0.0, now - self._rested_at)))
+        while self._gate.busy and time.monotonic() < now + BUSY_S:
             if self._due.stopping:
                 break
-            self._due.rest(limits.rest_max_s)
+            self._due.rest(REST_MAX_S)
         self._rested_at = time.monotonic()
         return self._due.stopping
 
@@ -376,11 +392,11 @@ class Watcher:
         """Make the file of an event due if it is watched; called by the events' thread."""
         if not may_have_format(path) or not self._is_followed(path):
             return
-        limits, pause = self._limits, self._pauses.get(path, 0.0)
+        pause = self._pauses.get(path, 0.0)
         if path.endswith((".jsonl", ".json")) or "hist" in path.rpartition("/")[2]:
-            after_s = at_most_s = limits.grow_s
+            after_s = at_most_s = GROW_S
         else:
-            after_s, at_most_s = self._settings.settle_s, limits.settle_max_s
+            after_s, at_most_s = self._settings.settle_s, SETTLE_MAX_S
         self._due.put(
             path, after_s=max(after_s, pause), at_most_s=max(at_most_s, pause)
         )
