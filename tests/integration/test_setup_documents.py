@@ -93,8 +93,8 @@ def test_an_appended_element_is_the_only_difference(text: str) -> None:
     if not isinstance(hooks, dict):
         return
 
-    edited = documents.append_in_jsonc(text, path, SERVER)
-    again = documents.append_in_jsonc(edited, path, {"second": [1]})
+    edited = documents.set_in_jsonc(text, path, SERVER, append=True)
+    again = documents.set_in_jsonc(edited, path, {"second": [1]}, append=True)
 
     assert documents.read_jsonc(edited) == with_element(data, path, SERVER)
     assert documents.read_jsonc(again)["hooks"]["Stop"] == [SERVER, {"second": [1]}]

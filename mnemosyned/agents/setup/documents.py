@@ -6,9 +6,10 @@ import json
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path as File
 from typing import Any, TypeAlias
 
@@ -32,43 +33,28 @@ def dotted_path(path: KeyPath) -> str:
     return ".".join(map(str, path))
 
 
-def wrap_in_objects(path: KeyPath, value: Json) -> Json:
-    """Return nested objects with the value at this path: {"a": {"b": value}} for ("a", "b")."""
-    for step in reversed(path):
-        value = {step: value}
-    return value
+def values_along(data: Json, path: KeyPath) -> list[Json]:
+    """Return parsed data, and the value after each step of a path as far as they exist."""
+    values = [data]
+    for step in path:
+        if isinstance(values[-1], str):  # whose characters are no elements
+            break
+        try:
+            values.append(values[-1][step])
+        except (LookupError, TypeError):
+            break
+    return values
 
 
 def value_at(data: Json, path: KeyPath) -> Json:
     """Return the value at a path in parsed data, or None if there is none."""
-    for step in path:
-        if isinstance(data, Mapping):
-            data = data.get(step)
-        elif _is_index(data, step):
-            data = data[step]
-        else:
-            return None
-    return data
+    values = values_along(data, path)
+    return values[-1] if len(values) > len(path) else None
 
 
 def steps_present(data: Json, path: KeyPath) -> int:
     """Return how many steps of a path exist in parsed data, counted from its beginning."""
-    for count, step in enumerate(path):
-        present = step in data if isinstance(data, Mapping) else _is_index(data, step)
-        if not present:
-            return count
-        data = data[step]
-    return len(path)
-
-
-def _is_index(data: Json, step: str | int) -> bool:
-    """Return True if the data is a list that has an element at this index."""
-    return (
-        isinstance(data, Sequence)
-        and not isinstance(data, str)
-        and isinstance(step, int)
-        and step < len(data)
-    )
+    return len(values_along(data, path)) - 1
 
 
 def with_value(data: Json, path: KeyPath, value: Json) -> Json:
@@ -249,14 +235,39 @@ def read_jsonc(text: str) -> Json:
     return {} if root is None else root.data
 
 
-def set_in_jsonc(text: str, path: KeyPath, value: Json) -> str:
-    """Return the text with the value set at a path, creating missing objects."""
-    return _edit_jsonc(text, path, value, append=False)
+def set_in_jsonc(text: str, path: KeyPath, value: Json, *, append: bool = False) -> str:
+    """Return the text with a value at a path, or, with `append`, in the list at the path.
+
+    Missing objects are created. Raises `Unreadable` and `NotEditable`.
+    """
+    root = read_tree(text)
+    newline = _line_end(text)
+    if root is None:  # an empty file, or comments alone
+        if text.strip(BYTE_ORDER_MARK) and not text.endswith("\n"):
+            text += newline
+        content = _wrap_in_objects(path, [value] if append else value)
+        return text + _format_json(content, newline, _JSON_INDENT) + newline
+    unit = _indent_before(text, root.items[0].start) if root.items else None
+    unit = unit or _JSON_INDENT
+    node, depth = _find_deepest_node(root, path)
+    missing = path[depth:]
+    if missing:
+        if not isinstance(node.data, dict):
+            raise NotEditable(f"{dotted_path(path[:depth]) or 'it'} is not an object")
+        value = _wrap_in_objects(missing[1:], [value] if append else value)
+        return _insert_member(text, root, node, str(missing[0]), value, unit=unit)
+    if append:
+        return _insert_member(text, root, node, None, value, unit=unit)
+    is_short = "\n" not in text[node.start : node.end]
+    start = None if is_short else newline + _line_indent(text, node.start)
+    return text[: node.start] + _format_json(value, start, unit) + text[node.end :]
 
 
-def append_in_jsonc(text: str, path: KeyPath, value: Json) -> str:
-    """Return the text with the value appended to the list at a path."""
-    return _edit_jsonc(text, path, value, append=True)
+def _wrap_in_objects(path: KeyPath, value: Json) -> Json:
+    """Return nested objects with the value at this path: {"a": {"b": value}} for ("a", "b")."""
+    for step in reversed(path):
+        value = {step: value}
+    return value
 
 
 def remove_from_jsonc(text: str, path: KeyPath) -> str:
@@ -269,33 +280,6 @@ def remove_from_jsonc(text: str, path: KeyPath) -> str:
     if depth < len(path) - 1 or index is None:
         raise NotEditable(f"it has no {dotted_path(path)}")
     return _remove_item(text, container, index)
-
-
-def _edit_jsonc(text: str, path: KeyPath, value: Json, *, append: bool) -> str:
-    """Return the text with a value at a path, or, with `append`, in the list at the path.
-
-    Missing objects are created. Raises `Unreadable` and `NotEditable`.
-    """
-    root = read_tree(text)
-    content = [value] if append else value
-    if root is None:  # an empty file, or comments alone
-        newline = _line_end(text)
-        if text.strip(BYTE_ORDER_MARK) and not text.endswith("\n"):
-            text += newline
-        written = _format_json_lines(wrap_in_objects(path, content), "\n", _JSON_INDENT)
-        return text + written.replace("\n", newline) + newline
-    container, depth = _find_deepest_node(root, path)
-    missing = path[depth:]
-    layout = _JsonLayout.of(text, root)
-    if not missing:
-        if append:
-            return layout.insert(container, None, value)
-        return layout.replace(container, value)
-    if not isinstance(container.data, dict):
-        where = dotted_path(path[:depth]) or "it"
-        raise NotEditable(f"{where} is not an object")
-    content = wrap_in_objects(missing[1:], content)
-    return layout.insert(container, str(missing[0]), content)
 
 
 def _find_deepest_node(root: JsonNode, path: KeyPath) -> tuple[JsonNode, int]:
@@ -323,114 +307,68 @@ def _find_item_index(container: JsonNode, step: str | int) -> int | None:
     return keys.index(str(step)) if step in keys else None
 
 
-@dataclass(frozen=True, slots=True)
-class _JsonLayout:
-    """The indentation and line ends of a JSON text, and edits that follow them."""
+def _insert_member(
+    text: str,
+    root: JsonNode,
+    container: JsonNode,
+    key: str | None,
+    value: Json,
+    *,
+    unit: str,
+) -> str:
+    """Return the text with a new last member in an object, or in a list if `key` is None.
 
-    text: str
-    newline: str
-    unit: str
-    one_line: bool
-
-    @classmethod
-    def of(cls, text: str, root: JsonNode) -> _JsonLayout:
-        """Return the layout of a text: indentation of its first member, and its line ends."""
-        unit = _JSON_INDENT
-        if root.items and (indent := _indent_before(text, root.items[0].start)):
-            unit = indent
-        one_line = bool(root.items) and "\n" not in text[root.start : root.end]
-        return cls(text=text, newline=_line_end(text), unit=unit, one_line=one_line)
-
-    def replace(self, old: JsonNode, value: Json) -> str:
-        """Return the text with a value in place of `old`, on one line if `old` was."""
-        if "\n" in self.text[old.start : old.end]:
-            line_start = self.newline + _line_indent(self.text, old.start)
-            written = _format_json_lines(value, line_start, self.unit)
+    It follows the layout of the members before it, or else that of the text.
+    """
+    newline, stop = _line_end(text), container.end - 1
+    last = container.items[-1] if container.items else None
+    end = (last.comma_end or last.value.end) if last else container.start + 1
+    comment_end, own_line = _find_end_of_comments(text, end, stop)
+    comma, after = "", text[comment_end:]
+    if last:
+        indent = _indent_before(text, container.items[0].start)
+        is_short = indent is None and not own_line
+        start = None if is_short else newline + (indent or "")
+        before = start or " "
+        if last.comma_end:
+            after = "," + after
         else:
-            written = json.dumps(value, ensure_ascii=False)
-        return self.text[: old.start] + written + self.text[old.end :]
-
-    def insert(self, container: JsonNode, key: str | None, value: Json) -> str:
-        """Return the text with a new last member in an object, or in a list if `key` is None."""
-        if not container.items:
-            return self._insert_first(container, key, value)
-        last = container.items[-1]
-        end = last.comma_end or last.value.end
-        comment_end, own_line = _find_end_of_comments(self.text, end, container.end - 1)
-        first = _indent_before(self.text, container.items[0].start)
-        if first is None and not own_line:
-            before, member = (
-                " ",
-                self._format_member(key, value, indent="", one_line=True),
-            )
-        else:
-            indent = first or ""
-            before = self.newline + indent
-            member = self._format_member(key, value, indent=indent, one_line=False)
-        comma, trailing = ("", ",") if last.comma_end else (",", "")
-        return (
-            self.text[:end]
-            + comma
-            + self.text[end:comment_end]
-            + before
-            + member
-            + trailing
-            + self.text[comment_end:]
-        )
-
-    def _insert_first(self, container: JsonNode, key: str | None, value: Json) -> str:
-        """Return the text with a first member in an object or list without members."""
-        close = container.end - 1
-        end, own_line = _find_end_of_comments(self.text, container.start + 1, close)
-        if self.one_line and not own_line:
-            member = self._format_member(key, value, indent="", one_line=True)
-            return self.text[:end] + member + self.text[end:]
-        outer = _line_indent(self.text, container.start)
-        indent = outer + self.unit
-        member = self._format_member(key, value, indent=indent, one_line=False)
-        rest = self.newline + outer + self.text[close:]
-        return self.text[:end] + self.newline + indent + member + rest
-
-    def _format_member(
-        self, key: str | None, value: Json, *, indent: str, one_line: bool
-    ) -> str:
-        """Return a member as JSON, with its key unless None, on one line or indented."""
-        line_start = self.newline + indent
-        if one_line:
-            written = json.dumps(value, ensure_ascii=False)
-        elif key is None:
-            return _format_list_element(value, line_start, self.unit)
-        else:
-            written = _format_json_lines(value, line_start, self.unit)
-        if key is None:
-            return written
-        return f"{json.dumps(key, ensure_ascii=False)}: {written}"
+            comma = ","
+    else:
+        is_short = bool(root.items) and "\n" not in text[root.start : root.end]
+        outer = newline + _line_indent(text, container.start)
+        start = None if is_short and not own_line else outer + unit
+        before = start or ""
+        after = outer + text[stop:] if start else after
+    member = _format_json(value, start, unit, is_element=key is None)
+    name = "" if key is None else f"{json.dumps(key, ensure_ascii=False)}: "
+    return text[:end] + comma + text[end:comment_end] + before + name + member + after
 
 
-def _format_json_lines(value: Json, line_start: str, unit: str) -> str:
+def _format_json(
+    value: Json, start: str | None, unit: str, *, is_element: bool = False
+) -> str:
     """Return a value as JSON with one line per member; short list elements stay on one line.
 
-    `line_start` is the line end and indentation of the value's line, `unit` one more indentation.
+    `start` is the line end and indentation of the value's line, or None for a value on one line;
+    `unit` is one more indentation. `is_element` is True for an element of a list.
     """
-    inner = line_start + unit
+    short = json.dumps(value, ensure_ascii=False)
+    if start is None or (is_element and len(short) <= ELEMENT_CHARS_MAX):
+        return short
+    inner = start + unit
     if isinstance(value, dict) and value:
         members = [
-            f"{json.dumps(key, ensure_ascii=False)}: {_format_json_lines(member, inner, unit)}"
+            f"{json.dumps(key, ensure_ascii=False)}: {_format_json(member, inner, unit)}"
             for key, member in value.items()
         ]
-        return "{" + inner + f",{inner}".join(members) + line_start + "}"
-    if isinstance(value, list) and any(isinstance(each, dict | list) for each in value):
-        members = [_format_list_element(member, inner, unit) for member in value]
-        return "[" + inner + f",{inner}".join(members) + line_start + "]"
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _format_list_element(value: Json, line_start: str, unit: str) -> str:
-    """Return a list element as JSON, on one line if it is short."""
-    short = json.dumps(value, ensure_ascii=False)
-    if len(short) <= ELEMENT_CHARS_MAX:
+    elif isinstance(value, list) and any(
+        isinstance(each, dict | list) for each in value
+    ):
+        members = [_format_json(each, inner, unit, is_element=True) for each in value]
+    else:
         return short
-    return _format_json_lines(value, line_start, unit)
+    return short[0] + inner + f",{inner}".join(members) + start + short[-1]
 
 
 def _remove_item(text: str, container: JsonNode, index: int) -> str:
@@ -439,27 +377,17 @@ def _remove_item(text: str, container: JsonNode, index: int) -> str:
     previous: JsonMember | None = container.items[index - 1] if index else None
     before_end = previous.comma_end if previous else container.start + 1
     start, own_line = _find_end_of_comments(text, before_end or 0, item.start)
-    rest = text[_find_end_of_removal(text, container, item, start) :]
+    end, close = item.comma_end or item.value.end, container.end - 1
+    is_alone = len(container.items) == 1 and start == container.start + 1
+    if is_alone and not text[end:close].strip():
+        end = close
+    rest = text[end:]
     if own_line and not rest.lstrip(" \t").startswith(("\r", "\n")):
         rest = _line_end(text) + rest
     if previous is None or item.comma_end is not None:
         return text[:start] + rest
     comma = (previous.comma_end or 0) - 1
     return text[:comma] + text[comma + 1 : start] + rest
-
-
-def _find_end_of_removal(
-    text: str, container: JsonNode, item: JsonMember, start: int
-) -> int:
-    """Return the position after a removed item; after all blanks if it was the only item.
-
-    `start` is the position from which text is removed.
-    """
-    end = item.comma_end or item.value.end
-    is_alone = len(container.items) == 1 and start == container.start + 1
-    if is_alone and not text[end : container.end - 1].strip():
-        return container.end - 1
-    return end
 
 
 def _find_end_of_comments(text: str, start: int, stop: int) -> tuple[int, bool]:
@@ -755,7 +683,7 @@ class Document:
 
     def append(self, path: KeyPath, value: Json) -> None:
         """Append a value to the list at a path of a JSON document. Raises `NotEditable`."""
-        self._apply_edit(path, append_in_jsonc, with_element, value)
+        self._apply_edit(path, partial(set_in_jsonc, append=True), with_element, value)
 
     def remove(self, path: KeyPath) -> None:
         """Remove the value at a path, in TOML with objects left empty. Raises `NotEditable`."""
