@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 from weakref import WeakKeyDictionary
 
+from mnemosyned.client import tls
 from mnemosyned.client.address import (
     Address,
     IdleConnection,
@@ -179,18 +180,14 @@ async def _connect_local(connection: socket.socket, address: LocalAddress) -> No
 
 async def _open_tls(remote: RemoteDaemon, context: ssl.SSLContext) -> Channel:
     """Return a new TLS connection to a remote daemon. Raises `RemoteFault`."""
-    from mnemosyned.client import (  # noqa: PLC0415 loaded with the context
-        tls as connecting,
-    )
-
     connection = await _connect_remote(remote)
     channel = TlsChannel(connection, context, remote.host)
     try:
-        async with asyncio.timeout(connecting.HANDSHAKE_S):
+        async with asyncio.timeout(tls.HANDSHAKE_S):
             await channel.handshake()
     except OSError as error:
         connection.close()
-        raise connecting.handshake_fault(remote, error) from error
+        raise tls.handshake_fault(remote, error) from error
     except BaseException:
         connection.close()
         raise
@@ -202,20 +199,18 @@ async def _connect_remote(remote: RemoteDaemon) -> socket.socket:
 
     Each address gets an equal share of the remaining time.
     """
-    from mnemosyned.client import tls as connecting  # noqa: PLC0415 the same
-
     loop = asyncio.get_running_loop()
-    deadline = loop.time() + connecting.CONNECT_S
+    deadline = loop.time() + tls.CONNECT_S
     try:
         addresses = await loop.getaddrinfo(
             remote.host, remote.port, type=socket.SOCK_STREAM
         )
     except (OSError, UnicodeError) as error:
-        raise connecting.unknown_host_fault(remote, error) from error
-    tried = connecting.list_targets(addresses)
+        raise tls.unknown_host_fault(remote, error) from error
+    tried = tls.list_targets(addresses)
     failure: OSError = OSError("the host has no address")
     for position, (family, place) in enumerate(tried):
-        connection = connecting.tcp_socket(family)
+        connection = tls.tcp_socket(family)
         share = (deadline - loop.time()) / (len(tried) - position)
         try:
             connection.settimeout(0)
@@ -229,7 +224,7 @@ async def _connect_remote(remote: RemoteDaemon) -> socket.socket:
             raise
         else:
             return connection
-    raise connecting.connect_fault(remote, failure) from failure
+    raise tls.connect_fault(remote, failure) from failure
 
 
 R = TypeVar("R")
@@ -283,11 +278,10 @@ class AsyncClient(AsyncVerbs):
         call = make_call(
             request, timeout_s=self._timeout_s, headers=self._address.headers
         )
+        # Each loop has its own limit on connections.
+        loop, limit = asyncio.get_running_loop(), asyncio.Semaphore(self._connections)
+        turn = self._turns.setdefault(loop, limit)
         try:
-            # Each loop has its own limit on connections.
-            turn = self._turns.setdefault(
-                asyncio.get_running_loop(), asyncio.Semaphore(self._connections)
-            )
             async with asyncio.timeout(call.timeout_s), turn:
                 answer = await self._send_call(call)
         except OSError as error:

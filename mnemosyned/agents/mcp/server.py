@@ -449,21 +449,16 @@ def _stream_with_progress(
     thread.start()
     seconds = 0
     while not answers:  # ends with the call, which has its own limits
-        yield _encode_server_sent_event(_make_progress_message(request, seconds))
+        params = {
+            "progressToken": request.progress_token,
+            "progress": seconds,
+            "message": f"{request.params.get('name')}: {seconds} s",
+        }
+        notice = {"method": "notifications/progress", "params": params}
+        yield _encode_server_sent_event({"jsonrpc": "2.0", **notice})
         thread.join(interval_s)
         seconds += 1
     yield _encode_server_sent_event(answers[0])
-
-
-def _make_progress_message(request: McpRequest, seconds: int) -> Json:
-    """Return the progress notification for a tool call that runs for some seconds."""
-    name = request.params.get("name")
-    params = {
-        "progressToken": request.progress_token,
-        "progress": seconds,
-        "message": f"{name}: {seconds} s",
-    }
-    return {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
 
 
 def _encode_server_sent_event(message: Json) -> bytes:

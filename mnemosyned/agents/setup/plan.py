@@ -162,7 +162,19 @@ def _plan_settings(
     for part, state in states:
         if state is PartState.FOREIGN:
             raise NotEditable(describe_foreign_value(part, document))
-    baseline = _find_baseline(file, content, parts, tool=tool, journal=journal)
+    # The file as it was before setup: by the journal, or else without outdated parts of ours.
+    edit = journal.edit_of(tool, file) or next(iter(journal.edits_of_file(file)), None)
+    if edit is None:
+        original = _parse_document(file, content)
+        for part, state in states:
+            if state is PartState.STALE:
+                part.remove(original)
+        baseline = None if content is None else original.text.encode()
+        made = content is None
+    else:
+        baseline, made = _restore_content(edit, file, content, journal=journal)
+        original = _parse_document(file, baseline)
+    known = {tuple(part.path) for part in edit.parts} if edit else set()
     to_write = [part for part, state in states if state in _TO_WRITE]
     for part in to_write:
         part.write(document)
@@ -171,13 +183,13 @@ def _plan_settings(
         file=file,
         before=content,
         after=document.text.encode() if to_write else content,
-        baseline=baseline.content,
-        made=baseline.made,
+        baseline=baseline,
+        made=made,
         states=[(part.label, state) for part, state in states],
         written=[
-            _make_written_part(part, steps_present(baseline.document.data, part.path))
+            _make_written_part(part, steps_present(original.data, part.path))
             for part in parts
-            if part in to_write or tuple(map(str, part.path)) in baseline.known
+            if part in to_write or tuple(map(str, part.path)) in known
         ],
         entry=next((entry for entry in entries if entry.add), None),
     )
@@ -191,51 +203,6 @@ def _parse_document(file: Path, content: bytes | None) -> Document:
 def _make_written_part(part: SettingsPart, kept: int) -> WrittenPart:
     """Return a part's entry in the journal; `kept` steps of its path existed before."""
     return WrittenPart(kind=_KINDS[type(part)], path=[*map(str, part.path)], kept=kept)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Baseline:
-    """A file without anything written by setup."""
-
-    content: bytes | None
-    made: bool
-    document: Document
-    known: frozenset[tuple[str, ...]]
-    """Paths of the parts that setup wrote before."""
-
-
-def _find_baseline(
-    file: Path,
-    content: bytes | None,
-    parts: list[SettingsPart],
-    *,
-    tool: str,
-    journal: SetupJournal,
-) -> _Baseline:
-    """Return the file as it was before setup, restored from the journal.
-
-    Without an edit in the journal, it is the present file without outdated parts of ours.
-    """
-    edits = journal.edits_of_file(file)
-    edit = journal.edit_of(tool, file) or (edits[0] if edits else None)
-    if edit is None:
-        document = _parse_document(file, content)
-        for part in parts:
-            if part.state(document) is PartState.STALE:
-                part.remove(document)
-        return _Baseline(
-            content=None if content is None else document.text.encode(),
-            made=content is None,
-            document=document,
-            known=frozenset(),
-        )
-    before, made = _restore_content(edit, file, content, journal=journal)
-    return _Baseline(
-        content=before,
-        made=made,
-        document=_parse_document(file, before),
-        known=frozenset(tuple(part.path) for part in edit.parts),
-    )
 
 
 def _restore_content(

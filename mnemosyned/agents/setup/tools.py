@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -107,9 +107,10 @@ def _write_by_program(change: FileChange) -> bool:
     entry = change.entry
     if entry is None:
         return False
+    folder = entry.file.parent
     if change.before is not None and _read_entry_state(entry) is PartState.STALE:
-        _run_program(entry.take_out, entry.file)
-    _run_program(entry.add, entry.file)
+        _run_program(entry.take_out, folder, limit_s=PROGRAM_TIME_LIMIT_S)
+    _run_program(entry.add, folder, limit_s=PROGRAM_TIME_LIMIT_S)
     if _read_entry_state(entry) is PartState.CURRENT:
         return True
     if read_file(entry.file) != change.before:
@@ -126,20 +127,26 @@ def _read_entry_state(entry: EntryPart) -> PartState:
         return PartState.FOREIGN
 
 
-def _run_program(command: Sequence[str], file: Path) -> bool:
-    """Run a tool's own program in the file's directory; return True if it exited with 0."""
+def _run_program(
+    command: Sequence[str | Path], folder: Path, *, limit_s: float
+) -> tuple[int, str] | None:
+    """Run a tool's own program in a directory; return its exit code and output.
+
+    None if it cannot be run, or does not end within `limit_s`.
+    """
     try:
         done = subprocess.run(  # noqa: S603 the program was found on the user's PATH
             command,
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=PROGRAM_TIME_LIMIT_S,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=limit_s,
             check=False,
-            cwd=file.parent,
+            cwd=folder,
         )
     except (OSError, subprocess.TimeoutExpired):
-        return False
-    return done.returncode == 0
+        return None
+    return done.returncode, done.stdout.decode(errors="replace")
 
 
 def undo_edit(edit: FileEdit, change: FileChange, journal: SetupJournal) -> None:
@@ -168,7 +175,9 @@ def _remove_by_program(edit: FileEdit, change: FileChange) -> bool:
     """
     if not edit.take_out or digest(change.before) == edit.after:
         return False
-    if not _run_program(edit.take_out, change.file):
+    folder = change.file.parent
+    done = _run_program(edit.take_out, folder, limit_s=PROGRAM_TIME_LIMIT_S)
+    if done is None or done[0] != 0:
         return False
     entries = (part for part in edit.parts if part.kind == "entry")
     return all(
@@ -258,19 +267,11 @@ def confirm_by_program(target: SetupTarget, site: SetupSite) -> str:
     if program is None or site.project is not None:
         return ""
     asked = f"{program.name} {' '.join(target.listing)}"
-    try:
-        done = subprocess.run(  # noqa: S603 the program was found on the user's PATH
-            [program, *target.listing],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=LISTING_TIME_LIMIT_S,
-            check=False,
-            cwd=site.machine.home,
-        )
-    except (OSError, subprocess.TimeoutExpired):
+    command: list[str | Path] = [program, *target.listing]
+    done = _run_program(command, site.machine.home, limit_s=LISTING_TIME_LIMIT_S)
+    if done is None:
         return f"`{asked}` did not answer"
-    if NAME in done.stdout.decode(errors="replace"):
+    if NAME in done[1]:
         return f"confirmed by `{asked}`"
     return f"`{asked}` does not show it"
 
@@ -387,6 +388,14 @@ class ToolActivity:
     @classmethod
     def of(cls, reports: Sequence[AgentActivity]) -> ToolActivity:
         """Add up the reports of a tool's events."""
+
+        def newest(
+            field: str, among: Sequence[AgentActivity] = reports
+        ) -> datetime | None:
+            """Return the newest time in a field of the reports; None if there is none."""
+            times = (getattr(report, field) for report in among)
+            return max(filter(None, times), default=None)
+
         called = [report for report in reports if report.event != BACKGROUND]
         calls = sum(report.calls for report in called)
         total_ms = sum(report.mean_ms * report.calls for report in called)
@@ -399,21 +408,12 @@ class ToolActivity:
             failures=sum(report.failures for report in reports),
             mean_ms=total_ms / max(calls, 1),
             slowest_ms=max((report.slowest_ms for report in called), default=0),
-            called_at=_find_newest_time(called, lambda report: report.called_at),
-            stored_at=_find_newest_time(reports, lambda report: report.stored_at),
-            informed_at=_find_newest_time(reports, lambda report: report.informed_at),
-            failed_at=_find_newest_time(reports, lambda report: report.failed_at),
+            called_at=newest("called_at", called),
+            stored_at=newest("stored_at"),
+            informed_at=newest("informed_at"),
+            failed_at=newest("failed_at"),
             failure=last.failure if last else "",
         )
-
-
-def _find_newest_time(
-    reports: Iterable[AgentActivity],
-    time_of: Callable[[AgentActivity], datetime | None],
-) -> datetime | None:
-    """Return the newest time that `time_of` finds in the reports; None if it finds none."""
-    times = (time_of(report) for report in reports)
-    return max((time for time in times if time), default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
