@@ -201,7 +201,6 @@ def _make_callback(name: str, verb: type[Request[Any]]) -> Callable[..., int]:
             if getattr(request, "dry_run", False) and not given.get("after"):
                 result = join_preview_pages(client, request, result)
         show(result)
-        is_nothing = renderer_of(type(result)).is_nothing
-        return EXIT_NOTHING if is_nothing and is_nothing(result) else 0
+        return EXIT_NOTHING if renderer_of(type(result)).is_nothing(result) else 0
 
     return run_verb

@@ -11,7 +11,7 @@ import click
 import pytest
 from support.fakes import FakeClock, memory, remember_batch, trio, working_ids
 
-from mnemosyned.cli.output.show import remarks_on, render
+from mnemosyned.cli.output.show import render, renderer_of
 from mnemosyned.errors import NotFound, NotPurged, PartlyDone, StorageFailed
 from mnemosyned.memory.consolidation import CycleStatus
 from mnemosyned.service.forgetting import RetentionService
@@ -378,5 +378,7 @@ def test_people_read_what_is_not_finished(
     ]
 
     for answer in answers:
-        assert FULL in click.unstyle(render(answer) + remarks_on(answer))
+        assert FULL in click.unstyle(
+            render(answer) + renderer_of(type(answer)).remark(answer)
+        )
     assert "the log was damaged" in click.unstyle(render(service.call(Status())))

@@ -21,7 +21,7 @@ from mnemosyned.cli.output.listing import (
     period_name,
     rows_by_origin,
 )
-from mnemosyned.cli.output.show import open_printer, register_list, show
+from mnemosyned.cli.output.show import RENDERERS, Renderer, open_printer, show
 from mnemosyned.cli.output.terminal import (
     count_of,
     cut_line,
@@ -328,8 +328,8 @@ def _dim_hint(text: str) -> str:
     return click.style(indent_lines(f"   {text}"), dim=True)
 
 
-register_list(
-    PeriodView, _period_text, lambda period: period.records, remark=_period_remark
+RENDERERS[PeriodView] = Renderer(
+    _period_text, _period_remark, lambda period: period.records, is_numbered=True
 )
 
 

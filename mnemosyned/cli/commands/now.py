@@ -29,8 +29,9 @@ from mnemosyned.cli.output.listing import (
     room_after,
 )
 from mnemosyned.cli.output.show import (
+    RENDERERS,
+    Renderer,
     cells_of,
-    register,
     say_cells,
     show,
     zoned_time,
@@ -160,7 +161,7 @@ def _faults_of(stats: Stats) -> Iterator[str]:
             )
 
 
-register(Glance, _glance_text)
+RENDERERS[Glance] = Renderer(_glance_text)
 
 
 # ------------------------------------------------------------------ mnem tail

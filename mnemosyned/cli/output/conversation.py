@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import click
 import msgspec
 
-from mnemosyned.cli.output.show import register, register_record, zoned_time
+from mnemosyned.cli.output.show import CELLS, RENDERERS, Renderer
 from mnemosyned.cli.output.terminal import (
     LINE_CHARS,
     count_of,
@@ -125,26 +125,18 @@ def _message_lines(result: Assembled | Shortened) -> Iterator[str]:
         yield wrap_paragraph(cut_text(words, LINE_CHARS))
 
 
-def _learning_cells(learning: Learning) -> list[str]:
-    """Return a learning as cells: id, time, kind, session, source, text."""
-    origin = [learning.session, learning.source or ""]
-    time = zoned_time(learning.created_at)
-    return [learning.id, time, learning.kind.value, *origin, learning.text]
-
-
-register(Learned, lambda result: result.learning.id, remark=_learning_remark)
-register(
-    LearningList,
+RENDERERS[Learned] = Renderer(lambda result: result.learning.id, _learning_remark)
+RENDERERS[LearningList] = Renderer(
     _learnings_text,
-    records=lambda result: result.learnings,
-    remark=lambda result: "" if result.learnings else "no learning matches",
+    lambda result: "" if result.learnings else "no learning matches",
+    lambda result: result.learnings,
 )
-register(
-    EditedLearning, lambda result: f"{result.id} was changed", remark=_purge_remark
+RENDERERS[EditedLearning] = Renderer(
+    lambda result: f"{result.id} was changed", _purge_remark
 )
-register(
-    RemovedLearning, lambda result: f"{result.id} was removed", remark=_purge_remark
+RENDERERS[RemovedLearning] = Renderer(
+    lambda result: f"{result.id} was removed", _purge_remark
 )
-register(Assembled, _context_text, is_as_written=True)
-register(Shortened, _compact_text, is_as_written=True)
-register_record(Learning, _learning_cells, lambda learning: learning.id)
+RENDERERS[Assembled] = Renderer(_context_text, is_as_written=True)
+RENDERERS[Shortened] = Renderer(_compact_text, is_as_written=True)
+CELLS[Learning] = "id created_at kind session source text".split()

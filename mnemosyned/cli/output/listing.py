@@ -7,12 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import click
 
-from mnemosyned.cli.output.show import (
-    register,
-    register_list,
-    register_record,
-    zoned_time,
-)
+from mnemosyned.cli.output.show import CELLS, RENDERERS, Renderer
 from mnemosyned.cli.output.terminal import (
     count_of,
     cut_text,
@@ -197,52 +192,26 @@ def _first_and_last_cells(first: datetime, last: datetime) -> tuple[str, str]:
     return local_time(first)[:10], local_time(last)
 
 
-def _memory_cells(memory: MemoryRecord) -> list[str]:
-    """Return a memory as cells: id, time, tier, session, source, role, text."""
-    origin = [memory.session, memory.source or "", memory.role]
-    time = zoned_time(memory.created_at)
-    return [memory.id, time, memory.tier.value, *origin, memory.content]
-
-
-def _episode_cells(episode: Episode) -> list[str]:
-    """Return a summary as cells: id, time, level, session, source, empty role, text."""
-    origin = [episode.session, episode.source or "", ""]
-    time = zoned_time(episode.covers_until)
-    return [episode.id, time, level_name(episode.level), *origin, episode.content]
-
-
-def _session_cells(totals: SessionTotals) -> list[str]:
-    """Return a session as cells: name, count, first and last time, sources, project."""
-    times = [zoned_time(totals.first), zoned_time(totals.last)]
-    origin = [", ".join(totals.sources), totals.project]
-    return [totals.session, str(totals.count), *times, *origin]
-
-
-def _source_cells(totals: SourceTotals) -> list[str]:
-    """Return a source as cells: name, count, first and last time, number of sessions."""
-    times = [zoned_time(totals.first), zoned_time(totals.last)]
-    return [totals.source or "", str(totals.count), *times, str(totals.sessions)]
-
-
-register_list(
-    Listed,
+RENDERERS[Listed] = Renderer(
     _list_text,
+    _list_remark,
     lambda result: [*result.memories, *result.episodes],
-    remark=_list_remark,
+    is_numbered=True,
 )
-register(
-    SessionList,
+RENDERERS[SessionList] = Renderer(
     _sessions_table,
-    records=lambda result: result.sessions,
-    remark=lambda result: _totals_remark(len(result), result.total, "session"),
+    lambda result: _totals_remark(len(result), result.total, "session"),
+    lambda result: result.sessions,
 )
-register(
-    SourceList,
+RENDERERS[SourceList] = Renderer(
     _sources_table,
-    records=lambda result: result.sources,
-    remark=lambda result: _totals_remark(len(result), result.total, "source"),
+    lambda result: _totals_remark(len(result), result.total, "source"),
+    lambda result: result.sources,
 )
-register_record(MemoryRecord, _memory_cells, lambda memory: memory.id)
-register_record(Episode, _episode_cells, lambda episode: episode.id)
-register_record(SessionTotals, _session_cells, lambda totals: totals.session)
-register_record(SourceTotals, _source_cells, lambda totals: totals.source)
+CELLS[MemoryRecord] = "id created_at tier session source role content".split()
+CELLS[Episode] = [
+    *("id", "covers_until", lambda episode: level_name(episode.level)),
+    *("session", "source", lambda _: "", "content"),
+]
+CELLS[SessionTotals] = "session count first last sources project".split()
+CELLS[SourceTotals] = "source count first last sessions".split()

@@ -10,12 +10,7 @@ from datetime import UTC, datetime
 
 import click
 
-from mnemosyned.cli.output.show import (
-    register,
-    register_list,
-    register_record,
-    zoned_time,
-)
+from mnemosyned.cli.output.show import CELLS, RENDERERS, Renderer
 from mnemosyned.cli.output.terminal import (
     LINE_CHARS,
     count_of,
@@ -153,9 +148,8 @@ def _hit_text(number: int, hit: Hit, matching: Sequence[str]) -> str:
     if hit.duplicates:
         says = "says" if hit.duplicates == 1 else "say"
         lines.append(_dim_note(f"and {hit.duplicates} more that {says} the same"))
-    if hit.explanation is not None:
-        parts = (f"{name} {part:+.2f}" for name, part in hit.explanation.items())
-        lines.append(_dim_note(f"score {hit.score:.2f} = {'  '.join(parts)}"))
+    if score := _score_text(hit, gap="  "):
+        lines.append(_dim_note(score))
     return "\n".join(lines)
 
 
@@ -408,30 +402,35 @@ def _pin_text(result: Pinned) -> str:
     return f"{memories} {state}{archived}"
 
 
-def _hit_cells(hit: Hit) -> list[str]:
-    """Return a hit as cells: id, time, tier, session, source, role, text, explained score."""
-    text = hit.snippet
-    if hit.summary_of:
-        text = " ".join(line.content for line in hit.lines) or hit.content
-    cells = [hit.id, zoned_time(hit.created_at), hit.tier.value, hit.session]
-    cells += [hit.source or "", hit.role, text]
-    if hit.explanation is not None:
-        parts = (f"{name} {part:+.2f}" for name, part in hit.explanation.items())
-        cells.append(f"score {hit.score:.2f} = {' '.join(parts)}")
-    return cells
+def _hit_words(hit: Hit) -> str:
+    """Return the matching words of a hit; of a summary, those of its originals."""
+    if not hit.summary_of:
+        return hit.snippet
+    return " ".join(line.content for line in hit.lines) or hit.content
 
 
-register(Acknowledged, lambda result: result.id, remark=_storing_remark)
-register_list(
-    Recalled,
+def _score_text(hit: Hit, gap: str = " ") -> str | None:
+    """Return the explained score of a hit, its parts divided by `gap`; None if not explained."""
+    if hit.explanation is None:
+        return None
+    parts = (f"{name} {part:+.2f}" for name, part in hit.explanation.items())
+    return f"score {hit.score:.2f} = {gap.join(parts)}"
+
+
+RENDERERS[Acknowledged] = Renderer(lambda result: result.id, _storing_remark)
+RENDERERS[Recalled] = Renderer(
     _recall_text,
+    _recall_remark,
     lambda result: result.hits,
-    remark=_recall_remark,
     is_nothing=lambda result: not result.hits,
+    is_numbered=True,
 )
-register(Got, _record_text, is_as_written=True)
-register(Expanded, _expanded_text, is_as_written=True)
-register(Edited, _edit_text, remark=_edit_remark)
-register(Tagged, _tag_text)
-register(Pinned, _pin_text)
-register_record(Hit, _hit_cells, lambda hit: hit.id)
+RENDERERS[Got] = Renderer(_record_text, is_as_written=True)
+RENDERERS[Expanded] = Renderer(_expanded_text, is_as_written=True)
+RENDERERS[Edited] = Renderer(_edit_text, _edit_remark)
+RENDERERS[Tagged] = Renderer(_tag_text)
+RENDERERS[Pinned] = Renderer(_pin_text)
+CELLS[Hit] = [
+    *"id created_at tier session source role".split(),
+    *(_hit_words, _score_text),
+]

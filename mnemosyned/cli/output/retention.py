@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mnemosyned.cli.output.memories import preview_lines
-from mnemosyned.cli.output.show import register
+from mnemosyned.cli.output.show import RENDERERS, Renderer
 from mnemosyned.cli.output.terminal import count_of, duration_text, local_time
 from mnemosyned.verbs.retention import BackedUp, Forgotten, Pruned, Restored
 
@@ -142,7 +142,9 @@ def _prune_text(result: Pruned) -> str:
     )
 
 
-register(Forgotten, forget_text)
-register(BackedUp, _backup_text)
-register(Restored, _restore_text)
-register(Pruned, _prune_text)
+RENDERERS |= {
+    Forgotten: Renderer(forget_text),
+    BackedUp: Renderer(_backup_text),
+    Restored: Renderer(_restore_text),
+    Pruned: Renderer(_prune_text),
+}

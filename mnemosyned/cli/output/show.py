@@ -1,7 +1,7 @@
 """Answers as words, lines or JSON: renderers, records of lists, printing, and the pager.
 
-A module registers its results by their types when it is imported: those of the verbs in
-`verbs/x.py` in `output/x.py`, which is loaded with the first of them.
+A module adds its results to `RENDERERS` when it is imported: those of the verbs in `verbs/x.py` in
+`output/x.py`, which is loaded with the first of them.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from datetime import datetime
 from enum import Enum
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -36,7 +37,6 @@ from mnemosyned.text.display import escape_invisible
 
 if TYPE_CHECKING:
     import subprocess
-    from datetime import datetime
 
 R = TypeVar("R")
 
@@ -58,89 +58,39 @@ TEXTS = frozenset({"content", "snippet", "text", "system"})
 class Renderer:
     """How the shell shows results of one type: as text, with remarks, and as records."""
 
-    text: Callable[[Any, int], str]
-    """The result in words; lists take the number of their first entry."""
-    remark: Callable[[Any], str] | None = None
+    text: Callable[..., str]
+    """The result in words; numbered lists also take the number of their first entry."""
+    remark: Callable[[Any], str] = lambda _: ""
     """A remark for standard error; empty if there is none."""
     records: Callable[[Any], Iterable[object]] | None = None
     """The records of a list, in the order in which they are shown."""
-    is_nothing: Callable[[Any], bool] | None = None
-    """Whether nothing was found, or a part of the call failed."""
+    is_nothing: Callable[[Any], bool] = lambda _: False
+    """Whether nothing was found, or a part of the call failed: the exit code is 1."""
     is_numbered: bool = False
+    """Whether later commands can use the numbers of the records."""
     is_as_written: bool = False
     """Whether long lines are left to the terminal, so that whole texts can be copied."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class RecordForm:
-    """How records of one type are printed one a line, as cells or as an id."""
+RENDERERS: dict[type, Renderer] = {}
+CELLS: dict[type, Sequence[str | Callable[[Any], str | None]]] = {}
+"""The cells of a record's line by type of record: names of fields, or functions of the record.
 
-    cells: Callable[[Any], list[str]]
-    id: Callable[[Any], str | None]
-
-
-_RENDERERS: dict[type, Renderer] = {}
-_RECORDS: dict[type, RecordForm] = {}
-
-
-def register(
-    kind: type[R],
-    text: Callable[[R], str],
-    *,
-    remark: Callable[[R], str] | None = None,
-    records: Callable[[R], Iterable[object]] | None = None,
-    is_nothing: Callable[[R], bool] | None = None,
-    is_as_written: bool = False,
-) -> None:
-    """Register the renderer of a type of results: `text` returns a result in words.
-
-    `remark` returns a remark for standard error, `records` the records of a list. `is_nothing`
-    decides about exit code 1. With `is_as_written` long lines are not wrapped.
-    """
-    _RENDERERS[kind] = Renderer(
-        lambda result, _first: text(result),
-        remark,
-        records,
-        is_nothing,
-        is_as_written=is_as_written,
-    )
-
-
-def register_list(
-    kind: type[R],
-    text: Callable[[R, int], str],
-    records: Callable[[R], Iterable[object]],
-    *,
-    remark: Callable[[R], str] | None = None,
-    is_nothing: Callable[[R], bool] | None = None,
-) -> None:
-    """Register how to print results of type `kind`, which are lists with numbered entries.
-
-    `text` takes a result and the number of its first entry. `records` returns the entries: their ids
-    are kept, so that later commands can use the numbers. `remark` returns a closing line, and
-    `is_nothing` whether a result has no entries.
-    """
-    _RENDERERS[kind] = Renderer(text, remark, records, is_nothing, is_numbered=True)
-
-
-def register_record(
-    kind: type[R], cells: Callable[[R], list[str]], id: Callable[[R], str | None]
-) -> None:
-    """Register how records of a type are printed: as cells, or by their id."""
-    _RECORDS[kind] = RecordForm(cells, id)
+The first is its id. A cell is left out if its function returns None.
+"""
 
 
 def renderer_of(kind: type) -> Renderer:
     """Return the renderer of a type of results; without one, a renderer that lists the fields."""
     # A result comes from a verb, whose module is loaded.
     for name in sorted(MODULES, key=lambda name: f"{VERBS}.{name}" not in sys.modules):
-        if kind in _RENDERERS:
+        if kind in RENDERERS:
             break
         import_module(f"{__package__}.{name}")
-    return _RENDERERS.get(kind, _DEFAULT)
+    return RENDERERS.get(kind, _DEFAULT)
 
 
-def _fields_text(result: object, _first: int) -> str:
+def _fields_text(result: object) -> str:
     """Return a line for each field of a result whose type has no renderer."""
     values = msgspec.to_builtins(result)
     if not isinstance(values, dict):
@@ -158,13 +108,9 @@ def render(result: object, *, first: int = 1) -> str:
 
     `first` is the number of a list's first entry, if it is a further page.
     """
-    return renderer_of(type(result)).text(escape_strings(result), first)
-
-
-def remarks_on(result: object) -> str:
-    """Return the remark on a result for standard error; empty if there is none."""
-    remark = renderer_of(type(result)).remark
-    return remark(result) if remark else ""
+    renderer = renderer_of(type(result))
+    numbers = [first] if renderer.is_numbered else []
+    return renderer.text(escape_strings(result), *numbers)
 
 
 def records_of(result: object) -> list[object] | None:
@@ -175,8 +121,7 @@ def records_of(result: object) -> list[object] | None:
 
 def id_of(record: object) -> str:
     """Return the id or name of a record for use in other commands; empty if it has none."""
-    form = _RECORDS.get(type(record))
-    return str((form.id(record) if form else getattr(record, "id", None)) or "")
+    return _cell_text(record, CELLS.get(type(record), ["id"])[0]) or ""
 
 
 def ids_of(result: object) -> list[str]:
@@ -190,9 +135,25 @@ def ids_of(result: object) -> list[str]:
 
 
 def cells_of(record: object) -> list[str]:
-    """Return the cells of a record for one line; without a registered form, its id."""
-    form = _RECORDS.get(type(record))
-    return form.cells(record) if form else [id_of(record)]
+    """Return the cells of a record for one line; of an unknown type, its id."""
+    columns = CELLS.get(type(record), ["id"])
+    texts = (_cell_text(record, column) for column in columns)
+    return [text for text in texts if text is not None]
+
+
+def _cell_text(record: object, column: str | Callable[[Any], str | None]) -> str | None:
+    """Return a cell of a record: times with their zone, lists with commas, None as empty.
+
+    None if the cell is left out.
+    """
+    if callable(column):
+        return column(record)
+    value = getattr(record, column, None)
+    if isinstance(value, datetime):
+        return zoned_time(value)
+    if isinstance(value, list | tuple):
+        return ", ".join(value)
+    return "" if value is None else str(value)
 
 
 def zoned_time(moment: datetime | None) -> str:
@@ -266,7 +227,7 @@ class AnswerPrinter:
         if renderer_of(type(result)).is_numbered:
             self.ids += map(id_of, records_of(result) or ())
         self._print_answer(result, first)
-        if remark := remarks_on(result):
+        if remark := renderer_of(type(result)).remark(result):
             self._remarks.append(remark)
 
     def _print_answer(self, result: object, first: int) -> None:

@@ -8,12 +8,7 @@ from collections.abc import Iterator
 import click
 
 from mnemosyned.cli.output.retention import REMEDY
-from mnemosyned.cli.output.show import (
-    register,
-    register_list,
-    register_record,
-    zoned_time,
-)
+from mnemosyned.cli.output.show import CELLS, RENDERERS, Renderer
 from mnemosyned.cli.output.terminal import (
     count_of,
     cut_text,
@@ -463,27 +458,19 @@ def _embedder_row(stats: Stats) -> str:
     return ", ".join(parts)
 
 
-def _log_entry_cells(entry: LogEntry) -> list[str]:
-    """Return a log entry as cells for a line of its own.
-
-    They are: episode, cycle, time, session, source, status, items, summarizer, and summary or
-    error.
-    """
-    time = zoned_time(entry.created_at)
-    origin = [entry.session, entry.source or ""]
-    summary = [str(entry.status), str(entry.items_consolidated), entry.summarizer]
-    text = entry.error or entry.summary_preview
-    return [entry.episode or "", entry.cycle, time, *origin, *summary, text]
-
-
-register(
-    CycleReport,
+RENDERERS[CycleReport] = Renderer(
     _cycle_text,
     is_nothing=lambda report: bool(
         report.failed or report.problem or report.status is CycleStatus.NOT_RUNNING
     ),
 )
-register_list(Logged, _log_text, lambda result: result.rows, remark=_log_remark)
-register(Stats, _status_text)
-register(Watching, _watching_text)
-register_record(LogEntry, _log_entry_cells, lambda entry: entry.episode)
+RENDERERS[Logged] = Renderer(
+    _log_text, _log_remark, lambda result: result.rows, is_numbered=True
+)
+RENDERERS[Stats] = Renderer(_status_text)
+RENDERERS[Watching] = Renderer(_watching_text)
+CELLS[LogEntry] = [
+    *"episode cycle created_at session source status".split(),
+    *("items_consolidated", "summarizer"),
+    lambda entry: entry.error or entry.summary_preview,
+]
