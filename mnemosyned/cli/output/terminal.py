@@ -58,10 +58,9 @@ def say(text: str, *, err: bool = False, styled: bool = False) -> None:
 
 
 def say_json(value: object, *, err: bool = False) -> None:
-    """Print a value as JSON, with terminal control characters escaped."""
-    _print_to_stream(
-        escape_invisible_json(msgspec.json.encode(value).decode()).encode(), err=err
-    )
+    """Print a value as JSON, with terminal control characters escaped; paths are texts."""
+    written = msgspec.json.encode(value, enc_hook=str).decode()
+    _print_to_stream(escape_invisible_json(written).encode(), err=err)
 
 
 def say_result(value: object, text: str, *, as_json: bool) -> None:
