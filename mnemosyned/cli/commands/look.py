@@ -18,8 +18,8 @@ from mnemosyned.cli.options import (
 )
 from mnemosyned.cli.output.listing import (
     day_title,
+    memory_rows,
     period_name,
-    rows_by_origin,
 )
 from mnemosyned.cli.output.show import RENDERERS, Renderer, open_printer, show
 from mnemosyned.cli.output.terminal import (
@@ -303,7 +303,7 @@ def _part_lines(part: PeriodPart, number: int, period: PeriodView) -> Iterator[s
     if part.summary is None:
         if period.unit != "day":
             yield click.style(day_title(part.first), bold=True)
-        yield from rows_by_origin(part.memories, number)
+        yield from memory_rows(part.memories, number)
         if part.more:
             command = f"mnem day {day}"
             if period.unit == "day":

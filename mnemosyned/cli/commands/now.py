@@ -31,8 +31,8 @@ from mnemosyned.cli.output.listing import (
 from mnemosyned.cli.output.show import (
     RENDERERS,
     Renderer,
-    cells_of,
     say_cells,
+    say_record,
     show,
     zoned_time,
 )
@@ -209,6 +209,7 @@ def _event_line(moment: datetime, text: str, **style: Any) -> str:  # noqa: ANN4
 
 def _event_text(event: Event) -> str:
     """Return an event in words; empty for kinds of events that are not printed."""
+    verb, status = event.verb.replace("_", "-"), event.status.replace("_", " ")
     match event.kind:
         case EventKind.RECALLED:
             where = f" in {event.session}" if event.session else ""
@@ -216,7 +217,7 @@ def _event_text(event: Event) -> str:
         case EventKind.FORGOTTEN:
             return f"forgot {count_of(event.count, 'memory')}"
         case EventKind.CHANGED:
-            return " ".join([event.verb.replace("_", "-"), *event.ids[:3]])
+            return " ".join([verb, *event.ids[:3]])
         case EventKind.CAPTURED if event.message:
             return f"{event.client}: {event.hook} failed ({event.message})"
         case EventKind.CAPTURED if event.count:
@@ -226,18 +227,17 @@ def _event_text(event: Event) -> str:
         case EventKind.CYCLE_PROGRESS:
             return f"sleep cycle: {event.done:,} of {event.total:,}"
         case EventKind.CYCLE_ENDED if event.status in ("failed", "nothing_to_do"):
-            return f"sleep cycle: {event.status.replace('_', ' ')}"
+            return f"sleep cycle: {status}"
         case EventKind.CYCLE_ENDED:
-            seconds = event.duration_s
-            took = (
-                f"{seconds:.1f} s" if seconds < SECONDS_MAX else duration_text(seconds)
-            )
+            took = duration_text(event.duration_s)
+            if event.duration_s < SECONDS_MAX:
+                took = f"{event.duration_s:.1f} s"
             return (
                 f"sleep cycle {event.status}: {count_of(event.count, 'memory')} into "
                 f"{count_of(event.episodes, 'summary')} in {took}"
             )
         case EventKind.REFUSED:
-            return f"{event.verb.replace('_', '-')} refused: {event.message}"
+            return f"{verb} refused: {event.message}"
         case EventKind.DROPPED:
             return event.message
         case EventKind.STOPPING:
@@ -363,15 +363,11 @@ class EventPrinter:
 
     def print_memory(self, memory: MemoryRecord) -> None:
         """Print a stored memory."""
-        if self._form in ("json", "jsonl"):
-            say_json(memory)
-        elif self._form == "ids":
-            say(escape_invisible(memory.id, one_line=True))
-        elif self._form == "tsv":
-            say_cells(cells_of(memory))
-        else:
+        if self._form == "table":
             line = memory_line(memory.created_at, memory, memory.content)
             self._print_lines(memory.created_at, [line])
+        else:
+            say_record(memory, self._form)
 
     def print_event(self, event: Event) -> None:
         """Print an event if it passes the filters of session and source."""

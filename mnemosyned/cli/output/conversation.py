@@ -28,12 +28,6 @@ from mnemosyned.verbs.conversation import (
 )
 
 
-def _learning_remark(result: Learned) -> str:
-    """Return the kind and text of a new learning, and the ids of learnings replaced by it."""
-    head = f"{result.learning.kind.value}: {result.learning.text}"
-    return "\n".join([head, *(f"   replaces {id}" for id in result.superseded)])
-
-
 def _learnings_text(result: LearningList) -> str:
     """Return each learning with its time, kind, session, source and id."""
     lines = []
@@ -59,34 +53,15 @@ def _purge_remark(result: EditedLearning | RemovedLearning) -> str:
 def _context_text(result: Assembled) -> str:
     """Return an assembled context: the tokens of each part, then its messages."""
     parts = result.tokens
-    names = (
-        "system",
-        "memory",
-        "learnings",
-        "summaries",
-        "history",
-        "new_message",
-        "tools",
-    )
+    names = "system memory learnings summaries history new_message tools".split()
     rows = [(name.replace("_", " "), f"{getattr(parts, name):,}") for name in names]
     head = f"{result.total:,} of {parts.budget:,} tokens, by {parts.counter}"
     kept = count_of(len(result.kept), "message")
     counts = f"{kept} kept, {len(result.dropped):,} left out"
-    shown = (
-        [click.style("system", bold=True), indent_lines(result.system)]
-        if result.system
-        else []
-    )
-    return "\n".join(
-        [
-            head,
-            counts,
-            table(("part", "tokens"), rows),
-            "",
-            *shown,
-            *_message_lines(result),
-        ]
-    )
+    lines = [head, counts, table(("part", "tokens"), rows), ""]
+    if result.system:
+        lines += [click.style("system", bold=True), indent_lines(result.system)]
+    return "\n".join([*lines, *_message_lines(result)])
 
 
 def _compact_text(result: Shortened) -> str:
@@ -116,16 +91,21 @@ def _message_lines(result: Assembled | Shortened) -> Iterator[str]:
     """Yield the role and the truncated text of each message."""
     for message in result.messages:
         content = message.get("content")
-        words = (
-            content
-            if isinstance(content, str)
-            else msgspec.json.encode(message).decode()
-        )
+        if not isinstance(content, str):
+            content = msgspec.json.encode(message).decode()
         yield click.style(str(message.get("role", "")), bold=True)
-        yield wrap_paragraph(cut_text(words, LINE_CHARS))
+        yield wrap_paragraph(cut_text(content, LINE_CHARS))
 
 
-RENDERERS[Learned] = Renderer(lambda result: result.learning.id, _learning_remark)
+RENDERERS[Learned] = Renderer(
+    lambda result: result.learning.id,
+    lambda result: "\n".join(
+        [
+            f"{result.learning.kind.value}: {result.learning.text}",
+            *(f"   replaces {id}" for id in result.superseded),
+        ]
+    ),
+)
 RENDERERS[LearningList] = Renderer(
     _learnings_text,
     lambda result: "" if result.learnings else "no learning matches",

@@ -39,10 +39,8 @@ def period_name(unit: str, first: date) -> str:
         return f"{first:%B} {first.year:04}"
     last = first + timedelta(days=6)
     begin = f"{first.day}"
-    if first.month != last.month:
-        begin += f" {first:%B}"
-    if first.year != last.year:
-        begin += f" {first.year:04}"
+    begin += f" {first:%B}" if first.month != last.month else ""
+    begin += f" {first.year:04}" if first.year != last.year else ""
     number = first.isocalendar().week
     return f"{begin} to {last.day} {last:%B} {last.year:04} (week {number})"
 
@@ -52,48 +50,35 @@ def local_day(moment: datetime) -> date:
     return in_zone(moment, None).date()
 
 
-def rows_by_day(memories: Sequence[MemoryRecord], first: int) -> Iterator[str]:
-    """Yield numbered lines of memories, with a title for each day; `first` is the first number."""
-    start = 0
-    for index in range(len(memories) + 1):
-        day = local_day(memories[start].created_at) if memories else None
-        ends = index == len(memories)
-        if memories and (ends or local_day(memories[index].created_at) != day):
-            if day:
-                yield click.style(day_title(day), bold=True)
-            yield from rows_by_origin(memories[start:index], first + start)
-            start = index
-
-
-def rows_by_origin(memories: Sequence[MemoryRecord], first: int) -> Iterator[str]:
+def memory_rows(
+    memories: Sequence[MemoryRecord], first: int, *, with_days: bool = False
+) -> Iterator[str]:
     """Yield numbered lines of memories, with a heading where session or source change.
 
-    `first` is the number of the first memory.
+    `first` is the number of the first memory. `with_days` adds a title for each day.
     """
-    before: str | None = None
+    day: date | None = None
+    origin = ""
     for number, memory in enumerate(memories, first):
-        origin = origin_of(memory.session, memory.source)
-        if origin != before:
+        if with_days and local_day(memory.created_at) != day:
+            day, origin = local_day(memory.created_at), ""
+            yield click.style(day_title(day), bold=True)
+        if (present := origin_of(memory.session, memory.source)) != origin:
+            origin = present
             yield click.style(f"  {cut_text(origin, max(width() - 2, 1))}", dim=True)
-            before = origin
-        yield memory_row(memory, number)
+        head = f"{number:>4}  {in_zone(memory.created_at, None):%H:%M}  "
+        speaker = f"{memory.role}: " if memory.role else ""
+        text = "(its words were pruned)" if memory.pruned_at else memory.content
+        mark = "(pinned) " if memory.pinned else ""
+        if memory.superseded_at:
+            mark = "(superseded) "
+        shown = cut_text(f"{mark}{speaker}{text}", room_after(head))
+        yield f"{click.style(head, dim=True)}{shown}"
 
 
 def origin_of(session: str, source: str | None) -> str:
     """Return `session · source`, or the session alone."""
     return f"{session} · {source}" if source else session
-
-
-def memory_row(memory: MemoryRecord, number: int) -> str:
-    """Return a memory on one line: its number in the list, the time, and truncated text."""
-    head = f"{number:>4}  {in_zone(memory.created_at, None):%H:%M}  "
-    speaker = f"{memory.role}: " if memory.role else ""
-    text = "(its words were pruned)" if memory.pruned_at else memory.content
-    mark = "(pinned) " if memory.pinned else ""
-    if memory.superseded_at:
-        mark = "(superseded) "
-    shown = cut_text(f"{mark}{speaker}{text}", room_after(head))
-    return f"{click.style(head, dim=True)}{shown}"
 
 
 def room_after(head: str) -> int:
@@ -110,7 +95,7 @@ INDENT = " " * 6
 
 def _list_text(result: Listed, first: int) -> str:
     """Return memories under titles of their days, then summaries with their periods."""
-    lines = list(rows_by_day(result.memories, first))
+    lines = list(memory_rows(result.memories, first, with_days=True))
     for number, episode in enumerate(result.episodes, first + len(result.memories)):
         head = click.style(f"{number:>4}  {_covered_period(episode)}", bold=True)
         count = count_of(episode.item_count, "memory")
@@ -147,9 +132,7 @@ def _sessions_table(result: SessionList) -> str:
     headers = ["session", "source", "memories", "first", "last", "project"]
     rows = [
         [
-            total.session,
-            ", ".join(total.sources),
-            f"{total.count:,}",
+            *(total.session, ", ".join(total.sources), f"{total.count:,}"),
             *_first_and_last_cells(total.first, total.last),
             "" if width() < PROJECT_COLUMNS_MIN else total.project,
         ]
@@ -162,9 +145,7 @@ def _sources_table(result: SourceList) -> str:
     """Return a table of sources with their counts and times."""
     rows = [
         [
-            total.source or NO_SOURCE,
-            f"{total.count:,}",
-            f"{total.sessions:,}",
+            *(total.source or NO_SOURCE, f"{total.count:,}", f"{total.sessions:,}"),
             *_first_and_last_cells(total.first, total.last),
         ]
         for total in result.sources

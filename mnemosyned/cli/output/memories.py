@@ -117,17 +117,9 @@ def _recall_text(result: Recalled, first: int) -> str:
     )
 
 
-def _recall_remark(result: Recalled) -> str:
-    """Return that nothing was found, and the note of the search; else empty."""
-    nothing = "" if result.hits else "nothing found"
-    return "\n".join(filter(None, [nothing, result.note]))
-
-
 def _hit_text(number: int, hit: Hit, matching: Sequence[str]) -> str:
     """Return a hit as a paragraph: heading, id, text with bold matches, and notes."""
-    where = "  ".join(
-        part for part in (hit.session, hit.source or "", hit.role) if part
-    )
+    where = "  ".join(filter(None, (hit.session, hit.source, hit.role)))
     head = click.style(
         f"{number}. {local_time(hit.created_at)}  {hit.tier.value}  {where}", bold=True
     )
@@ -274,10 +266,7 @@ def _episode_text(episode: Episode) -> str:
     rows = [
         ("id", episode.id),
         ("tier", episode.tier.value),
-        (
-            "covers",
-            f"{local_time(episode.covers_from)} to {local_time(episode.covers_until)}",
-        ),
+        ("covers", _covered_times(episode)),
         ("session", episode.session),
         ("source", episode.source or ""),
         ("level", level_name(episode.level) if episode.level else ""),
@@ -285,6 +274,11 @@ def _episode_text(episode: Episode) -> str:
         ("summarizer", episode.summarizer),
     ]
     return f"{key_lines(rows)}\n\n{wrap_prose(episode.content)}{_details_text(episode.details)}"
+
+
+def _covered_times(episode: Episode) -> str:
+    """Return the times between which a summary's memories lie."""
+    return f"{local_time(episode.covers_from)} to {local_time(episode.covers_until)}"
 
 
 def _details_text(details: Iterable[Detail]) -> str:
@@ -318,7 +312,7 @@ def _expanded_text(result: Expanded) -> str:
             click.style("Made of these; mnem expand goes on from each:", bold=True)
         )
     for summary in result.summaries:
-        stamp = f"{local_time(summary.covers_from)} to {local_time(summary.covers_until)}  {summary.id}"
+        stamp = f"{_covered_times(summary)}  {summary.id}"
         lines.append(f"{click.style(stamp, dim=True)}\n{indent_lines(summary.content)}")
     if result.originals:
         lines.append(click.style("Originals, word for word:", bold=True))
@@ -363,14 +357,12 @@ def _edit_remark(result: Edited) -> str:
     if result.secrets:
         notes.append(f"a secret in it was {result.secrets}")
     if result.restored:
-        notes.append(
-            f"{count_of(result.restored, 'original')} back in working memory; the next sleep "
-            "consolidates where it belongs now"
-        )
+        restored = count_of(result.restored, "original")
+        place = "the next sleep consolidates where it belongs now"
+        notes.append(f"{restored} back in working memory; {place}")
     if result.kept:
-        notes.append(
-            f"{count_of(result.kept, 'original')} left: its summary is all that pruning left"
-        )
+        kept = count_of(result.kept, "original")
+        notes.append(f"{kept} left: its summary is all that pruning left")
     return "\n".join(filter(None, [*notes, result.note]))
 
 
@@ -394,12 +386,10 @@ def _pin_text(result: Pinned) -> str:
         return "\n".join([head, *preview_lines(result)])
     if result.id:
         return f"{result.id} is {state}"
-    archived = (
-        f"; {count_of(result.archived, 'archived memory')} cannot be: only working memories can"
-        if result.archived
-        else ""
-    )
-    return f"{memories} {state}{archived}"
+    if not result.archived:
+        return f"{memories} {state}"
+    archived = count_of(result.archived, "archived memory")
+    return f"{memories} {state}; {archived} cannot be: only working memories can"
 
 
 def _hit_words(hit: Hit) -> str:
@@ -420,7 +410,9 @@ def _score_text(hit: Hit, gap: str = " ") -> str | None:
 RENDERERS[Acknowledged] = Renderer(lambda result: result.id, _storing_remark)
 RENDERERS[Recalled] = Renderer(
     _recall_text,
-    _recall_remark,
+    lambda result: "\n".join(
+        [*([] if result.hits else ["nothing found"]), *filter(None, [result.note])]
+    ),
     lambda result: result.hits,
     is_nothing=lambda result: not result.hits,
     is_numbered=True,

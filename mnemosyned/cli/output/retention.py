@@ -32,13 +32,15 @@ def forget_text(result: Forgotten) -> str:
             f"{verb}: {', '.join(gone)}; summaries: {result.episodes_removed:,} removed, "
             f"{result.episodes_rewritten:,} rewritten"
         )
-    lines = [head]
-    lines += preview_lines(result)
-    return "\n".join([*lines, *_loss_notes(result), *_recovery_notes(result)])
+    return "\n".join([head, *preview_lines(result), *_forget_notes(result)])
 
 
-def _loss_notes(result: Forgotten) -> Iterator[str]:
-    """Yield notes on losses by a forget: learnings, pruned originals, and writes that wait."""
+def _forget_notes(result: Forgotten) -> Iterator[str]:
+    """Yield notes on what is lost and what is left after a forget.
+
+    They are on learnings, pruned originals, waiting writes, memories in force again, the command
+    that restores, the time of the purge, and backup copies.
+    """
     if result.dry_run and result.learnings:
         yield "mnem learnings shows what was learned"
     if result.pruned_losing_summary:
@@ -53,14 +55,6 @@ def _loss_notes(result: Forgotten) -> Iterator[str]:
             f"the file ({result.file_bytes / 1e6:,.0f} MB) is then rewritten: writes wait "
             f"about {seconds}"
         )
-
-
-def _recovery_notes(result: Forgotten) -> Iterator[str]:
-    """Yield notes on the words left after a forget.
-
-    They name memories in force again, the command that restores, the time of the purge, and backup
-    copies.
-    """
     if ids := result.in_force_again:
         more = f" and {len(ids) - SHOWN_IDS:,} more" if len(ids) > SHOWN_IDS else ""
         holds = "would hold" if result.dry_run else "holds"
@@ -78,28 +72,20 @@ def _recovery_notes(result: Forgotten) -> Iterator[str]:
         )
     if result.reason:
         yield f"not finished: {result.reason}"
-    elif not (result.final_at or result.complete):
-        yield _purge_note(result.purge_in_s)
-    if result.backups:
-        yield "nothing was deleted from these copies:"
-        yield from (f"   {copy}" for copy in result.backups)
-
-
-def _purge_note(purge_in_s: float | None) -> str:
-    """Return a note on when the words leave the database's files.
-
-    `purge_in_s` is the time until the purge, None while another program reads the database.
-    """
-    if purge_in_s is None:
-        return (
+    elif not (result.final_at or result.complete) and result.purge_in_s is None:
+        yield (
             "another program reads the database: until it is done, and the daemon has slept or "
             "stopped after that, the words can still be read in the database's files"
         )
-    seconds = duration_text(max(1.0, purge_in_s))
-    return (
-        f"the words leave the database's files in about {seconds}: "
-        "a purge takes them out, and the last one was a moment ago"
-    )
+    elif not (result.final_at or result.complete):
+        seconds = duration_text(max(1.0, result.purge_in_s or 0))
+        yield (
+            f"the words leave the database's files in about {seconds}: "
+            "a purge takes them out, and the last one was a moment ago"
+        )
+    if result.backups:
+        yield "nothing was deleted from these copies:"
+        yield from (f"   {copy}" for copy in result.backups)
 
 
 def _backup_text(result: BackedUp) -> str:

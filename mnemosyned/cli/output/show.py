@@ -113,25 +113,9 @@ def render(result: object, *, first: int = 1) -> str:
     return renderer.text(escape_strings(result), *numbers)
 
 
-def records_of(result: object) -> list[object] | None:
-    """Return the records of a list; None for a result that is no list."""
-    records = renderer_of(type(result)).records
-    return list(records(result)) if records else None
-
-
 def id_of(record: object) -> str:
     """Return the id or name of a record for use in other commands; empty if it has none."""
     return _cell_text(record, CELLS.get(type(record), ["id"])[0]) or ""
-
-
-def ids_of(result: object) -> list[str]:
-    """Return the ids of a list's records, or the one id of another result."""
-    records = records_of(result)
-    if records is not None:
-        return list(filter(None, map(id_of, records)))
-    parts = (getattr(result, name, None) for name in ("memory", "episode", "learning"))
-    things = [result, *(part for part in parts if part is not None)]
-    return list(filter(None, map(id_of, things)))[:1]
 
 
 def cells_of(record: object) -> list[str]:
@@ -189,20 +173,19 @@ def _escape_value(value: Any, name: str, depth: int) -> Any:  # noqa: ANN401 any
         }
     if isinstance(value, list | tuple):
         return type(value)([_escape_value(member, name, depth + 1) for member in value])
-    changed: dict[str, Any] = {}
+    replace: Callable[..., Any] = dataclasses.replace
     names: Iterable[str] = ()
     if isinstance(value, msgspec.Struct):
-        names = value.__struct_fields__
+        names, replace = value.__struct_fields__, msgspec.structs.replace
     elif dataclasses.is_dataclass(value):
         names = [field.name for field in dataclasses.fields(value)]
+    changed: dict[str, Any] = {}
     for field in names:
         member = getattr(value, field)
         clean = _escape_value(member, field, depth + 1)
         if clean is not member:
             changed[field] = clean
-    if isinstance(value, msgspec.Struct):
-        return msgspec.structs.replace(value, **changed)
-    return dataclasses.replace(value, **changed) if changed else value
+    return replace(value, **changed) if changed else value
 
 
 # ------------------------------------------------------------------- printing
@@ -223,33 +206,28 @@ class AnswerPrinter:
 
     def show(self, result: object) -> None:
         """Print a result or the next page of a list, and keep its remark for the end."""
+        renderer = renderer_of(type(result))
+        records = list(renderer.records(result)) if renderer.records else None
         first = len(self.ids) + 1
-        if renderer_of(type(result)).is_numbered:
-            self.ids += map(id_of, records_of(result) or ())
-        self._print_answer(result, first)
-        if remark := renderer_of(type(result)).remark(result):
-            self._remarks.append(remark)
-
-    def _print_answer(self, result: object, first: int) -> None:
-        """Print a result in the chosen format; `first` is the number of a list's first entry."""
-        records = records_of(result)
+        if renderer.is_numbered:
+            self.ids += map(id_of, records or ())
         if self._form == "json":
             say_json(result)
-        elif self._form == "jsonl":
-            for record in [result] if records is None else records:
-                say_json(record)
-        elif self._form == "ids":
-            for id in ids_of(result):
-                say(escape_invisible(id, one_line=True))
-        elif self._form == "table" or records is None:
+        elif self._form == "table" or (self._form == "tsv" and records is None):
             text = render(result, first=first)
-            if not renderer_of(type(result)).is_as_written:
+            if not renderer.is_as_written:
                 text = fold_lines(text, columns_of(sys.stdout))
             if text:
                 say(text, styled=True)
         else:
-            for record in records:
-                say_cells(cells_of(record))
+            if records is None and self._form == "ids":
+                names = ("memory", "episode", "learning")
+                parts = [result, *(getattr(result, name, None) for name in names)]
+                records = list(filter(id_of, parts))[:1]
+            for record in [result] if records is None else records:
+                say_record(record, self._form)
+        if remark := renderer.remark(result):
+            self._remarks.append(remark)
 
     def close(self) -> None:
         """Print the remarks, and save the ids of a numbered list for later commands."""
@@ -257,6 +235,16 @@ class AnswerPrinter:
             say(click.style(remark, dim=True), err=True, styled=True)
         if self._form == "table" and self.ids:
             save_list(self.ids)
+
+
+def say_record(record: object, form: str) -> None:
+    """Print a record in the format `form`, which is json, jsonl, ids or tsv."""
+    if form in ("json", "jsonl"):
+        say_json(record)
+    elif form == "tsv":
+        say_cells(cells_of(record))
+    elif id := id_of(record):
+        say(escape_invisible(id, one_line=True))
 
 
 def say_cells(cells: Sequence[str]) -> None:
@@ -289,31 +277,27 @@ class PagedOutput:
 
     def write(self, text: str) -> None:
         """Hold a text back, or send it to the pager once the screen is full."""
-        if self._process is not None:
-            self._write_to_pager(text)
-            return
         self._waiting.append(text)
         self._lines += text.count("\n")
-        if self._lines >= shutil.get_terminal_size().lines:
+        if self._process is None and self._lines >= shutil.get_terminal_size().lines:
             self._start_pager()
+        if self._process is not None:
+            self._write_waiting()
 
     def close(self) -> None:
         """Print the text if it fits the screen, or wait until the reader leaves the pager."""
+        self._write_waiting()
         if self._process is None:
-            self._print_waiting()
             return
         with suppress(OSError):
             if self._process.stdin:
                 self._process.stdin.close()
-        while True:  # ends with the pager: Ctrl-C is its own
-            try:
+        while self._process.returncode is None:
+            with suppress(KeyboardInterrupt):  # Ctrl-C is the pager's own
                 self._process.wait()
-            except KeyboardInterrupt:
-                continue
-            return
 
     def _start_pager(self) -> None:
-        """Start the pager with the text so far; if it cannot run, print without a pager."""
+        """Start the pager; if it cannot run, print without one."""
         # Loaded here: most answers fit a screen, or go into a pipe.
         import subprocess  # noqa: PLC0415
 
@@ -328,25 +312,24 @@ class PagedOutput:
                 errors="replace",
             )
         except OSError:
-            self._print_waiting()
-            self._pager = ""
-            return
-        self._write_to_pager("".join(self._waiting))
-        self._waiting = []
+            self._write_waiting()
 
-    def _write_to_pager(self, text: str) -> None:
-        """Send a text to the pager; after the reader has left, set `is_over` and drop the text."""
+    def _write_waiting(self) -> None:
+        """Send the held text to the pager, or print it if none runs.
+
+        After the reader has left, set `is_over` and drop the text.
+        """
+        text = "".join(self._waiting)
+        self._waiting, self._lines = [], 0
+        if self._process is None:
+            print_as_is(text)
+            return
         try:
-            if self._process and self._process.stdin and not self.is_over:
+            if self._process.stdin and not self.is_over:
                 self._process.stdin.write(text)
                 self._process.stdin.flush()
         except OSError:
             self.is_over = True
-
-    def _print_waiting(self) -> None:
-        """Print the text held back so far."""
-        print_as_is("".join(self._waiting))
-        self._waiting, self._lines = [], 0
 
 
 def find_pager() -> str:

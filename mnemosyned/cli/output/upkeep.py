@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import groupby
 
 import click
 
@@ -106,22 +107,18 @@ def _undo_text(report: CycleReport) -> str:
         back = report.restored
         head = f"cycle {report.cycle} undone: {count_of(back, 'memory')} back in working memory"
         stay = "stay"
-    lines = [head + _kept_groups_note(report), *_undo_problems(report)]
+    if kept := sum(group.status is GroupStatus.KEPT for group in report.groups):
+        alone = "as it is" if report.dry_run else "as it was"
+        head += (
+            f"; {count_of(kept, 'group')} left {alone if kept == 1 else 'as before'}"
+        )
+    lines = [head, *_undo_problems(report)]
     if back and report.held_until:
         lines.append(
             f"they {stay} until {local_time(report.held_until)}, then a cycle takes what is old enough; "
             "--keep-hours says how long, mnem pin ID keeps one for good"
         )
     return "\n".join(lines)
-
-
-def _kept_groups_note(report: CycleReport) -> str:
-    """Return a note on how many groups an undo left as before; empty for none."""
-    kept = sum(group.status is GroupStatus.KEPT for group in report.groups)
-    if not kept:
-        return ""
-    alone = "as it is" if report.dry_run else "as it was"
-    return f"; {count_of(kept, 'group')} left {alone if kept == 1 else 'as before'}"
 
 
 def _undo_problems(report: CycleReport) -> Iterator[str]:
@@ -214,7 +211,10 @@ def _group_row(groups: list[GroupReport]) -> tuple[object, ...]:
 
 
 def _log_text(result: Logged, first: int) -> str:
-    """Return numbered rows of the consolidation log, then reasons why rules wrote summaries."""
+    """Return numbered rows of the consolidation log, then reasons why rules wrote summaries.
+
+    A line with its id, time and trigger precedes the rows of a cycle.
+    """
     if not result.rows:
         return ""
     headers = ["no.", "id", "session", "source", "status", "items", "by", "summary"]
@@ -228,7 +228,17 @@ def _log_text(result: Logged, first: int) -> str:
         wrap_paragraph(f"{count_of(count, 'summary')} written by rule: {reason}")
         for reason, count in reasons.most_common()
     ]
-    return "\n".join([*_log_lines(result, text), *fallbacks])
+    lines = text.splitlines()
+    if len(lines) == len(result.rows) + 2:  # else blocks, as a table does not fit
+        rows_of_cycles = groupby(
+            zip(lines[2:], result.rows, strict=True), lambda pair: pair[1].cycle
+        )
+        lines = lines[:2]
+        for cycle, pairs in rows_of_cycles:
+            shown, entries = zip(*pairs, strict=True)
+            begun = f"{local_time(entries[0].created_at)}  {entries[0].trigger}"
+            lines += [click.style(f"cycle {cycle}  {begun}", dim=True), *shown]
+    return "\n".join([*lines, *fallbacks])
 
 
 def _log_row(entry: LogEntry) -> list[str]:
@@ -256,33 +266,6 @@ def _log_row(entry: LogEntry) -> list[str]:
     return cells
 
 
-def _log_remark(result: Logged) -> str:
-    """Return a remark if the log has no entries; else empty."""
-    none = (
-        "no entries: nothing was consolidated yet, or nothing of this session or cycle"
-    )
-    return "" if result.rows else none
-
-
-def _log_lines(result: Logged, text: str) -> Iterator[str]:
-    """Yield the lines of the log's table, with a line above each cycle.
-
-    The line has the cycle's id, time and trigger. A table too wide for the terminal stays as it is.
-    """
-    lines = text.splitlines()
-    if len(lines) != len(result.rows) + 2:  # blocks, where a table does not fit
-        yield from lines
-        return
-    yield from lines[:2]
-    cycle = ""
-    for line, row in zip(lines[2:], result.rows, strict=True):
-        if row.cycle != cycle:
-            cycle = row.cycle
-            about = f"cycle {cycle}  {local_time(row.created_at)}  {row.trigger}"
-            yield click.style(about, dim=True)
-        yield line
-
-
 def _status_cell(status: str) -> str:
     """Return the status of a group, in red if it failed."""
     return (
@@ -290,6 +273,7 @@ def _status_cell(status: str) -> str:
     )
 
 
+WORDS_TO_PURGE = "words are still to be purged from the file"
 BY_THE_SERVER = "those of the server: mnem export writes a copy besides"
 
 
@@ -304,11 +288,8 @@ def _watching_text(watching: Watching) -> str:
         return "nothing is watched; mnem watch DIR follows a folder"
     rows = [
         (
-            folder.path,
-            f"{folder.files:,}",
-            f"{folder.stored:,}",
-            local_time(folder.read_at) or "not yet",
-            folder.added_by,
+            *(folder.path, f"{folder.files:,}", f"{folder.stored:,}"),
+            *(local_time(folder.read_at) or "not yet", folder.added_by),
         )
         for folder in watching.folders
     ]
@@ -330,13 +311,13 @@ def _watching_row(folders: list[WatchedFolder]) -> str:
     files = sum(folder.files for folder in folders)
     stored = sum(folder.stored for folder in folders)
     problems = sum(bool(folder.problem) for folder in folders)
-    trouble = (
-        f"; {count_of(problems, 'problem')}, see mnem watch --list" if problems else ""
-    )
-    return (
+    counts = (
         f"{count_of(len(folders), 'folder')}, {count_of(files, 'file')}, "
-        f"{count_of(stored, 'memory')}{trouble}"
+        f"{count_of(stored, 'memory')}"
     )
+    if not problems:
+        return counts
+    return f"{counts}; {count_of(problems, 'problem')}, see mnem watch --list"
 
 
 def _status_text(stats: Stats) -> str:
@@ -346,18 +327,18 @@ def _status_text(stats: Stats) -> str:
         [
             (
                 tier.value,
-                f"{total.count:,}",
-                f"{total.characters:,}",
-                local_time(total.oldest),
+                f"{each.count:,}",
+                f"{each.characters:,}",
+                local_time(each.oldest),
             )
-            for tier, total in stats.tiers.items()
+            for tier, each in stats.tiers.items()
         ],
     )
     sleep = stats.sleep
     last = local_time(sleep.last_cycle) or "never"
     coming = local_time(sleep.next_cycle) or "not scheduled (auto_sleep is off)"
     size = f" ({known})" if (known := size_on_disk(stats)) else ""
-    changed = ", ".join(stats.restart_needed)
+    changed, uptime = ", ".join(stats.restart_needed), duration_text(stats.uptime_s)
     recoverable = ""
     if stats.recoverable.memories:
         memories = count_of(stats.recoverable.memories, "forgotten memory")
@@ -375,22 +356,13 @@ def _status_text(stats: Stats) -> str:
         ("summaries", _summaries_row(stats.summarizer)),
         ("tokens by", stats.counter),
         ("embedder", _embedder_row(stats)),
-        (
-            "clock",
-            f"{stats.clock} Pruning by age waits. {REMEDY}" if stats.clock else "",
-        ),
-        (
-            "daemon",
-            f"{stats.version}, process {stats.pid}, up {duration_text(stats.uptime_s)}",
-        ),
+        ("clock", stats.clock and f"{stats.clock} Pruning by age waits. {REMEDY}"),
+        ("daemon", f"{stats.version}, process {stats.pid}, up {uptime}"),
         ("schema", str(stats.schema_version)),
         ("backups", _backups_row(stats)),
-        ("restart", f"needed for {changed}: mnem restart" if changed else ""),
+        ("restart", changed and f"needed for {changed}: mnem restart"),
         ("watching", _watching_row(stats.watched)),
-        (
-            "forgotten",
-            "words are still to be purged from the file" if stats.purge_due else "",
-        ),
+        ("forgotten", WORDS_TO_PURGE if stats.purge_due else ""),
         ("recoverable", recoverable),
         *(("problem", click.style(problem, fg="red")) for problem in stats.problems),
         *(("warning", click.style(warning, fg="red")) for warning in stats.warnings),
@@ -464,8 +436,14 @@ RENDERERS[CycleReport] = Renderer(
         report.failed or report.problem or report.status is CycleStatus.NOT_RUNNING
     ),
 )
+NO_ENTRIES = (
+    "no entries: nothing was consolidated yet, or nothing of this session or cycle"
+)
 RENDERERS[Logged] = Renderer(
-    _log_text, _log_remark, lambda result: result.rows, is_numbered=True
+    _log_text,
+    lambda result: "" if result.rows else NO_ENTRIES,
+    lambda result: result.rows,
+    is_numbered=True,
 )
 RENDERERS[Stats] = Renderer(_status_text)
 RENDERERS[Watching] = Renderer(_watching_text)
