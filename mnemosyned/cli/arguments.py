@@ -58,13 +58,29 @@ def make_parameter(
     """
     kind, description = _unwrap_metadata(field.type)
     if field.name in (*verb.__match_args__, FIRST.get(verb.verb_name())):
-        argument = _make_argument(field, kind)
+        metavar: str | None = None
+        required: bool | None = field.required
+        nargs = 1
+        if field.name == "tags":
+            metavar = "TAGS"
+        elif field.name in FILES:
+            metavar = f"{field.name.upper()}.json|-"
+        elif _takes_list(kind) or field.name in FROM_STDIN:
+            dots = "..." if field.name in FROM_STDIN else "…"
+            metavar, required, nargs = f"[{field.name.upper()}]{dots}", None, -1
+        argument = click.Argument(
+            [field.name], required=required, nargs=nargs, metavar=metavar
+        )
         suggest_for(argument, verb.verb_name())
         return argument
     option: str = field.name.replace("_", "-")
     if option == "tags" and "tag" not in verb.__struct_fields__:
         option = "tag"  # given again for each
-    names = [f"--{option}", *_short_option(field.name, verb), field.name]
+    letter = SHORT.get(field.name)
+    earlier = verb.__struct_fields__[: verb.__struct_fields__.index(field.name)]
+    is_taken = letter in {SHORT.get(other) for other in earlier}
+    letters = [letter] if letter and not is_taken else []
+    names = [f"--{option}", *letters, field.name]
     help_text = f"{description[:1].upper()}{description[1:]}"
     if isinstance(kind, msgspec.inspect.BoolType):
         return click.Option(names, is_flag=True, default=None, help=f"{help_text}.")
@@ -90,15 +106,7 @@ def make_parameter(
     return made
 
 
-def _short_option(name: str, verb: type[Request[Any]]) -> list[str]:
-    """Return `[letter]` of an option's short form; [] without, or if an earlier field has it."""
-    letter = SHORT.get(name)
-    others = verb.__struct_fields__[: verb.__struct_fields__.index(name)]
-    is_taken = letter in {SHORT.get(other) for other in others}
-    return [letter] if letter and not is_taken else []
-
-
-def suggest_for(parameter: click.Parameter, verb: str = "") -> None:
+def suggest_for(parameter: click.Parameter, verb: str) -> None:
     """Let shell completion of a parameter ask the daemon for values.
 
     It does nothing unless a shell asks for a completion.
@@ -109,26 +117,6 @@ def suggest_for(parameter: click.Parameter, verb: str = "") -> None:
     from mnemosyned.cli.ids import suggester  # noqa: PLC0415
 
     setattr(parameter, "shell_complete", suggester(parameter, verb))  # noqa: B010 a method
-
-
-def _make_argument(
-    field: msgspec.inspect.Field, kind: msgspec.inspect.Type
-) -> click.Argument:
-    """Return the click argument of a field with a metavar for the help page.
-
-    Lists and texts in `FROM_STDIN` take several words; lists of objects take the name of a file.
-    """
-    if field.name == "tags":
-        return click.Argument(["tags"], metavar="TAGS")
-    if _takes_list(kind) and field.name not in FILES:
-        several = f"[{field.name.upper()}]…"
-        return click.Argument([field.name], nargs=-1, metavar=several)
-    if field.name in FROM_STDIN:
-        words = f"[{field.name.upper()}]..."
-        return click.Argument([field.name], nargs=-1, metavar=words)
-    required = field.required
-    metavar = f"{field.name.upper()}.json|-" if field.name in FILES else None
-    return click.Argument([field.name], required=required, metavar=metavar)
 
 
 def _unwrap_metadata(kind: msgspec.inspect.Type) -> tuple[msgspec.inspect.Type, str]:

@@ -100,30 +100,24 @@ def load_command(entry: Command) -> click.Command:
     if not command.epilog or "Example" not in command.epilog:
         further = f"\n\n{command.epilog}" if command.epilog else ""
         command.epilog = f"Example: {entry.example}{further}"
-    _add_common_options(command)
-    if entry.name in LOCAL:
-        _refuse_urls(command)
+    _prepare_command(command, is_local=entry.name in LOCAL)
     return command
 
 
-def _add_common_options(command: click.Command) -> None:
-    """Let the options of address and format also follow the name of a command or subcommand."""
+def _prepare_command(command: click.Command, *, is_local: bool) -> None:
+    """Let the options of address and format also follow the name of a command or subcommand.
+
+    A local command raises `InvalidRequest` if a URL is given.
+    """
     command.context_settings.setdefault("help_option_names", ["-h", "--help"])
     taken = [name for parameter in command.params for name in parameter.opts]
     command.params += address_options(hidden=True, taken=taken)
     understand_json_format(command)
     if isinstance(command, click.Group):
         for member in command.commands.values():
-            _add_common_options(member)
-
-
-def _refuse_urls(command: click.Command) -> None:
-    """Make a command and its subcommands raise `InvalidRequest` if a URL is given."""
-    if isinstance(command, click.Group):
-        for member in command.commands.values():
-            _refuse_urls(member)
+            _prepare_command(member, is_local=is_local)
     run = command.callback
-    if run is None or vars(run).get(_REFUSES_URLS):
+    if not is_local or run is None or vars(run).get(_REFUSES_URLS):
         return
 
     @wraps(run)

@@ -187,22 +187,19 @@ class AnswerCommand(click.Command):
 
 def format_options(*, hidden: bool = False) -> list[click.Parameter]:
     """Return the click options --format, --json and --no-pager."""
-
-    def make_option(name: str, help_text: str, **settings: Any) -> click.Option:  # noqa: ANN401
-        """Return an option whose value `_store_format` puts into the context."""
-        return click.Option(
-            [name],
-            expose_value=False,
-            hidden=hidden,
-            callback=_store_format,
-            help=help_text,
-            **settings,
-        )
-
+    common: dict[str, Any] = {
+        "expose_value": False,
+        "hidden": hidden,
+        "callback": _store_format,
+    }
+    form = click.Choice(FORMATS)
+    words = ("The same as --format json.", "Start no pager for a long answer.")
     return [
-        make_option("--format", FORMAT_HELP, type=click.Choice(FORMATS), is_eager=True),
-        make_option("--json", "The same as --format json.", is_flag=True),
-        make_option("--no-pager", "Start no pager for a long answer.", is_flag=True),
+        click.Option(
+            ["--format"], type=form, is_eager=True, help=FORMAT_HELP, **common
+        ),
+        click.Option(["--json"], is_flag=True, help=words[0], **common),
+        click.Option(["--no-pager"], is_flag=True, help=words[1], **common),
     ]
 
 

@@ -28,18 +28,18 @@ from mnemosyned.verbs.request import Request, parse_text
 
 R = TypeVar("R")
 
-DELETES = {"forget": "forgotten", "prune": "pruned"}
-"""Verbs that cannot be undone, with their participles."""
-UNDO = "undo"
-PINS = ("pin", "unpin")
-CHANGES = {
-    "edit": "edited",
-    "tag": "tagged",
-    "untag": "untagged",
-    "pin": "pinned",
-    "unpin": "unpinned",
+DELETES = ("forget", "prune")
+CONFIRMED = {
+    "forget": ("delete", "forgotten"),
+    "prune": ("delete", "pruned"),
+    "undo": ("take back a cycle", "taken back"),
+    "edit": ("change memories", "edited"),
+    "tag": ("change memories", "tagged"),
+    "untag": ("change memories", "untagged"),
+    "pin": ("change memories", "pinned"),
+    "unpin": ("change memories", "unpinned"),
 }
-"""Verbs that ask for a confirmation if filters select the memories."""
+"""Verbs that ask for a confirmation, with what they do, and their participles."""
 PAGES_MAX = 10_000
 
 
@@ -48,16 +48,11 @@ def must_ask(request: Request[Any]) -> bool:
 
     Deletions and undo do, and changes of memories selected by filters; dry runs do not.
     """
-    if getattr(request, "dry_run", False):
-        return False
     name = request.verb_name()
-    whole_kind = name in DELETES or name == UNDO
-    return whole_kind or (name in CHANGES and getattr(request, "id", "") is None)
-
-
-def may_ask(verb: type[Request[Any]]) -> bool:
-    """Return whether some requests of a verb need a confirmation: its command gets --yes."""
-    return verb.verb_name() in {*DELETES, *CHANGES, UNDO}
+    if getattr(request, "dry_run", False) or name not in CONFIRMED:
+        return False
+    is_whole_kind = name == "undo" or name in DELETES
+    return is_whole_kind or getattr(request, "id", "") is None
 
 
 def confirm_and_call(client: Connection, request: Request[R]) -> object:
@@ -71,7 +66,8 @@ def confirm_and_call(client: Connection, request: Request[R]) -> object:
     can_ask = sys.stdin.isatty()
     foreseen: Any = call_daemon(client, preview)
     name = request.verb_name()
-    if name == UNDO:  # and not a cycle that ends meanwhile
+    doing, done = CONFIRMED[name]
+    if name == "undo":  # and not a cycle that ends meanwhile
         count = sum(group.items for group in foreseen.groups)
         request = msgspec.structs.replace(request, cycle=foreseen.cycle)
     else:
@@ -81,8 +77,6 @@ def confirm_and_call(client: Connection, request: Request[R]) -> object:
         return call_daemon(client, request) if believes else foreseen
     if not can_ask:
         say(render(foreseen), err=True, styled=True)
-        doing = "delete" if name in DELETES else "change memories"
-        doing = "take back a cycle" if name == UNDO else doing
         raise InvalidRequest(
             f"refusing to {doing} without a terminal to confirm; use --yes"
         )
@@ -95,7 +89,6 @@ def confirm_and_call(client: Connection, request: Request[R]) -> object:
     else:
         say(text, err=True, styled=True)
     if not ask_user(_confirmation_question(name, foreseen), default=False):
-        done = (DELETES | CHANGES).get(name, "taken back")
         say(f"nothing was {done}", err=True)
         raise click.exceptions.Exit(EXIT_NOTHING)
     if getattr(foreseen, "doubt", ""):
@@ -130,7 +123,7 @@ def join_preview_pages(client: Connection, preview: Request[Any], first: R) -> R
 
 def _confirmation_question(name: str, preview: Any) -> str:  # noqa: ANN401 the result of any such verb
     """Return the question to confirm: what is deleted or changed, and whether for good."""
-    if name == UNDO:
+    if name == "undo":
         return "Take this cycle back? Its summaries are deleted."
     count = preview.memories
     if name == "prune":
@@ -147,7 +140,7 @@ def _confirmation_question(name: str, preview: Any) -> str:  # noqa: ANN401 the 
         if preview.recoverable < count:
             part = f"{preview.recoverable:,} of {count:,}"
         final = f" mnem restore can put back {part} until {local_time(until)}."
-    if archived := getattr(preview, "archived", 0) if name in PINS else 0:
+    if archived := getattr(preview, "archived", 0) if name in ("pin", "unpin") else 0:
         them = "One of them is" if archived == 1 else f"{archived:,} of them are"
         if archived == count:
             them = "It is" if count == 1 else "All of them are"
@@ -163,24 +156,9 @@ def _this_or_these(count: int, noun: str) -> str:
 def make_verb_command(name: str, verb: type[Request[Any]]) -> click.Command:
     """Return the click command of a verb, with the verb's fields as arguments and options."""
     params = [make_parameter(verb, field) for field in ordered_fields(verb)]
-    if may_ask(verb):
-        params.append(
-            click.Option(
-                ["--yes", "-y"], is_flag=True, help="Do not ask for confirmation."
-            )
-        )
-    return AnswerCommand(
-        name,
-        params=params,
-        callback=click.pass_context(_make_callback(name, verb)),
-        # Exit codes tell a shell the verb's errors.
-        help=str(verb.__doc__).partition("\n\n    Raises")[0],
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
-
-
-def _make_callback(name: str, verb: type[Request[Any]]) -> Callable[..., int]:
-    """Return the function that runs a verb's command."""
+    if verb.verb_name() in CONFIRMED:
+        words = "Do not ask for confirmation."
+        params.append(click.Option(["--yes", "-y"], is_flag=True, help=words))
 
     def run_verb(
         context: click.Context,
@@ -203,4 +181,11 @@ def _make_callback(name: str, verb: type[Request[Any]]) -> Callable[..., int]:
         show(result)
         return EXIT_NOTHING if renderer_of(type(result)).is_nothing(result) else 0
 
-    return run_verb
+    return AnswerCommand(
+        name,
+        params=params,
+        callback=click.pass_context(run_verb),
+        # Exit codes tell a shell the verb's errors.
+        help=str(verb.__doc__).partition("\n\n    Raises")[0],
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
