@@ -8,7 +8,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -24,8 +23,6 @@ from mnemosyned.socket_path import SOCKET_VARIABLE, socket_path
 from mnemosyned.verbs.request import Request
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
     from mnemosyned.verbs.retention import Backup
 
 
@@ -148,7 +145,7 @@ def call_daemon(client: Connection, request: Request[R]) -> R:
     plans_or_stops = any(getattr(request, name, False) for name in ("dry_run", "stop"))
     is_pause = getattr(request, "pause_minutes", None) is not None
     is_cycle = request.verb_name() == "sleep" and not (plans_or_stops or is_pause)
-    with on_interrupt(partial(interrupted_call_message, request)):
+    with on_interrupt(lambda: interrupted_call_message(request)):
         if is_cycle and sys.stderr.isatty():
             return _run_cycle_with_bar(client, request)
         if request.verb_name() == "backup":
@@ -160,31 +157,35 @@ def call_daemon(client: Connection, request: Request[R]) -> R:
 
 
 def _run_cycle_with_bar(client: Connection, request: Request[R]) -> R:
-    """Send a sleep request in a thread, show progress on standard error, and return the report."""
-    # Loaded here: only a long call at a terminal needs them.
-    from concurrent.futures import wait  # noqa: PLC0415
+    """Send a sleep request, show its progress on standard error, and return the report."""
+    from mnemosyned.verbs.upkeep import Status  # noqa: PLC0415 only a cycle needs it
 
-    from mnemosyned.verbs.upkeep import Status  # noqa: PLC0415 the same
+    def measure() -> tuple[int, int] | None:
+        """Return how many memories are done, and of how many; None if it is unknown."""
+        with suppress(MnemosynedError):  # a busy daemon reports its progress later
+            if progress := client.call(Status()).sleep.progress:
+                return progress.done, progress.total
+        return None
 
-    with click.progressbar(
-        length=1, label="sleeping", file=sys.stderr, show_pos=True
-    ) as bar:
-        sleeping = run_in_background(lambda: client.call(request))
-        while not wait([sleeping], timeout=BAR_EVERY_S).done:
-            with suppress(MnemosynedError):  # a busy daemon reports its progress later
-                if progress := client.call(Status()).sleep.progress:
-                    bar.length = max(progress.total, 1)
-                    bar.update(progress.done - bar.pos)
-        report = sleeping.result()
-        # A short cycle is over before its progress was asked for.
-        bar.length = max(getattr(report, "candidates", 0), 1)
-        bar.update(bar.length - bar.pos)
-        return report
+    return run_with_bar(
+        lambda: client.call(request), measure, label="sleeping", show_pos=True
+    )
 
 
-def run_in_background(work: Callable[[], R]) -> Future[R]:
-    """Run `work` in a daemon thread and return the future of its result or exception."""
-    from concurrent.futures import Future  # noqa: PLC0415 the same
+def run_with_bar(
+    work: Callable[[], R],
+    measure: Callable[[], tuple[int, int] | None],
+    *,
+    label: str,
+    show_pos: bool = False,
+) -> R:
+    """Run `work` in a daemon thread with a progress bar on standard error; return its result.
+
+    `measure` returns how much is done, and the total; None if it is unknown. `show_pos` shows both
+    numbers.
+    """
+    # Loaded here: only a long call at a terminal needs it.
+    from concurrent.futures import Future, wait  # noqa: PLC0415
 
     future: Future[R] = Future()
 
@@ -196,4 +197,16 @@ def run_in_background(work: Callable[[], R]) -> Future[R]:
             future.set_exception(error)
 
     threading.Thread(target=run, name="waiting", daemon=True).start()
-    return future
+    total = 1
+    with click.progressbar(
+        length=total, label=label, file=sys.stderr, show_pos=show_pos
+    ) as bar:
+        while not wait([future], timeout=BAR_EVERY_S).done:
+            if measured := measure():
+                total = bar.length = max(measured[1], 1)
+                bar.update(max(measured[0] - bar.pos, 0))
+        result = future.result()
+        # A short cycle is over before its progress was asked for.
+        total = bar.length = max(getattr(result, "candidates", total), 1)
+        bar.update(total - bar.pos)
+    return result

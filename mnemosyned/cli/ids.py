@@ -204,23 +204,18 @@ def _find_learnings(prefix: str, client: Connection) -> list[Named]:
     from mnemosyned.verbs.conversation import Learnings  # noqa: PLC0415 as above
 
     listed = client.call(Learnings(superseded=True, limit=LISTED_MAX)).learnings
-    upper_prefix = prefix.upper()
-    return [
-        (learning.id, _shorten_description(learning.text))
-        for learning in listed
-        if learning.id.upper().startswith(upper_prefix)
-    ]
+    named = ((each.id, _shorten_description(each.text)) for each in listed)
+    return [(id, words) for id, words in named if id.upper().startswith(prefix.upper())]
 
 
 def _find_cycles(prefix: str, client: Connection) -> list[Named]:
     """Return the sleep cycles in the log whose ids have a prefix, each with its time."""
     from mnemosyned.verbs.upkeep import Log  # noqa: PLC0415 as above
 
-    upper_prefix = prefix.upper()
     rows = client.call(Log(limit=LISTED_MAX)).rows
-    found = {row.cycle: f"{row.created_at:%Y-%m-%d %H:%M}" for row in rows}
+    named = {row.cycle: f"{row.created_at:%Y-%m-%d %H:%M}" for row in rows}
     return [
-        named for named in found.items() if named[0].upper().startswith(upper_prefix)
+        each for each in named.items() if each[0].upper().startswith(prefix.upper())
     ]
 
 
@@ -279,10 +274,7 @@ def _find_sessions_or_sources(
     """Return sessions, or sources, with this prefix, each with its number of memories."""
     from mnemosyned.verbs.listing import Sessions, Sources  # noqa: PLC0415 as above
 
-    if kind == "session":
-        sessions = client.call(Sessions(prefix=prefix or None, limit=SUGGESTIONS_MAX))
-        return [(each.session, count_of(each.count, "memory")) for each in sessions]
-    sources = client.call(Sources(prefix=prefix or None, limit=SUGGESTIONS_MAX))
-    return [
-        (each.source, count_of(each.count, "memory")) for each in sources if each.source
-    ]
+    verb: Any = Sessions if kind == "session" else Sources
+    totals: Any = client.call(verb(prefix=prefix or None, limit=SUGGESTIONS_MAX))
+    named = [(getattr(each, kind), count_of(each.count, "memory")) for each in totals]
+    return [(name, words) for name, words in named if name]

@@ -6,16 +6,14 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
-from concurrent.futures import wait
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
-import click
 import msgspec
 
-from mnemosyned.cli.calls import run_in_background
+from mnemosyned.cli.calls import run_with_bar
 from mnemosyned.client.connection import Connection
 from mnemosyned.errors import InvalidRequest, MnemosynedError, StorageFailed
 from mnemosyned.paths import path_fault
@@ -64,7 +62,6 @@ def open_whole_file(path: Path) -> Iterator[BinaryIO]:
         partial.unlink(missing_ok=True)
 
 
-BAR_EVERY_S = 0.2
 PARTS_MAX = 1_000
 SQLITE = b"SQLite format 3\0"
 UNSEEN = "there is no folder"
@@ -95,33 +92,23 @@ def _back_up_with_bar(client: Connection, request: Backup) -> BackedUp:
     """Have the daemon make a backup; at a terminal, show the growing size of the copy."""
     if not sys.stderr.isatty():
         return client.call(request)
-    copying = run_in_background(lambda: client.call(request))
-    total, folder = 1, ""
-    with suppress(MnemosynedError):  # a busy daemon is asked no second time
+    named, folder, total = request.file, "", 1
+    with suppress(MnemosynedError):
         status = client.call(Status())
         total, folder = max(status.bytes_on_disk, 1), status.backup.folder
-    with click.progressbar(length=total, label="backing up", file=sys.stderr) as bar:
-        while not wait([copying], timeout=BAR_EVERY_S).done:
-            written = min(
-                _bytes_written(request.file, folder), total - 1
-            )  # checking comes last
-            bar.update(max(written - bar.pos, 0))
-        report = copying.result()
-        bar.update(total - bar.pos)
-    return report
 
+    def measure() -> tuple[int, int] | None:
+        """Return the bytes of the unfinished copy and in all; None if it cannot be seen."""
+        with suppress(OSError):
+            if named and not Path(named).is_dir():
+                sizes = [Path(f"{named}.partial").stat().st_size]
+            else:
+                parts = Path(named or folder).glob("memory-*.db.partial")
+                sizes = [part.stat().st_size for part in islice(parts, PARTS_MAX)]
+            return min(max(sizes, default=0), total - 1), total  # checking comes last
+        return None
 
-def _bytes_written(named: str | None, folder: str) -> int:
-    """Return the size in bytes of the unfinished copy; 0 if it cannot be seen.
-
-    `named` is the requested file or folder, `folder` the daemon's folder of backups.
-    """
-    with suppress(OSError):
-        if named and not Path(named).is_dir():
-            return Path(f"{named}.partial").stat().st_size
-        parts = islice(Path(named or folder).glob("memory-*.db.partial"), PARTS_MAX)
-        return max((part.stat().st_size for part in parts), default=0)
-    return 0
+    return run_with_bar(lambda: client.call(request), measure, label="backing up")
 
 
 def _is_closed_to_daemon(refused: MnemosynedError, file: str) -> bool:
@@ -140,9 +127,16 @@ def _move_out_of_sandbox(
 ) -> BackedUp:
     """Have a backup made in the daemon's own folder, then move it to `file`.
 
-    Raises `refused`, the daemon's first error, if this fails too.
+    Raises `refused`, the daemon's first error, if this fails too, and `InvalidRequest` if `file` is
+    there and is neither empty nor an SQLite database.
     """
-    _check_replaceable(file)
+    if file.exists() and not file.is_dir():
+        check_target(file, force=True)
+        with file.open("rb") as opened:
+            if opened.read(len(SQLITE)) not in (SQLITE, b""):
+                raise InvalidRequest(
+                    f"{file} exists already and is not a backup", field="file"
+                )
     try:
         made = client.call(Backup())
         source = Path(made.file)
@@ -159,15 +153,3 @@ def _move_out_of_sandbox(
         reason = getattr(error, "message", None) or str(error)
         raise refused or StorageFailed(f"no backup was made: {reason}") from error
     return msgspec.structs.replace(made, file=str(target))
-
-
-def _check_replaceable(file: Path) -> None:
-    """Raise `InvalidRequest` if `file` exists and is neither empty nor an SQLite database."""
-    if file.is_dir() or not file.exists():
-        return
-    check_target(file, force=True)
-    with file.open("rb") as opened:
-        if opened.read(len(SQLITE)) not in (SQLITE, b""):
-            raise InvalidRequest(
-                f"{file} exists already and is not a backup", field="file"
-            )
