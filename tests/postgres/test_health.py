@@ -220,7 +220,6 @@ def test_the_doctor_names_a_database_that_every_login_may_connect_to(
         config_file=nowhere,
         database=nowhere,
         socket=nowhere,
-        state=tmp_path,
     )
 
     (finding,) = exposures(installation)

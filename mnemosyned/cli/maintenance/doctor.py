@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,32 +15,14 @@ import click
 
 from mnemosyned.assembly.build import check_settings as check_rules
 from mnemosyned.backup_schedule import STAMP
+from mnemosyned.cli.maintenance import file_checks, process_checks
 from mnemosyned.cli.maintenance.daemon_process import configured_daemon
-from mnemosyned.cli.maintenance.file_checks import (
-    check_backups,
-    check_database,
-    check_leftovers,
-    check_models,
-    check_permissions,
-    check_server,
-    check_space,
-    check_spool,
-)
 from mnemosyned.cli.maintenance.findings import (
     Finding,
     Installation,
     Remedy,
     Severity,
     warning,
-)
-from mnemosyned.cli.maintenance.process_checks import (
-    check_clock,
-    check_daemon,
-    check_programs,
-    check_settings,
-    check_socket,
-    check_tools,
-    check_unit,
 )
 from mnemosyned.cli.output.terminal import count_of, hanging_text, say, say_json
 from mnemosyned.client.connection import Connection
@@ -52,7 +34,6 @@ from mnemosyned.config import (
     load_config,
 )
 from mnemosyned.errors import ConfigInvalid, MnemosynedError
-from mnemosyned.logs import logger
 from mnemosyned.paths import config_dir, default_socket, shipped, state_dir
 from mnemosyned.storage.sqlite.copies import copy_beside, flush, open_to_read
 from mnemosyned.storage.sqlite.ownership import lock_database
@@ -60,44 +41,32 @@ from mnemosyned.storage.sqlite.repair import extract_again, repair_database
 from mnemosyned.verbs.upkeep import Status
 
 ANSWER_S = 10.0
-CHECKS: tuple[Callable[[Installation], Iterator[Finding]], ...] = (
-    check_programs,
-    check_settings,
-    check_daemon,
-    check_socket,
-    check_unit,
-    check_server,
-    check_database,
-    check_leftovers,
-    check_permissions,
-    check_space,
-    check_backups,
-    check_models,
-    check_clock,
-    check_spool,
-    check_tools,
-)
-
-log = logger()
-
-
-ABOUT_FILES = (
-    check_database,
-    check_leftovers,
-    check_permissions,
-    check_space,
-    check_backups,
-    check_clock,
-)
-"""Checks of a database in a file; a server has upkeep of its own."""
+CHECKS: Mapping[Callable[[Installation], Iterator[Finding]], bool] = {
+    process_checks.check_programs: False,
+    process_checks.check_settings: False,
+    process_checks.check_daemon: False,
+    process_checks.check_socket: False,
+    process_checks.check_unit: False,
+    file_checks.check_server: False,
+    file_checks.check_database: True,
+    file_checks.check_leftovers: True,
+    file_checks.check_permissions: True,
+    file_checks.check_space: True,
+    file_checks.check_backups: True,
+    file_checks.check_models: False,
+    process_checks.check_clock: True,
+    file_checks.check_spool: False,
+    process_checks.check_tools: False,
+}
+"""All checks, and whether they are of a database in a file; a server has upkeep of its own."""
 
 
 def examine(installation: Installation) -> list[Finding]:
     """Return the findings of all checks; a check that fails to run is a warning itself."""
     findings: list[Finding] = []
     on_server = is_server(installation.config.database)
-    for check in CHECKS:
-        if on_server and check in ABOUT_FILES:
+    for check, is_about_file in CHECKS.items():
+        if on_server and is_about_file:
             continue
         name = check.__name__.removeprefix("check_")
         try:
@@ -114,20 +83,34 @@ def present_installation(*, deep: bool = False) -> Installation:
     """
     file = config_file() or config_dir() / "mnemosyned.yaml"
     config, config_problem = _load_checked_config(file)
-    installation = Installation(
+    database, socket = state_dir() / "memory.db", default_socket()
+    with suppress(ConfigInvalid):  # a check is about that
+        database = config.database_path
+    with suppress(ConfigInvalid):
+        socket = config.socket_path
+    process, status, unreachable = None, None, ""
+    with suppress(MnemosynedError, OSError):  # check_daemon looks at the lock itself
+        process = configured_daemon(config)
+    if process and process.socket is None:
+        unreachable = "it is a program with the memory in it, not a daemon"
+    elif process:
+        try:
+            with Connection(process.socket, timeout_s=ANSWER_S) as client:
+                status = client.call(Status())
+            socket = Path(str(process.socket))
+        except MnemosynedError as error:
+            unreachable = error.message
+    return Installation(
         config=config,
         config_file=file,
         config_problem=config_problem,
-        database=state_dir() / "memory.db",
-        socket=default_socket(),
-        state=state_dir(),
+        database=database,
+        socket=socket,
+        process=process,
+        status=status,
+        unreachable=unreachable,
         deep=deep,
     )
-    with suppress(ConfigInvalid):  # a check is about that
-        installation = replace(installation, database=config.database_path)
-    with suppress(ConfigInvalid):
-        installation = replace(installation, socket=config.socket_path)
-    return _add_running_daemon(installation)
 
 
 def _load_checked_config(file: Path) -> tuple[Config, str]:
@@ -136,45 +119,31 @@ def _load_checked_config(file: Path) -> tuple[Config, str]:
     The error is empty if the settings are valid. If they cannot be read, the defaults are returned.
     """
     named = os.environ.get(CONFIG_VARIABLE)
+    config = Config()
     try:
         config = load_config(file if named or file.exists() else None)
+        check_rules(config)  # by the rules of one part
     except ConfigInvalid as error:
-        return Config(), error.message
-    try:
-        check_rules(config)
-    except ConfigInvalid as error:  # by the rules of one part
         return config, error.message
     return config, ""
-
-
-def _add_running_daemon(installation: Installation) -> Installation:
-    """Return the installation with the process that has the database open, and its status."""
-    try:
-        process = configured_daemon(installation.config)
-    except (MnemosynedError, OSError):  # check_daemon looks at the lock itself
-        return installation
-    if process is None:
-        return installation
-    if process.socket is None:
-        reason = "it is a program with the memory in it, not a daemon"
-        return replace(installation, process=process, unreachable=reason)
-    try:
-        with Connection(process.socket, timeout_s=ANSWER_S) as client:
-            status = client.call(Status())
-    except MnemosynedError as error:
-        return replace(installation, process=process, unreachable=error.message)
-    socket = Path(process.socket)
-    return replace(installation, process=process, status=status, socket=socket)
 
 
 def repair(findings: Sequence[Finding], installation: Installation) -> Iterator[str]:
     """Repair the findings that have a remedy; yield a line for each repair or failure."""
     for finding in findings:
-        if finding.path:
-            try:
-                yield from _repair_file(finding.remedy, finding.path)
-            except OSError as error:
-                yield f"not done: {finding.path}: {error.strerror}"
+        if (path := finding.path) is None:
+            continue
+        try:
+            if finding.remedy is Remedy.PERMISSIONS:
+                mode = 0o700 if path.is_dir() else 0o600
+                path.chmod(mode)
+                yield f"closed {path} to others (mode {mode:04o})"
+            elif finding.remedy in (Remedy.SOCKET, Remedy.LEFTOVER):
+                path.unlink(missing_ok=True)
+                is_socket = finding.remedy is Remedy.SOCKET
+                yield f"removed {'the dead socket ' if is_socket else ''}{path}"
+        except OSError as error:
+            yield f"not done: {path}: {error.strerror}"
     remedies = {finding.remedy for finding in findings}
     if remedies & {Remedy.RESTORE, Remedy.DATABASE, Remedy.VALUES}:
         yield from _repair_database(installation.database, remedies)
@@ -215,18 +184,6 @@ def back_up_for_repair(database: Path) -> Path:
         copy_beside(source, target).replace(target)
     flush(folder)
     return target
-
-
-def _repair_file(remedy: Remedy | None, path: Path) -> Iterator[str]:
-    """Take away others' rights to a file, or remove the file; yield a line on the repair."""
-    if remedy is Remedy.PERMISSIONS:
-        mode = 0o700 if path.is_dir() else 0o600
-        path.chmod(mode)
-        yield f"closed {path} to others (mode {mode:04o})"
-    elif remedy in (Remedy.SOCKET, Remedy.LEFTOVER):
-        path.unlink(missing_ok=True)
-        kind = "the dead socket " if remedy is Remedy.SOCKET else ""
-        yield f"removed {kind}{path}"
 
 
 EXIT_FOUND = 1

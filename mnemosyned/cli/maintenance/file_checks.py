@@ -99,7 +99,12 @@ def check_database(installation: Installation) -> Iterator[Finding]:
         with closing(
             open_to_read(path, foreign=installation.process is None)
         ) as connection:
-            yield from _version_findings(connection, path)
+            refuse_foreign(connection, path)
+            latest = latest_version(shipped("migrations"))
+            refuse_newer(connection, latest)
+            if (version := schema_version(connection)) < latest:
+                text = f"schema version {version}; the next start brings it to {latest}"
+                yield note("schema", text, "mnem start")
             present_faults = schema_faults(connection, shipped("migrations"))
             missing = {fault.subject for fault in present_faults}
             lost = [each for each in present_faults if each.kind not in MENDABLE]
@@ -111,15 +116,14 @@ def check_database(installation: Installation) -> Iterator[Finding]:
                 for fault in find_faults(connection)
                 if fault.subject not in missing
             ]
-            if not present_faults or installation.deep:
-                present_faults += _index_faults(
-                    connection, path, deep=installation.deep
-                )
+            is_small = file_bytes(path) <= DEEP_BYTES
+            if installation.deep or (is_small and not present_faults):
+                with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
+                    connection.backup(copy)
+                    present_faults += structure_faults(copy)
             held = count_contents(connection)
             newest = held[0] if installation.deep else VALUES_CHECKED
-            lacking = 0
-            if not present_faults:
-                lacking = lacking_values(connection, limit=newest)
+            lacking = 0 if present_faults else lacking_values(connection, limit=newest)
     except SchemaTooNew as error:
         yield problem(CHECK, error.message, "install the version that wrote it")
     except MnemosynedError as error:
@@ -173,13 +177,6 @@ def check_leftovers(installation: Installation) -> Iterator[Finding]:
         yield note(CHECK, text, f"ls -l {database}.*-*Z")
 
 
-def newest_backup(installation: Installation) -> Path | None:
-    """Return the path of the newest dated backup; None if there is none."""
-    folder = installation.backup_folder
-    newest = max(dated_backups(folder), default=None)
-    return folder / newest.name if newest else None
-
-
 def _file_findings(path: Path) -> Iterator[Finding]:
     """Yield findings that prevent the database file from being opened; none if it can be."""
     if not path.exists():
@@ -209,34 +206,6 @@ def _file_findings(path: Path) -> Iterator[Finding]:
         )
 
 
-def _version_findings(connection: sqlite3.Connection, path: Path) -> Iterator[Finding]:
-    """Yield a note if the schema is older than this version's.
-
-    Raises `MnemosynedError` for a database of another program or a newer version.
-    """
-    refuse_foreign(connection, path)
-    latest = latest_version(shipped("migrations"))
-    refuse_newer(connection, latest)
-    version = schema_version(connection)
-    if version < latest:
-        text = f"schema version {version}; the next start brings it to {latest}"
-        yield note("schema", text, "mnem start")
-
-
-def _index_faults(
-    connection: sqlite3.Connection, path: Path, *, deep: bool
-) -> Iterator[StorageFault]:
-    """Yield faults of the indexes, found in a copy of the database in memory.
-
-    A large database is left out unless `deep`.
-    """
-    if file_bytes(path) > DEEP_BYTES and not deep:
-        return
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
-        connection.backup(copy)
-        yield from structure_faults(copy)
-
-
 def _fault_finding(fault: StorageFault, installation: Installation) -> Finding:
     """Return a storage fault as a finding, with a repair or else a backup to restore."""
     if fault.kind in MENDABLE:
@@ -250,9 +219,9 @@ def _fault_finding(fault: StorageFault, installation: Installation) -> Finding:
 
 def _damage_finding(text: str, installation: Installation) -> Finding:
     """Return a finding on damage that only a restored backup repairs."""
-    backup = newest_backup(installation)
-    words = f"mnem restore-db {backup}" if backup else "mnem restore-db BACKUP"
-    return problem(CHECK, text, words)
+    newest = max(dated_backups(installation.backup_folder), default=None)
+    backup = installation.backup_folder / newest.name if newest else "BACKUP"
+    return problem(CHECK, text, f"mnem restore-db {backup}")
 
 
 FREE_MIN_BYTES = 50_000_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -39,18 +39,28 @@ class Remedy(StrEnum):
     VALUES = "values"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One line of the doctor's report."""
 
     check: str
-    severity: Severity
+    severity: Severity = field(kw_only=True)
     text: str
     command: str = ""
     """The command that repairs it; empty if there is none."""
     remedy: Remedy | None = None
     path: Path | None = None
     """The file of the remedy."""
+
+
+ok = partial(Finding, severity=Severity.OK)
+"""A finding that all is well."""
+note = partial(Finding, severity=Severity.NOTE)
+"""Something worth knowing."""
+warning = partial(Finding, severity=Severity.WARNING)
+"""Something to be repaired."""
+problem = partial(Finding, severity=Severity.PROBLEM)
+"""Something that keeps the memory from working, or endangers it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +73,6 @@ class Installation:
     config_problem: str = ""
     database: Path
     socket: Path
-    state: Path
     process: DaemonProcess | None = None
     status: Stats | None = None
     """The daemon's status; None if it does not answer."""
@@ -76,32 +85,3 @@ class Installation:
     def backup_folder(self) -> Path:
         """The folder of dated backups, which may not exist."""
         return backup_folder(self.database, self.config.backup_folder)
-
-
-def _make_finding(  # noqa: PLR0917 read as a sentence where a check yields it
-    severity: Severity,
-    check: str,
-    text: str,
-    command: str = "",
-    remedy: Remedy | None = None,
-    path: Path | None = None,
-) -> Finding:
-    """Return a finding; `check` names the check, `command` and `remedy` repair the fault."""
-    return Finding(
-        check=check,
-        severity=severity,
-        text=text,
-        command=command,
-        remedy=remedy,
-        path=path,
-    )
-
-
-ok = partial(_make_finding, Severity.OK)
-"""A finding that all is well."""
-note = partial(_make_finding, Severity.NOTE)
-"""Something worth knowing."""
-warning = partial(_make_finding, Severity.WARNING)
-"""Something to be repaired."""
-problem = partial(_make_finding, Severity.PROBLEM)
-"""Something that keeps the memory from working, or endangers it."""

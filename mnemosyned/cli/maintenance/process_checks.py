@@ -30,7 +30,6 @@ from mnemosyned.cli.maintenance.findings import (
     warning,
 )
 from mnemosyned.cli.maintenance.service import (
-    SystemdUnit,
     is_lingering,
     present_unit,
     unit_file,
@@ -163,36 +162,16 @@ def check_daemon(installation: Installation) -> Iterator[Finding]:
 def check_unit(_: Installation) -> Iterator[Finding]:
     """Check the systemd user unit, if systemd runs for this user."""
     unit, file = present_unit(), unit_file()
-    if unit is None:
-        if file.exists():
+    if unit is None or not unit.loaded:
+        if unit is None and file.exists():
             text = f"{file} is installed, but no systemd of this user answers"
             yield note("unit", text, START)
-        return
-    if not unit.loaded:
-        if file.exists():
+        elif file.exists():
             text = f"systemd has not read {file}"
             yield warning("unit", text, "systemctl --user daemon-reload")
-        else:
+        elif unit:
             yield note("unit", "no unit is installed; mnem start works without one")
         return
-    yield from _unit_findings(unit)
-
-
-def check_clock(installation: Installation) -> Iterator[Finding]:
-    """Check whether the system clock is behind the times that a daemon has seen."""
-    status = installation.status
-    if status is not None:
-        if status.clock:
-            yield warning("clock", status.clock, "mnem archive prune --believe-clock")
-        return
-    seen = _last_clock_reading(installation.database)
-    if seen and seen - datetime.now(UTC) > BEHIND:
-        text = f"the clock is behind: a daemon saw {seen:%Y-%m-%d %H:%M} UTC already"
-        yield warning("clock", text, "timedatectl")
-
-
-def _unit_findings(unit: SystemdUnit) -> Iterator[Finding]:
-    """Yield findings on an installed unit: failed, not enabled, or without lingering."""
     if unit.active == "failed":
         text = f"the unit failed ({unit.result}), and systemd does not try again"
         yield problem("unit", text, "mnem logs")
@@ -208,6 +187,26 @@ def _unit_findings(unit: SystemdUnit) -> Iterator[Finding]:
         yield ok("unit", "the unit is enabled and active")
 
 
+def check_clock(installation: Installation) -> Iterator[Finding]:
+    """Check whether the system clock is behind the times that a daemon has seen."""
+    status = installation.status
+    if status is not None:
+        if status.clock:
+            yield warning("clock", status.clock, "mnem archive prune --believe-clock")
+        return
+    seen = None
+    if installation.database.is_file():
+        with (
+            suppress(sqlite3.Error, OSError, ValueError),
+            closing(open_to_read(installation.database, foreign=True)) as connection,
+        ):
+            row = connection.execute("SELECT moment FROM clock_seen").fetchone()
+            seen = datetime.fromisoformat(row[0]) if row else None
+    if seen and seen - datetime.now(UTC) > BEHIND:
+        text = f"the clock is behind: a daemon saw {seen:%Y-%m-%d %H:%M} UTC already"
+        yield warning("clock", text, "timedatectl")
+
+
 def _is_socket_alive(path: Path) -> bool:
     """Return whether a process accepts connections on a socket, even if it is busy."""
     with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as probe:
@@ -219,17 +218,6 @@ def _is_socket_alive(path: Path) -> bool:
         except OSError:  # busy, or closed to us: not dead
             return True
     return True
-
-
-def _last_clock_reading(database: Path) -> datetime | None:
-    """Return the last time of the clock stored in a database; None if it is unknown."""
-    if not database.is_file():
-        return None
-    with suppress(sqlite3.Error, OSError, ValueError):
-        with closing(open_to_read(database, foreign=True)) as connection:
-            row = connection.execute("SELECT moment FROM clock_seen").fetchone()
-        return datetime.fromisoformat(row[0]) if row else None
-    return None
 
 
 def check_tools(installation: Installation) -> Iterator[Finding]:
