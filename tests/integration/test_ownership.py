@@ -11,7 +11,7 @@ import pytest
 from mnemosyned.errors import DatabaseInUse, StorageFailed
 from mnemosyned.paths import shipped
 from mnemosyned.storage.sqlite.ownership import (
-    FileOwner,
+    DatabaseProcess,
     database_owner,
     own_database,
 )
@@ -25,12 +25,12 @@ def test_a_free_file_has_no_owner(database: Path) -> None:
 
 def test_the_owner_is_known_by_its_process_and_socket(database: Path) -> None:
     with own_database(database, socket=Path("/run/m.sock")):
-        assert database_owner(database) == FileOwner(os.getpid(), "/run/m.sock")
+        assert database_owner(database) == DatabaseProcess(os.getpid(), "/run/m.sock")
 
 
 def test_an_embedded_owner_has_no_socket(database: Path) -> None:
     with own_database(database):
-        assert database_owner(database) == FileOwner(os.getpid(), None)
+        assert database_owner(database) == DatabaseProcess(os.getpid(), None)
 
 
 def test_a_file_has_only_one_owner(database: Path) -> None:
@@ -55,7 +55,7 @@ def test_the_file_is_free_when_its_owner_is_done(
 
     assert database_owner(database) is None
     with own_database(database):
-        assert database_owner(database) == FileOwner(os.getpid())
+        assert database_owner(database) == DatabaseProcess(os.getpid())
 
 
 def test_asking_for_the_owner_takes_nothing_away(database: Path) -> None:
@@ -73,7 +73,7 @@ def test_a_stale_owner_in_the_lock_file_is_ignored(database: Path) -> None:
 
     assert database_owner(database) is None
     with own_database(database):
-        assert database_owner(database) == FileOwner(os.getpid())
+        assert database_owner(database) == DatabaseProcess(os.getpid())
 
 
 def test_other_files_of_the_folder_are_free(database: Path) -> None:
@@ -131,7 +131,7 @@ def test_garbage_in_a_held_lock_names_no_owner(database: Path, text: str) -> Non
     with own_database(database):
         lock.write_text(text)
 
-        assert database_owner(database) == FileOwner(0)
+        assert database_owner(database) == DatabaseProcess(0)
         with (
             pytest.raises(DatabaseInUse, match="process unknown"),
             own_database(database),

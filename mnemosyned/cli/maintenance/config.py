@@ -18,7 +18,6 @@ import click
 import msgspec
 
 from mnemosyned.cli.maintenance.daemon_process import (
-    DaemonProcess,
     configured_daemon,
     daemon_environment,
     daemon_options,
@@ -50,11 +49,12 @@ from mnemosyned.config import (
 )
 from mnemosyned.errors import ConfigInvalid, InvalidRequest, MnemosynedError
 from mnemosyned.paths import config_dir, shipped
+from mnemosyned.storage.sqlite.ownership import DatabaseProcess
 
 DEFAULT = "default"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class SettingInForce:
     """A setting with its present value, its origin, and whether a change needs a restart."""
 
@@ -74,7 +74,7 @@ class SettingSources:
     environment: Mapping[str, str]
     options: Mapping[str, str]
     """Settings on the daemon's command line, by key."""
-    process: DaemonProcess | None = None
+    process: DatabaseProcess | None = None
 
 
 def config_file_path() -> Path:
@@ -112,19 +112,12 @@ def settings_in_force(sources: SettingSources) -> list[SettingInForce]:
     )
     settings = []
     for key in KEYS:
-        origin = origins.get(key, DEFAULT)
-        place, _, line = origin.rpartition(", line ")
-        origin = f"{place}:{line}" if place else origin
+        origin = ":".join(origins.get(key, DEFAULT).rsplit(", line ", 1))
         if origin == "argument":
             pid = sources.process.pid if sources.process else 0
             origin = f"command line of process {pid}"
-        setting = SettingInForce(
-            key=key,
-            value=masked_value(key, value_of(config, key)),
-            origin=origin,
-            restart=needs_restart(key),
-        )
-        settings.append(setting)
+        value = masked_value(key, value_of(config, key))
+        settings.append(SettingInForce(key, value, origin, needs_restart(key)))
     return settings
 
 
@@ -133,17 +126,6 @@ def masked_value(key: str, value: object) -> object:
     if key == "database" and isinstance(value, str) and is_server(value):
         return without_password(value)
     return value
-
-
-def ask_for_reload() -> DaemonProcess | None:
-    """Tell the running daemon to read its settings again; return it, or None if none runs."""
-    process = present_sources().process
-    if process is None or process.socket is None or not process.pid:
-        return None
-    with suppress(ProcessLookupError):
-        os.kill(process.pid, signal.SIGHUP)
-        return process
-    return None
 
 
 EDITORS = ("editor", "nano", "vi")
@@ -359,15 +341,19 @@ def _apply_changes(keys: list[str], *, reload: bool) -> None:
 
     Print which of the changed keys are overridden by the environment or need a restart.
     """
-    for key in keys:
-        name = variable(key)
-        if name in present_sources().environment:
+    sources = present_sources()
+    for name in map(variable, keys):
+        if name in sources.environment:
             say(f"but {name} overrides it in the environment", err=True)
-    pending = [key for key in keys if needs_restart(key)]
-    process = ask_for_reload() if reload else None
-    if process:
-        say(f"process {process.pid} reads its settings again", err=True)
-    if process and pending:
+    process = sources.process
+    if not reload or process is None or process.socket is None or not process.pid:
+        return
+    try:
+        os.kill(process.pid, signal.SIGHUP)
+    except ProcessLookupError:
+        return
+    say(f"process {process.pid} reads its settings again", err=True)
+    if pending := [key for key in keys if needs_restart(key)]:
         say(f"in force after a restart: {', '.join(pending)} (mnem restart)", err=True)
 
 

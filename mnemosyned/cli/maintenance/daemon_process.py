@@ -12,7 +12,6 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -29,7 +28,7 @@ from mnemosyned.config import (
 )
 from mnemosyned.errors import ConfigInvalid, DaemonUnreachable, DatabaseInUse
 from mnemosyned.paths import state_dir
-from mnemosyned.storage.sqlite.ownership import database_owner
+from mnemosyned.storage.sqlite.ownership import DatabaseProcess, database_owner
 from mnemosyned.verbs.upkeep import Status
 
 PROGRAM = "mnemosyned"
@@ -42,15 +41,6 @@ LINES_SHOWN = 5
 OPTIONS_KEPT = ("--config", "--database", "--socket")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DaemonProcess:
-    """A process that has a memory open: a daemon, or a program that embeds the memory."""
-
-    pid: int
-    socket: str | None
-    """The path of its socket; None for a program that embeds the memory."""
-
-
 def log_path() -> Path:
     """Return the path of the log of a daemon started by `mnem start`."""
     return state_dir() / "mnemosyned.log"
@@ -61,33 +51,26 @@ def load_present_config() -> Config:
     return load_config(config_file())
 
 
-def running_daemon(database: Path) -> DaemonProcess | None:
-    """Return the process that has a database file open, by its lock; None if there is none."""
-    owner = database_owner(database)
-    return DaemonProcess(pid=owner.pid, socket=owner.socket) if owner else None
-
-
-def configured_daemon(config: Config) -> DaemonProcess | None:
+def configured_daemon(config: Config) -> DatabaseProcess | None:
     """Return the running daemon for these settings; None if none runs.
 
     It is the process in the lock of the database file, even if it does not answer. Without one it
     is the process that listens on the configured socket, with whatever database.
     """
-    with suppress(
-        ConfigInvalid
-    ):  # the daemon may run with settings that it read before
-        if (file := config.location.file) and (process := running_daemon(file)):
+    # The daemon may run with settings that it read before.
+    with suppress(ConfigInvalid):
+        if (file := config.location.file) and (process := database_owner(file)):
             return process
     with suppress(ConfigInvalid, OSError):
         address = SocketAddress(config.socket_path)
         with address.connect(ANSWER_S) as connection:
             level, option = socket.SOL_SOCKET, socket.SO_PEERCRED
             pid = int.from_bytes(connection.getsockopt(level, option, 4), sys.byteorder)
-        return DaemonProcess(pid=pid, socket=str(address))
+        return DatabaseProcess(pid=pid, socket=str(address))
     return None
 
 
-def database_of(process: DaemonProcess) -> str | None:
+def database_of(process: DatabaseProcess) -> str | None:
     """Return the path or URL of a daemon's database; None if the daemon does not answer."""
     with (
         suppress(DaemonUnreachable),
@@ -187,7 +170,7 @@ def start_detached(
 
 
 def stop_process(
-    process: DaemonProcess, *, wait_s: float, watch: Callable[[], object]
+    process: DatabaseProcess, *, wait_s: float, watch: Callable[[], object]
 ) -> bool:
     """Send a process the signal to stop and wait for its end; return False after `wait_s`.
 

@@ -7,9 +7,9 @@ from enum import StrEnum
 from functools import partial
 from pathlib import Path
 
-from mnemosyned.cli.maintenance.daemon_process import DaemonProcess
 from mnemosyned.config import Config
 from mnemosyned.service.backup_files import backup_folder
+from mnemosyned.storage.sqlite.ownership import DatabaseProcess
 from mnemosyned.verbs.upkeep import Stats
 
 
@@ -73,7 +73,7 @@ class Installation:
     config_problem: str = ""
     database: Path
     socket: Path
-    process: DaemonProcess | None = None
+    process: DatabaseProcess | None = None
     status: Stats | None = None
     """The daemon's status; None if it does not answer."""
     unreachable: str = ""

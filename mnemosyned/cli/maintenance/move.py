@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -13,12 +13,8 @@ import click
 from mnemosyned.assembly.stores import OpenStore, open_store_of
 from mnemosyned.cli.calls import Interrupted
 from mnemosyned.cli.maintenance import daemon_process
-from mnemosyned.cli.maintenance.daemon_process import (
-    configured_daemon,
-    database_of,
-    running_daemon,
-)
-from mnemosyned.cli.output.terminal import count_of, progress_line, say, say_result
+from mnemosyned.cli.maintenance.daemon_process import configured_daemon, database_of
+from mnemosyned.cli.output.terminal import count_of, progress_line, say, say_json
 from mnemosyned.config import Config, DatabaseLocation, without_password
 from mnemosyned.config.settings import is_server
 from mnemosyned.errors import DatabaseInUse, InvalidRequest, PartlyDone, StorageFailed
@@ -29,7 +25,6 @@ from mnemosyned.paths import (
     require_usable_path,
 )
 from mnemosyned.service.move import (
-    Advance,
     AnswerComparison,
     Compared,
     Delivered,
@@ -37,12 +32,11 @@ from mnemosyned.service.move import (
     compare_recalls,
     count_stored,
 )
+from mnemosyned.storage.sqlite.ownership import database_owner
 
 LEFT_OUT = (
     "what waits to be purged of the old database, as that concerns its own pages alone"
 )
-ProgressShower = Callable[[str, int], AbstractContextManager[Advance]]
-"""Shows the progress of a step with so many memories and summaries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,14 +69,12 @@ def move(
     target: DatabaseLocation,
     *,
     config: Config,
-    show_progress: ProgressShower,
     owner: str = LOCAL_NAME,
 ) -> MoveReport:
     """Copy all records from one database into another and compare both.
 
-    The target is empty, or partly filled by an interrupted move. `show_progress` takes a label and
-    a number of records, and opens a progress line; `owner` is the owner on the server. Raises
-    `NotFound` for an unknown owner, `InvalidRequest`, `DatabaseInUse`, `ConfigInvalid`,
+    The target is empty, or partly filled by an interrupted move. `owner` is the owner on the server.
+    Raises `NotFound` for an unknown owner, `InvalidRequest`, `DatabaseInUse`, `ConfigInvalid`,
     `SleepInProgress`, `PartlyDone` and `StorageFailed`.
     """
     _refuse_unmovable(source, target)
@@ -95,7 +87,7 @@ def move(
             raise InvalidRequest(f"{source} keeps nothing to move", field="from")
         new = stack.enter_context(_open_claimed(target, owner))
         moving = Moving(old.exchange, new.exchange)
-        with show_progress("moving", size) as advance:
+        with progress_line("moving", "record", size) as advance:
             try:
                 moving.deliver(advance)
             except StorageFailed as error:
@@ -103,7 +95,7 @@ def move(
                     f"{error.message}. What was moved stays: repeat the command to go on from there",
                     reason=error.reason,
                 ) from error
-        with show_progress("comparing", size) as advance:
+        with progress_line("comparing", "record", size) as advance:
             compared = moving.compare(advance)
         answers = compare_recalls(
             old.search, new.search, compared.sample, now=datetime.now(UTC)
@@ -143,7 +135,7 @@ def _refuse_in_use(location: DatabaseLocation, config: Config, owner: str) -> No
     """
     process = None
     if location.file:
-        process = running_daemon(location.file) if location.file.exists() else None
+        process = database_owner(location.file) if location.file.exists() else None
     elif owner == LOCAL_NAME and (daemon := configured_daemon(config)):
         process = daemon if database_of(daemon) == str(location) else None
     if process:
@@ -214,38 +206,32 @@ def move_command(to: str, source: str | None, owner: str, *, as_json: bool) -> i
     origin = parse_location(source, field="from") if source else config.location
     target = parse_location(to, field="to")
     try:
-        done = move(
-            origin,
-            target,
-            config=config,
-            owner=owner,
-            show_progress=lambda label, size: progress_line(label, "record", size),
-        )
+        done = move(origin, target, config=config, owner=owner)
     except KeyboardInterrupt as error:
         words = "interrupted; repeat the command to go on from there"
         raise Interrupted(words) from error
-    say_result(_move_data(done), "\n".join(_move_lines(done)), as_json=as_json)
+    if as_json:
+        say_json(
+            {
+                "source": str(done.source),
+                "target": str(done.target),
+                "owner": done.owner,
+                "stored": done.delivered.stored,
+                "known": done.delivered.known,
+                "counts": done.compared.counts,
+                "sha256": done.compared.hashes,
+                "asked": done.answers.asked,
+                "differing": done.answers.differing,
+                "left_out": LEFT_OUT,
+            }
+        )
+    else:
+        say("\n".join(_move_lines(done)))
     if done.answers.differing:
         ids = ", ".join(done.answers.differing)
         say(f"recall answers otherwise for the words of {ids}", err=True)
         return EXIT_DIFFERING
     return 0
-
-
-def _move_data(done: MoveReport) -> dict[str, object]:
-    """Return the report of a move as a dictionary for JSON."""
-    return {
-        "source": str(done.source),
-        "target": str(done.target),
-        "owner": done.owner,
-        "stored": done.delivered.stored,
-        "known": done.delivered.known,
-        "counts": done.compared.counts,
-        "sha256": done.compared.hashes,
-        "asked": done.answers.asked,
-        "differing": done.answers.differing,
-        "left_out": LEFT_OUT,
-    }
 
 
 def _move_lines(done: MoveReport) -> Iterator[str]:

@@ -12,7 +12,6 @@ import click
 
 from mnemosyned.assembly.build import open_memory
 from mnemosyned.cli.maintenance import daemon_process
-from mnemosyned.cli.maintenance.daemon_process import running_daemon
 from mnemosyned.cli.maintenance.service import start_again, stop_daemon
 from mnemosyned.cli.output.terminal import count_of, local_time, say_result
 from mnemosyned.config import Config
@@ -34,7 +33,7 @@ from mnemosyned.storage.sqlite.copies import (
     open_to_read,
     stage_copy,
 )
-from mnemosyned.storage.sqlite.ownership import lock_database
+from mnemosyned.storage.sqlite.ownership import database_owner, lock_database
 from mnemosyned.verbs.request import NAMES_MAX
 from mnemosyned.verbs.retention import Forget
 
@@ -169,7 +168,7 @@ def restore_db(
             bytes_max=DATABASE_PATH_BYTES_MAX,
         ).absolute()
     backup = require_usable_path(str(file), field="file").absolute()
-    process = running_daemon(target)
+    process = database_owner(target)
     if process and not restart:
         raise DatabaseInUse(
             f"process {process.pid} has {target} open: stop it with `mnem stop`, or add --restart"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from datetime import timedelta
 
 import click
@@ -26,9 +25,7 @@ from mnemosyned.memory.engine_ports import (
     IssuedToken,
     OwnerStore,
     OwnerToken,
-    RemovedOwner,
     Scope,
-    ServerPurge,
 )
 
 DAYS_MAX = 36_600
@@ -89,7 +86,14 @@ def remove(name: str, *, yes: bool, as_json: bool) -> None:
         ask_or_exit(f"delete {name} and everything that it keeps?")
     with _open_owners() as owners:
         removed = owners.remove(name)
-    say_result(removed, _removal_text(removed), as_json=as_json)
+    held = f"{count_of(removed.memories, 'memory')}, {count_of(removed.summaries, 'summary')}"
+    lines = [f"deleted {removed.name}: {held}"]
+    if not removed.purged:
+        lines.append(
+            "another program still looks at the tables: until VACUUM has run, their pages keep words"
+        )
+    lines += [f"words are left in {place}" for place in removed.left]
+    say_result(removed, "\n".join(lines), as_json=as_json)
 
 
 @owner.group()
@@ -116,10 +120,14 @@ def add_token(
     owner: str, name: str, scopes: str, days: int | None, *, as_json: bool
 ) -> None:
     """Issue a token for an owner and print it; it cannot be shown again."""
-    allowed = _parse_scopes(scopes)
+    words = [word.strip() for word in scopes.split(",")]
+    if unknown := [word for word in words if word not in tuple(Scope)]:
+        raise click.BadParameter(
+            f"{unknown[0]!r} is none of {', '.join(Scope)}", param_hint="--scopes"
+        )
     valid_for = timedelta(days=days) if days else None
     with _open_owners() as owners:
-        issued = owners.issue(owner, name, allowed, valid_for=valid_for)
+        issued = owners.issue(owner, name, [*map(Scope, words)], valid_for=valid_for)
     _print_issued_token(issued, as_json=as_json)
 
 
@@ -171,22 +179,9 @@ def revoke(owner: str, token: str, *, as_json: bool) -> None:
 _HEADERS = ("owner", "memories", "summaries", "characters", "bytes", "tokens", "added")
 
 
-@contextmanager
-def _open_owners() -> Iterator[OwnerStore]:
+def _open_owners() -> AbstractContextManager[OwnerStore]:
     """Open the store of owners in the configured database. Raises `ConfigInvalid`."""
-    with open_owners(daemon_process.load_present_config().location) as owners:
-        yield owners
-
-
-def _parse_scopes(text: str) -> list[Scope]:
-    """Return the scopes in a comma-separated text. Raises `click.BadParameter`."""
-    words = [word.strip() for word in text.split(",")]
-    unknown = [word for word in words if word not in tuple(Scope)]
-    if unknown:
-        raise click.BadParameter(
-            f"{unknown[0]!r} is none of {', '.join(Scope)}", param_hint="--scopes"
-        )
-    return [Scope(word) for word in words]
+    return open_owners(daemon_process.load_present_config().location)
 
 
 def _token_row(token: OwnerToken) -> tuple[str, ...]:
@@ -209,18 +204,6 @@ def _print_issued_token(issued: IssuedToken, *, as_json: bool) -> None:
     until = issued.token.expires_at
     lasts = f"valid until {local_time(until)}" if until else "valid until it is revoked"
     say(f"keep it now, it is not shown again; {lasts}", err=True)
-
-
-def _removal_text(removed: RemovedOwner) -> str:
-    """Return the report on a deleted owner, with the places where words may be left."""
-    held = f"{count_of(removed.memories, 'memory')}, {count_of(removed.summaries, 'summary')}"
-    lines = [f"deleted {removed.name}: {held}"]
-    if not removed.purged:
-        lines.append(
-            "another program still looks at the tables: until VACUUM has run, their pages keep words"
-        )
-    lines += [f"words are left in {place}" for place in removed.left]
-    return "\n".join(lines)
 
 
 EXIT_UNDONE = 1
@@ -253,22 +236,15 @@ def migrate(url: str | None, serving: str | None, *, as_json: bool) -> None:
 
     A daemon whose login owns the tables does the same at its start. May be repeated at any time.
     """
-    location = (
-        DatabaseLocation(url=url)
-        if url
-        else daemon_process.load_present_config().location
+    server = (
+        open_server(DatabaseLocation(url=url)) if url else _open_configured_server()
     )
-    migrated = open_server(location).migrate(serving=serving)
-    if as_json:
-        say_json(migrated)
-        return
-    for statement in migrated.statements:
-        say(f"{statement};")
+    migrated = server.migrate(serving=serving)
     before, after = migrated.before, migrated.after
-    say(
-        f"schema version {after}"
-        + (f", before {before}" if after != before else ", as it was")
-    )
+    change = f"before {before}" if after != before else "as it was"
+    lines = [f"{statement};" for statement in migrated.statements]
+    lines.append(f"schema version {after}, {change}")
+    say_result(migrated, "\n".join(lines), as_json=as_json)
 
 
 @db.command()
@@ -280,7 +256,15 @@ def purge(*, as_json: bool) -> int:
     when; the exit code is 1 where a step was not done.
     """
     purged = _open_configured_server().purge()
-    say_result(purged, "\n".join(_purge_lines(purged)), as_json=as_json)
+    took = duration_text(purged.duration_s)
+    longest = f"the longest was locked for {purged.longest_s:.1f} s"
+    lines = [f"written anew: {count_of(purged.tables, 'table')} in {took}; {longest}"]
+    if purged.log_files:
+        files = count_of(purged.log_files, "file")
+        lines.append(f"write-ahead log: {files} written over")
+    lines += [f"not done: {step}" for step in purged.undone]
+    lines += [f"words may be left in {place}" for place in purged.left]
+    say_result(purged, "\n".join(lines), as_json=as_json)
     return EXIT_UNDONE if purged.undone else 0
 
 
@@ -310,16 +294,3 @@ def distribute(shards: int, *, as_json: bool) -> None:
 def _open_configured_server() -> DatabaseServer:
     """Return the server of the configured database. Raises `ConfigInvalid`."""
     return open_server(daemon_process.load_present_config().location)
-
-
-def _purge_lines(purged: ServerPurge) -> Iterator[str]:
-    """Yield the report of a server's purge: tables, log files, steps not done, words left."""
-    yield (
-        f"written anew: {count_of(purged.tables, 'table')} in {duration_text(purged.duration_s)}; "
-        f"the longest was locked for {purged.longest_s:.1f} s"
-    )
-    if purged.log_files:
-        files = count_of(purged.log_files, "file")
-        yield f"write-ahead log: {files} written over"
-    yield from (f"not done: {step}" for step in purged.undone)
-    yield from (f"words may be left in {place}" for place in purged.left)

@@ -20,11 +20,7 @@ import msgspec
 
 from mnemosyned.cli.calls import configured_socket, on_interrupt
 from mnemosyned.cli.maintenance import daemon_process
-from mnemosyned.cli.maintenance.daemon_process import (
-    DaemonProcess,
-    configured_daemon,
-    running_daemon,
-)
+from mnemosyned.cli.maintenance.daemon_process import configured_daemon
 from mnemosyned.cli.output.terminal import is_terminal, say, show_progress
 from mnemosyned.client.connection import Connection
 from mnemosyned.config import KEYS, Config, settings_variables, variable
@@ -36,6 +32,7 @@ from mnemosyned.errors import (
     NotFound,
 )
 from mnemosyned.instants import in_zone
+from mnemosyned.storage.sqlite.ownership import DatabaseProcess, database_owner
 from mnemosyned.verbs.upkeep import Status
 
 _LEVELS_LEFT_OUT = {"info", "debug"}
@@ -180,7 +177,12 @@ def stop() -> None:
 @click.command()
 def restart() -> None:
     """Stop the daemon and start it again with the same options."""
-    restart_daemon(daemon_process.load_present_config())
+    config = daemon_process.load_present_config()
+    _ = config.location  # raises before anything is stopped
+    if stopped := stop_daemon(config):
+        start_again(stopped)
+    else:
+        start_daemon(config)
 
 
 @click.command()
@@ -258,7 +260,7 @@ def stop_daemon(
     `database` selects the process that has this file open, instead of the configured daemon. Raises
     `DatabaseInUse` for a program that is no daemon, `DaemonUnreachable` if it does not end in time.
     """
-    process = running_daemon(database) if database else configured_daemon(config)
+    process = database_owner(database) if database else configured_daemon(config)
     if process is None:
         say("no daemon runs", err=True)
         return None
@@ -307,7 +309,7 @@ def stop_daemon(
     return stopped
 
 
-def _refuse_program(process: DaemonProcess) -> None:
+def _refuse_program(process: DatabaseProcess) -> None:
     """Raise `DatabaseInUse` if a process is no daemon, but a program that embeds the memory."""
     if process.pid and process.socket is None:
         raise DatabaseInUse(
@@ -322,18 +324,6 @@ def start_again(stopped: StoppedDaemon) -> None:
         _start_unit()
     else:
         _start_detached(stopped)
-
-
-def restart_daemon(config: Config) -> None:
-    """Stop the daemon, if one runs, and start it with the same options.
-
-    Raises `ConfigInvalid`, before anything is stopped, for an impossible database.
-    """
-    _ = config.location
-    if stopped := stop_daemon(config):
-        start_again(stopped)
-    else:
-        start_daemon(config)
 
 
 def _start_detached(former: StoppedDaemon | None = None) -> None:

@@ -234,12 +234,13 @@ _HAPPENED = {
 
 
 @dataclass(frozen=True, slots=True)
-class FileOwner:
-    """The process that holds a database."""
+class DatabaseProcess:
+    """A process that has a memory open: a daemon, or a program that embeds the memory."""
 
     pid: int
+    """Its id; 0 if it is unknown."""
     socket: str | None = None
-    """Where it serves the verbs; None for a program that embeds the memory."""
+    """The path of its socket; None for a program that embeds the memory."""
 
 
 @contextmanager
@@ -254,7 +255,9 @@ def own_database(
     with lock_database(database) as descriptor:
         file = DatabaseFile(_resolve_links(database))
         try:
-            me = FileOwner(os.getpid(), str(socket.absolute()) if socket else None)
+            me = DatabaseProcess(
+                os.getpid(), str(socket.absolute()) if socket else None
+            )
             os.fchmod(descriptor, PRIVATE)
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, json.dumps(asdict(me)).encode(), 0)
@@ -286,7 +289,7 @@ def lock_database(database: Path) -> Iterator[int]:
         yield descriptor
 
 
-def database_owner(database: Path) -> FileOwner | None:
+def database_owner(database: Path) -> DatabaseProcess | None:
     """Return the process that holds the database, or None if it is free."""
     try:
         with _lock_file(database, os.O_RDONLY) as descriptor:
@@ -299,15 +302,15 @@ def database_owner(database: Path) -> FileOwner | None:
     return None
 
 
-def _read_owner(text: bytes) -> FileOwner:
+def _read_owner(text: bytes) -> DatabaseProcess:
     """Return the process that a lock file names; number 0 if its content is not ours."""
     try:
         said = json.loads(text)
-        owner = FileOwner(said["pid"], said["socket"])
+        owner = DatabaseProcess(said["pid"], said["socket"])
     except (ValueError, TypeError, KeyError, RecursionError):
-        return FileOwner(0)
+        return DatabaseProcess(0)
     known = isinstance(owner.pid, int) and isinstance(owner.socket, str | None)
-    return owner if known else FileOwner(0)
+    return owner if known else DatabaseProcess(0)
 
 
 @contextmanager
@@ -344,7 +347,7 @@ def _resolve_links(database: Path) -> Path:
 
 def _in_use_text(database: Path) -> str:
     """Return the message that the database is in use, with the process and its socket."""
-    owner = database_owner(database) or FileOwner(0)
+    owner = database_owner(database) or DatabaseProcess(0)
     where = f", which listens on {owner.socket}" if owner.socket else ""
     return (
         f"{database} is in use by process {owner.pid or 'unknown'}{where}. "
