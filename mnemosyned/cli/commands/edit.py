@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 
@@ -33,7 +33,8 @@ FIELDS = {"time": "created_at"} | {
 """The names of fields in the editor, with their names in the request."""
 
 edit = make_verb_command("edit", EditMemory)
-_send: Callable[..., object] | None = edit.callback
+_send = cast("Callable[..., object]", edit.callback)
+"""Sends an edit request with the given fields; returns the exit code."""
 
 
 def _run_edit(context: click.Context, /, **given: Any) -> object:  # noqa: ANN401
@@ -43,19 +44,13 @@ def _run_edit(context: click.Context, /, **given: Any) -> object:  # noqa: ANN40
     changes = any(given.get(name) not in (None, ()) for name in CHANGES)
     ids: Sequence[str] = given.get("id") or ()
     if changes or given.get("drop_history") or len(ids) != 1:
-        return _send_changes(given)
+        return _send(**given)
     if not (sys.stdin.isatty() or "EDITOR" in os.environ or "VISUAL" in os.environ):
         raise InvalidRequest(
             "say what to change, as with --text or --session, or call this at a terminal, where "
             "the editor opens"
         )
     return _edit_in_editor(context, ids[0], given)
-
-
-def _send_changes(given: dict[str, Any]) -> object:
-    """Send an edit request with the given fields; return the exit code."""
-    assert _send is not None  # noqa: S101 `command_of` has set it
-    return _send(**given)
 
 
 def _edit_in_editor(context: click.Context, id: str, given: dict[str, Any]) -> object:
@@ -87,7 +82,7 @@ def _edit_in_editor(context: click.Context, id: str, given: dict[str, Any]) -> o
             keep = False
             say("nothing was changed", err=True)
             return 0
-        code = _send_changes({**given, **changed, "id": (id,)})
+        code = _send(**{**given, **changed, "id": (id,)})
         keep = False
     except (MnemosynedError, click.ClickException):
         say(f"your text is kept in {file}", err=True)
@@ -100,9 +95,8 @@ def _edit_in_editor(context: click.Context, id: str, given: dict[str, Any]) -> o
 
 def form_text(memory: MemoryRecord) -> str:
     """Return the editor's text of a memory: a line for each field, a rule, and the content."""
-    lines = [
-        f"{name}: {value}".rstrip() for name, value in _form_fields(memory).items()
-    ]
+    fields = _form_fields(memory).items()
+    lines = [f"{name}: {value}".rstrip() for name, value in fields]
     return "\n".join([*lines, RULE, memory.content, ""])
 
 

@@ -6,8 +6,8 @@ import hashlib
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager, nullcontext
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
@@ -110,7 +110,14 @@ def export_command(
     if as_json:
         say_json(summary, err=file == "-")
     elif file != "-":
-        say(_summary_text(summary))
+        nouns = {"memory": "memory", "episode": "summary", "files": "file"}
+        parts = [
+            count_of(summary[name], noun)
+            for name, noun in nouns.items()
+            if name in summary
+        ]
+        size = f", {summary['bytes']:,} bytes" if "bytes" in summary else ""
+        say(f"{summary['file']}: {', '.join(parts) or 'a whole copy'}{size}")
     return 0
 
 
@@ -122,25 +129,10 @@ def _is_folder_of_days(file: str, format_name: str) -> bool:
     return format_name == "markdown" and not file.endswith(".md")
 
 
-def _summary_text(summary: dict[str, Any]) -> str:
-    """Return a line about a finished export: file, number of records, and bytes."""
-    parts = [
-        count_of(summary[name], noun)
-        for name, noun in (
-            ("memory", "memory"),
-            ("episode", "summary"),
-            ("files", "file"),
-        )
-        if name in summary
-    ]
-    size = f", {summary['bytes']:,} bytes" if "bytes" in summary else ""
-    return f"{summary['file']}: {', '.join(parts) or 'a whole copy'}{size}"
-
-
 def _copy_database(client: Connection, request: Export, file: str) -> dict[str, Any]:
     """Have the daemon write a copy of its database to a file.
 
-    Return the file and bytes for `_summary_text`. Raises `InvalidRequest` for filters and for
+    Return the file and bytes. Raises `InvalidRequest` for filters and for
     standard output.
     """
     if request != Export():
@@ -160,55 +152,40 @@ def _copy_database(client: Connection, request: Export, file: str) -> dict[str, 
 def _write_lines(client: Connection, request: Export, file: str) -> dict[str, Any]:
     """Write the export as JSON lines to a file, or to standard output if it is "-".
 
-    Return file, bytes and counts for `_summary_text`. The file takes its name once it is whole.
+    Return file, bytes and counts by kind of record. The file takes its name once it is whole. Raises
+    `InvalidRequest` for a terminal, `MnemosynedError` for an incomplete or changed export.
     """
-    if file == "-":
-        if sys.stdout.isatty():
-            raise InvalidRequest(
-                "refusing to fill the terminal; name a file, or pipe it", field="file"
-            )
-        counts, size = _stream_lines(client, request, sys.stdout.buffer.write)
-        sys.stdout.buffer.flush()
-    else:
-        with open_whole_file(Path(file)) as written:
-            counts, size = _stream_lines(client, request, written.write)
-    return {"file": file, "bytes": size, **counts}
-
-
-def _stream_lines(
-    client: Connection, request: Export, write: Callable[[bytes], object]
-) -> tuple[dict[str, int], int]:
-    """Hand an export's lines to `write`; return the footer's counts and the number of bytes."""
-    size = 0
-    footer = b""
-    digest = hashlib.sha256()
-    with open_export(client, request) as lines:
-        for line in lines:
-            write(line)
-            size += len(line)
-            digest.update(footer)
-            footer = line
-    return _read_footer(footer, digest.hexdigest()), size
-
-
-def _read_footer(footer: bytes, sha256: str) -> dict[str, int]:
-    """Return the record counts in the last line of an export, by kind.
-
-    `sha256` is the digest of all other lines. Raises `MnemosynedError` for an incomplete or changed
-    export.
-    """
-    kind = parse_line_kind(footer).record if footer.endswith(b"\n") else ""
-    if kind == CUT_OFF:
-        reason = decoder_of(CutOff).decode(footer).reason
-        raise MnemosynedError(f"the daemon ended the export early: {reason}; try again")
-    if kind != FOOTER:
-        raise MnemosynedError(
-            "the export ended before its last line; see the daemon's log, then try again"
+    if file == "-" and sys.stdout.isatty():
+        raise InvalidRequest(
+            "refusing to fill the terminal; name a file, or pipe it", field="file"
         )
-    last = decoder_of(Footer).decode(footer)
-    if last.sha256 != sha256:
-        raise MnemosynedError("the export did not arrive as it was sent; try again")
-    return last.counts
+    size, footer, digest = 0, b"", hashlib.sha256()
+    with (
+        nullcontext(sys.stdout.buffer)
+        if file == "-"
+        else open_whole_file(Path(file)) as written
+    ):
+        with open_export(client, request) as lines:
+            for line in lines:
+                written.write(line)
+                size += len(line)
+                digest.update(footer)
+                footer = line
+        written.flush()
+        kind = parse_line_kind(footer).record if footer.endswith(b"\n") else ""
+        if kind == CUT_OFF:
+            reason = decoder_of(CutOff).decode(footer).reason
+            raise MnemosynedError(
+                f"the daemon ended the export early: {reason}; try again"
+            )
+        if kind != FOOTER:
+            raise MnemosynedError(
+                "the export ended before its last line; see the daemon's log, then try again"
+            )
+        last = decoder_of(Footer).decode(footer)
+        if last.sha256 != digest.hexdigest():
+            raise MnemosynedError("the export did not arrive as it was sent; try again")
+    return {"file": file, "bytes": size, **last.counts}
 
 
 @contextmanager
@@ -242,22 +219,22 @@ def _write_markdown(
 ) -> dict[str, Any]:
     """Write the memories of each day as Markdown to a folder, one file, or standard output.
 
-    Return file and counts for `_summary_text`.
+    Return file and counts.
     """
     with DaysOfExport(reveal=reveal) as days:
         with open_export(client, request) as lines:
             days.collect(lines)
+        summary = {"file": file, "memory": days.count}
         if file == "-":
             for text in days.day_texts():
                 say(text)
-            return {"file": file, "memory": days.count}
-        if not _is_folder_of_days(file, "markdown"):
+        elif not _is_folder_of_days(file, "markdown"):
             with open_whole_file(Path(file)) as written:
                 for text in days.day_texts():
                     written.write(text.encode())
-            return {"file": file, "memory": days.count}
-        files = days.write_files(Path(file), force=force)
-        return {"file": file, "memory": days.count, "files": files}
+        else:
+            summary["files"] = days.write_files(Path(file), force=force)
+        return summary
 
 
 WAITING_BYTES_MAX = 4 << 20
@@ -344,14 +321,10 @@ class DaysOfExport:
     def _day_text(self, day: str) -> str:
         """Return the Markdown text of a day: front matter, summary, and a section per memory."""
         path = Path(self._folder.name, day)
-        memories: list[ExportedMemory] = []
-        if path.exists():
-            with path.open("rb") as file:
-                records = map(parse_record, file)
-                memories = [
-                    each for each in records if isinstance(each, ExportedMemory)
-                ]
-        memories = sorted(memories, key=lambda memory: memory.created_at)
+        written = path.read_bytes().splitlines() if path.exists() else []
+        records = map(parse_record, written)
+        memories = [each for each in records if isinstance(each, ExportedMemory)]
+        memories.sort(key=lambda memory: memory.created_at)
         sessions = sorted({memory.session for memory in memories})
         head = (
             f"---\ndate: {day}\nmemories: {len(memories)}\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -111,10 +111,15 @@ def import_command(
             if report.bad:
                 _print_report(report, as_json=as_json)
                 return EXIT_OF_KIND[Kind.INVALID]
+        # A journal stores where an interrupted import goes on; a stream cannot be read from there.
         memory = f"{client.identity}{status.database}"
-        journals = _open_journals(
-            memory, sources, format_name or "", restart=restart or is_empty
-        )
+        journals = {
+            str(source.root): ImportJournal.of(memory, source.root, format_name or "")
+            for source in sources
+            if not source.stream
+        }
+        for journal in journals.values() if restart or is_empty else ():
+            journal.delete()
         run = ImportRun(client, transfers, plan, journals)
         _run_with_progress(run, "importing")
     report = run.report
@@ -137,25 +142,6 @@ def _open_source(path: str) -> ImportSource:
         raise InvalidRequest(
             f"{path} cannot be read: {error.strerror}", field="path"
         ) from error
-
-
-def _open_journals(
-    database: str, sources: Sequence[ImportSource], format: str, *, restart: bool
-) -> dict[str, ImportJournal]:
-    """Return the journal of each file or folder, by its path.
-
-    A journal stores where an interrupted import goes on; with `restart` it is deleted. A stream has
-    none, as it cannot be read from the middle.
-    """
-    journals: dict[str, ImportJournal] = {}
-    for source in sources:
-        if source.stream:
-            continue
-        journal = ImportJournal.of(database, source.root, format)
-        if restart:
-            journal.delete()
-        journals[str(source.root)] = journal
-    return journals
 
 
 def _check_records(
@@ -270,29 +256,34 @@ def _show_preview(plan: ImportPlan, carriers: Carriers, *, as_json: bool) -> int
     preview = Preview()
     run = ImportRun(*carriers, plan, preview=preview)
     _run_with_progress(run, "checking")
-    _print_problems(run.report)
+    report = run.report
+    _print_problems(report)
     if as_json:
-        say_json({**msgspec.to_builtins(preview), "bad": run.report.bad})
+        say_json({**msgspec.to_builtins(preview), "bad": report.bad})
     else:
-        say("\n".join(_preview_lines(preview, run.report)))
-    return EXIT_OF_KIND[Kind.INVALID] if run.report.bad and not preview.memories else 0
-
-
-def _preview_lines(preview: Preview, report: ImportReport) -> Iterator[str]:
-    """Yield the lines of a dry run: counts, formats, roles, sources, sessions and times."""
-    files = count_of(report.files, "file")
-    yield f"{count_of(preview.memories, 'memory')} in {files}, {report.bad:,} bad; nothing stored"
-    yield f"formats:  {_named_counts(preview.formats)}"
-    yield f"roles:    {_named_counts(preview.roles)}"
-    yield f"sources:  {_named_counts(preview.sources)}"
-    yield f"sessions: {len(preview.sessions):,}: {_named_counts(preview.sessions)}"
-    if preview.earliest:
-        yield f"times:    {local_time(preview.earliest)} to {local_time(preview.latest)}"
-    if preview.undated:
-        yield f"no time:  {preview.undated:,}, which get the time of the import"
-    yield f"learned:  {preview.learned:,}"
-    for text in preview.learnings:
-        yield f"  {escape_invisible(text, one_line=True)}"
+        memories, files = (
+            count_of(preview.memories, "memory"),
+            count_of(report.files, "file"),
+        )
+        sessions = f"{len(preview.sessions):,}: {_named_counts(preview.sessions)}"
+        times = f"{local_time(preview.earliest)} to {local_time(preview.latest)}"
+        undated = f"{preview.undated:,}, which get the time of the import"
+        lines = [
+            f"{memories} in {files}, {report.bad:,} bad; nothing stored",
+            f"formats:  {_named_counts(preview.formats)}",
+            f"roles:    {_named_counts(preview.roles)}",
+            f"sources:  {_named_counts(preview.sources)}",
+            f"sessions: {sessions}",
+            *([f"times:    {times}"] if preview.earliest else []),
+            *([f"no time:  {undated}"] if preview.undated else []),
+            f"learned:  {preview.learned:,}",
+            *(
+                f"  {escape_invisible(text, one_line=True)}"
+                for text in preview.learnings
+            ),
+        ]
+        say("\n".join(lines))
+    return EXIT_OF_KIND[Kind.INVALID] if report.bad and not preview.memories else 0
 
 
 def _named_counts(counts: Counter[str]) -> str:

@@ -38,12 +38,6 @@ from mnemosyned.memory.values import Episode, MemoryRecord
 from mnemosyned.verbs.listing import Listed, ListMemories
 from mnemosyned.verbs.request import fields_of, parse_text
 
-
-def _read_page(client: Connection, request: ListMemories, **changes: Any) -> Listed:  # noqa: ANN401
-    """Return one page of a list; `changes` replace fields of the request."""
-    return call_daemon(client, msgspec.structs.replace(request, **changes))
-
-
 # ------------------------------------------------------------------ mnem list
 
 PAGE = 500
@@ -55,7 +49,15 @@ RECORDS_SHOWN_MAX = 100_000_000
 def print_list(context: click.Context, /, *, all_: bool, **given: Any) -> int:  # noqa: ANN401
     """Print the pages of a list up to its limit; return the exit code."""
     fields = read_fields(given)
-    limit = _read_limit(fields.pop("limit", None), everything=all_)
+    limit = RECORDS_SHOWN_MAX if all_ else RECORDS_SHOWN
+    typed = fields.pop("limit", None)
+    if typed is not None and not all_:
+        if not typed.isdecimal() or not 1 <= int(typed[:12]) <= RECORDS_SHOWN_MAX:
+            raise InvalidRequest(
+                f"limit must be a whole number from 1 on, not {typed!r}; --all lists everything",
+                field="limit",
+            )
+        limit = int(typed)
     request = parse_text(ListMemories, fields)
     with connect_to_daemon(context) as client, open_printer() as printer:
         pages = _read_pages(client, request, limit)
@@ -73,26 +75,13 @@ def print_list(context: click.Context, /, *, all_: bool, **given: Any) -> int:  
     return 0 if shown else EXIT_NOTHING
 
 
-def _read_limit(typed: str | None, *, everything: bool) -> int:
-    """Return the number of records to list from the typed --limit. Raises `InvalidRequest`."""
-    if everything:
-        return RECORDS_SHOWN_MAX
-    if typed is None:
-        return RECORDS_SHOWN
-    if not typed.isdecimal() or not 1 <= int(typed[:12]) <= RECORDS_SHOWN_MAX:
-        raise InvalidRequest(
-            f"limit must be a whole number from 1 on, not {typed!r}; --all lists everything",
-            field="limit",
-        )
-    return int(typed)
-
-
 def _read_pages(
     client: Connection, request: ListMemories, left: int
 ) -> Iterator[Listed]:
     """Yield pages until `left` records are read; only the last page has the id for --after."""
     while True:  # ends with the records
-        page = _read_page(client, request, limit=min(left, PAGE))
+        request = msgspec.structs.replace(request, limit=min(left, PAGE))
+        page = call_daemon(client, request)
         left -= len(page)
         if not page.next or left <= 0:
             yield page
@@ -163,9 +152,7 @@ class PeriodView(msgspec.Struct, frozen=True):
     @property
     def records(self) -> list[Episode | MemoryRecord]:
         """The summaries and memories in the order in which they are printed."""
-        records: list[Episode | MemoryRecord] = []
-        if self.summary:
-            records.append(self.summary)
+        records: list[Episode | MemoryRecord] = [self.summary] if self.summary else []
         for part in self.parts:
             records += [part.summary] if part.summary else []
             records += part.memories
@@ -235,13 +222,15 @@ class PeriodReader:
         """
         if self._narrowed:
             return {}
-        page = _read_page(
-            self._client,
-            ListMemories(level=unit, order=ListOrder.OLDEST, limit=SUMMARIES_MAX),
+        request = ListMemories(
+            level=unit,
             since=datetime.combine(first, time(), UTC),
             until=datetime.combine(last + 7 * ONE_DAY, time(), UTC),
+            order=ListOrder.OLDEST,
+            limit=SUMMARIES_MAX,
             reveal=self._fixed.reveal,
         )
+        page = call_daemon(self._client, request)
         begun = {
             in_zone(episode.period_from, UTC).date(): episode
             for episode in page.episodes
@@ -255,14 +244,11 @@ class PeriodReader:
             in_zone(datetime.combine(midnight, time()), None)
             for midnight in (day, day + ONE_DAY)
         )
-        page = _read_page(
-            self._client,
-            self._fixed,
-            since=since,
-            until=until,
-            order=ListOrder.OLDEST,
-            limit=limit,
+        order = ListOrder.OLDEST
+        request = msgspec.structs.replace(
+            self._fixed, since=since, until=until, order=order, limit=limit
         )
+        page = call_daemon(self._client, request)
         return PeriodPart(day, day, None, page.memories, bool(page.next))
 
 

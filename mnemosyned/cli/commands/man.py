@@ -45,36 +45,24 @@ ENVIRONMENT = {
 
 def manual_pages() -> Iterator[tuple[str, str]]:
     """Yield the name and the roff text of each manual page."""
-    context = _make_context(mnem, "mnem")
-    yield "mnem", _page_text(mnem, context)
-    yield from _pages_below(mnem, context)
+    yield from _pages_of(mnem, "mnem")
     module, _, attribute = DAEMON.partition(":")
-    daemon: click.Command = getattr(import_module(module), attribute)
-    yield "mnemosyned", _page_text(daemon, _make_context(daemon, "mnemosyned"))
+    yield from _pages_of(getattr(import_module(module), attribute), "mnemosyned")
 
 
-def _make_context(
+def _pages_of(
     command: click.Command, name: str, parent: click.Context | None = None
-) -> click.Context:
-    """Return a click context under which a command's help can be formatted."""
+) -> Iterator[tuple[str, str]]:
+    """Yield the name and the roff text of a command's page, and of those of its members."""
     names = ["-h", "--help"]
-    return click.Context(
+    context = click.Context(
         command, info_name=name, parent=parent, help_option_names=names
     )
-
-
-def _pages_below(
-    group: click.Group, context: click.Context
-) -> Iterator[tuple[str, str]]:
-    """Yield the name and the roff text of the pages of all commands below a group."""
-    for name in group.list_commands(context):
-        command = group.get_command(context, name)
-        if command is None:
-            continue
-        inside = _make_context(command, name, context)
-        yield inside.command_path.replace(" ", "-"), _page_text(command, inside)
-        if isinstance(command, click.Group):
-            yield from _pages_below(command, inside)
+    yield context.command_path.replace(" ", "-"), _page_text(command, context)
+    if isinstance(command, click.Group):
+        for each in command.list_commands(context):
+            if member := command.get_command(context, each):
+                yield from _pages_of(member, each, context)
 
 
 def _page_text(command: click.Command, context: click.Context) -> str:
@@ -94,9 +82,22 @@ def _page_text(command: click.Command, context: click.Context) -> str:
         ".SH DESCRIPTION",
         *_paragraph_lines(summary),
         *_paragraph_lines(further),
-        *_option_lines(command, context),
-        *_command_lines(command, context),
+        ".SH OPTIONS",
     ]
+    for parameter in command.get_params(context):
+        record = parameter.get_help_record(context)
+        if isinstance(parameter, click.Option) and record:
+            lines += _entry_lines(*record)
+    if isinstance(command, CommandTable):
+        for group in GROUPS:
+            lines.append(f".SS {_quote_for_roff(group)}")
+            for entry in COMMANDS.values():
+                if entry.group == group:
+                    lines += _entry_lines(entry.name, entry.summary)
+    elif isinstance(command, click.Group):
+        lines.append(".SH COMMANDS")
+        for name, member in sorted(command.commands.items()):
+            lines += _entry_lines(name, member.get_short_help_str(LINE_CHARS))
     first = (command.epilog or "").partition("\n\n")[0]
     if first.startswith("Example: "):
         example = _escape_for_roff(first.removeprefix("Example: "))
@@ -104,52 +105,20 @@ def _page_text(command: click.Command, context: click.Context) -> str:
     if title == "mnem":
         lines.append(".SH ENVIRONMENT")
         for name, meaning in ENVIRONMENT.items():
-            lines += [".TP", f".B {_escape_for_roff(name)}", _escape_for_roff(meaning)]
+            lines += _entry_lines(name, meaning)
     if title != "mnemosyned":
         lines.append(".SH EXIT STATUS")
         codes = EXIT_CODES.removeprefix("Exit codes: ").removesuffix(".").split("; ")
-        for code, _, meaning in (entry.partition(" ") for entry in codes):
-            lines += [".TP", f".B {code}", _escape_for_roff(meaning)]
+        for code, _, meaning in (each.partition(" ") for each in codes):
+            lines += _entry_lines(code, meaning)
     others = {"mnem": "mnemosyned", "mnemosyned": "mnem"}
     lines += [".SH SEE ALSO", f".BR {_escape_for_roff(others.get(title, 'mnem'))} (1)"]
     return "\n".join(lines) + "\n"
 
 
-def _option_lines(command: click.Command, context: click.Context) -> Iterator[str]:
-    """Yield the OPTIONS section of a manual page as roff lines."""
-    rows = [
-        parameter.get_help_record(context)
-        for parameter in command.get_params(context)
-        if isinstance(parameter, click.Option)
-    ]
-    yield ".SH OPTIONS"
-    for names, meaning in filter(None, rows):
-        yield ".TP"
-        yield f".B {_escape_for_roff(names)}"
-        yield _escape_for_roff(meaning)
-
-
-def _command_lines(command: click.Command, context: click.Context) -> Iterator[str]:
-    """Yield the commands of a group with their summaries as roff lines."""
-    if isinstance(command, CommandTable):
-        for group in GROUPS:
-            yield f".SS {_quote_for_roff(group)}"
-            for entry in COMMANDS.values():
-                if entry.group == group:
-                    yield from _entry_lines(entry.name, entry.summary)
-    elif isinstance(command, click.Group):
-        yield ".SH COMMANDS"
-        for name in command.list_commands(context):
-            member = command.get_command(context, name)
-            if member is not None:
-                yield from _entry_lines(name, member.get_short_help_str(LINE_CHARS))
-
-
-def _entry_lines(name: str, summary: str) -> Iterator[str]:
-    """Yield the roff lines of one command in a list: its name and summary."""
-    yield ".TP"
-    yield f".B {_escape_for_roff(name)}"
-    yield _escape_for_roff(summary)
+def _entry_lines(name: str, meaning: str) -> list[str]:
+    """Return the roff lines of an entry of a list, such as a command or an option."""
+    return [".TP", f".B {_escape_for_roff(name)}", _escape_for_roff(meaning)]
 
 
 def _paragraph_lines(text: str) -> Iterator[str]:
@@ -200,6 +169,4 @@ def completion(shell: str) -> None:
 
     `make install` puts them where the shells look. For bash: source <(mnem completion bash)
     """
-    # Loaded here: it knows all commands, this one too.
-
     say(completion_script(shell))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import textwrap
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -256,10 +257,19 @@ def setup(
     if unknown := [name for name in tools if name not in TARGETS]:
         raise click.UsageError(f"no tool {unknown[0]}; there are {', '.join(TARGETS)}")
     machine = Machine.present()
+    project = None
+    if scope == "project":  # around the working directory
+        here = machine.directory
+        roots = (each for each in (here, *here.parents) if (each / ".git").exists())
+        project = next(roots, here)
+        if project == machine.home:
+            raise InvalidRequest(
+                "your home directory is not a project; change to one first"
+            )
     run = SetupRun(
         client=connect_to_daemon(click.get_current_context()),
         machine=machine,
-        project=_find_project(machine) if scope == "project" else None,
+        project=project,
         assumes_yes=flags["yes"],
         dry_run=flags["dry_run"],
         as_json=flags["as_json"],
@@ -273,21 +283,6 @@ def setup(
     return run.set_up(tools) if tools else run.guide()
 
 
-def _find_project(machine: Machine) -> Path:
-    """Return the root of the project around the working directory, or the directory itself.
-
-    Raises `InvalidRequest` in the home directory.
-    """
-    here = machine.directory
-    roots = (folder for folder in (here, *here.parents) if (folder / ".git").exists())
-    root = next(roots, here)
-    if root == machine.home:
-        raise InvalidRequest(
-            "your home directory is not a project; change to one first"
-        )
-    return root
-
-
 def _read_activity(client: Connection) -> tuple[str, list[AgentActivity] | None]:
     """Return "" and the activity of all hooks, or the error message and None without a daemon."""
     try:
@@ -297,33 +292,27 @@ def _read_activity(client: Connection) -> tuple[str, list[AgentActivity] | None]
         return error.message, None
 
 
+@dataclass(kw_only=True)
 class SetupRun:
     """A run of `mnem setup` with the options given, and a method for each mode."""
 
-    def __init__(
-        self,
-        *,
-        client: Connection,
-        machine: Machine,
-        project: Path | None,
-        assumes_yes: bool,
-        dry_run: bool,
-        as_json: bool,
-    ) -> None:
-        """Keep the options of the run.
+    client: Connection
+    machine: Machine
+    project: Path | None
+    """The folder of a setup for one project; None for the user's own files."""
+    assumes_yes: bool
+    dry_run: bool
+    as_json: bool
+    has_written: bool = False
+    """Whether a tool was set up."""
 
-        `project` is the folder of a setup for one project, None for the user's own files.
-        """
-        self._client = client
-        self._machine = machine
-        self._project = project
-        self._assumes_yes = assumes_yes
-        self._dry_run = dry_run
-        self._as_json = as_json
-        self._has_written = False
-        self._journal = SetupJournal(state_dir() / "setup")
-        programs = Programs.of(machine, Path(sys.argv[0]))
-        self._site = SetupSite(machine=machine, programs=programs, project=project)
+    def __post_init__(self) -> None:
+        """Find our programs, and open the journal."""
+        self.journal = SetupJournal(state_dir() / "setup")
+        programs = Programs.of(self.machine, Path(sys.argv[0]))
+        self.site = SetupSite(
+            machine=self.machine, programs=programs, project=self.project
+        )
 
     def set_up(self, tools: tuple[str, ...]) -> int:
         """Set up the given tools; return the exit code.
@@ -331,25 +320,25 @@ class SetupRun:
         Raises `InvalidRequest` without a terminal, unless --yes or --dry-run is given.
         """
         self._check_programs()
-        if not (self._assumes_yes or self._dry_run) and not sys.stdin.isatty():
+        if not (self.assumes_yes or self.dry_run) and not sys.stdin.isatty():
             raise InvalidRequest(
                 "not confirmed: standard input is not a terminal; pass --yes or --dry-run"
             )
         results = [self._set_up_tool(name) for name in dict.fromkeys(tools)]
-        if self._as_json:
+        if self.as_json:
             say_json({"tools": [data for data, _ in results]})
         self._remind_of_daemon()
         return EXIT_CONFLICT if any(failed for _, failed in results) else 0
 
     def _remind_of_daemon(self) -> None:
         """Print that no daemon answers, if a tool was set up and none does."""
-        problem = _read_activity(self._client)[0] if self._has_written else ""
+        problem = _read_activity(self.client)[0] if self.has_written else ""
         if problem:
             self._say_text(daemon_text(problem))
 
     def _check_programs(self) -> None:
         """Raise `InvalidRequest` if our programs are missing or in a temporary installation."""
-        programs = self._site.programs
+        programs = self.site.programs
         if missing := programs.missing:
             raise InvalidRequest(
                 f"{missing[0]} cannot be run; install mnemosyned again"
@@ -367,44 +356,37 @@ class SetupRun:
 
         The answer no exits the command, or with `may_skip` skips the tool.
         """
-        plan = plan_tool(TARGETS[name], self._site, self._journal)
-        self._say_text(plan_text(plan, whole=self._dry_run))
+        plan = plan_tool(TARGETS[name], self.site, self.journal)
+        self._say_text(plan_text(plan, whole=self.dry_run))
         failures = plan.problems
-        writes = bool(plan.changed_files) and not failures and not self._dry_run
-        if writes and self._is_confirmed(plan, may_skip=may_skip):
-            failures = set_up(plan, self._journal)
-            self._has_written = self._has_written or not failures
-            confirmed = confirm_by_program(plan.target, self._site)
+        writes = bool(plan.changed_files) and not failures and not self.dry_run
+        question = f"Write this for {plan.target.title}?"
+        is_confirmed = writes
+        if writes and may_skip:
+            is_confirmed = ask_user(question, default=True)
+        elif writes and not self.assumes_yes:
+            ask_or_exit(question)
+        if is_confirmed:
+            failures = set_up(plan, self.journal)
+            self.has_written = self.has_written or not failures
+            confirmed = confirm_by_program(plan.target, self.site)
             if not failures:
                 self._say_text(next_steps_text(plan, confirmed))
-        elif not (failures or plan.changed_files or self._dry_run):
-            set_up(plan, self._journal)  # another tool may share its files
+        elif not (failures or plan.changed_files or self.dry_run):
+            set_up(plan, self.journal)  # another tool may share its files
         self._report_problems(failures)
         return plan_data(plan, failures, written=writes), bool(failures)
 
     def _say_text(self, text: str) -> None:
         """Print a text, unless --json was given."""
-        if not self._as_json:
+        if not self.as_json:
             say(text, styled=True)
 
     def _report_problems(self, problems: Sequence[str]) -> None:
         """Print problems on standard error, unless --json was given."""
-        if not self._as_json:
+        if not self.as_json:
             for problem in problems:
                 say(f"mnem: {problem}", err=True)
-
-    def _is_confirmed(self, plan: ToolPlan, *, may_skip: bool) -> bool:
-        """Ask whether to write a plan; return the answer.
-
-        The answer no exits the command, unless `may_skip`. With --yes, only a tool that may be
-        skipped is asked about.
-        """
-        question = f"Write this for {plan.target.title}?"
-        if may_skip:
-            return ask_user(question, default=True)
-        if not self._assumes_yes:
-            ask_or_exit(question)
-        return True
 
     def guide(self) -> int:
         """Ask about each tool found on this machine, and set up the confirmed ones.
@@ -412,17 +394,17 @@ class SetupRun:
         Return the exit code. Raises `InvalidRequest` without tools, and without a terminal.
         """
         found = [
-            name for name, target in TARGETS.items() if target.is_present(self._machine)
+            name for name, target in TARGETS.items() if target.is_present(self.machine)
         ]
         if not found:
             raise InvalidRequest(
                 f"none of the tools is on this machine: {', '.join(TARGETS)}"
             )
-        plans = [plan_tool(TARGETS[name], self._site, self._journal) for name in found]
+        plans = [plan_tool(TARGETS[name], self.site, self.journal) for name in found]
         self._say_text(tools_table(plans))
-        if self._dry_run:
+        if self.dry_run:
             return self.set_up(tuple(found))
-        if not sys.stdin.isatty() or self._as_json:
+        if not sys.stdin.isatty() or self.as_json:
             raise InvalidRequest(f"name the tools: mnem setup {' '.join(found)}")
         self._check_programs()
         any_failed = False
@@ -440,11 +422,11 @@ class SetupRun:
         The journal lists the edits; without a journal, our entries are recognized in the tools'
         files.
         """
-        recognized = recognized_edits(TARGETS.values(), self._site, self._journal)
-        self._journal.edits += recognized
-        edits = edits_to_undo(self._journal, tools, self._project)
+        recognized = recognized_edits(TARGETS.values(), self.site, self.journal)
+        self.journal.edits += recognized
+        edits = edits_to_undo(self.journal, tools, self.project)
         if titles := {TARGETS[edit.tool].title for edit in edits if edit in recognized}:
-            place = self._machine.short_path(self._journal.file)
+            place = self.machine.short_path(self.journal.file)
             words = f"{place} does not know of this, but our entries are found in"
             self._report_problems([f"{words}: {', '.join(sorted(titles))}"])
         self._report_problems(
@@ -452,26 +434,26 @@ class SetupRun:
                 f"{TARGETS[tool].title}: our plugin is installed ({plugin}); remove it as it was "
                 "installed: see its README.md"
                 for tool in tools or TARGETS
-                for plugin in TARGETS[tool].plugins(self._machine)
+                for plugin in TARGETS[tool].plugins(self.machine)
             ]
         )
         for edit in edits:
-            change = plan_undo(edit, self._journal)
-            self._say_text(diff_text(change, self._machine.short_path(change.file)))
-        if not edits and not self._as_json:
+            change = plan_undo(edit, self.journal)
+            self._say_text(diff_text(change, self.machine.short_path(change.file)))
+        if not edits and not self.as_json:
             say("setup has written nothing here", err=True)
-        if self._dry_run or not edits:
+        if self.dry_run or not edits:
             return 0
-        if not self._assumes_yes:
+        if not self.assumes_yes:
             if not sys.stdin.isatty():
                 raise InvalidRequest(
                     "not confirmed: standard input is not a terminal; pass --yes"
                 )
             ask_or_exit("Take this out?")
-        done = list(undo_all(edits, self._journal, self._machine))
+        done = list(undo_all(edits, self.journal, self.machine))
         undone = [edit.file for edit, _, problem in done if not problem]
         failures = [problem for _, _, problem in done if problem]
-        if self._as_json:
+        if self.as_json:
             say_json({"undone": undone, "problems": failures})
         else:
             self._report_problems(failures)
@@ -480,16 +462,16 @@ class SetupRun:
 
     def check(self, tools: tuple[str, ...]) -> int:
         """Print each tool's state and the activity of its hooks; return the exit code."""
-        problem, reports = _read_activity(self._client)
+        problem, reports = _read_activity(self.client)
         checks = [
-            check_tool(TARGETS[name], self._site, self._journal, reports)
+            check_tool(TARGETS[name], self.site, self.journal, reports)
             for name in tools or TARGETS
         ]
         if not tools:
             checks = [check for check in checks if check.found or check.set_up]
         daemon = problem or "reachable"
-        missing = [*map(str, self._site.programs.missing)]
-        if self._as_json:
+        missing = [*map(str, self.site.programs.missing)]
+        if self.as_json:
             say_json({"daemon": daemon, "missing_programs": missing, "tools": checks})
         else:
             self._report_problems([f"{program} does not exist" for program in missing])
@@ -502,7 +484,7 @@ class SetupRun:
         if folder.exists() and any(folder.iterdir()):
             raise InvalidRequest(f"{folder} is not empty")
         written = write_packages(folder)
-        if self._as_json:
+        if self.as_json:
             say_json({"files": [*map(str, written)]})
         else:
             say(f"{count_of(len(written), 'file')} in {folder}; see its README.md")
