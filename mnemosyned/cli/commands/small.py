@@ -59,12 +59,10 @@ def top(context: click.Context) -> None:
             "the live view needs a terminal; mnem status prints the state once"
         )
     # Loaded here: Textual takes longer to load than most commands run.
-    from mnemosyned.cli.commands.top_app import run_top  # noqa: PLC0415
+    from mnemosyned.cli.commands.top_app import Top  # noqa: PLC0415
 
-    run_top(
-        connect_to_daemon(context, timeout_s=STATE_TIMEOUT_S),
-        connect_to_daemon(context),
-    )
+    state_connection = connect_to_daemon(context, timeout_s=STATE_TIMEOUT_S)
+    Top(state_connection, connect_to_daemon(context)).run()
 
 
 @click.command("watch")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import ClassVar, TypeVar
 
@@ -19,12 +20,13 @@ from textual.widgets import Footer, Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from mnemosyned.cli.commands import top_view
-from mnemosyned.cli.commands.top_view import EventListener, Feed, Snapshot
+from mnemosyned.cli.commands.top_view import Feed, Snapshot, Span
 from mnemosyned.cli.output.terminal import count_of, local_time
 from mnemosyned.client.connection import Connection
 from mnemosyned.errors import MnemosynedError
 from mnemosyned.memory.consolidation import CycleReport, CycleStatus
 from mnemosyned.memory.values import MemoryRecord
+from mnemosyned.search.hits import Hit
 from mnemosyned.text.display import escape_invisible
 from mnemosyned.verbs.memories import Expand, Get, Got, Recall, Recalled
 from mnemosyned.verbs.request import Request
@@ -50,6 +52,12 @@ def styled_content(line: top_view.Line) -> Content:
     return Content.assemble(
         *((span.text, STYLES.get(span.style, span.style)) for span in line)
     )
+
+
+def make_option(record: Hit | MemoryRecord, text: str) -> Option:
+    """Return the line of a memory or hit in a list, with its id."""
+    line = top_view.record_line(record.created_at, record.source, text)
+    return Option(styled_content(line), id=record.id)
 
 
 class RecordList(OptionList):
@@ -125,15 +133,7 @@ class SearchScreen(OverlayScreen):
         """Show the hits and the note of a search, and select the first hit."""
         hits = self.query_one("#hits", OptionList)
         hits.clear_options()
-        hits.add_options(
-            Option(
-                styled_content(
-                    top_view.record_line(hit.created_at, hit.source, hit.snippet)
-                ),
-                id=hit.id,
-            )
-            for hit in recalled.hits
-        )
+        hits.add_options(make_option(hit, hit.snippet) for hit in recalled.hits)
         self._show_note_line(
             recalled.note or ("" if recalled.hits else "nothing was found")
         )
@@ -203,6 +203,8 @@ R = TypeVar("R")
 
 PAUSE_MINUTES = 60
 EVERY_S = 1.0
+RETRY_S = 2.0
+"""Seconds until events are asked for again after the stream ended or was refused."""
 EVENTS_EVERY_S = 0.2
 """A screen that is drawn for each event could not follow a busy daemon."""
 CYCLES_SHOWN, CYCLES_SHOWN_TALL = 3, 8
@@ -210,19 +212,12 @@ EVENTS_SHOWN, EVENTS_SHOWN_TALL, EVENTS_KEPT = 2, 6, 50
 TALL_ROWS = 36
 
 
-class SnapshotRead(Message):
-    """The message that a snapshot of the daemon's state was read."""
+class StateRead(Message):
+    """The message that a snapshot was read, or None and why the daemon does not answer."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot | None, reason: str = "") -> None:
         super().__init__()
         self.snapshot = snapshot
-
-
-class DaemonLostMessage(Message):
-    """The message that the daemon does not answer, with the reason."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__()
         self.reason = reason
 
 
@@ -262,7 +257,6 @@ class Top(App[None]):
         self._feed = Feed(self._state_connection)
         self._has_ended = threading.Event()
         self._events: deque[Event] = deque(maxlen=EVENTS_KEPT)
-        self._listener = EventListener(self._call_connection, self._events.append)
         self._events_shown: list[Event] = []
         self._paused = False
         self._shown: Sequence[MemoryRecord] = ()
@@ -282,13 +276,13 @@ class Top(App[None]):
         self.query_one("#panels").styles.height = "auto"
         self.query_one("#latest").focus()
         self._post_snapshots()
-        self._listener.start()
+        # A daemon thread: it would wait for an event while the program ends.
+        threading.Thread(target=self._follow_events, name="events", daemon=True).start()
         self.set_interval(EVENTS_EVERY_S, self._show_events)
 
     def on_unmount(self) -> None:
         """Stop the threads and close the connections."""
         self._has_ended.set()
-        self._listener.stop()
         self._state_connection.close()
         self._call_connection.close()
 
@@ -299,19 +293,28 @@ class Top(App[None]):
         """Read a snapshot each second in a thread and post it, until the program ends."""
         while not self._has_ended.is_set():
             try:
-                self.post_message(SnapshotRead(self._feed.read()))
+                self.post_message(StateRead(self._feed.read()))
             except MnemosynedError as error:
                 self._feed.forget_seen()
-                self.post_message(DaemonLostMessage(error.message))
+                self.post_message(StateRead(None, error.message))
             self._has_ended.wait(EVERY_S)
         self._state_connection.close()  # the last look may have ended after the view
 
-    def on_snapshot_read(self, message: SnapshotRead) -> None:
-        """Show a snapshot in the panels of the main screen."""
+    def on_state_read(self, message: StateRead) -> None:
+        """Show a snapshot in the panels; without one, dim them and show why there is none."""
         snapshot, minute = message.snapshot, self._feed.minute
+        panels = self.screen_stack[0].query_one("#panels")
+        panels.set_class(snapshot is None, "lost")
+        if snapshot is None:
+            name, reason = (
+                Span("mnem top", "bold"),
+                top_view.escape_line(message.reason),
+            )
+            loss = [Span("  "), Span("no daemon", "red"), Span(f"  {reason}")]
+            self._show_panel("heading", [[name, *loss]])
+            return
         stats = snapshot.stats
         self._paused = stats.sleep.paused_until is not None
-        self._mark_lost(lost=False)
         cycles = CYCLES_SHOWN_TALL if self._is_tall else CYCLES_SHOWN
         self._show_panel("heading", [top_view.heading_line(stats, minute.newest)])
         self._show_panel("tiers", top_view.tier_lines(stats, minute.memories_per_s()))
@@ -327,6 +330,16 @@ class Top(App[None]):
         self._show_panel("problems", top_view.problem_lines(stats))
         self._show_latest(snapshot.latest)
 
+    def _follow_events(self) -> None:
+        """Collect events until the program ends; after a lost connection, connect again."""
+        while not self._has_ended.is_set():
+            with suppress(MnemosynedError, OSError):  # the heading shows the loss
+                for event in self._call_connection.events():
+                    if self._has_ended.is_set():
+                        return
+                    self._events.append(event)
+            self._has_ended.wait(RETRY_S)
+
     def _show_events(self) -> None:
         """Show the newest events, if there are new ones."""
         events = list(self._events)
@@ -340,15 +353,6 @@ class Top(App[None]):
     def _is_tall(self) -> bool:
         """Whether the terminal has at least `TALL_ROWS` rows."""
         return bool(self.size.height >= TALL_ROWS)
-
-    def on_daemon_lost_message(self, message: DaemonLostMessage) -> None:
-        """Show why no daemon answers, and dim the panels."""
-        self._show_panel("heading", [top_view.lost_heading_line(message.reason)])
-        self._mark_lost(lost=True)
-
-    def _mark_lost(self, *, lost: bool) -> None:
-        """Dim the panels while no daemon answers."""
-        self.screen_stack[0].query_one("#panels").set_class(lost, "lost")
 
     def _show_panel(self, id: str, lines: Sequence[top_view.Line]) -> None:
         """Replace the lines of the panel `id` on the main screen.
@@ -366,17 +370,7 @@ class Top(App[None]):
         latest = self.screen_stack[0].query_one("#latest", OptionList)
         chosen = latest.highlighted_option
         latest.clear_options()
-        latest.add_options(
-            Option(
-                styled_content(
-                    top_view.record_line(
-                        record.created_at, record.source, record.content
-                    )
-                ),
-                id=record.id,
-            )
-            for record in records
-        )
+        latest.add_options(make_option(record, record.content) for record in records)
         ids = [record.id for record in records]
         known = chosen is not None and chosen.id in ids
         latest.highlighted = ids.index(chosen.id) if known and chosen.id else 0
@@ -434,11 +428,3 @@ def _pause_notice(report: CycleReport) -> str:
     if report.held_until is None:
         return "cycles start by themselves again"
     return f"no cycle starts by itself until {local_time(report.held_until)}"
-
-
-def run_top(state_connection: Connection, call_connection: Connection) -> None:
-    """Show the live view until the user quits.
-
-    `state_connection` has a short time limit; `call_connection` carries events and requests.
-    """
-    Top(state_connection, call_connection).run()

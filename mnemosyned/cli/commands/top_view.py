@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from time import monotonic
@@ -14,7 +12,7 @@ from typing import NamedTuple
 
 from mnemosyned.cli.output.terminal import count_of, duration_text, local_time
 from mnemosyned.client.connection import Connection
-from mnemosyned.errors import MnemosynedError, UnknownVerb
+from mnemosyned.errors import UnknownVerb
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.consolidation import GroupStatus, LogEntry
 from mnemosyned.memory.values import AgentActivity, MemoryRecord, Tier
@@ -262,40 +260,6 @@ class Feed:
         return now - self._running_since
 
 
-RETRY_S = 2.0
-"""Seconds until events are asked for again after the stream ended or was refused."""
-
-
-class EventListener:
-    """Calls a function with each event of the daemon, also after restarts, until it is stopped."""
-
-    def __init__(
-        self, connection: Connection, handle: Callable[[Event], object]
-    ) -> None:
-        """Call `handle` with each event from `connection`, once started."""
-        self._connection = connection
-        self._handle = handle
-        self._has_ended = threading.Event()
-
-    def start(self) -> None:
-        """Start listening in a thread, which does not keep the program alive."""
-        threading.Thread(target=self._run, name="events", daemon=True).start()
-
-    def stop(self) -> None:
-        """Stop the thread: no further event is handled."""
-        self._has_ended.set()
-
-    def _run(self) -> None:
-        """Handle events until the end; after a lost connection, connect again."""
-        while not self._has_ended.is_set():
-            with suppress(MnemosynedError, OSError):  # the heading shows the loss
-                for event in self._connection.events():
-                    if self._has_ended.is_set():
-                        return
-                    self._handle(event)
-            self._has_ended.wait(RETRY_S)
-
-
 BAR_CELLS = 24
 HOOKS_SHOWN_MAX = 3
 PROBLEMS_SHOWN_MAX = 4
@@ -315,25 +279,16 @@ Line = list[Span]
 
 def heading_line(stats: Stats, figures: Figures | None) -> Line:
     """Return the heading: health, uptime, and sizes in memory and on disk."""
-    sick = bool(stats.problems)
-    warned = bool(stats.warnings or stats.clock)
-    health = ("bad", "red") if sick else ("warning", "yellow") if warned else None
-    state = Span(*health) if health else Span("healthy", "green")
+    state = Span("healthy", "green")
+    if stats.warnings or stats.clock:
+        state = Span("warning", "yellow")
+    if stats.problems:
+        state = Span("bad", "red")
     resident = figures.resident_bytes if figures else 0.0
     sizes = [f"up {duration_text(stats.uptime_s)}"]
     sizes += [f"{resident / 1e6:.0f} MB in memory"] if resident else []
     sizes += [f"{stats.bytes_on_disk / 1e6:.1f} MB on disk"]
     return [Span("mnem top", "bold"), Span("  "), state, Span(f"  {'  '.join(sizes)}")]
-
-
-def lost_heading_line(reason: str) -> Line:
-    """Return the heading while no daemon answers, with the reason."""
-    return [
-        Span("mnem top", "bold"),
-        Span("  "),
-        Span("no daemon", "red"),
-        Span(f"  {_escape(reason)}"),
-    ]
 
 
 def tier_lines(stats: Stats, per_s: float) -> list[Line]:
@@ -342,31 +297,27 @@ def tier_lines(stats: Stats, per_s: float) -> list[Line]:
     share = working.count / stats.wm_max if stats.wm_max else 0.0
     coming = f"  {per_s:+.1f} a second" if round(per_s, 1) else ""
     due = f"  {stats.sleep.due:,} due" if stats.sleep.due else ""
-    rows = [
-        [
-            *_tier_name_and_count("working", working.count),
+    further: dict[Tier, Line] = {
+        Tier.WORKING: [
             Span(f" of {stats.wm_max:,} "),
             Span(filled_bar(share), "bold"),
             Span(f"{due}{coming}"),
         ]
-    ]
+    }
     for tier, noun in ((Tier.EPISODIC, "summary"), (Tier.ARCHIVE, "original")):
         totals = stats.tiers[tier]
         things = count_of(totals.count, noun).partition(" ")[2]
         since = f" since {local_time(totals.oldest)[:10]}" if totals.oldest else ""
         size = f"{totals.characters / 1e6:.1f} M characters"
-        rows.append(
-            [
-                *_tier_name_and_count(tier.value, totals.count),
-                Span(f" {things}, {size}{since}"),
-            ]
-        )
-    return rows
-
-
-def _tier_name_and_count(name: str, count: int) -> Line:
-    """Return the padded name of a tier and its number of records."""
-    return [Span(f"{name:<10}", "dim"), Span(f"{count:>9,}")]
+        further[tier] = [Span(f" {things}, {size}{since}")]
+    return [
+        [
+            Span(f"{tier.value:<10}", "dim"),
+            Span(f"{stats.tiers[tier].count:>9,}"),
+            *spans,
+        ]
+        for tier, spans in further.items()
+    ]
 
 
 def filled_bar(share: float, cells: int = BAR_CELLS) -> str:
@@ -422,7 +373,7 @@ def sleep_line(status: SleepStatus, watched_s: float) -> Line:
         return [Span("paused    ", "yellow"), Span(f"until {until}; p resumes")]
     if status.next_cycle is None:
         return [Span("next cycle ", "dim"), Span("none: auto_sleep is off")]
-    waits = f"; waits: {_escape(status.waits_for)}" if status.waits_for else ""
+    waits = f"; waits: {escape_line(status.waits_for)}" if status.waits_for else ""
     coming = f"{local_time(status.next_cycle)}, {status.schedule}{waits}"
     return [Span("next cycle ", "dim"), Span(coming)]
 
@@ -498,7 +449,7 @@ def _hook_line(events: Sequence[AgentActivity], now: datetime) -> Line:
     failures = sum(event.failures for event in events)
     since = max(0.0, (now - _last_call_at(events)).total_seconds())
     line = [
-        Span(f"{_escape(events[0].client):<14}", "dim"),
+        Span(f"{escape_line(events[0].client):<14}", "dim"),
         Span(
             f"{stored:,} stored, {characters:,} characters shown, {duration_text(since)} ago"
         ),
@@ -535,8 +486,8 @@ def _event_line(event: Event) -> Line:
     style = "red" if event.kind is EventKind.REFUSED else ""
     return [
         Span(f"{time}  ", "dim"),
-        Span(_escape(words), style),
-        Span(_escape(where), "dim"),
+        Span(escape_line(words), style),
+        Span(escape_line(where), "dim"),
     ]
 
 
@@ -564,7 +515,9 @@ def problem_lines(stats: Stats) -> list[Line]:
         *((warning, "yellow") for warning in stats.warnings),
         *(((stats.clock, "yellow"),) if stats.clock else ()),
     ]
-    lines = [[Span(_escape(text), style)] for text, style in shown[:PROBLEMS_SHOWN_MAX]]
+    lines = [
+        [Span(escape_line(text), style)] for text, style in shown[:PROBLEMS_SHOWN_MAX]
+    ]
     if len(shown) > PROBLEMS_SHOWN_MAX:
         lines.append([Span(f"and {len(shown) - PROBLEMS_SHOWN_MAX} more: mnem status")])
     return lines or [[Span("no problems", "dim")]]
@@ -575,11 +528,11 @@ def record_line(moment: datetime, source: str | None, content: str) -> Line:
     time = in_zone(moment, None).isoformat(" ")[5:16]
     return [
         Span(f"{time}  ", "dim"),
-        Span(f"{_escape(source or '-'):<12.12}  ", "dim"),
-        Span(_escape(" ".join(content.split()))),
+        Span(f"{escape_line(source or '-'):<12.12}  ", "dim"),
+        Span(escape_line(" ".join(content.split()))),
     ]
 
 
-def _escape(text: str) -> str:
+def escape_line(text: str) -> str:
     """Escape control characters in a text from outside; line breaks too."""
     return escape_invisible(text, one_line=True)
