@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from mnemosyned.errors import InvalidRequest, MnemosynedError, NotFound
@@ -22,52 +22,47 @@ from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.retention import Forget, Forgotten
 
 R = TypeVar("R")
+T = TypeVar("T")
 
 Steps = Generator[Request[Any], Any, R]
 """Yields requests, is sent their results or thrown their errors, and returns an `R`."""
 
 
-def run_steps(steps: Steps[R], caller: Caller) -> R:
+async def run_steps_async(steps: Steps[R], caller: AsyncCaller) -> R:
     """Call each request that a generator yields, send its result back, and return the last value.
 
     An error of a call is thrown into the generator.
     """
-    outcome: object = None
+    resume: Callable[[Any], Request[Any]] = steps.send
+    outcome: Any = None
     while True:  # ends with the steps
         try:
-            request = _resume_steps(steps, outcome)
+            request = resume(outcome)
         except StopIteration as end:
             result: R = end.value
             return result
         try:
-            outcome = caller.call(request)
+            resume, outcome = steps.send, await caller.call(request)
         except MnemosynedError as error:
-            outcome = error
+            resume, outcome = steps.throw, error
 
 
-async def run_steps_async(steps: Steps[R], caller: AsyncCaller) -> R:
-    """Do what `run_steps` does, without blocking the event loop."""
-    outcome: object = None
-    while True:  # ends with the steps
-        try:
-            request = _resume_steps(steps, outcome)
-        except StopIteration as end:
-            result: R = end.value
-            return result
-        try:
-            outcome = await caller.call(request)
-        except MnemosynedError as error:
-            outcome = error
+def run_steps(steps: Steps[R], caller: Caller) -> R:
+    """Do what `run_steps_async` does, with a caller that blocks."""
 
+    class Blocking(AsyncCaller):
+        """A caller whose calls never suspend, so that one step of the coroutine ends it."""
 
-def _resume_steps(steps: Steps[Any], outcome: object) -> Request[Any]:
-    """Send the outcome of the last request into the generator, and return its next request.
+        async def call(self, request: Request[T]) -> T:
+            """Call the blocking caller."""
+            return caller.call(request)
 
-    The outcome is a result or an error, None at the start. Raises `StopIteration` at the end.
-    """
-    if isinstance(outcome, MnemosynedError):
-        return steps.throw(outcome)
-    return steps.send(outcome)
+    try:
+        run_steps_async(steps, Blocking()).send(None)
+    except StopIteration as end:
+        result: R = end.value
+        return result
+    raise AssertionError("a blocking call was suspended")
 
 
 async def remember_all(caller: AsyncCaller, memories: Sequence[Remember]) -> None:
@@ -104,8 +99,8 @@ def make_record_memory(text: str, value: Mapping[str, Any], **fields: Any) -> Re
 
 def list_records(
     *,
-    session: str | Sequence[str] | None = None,
-    source: str | Sequence[str] | None = None,
+    session: str | None = None,
+    source: str | list[str] | None = None,
 ) -> Steps[list[PreviewLine]]:
     """List the memories of sessions and sources, oldest first.
 
@@ -116,21 +111,13 @@ def list_records(
     after: str | None = None
     for _ in range(PAGES_MAX):
         page: Forgotten = yield Forget(
-            session=_as_list(session),
-            source=_as_list(source),
-            dry_run=True,
-            after=after,
+            session=session, source=source, dry_run=True, after=after
         )
         lines += page.lines
         if not page.further:
             return sorted(lines, key=lambda line: line.id)
         after = page.lines[-1].id
     raise InvalidRequest(f"there are more than {len(lines):,} records; request fewer")
-
-
-def _as_list(given: str | Sequence[str] | None) -> str | list[str] | None:
-    """Return a sequence of names as a list; a single name or None stays."""
-    return given if given is None or isinstance(given, str) else list(given)
 
 
 def read_record_value(id: str) -> Steps[Any]:

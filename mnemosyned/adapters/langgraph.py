@@ -33,7 +33,6 @@ from mnemosyned.adapters.common import (
 )
 from mnemosyned.client.asynchronous import AsyncClient
 from mnemosyned.client.blocking import Client
-from mnemosyned.memory.values import PreviewLine
 from mnemosyned.verbs.facade import AsyncCaller, Caller
 from mnemosyned.verbs.memories import Get, Got, Recall, Recalled, Remember, RememberMany
 from mnemosyned.verbs.request import QUERY_CHARS_MAX
@@ -85,19 +84,24 @@ class MnemosyneStore(BaseStore):
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Run reads, then the last `put` of each item; return the results in the order of `ops`."""
-        wanted = list(ops)
-        results: list[Result] = [None] * len(wanted)
-        for index in _execution_order(wanted):
-            results[index] = run_steps(self._steps_of(wanted[index]), self._caller)
-        return results
+        return run_steps(self._results_of(list(ops)), self._caller)
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Do what `batch` does, without blocking the event loop."""
-        wanted = list(ops)
-        results: list[Result] = [None] * len(wanted)
-        for index in _execution_order(wanted):
-            steps = self._steps_of(wanted[index])
-            results[index] = await run_steps_async(steps, self._async_caller)
+        return await run_steps_async(self._results_of(list(ops)), self._async_caller)
+
+    def _results_of(self, ops: list[Op]) -> Steps[list[Result]]:
+        """Return the results of operations as `batch` does."""
+        order = [index for index, op in enumerate(ops) if not isinstance(op, PutOp)]
+        puts = {
+            (op.namespace, op.key): index
+            for index, op in enumerate(ops)
+            if isinstance(op, PutOp)
+        }
+        order += sorted(puts.values())
+        results: list[Result] = [None] * len(ops)
+        for index in order:
+            results[index] = yield from self._steps_of(ops[index])
         return results
 
     def _steps_of(self, op: Op) -> Steps[Result]:
@@ -119,17 +123,10 @@ class MnemosyneStore(BaseStore):
         """Return the source that stands for a namespace: the store's name and the labels."""
         return f"{self._name}:{'.'.join(namespace)}"
 
-    def _session_of(self, namespace: Namespace, key: str) -> str:
-        """Return the session that stands for an item: the source of its namespace and the key."""
-        return self._source_of(namespace) + KEY_MARK + key
-
-    def _list_versions(
-        self, namespace: Namespace, key: str
-    ) -> Steps[list[PreviewLine]]:
-        """List the memories that are versions of an item, oldest first."""
-        return list_records(
-            session=self._session_of(namespace, key), source=self._source_of(namespace)
-        )
+    def _origin_of(self, namespace: Namespace, key: str) -> tuple[str, str]:
+        """Return the session that stands for an item, and the source for its namespace."""
+        source = self._source_of(namespace)
+        return f"{source}{KEY_MARK}{key}", source
 
     def _get_item(self, namespace: Namespace, key: str) -> Steps[Item | None]:
         """Return an item, or None if there is none."""
@@ -138,7 +135,8 @@ class MnemosyneStore(BaseStore):
 
     def _read_fields(self, namespace: Namespace, key: str) -> Steps[dict[str, Any]]:
         """Return the fields of an item for `Item`; empty if there is no such item."""
-        versions = yield from self._list_versions(namespace, key)
+        session, source = self._origin_of(namespace, key)
+        versions = yield from list_records(session=session, source=source)
         value = (yield from read_record_value(versions[-1].id)) if versions else None
         if value is None:
             return {}
@@ -152,9 +150,8 @@ class MnemosyneStore(BaseStore):
 
     def _put_item(self, op: PutOp) -> Steps[None]:
         """Store a new version of an item, or forget the item if the value is None."""
-        session = self._session_of(op.namespace, op.key)
-        source = self._source_of(op.namespace)
-        versions = yield from self._list_versions(op.namespace, op.key)
+        session, source = self._origin_of(op.namespace, op.key)
+        versions = yield from list_records(session=session, source=source)
         if op.value is None:
             if versions:
                 yield Forget(session=session, source=source)
@@ -167,19 +164,16 @@ class MnemosyneStore(BaseStore):
             source=source,
             supersedes=versions[-1].id if versions else None,
         )
-        yield RememberMany([self._make_registration(op.namespace), item])
-
-    # ---------------------------------------------------------- namespaces
-
-    def _make_registration(self, namespace: Namespace) -> Remember:
-        """Return the memory that registers a namespace; storing it again changes nothing."""
-        return Remember(
-            f"namespace {'.'.join(namespace)}",
-            id=self._source_of(namespace),
+        registration = Remember(  # storing it again changes nothing
+            f"namespace {'.'.join(op.namespace)}",
+            id=source,
             session=self._name,
             source=self._name,
             valid_until=LONG_AGO,
         )
+        yield RememberMany([registration, item])
+
+    # ---------------------------------------------------------- namespaces
 
     def _all_namespaces(self) -> Steps[list[Namespace]]:
         """Return all namespaces that have been registered in this store."""
@@ -254,17 +248,6 @@ class MnemosyneStore(BaseStore):
             if fields and _passes_filter(fields["value"], op.filter):
                 items.append(SearchItem(**fields, score=candidates[session]))
         return items[skipped:]
-
-
-def _execution_order(ops: list[Op]) -> list[int]:
-    """Return the positions of the operations to run: reads, then the last `put` of each item."""
-    reads = [index for index, op in enumerate(ops) if not isinstance(op, PutOp)]
-    puts = {
-        (op.namespace, op.key): index
-        for index, op in enumerate(ops)
-        if isinstance(op, PutOp)
-    }
-    return reads + sorted(puts.values())
 
 
 def _searchable_text(

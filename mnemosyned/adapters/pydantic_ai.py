@@ -79,29 +79,21 @@ class MemoryProcessor:
 
         `conversation` is the session of messages without one of their own.
         """
-        memories = [
-            memory
-            for message in messages
-            for memory in self._memories_of(message, conversation)
-        ]
+        memories = []
+        for message in messages:
+            session = self._session or conversation or message.conversation_id
+            session = session or DEFAULT_SESSION
+            for role, text in _texts_in(message):
+                said = f"{session}\n{message.timestamp}\n{role}\n{text}"
+                memory = Remember(
+                    text,
+                    id=f"pydantic-ai-{sha256(said.encode()).hexdigest()[:32]}",
+                    session=session,
+                    source=self._source,
+                    role=role,
+                )
+                memories.append(memory)
         await remember_all(self._caller, memories)
-
-    def _memories_of(
-        self, message: ModelMessage, conversation: str | None
-    ) -> Iterator[Remember]:
-        """Yield a memory for each text of a message, with an id of session, time, role and text."""
-        session = (
-            self._session or conversation or message.conversation_id or DEFAULT_SESSION
-        )
-        for role, text in _texts_in(message):
-            said = f"{session}\n{message.timestamp}\n{role}\n{text}"
-            yield Remember(
-                text,
-                id=f"pydantic-ai-{sha256(said.encode()).hexdigest()[:32]}",
-                session=session,
-                source=self._source,
-                role=role,
-            )
 
 
 def _texts_in(message: ModelMessage) -> Iterator[tuple[str, str]]:
