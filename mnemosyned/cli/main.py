@@ -182,21 +182,17 @@ def main() -> None:
         _print_error(error)
         code = EXIT_OF_KIND[error.kind]
     except OSError as error:
-        code = _print_system_error(error)
+        # Loaded here, as above.
+        from mnemosyned.paths import path_fault, shown_path  # noqa: PLC0415
+
+        name = error.filename if isinstance(error.filename, str) else ""
+        code = EXIT_NOTHING
+        if fault := path_fault(name):
+            code = EXIT_OF_KIND[Kind.INVALID]
+            _print_error(InvalidRequest(f"{shown_path(name)} cannot be used: {fault}"))
+        else:
+            _say_error(f"mnem: {name}{': ' if name else ''}{error.strerror or error}")
     sys.exit(code)
-
-
-def _print_system_error(error: OSError) -> int:
-    """Print an error of the operating system, such as a full disk; return the exit code."""
-    # Loaded here, as below.
-    from mnemosyned.paths import path_fault, shown_path  # noqa: PLC0415
-
-    name = error.filename if isinstance(error.filename, str) else ""
-    if fault := path_fault(name):
-        _print_error(InvalidRequest(f"{shown_path(name)} cannot be used: {fault}"))
-        return EXIT_OF_KIND[Kind.INVALID]
-    _say_error(f"mnem: {name}{': ' if name else ''}{error.strerror or error}")
-    return EXIT_NOTHING
 
 
 def _print_usage_error(error: click.ClickException) -> None:

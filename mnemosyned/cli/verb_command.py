@@ -187,5 +187,4 @@ def make_verb_command(name: str, verb: type[Request[Any]]) -> click.Command:
         callback=click.pass_context(run_verb),
         # Exit codes tell a shell the verb's errors.
         help=str(verb.__doc__).partition("\n\n    Raises")[0],
-        context_settings={"help_option_names": ["-h", "--help"]},
     )

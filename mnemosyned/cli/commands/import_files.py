@@ -52,7 +52,6 @@ _FORMATS = "\n".join(
 
 @click.command(
     "import",
-    context_settings={"help_option_names": ["-h", "--help"]},
     epilog=f"\b\nThe formats:\n{_FORMATS}",
 )
 @click.argument(

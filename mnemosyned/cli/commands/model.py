@@ -21,7 +21,7 @@ RELOAD = "the daemon takes it up with `systemctl --user reload mnemosyned`, or S
 _SHA256 = re.compile("[0-9a-fA-F]{64}")
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group()
 def model() -> None:
     """Fetch and choose a language model for summaries.
 

@@ -214,7 +214,6 @@ EXIT_CONFLICT = 5
 
 
 @click.command(
-    context_settings={"help_option_names": ["-h", "--help"]},
     epilog=f"Tools: {', '.join(TARGETS)}.",
 )
 @click.argument("tools", nargs=-1, metavar="[TOOL]...")

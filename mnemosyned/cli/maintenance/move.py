@@ -249,18 +249,13 @@ def _move_lines(done: MoveReport) -> Iterator[str]:
     if done.answers.asked:
         asked = count_of(done.answers.asked, "question")
         yield f"recall: {alike:,} of {asked} answered alike"
-    yield f"to use it: {_next_command(done)}"
-    yield f"not moved: {LEFT_OUT}"
-
-
-def _next_command(done: MoveReport) -> str:
-    """Return the command that makes the daemon or client use the new database."""
+    command = f"mnem config set database {shlex.quote(str(done.target.file))}"
     if done.target.url and done.owner != LOCAL_NAME:
-        return f"mnem owner token add {done.owner}"
-    if not done.target.url:
-        return f"mnem config set database {shlex.quote(str(done.target.file))}"
-    bare = without_password(done.target.url, shown="")
-    command = f"mnem config set database {shlex.quote(bare)}"
-    if bare == done.target.url:
-        return command
-    return f"{command}\nwithout the password, which libpq takes from ~/.pgpass"
+        command = f"mnem owner token add {done.owner}"
+    elif done.target.url:
+        bare = without_password(done.target.url, shown="")
+        command = f"mnem config set database {shlex.quote(bare)}"
+        if bare != done.target.url:
+            command += "\nwithout the password, which libpq takes from ~/.pgpass"
+    yield f"to use it: {command}"
+    yield f"not moved: {LEFT_OUT}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
@@ -93,8 +92,19 @@ def restore_database(
             ).fetchall()
         ids = [id for (id,) in rows]
         forgotten.extend(dict.fromkeys(id for each in lists for id in each.among(ids)))
-        if forgotten and forget_again:
-            _forget_in_copy(copy, forgotten)
+        if not (forgotten and forget_again):
+            return
+        # The list of the backup folder has it already, from the time when it was forgotten.
+        config = Config(
+            database=str(copy),
+            auto_sleep=False,
+            backup=BackupConfig(dir=f"{copy}.backups"),
+        )
+        with open_memory(config) as memory:
+            for chunk in split_into_chunks(forgotten, NAMES_MAX):
+                memory.service.call(Forget(id=list(chunk), now=True))
+        copy.with_name(f"{copy.name}.lock").unlink(missing_ok=True)
+        flush(copy)
 
     with lock_database(database):
         copy = stage_copy(backup, database, change=look_or_forget)
@@ -109,21 +119,6 @@ def restore_database(
         forgotten_again=bool(forgotten) and forget_again,
         list_begins=min(begins) if begins and len(begins) == len(lists) else None,
     )
-
-
-def _forget_in_copy(copy: Path, ids: Sequence[str]) -> None:
-    """Forget memories in a staged copy of the database, and remove the lock beside it."""
-    # The list of the backup folder has it already, from the time when it was forgotten.
-    config = Config(
-        database=str(copy),
-        auto_sleep=False,
-        backup=BackupConfig(dir=f"{copy}.backups"),
-    )
-    with open_memory(config) as memory:
-        for chunk in split_into_chunks(ids, NAMES_MAX):
-            memory.service.call(Forget(id=list(chunk), now=True))
-    copy.with_name(f"{copy.name}.lock").unlink(missing_ok=True)
-    flush(copy)
 
 
 @click.command("restore-db")

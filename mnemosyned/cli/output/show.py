@@ -333,8 +333,8 @@ class PagedOutput:
 
 
 def find_pager() -> str:
-    """Return the pager's command line; empty without a pager or a terminal."""
-    if not is_terminal(sys.stdout):
+    """Return the pager's command line; empty without a pager or a terminal, or with --no-pager."""
+    if not (is_terminal(sys.stdout) and may_page()):
         return ""
     for name in ("MNEM_PAGER", "PAGER"):
         if name in os.environ:
@@ -352,11 +352,7 @@ def page_output(printer: AnswerPrinter | None = None) -> Iterator[None]:
 
     A `printer` can then ask by `is_over` whether the reader has left the pager.
     """
-    if not (is_terminal(sys.stdout) and may_page()):
-        yield
-        return
-    pager = find_pager()
-    if not pager:
+    if not (pager := find_pager()):
         yield
         return
     with closing(PagedOutput(pager)) as output, printing_to(output.write):

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TextIO
 
@@ -206,18 +207,17 @@ def columns_of(stream: TextIO) -> int:
 
 def fold_lines(text: str, columns: int) -> str:
     """Wrap each line longer than `columns` at blanks; continuation lines keep its indent."""
-    return "\n".join(_fold_line(line, columns) for line in text.split("\n"))
-
-
-def _fold_line(line: str, columns: int) -> str:
-    """Wrap one line at blanks; a style around the whole line is repeated on each part."""
-    before, inner, after = _split_style(line)
-    if cell_count(inner) <= columns or "\x1b" in inner:
-        return line
-    lead = inner[: len(inner) - len(inner.lstrip())][: columns // 2]
-    room = columns - len(lead)
-    parts = wrap_cells(inner, room, room)
-    return "\n".join(f"{before}{lead}{part}{after}" for part in parts)
+    lines: list[str] = []
+    for line in text.split("\n"):
+        before, inner, after = _split_style(line)  # repeated on each part
+        if cell_count(inner) <= columns or "\x1b" in inner:
+            lines.append(line)
+            continue
+        lead = inner[: len(inner) - len(inner.lstrip())][: columns // 2]
+        room = columns - len(lead)
+        parts = wrap_cells(inner, room, room)
+        lines += [f"{before}{lead}{part}{after}" for part in parts]
+    return "\n".join(lines)
 
 
 def prose_width() -> int:
@@ -374,9 +374,16 @@ def table(
         any(column[1:]) and all(map(_NUMBER.fullmatch, filter(None, column[1:])))
         for column in columns
     ]
-    lines = [list(map(cut_text, row, sizes)) for row in (names, *cells)]
-    lines.insert(1, ["-" * size for size in sizes])
-    return "\n".join(_align_cells(line, sizes, right) for line in lines)
+    lines: list[str] = []
+    for row in (names, ["-" * size for size in sizes], *cells):
+        parts: list[str] = []
+        for cell, size, is_right in zip(
+            map(cut_text, row, sizes), sizes, right, strict=True
+        ):
+            blanks = " " * max(size - _visible_cells(cell), 0)
+            parts.append(blanks + cell if is_right else cell + blanks)
+        lines.append(GAP.join(parts).rstrip())
+    return "\n".join(lines)
 
 
 def _column_sizes(columns: Iterable[Iterable[str]]) -> list[int]:
@@ -403,17 +410,6 @@ def _fit_sizes(wanted: Sequence[int], minima: Sequence[int]) -> list[int] | None
     return sizes
 
 
-def _align_cells(
-    cells: Sequence[str], sizes: Sequence[int], at_right: Sequence[bool]
-) -> str:
-    """Return one row of a table: each text padded to its size, on the left where `at_right`."""
-    parts: list[str] = []
-    for cell, size, is_right in zip(cells, sizes, at_right, strict=True):
-        blanks = " " * max(size - _visible_cells(cell), 0)
-        parts.append(blanks + cell if is_right else cell + blanks)
-    return GAP.join(parts).rstrip()
-
-
 def _visible_cells(text: str) -> int:
     """Return the number of terminal cells of a text without its styles."""
     return cell_count(click.unstyle(text) if "\x1b" in text else text)
@@ -427,20 +423,21 @@ Advance = Callable[[int, int], object]
 """Takes the amount done since the last call, and the total of things done."""
 
 
+@dataclass
 class ProgressLine:
     """A progress line on standard error for one task, with a rate and the time left."""
 
-    def __init__(self, label: str, noun: str, total: int) -> None:
-        """Count things called `noun` towards `total`, such as bytes; 0 if the total is unknown."""
-        self._label = label
-        self._noun = noun
-        self._total = total
-        self._done = 0
-        self._things = 0
-        self._skipped = 0
-        """The amount that an earlier run had done."""
-        self._began = time.monotonic()
-        self._shown = 0.0
+    label: str
+    noun: str
+    """What is counted, such as `memory`."""
+    total: int
+    """All that is to be done, such as bytes; 0 if it is unknown."""
+    done: int = 0
+    things: int = 0
+    skipped: int = 0
+    """The part of `done` that an earlier run did."""
+    began: float = field(default_factory=time.monotonic)
+    shown: float = 0.0
 
     def advance(self, amount: int, things: int) -> None:
         """Add `amount` to the part of the total that is done, and show the line.
@@ -448,34 +445,29 @@ class ProgressLine:
         `things` is the number of things done so far; 0 means that an earlier run did this part. The
         line is drawn at most every `SHOWN_EVERY_S`.
         """
-        self._done += amount
-        self._things = things
+        self.done += amount
+        self.things = things
         if not things:
-            self._skipped = self._done
+            self.skipped = self.done
         now = time.monotonic()
-        if now - self._shown >= SHOWN_EVERY_S:
-            self._shown = now
-            show_progress(self.text(now - self._began))
+        if now - self.shown >= SHOWN_EVERY_S:
+            self.shown = now
+            show_progress(self.text(now - self.began))
 
     def text(self, elapsed_s: float) -> str:
         """Return the progress line `elapsed_s` seconds after the start."""
-        parts = [self._label]
-        if self._total:
-            parts.append(f"{min(100, 100 * self._done // self._total)} %")
-        parts.append(count_of(self._things, self._noun))
+        parts = [self.label]
+        if self.total:
+            parts.append(f"{min(100, 100 * self.done // self.total)} %")
+        parts.append(count_of(self.things, self.noun))
         if elapsed_s >= RATE_AFTER_S:
-            parts.append(f"{self._things / elapsed_s:,.0f}/s")
-            worked = self._done - self._skipped
-            remaining = self._total - self._done
+            parts.append(f"{self.things / elapsed_s:,.0f}/s")
+            worked = self.done - self.skipped
+            remaining = self.total - self.done
             if worked > 0 and remaining > 0:
                 left = duration_text(remaining * elapsed_s / worked)
                 parts.append(f"{left} left")
         return " · ".join(parts)
-
-    def close(self) -> None:
-        """Remove the line from the terminal."""
-        if self._shown:
-            show_progress("")
 
 
 @contextmanager
@@ -488,4 +480,5 @@ def progress_line(label: str, noun: str, total: int) -> Iterator[Advance]:
     try:
         yield line.advance
     finally:
-        line.close()
+        if line.shown:
+            show_progress("")
