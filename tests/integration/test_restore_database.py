@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -78,75 +79,59 @@ def test_a_log_is_set_aside_with_its_database(backup: Path, database: Path) -> N
         assert rows.fetchall() == [(1.0,)]
 
 
-def test_a_database_that_is_not_there_is_restored(backup: Path, database: Path) -> None:
+@pytest.mark.parametrize("present", [None, b"not a database any more"])
+def test_a_missing_or_damaged_database_is_restored_and_set_aside_as_it_is(
+    backup: Path, database: Path, present: bytes | None
+) -> None:
     database.unlink()
+    if present:
+        database.write_bytes(present)
 
     done = restore_database(backup, database)
 
-    assert (done.set_aside, ids(database)) == (None, ["ada"])
-
-
-def test_a_damaged_database_is_set_aside_as_it_is(backup: Path, database: Path) -> None:
-    database.write_bytes(b"not a database any more")
-
-    done = restore_database(backup, database)
-
-    assert done.set_aside
-    assert done.set_aside.read_bytes() == b"not a database any more"
     assert ids(database) == ["ada"]
+    aside = done.set_aside.read_bytes() if done.set_aside else None
+    assert aside == present
 
 
-def not_sqlite(file: Path) -> None:
-    file.write_text("Dear Ada")
+def run_sql(file: Path, statement: str) -> None:
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute(statement)
 
 
-def empty(file: Path) -> None:
-    file.write_bytes(b"")
-
-
-def cut_off(file: Path) -> None:
-    os.truncate(file, file.stat().st_size // 2)
-
-
-def damaged(file: Path) -> None:
+def damage_pages(file: Path) -> None:
     pages = bytearray(file.read_bytes())
     pages[8_192:40_960] = b"\x55" * 32_768
     file.write_bytes(pages)
 
 
-def of_another_program(file: Path) -> None:
+def replace_by_another_program(file: Path) -> None:
     file.unlink()
-    with closing(sqlite3.connect(file)) as connection:
-        connection.execute("CREATE TABLE bookmarks (url TEXT)")
-
-
-def newer(file: Path) -> None:
-    with closing(sqlite3.connect(file)) as connection:
-        connection.execute("PRAGMA user_version = 9999")
-
-
-def without_a_table(file: Path) -> None:
-    with closing(sqlite3.connect(file)) as connection:
-        connection.execute("DROP TABLE memory_fts")
+    run_sql(file, "CREATE TABLE bookmarks (url TEXT)")
 
 
 @pytest.mark.parametrize(
     ("spoil", "says"),
     [
         (Path.unlink, "there is no such file"),
-        (not_sqlite, "it is not an SQLite database"),
-        (empty, "it is not an SQLite database"),
-        (cut_off, "it is cut off"),
-        (damaged, "is not restored"),
-        (of_another_program, "of another program"),
-        (newer, "schema version 9999"),
-        (without_a_table, "memory_fts is missing"),
+        (lambda file: file.write_text("Dear Ada"), "it is not an SQLite database"),
+        (lambda file: file.write_bytes(b""), "it is not an SQLite database"),
+        (lambda file: os.truncate(file, file.stat().st_size // 2), "it is cut off"),
+        (damage_pages, "is not restored"),
+        (replace_by_another_program, "of another program"),
+        (
+            lambda file: run_sql(file, "PRAGMA user_version = 9999"),
+            "schema version 9999",
+        ),
+        (
+            lambda file: run_sql(file, "DROP TABLE memory_fts"),
+            "memory_fts is missing",
+        ),
     ],
 )
 def test_what_is_not_whole_is_refused_and_the_database_stays(
-    backup: Path, database: Path, spoil: object, says: str
+    backup: Path, database: Path, spoil: Callable[[Path], object], says: str
 ) -> None:
-    assert callable(spoil)
     spoil(backup)
     before = sorted(path.name for path in database.parent.iterdir())
 
@@ -327,11 +312,21 @@ def test_a_restore_that_is_taken_back_loses_nothing_that_was_remembered_again(
     assert sorted(kept(database)) == ["ada", "bob", "eve"]
 
 
-def test_a_list_without_its_key_claims_nothing(dated: Path, database: Path) -> None:
+@pytest.mark.parametrize("is_there", [True, False])
+def test_without_a_list_or_its_key_nothing_is_claimed(
+    dated: Path, database: Path, *, is_there: bool
+) -> None:
     file = dated.parent / NAME
-    file.write_bytes(b'{"at":"2026' + file.read_bytes().split(b"\n", 1)[1])
+    lines = file.read_bytes().split(b"\n", 1)[1]
+    file.unlink()
+    if is_there:
+        file.write_bytes(b'{"at":"2026' + lines)
 
-    assert restore_database(dated, database, forget_again=True).forgotten is None
+    done = restore_database(dated, database, forget_again=True)
+
+    assert done.forgotten is None
+    assert sorted(kept(database)) == ["ada", "bob", "eve"]
+    assert "may be back" in restore_text(done)
 
 
 def test_the_list_goes_with_the_folder_of_backups(dated: Path, tmp_path: Path) -> None:
@@ -341,16 +336,6 @@ def test_the_list_goes_with_the_folder_of_backups(dated: Path, tmp_path: Path) -
 
     assert restore_database(moved / dated.name, new, forget_again=True).forgotten == 1
     assert sorted(kept(new)) == ["ada", "eve"]
-
-
-def test_without_a_list_nothing_is_claimed(dated: Path, database: Path) -> None:
-    (dated.parent / NAME).unlink()
-
-    done = restore_database(dated, database, forget_again=True)
-
-    assert done.forgotten is None
-    assert sorted(kept(database)) == ["ada", "bob", "eve"]
-    assert "may be back" in restore_text(done)
 
 
 def test_a_backup_that_the_list_does_not_know_is_placed_by_its_date(
