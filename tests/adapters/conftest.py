@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from importlib.metadata import distributions
 from pathlib import Path
+from typing import Any
 
 import pytest
 from e2e.daemons import Daemon, environment, running, short_room
 from e2e.reader import Reader
 from support.pages import DOCS, blocks
+
+from mnemosyned import AsyncClient
 
 PROJECT = Path(__file__).parents[2]
 SOURCES = PROJECT / "build" / "adapters" / "sources"
@@ -34,6 +38,21 @@ collect_ignore = [
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     with running(tmp_path_factory.mktemp("adapters")) as daemon:
         yield daemon
+
+
+def with_client(
+    script: Callable[[AsyncClient], Coroutine[Any, Any, None]],
+) -> Callable[[Daemon], None]:
+    """Return the test that runs a script with a client of the daemon."""
+
+    def test(daemon: Daemon) -> None:
+        async def run() -> None:
+            async with AsyncClient(daemon.socket) as client:
+                await script(client)
+
+        asyncio.run(run())
+
+    return test
 
 
 def run_page(adapter: str) -> None:

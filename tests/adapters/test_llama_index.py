@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
+import tempfile
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from adapters.conftest import run_page
-from e2e.daemons import Daemon
+from adapters.conftest import run_page, with_client
 from llama_index.core.llms import ChatMessage
 from llama_index.core.memory import Memory
 from sqlalchemy.ext.asyncio import create_async_engine
@@ -21,76 +20,70 @@ from mnemosyned.adapters.llama_index import MnemosyneMemoryBlock
 pytestmark = pytest.mark.adapters
 
 
-def with_block(daemon: Daemon, work: Any, **fields: Any) -> None:  # noqa: ANN401
-    async def run() -> None:
-        async with AsyncClient(daemon.socket) as client:
-            source = f"llama-{uuid4().hex[:8]}"
-            await work(client, MnemosyneMemoryBlock(client, source=source, **fields))
-
-    asyncio.run(run())
+def make_block(client: AsyncClient) -> MnemosyneMemoryBlock:
+    return MnemosyneMemoryBlock(client, source=f"llama-{uuid4().hex[:8]}")
 
 
 def user(text: str) -> Any:  # noqa: ANN401 a message
     return ChatMessage(role="user", content=text)
 
 
-def test_what_leaves_the_short_term_memory_is_shown_where_it_matters(
-    daemon: Daemon, tmp_path: Path
+@with_client
+async def test_what_leaves_the_short_term_memory_is_shown_where_it_matters(
+    client: AsyncClient,
 ) -> None:
-    async def talk(client: AsyncClient, block: MnemosyneMemoryBlock) -> None:
-        # Without a pool, as LlamaIndex closes no connection of its own database.
-        engine = create_async_engine(
-            f"sqlite+aiosqlite:///{tmp_path}/talk.db", poolclass=NullPool
-        )
-        memory = Memory.from_defaults(
-            async_engine=engine,
-            session_id="talk",
-            token_limit=200,
-            token_flush_size=50,
-            chat_history_token_ratio=0.5,
-            memory_blocks=[block],
-        )
-        await memory.aput(user("My zeppelin is called Hildegard."))
-        for number in range(30):
-            await memory.aput(user(f"Something else entirely, number {number}."))
+    block = make_block(client)
+    # Without a pool, as LlamaIndex closes no connection of its own database.
+    folder = tempfile.TemporaryDirectory(prefix="llama-")
+    engine = create_async_engine(
+        f"sqlite+aiosqlite:///{folder.name}/talk.db", poolclass=NullPool
+    )
+    memory = Memory.from_defaults(
+        async_engine=engine,
+        session_id="talk",
+        token_limit=200,
+        token_flush_size=50,
+        chat_history_token_ratio=0.5,
+        memory_blocks=[block],
+    )
+    await memory.aput(user("My zeppelin is called Hildegard."))
+    for number in range(30):
+        await memory.aput(user(f"Something else entirely, number {number}."))
 
-        shown = await memory.aget(input="What is my zeppelin called?")
+    shown = await memory.aget(input="What is my zeppelin called?")
 
-        assert any("Hildegard" in str(message.content) for message in shown)
-        recalled = await client.recall("zeppelin", source=block.source)
-        assert recalled.hits[0].snippet == "My zeppelin is called Hildegard."
-        assert {hit.session for hit in recalled} == {"talk"}
-
-    with_block(daemon, talk)
-
-
-def test_a_message_without_matches_shows_nothing(daemon: Daemon) -> None:
-    async def talk(_: AsyncClient, block: MnemosyneMemoryBlock) -> None:
-        await block.aput([user("My zeppelin is called Hildegard.")])
-
-        assert await block.aget([user("Is the harbor open?")]) == ""
-        assert await block.aget([]) == ""
-        assert await block.aget() == ""
-
-    with_block(daemon, talk)
+    assert any("Hildegard" in str(message.content) for message in shown)
+    recalled = await client.recall("zeppelin", source=block.source)
+    assert recalled.hits[0].snippet == "My zeppelin is called Hildegard."
+    assert {hit.session for hit in recalled} == {"talk"}
+    folder.cleanup()
 
 
-def test_one_session_or_all(daemon: Daemon) -> None:
-    async def talk(_: AsyncClient, block: MnemosyneMemoryBlock) -> None:
-        await block.aput([user("The zeppelin is blue.")], session_id="first")
-        await block.aput([user("The zeppelin has two cabins.")], session_id="second")
-        question = [user("What do you know of the zeppelin?")]
+@with_client
+async def test_a_message_without_matches_shows_nothing(client: AsyncClient) -> None:
+    block = make_block(client)
+    await block.aput([user("My zeppelin is called Hildegard.")])
 
-        everything = await block.aget(question, session_id="first")
-        block.this_session = True
-        first = await block.aget(question, session_id="first")
+    assert await block.aget([user("Is the harbor open?")]) == ""
+    assert await block.aget([]) == ""
+    assert await block.aget() == ""
 
-        assert "blue" in everything
-        assert "cabins" in everything
-        assert "blue" in first
-        assert "cabins" not in first
 
-    with_block(daemon, talk)
+@with_client
+async def test_one_session_or_all(client: AsyncClient) -> None:
+    block = make_block(client)
+    await block.aput([user("The zeppelin is blue.")], session_id="first")
+    await block.aput([user("The zeppelin has two cabins.")], session_id="second")
+    question = [user("What do you know of the zeppelin?")]
+
+    everything = await block.aget(question, session_id="first")
+    block.this_session = True
+    first = await block.aget(question, session_id="first")
+
+    assert "blue" in everything
+    assert "cabins" in everything
+    assert "blue" in first
+    assert "cabins" not in first
 
 
 def test_a_block_is_truncated_line_by_line() -> None:

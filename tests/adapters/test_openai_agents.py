@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
-from adapters.conftest import UpstreamTests, run_page
+from adapters.conftest import UpstreamTests, run_page, with_client
 from agents.memory import Session
-from e2e.daemons import Daemon
 
 from mnemosyned import AsyncClient, ContentTooLarge
 from mnemosyned.adapters.openai_agents import MnemosyneSession
 
 pytestmark = pytest.mark.adapters
 
-R = TypeVar("R")
 OF_SQLITE = (
     "corrupt",
     "close",
@@ -50,14 +47,6 @@ TALK: list[Any] = [
 ]
 
 
-def with_client(daemon: Daemon, work: Any) -> Any:  # noqa: ANN401 any result
-    async def run() -> Any:  # noqa: ANN401 any result
-        async with AsyncClient(daemon.socket) as client:
-            return await work(client)
-
-    return asyncio.run(run())
-
-
 @pytest.mark.parametrize("file", ["test_session.py", "test_session_limit.py"])
 def test_the_sdks_own_tests_pass(upstream: UpstreamTests, file: str) -> None:
     chosen = " and ".join(f"not {word}" for word in OF_SQLITE)
@@ -73,72 +62,64 @@ def test_the_sdks_own_tests_pass(upstream: UpstreamTests, file: str) -> None:
     assert not outcome.keys() & {"failed", "error", "errors", "skipped"}
 
 
-def test_items_of_every_kind_come_back_as_they_were(daemon: Daemon) -> None:
-    async def talk(client: AsyncClient) -> None:
-        session = MnemosyneSession("kinds", client)
-        assert isinstance(session, Session)
-        await session.add_items(TALK)
+@with_client
+async def test_items_of_every_kind_come_back_as_they_were(client: AsyncClient) -> None:
+    session = MnemosyneSession("kinds", client)
+    assert isinstance(session, Session)
+    await session.add_items(TALK)
 
-        assert await session.get_items() == TALK
-        assert await session.get_items(2) == TALK[-2:]
-        assert await session.pop_item() == TALK[-1]
-        assert await session.get_items() == TALK[:-1]
-
-    with_client(daemon, talk)
+    assert await session.get_items() == TALK
+    assert await session.get_items(2) == TALK[-2:]
+    assert await session.pop_item() == TALK[-1]
+    assert await session.get_items() == TALK[:-1]
 
 
-def test_what_was_said_is_recalled_by_others(daemon: Daemon) -> None:
-    async def talk(client: AsyncClient) -> None:
-        session = MnemosyneSession("zeppelins", client, source="air")
-        await session.add_items(TALK)
+@with_client
+async def test_what_was_said_is_recalled_by_others(client: AsyncClient) -> None:
+    session = MnemosyneSession("zeppelins", client, source="air")
+    await session.add_items(TALK)
 
-        hits = (await client.recall("Which is gray?", source="air")).hits
-        assert hits[0].snippet == "The Hindenburg is gray."
-        assert hits[0].session == "zeppelins"
-
-    with_client(daemon, talk)
+    hits = (await client.recall("Which is gray?", source="air")).hits
+    assert hits[0].snippet == "The Hindenburg is gray."
+    assert hits[0].session == "zeppelins"
 
 
-def test_a_sleep_changes_no_history(daemon: Daemon) -> None:
-    async def talk(client: AsyncClient) -> None:
-        session = MnemosyneSession("slept", client)
-        await session.add_items(TALK)
-        await client.sleep(force=True)
-        await session.add_items(TALK[:1])
+@with_client
+async def test_a_sleep_changes_no_history(client: AsyncClient) -> None:
+    session = MnemosyneSession("slept", client)
+    await session.add_items(TALK)
+    await client.sleep(force=True)
+    await session.add_items(TALK[:1])
 
-        assert await session.get_items() == [*TALK, TALK[0]]
-
-    with_client(daemon, talk)
+    assert await session.get_items() == [*TALK, TALK[0]]
 
 
-def test_a_cleared_session_is_forgotten_and_others_stay(daemon: Daemon) -> None:
-    async def talk(client: AsyncClient) -> None:
-        cleared = MnemosyneSession("cleared", client, source="first")
-        other = MnemosyneSession("cleared", client, source="second")
-        for session in (cleared, other):
-            await session.add_items(TALK[:1])
-        await cleared.clear_session()
-
-        assert await cleared.get_items() == []
-        assert await cleared.pop_item() is None
-        assert await other.get_items() == TALK[:1]
-        assert not await client.recall("zeppelin", source="first")
-
-    with_client(daemon, talk)
-
-
-def test_a_large_item_comes_back_whole_and_a_larger_one_is_refused(
-    daemon: Daemon,
+@with_client
+async def test_a_cleared_session_is_forgotten_and_others_stay(
+    client: AsyncClient,
 ) -> None:
-    async def talk(client: AsyncClient) -> None:
-        session = MnemosyneSession("large", client)
-        large: list[Any] = [{"role": "user", "content": 'a "zeppelin"\n' * 10_000}]
-        await session.add_items(large)
-        with pytest.raises(ContentTooLarge):
-            await session.add_items([{"role": "user", "content": "x" * 2_000_000}])
-        assert await session.get_items() == large
+    cleared = MnemosyneSession("cleared", client, source="first")
+    other = MnemosyneSession("cleared", client, source="second")
+    for session in (cleared, other):
+        await session.add_items(TALK[:1])
+    await cleared.clear_session()
 
-    with_client(daemon, talk)
+    assert await cleared.get_items() == []
+    assert await cleared.pop_item() is None
+    assert await other.get_items() == TALK[:1]
+    assert not await client.recall("zeppelin", source="first")
+
+
+@with_client
+async def test_a_large_item_comes_back_whole_and_a_larger_one_is_refused(
+    client: AsyncClient,
+) -> None:
+    session = MnemosyneSession("large", client)
+    large: list[Any] = [{"role": "user", "content": 'a "zeppelin"\n' * 10_000}]
+    await session.add_items(large)
+    with pytest.raises(ContentTooLarge):
+        await session.add_items([{"role": "user", "content": "x" * 2_000_000}])
+    assert await session.get_items() == large
 
 
 def test_the_page_shows_what_its_program_prints() -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from adapters.conftest import run_page
-from e2e.daemons import Daemon
+from adapters.conftest import run_page, with_client
 from pydantic_ai import Agent
 from pydantic_ai.capabilities import ProcessHistory
 from pydantic_ai.messages import ModelResponse, TextPart
@@ -48,69 +46,54 @@ class Talks:
         ]
 
 
-def with_agent(daemon: Daemon, work: Any, **options: Any) -> None:  # noqa: ANN401
-    async def run() -> None:
-        async with AsyncClient(daemon.socket) as client:
-            await work(Talks(client, **options))
-
-    asyncio.run(run())
-
-
-def test_what_was_said_in_one_conversation_is_shown_in_the_next(daemon: Daemon) -> None:
-    async def talk(talks: Talks) -> None:
-        await talks.agent.run("My zeppelin is called Hildegard.")
-        await talks.agent.run("What is my zeppelin called?")
-        await talks.agent.run("Is the harbor open?")
-
-        assert talks.sections(0) == []
-        (section,) = talks.sections(1)
-        assert "Hildegard" in section
-        assert talks.sections(2) == []
-
-    with_agent(daemon, talk)
-
-
-def test_a_conversation_keeps_one_section_and_remembers_each_text_once(
-    daemon: Daemon,
+@with_client
+async def test_what_was_said_in_one_conversation_is_shown_in_the_next(
+    client: AsyncClient,
 ) -> None:
-    async def talk(talks: Talks) -> None:
-        await talks.agent.run("My zeppelin is called Hildegard.")
-        result = await talks.agent.run("What is my zeppelin called?")
-        for question in ("Who is Hildegard?", "Is the zeppelin called Hildegard?"):
-            result = await talks.agent.run(
-                question, message_history=result.all_messages()
-            )
-        await talks.processor.remember(result.all_messages())
-        await talks.processor.remember(result.all_messages())
+    talks = Talks(client)
+    await talks.agent.run("My zeppelin is called Hildegard.")
+    await talks.agent.run("What is my zeppelin called?")
+    await talks.agent.run("Is the harbor open?")
 
-        (section,) = talks.sections(3)
-        assert "My zeppelin is called Hildegard." in section
-        assert "Who is Hildegard?" not in section, "the conversation has it anyway"
-        kept = await talks.client.forget(source=talks.source, dry_run=True)
-        said = [(line.role, line.snippet) for line in kept.lines]
-        assert len(said) == len(set(said))
-        assert ("assistant", "answer 4") in said
-        assert ("user", "Who is Hildegard?") in said
-        assert not any(MARK in text for _, text in said)
-
-    with_agent(daemon, talk)
+    assert talks.sections(0) == []
+    (section,) = talks.sections(1)
+    assert "Hildegard" in section
+    assert talks.sections(2) == []
 
 
-def test_conversations_are_sessions_unless_one_is_named(daemon: Daemon) -> None:
-    async def talk(talks: Talks) -> None:
+@with_client
+async def test_a_conversation_keeps_one_section_and_remembers_each_text_once(
+    client: AsyncClient,
+) -> None:
+    talks = Talks(client)
+    await talks.agent.run("My zeppelin is called Hildegard.")
+    result = await talks.agent.run("What is my zeppelin called?")
+    for question in ("Who is Hildegard?", "Is the zeppelin called Hildegard?"):
+        result = await talks.agent.run(question, message_history=result.all_messages())
+    await talks.processor.remember(result.all_messages())
+    await talks.processor.remember(result.all_messages())
+
+    (section,) = talks.sections(3)
+    assert "My zeppelin is called Hildegard." in section
+    assert "Who is Hildegard?" not in section, "the conversation has it anyway"
+    kept = await talks.client.forget(source=talks.source, dry_run=True)
+    said = [(line.role, line.snippet) for line in kept.lines]
+    assert len(said) == len(set(said))
+    assert ("assistant", "answer 4") in said
+    assert ("user", "Who is Hildegard?") in said
+    assert not any(MARK in text for _, text in said)
+
+
+@with_client
+async def test_conversations_are_sessions_unless_one_is_named(
+    client: AsyncClient,
+) -> None:
+    for named, session in ((None, "kites"), ("mine", "mine")):
+        talks = Talks(client, session=named)
         await talks.agent.run("The kite is red.", conversation_id="kites")
 
-        (hit,) = await talks.client.recall("kite", source=talks.source)
-        assert hit.session == "kites"
-
-    async def named(talks: Talks) -> None:
-        await talks.agent.run("The kite is red.")
-
-        (hit,) = await talks.client.recall("kite", source=talks.source)
-        assert hit.session == "mine"
-
-    with_agent(daemon, talk)
-    with_agent(daemon, named, session="mine")
+        (hit,) = await client.recall("kite", source=talks.source)
+        assert hit.session == session
 
 
 def test_the_page_shows_what_its_program_prints() -> None:

@@ -34,7 +34,7 @@ PAUSE_S = 0.1
 COLOR = re.compile("\x1b\\[(?:[0-9;]*;)?(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])(?:;[0-9;]*)?m")
 SMALL = (80, 24)
 TEXTS = ("Anna sold the amber hammock.", "The build of Nalor failed.", "Tea at nine.")
-Script = Callable[[Pilot[None]], Coroutine[Any, Any, None]]
+Script = Callable[..., Coroutine[Any, Any, None]]
 
 
 class Daemon:
@@ -87,11 +87,21 @@ def shown(pilot: Pilot[None], id: str) -> str:
     return str(panel.content)
 
 
-async def until(pilot: Pilot[None], claim: Callable[[], bool], what: str) -> None:
+async def until(pilot: Pilot[None], claim: Callable[[], bool]) -> None:
     deadline = time.monotonic() + WAIT_S
     while not claim():
-        assert time.monotonic() < deadline, what
+        assert time.monotonic() < deadline, str(pilot.app.export_screenshot())
         await pilot.pause(PAUSE_S)
+
+
+async def until_shown(pilot: Pilot[None], id: str, words: str) -> None:
+    await until(pilot, lambda: words in shown(pilot, id))
+
+
+async def until_text(pilot: Pilot[None], words: str) -> None:
+    """Wait until the record that was opened has these words."""
+    text = pilot.app.screen.query_one("#text", Static)
+    await until(pilot, lambda: words in str(text.content))
 
 
 def on_a_terminal(socket: str, variables: dict[str, str]) -> tuple[str, int]:
@@ -120,139 +130,108 @@ def on_a_terminal(socket: str, variables: dict[str, str]) -> tuple[str, int]:
     return written.decode(errors="replace"), process.wait(WAIT_S)
 
 
-def play(socket: str, script: Script, size: tuple[int, int] = SMALL) -> None:
-    """Run a script of keys once the daemon's state is on the screen."""
+def plays(script: Script) -> Callable[[Daemon], None]:
+    """Return the test that runs a script of keys once the daemon's state is on the screen.
 
-    async def run() -> None:
-        async with Top(Connection(socket), Connection(socket)).run_test(
-            size=size
-        ) as pilot:
-            await until(pilot, lambda: bool(shown(pilot, "tiers")), "no state")
-            await script(pilot)
+    The script is given the daemon if it has a parameter of that name.
+    """
 
-    asyncio.run(run())
+    def test(daemon: Daemon) -> None:
+        given = {"daemon": daemon} if "daemon" in script.__annotations__ else {}
 
+        async def run() -> None:
+            top = Top(Connection(daemon.socket), Connection(daemon.socket))
+            async with top.run_test(size=SMALL) as pilot:
+                await until(pilot, lambda: bool(shown(pilot, "tiers")))
+                await script(pilot, **given)
 
-def test_the_state_is_shown_within_80_columns_and_24_rows(daemon: Daemon) -> None:
-    async def script(pilot: Pilot[None]) -> None:
-        latest = pilot.app.query_one("#latest", OptionList)
-        assert "healthy" in shown(pilot, "heading")
-        assert shown(pilot, "tiers").startswith("working           3 of 10,000")
-        assert "remember" in shown(pilot, "activity")
-        assert shown(pilot, "problems") == "no problems"
-        assert latest.option_count == len(TEXTS)
-        assert latest.size.height >= 3
-        assert latest.region.bottom < SMALL[1]
+        asyncio.run(run())
 
-    play(daemon.socket, script)
+    return test
 
 
-def test_a_memory_is_opened_and_left(daemon: Daemon) -> None:
-    async def script(pilot: Pilot[None]) -> None:
-        await pilot.press("enter")
-        await until(
-            pilot,
-            lambda: (
-                "Tea at nine."
-                in str(pilot.app.screen.query_one("#text", Static).content)
-            ),
-            "the newest memory is not shown",
-        )
-        await pilot.press("escape")
-        assert pilot.app.screen.query("#latest")
-
-    play(daemon.socket, script)
+@plays
+async def test_the_state_is_shown_within_80_columns_and_24_rows(
+    pilot: Pilot[None],
+) -> None:
+    latest = pilot.app.query_one("#latest", OptionList)
+    assert "healthy" in shown(pilot, "heading")
+    assert shown(pilot, "tiers").startswith("working           3 of 10,000")
+    assert "remember" in shown(pilot, "activity")
+    assert shown(pilot, "problems") == "no problems"
+    assert latest.option_count == len(TEXTS)
+    assert latest.size.height >= 3
+    assert latest.region.bottom < SMALL[1]
 
 
-def test_words_are_searched_and_a_hit_is_opened(daemon: Daemon) -> None:
-    async def script(pilot: Pilot[None]) -> None:
-        await pilot.press("slash", *"sp hammock", "enter")
-        hits = pilot.app.screen.query_one("#hits", OptionList)
-        await until(pilot, lambda: hits.option_count == 1, "no hit")
-        await pilot.press("enter")
-        await until(
-            pilot,
-            lambda: (
-                TEXTS[0] in str(pilot.app.screen.query_one("#text", Static).content)
-            ),
-            "the hit is not shown",
-        )
-
-    play(daemon.socket, script)
+@plays
+async def test_a_memory_is_opened_and_left(pilot: Pilot[None]) -> None:
+    await pilot.press("enter")
+    await until_text(pilot, "Tea at nine.")
+    await pilot.press("escape")
+    assert pilot.app.screen.query("#latest")
 
 
-def test_s_sleeps_and_the_cycle_is_listed(daemon: Daemon) -> None:
-    async def script(pilot: Pilot[None]) -> None:
-        assert "no cycle yet" in shown(pilot, "sleep")
-        await pilot.press("s")
-        await until(
-            pilot,
-            lambda: "explicit 3 memories" in shown(pilot, "sleep"),
-            "the cycle is not listed",
-        )
-
-    play(daemon.socket, script)
+@plays
+async def test_words_are_searched_and_a_hit_is_opened(pilot: Pilot[None]) -> None:
+    await pilot.press("slash", *"sp hammock", "enter")
+    hits = pilot.app.screen.query_one("#hits", OptionList)
+    await until(pilot, lambda: hits.option_count == 1)
+    await pilot.press("enter")
+    await until_text(pilot, TEXTS[0])
 
 
-def test_events_are_shown_as_they_happen(daemon: Daemon) -> None:
-    async def script(pilot: Pilot[None]) -> None:
-        with Client(daemon.socket) as client:
-
-            def remembered() -> bool:
-                client.remember("another one", session="hall")
-                return "memory remembered  hall" in shown(pilot, "events")
-
-            await until(pilot, remembered, "no event is shown")
-            with pytest.raises(NotFound):
-                client.get("no-such-memory")
-        await until(
-            pilot, lambda: "get failed" in shown(pilot, "events"), "no failure is shown"
-        )
-
-    play(daemon.socket, script)
+@plays
+async def test_s_sleeps_and_the_cycle_is_listed(pilot: Pilot[None]) -> None:
+    assert "no cycle yet" in shown(pilot, "sleep")
+    await pilot.press("s")
+    await until_shown(pilot, "sleep", "explicit 3 memories")
 
 
-def test_p_pauses_automatic_sleep_and_resumes_it(daemon: Daemon) -> None:
-    def paused() -> bool:
-        with Client(daemon.socket) as client:
-            return client.status().sleep.paused_until is not None
+@plays
+async def test_events_are_shown_as_they_happen(
+    pilot: Pilot[None], daemon: Daemon
+) -> None:
+    with Client(daemon.socket) as client:
 
-    async def script(pilot: Pilot[None]) -> None:
+        def remembered() -> bool:
+            client.remember("another one", session="hall")
+            return "memory remembered  hall" in shown(pilot, "events")
+
+        await until(pilot, remembered)
+        with pytest.raises(NotFound):
+            client.get("no-such-memory")
+    await until_shown(pilot, "events", "get failed")
+
+
+@plays
+async def test_p_pauses_automatic_sleep_and_resumes_it(
+    pilot: Pilot[None], daemon: Daemon
+) -> None:
+    for words, is_paused in (("paused", True), ("next cycle", False)):
         await pilot.press("p")
-        await until(pilot, lambda: "paused" in shown(pilot, "sleep"), "not paused")
-        assert paused()
-        await pilot.press("p")
-        await until(
-            pilot, lambda: "next cycle" in shown(pilot, "sleep"), "still paused"
-        )
-        assert not paused()
-
-    play(daemon.socket, script)
+        await until_shown(pilot, "sleep", words)
+        with Client(daemon.socket) as client:
+            assert (client.status().sleep.paused_until is not None) is is_paused
 
 
-def test_a_restart_of_the_daemon_is_survived(daemon: Daemon) -> None:
-    async def script(pilot: Pilot[None]) -> None:
-        daemon.stop()
-        await until(
-            pilot, lambda: "no daemon" in shown(pilot, "heading"), "nothing is said"
-        )
-        await pilot.press("enter", "escape", "question_mark", "escape", "s", "p")
-        await asyncio.to_thread(daemon.start)
-        await until(
-            pilot, lambda: "healthy" in shown(pilot, "heading"), "it is not found again"
-        )
-
-    play(daemon.socket, script)
+@plays
+async def test_a_restart_of_the_daemon_is_survived(
+    pilot: Pilot[None], daemon: Daemon
+) -> None:
+    daemon.stop()
+    await until_shown(pilot, "heading", "no daemon")
+    await pilot.press("enter", "escape", "question_mark", "escape", "s", "p")
+    await asyncio.to_thread(daemon.start)
+    await until_shown(pilot, "heading", "healthy")
 
 
-def test_q_quits_while_a_search_is_open_by_escape(daemon: Daemon) -> None:
-    async def script(pilot: Pilot[None]) -> None:
-        await pilot.press("slash", "q")
-        assert pilot.app.is_running
-        await pilot.press("escape", "q")
-        await until(pilot, lambda: not pilot.app.is_running, "it goes on")
-
-    play(daemon.socket, script)
+@plays
+async def test_q_quits_while_a_search_is_open_by_escape(pilot: Pilot[None]) -> None:
+    await pilot.press("slash", "q")
+    assert pilot.app.is_running
+    await pilot.press("escape", "q")
+    await until(pilot, lambda: not pilot.app.is_running)
 
 
 @pytest.mark.parametrize(
