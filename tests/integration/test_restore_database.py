@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sqlite3
@@ -16,6 +17,7 @@ from e2e.daemons import kept
 
 from mnemosyned import Memory
 from mnemosyned.cli.maintenance.restore import restore_database, restore_text
+from mnemosyned.cli.output.terminal import say_json
 from mnemosyned.errors import DatabaseInUse, InvalidRequest, SchemaTooNew, StorageFailed
 from mnemosyned.service.backup_files import NAME
 from mnemosyned.storage.sqlite import copies
@@ -55,6 +57,18 @@ def test_a_backup_becomes_the_database_and_the_present_one_is_set_aside(
     assert ids(done.set_aside) == ["ada", "bob"]
     assert damage(database) == []
     assert database.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_result_is_printed_as_json_with_its_paths_as_texts(
+    backup: Path, database: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = restore_database(backup, database)
+
+    say_json(done)
+
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["backup"] == str(backup)
+    assert printed["set_aside"] == str(done.set_aside)
 
 
 def test_a_log_is_set_aside_with_its_database(backup: Path, database: Path) -> None:
