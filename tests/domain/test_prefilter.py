@@ -23,7 +23,7 @@ from mnemosyned.conversation.learnings.rules import (
     LANGUAGES,
     load_passing_rules,
     load_rules,
-    load_shared_patterns,
+    load_shared_pattern,
     load_table,
 )
 
@@ -36,7 +36,7 @@ RULES = [
     if "rules" in load_table(language)
     for _, rule in load_rules(language).each
 ]
-RULES.append((REQUEST, load_shared_patterns().request.pattern))
+RULES.append((REQUEST, load_shared_pattern("request").pattern))
 PASSING_RULES = [
     (language + PASSING_SUFFIX, rule.pattern.pattern)
     for language in LANGUAGES

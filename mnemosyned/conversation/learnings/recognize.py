@@ -8,7 +8,7 @@ hint.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from datetime import datetime
 from functools import cache
 from itertools import islice
@@ -17,9 +17,8 @@ from typing import NamedTuple
 from mnemosyned.conversation.learnings.passing import find_passing
 from mnemosyned.conversation.learnings.rules import (
     LANGUAGES,
-    SharedPatterns,
     load_rules,
-    load_shared_patterns,
+    load_shared_pattern,
     load_table,
 )
 from mnemosyned.ids import new_id
@@ -134,15 +133,15 @@ def find_statements(text: str) -> list[LearningStatement]:
     statements, sentences = _read_statements(text)
     if not statements:
         return []
-    own, shared = text.strip().replace("’", "'"), load_shared_patterns()
-    agent_order = shared.to_agent.search(own)
+    own = text.strip().replace("’", "'")
+    agent_order = load_shared_pattern("to_agent").search(own)
     if "\n" not in own:
         return (
             _read_statements(own, until=agent_order[0])[0]
             if agent_order
             else statements
         )
-    if agent_order or shared.override.search(own):
+    if agent_order or load_shared_pattern("override").search(own):
         first = own.partition("\n")[0].rstrip()
         return _read_statements(first)[0] if first.endswith(_INTRODUCTION_ENDS) else []
     first = _BLANK_LINE.split(own, maxsplit=1)[0]
@@ -189,7 +188,7 @@ def _read_sentence(sentence: str, blanked: str) -> list[LearningStatement]:
     whole = [LearningStatement(kind, sentence)] if kind else []
     if kind not in (None, LearningKind.PREFERENCE):
         return whole
-    if load_shared_patterns().attribution.search(quoted):
+    if load_shared_pattern("attribution").search(quoted):
         return whole
     in_passing = [
         LearningStatement(passing.kind, passing.text)
@@ -223,49 +222,34 @@ def _recognize_sentence_kind(
     sentence: str, languages: Collection[str]
 ) -> LearningKind | None:
     """Return the kind of learning that a sentence states by the rules of languages, or None."""
-    shared = load_shared_patterns()
     if sentence.endswith(_QUESTION_ENDS):
         if REQUEST not in languages:
             return None
-        request = shared.request.match(_remove_lead(sentence, shared))
+        request = load_shared_pattern("request").match(_remove_lead(sentence))
         return LearningKind.INSTRUCTION if request else None
     spoken = [language for language in LANGUAGES if language in languages]
-    earlier: list[str] = []
-    for before, clause in _find_instruction_starts(sentence, shared):
-        earlier.append(before)
-        kind = _recognize_clause_kind(clause, spoken)
-        if kind:
-            # Looked for last, as few sentences come so far.
-            reported = any(map(shared.reported.search, earlier))
-            return None if reported or shared.attribution.search(sentence) else kind
+    # Where an instruction may begin, after the end of what precedes it.
+    cuts = [(0, 0)]
+    if colon := _COLON.match(sentence):
+        cuts.append((colon.end(), colon.end()))
+    cuts += [pause.span() for pause in islice(_CLAUSE.finditer(sentence), CLAUSES_MAX)]
+    for index, (_, start) in enumerate(cuts):
+        clause = _remove_lead(sentence[start:])
+        for rules in map(load_rules, spoken):
+            if rules.any.match(clause):
+                # Looked for last, as few sentences come so far.
+                reported = load_shared_pattern("reported")
+                if any(reported.search(sentence[:end]) for end, _ in cuts[: index + 1]):
+                    return None
+                if load_shared_pattern("attribution").search(sentence):
+                    return None
+                return next(kind for kind, rule in rules.each if rule.match(clause))
     return None
 
 
-def _recognize_clause_kind(
-    clause: str, languages: Sequence[str]
-) -> LearningKind | None:
-    """Return the kind of the first rule of the languages that a clause matches, or None."""
-    for language in languages:
-        rules = load_rules(language)
-        if rules.any.match(clause):
-            return next(kind for kind, rule in rules.each if rule.match(clause))
-    return None
-
-
-def _find_instruction_starts(
-    sentence: str, shared: SharedPatterns
-) -> Iterator[tuple[str, str]]:
-    """Yield the text before and the text from each place where an instruction may begin."""
-    yield "", _remove_lead(sentence, shared)
-    if lead := _COLON.match(sentence):
-        yield lead[0], _remove_lead(sentence[lead.end() :], shared)
-    for pause in islice(_CLAUSE.finditer(sentence), CLAUSES_MAX):
-        yield sentence[: pause.start()], _remove_lead(sentence[pause.end() :], shared)
-
-
-def _remove_lead(clause: str, shared: SharedPatterns) -> str:
+def _remove_lead(clause: str) -> str:
     """Return a clause without leading words such as "please"."""
-    lead = shared.lead.match(clause)
+    lead = load_shared_pattern("lead").match(clause)
     return clause[lead.end() :] if lead else clause
 
 

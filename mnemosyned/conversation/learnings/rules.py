@@ -44,24 +44,6 @@ class LearningRules:
 
 
 @dataclass(frozen=True, slots=True)
-class SharedPatterns:
-    """The compiled patterns that apply to sentences of every language."""
-
-    request: re.Pattern[str]
-    """Matches a question that asks for something lasting: "could you always …?"."""
-    lead: re.Pattern[str]
-    """Matches words before an instruction, such as "please" or "by the way"."""
-    reported: re.Pattern[str]
-    """Matches reported speech and the past: the clauses after it give no instruction."""
-    attribution: re.Pattern[str]
-    """Matches the end of a sentence that names another speaker or marks a joke."""
-    to_agent: re.Pattern[str]
-    """Matches an order about telling "the user", which no user gives: it is meant for the agent."""
-    override: re.Pattern[str]
-    """Matches an order to ignore earlier instructions of the agent."""
-
-
-@dataclass(frozen=True, slots=True)
 class PassingRule:
     """A rule for preferences said in passing, with the form of the learning."""
 
@@ -119,16 +101,13 @@ def load_rules(language: str) -> LearningRules:
 
 
 @cache
-def load_shared_patterns() -> SharedPatterns:
-    """Return the patterns for all languages, compiled on first use."""
-    return SharedPatterns(
-        request=_compile_pattern("<request>"),
-        lead=_compile_pattern("<lead>"),
-        reported=_compile_pattern("<reported>"),
-        attribution=_compile_pattern("<attribution>"),
-        to_agent=_compile_pattern("<to_agent>"),
-        override=_compile_pattern("<override>"),
-    )
+def load_shared_pattern(name: str) -> re.Pattern[str]:
+    """Return the pattern that the part `name` of all languages makes, compiled on first use.
+
+    The parts stand in `shared.toml`, which says what the patterns match: `request`, `lead`,
+    `reported`, `attribution`, `to_agent` and `override`.
+    """
+    return _compile_pattern(f"<{name}>")
 
 
 @cache
