@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from enum import StrEnum
 from itertools import chain
 from typing import Literal
 
@@ -19,13 +18,8 @@ from mnemosyned.text.secrets.masking import (
     mask_secrets,
 )
 
-
-class SecretRule(StrEnum):
-    """The treatment of secrets in a memory to be stored."""
-
-    KEEP = "keep"
-    MASK = "mask"
-    REFUSE = "refuse"
+SecretRule = Literal["keep", "mask", "refuse"]
+"""The treatment of secrets in a memory to be stored."""
 
 
 def mask_memory(memory: MemoryRecord, known: Iterable[Detail] = ()) -> MemoryRecord:
@@ -47,9 +41,9 @@ def apply_secret_rule(
     masked = mask_memory(memory)
     if masked is memory:
         return memory, ""
-    if rule is SecretRule.KEEP:
+    if rule == "keep":
         return memory, "kept"
-    if rule is SecretRule.MASK:
+    if rule == "mask":
         return masked, "masked"
     field, kind = "metadata", ""
     if secrets := find_secrets(memory.content):

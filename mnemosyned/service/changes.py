@@ -11,6 +11,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, TypeVar
 
+from mnemosyned.config import SettingsInForce
 from mnemosyned.conversation.archived import WHOLE
 from mnemosyned.errors import (
     BatchChanged,
@@ -417,13 +418,13 @@ class LearningService:
         *,
         store: LearningStore,
         clock: Clock,
-        drafts: DraftMaker,
+        settings: SettingsInForce,
         purger: Purger,
     ) -> None:
         """Keep learnings in `store`; `purger` purges the text of deleted ones."""
         self._store = store
         self._clock = clock
-        self._drafts = drafts
+        self._settings = settings
         self._purger = purger
 
     def learn(self, request: Learn) -> Learned:
@@ -434,7 +435,7 @@ class LearningService:
                 id=new_id(now),
                 kind=request.kind,
                 text=clean_learning_text(
-                    request.content, self._drafts.secret_rule, field="content"
+                    request.content, self._settings.config.secrets, field="content"
                 ),
                 created_at=now,
                 session=request.session,
@@ -456,7 +457,9 @@ class LearningService:
 
     def edit(self, request: EditLearning) -> EditedLearning:
         """Replace the text of a learning, and purge the old text."""
-        text = clean_learning_text(request.text, self._drafts.secret_rule, field="text")
+        text = clean_learning_text(
+            request.text, self._settings.config.secrets, field="text"
+        )
         self._store.edit(request.id, text)
         _, note = self._purger.attempt()
         return EditedLearning(request.id, text, note)

@@ -45,7 +45,7 @@ from mnemosyned.conversation.summary_message import (
 from mnemosyned.errors import NotFound, SummarizerFailed
 from mnemosyned.logs import logger
 from mnemosyned.memory.clock import Clock
-from mnemosyned.memory.masking import SecretRule, mask_memory
+from mnemosyned.memory.masking import mask_memory
 from mnemosyned.memory.ports import (
     ArchivedMessage,
     CompactionRecord,
@@ -192,9 +192,7 @@ class CompactService:
             request.messages,
             session=request.session,
             source=request.source,
-            stored=dict
-            if self._drafts.secret_rule is SecretRule.KEEP
-            else mask_metadata,
+            stored=dict if self._settings.config.secrets == "keep" else mask_metadata,
         )
         done = policy.compact(conversation.messages, keep_recent=request.keep_recent)
         archived = self._archive_removed(done, conversation) if done.changed else []

@@ -89,9 +89,9 @@ def accept_record(record: Record, rule: SecretRule) -> Record:
         _refuse_field("status", "is none that a log has")
     if isinstance(record, ExportedMemory) and record.tags:
         record = replace(record, tags=tag_names(record.tags))
-    if rule is not SecretRule.KEEP and isinstance(record, ExportedMemory):
+    if rule != "keep" and isinstance(record, ExportedMemory):
         return _mask_exported_memory(record)
-    if rule is not SecretRule.KEEP and isinstance(record, ExportedEpisode):
+    if rule != "keep" and isinstance(record, ExportedEpisode):
         terms = mask_secrets(record.index_terms)
         return replace(record, content=mask_secrets(record.content), index_terms=terms)
     return record
@@ -235,7 +235,7 @@ class ExchangeService:
         schema_version: int,
         postpone_cycles: Callable[[float], object],
         on_restored: Callable[[], object],
-        secrets: Callable[[], SecretRule] = lambda: SecretRule.KEEP,
+        secrets: Callable[[], SecretRule] = lambda: "keep",
         limits: ExportLimits | None = None,
     ) -> None:
         """Restore by `secrets`, the rule for secrets in stored texts.

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from math import isnan
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import msgspec
 
@@ -15,7 +14,6 @@ from mnemosyned.conversation.learnings.recognize import extract_learnings
 from mnemosyned.errors import (
     ContentTooLarge,
     EmptyContent,
-    InvalidRequest,
     InvalidText,
     InvalidTime,
     MnemosynedError,
@@ -48,11 +46,6 @@ class DraftMaker:
     def __init__(self, settings: SettingsInForce) -> None:
         self._settings = settings
 
-    @property
-    def secret_rule(self) -> SecretRule:
-        """The rule for secrets in new texts."""
-        return SecretRule(self._settings.config.secrets)
-
     def draft(self, request: Remember, *, now: datetime, place: str = "") -> Draft:
         """Return the draft of the memory that a request describes.
 
@@ -62,10 +55,6 @@ class DraftMaker:
         self._check_content(request.content, field=place + "content")
         if request.metadata:
             check_metadata(request.metadata, field=place + "metadata")
-        if isnan(request.importance):
-            raise InvalidRequest(
-                "importance is not a number", field=place + "importance"
-            )
         memory = MemoryRecord(
             **{name: getattr(request, name) for name in _GIVEN},
             id=request.id or new_id(now),
@@ -79,7 +68,8 @@ class DraftMaker:
             else None,
             tags=tag_names(request.tags, field=place + "tags") if request.tags else (),
         )
-        memory, done = apply_secret_rule(memory, self.secret_rule, place=place)
+        rule = self._settings.config.secrets
+        memory, done = apply_secret_rule(memory, rule, place=place)
         return Draft(
             memory,
             dedupe=request.dedupe,
@@ -91,9 +81,8 @@ class DraftMaker:
 
     def draft_compacted(self, memory: MemoryRecord, *, now: datetime) -> Draft:
         """Return the draft of a message removed by a compaction; its secrets are never refused."""
-        keeps = self.secret_rule is SecretRule.KEEP
-        rule = SecretRule.KEEP if keeps else SecretRule.MASK
-        memory, done = apply_secret_rule(memory, rule)
+        keeps = self._settings.config.secrets == "keep"
+        memory, done = apply_secret_rule(memory, "keep" if keeps else "mask")
         learnings = self._recognize_learnings(memory, now, secrets=done)
         return Draft(memory, secrets=done, learnings=learnings)
 
@@ -105,12 +94,10 @@ class DraftMaker:
         The treatment is "kept", "masked", or empty without secrets. Raises `EmptyContent`,
         `ContentTooLarge`, `InvalidRequest` and `SecretRefused`.
         """
-        if isnan(after.importance):
-            raise InvalidRequest("importance is not a number", field="importance")
         secrets = ""
         if after.content != before.content:
             self._check_content(after.content, field="text")
-            after, secrets = apply_secret_rule(after, self.secret_rule)
+            after, secrets = apply_secret_rule(after, self._settings.config.secrets)
         edit = MemoryEdit(before=before, after=after)
         if not edit.is_reworded:
             return edit, secrets
@@ -160,7 +147,7 @@ def clean_learning_text(text: str, rule: SecretRule, *, field: str) -> str:
     if not text.strip():
         raise EmptyContent(f"there is nothing to learn: {field} is empty", field=field)
     kept = mask_secrets(text.strip())
-    if rule is SecretRule.REFUSE and kept != text.strip():
+    if rule == "refuse" and kept != text.strip():
         raise SecretRefused(
             f"{field} contains a secret, which the setting `secrets` refuses; take it out",
             field=field,
@@ -186,26 +173,24 @@ def check_metadata(metadata: Mapping[str, Any], *, field: str) -> None:
 def check_created_at(given: Instant, now: datetime, *, field: str) -> datetime:
     """Return the creation time of a memory in UTC.
 
-    Raises `InvalidTime` if it has no time zone, or lies after `now`.
+    Raises `InvalidTime` if it lies after `now`, or outside the calendar.
     """
-    created_at = instant(given)
-    if created_at.tzinfo is None:
-        raise InvalidTime(
-            f"{field} names no zone; write it as {now.isoformat(timespec='seconds')}",
-            field=field,
-        )
-    if created_at > shift(now, CLOCK_TOLERANCE):
+    if instant(given) > shift(now, CLOCK_TOLERANCE):
         raise InvalidTime(
             f"{field} lies in the future; a memory has already happened", field=field
         )
-    return to_utc(created_at, field=field)
+    return to_utc(given, field=field)
 
 
-def to_utc(given: Instant, *, field: str) -> datetime:
-    """Return a time in UTC. Raises `InvalidTime` if it lies outside the calendar."""
+@overload
+def to_utc(given: Instant, *, field: str) -> datetime: ...
+@overload
+def to_utc(given: Instant | None, *, field: str) -> datetime | None: ...
+def to_utc(given: Instant | None, *, field: str) -> datetime | None:
+    """Return a time in UTC, None for None. Raises `InvalidTime` if it is outside the calendar."""
     moment = instant(given)
     try:
-        return moment.astimezone(UTC)
+        return None if moment is None else moment.astimezone(UTC)
     except OverflowError as error:
         raise InvalidTime(f"{field} lies outside the calendar", field=field) from error
 

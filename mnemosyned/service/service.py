@@ -197,7 +197,7 @@ class MemoryService:
             schema_version=parts.schema_version,
             postpone_cycles=self.sleeper.postpone,
             on_restored=self._after_restore,
-            secrets=lambda: self._drafts.secret_rule,
+            secrets=lambda: self._settings.config.secrets,
         )
         self.watched: Callable[[], list[WatchedFolder]] = list
         """Describes the folders that are followed."""
@@ -220,7 +220,7 @@ class MemoryService:
         learnings = LearningService(
             store=self._store.learnings,
             clock=self._clock,
-            drafts=self._drafts,
+            settings=self._settings,
             purger=self._retention.purger,
         )
         changes = ChangeService(

@@ -267,14 +267,14 @@ def test_a_compaction_of_which_all_is_forgotten_is_not_found(
         service.call(Expand(answer.expand[0]))
 
 
-@pytest.mark.parametrize("rule", [SecretRule.MASK, SecretRule.REFUSE])
+@pytest.mark.parametrize("rule", ["mask", "refuse"])
 def test_compaction_stores_no_secret_where_secrets_are_refused(
     store: SqliteStore,
     service: MemoryService,
     settings: SettingsInForce,
     rule: SecretRule,
 ) -> None:
-    change(settings, {"secrets": rule.value})
+    change(settings, {"secrets": rule})
     talk = [{"role": "user", "content": "The password is hunter22x!"}, *rounds(20)]
 
     answer = compact(service, talk)
