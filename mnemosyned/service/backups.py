@@ -211,7 +211,11 @@ class BackupKeeper:
 
     def _back_up_by_schedule(self) -> None:
         """Make a dated backup, then delete the dated backups that the rules no longer keep."""
-        self._remove_partial_copies()  # first: they may have filled the disk
+        # First the parts of copies that a crash left: they may have filled the disk.
+        for part in islice(self.folder.glob("memory-*.db.partial"), FILES_MAX):
+            old = time.time() - part.stat().st_mtime > PARTIAL_AGE_S
+            if old and dated_backup(part.name.removesuffix(".partial")):
+                part.unlink(missing_ok=True)
         target = self._make_dated_target(scheduled=True)
         made = self._back_up_to(target)
         self._problem, self._retry_at = "", 0.0
@@ -261,11 +265,3 @@ class BackupKeeper:
             if each.made_at <= latest
         ]
         return max(dates, default=None)
-
-    def _remove_partial_copies(self) -> None:
-        """Delete partial copies that a crash left in the folder."""
-        for part in islice(self.folder.glob("memory-*.db.partial"), FILES_MAX):
-            name = part.name.removesuffix(".partial")
-            old = time.time() - part.stat().st_mtime > PARTIAL_AGE_S
-            if old and dated_backup(name):
-                part.unlink(missing_ok=True)

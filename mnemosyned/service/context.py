@@ -122,8 +122,14 @@ class ContextService:
         question = " ".join(message_text(new).replace("\0", " ").split())[
             :QUERY_CHARS_MAX
         ]
-        learnings = self._applicable_learnings(
-            request, question, tokens=budget.learnings
+        # Learnings of its sources and of none; without a source, of all.
+        sources = (*names(request.source), None) if request.source else ()
+        learnings = select_relevant(
+            self._store.learnings.find(sources=sources, limit=LEARNINGS_MAX),
+            question=_make_subject_text(request, question),
+            now=self._clock.now(),
+            budget_tokens=budget.learnings,
+            count=counter.text,
         )
         fitter = WindowFitter(
             request.system,
@@ -174,21 +180,6 @@ class ContextService:
             **{name: value for name, value in given.items() if value is not None},
         )
 
-    def _applicable_learnings(
-        self, request: Context, question: str, *, tokens: int
-    ) -> list[Learning]:
-        """Return the learnings to show, most relevant first, within `tokens`."""
-        in_force = self._store.learnings.find(
-            sources=_learning_sources(request), limit=LEARNINGS_MAX
-        )
-        return select_relevant(
-            in_force,
-            question=_make_subject_text(request, question),
-            now=self._clock.now(),
-            budget_tokens=tokens,
-            count=self._settings.counter.text,
-        )
-
     def _select_quotes(
         self,
         request: Context,
@@ -205,8 +196,9 @@ class ContextService:
             return []
         in_window = (request.messages[position] for position in chosen.kept)
         # Quoted, superseded learnings would contradict the new ones.
+        sources = (*names(request.source), None) if request.source else ()
         every = self._store.learnings.find(
-            sources=_learning_sources(request), superseded=True, limit=LEARNINGS_MAX
+            sources=sources, superseded=True, limit=LEARNINGS_MAX
         )
         seen = {
             *(_normalize_spaces(message_text(message)) for message in in_window),
@@ -247,15 +239,6 @@ def _make_subject_text(request: Context, question: str) -> str:
         if message.get("role") == "user" and message_text(message).strip()
     )
     return f"{question} {next(before, '')}"[:QUERY_CHARS_MAX]
-
-
-def _learning_sources(request: Context) -> tuple[str | None, ...]:
-    """Return the sources whose learnings apply to a request: its own, and None for no source.
-
-    Empty means learnings of all sources.
-    """
-    sources = names(request.source)
-    return (*sources, None) if sources else ()
 
 
 def _quotable_lines(

@@ -84,7 +84,12 @@ def accept_record(record: Record, rule: SecretRule) -> Record:
     if isinstance(record, ExportedMemory):
         _check_memory(record)
     elif isinstance(record, ExportedEpisode):
-        _check_episode(record)
+        if record.level not in set(Level):
+            _refuse_field("level", "must be between 0 and 3")
+        if record.item_count < 1:
+            _refuse_field("item_count", "must be positive")
+        if record.originals not in (0, record.item_count):
+            _refuse_field("item_count", "is not the number of its originals")
     elif isinstance(record, LogEntry) and record.status not in _LOGGED:
         _refuse_field("status", "is none that a log has")
     if isinstance(record, ExportedMemory) and record.tags:
@@ -140,16 +145,6 @@ def _check_memory(memory: ExportedMemory) -> None:
     check_metadata(memory.metadata, field="metadata")
     for revision in memory.revisions:
         _check_fields(revision, _REVISION_FIELDS)
-
-
-def _check_episode(episode: ExportedEpisode) -> None:
-    """Check level and counts of an imported summary. Raises `InvalidRequest`."""
-    if episode.level not in set(Level):
-        _refuse_field("level", "must be between 0 and 3")
-    if episode.item_count < 1:
-        _refuse_field("item_count", "must be positive")
-    if episode.originals not in (0, episode.item_count):
-        _refuse_field("item_count", "is not the number of its originals")
 
 
 def _refuse_field(name: str, reason: str) -> None:
@@ -262,6 +257,7 @@ class ExchangeService:
         Raises `DaemonBusy` while another export runs, as each holds a snapshot, and
         `StorageFailed`.
         """
+        # Which may be refused: before the lock is taken.
         chosen = MemoryFilter(**read_filters(request))
         if not self._exporting.acquire(blocking=False):
             raise DaemonBusy("another export is running; try again when it is done")
@@ -278,7 +274,15 @@ class ExchangeService:
         try:
             with self._store.export(chosen) as (expected, records):
                 yield b""
-                written.add("header", self._make_header_line(chosen, expected))
+                header = Header(
+                    program=__version__,
+                    schema=self._schema_version,
+                    created_at=self._clock.now(),
+                    database=self._database,
+                    whole=not chosen.is_set,
+                    expected=expected,
+                )
+                written.add("header", msgspec.json.encode(header))
                 for reason in self._add_records(records, written):
                     yield written.take()
                     if reason:
@@ -320,20 +324,6 @@ class ExchangeService:
             return self._file.with_name(self._file.name + "-wal").stat().st_size
         except FileNotFoundError:
             return 0
-
-    def _make_header_line(
-        self, chosen: MemoryFilter, expected: dict[str, int]
-    ) -> bytes:
-        """Return the first line of an export: program, time, and the counts to expect."""
-        header = Header(
-            program=__version__,
-            schema=self._schema_version,
-            created_at=self._clock.now(),
-            database=self._database,
-            whole=not chosen.is_set,
-            expected=expected,
-        )
-        return msgspec.json.encode(header)
 
     def restore(self, body: bytes | bytearray) -> RestoreReport:
         """Store the records in lines of an export, in one transaction; return the outcomes.

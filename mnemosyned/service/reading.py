@@ -93,8 +93,8 @@ def read_filters(
             for field in FILTER_FIELDS
         },
         "tags": tag_names(names(request.tag), field="tag"),
-        "since": to_utc(request.since, field="since") if request.since else None,
-        "until": to_utc(request.until, field="until") if request.until else None,
+        "since": to_utc(request.since, field="since"),
+        "until": to_utc(request.until, field="until"),
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
@@ -12,7 +12,7 @@ from mnemosyned.memory.fields import FILTER_FIELDS
 from mnemosyned.memory.forgetting import ForgetFilter, Newest
 from mnemosyned.memory.masking import mask_memory
 from mnemosyned.memory.ports import MemoryStore
-from mnemosyned.memory.values import Episode, MemoryRecord, PreviewLine
+from mnemosyned.memory.values import Episode, PreviewLine
 from mnemosyned.service.intake import CHUNK, split_into_chunks
 from mnemosyned.service.reading import read_filters
 from mnemosyned.text.terms import Terms, cut_snippet, parse_terms
@@ -74,16 +74,46 @@ class Selector:
                 raise InvalidRequest(
                     "give either an id or filters, not both", field="id"
                 )
-            return SelectedMemories(ids=self._replace_by_originals(names(request.id)))
+            ids: dict[str, None] = {}
+            for id in names(request.id):
+                is_summary = isinstance(self._store.memories.get(id), Episode)
+                originals = self._store.deletion.ids_under(id) if is_summary else [id]
+                ids.update(dict.fromkeys(originals))
+            return SelectedMemories(ids=list(ids))
         if not is_filtered:
             raise InvalidRequest(
                 "say which memories: give an id or a filter "
                 f"({', '.join(name.removeprefix(prefix) for name in filters)})",
                 field="id",
             )
+        return self._select_by_filters(request, prefix)
+
+    def _select_by_filters(
+        self, request: Filtered[Any], prefix: str
+    ) -> SelectedMemories:
+        """Return the memories that filters select, up to those that a preview saw.
+
+        Raises `InvalidRequest`, `InvalidTime` and `BatchChanged`.
+        """
         deletion, mark = self._store.deletion, request.mark
-        newest = _newest_of_mark(mark) if mark else deletion.newest()
-        chosen = _forget_filter(request, newest, prefix)
+        newest = deletion.newest()
+        if mark:
+            memory, _, rest = mark.partition(".")
+            learning = rest.partition(".")[0]
+            if not (memory.isdecimal() and learning.isdecimal()):
+                raise InvalidRequest("mark is not the mark of a preview", field="mark")
+            newest = Newest(int(memory), int(learning))
+        words = parse_terms(request.query) if request.query else None
+        if words is not None and not words:
+            raise InvalidRequest("query has no word to search for", field="query")
+        if request.person is not None and not request.person.strip():
+            raise InvalidRequest("person is empty", field="person")
+        chosen = ForgetFilter(
+            terms=words,
+            person=request.person,
+            newest=newest,
+            **read_filters(request, prefix=prefix),
+        )
         ids = deletion.select(chosen)
         learned = deletion.select_learnings(chosen)
         digest = hashlib.sha256("\n".join(sorted([*ids, "", *learned])).encode())
@@ -95,16 +125,6 @@ class Selector:
                 field="mark",
             )
         return SelectedMemories(ids=ids, learned=learned, mark=seen)
-
-    def _replace_by_originals(self, ids: Iterable[str]) -> list[str]:
-        """Return the ids with each summary replaced by the ids of its originals, each once."""
-        selected: dict[str, None] = {}
-        for id in ids:
-            record = self._store.memories.get(id)
-            is_summary = isinstance(record, Episode)
-            under = self._store.deletion.ids_under(id) if is_summary else [id]
-            selected.update(dict.fromkeys(under))
-        return list(selected)
 
     def preview(
         self, selected: SelectedMemories, *, after: str | None
@@ -139,45 +159,15 @@ class Selector:
         for chunk in split_into_chunks(remaining[:LISTED_MAX], CHUNK):
             found = {each.id: each for each in self._store.memories.existing(chunk)}
             # Some may have been forgotten by somebody else meanwhile.
-            lines += [_preview_line(found[id]) for id in chunk if id in found]
+            for memory in (found[id] for id in chunk if id in found):
+                text = " ".join(mask_memory(memory).content.split())
+                line = PreviewLine(
+                    id=memory.id,
+                    tier=memory.tier,
+                    created_at=memory.created_at,
+                    session=memory.session,
+                    role=memory.role,
+                    snippet=cut_snippet(text, Terms((), ()), width=SNIPPET_CHARS),
+                )
+                lines.append(line)
         return lines, max(0, len(remaining) - LISTED_MAX)
-
-
-def _forget_filter(request: Filtered[Any], newest: Newest, prefix: str) -> ForgetFilter:
-    """Return the filter for the memories that a request selects, up to the `newest`.
-
-    Raises `InvalidRequest` and `InvalidTime`.
-    """
-    words = parse_terms(request.query) if request.query else None
-    if words is not None and not words:
-        raise InvalidRequest("query has no word to search for", field="query")
-    if request.person is not None and not request.person.strip():
-        raise InvalidRequest("person is empty", field="person")
-    return ForgetFilter(
-        terms=words,
-        person=request.person,
-        newest=newest,
-        **read_filters(request, prefix=prefix),
-    )
-
-
-def _newest_of_mark(mark: str) -> Newest:
-    """Return the newest records that the mark of a preview names. Raises `InvalidRequest`."""
-    memory, _, rest = mark.partition(".")
-    learning = rest.partition(".")[0]
-    if not (memory.isdecimal() and learning.isdecimal()):
-        raise InvalidRequest("mark is not the mark of a preview", field="mark")
-    return Newest(int(memory), int(learning))
-
-
-def _preview_line(memory: MemoryRecord) -> PreviewLine:
-    """Return the preview line of a memory, with the beginning of its text, secrets masked."""
-    text = " ".join(mask_memory(memory).content.split())
-    return PreviewLine(
-        id=memory.id,
-        tier=memory.tier,
-        created_at=memory.created_at,
-        session=memory.session,
-        role=memory.role,
-        snippet=cut_snippet(text, Terms((), ()), width=SNIPPET_CHARS),
-    )

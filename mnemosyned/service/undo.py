@@ -57,7 +57,15 @@ class CycleUndo:
         """
         started = time.monotonic()
         with self._cycle.lease.exclusive(purpose="an undo"):
-            cycle = self._cycle_to_undo(request.cycle)
+            cycle = request.cycle
+            if cycle == LAST_CYCLE:
+                cycle = self._store.undo.last_cycle() or ""
+            if not cycle:
+                raise CannotUndo(
+                    "no cycle can be undone: none has originals that could return to working "
+                    "memory",
+                    field="cycle",
+                )
             entries = self._find_undoable_entries(cycle)
             now = self._cycle.now()
             if request.keep_hours is None:
@@ -100,18 +108,6 @@ class CycleUndo:
                 whole=report.status is CycleStatus.UNDONE,
             )
         return report
-
-    def _cycle_to_undo(self, cycle: str) -> str:
-        """Return the id of the cycle named, or for `last` of the newest. Raises `CannotUndo`."""
-        if cycle != LAST_CYCLE:
-            return cycle
-        last = self._store.undo.last_cycle()
-        if last is None:
-            raise CannotUndo(
-                "no cycle can be undone: none has originals that could return to working memory",
-                field="cycle",
-            )
-        return last
 
     def _put_back(
         self, entries: Sequence[LogEntry], *, dry_run: bool, held_until: datetime
