@@ -27,17 +27,6 @@ class TokenBudget:
     """Number of newest messages that are always kept."""
 
     def __post_init__(self) -> None:
-        self._check_counts()
-        self._check_fractions()
-        if self.system_reserve + self.tool_definitions_reserve > self.total:
-            raise InvalidRequest(
-                "system_reserve and tool_definitions_reserve exceed total; raise total or lower "
-                "the reserves",
-                field="total",
-            )
-
-    def _check_counts(self) -> None:
-        """Raise `InvalidRequest` unless all counts are whole numbers, 0 or more."""
         for name in (
             "total",
             "system_reserve",
@@ -49,22 +38,22 @@ class TokenBudget:
                 raise InvalidRequest(
                     f"{name} must be a whole number, 0 or more", field=name
                 )
-
-    def _check_fractions(self) -> None:
-        """Raise `InvalidRequest` unless the fractions, and their sum, are between 0 and 1."""
         for name in ("memory_fraction", "learnings_fraction"):
             value = getattr(self, name)
             number = isinstance(value, int | float) and not isinstance(value, bool)
             if not number or not 0 <= value <= 1:
                 raise InvalidRequest(f"{name} must be between 0 and 1", field=name)
-        if (
-            make_exact_fraction(self.memory_fraction)
-            + make_exact_fraction(self.learnings_fraction)
-            > 1
-        ):
+        fractions = (self.memory_fraction, self.learnings_fraction)
+        if sum(map(make_exact_fraction, fractions)) > 1:
             raise InvalidRequest(
                 "memory_fraction and learnings_fraction add up to more than 1; lower one of them",
                 field="learnings_fraction",
+            )
+        if self.system_reserve + self.tool_definitions_reserve > self.total:
+            raise InvalidRequest(
+                "system_reserve and tool_definitions_reserve exceed total; raise total or lower "
+                "the reserves",
+                field="total",
             )
 
     @property

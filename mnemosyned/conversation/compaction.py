@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
@@ -18,7 +18,6 @@ from mnemosyned.conversation.messages import (
     CharsCounter,
     Message,
     MessageCounter,
-    MessagePart,
     PartKind,
     count_pinned,
     estimate_tokens,
@@ -353,11 +352,17 @@ def write_plain_messages(
     if earlier:
         plain.append({"role": EARLIER_ROLE, "content": known.mask(earlier)})
     for message in messages:
-        lines = [
-            line
-            for part in message_parts(message)
-            if (line := _describe_part(part, names))
-        ]
+        lines: list[str] = []
+        for part in message_parts(message):
+            name = part.name or names.get(part.id) or NAMELESS
+            shown = part.text[:PART_CHARS_MAX]
+            line = {
+                PartKind.TEXT: part.text,
+                PartKind.CALL: f"calls {name} {shown}",
+                PartKind.RESULT: f"{name} answers: {shown}",
+            }.get(part.kind, "")
+            if line.strip():
+                lines.append(line)
         if lines:
             role = message.get("role")
             plain.append(
@@ -368,17 +373,3 @@ def write_plain_messages(
                 }
             )
     return plain
-
-
-def _describe_part(part: MessagePart, names: Mapping[str, str]) -> str:
-    """Return a text, tool call or tool result in words, an empty text for other parts."""
-    if part.kind is PartKind.TEXT:
-        line = part.text
-    elif part.kind in (PartKind.CALL, PartKind.RESULT):
-        name = part.name or names.get(part.id) or NAMELESS
-        words = part.text[:PART_CHARS_MAX]
-        called = part.kind is PartKind.CALL
-        line = f"calls {name} {words}" if called else f"{name} answers: {words}"
-    else:
-        line = ""
-    return line if line.strip() else ""

@@ -132,13 +132,25 @@ def consolidate_memories(
     kept = [memory for memory in memories if memory.consolidated]
     archived: list[MemoryItem] = []
     failures: dict[str, str] = {}
-    for category, items in _group_by_category(memories).items():
+    groups: dict[str, list[MemoryItem]] = {}
+    for memory in memories:
+        if not memory.consolidated:
+            groups.setdefault(memory.category, []).append(memory)
+    for category, items in groups.items():
         if len(items) < GROUP_MIN:
             kept += items
             continue
         summary, failure = _summarize_group(items, complete)
         if summary:
-            kept.append(_make_summary_item(summary, items, now=_convert_to_utc(now)))
+            details = extract_preservable_details(items)
+            item = MemoryItem(
+                content=summary,
+                created_at=_convert_to_utc(now),
+                category=category,
+                consolidated=True,
+                metadata={"source_count": len(items), "preserved_details": details},
+            )
+            kept.append(item)
             archived += items
         else:
             kept += items
@@ -149,15 +161,6 @@ def consolidate_memories(
     return ItemsConsolidated(
         memories=kept, archived=tuple(archived), reason=reason, failures=failures
     )
-
-
-def _group_by_category(memories: Sequence[MemoryItem]) -> dict[str, list[MemoryItem]]:
-    """Return the memories that are not consolidated yet, by category."""
-    groups: dict[str, list[MemoryItem]] = {}
-    for memory in memories:
-        if not memory.consolidated:
-            groups.setdefault(memory.category, []).append(memory)
-    return groups
 
 
 def consolidation_prompt(items: Sequence[MemoryItem]) -> list[Message]:
@@ -201,22 +204,6 @@ def _summarize_group(
         return "", reason_of(error)
     answer = answer.strip() if isinstance(answer, str) else ""
     return answer, "" if answer else "the model answered nothing"
-
-
-def _make_summary_item(
-    summary: str, items: Sequence[MemoryItem], *, now: datetime
-) -> MemoryItem:
-    """Return the memory that holds a summary, with the number and exact values of its sources."""
-    return MemoryItem(
-        content=summary,
-        created_at=now,
-        category=items[0].category,
-        consolidated=True,
-        metadata={
-            "source_count": len(items),
-            "preserved_details": extract_preservable_details(items),
-        },
-    )
 
 
 def _convert_to_utc(moment: datetime | None) -> datetime:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import chain, islice
+from itertools import chain, islice, takewhile
 from typing import NamedTuple
 
 from mnemosyned.instants import shift
@@ -54,7 +54,9 @@ class MentionTerms:
 
 def mention_terms(span: TimeSpan) -> MentionTerms:
     """Return the search terms for texts that may mention a time: months, days, dates, weekdays."""
-    days = list(_iterate_days(span))
+    noon = shift(span.since, _DAY / 2)
+    noons = (shift(noon, number * _DAY) for number in range(DAYS_MAX))
+    days = list(takewhile(lambda day: day < span.until, noons))
     months = {day.month for day in days} or {span.since.month}
     named = days if len(days) <= NAMED_DAYS_MAX else []
     date = "%Y-%m-%d" if named else "%Y-%m"
@@ -112,16 +114,6 @@ def _select_names(
 ) -> tuple[str, ...]:
     """Return the names of months or weekdays whose numbers are in `numbers`."""
     return tuple(name for name, number in numbers_by_name.items() if number in numbers)
-
-
-def _iterate_days(span: TimeSpan) -> Iterator[datetime]:
-    """Yield each day of a span at noon, at most `DAYS_MAX` days."""
-    day = shift(span.since, _DAY / 2)
-    for _ in range(DAYS_MAX):
-        if day >= span.until:
-            return
-        yield day
-        day = shift(day, _DAY)
 
 
 def _spell_day_of_month(day: datetime) -> tuple[str, str, str, str]:

@@ -230,13 +230,10 @@ def _blank_out(text: str, match: re.Match[str], blank: str) -> str:
 def _may_mention_time(text: str) -> bool:
     """Return False if a text surely has no time expression; a quick check before the patterns."""
     words = WORD.findall(text.casefold())
-    return not _HINTS.isdisjoint(words) or any(map(_may_be_year_or_day, words))
-
-
-def _may_be_year_or_day(word: str) -> bool:
-    """Return whether a word may be a year, or the day of a month such as `26th`."""
-    return (len(word) == YEAR_CHARS and word.isdigit()) or (
-        word[-2:] in _NTH_ENDS and word[:-2].isdigit()
+    return not _HINTS.isdisjoint(words) or any(
+        (len(word) == YEAR_CHARS and word.isdigit())
+        or (word[-2:] in _NTH_ENDS and word[:-2].isdigit())
+        for word in words
     )
 
 

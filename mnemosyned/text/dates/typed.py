@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta, timezone, tzinfo
 from functools import lru_cache
@@ -26,7 +25,6 @@ from mnemosyned.text.languages.tables import (
     UNITS,
     WEEKDAY_NAMES,
     WEEKDAYS,
-    Language,
     join_alternatives,
     join_grammars,
     read_patterns,
@@ -473,21 +471,17 @@ def _build_accent_table() -> tuple[re.Pattern[str], dict[str, str]]:
     """Return a pattern of time words without accents, and the accented word for each."""
     accented: dict[str, str] = {}
     for language in LANGUAGES:
-        for word in _LONG_WORD.findall(" ".join(_iterate_time_words(language))):
+        words = [*language.months, *language.weekdays, *language.counts]
+        if grammar := language.times:
+            words += (*grammar.phrases.values(), *grammar.units.values())
+            words += (grammar.last_before, grammar.last_after)
+            words += (grammar.next_before, grammar.next_after)
+        for word in _LONG_WORD.findall(" ".join(words)):
             if not word.isascii():
                 accented.setdefault(_strip_accents(word), word)
                 accented.setdefault(_strip_accents(word.translate(_UMLAUTS)), word)
     longest_first = sorted(filter(str.isascii, accented), key=len, reverse=True)
     return re.compile(rf"\b(?:{'|'.join(longest_first)})"), accented
-
-
-def _iterate_time_words(language: Language) -> Iterator[str]:
-    """Yield the months, weekdays, numbers and time phrases of a language."""
-    yield from (*language.months, *language.weekdays, *language.counts)
-    if grammar := language.times:
-        yield from (*grammar.phrases.values(), *grammar.units.values())
-        yield from (grammar.last_before, grammar.last_after)
-        yield from (grammar.next_before, grammar.next_after)
 
 
 def _strip_accents(word: str) -> str:
