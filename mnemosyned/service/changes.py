@@ -93,51 +93,28 @@ class ChangeService:
         self._vectors = vectors
         self._selector = Selector(store)
 
-    # --------------------------------------------------------- tag and untag
+    # ------------------------------------------------------------- tags and pins
 
-    def tag(self, request: Tag) -> Tagged:
-        """Add tags to the selected memories; with `dry_run`, preview the selection."""
-        return self._change_tags(request, self._store.changes.tag, "tagged")
-
-    def untag(self, request: Untag) -> Tagged:
-        """Remove tags from the selected memories; with `dry_run`, preview the selection."""
-        return self._change_tags(request, self._store.changes.untag, "untagged")
-
-    def _change_tags(
-        self,
-        request: Tag | Untag,
-        change: Callable[[Sequence[str], Sequence[str]], int],
-        done: str,
-    ) -> Tagged:
-        """Add or remove tags by `change`; with `dry_run`, preview the selection.
-
-        `done` is the participle for a message about partial success, such as "tagged".
-        """
+    def change_tags(self, request: Tag | Untag) -> Tagged:
+        """Add tags to the selected memories, or remove them; with `dry_run`, preview."""
         tags = tag_names(request.tags)
         selected = self._selector.select(request)
         if request.dry_run:
             preview = self._selector.preview(selected, after=request.after)
             return Tagged(**preview, tags=list(tags))
-        changed = sum(
-            run_in_chunks(
-                selected.ids,
-                CHUNK,
-                lambda chunk: change(chunk, tags),
-                report=f"memories are {done}",
-            )
+        adds = isinstance(request, Tag)
+        change = self._store.changes.tag if adds else self._store.changes.untag
+        changed = run_in_chunks(
+            selected.ids,
+            CHUNK,
+            lambda chunk: change(chunk, tags),
+            report=f"memories are {'tagged' if adds else 'untagged'}",
         )
-        return Tagged(memories=len(selected.ids), tags=list(tags), changed=changed)
+        return Tagged(memories=len(selected.ids), tags=list(tags), changed=sum(changed))
 
-    # --------------------------------------------------------- pin and unpin
-
-    def pin(self, request: Pin) -> Pinned:
-        return self._set_pinned(request, pinned=True)
-
-    def unpin(self, request: Unpin) -> Pinned:
-        return self._set_pinned(request, pinned=False)
-
-    def _set_pinned(self, request: Pin | Unpin, *, pinned: bool) -> Pinned:
+    def change_pins(self, request: Pin | Unpin) -> Pinned:
         """Pin or unpin the selected working memories; with `dry_run`, preview the selection."""
+        pinned = isinstance(request, Pin)
         ids = names(request.id)
         for id in ids:
             self._check_pinnable(id)

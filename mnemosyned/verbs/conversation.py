@@ -17,6 +17,7 @@ from mnemosyned.verbs.request import (
     PageSize,
     Request,
     RowList,
+    doc,
 )
 
 R = TypeVar("R")
@@ -53,9 +54,7 @@ class Assembled(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _MessageRequest(Request[R], frozen=True):
-    message: Annotated[
-        str | dict[str, Any], Meta(description="the new message to the model")
-    ]
+    message: Annotated[str | dict[str, Any], doc("the new message to the model")]
 
 
 class Context(_MessageRequest[Assembled], frozen=True, kw_only=True):
@@ -67,45 +66,40 @@ class Context(_MessageRequest[Assembled], frozen=True, kw_only=True):
     Raises `InvalidRequest` where the budget does not add up, or where what must stay exceeds it.
     """
 
-    messages: Annotated[
-        Messages, Meta(description="the conversation so far, oldest first")
-    ] = msgspec.field(default_factory=list)
-    system: Annotated[str, Meta(description="the system prompt to extend")] = ""
-    tools: Annotated[
-        list[Any], Meta(description="the tool definitions, for their tokens")
-    ] = msgspec.field(default_factory=list)
-    session: Annotated[
-        Names, Meta(description="recall from this session only; repeatable")
-    ] = None
+    messages: Annotated[Messages, doc("the conversation so far, oldest first")] = (
+        msgspec.field(default_factory=list)
+    )
+    system: Annotated[str, doc("the system prompt to extend")] = ""
+    tools: Annotated[list[Any], doc("the tool definitions, for their tokens")] = (
+        msgspec.field(default_factory=list)
+    )
+    session: Annotated[Names, doc("recall from this session only; repeatable")] = None
     source: Annotated[
-        Names,
-        Meta(description="memories and learnings of this source only; repeatable"),
+        Names, doc("memories and learnings of this source only; repeatable")
     ] = None
     memory_place: Annotated[
         MemoryPlace,
-        Meta(
-            description="where memories go. system: into the system prompt; message: before the new "
+        doc(
+            "where memories go. system: into the system prompt; message: before the new "
             "message, which keeps prompt caches valid"
         ),
     ] = "system"
-    total: Annotated[
-        Tokens | None, Meta(description="the whole context window, in tokens")
-    ] = None
+    total: Annotated[Tokens | None, doc("the whole context window, in tokens")] = None
     system_reserve: Annotated[
-        Tokens | None, Meta(description="tokens reserved for the system prompt")
+        Tokens | None, doc("tokens reserved for the system prompt")
     ] = None
     tools_reserve: Annotated[
-        Tokens | None, Meta(description="tokens reserved for tool definitions")
+        Tokens | None, doc("tokens reserved for tool definitions")
     ] = None
     memory_fraction: Annotated[
-        Fraction | None, Meta(description="share of the rest for recalled memories")
+        Fraction | None, doc("share of the rest for recalled memories")
     ] = None
     learnings_fraction: Annotated[
-        Fraction | None, Meta(description="share of the rest for learnings")
+        Fraction | None, doc("share of the rest for learnings")
     ] = None
-    fresh_tail: Annotated[
-        Few | None, Meta(description="newest messages that are always kept")
-    ] = None
+    fresh_tail: Annotated[Few | None, doc("newest messages that are always kept")] = (
+        None
+    )
 
 
 class Shortened(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,7 +130,7 @@ class Shortened(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Messages(Request[R], frozen=True):
-    messages: Annotated[Messages, Meta(description="the conversation, oldest first")]
+    messages: Annotated[Messages, doc("the conversation, oldest first")]
 
 
 class Compact(_Messages[Shortened], frozen=True, kw_only=True):
@@ -152,33 +146,27 @@ class Compact(_Messages[Shortened], frozen=True, kw_only=True):
 
     policy: Annotated[
         Literal["auto", "facts", "rounds"],
-        Meta(
-            description="how to shorten it. auto: summarize the oldest messages; facts: key facts "
+        doc(
+            "how to shorten it. auto: summarize the oldest messages; facts: key facts "
             "in place of all but the newest; rounds: summarize the agent's work between user "
             "messages"
         ),
     ] = "auto"
     max_tokens: Annotated[
-        Tokens | None, Meta(description="the context window to fit, in tokens")
+        Tokens | None, doc("the context window to fit, in tokens")
     ] = None
     threshold: Annotated[
-        Fraction | None,
-        Meta(description="share of max_tokens above which auto and facts begin"),
+        Fraction | None, doc("share of max_tokens above which auto and facts begin")
     ] = None
-    keep_recent: Annotated[
-        Few | None, Meta(description="newest messages that are always kept")
-    ] = None
-    reported_tokens: Annotated[
-        Tokens | None,
-        Meta(description="the token count your API reported for these messages"),
-    ] = None
-    force: Annotated[bool, Meta(description="shorten even if it fits")] = False
-    session: Annotated[Name, Meta(description="the session of the conversation")] = (
-        DEFAULT_SESSION
+    keep_recent: Annotated[Few | None, doc("newest messages that are always kept")] = (
+        None
     )
-    source: Annotated[
-        Name | None, Meta(description="whose it is: an agent, a tool")
+    reported_tokens: Annotated[
+        Tokens | None, doc("the token count your API reported for these messages")
     ] = None
+    force: Annotated[bool, doc("shorten even if it fits")] = False
+    session: Annotated[Name, doc("the session of the conversation")] = DEFAULT_SESSION
+    source: Annotated[Name | None, doc("whose it is: an agent, a tool")] = None
 
 
 LEARNING_CHARS_MAX = 2_000
@@ -196,7 +184,7 @@ class Learned(msgspec.Struct, frozen=True):
 
 
 class _Lesson(Request[R], frozen=True):
-    content: Annotated[Lesson, Meta(description="the lesson, in one sentence")]
+    content: Annotated[Lesson, doc("the lesson, in one sentence")]
 
 
 class Learn(_Lesson[Learned], frozen=True, kw_only=True):
@@ -209,11 +197,9 @@ class Learn(_Lesson[Learned], frozen=True, kw_only=True):
 
     writes = True
 
-    kind: Annotated[LearningKind, Meta(description="what it is")] = LearningKind.LESSON
-    session: Annotated[Name, Meta(description="where it was learned")] = DEFAULT_SESSION
-    source: Annotated[
-        Name | None, Meta(description="whose it is: an agent, a tool")
-    ] = None
+    kind: Annotated[LearningKind, doc("what it is")] = LearningKind.LESSON
+    session: Annotated[Name, doc("where it was learned")] = DEFAULT_SESSION
+    source: Annotated[Name | None, doc("whose it is: an agent, a tool")] = None
 
 
 class LearningList(RowList[Learning], frozen=True):
@@ -228,12 +214,12 @@ class Learnings(Request[LearningList], frozen=True, kw_only=True):
     Raises `InvalidText`.
     """
 
-    source: Annotated[Names, Meta(description="only of this source; repeatable")] = None
-    kind: Annotated[LearningKind | None, Meta(description="only of this kind")] = None
-    superseded: Annotated[
-        bool, Meta(description="include learnings that newer ones replaced")
-    ] = False
-    limit: Annotated[PageSize, Meta(description="maximum number of learnings")] = 100
+    source: Annotated[Names, doc("only of this source; repeatable")] = None
+    kind: Annotated[LearningKind | None, doc("only of this kind")] = None
+    superseded: Annotated[bool, doc("include learnings that newer ones replaced")] = (
+        False
+    )
+    limit: Annotated[PageSize, doc("maximum number of learnings")] = 100
 
 
 class EditedLearning(msgspec.Struct, frozen=True):
@@ -254,7 +240,7 @@ class EditLearning(ById[EditedLearning], frozen=True, kw_only=True):
 
     writes = True
 
-    text: Annotated[Lesson, Meta(description="the new words")]
+    text: Annotated[Lesson, doc("the new words")]
 
 
 class RemovedLearning(msgspec.Struct, frozen=True):

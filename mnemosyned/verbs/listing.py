@@ -22,6 +22,7 @@ from mnemosyned.verbs.request import (
     RowList,
     Since,
     Until,
+    doc,
 )
 
 Cursor = Annotated[str, Meta(min_length=1, max_length=100)]
@@ -56,37 +57,28 @@ class ListMemories(Request[Listed], frozen=True, kw_only=True):
 
     verb = "list"
 
-    limit: Annotated[PageSize, Meta(description="maximum number of records")] = 50
-    order: Annotated[ListOrder, Meta(description="newest or oldest first")] = (
-        ListOrder.NEWEST
-    )
-    after: Annotated[
-        Cursor | None, Meta(description="go on after a page: its `next`")
-    ] = None
+    limit: Annotated[PageSize, doc("maximum number of records")] = 50
+    order: Annotated[ListOrder, doc("newest or oldest first")] = ListOrder.NEWEST
+    after: Annotated[Cursor | None, doc("go on after a page: its `next`")] = None
     session: OnlySession = None
     source: OnlySource = None
-    role: Annotated[Names, Meta(description="only this role; repeatable")] = None
+    role: Annotated[Names, doc("only this role; repeatable")] = None
     tag: OnlyTag = None
-    tier: Annotated[Tier | None, Meta(description="only this tier")] = None
+    tier: Annotated[Tier | None, doc("only this tier")] = None
     level: Annotated[
         Literal["episode", "day", "week", "month"] | None,
-        Meta(description="summaries of this level instead of memories"),
+        doc("summaries of this level instead of memories"),
     ] = None
     since: Since = None
     until: Until = None
     pinned: Annotated[
-        bool | None,
-        Meta(description="only pinned memories; false: only those that are not"),
+        bool | None, doc("only pinned memories; false: only those that are not")
     ] = None
     id_prefix: Annotated[
         Name | None,
-        Meta(
-            description="only ids that begin so, in upper or lower case; summaries too"
-        ),
+        doc("only ids that begin so, in upper or lower case; summaries too"),
     ] = None
-    history: Annotated[
-        bool, Meta(description="include superseded and expired memories")
-    ] = False
+    history: Annotated[bool, doc("include superseded and expired memories")] = False
     reveal: Reveal = False
 
 
@@ -104,10 +96,8 @@ class Sessions(Request[SessionList], frozen=True, kw_only=True):
     Raises `StorageFailed`.
     """
 
-    limit: Annotated[PageSize, Meta(description="maximum number of sessions")] = 50
-    prefix: Annotated[
-        Name | None, Meta(description="only sessions whose names begin so")
-    ] = None
+    limit: Annotated[PageSize, doc("maximum number of sessions")] = 50
+    prefix: Annotated[Name | None, doc("only sessions whose names begin so")] = None
 
 
 class SourceList(RowList[SourceTotals], frozen=True):
@@ -124,7 +114,5 @@ class Sources(Request[SourceList], frozen=True, kw_only=True):
     Raises `StorageFailed`.
     """
 
-    limit: Annotated[PageSize, Meta(description="maximum number of sources")] = 50
-    prefix: Annotated[
-        Name | None, Meta(description="only sources whose names begin so")
-    ] = None
+    limit: Annotated[PageSize, doc("maximum number of sources")] = 50
+    prefix: Annotated[Name | None, doc("only sources whose names begin so")] = None

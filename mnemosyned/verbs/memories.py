@@ -39,6 +39,7 @@ from mnemosyned.verbs.request import (
     RowList,
     Since,
     Until,
+    doc,
 )
 
 R = TypeVar("R")
@@ -61,9 +62,7 @@ class SelectionPreview(msgspec.Struct, frozen=True, kw_only=True):
 class TargetRequest(Request[R], frozen=True):
     """A call on memories, selected by ids or by filters."""
 
-    id: Annotated[
-        Names, Meta(description="the id of a memory or an episode; repeatable")
-    ] = None
+    id: Annotated[Names, doc("the id of a memory or an episode; repeatable")] = None
 
 
 class Filtered(TargetRequest[R], frozen=True, kw_only=True):
@@ -75,45 +74,31 @@ class Filtered(TargetRequest[R], frozen=True, kw_only=True):
     writes = True
     takes_long = True
 
-    query: Annotated[
-        Question | None, Meta(description="memories with all of these words")
-    ] = None
-    tag: Annotated[
-        Names, Meta(description="memories with one of these tags; repeatable")
-    ] = None
+    query: Annotated[Question | None, doc("memories with all of these words")] = None
+    tag: Annotated[Names, doc("memories with one of these tags; repeatable")] = None
     since: Annotated[
-        Instant | None,
-        Meta(description="what happened at or after this time: 2026-03-09, 7d"),
+        Instant | None, doc("what happened at or after this time: 2026-03-09, 7d")
     ] = None
     until: Annotated[
-        Instant | None,
-        Meta(description="what happened until then; a day named is included"),
+        Instant | None, doc("what happened until then; a day named is included")
     ] = None
     person: Annotated[
-        Name | None,
-        Meta(description="memories that mention this name, or that this person said"),
+        Name | None, doc("memories that mention this name, or that this person said")
     ] = None
-    dry_run: Annotated[bool, Meta(description="show the preview; change nothing")] = (
-        False
-    )
+    dry_run: Annotated[bool, doc("show the preview; change nothing")] = False
     after: Annotated[
-        Name | None,
-        Meta(description="with dry_run: list only what comes after this memory"),
+        Name | None, doc("with dry_run: list only what comes after this memory")
     ] = None
-    mark: Annotated[
-        Name | None, Meta(description="the mark of a preview: only what it showed")
-    ] = None
+    mark: Annotated[Name | None, doc("the mark of a preview: only what it showed")] = (
+        None
+    )
 
 
 class Selecting(Filtered[R], frozen=True, kw_only=True):
     """All filters."""
 
-    session: Annotated[
-        Names, Meta(description="memories of this session; repeatable")
-    ] = None
-    source: Annotated[
-        Names, Meta(description="memories of this source; repeatable")
-    ] = None
+    session: Annotated[Names, doc("memories of this session; repeatable")] = None
+    source: Annotated[Names, doc("memories of this source; repeatable")] = None
 
 
 TAG_INPUT_CHARS_MAX = 2 * TAG_CHARS_MAX
@@ -158,35 +143,24 @@ class EditMemory(Filtered[Edited], frozen=True, kw_only=True):
 
     verb = "edit"
 
-    text: Annotated[str | None, Meta(description="the new words")] = None
-    session: Annotated[
-        Name | None, Meta(description="the session it belongs to from now on")
-    ] = None
-    source: Annotated[
-        Label | None, Meta(description="its source from now on; empty for none")
-    ] = None
-    role: Annotated[Label | None, Meta(description="who said it; empty for nobody")] = (
+    text: Annotated[str | None, doc("the new words")] = None
+    session: Annotated[Name | None, doc("the session it belongs to from now on")] = None
+    source: Annotated[Label | None, doc("its source from now on; empty for none")] = (
         None
     )
+    role: Annotated[Label | None, doc("who said it; empty for nobody")] = None
     created_at: Annotated[
-        Instant | None, Meta(description="when it happened: yesterday, 2026-03-09")
+        Instant | None, doc("when it happened: yesterday, 2026-03-09")
     ] = None
-    importance: Annotated[
-        Weight | None, Meta(description="weight in ranking, 0 to 1")
-    ] = None
-    tags: Annotated[Tags | None, Meta(description="all its tags from now on")] = None
-    of_session: Annotated[
-        Names, Meta(description="memories of this session; repeatable")
-    ] = None
-    of_source: Annotated[
-        Names, Meta(description="memories of this source; repeatable")
-    ] = None
+    importance: Annotated[Weight | None, doc("weight in ranking, 0 to 1")] = None
+    tags: Annotated[Tags | None, doc("all its tags from now on")] = None
+    of_session: Annotated[Names, doc("memories of this session; repeatable")] = None
+    of_source: Annotated[Names, doc("memories of this source; repeatable")] = None
     if_text: Annotated[
-        str | None,
-        Meta(description="change it only if these are still its words"),
+        str | None, doc("change it only if these are still its words")
     ] = None
     drop_history: Annotated[
-        bool, Meta(description="keep no earlier words, and delete those kept before")
+        bool, doc("keep no earlier words, and delete those kept before")
     ] = False
 
 
@@ -203,7 +177,7 @@ class Tagged(SelectionPreview, frozen=True, kw_only=True):
 
 
 class _TagChange(Selecting[R], frozen=True, kw_only=True):
-    tags: Annotated[Tags, Meta(description="the tags, in any case", min_length=1)]
+    tags: Annotated[Tags, doc("the tags, in any case", min_length=1)]
 
 
 class Tag(_TagChange[Tagged], frozen=True, kw_only=True):
@@ -269,9 +243,7 @@ BATCH_MAX = 1_000
 
 
 class _RememberContent(Request[R], frozen=True):
-    content: Annotated[
-        str, Meta(description="the text to remember", extra_json_schema=NOT_EMPTY)
-    ]
+    content: Annotated[str, doc("the text to remember", extra_json_schema=NOT_EMPTY)]
 
 
 class Remember(_RememberContent[Acknowledged], frozen=True, kw_only=True):
@@ -285,46 +257,36 @@ class Remember(_RememberContent[Acknowledged], frozen=True, kw_only=True):
     repeatable = True
 
     id: Annotated[
-        Name | None,
-        Meta(description="your own id; repeating the call stores nothing twice"),
+        Name | None, doc("your own id; repeating the call stores nothing twice")
     ] = None
-    session: Annotated[
-        Name, Meta(description="the conversation or run it belongs to")
-    ] = DEFAULT_SESSION
-    source: Annotated[
-        Name | None, Meta(description="where it comes from: an agent, a tool")
-    ] = None
+    session: Annotated[Name, doc("the conversation or run it belongs to")] = (
+        DEFAULT_SESSION
+    )
+    source: Annotated[Name | None, doc("where it comes from: an agent, a tool")] = None
     role: Annotated[
-        str,
-        Meta(description="who said it: user, assistant or a name", max_length=TEXT_MAX),
+        str, doc("who said it: user, assistant or a name", max_length=TEXT_MAX)
     ] = ""
     created_at: Annotated[
         Instant | None,
-        Meta(description="when it happened: 2026-03-09, yesterday 14:30; default: now"),
+        doc("when it happened: 2026-03-09, yesterday 14:30; default: now"),
     ] = None
-    importance: Annotated[
-        float, Meta(description="weight in ranking, 0 to 1", ge=0, le=1)
-    ] = 0.5
-    pinned: Annotated[bool, Meta(description="keep it in working memory")] = False
-    metadata: Annotated[
-        dict[str, Any], Meta(description="a JSON object of your own")
-    ] = msgspec.field(default_factory=dict)
-    tags: Annotated[Tags, Meta(description="tags, in any case")] = msgspec.field(
+    importance: Annotated[float, doc("weight in ranking, 0 to 1", ge=0, le=1)] = 0.5
+    pinned: Annotated[bool, doc("keep it in working memory")] = False
+    metadata: Annotated[dict[str, Any], doc("a JSON object of your own")] = (
+        msgspec.field(default_factory=dict)
+    )
+    tags: Annotated[Tags, doc("tags, in any case")] = msgspec.field(
         default_factory=list
     )
     dedupe: Annotated[
         bool,
-        Meta(
-            description="if this session and source has the same text, return that memory's id"
-        ),
+        doc("if this session and source has the same text, return that memory's id"),
     ] = False
     valid_until: Annotated[
         Instant | None,
-        Meta(description="do not recall or summarize it after this time: tomorrow, 7d"),
+        doc("do not recall or summarize it after this time: tomorrow, 7d"),
     ] = None
-    supersedes: Annotated[
-        Name | None, Meta(description="the id of the memory it replaces")
-    ] = None
+    supersedes: Annotated[Name | None, doc("the id of the memory it replaces")] = None
 
 
 class RememberedMany(RowList[Acknowledged], frozen=True):
@@ -339,8 +301,7 @@ class RememberedMany(RowList[Acknowledged], frozen=True):
 
 class _Memories(Request[R], frozen=True):
     memories: Annotated[
-        list[Remember],
-        Meta(description="up to 1,000", min_length=1, max_length=BATCH_MAX),
+        list[Remember], doc("up to 1,000", min_length=1, max_length=BATCH_MAX)
     ]
 
 
@@ -353,7 +314,7 @@ class RememberMany(_Memories[RememberedMany], frozen=True, kw_only=True):
     writes = True
     repeatable = True
 
-    dry_run: Annotated[bool, Meta(description="check the batch; store nothing")] = False
+    dry_run: Annotated[bool, doc("check the batch; store nothing")] = False
 
 
 # -------------------------------------------------------------------- recall
@@ -370,7 +331,7 @@ class Recalled(RowList[Hit], frozen=True):
 
 
 class _Query(Request[R], frozen=True):
-    query: Annotated[Question, Meta(description="plain words; no operators")]
+    query: Annotated[Question, doc("plain words; no operators")]
 
 
 class Recall(_Query[Recalled], frozen=True, kw_only=True):
@@ -381,23 +342,19 @@ class Recall(_Query[Recalled], frozen=True, kw_only=True):
     Raises `InvalidText` and `InvalidTime`.
     """
 
-    limit: Annotated[int, Meta(description="maximum number of hits", ge=1, le=100)] = 10
+    limit: Annotated[int, doc("maximum number of hits", ge=1, le=100)] = 10
     session: OnlySession = None
     source: OnlySource = None
     tag: OnlyTag = None
-    tier: Annotated[Tier | None, Meta(description="only this tier")] = None
+    tier: Annotated[Tier | None, doc("only this tier")] = None
     since: Since = None
     until: Until = None
     asked_at: Annotated[
-        Instant | None,
-        Meta(description='the time that "yesterday" refers to; default: now, here'),
+        Instant | None, doc('the time that "yesterday" refers to; default: now, here')
     ] = None
-    explain: Annotated[bool, Meta(description="show the parts of each score")] = False
+    explain: Annotated[bool, doc("show the parts of each score")] = False
     history: Annotated[
-        bool,
-        Meta(
-            description="include superseded memories; each hit lists what it replaced"
-        ),
+        bool, doc("include superseded memories; each hit lists what it replaced")
     ] = False
     reveal: Reveal = False
 
@@ -420,9 +377,7 @@ class Get(ById[Got], frozen=True, kw_only=True):
     Raises `NotFound`.
     """
 
-    history: Annotated[
-        bool, Meta(description="show what a memory was before it was edited")
-    ] = False
+    history: Annotated[bool, doc("show what a memory was before it was edited")] = False
     reveal: Reveal = False
 
 
@@ -444,9 +399,6 @@ class Expand(ById[Expanded], frozen=True, kw_only=True):
     """
 
     depth: Annotated[
-        int,
-        Meta(
-            description="1: one level down; 0: all the way to the originals", ge=0, le=1
-        ),
+        int, doc("1: one level down; 0: all the way to the originals", ge=0, le=1)
     ] = 0
     reveal: Reveal = False

@@ -39,6 +39,12 @@ T = TypeVar("T")
 TEXT_MAX = 200
 NAMES_MAX = 1_000
 
+
+def doc(description: str, **limits: Any) -> Meta:  # noqa: ANN401 as Meta takes them
+    """Return the limits of a field, with its description for help pages and that of the API."""
+    return Meta(description=description, **limits)
+
+
 Name = Annotated[str, Meta(min_length=1, max_length=TEXT_MAX)]
 Names = Name | Annotated[list[Name], Meta(max_length=NAMES_MAX)] | None
 if TYPE_CHECKING:
@@ -47,20 +53,18 @@ else:
     Instant = Annotated[datetime, Meta(tz=True)]
 """A time. A caller may give it in words, as a date or as so long ago; a request that was checked
 has a `datetime` with its zone, which `instant` returns."""
-OnlySession = Annotated[Names, Meta(description="only this session; repeatable")]
-OnlySource = Annotated[Names, Meta(description="only this source; repeatable")]
-OnlyTag = Annotated[
-    Names, Meta(description="only memories with one of these tags; repeatable")
-]
+OnlySession = Annotated[Names, doc("only this session; repeatable")]
+OnlySource = Annotated[Names, doc("only this source; repeatable")]
+OnlyTag = Annotated[Names, doc("only memories with one of these tags; repeatable")]
 Since = Annotated[
     Instant | None,
-    Meta(description="only what happened at or after this time: yesterday, 7d"),
+    doc("only what happened at or after this time: yesterday, 7d"),
 ]
 Until = Annotated[
     Instant | None,
-    Meta(description="only what happened until then; a day named is included"),
+    doc("only what happened until then; a day named is included"),
 ]
-Reveal = Annotated[bool, Meta(description="show secrets, which are masked otherwise")]
+Reveal = Annotated[bool, doc("show secrets, which are masked otherwise")]
 QUERY_CHARS_MAX = 4_096
 Question = Annotated[str, Meta(min_length=1, max_length=QUERY_CHARS_MAX)]
 NOT_EMPTY = {"minLength": 1, "pattern": r"\S"}
@@ -128,7 +132,7 @@ V = TypeVar("V", bound=Request[Any])
 class ById(Request[R], frozen=True):
     """A call that concerns one memory, episode or learning."""
 
-    id: Annotated[Name, Meta(description="its id")]
+    id: Annotated[Name, doc("its id")]
 
 
 def names(given: str | list[str] | None) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from mnemosyned.verbs.memories import Selecting, SelectionPreview
-from mnemosyned.verbs.request import ById, Request
+from mnemosyned.verbs.request import ById, Request, doc
 
 Days = Annotated[float, Meta(gt=0, le=366_000)]
 BackupFile = Annotated[str, Meta(min_length=1, max_length=4_096)]
@@ -70,8 +70,7 @@ class Forget(Selecting[Forgotten], frozen=True, kw_only=True):
     deletes = True
 
     now: Annotated[
-        bool,
-        Meta(description="for good at once, without the grace time of the settings"),
+        bool, doc("for good at once, without the grace time of the settings")
     ] = False
 
 
@@ -135,18 +134,14 @@ class Prune(Request[Pruned], frozen=True, kw_only=True):
     takes_long = True
 
     keep_days: Annotated[
-        Days | None,
-        Meta(description="prune originals older than this many days"),
+        Days | None, doc("prune originals older than this many days")
     ] = None
     characters_max: Annotated[
-        Characters | None,
-        Meta(description="prune the oldest beyond this many characters in all"),
+        Characters | None, doc("prune the oldest beyond this many characters in all")
     ] = None
-    dry_run: Annotated[bool, Meta(description="show the preview; prune nothing")] = (
-        False
-    )
+    dry_run: Annotated[bool, doc("show the preview; prune nothing")] = False
     believe_clock: Annotated[
-        bool, Meta(description="trust the date, although the clock jumped ahead")
+        bool, doc("trust the date, although the clock jumped ahead")
     ] = False
 
 
@@ -181,8 +176,8 @@ class Backup(Request[BackedUp], frozen=True):
 
     file: Annotated[
         BackupFile | None,
-        Meta(
-            description="the absolute path of the copy, or of a folder for it; default: "
+        doc(
+            "the absolute path of the copy, or of a folder for it; default: "
             "a dated name in the backup folder"
         ),
     ] = None

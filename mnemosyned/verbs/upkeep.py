@@ -18,7 +18,7 @@ from mnemosyned.memory.values import (
     Tier,
     TierTotals,
 )
-from mnemosyned.verbs.request import Name, PageSize, Request, RowList
+from mnemosyned.verbs.request import Name, PageSize, Request, RowList, doc
 
 R = TypeVar("R")
 
@@ -41,28 +41,20 @@ class Sleep(Request[CycleReport], frozen=True, kw_only=True):
     writes = True
     takes_long = True
 
-    session: Annotated[Name | None, Meta(description="only this session")] = None
-    force: Annotated[
-        bool, Meta(description="also memories that are not old enough")
-    ] = False
-    dry_run: Annotated[
-        bool, Meta(description="show the plan; write nothing, call no model")
-    ] = False
-    stop: Annotated[
-        bool, Meta(description="stop the running cycle after its present batch")
-    ] = False
+    session: Annotated[Name | None, doc("only this session")] = None
+    force: Annotated[bool, doc("also memories that are not old enough")] = False
+    dry_run: Annotated[bool, doc("show the plan; write nothing, call no model")] = False
+    stop: Annotated[bool, doc("stop the running cycle after its present batch")] = False
     pause_minutes: Annotated[
         PauseMinutes | None,
-        Meta(
-            description="start no cycle in the background for so long; 0 ends a pause"
-        ),
+        doc("start no cycle in the background for so long; 0 ends a pause"),
     ] = None
 
 
 class _Cycle(Request[R], frozen=True):
-    cycle: Annotated[
-        Name, Meta(description="the id of the cycle; default: the last one")
-    ] = LAST_CYCLE
+    cycle: Annotated[Name, doc("the id of the cycle; default: the last one")] = (
+        LAST_CYCLE
+    )
 
 
 class Undo(_Cycle[CycleReport], frozen=True, kw_only=True):
@@ -77,13 +69,11 @@ class Undo(_Cycle[CycleReport], frozen=True, kw_only=True):
     writes = True
     takes_long = True
 
-    dry_run: Annotated[
-        bool, Meta(description="show what would return; change nothing")
-    ] = False
+    dry_run: Annotated[bool, doc("show what would return; change nothing")] = False
     keep_hours: Annotated[
         Hours | None,
-        Meta(
-            description="keep the originals in working memory this long; default: until the next "
+        doc(
+            "keep the originals in working memory this long; default: until the next "
             "scheduled cycle"
         ),
     ] = None
@@ -103,9 +93,9 @@ class Log(Request[Logged], frozen=True, kw_only=True):
     Raises `StorageFailed`.
     """
 
-    limit: Annotated[PageSize, Meta(description="maximum number of rows")] = 20
-    session: Annotated[Name | None, Meta(description="only this session")] = None
-    cycle: Annotated[Name | None, Meta(description="only this sleep cycle")] = None
+    limit: Annotated[PageSize, doc("maximum number of rows")] = 20
+    session: Annotated[Name | None, doc("only this session")] = None
+    cycle: Annotated[Name | None, doc("only this sleep cycle")] = None
 
 
 PATHS_MAX = 100
@@ -139,9 +129,9 @@ class Watching(RowList[WatchedFolder], frozen=True):
 
 
 class _Watched(Request[R], frozen=True):
-    paths: Annotated[
-        Paths, Meta(description="absolute paths of folders or files to follow")
-    ] = msgspec.field(default_factory=list)
+    paths: Annotated[Paths, doc("absolute paths of folders or files to follow")] = (
+        msgspec.field(default_factory=list)
+    )
 
 
 class Watch(_Watched[Watching], frozen=True, kw_only=True):
@@ -156,9 +146,7 @@ class Watch(_Watched[Watching], frozen=True, kw_only=True):
     writes = True
     local_only = True
 
-    remove: Annotated[
-        bool, Meta(description="stop following these; their memories stay")
-    ] = False
+    remove: Annotated[bool, doc("stop following these; their memories stay")] = False
 
 
 class SleepStatus(msgspec.Struct, frozen=True, kw_only=True):
