@@ -8,7 +8,7 @@ again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from mnemosyned.conversation.archived import stub_results
@@ -133,10 +133,17 @@ class AutoPolicy:
         )
         if not self.due(unchanged.tokens_before).due:
             return unchanged
-        stubbed = _StubbedConversation(split, self._make_stubs(split, costs), costs)
+        stubs = self._make_stubs(split, costs)
         if sum(costs) <= compute_share(self.max_tokens, self.target) or not split.old:
-            return _stub_old_results(unchanged, stubbed)
-        done = self._replace_oldest(unchanged, stubbed, earlier)
+            originals = split.take(list(stubs))
+            return replace(
+                unchanged,
+                messages=[stubs.get(at, messages[at]) for at in range(len(messages))],
+                tokens_after=sum(costs),
+                archived=mark_as_removed(originals),
+                details=tuple(_extract_values(originals)),
+            )
+        done = self._replace_oldest(unchanged, split, stubs, costs, earlier)
         return done if done.tokens_after < unchanged.tokens_before else unchanged
 
     def _make_stubs(
@@ -163,15 +170,19 @@ class AutoPolicy:
     def _replace_oldest(
         self,
         unchanged: Compaction,
-        stubbed: _StubbedConversation,
+        split: SplitConversation,
+        stubs: Mapping[int, Message],
+        costs: Sequence[int],
         earlier: SummaryContent,
     ) -> Compaction:
-        """Return the compaction with a summary of the oldest messages, and stubs of later ones."""
-        split = stubbed.split
-        end = self._find_summary_end(split, stubbed.costs)
+        """Return the compaction with a summary of the oldest messages, and stubs of later ones.
+
+        `stubs` are those of old tool results by position, `costs` the tokens of each message.
+        """
+        end = self._find_summary_end(split, costs)
         summarized = [position for position in split.old if position < end]
         left = [position for position in split.live if position >= end]
-        late_stubs = [position for position in stubbed.stubs if position >= end]
+        late_stubs = [position for position in stubs if position >= end]
         originals = split.take(summarized)
         values = _extract_values(originals)
         content, reason = self._make_content(originals, values, earlier)
@@ -179,7 +190,7 @@ class AutoPolicy:
         kept = [
             *split.messages[: split.pinned],
             summary,
-            *(stubbed.message_at(position) for position in left),
+            *(stubs.get(position, split.messages[position]) for position in left),
         ]
         return replace(
             unchanged,
@@ -268,34 +279,6 @@ class AutoPolicy:
             left_out=len(content.facts) - len(facts),
         )
         return make_summary_message(body, content, policy=self.name)
-
-
-@dataclass(frozen=True, slots=True)
-class _StubbedConversation:
-    """A conversation with stubs of old tool results, and the tokens of each message."""
-
-    split: SplitConversation
-    stubs: Mapping[int, Message]
-    """Stubs by the positions of their originals."""
-    costs: Sequence[int]
-
-    def message_at(self, position: int) -> Message:
-        """Return the stub at a position of the conversation, or the message if it has no stub."""
-        return self.stubs.get(position, self.split.messages[position])
-
-
-def _stub_old_results(
-    unchanged: Compaction, stubbed: _StubbedConversation
-) -> Compaction:
-    """Return the compaction in which only tool results are stubbed."""
-    originals = stubbed.split.take(list(stubbed.stubs))
-    return replace(
-        unchanged,
-        messages=[stubbed.message_at(at) for at in range(len(stubbed.split.messages))],
-        tokens_after=sum(stubbed.costs),
-        archived=mark_as_removed(originals),
-        details=tuple(_extract_values(originals)),
-    )
 
 
 def _extract_values(messages: Iterable[Message]) -> list[Detail]:

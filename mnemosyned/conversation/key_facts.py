@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from mnemosyned.conversation.messages import (
@@ -37,21 +36,14 @@ GAP = " … "
 """Mark of lines left out between two lines."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExcerptWeights:
-    """Worth of the lines of a tool result, by which an excerpt is chosen."""
-
-    failure: float = 3.0
-    """A line with a failure."""
-    total: float = 2.0
-    """A line with totals: "3 failed, 12 passed in 4.1 s"."""
-    last: float = 1.5
-    """The last line."""
-    first: float = 1.0
-    other: float = 0.2
-
-
-WEIGHTS = ExcerptWeights()
+WORTH_OF_FAILURE = 3.0
+"""A line with a failure."""
+WORTH_OF_TOTAL = 2.0
+"""A line with totals: "3 failed, 12 passed in 4.1 s"."""
+WORTH_OF_LAST = 1.5
+"""The last line."""
+WORTH_OF_FIRST = 1.0
+WORTH_OF_OTHER = 0.2
 
 _FAILURE = re.compile(
     r"\b(?:error|errors|fail|failed|failure|failures|exception|fatal|panic(?:ked)?|denied"
@@ -134,13 +126,13 @@ def _rate_line(line: str, position: int, lines: Sequence[str]) -> float:
     """Return a line's worth: highest for failures, then totals, the last and the first line."""
     fails = _FAILURE.search(line) and not _NONE_FAILED.search(line)
     totals = _TOTAL.search(line) and any(map(str.isdigit, line))
-    worth = WEIGHTS.failure if fails else WEIGHTS.other
+    worth = WORTH_OF_FAILURE if fails else WORTH_OF_OTHER
     if totals:
-        worth = max(worth, WEIGHTS.total)
+        worth = max(worth, WORTH_OF_TOTAL)
     if position == len(lines) - 1:
-        worth = max(worth, WEIGHTS.last)
+        worth = max(worth, WORTH_OF_LAST)
     elif position == 0:
-        worth = max(worth, WEIGHTS.first)
+        worth = max(worth, WORTH_OF_FIRST)
     return worth
 
 

@@ -166,19 +166,12 @@ def _format_day(moment: str | date) -> str:
     return moment if isinstance(moment, str) else moment.isoformat()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RelevanceWeights:
-    """Thresholds for what a relevant memory must share with the message."""
-
-    words_min: int = 2
-    """Keywords in common; one is enough if the message has no more than these."""
-    pairs_min: int = 2
-    """Character pairs in common, in scripts without spaces."""
-    score_share_min: float = 0.2
-    """Share of the best hit's score below which a hit is left out."""
-
-
-WEIGHTS = RelevanceWeights()
+WORDS_MIN = 2
+"""Keywords in common; one is enough if the message has no more than these."""
+PAIRS_MIN = 2
+"""Character pairs in common, in scripts without spaces."""
+SCORE_SHARE_MIN = 0.2
+"""Share of the best hit's score below which a hit is left out."""
 
 _WORDS = " ".join(language.continuations for language in LANGUAGES)
 _CONTINUATIONS = frozenset(
@@ -215,14 +208,14 @@ class Relevance:
     @property
     def has_content(self) -> bool:
         """Whether the message has content to recall memory for; "What next?" has none."""
-        enough_pairs = len(self._pairs) >= WEIGHTS.pairs_min
+        enough_pairs = len(self._pairs) >= PAIRS_MIN
         return bool(self._stems) or enough_pairs or self._names_a_time
 
     def select_relevant_hits(self, hits: list[Hit]) -> list[Hit]:
         """Return the hits worth showing, in their order."""
         if not self.has_content or not hits:
             return []
-        floor = hits[0].score * WEIGHTS.score_share_min
+        floor = hits[0].score * SCORE_SHARE_MIN
         return [hit for hit in hits if hit.score >= floor and self._is_relevant(hit)]
 
     def _is_relevant(self, hit: Hit) -> bool:
@@ -232,13 +225,13 @@ class Relevance:
         text = "\n".join([hit.content, *(line.content for line in hit.lines)])
         stems = {token.stem for token in tokenize(text)}
         shared = self._stems & stems
-        few = self._count <= WEIGHTS.words_min
-        if len(shared) >= WEIGHTS.words_min or (shared and few):
+        few = self._count <= WORDS_MIN
+        if len(shared) >= WORDS_MIN or (shared and few):
             return True
         if shared & self._names:
             return True
         pairs = self._pairs & set(gram_text(text).split())
-        return len(pairs) >= WEIGHTS.pairs_min
+        return len(pairs) >= PAIRS_MIN
 
 
 def _is_keyword(token: TextToken) -> bool:

@@ -20,22 +20,14 @@ from mnemosyned.conversation.learnings.rules import (
 )
 from mnemosyned.memory.values import LearningKind
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PassingLimits:
-    """Limits of the clauses of a sentence in which preferences are searched."""
-
-    starts_max: int = 16
-    """Clauses of a sentence that are tried."""
-    clause_chars_min: int = 3
-    clause_chars_max: int = 160
-    """A longer clause is no preference that could be read alone."""
-    object_words_max: int = 24
-    joined_words_max: int = 3
-    """Words after a comma that still belong to one word before it: "short, plain sentences"."""
-
-
-LIMITS = PassingLimits()
+STARTS_MAX = 16
+"""Clauses of a sentence that are tried."""
+CLAUSE_CHARS_MIN = 3
+CLAUSE_CHARS_MAX = 160
+"""A longer clause is no preference that could be read alone."""
+OBJECT_WORDS_MAX = 24
+JOINED_WORDS_MAX = 3
+"""Words after a comma that still belong to one word before it: "short, plain sentences"."""
 
 _KINDS = {
     "states": LearningKind.PREFERENCE,
@@ -110,7 +102,7 @@ def _find_rule_matches(
 def _find_clause_starts(low: str, rules: PassingRules) -> Iterator[int]:
     """Yield the positions where a clause begins, both before and after its leading words."""
     seen: set[int] = set()
-    for start in islice(rules.start.finditer(low), LIMITS.starts_max):
+    for start in islice(rules.start.finditer(low), STARTS_MAX):
         position = start.end()
         while position not in seen:
             seen.add(position)
@@ -140,10 +132,10 @@ def _make_statement(
         is_asked = low.endswith(_QUESTION_ENDS) and end >= len(low.rstrip(_TRIMMED))
         if is_empty or is_asked or rules.unclear.match(said):
             return None
-    if _count_words(said) > LIMITS.object_words_max or rules.once.search(occasion):
+    if _count_words(said) > OBJECT_WORDS_MAX or rules.once.search(occasion):
         return None
     text = _write_learned_form(sentence, rule, match, preferred, rules)
-    if not LIMITS.clause_chars_min <= len(text) <= LIMITS.clause_chars_max:
+    if not CLAUSE_CHARS_MIN <= len(text) <= CLAUSE_CHARS_MAX:
         return None
     return PassingStatement(_KINDS[rule.name], text, match.start(), end)
 
@@ -158,7 +150,7 @@ def _find_clause_end(low: str, start: int, rules: PassingRules) -> int:
         further = rules.end.search(low, end.end())
         stop = further.start() if further else len(low)
         joined = _count_words(low[end.end() : stop])
-        if joined <= LIMITS.joined_words_max and low[stop : stop + 1] != "?":
+        if joined <= JOINED_WORDS_MAX and low[stop : stop + 1] != "?":
             return stop
     return end.start()
 

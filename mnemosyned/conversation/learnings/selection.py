@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 
@@ -42,26 +41,19 @@ def find_fields(text: str) -> frozenset[str]:
     return frozenset(name for name, words in _FIELDS.items() if words.search(low))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LearningWeights:
-    """Worth of a learning for a message by words and fields in common, name and age."""
-
-    shown_max: int = 5
-    """Number of learnings in a context."""
-    word: int = 3
-    """A keyword in common with the message."""
-    words_max: int = 3
-    """More words in common count no more."""
-    field: int = 2
-    """A field in common, such as code or food."""
-    name: int = 1
-    fresh: int = 1
-    fresh_for: timedelta = timedelta(days=7)
-    pairs_min: int = 2
-    """Character pairs in common that make a word, in scripts without spaces."""
-
-
-WEIGHTS = LearningWeights()
+SHOWN_MAX = 5
+"""Number of learnings in a context."""
+WORTH_OF_WORD = 3
+"""A keyword in common with the message."""
+WORDS_MAX = 3
+"""More words in common count no more."""
+WORTH_OF_FIELD = 2
+"""A field in common, such as code or food."""
+WORTH_OF_NAME = 1
+WORTH_OF_FRESH = 1
+FRESH_FOR = timedelta(days=7)
+PAIRS_MIN = 2
+"""Character pairs in common that make a word, in scripts without spaces."""
 
 
 def select_relevant(
@@ -71,7 +63,7 @@ def select_relevant(
     now: datetime,
     budget_tokens: int,
     count: Callable[[str], int],
-    limit: int = WEIGHTS.shown_max,
+    limit: int = SHOWN_MAX,
 ) -> list[Learning]:
     """Return active learnings that matter to the question: most relevant first, then newest.
 
@@ -84,9 +76,9 @@ def select_relevant(
     for learning in learnings:
         shared = asked.rate_shared_terms(learning)
         if learning.superseded_by is None and asked.concerns(learning, shared):
-            named = WEIGHTS.name if learning.kind is LearningKind.NAME else 0
-            is_fresh = now - learning.created_at <= WEIGHTS.fresh_for
-            fresh = WEIGHTS.fresh if is_fresh else 0
+            named = WORTH_OF_NAME if learning.kind is LearningKind.NAME else 0
+            is_fresh = now - learning.created_at <= FRESH_FOR
+            fresh = WORTH_OF_FRESH if is_fresh else 0
             ranks[learning.id] = (shared + named + fresh, learning.created_at)
             active.append(learning)
     shown: list[Learning] = []
@@ -126,12 +118,10 @@ class _MessageTerms:
         """Return the worth of the words and fields that a learning shares with the message."""
         bare = remove_cues(learning.text)
         shared = len(self._stems & _find_keyword_stems(bare))
-        shared += (
-            len(self._pairs & frozenset(gram_text(bare).split())) // WEIGHTS.pairs_min
-        )
+        shared += len(self._pairs & frozenset(gram_text(bare).split())) // PAIRS_MIN
         in_field = bool(self._fields & find_fields(learning.text))
-        words = WEIGHTS.word * min(shared, WEIGHTS.words_max)
-        return words + (WEIGHTS.field if in_field else 0)
+        words = WORTH_OF_WORD * min(shared, WORDS_MAX)
+        return words + (WORTH_OF_FIELD if in_field else 0)
 
 
 def _find_keyword_stems(text: str) -> frozenset[str]:
