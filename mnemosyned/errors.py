@@ -30,6 +30,15 @@ class MnemosynedError(Exception):
     retry_after_s: ClassVar[int | None] = None
     """After how many seconds the same request may succeed, where that is worth a try."""
 
+    def __init_subclass__(
+        cls, *, code: str, kind: Kind | None = None, retry_after_s: int | None = None
+    ) -> None:
+        """Set the class's code, and its kind and pause unless they are those of the class above."""
+        super().__init_subclass__()
+        cls.code = code
+        cls.kind = kind or cls.kind
+        cls.retry_after_s = retry_after_s or cls.retry_after_s
+
     def __init__(self, message: str, *, field: str | None = None) -> None:
         """Set the message, which says what to do next, and the name of the field at fault."""
         super().__init__(message)
@@ -37,201 +46,120 @@ class MnemosynedError(Exception):
         self.field = field
 
 
-class InvalidRequest(MnemosynedError):
+class InvalidRequest(MnemosynedError, code="invalid_request", kind=Kind.INVALID):
     """A field is missing, unknown, of the wrong type or out of its range."""
 
-    code = "invalid_request"
-    kind = Kind.INVALID
 
-
-class MalformedJson(MnemosynedError):
+class MalformedJson(MnemosynedError, code="malformed_json", kind=Kind.INVALID):
     """The body, or a line of an import, is not JSON."""
 
-    code = "malformed_json"
-    kind = Kind.INVALID
 
-
-class MalformedRequest(MnemosynedError):
+class MalformedRequest(MnemosynedError, code="malformed_request", kind=Kind.INVALID):
     """The bytes on the socket are no HTTP request, or the request never ended."""
 
-    code = "malformed_request"
-    kind = Kind.INVALID
 
-
-class EmptyContent(MnemosynedError):
+class EmptyContent(MnemosynedError, code="empty_content", kind=Kind.INVALID):
     """There is nothing to remember."""
 
-    code = "empty_content"
-    kind = Kind.INVALID
 
-
-class ContentTooLarge(MnemosynedError):
+class ContentTooLarge(MnemosynedError, code="content_too_large", kind=Kind.INVALID):
     """A memory, or a request body, exceeds its configured limit."""
 
-    code = "content_too_large"
-    kind = Kind.INVALID
 
-
-class SecretRefused(MnemosynedError):
+class SecretRefused(MnemosynedError, code="secret_refused", kind=Kind.INVALID):
     """The content holds a secret, and the settings forbid keeping one."""
 
-    code = "secret_refused"
-    kind = Kind.INVALID
 
-
-class InvalidText(MnemosynedError):
+class InvalidText(MnemosynedError, code="invalid_text", kind=Kind.INVALID):
     """The text is not valid Unicode, or holds a NUL character."""
 
-    code = "invalid_text"
-    kind = Kind.INVALID
 
-
-class InvalidTime(MnemosynedError):
+class InvalidTime(MnemosynedError, code="invalid_time", kind=Kind.INVALID):
     """A time that is not one, that can be read in two ways, or that lies in the future."""
 
-    code = "invalid_time"
-    kind = Kind.INVALID
 
-
-class ConfigInvalid(MnemosynedError):
+class ConfigInvalid(MnemosynedError, code="config_invalid", kind=Kind.INVALID):
     """The configuration cannot be used; the message names file, line and key."""
 
-    code = "config_invalid"
-    kind = Kind.INVALID
 
-
-class Unauthorized(MnemosynedError):
+class Unauthorized(MnemosynedError, code="unauthorized", kind=Kind.UNAUTHORIZED):
     """A request over TCP has no token, or a wrong one."""
 
-    code = "unauthorized"
-    kind = Kind.UNAUTHORIZED
 
-
-class ScopeMissing(MnemosynedError):
+class ScopeMissing(MnemosynedError, code="scope_missing", kind=Kind.FORBIDDEN):
     """The token of the request does not allow this."""
 
-    code = "scope_missing"
-    kind = Kind.FORBIDDEN
 
-
-class ForeignOrigin(MnemosynedError):
+class ForeignOrigin(MnemosynedError, code="foreign_origin", kind=Kind.FORBIDDEN):
     """The request names a host or an origin that is not this machine."""
 
-    code = "foreign_origin"
-    kind = Kind.FORBIDDEN
 
-
-class NotFound(MnemosynedError):
+class NotFound(MnemosynedError, code="not_found", kind=Kind.NOT_FOUND):
     """No memory or episode has this id."""
 
-    code = "not_found"
-    kind = Kind.NOT_FOUND
 
-
-class UnknownVerb(MnemosynedError):
+class UnknownVerb(MnemosynedError, code="unknown_verb", kind=Kind.NOT_FOUND):
     """The daemon has no such route."""
 
-    code = "unknown_verb"
-    kind = Kind.NOT_FOUND
 
-
-class MethodNotAllowed(MnemosynedError):
+class MethodNotAllowed(MnemosynedError, code="method_not_allowed", kind=Kind.METHOD):
     """The route exists and takes another method."""
 
-    code = "method_not_allowed"
-    kind = Kind.METHOD
 
-
-class IdTaken(MnemosynedError):
+class IdTaken(MnemosynedError, code="id_taken", kind=Kind.CONFLICT):
     """The id given already belongs to a memory with other content."""
 
-    code = "id_taken"
-    kind = Kind.CONFLICT
 
-
-class BatchChanged(MnemosynedError):
+class BatchChanged(MnemosynedError, code="batch_changed", kind=Kind.CONFLICT):
     """The memories of a call changed since they were read."""
 
-    code = "batch_changed"
-    kind = Kind.CONFLICT
 
-
-class SleepInProgress(MnemosynedError):
+class SleepInProgress(MnemosynedError, code="sleep_in_progress", kind=Kind.CONFLICT):
     """A sleep cycle is running; there is never more than one."""
 
-    code = "sleep_in_progress"
-    kind = Kind.CONFLICT
 
-
-class CannotUndo(MnemosynedError):
+class CannotUndo(MnemosynedError, code="cannot_undo", kind=Kind.CONFLICT):
     """The cycle was undone already, or moved nothing."""
 
-    code = "cannot_undo"
-    kind = Kind.CONFLICT
 
-
-class WordsPruned(MnemosynedError):
+class WordsPruned(MnemosynedError, code="words_pruned", kind=Kind.CONFLICT):
     """The archive's retention gave the memory's words up."""
 
-    code = "words_pruned"
-    kind = Kind.CONFLICT
 
-
-class ClockJumped(MnemosynedError):
+class ClockJumped(MnemosynedError, code="clock_jumped", kind=Kind.CONFLICT):
     """The clock is further ahead than can be, so what is deleted by age waits to be confirmed."""
 
-    code = "clock_jumped"
-    kind = Kind.CONFLICT
 
-
-class DatabaseInUse(MnemosynedError):
+class DatabaseInUse(MnemosynedError, code="database_in_use", kind=Kind.CONFLICT):
     """Another process owns the database file."""
 
-    code = "database_in_use"
-    kind = Kind.CONFLICT
 
-
-class SchemaTooNew(MnemosynedError):
+class SchemaTooNew(MnemosynedError, code="schema_too_new", kind=Kind.CONFLICT):
     """The database was written by a newer version than this one."""
 
-    code = "schema_too_new"
-    kind = Kind.CONFLICT
 
-
-class ShuttingDown(MnemosynedError):
+class ShuttingDown(MnemosynedError, code="shutting_down", kind=Kind.UNAVAILABLE):
     """The daemon is stopping and takes no more writes."""
 
-    code = "shutting_down"
-    kind = Kind.UNAVAILABLE
 
-
-class DaemonUnreachable(MnemosynedError):
+class DaemonUnreachable(
+    MnemosynedError, code="daemon_unreachable", kind=Kind.UNAVAILABLE
+):
     """Nothing answers on the socket."""
 
-    code = "daemon_unreachable"
-    kind = Kind.UNAVAILABLE
 
-
-class ForeignDaemon(MnemosynedError):
+class ForeignDaemon(MnemosynedError, code="foreign_daemon", kind=Kind.UNAVAILABLE):
     """Who answers is not proven to be the daemon: another user, or another certificate; nothing was sent."""
 
-    code = "foreign_daemon"
-    kind = Kind.UNAVAILABLE
 
-
-class DaemonBusy(MnemosynedError):
+class DaemonBusy(
+    MnemosynedError, code="daemon_busy", kind=Kind.UNAVAILABLE, retry_after_s=1
+):
     """Too many large requests, or streams, at once: there is no room for one more."""
 
-    code = "daemon_busy"
-    kind = Kind.UNAVAILABLE
-    retry_after_s = 1
 
-
-class StorageFailed(MnemosynedError):
+class StorageFailed(MnemosynedError, code="storage_failed", kind=Kind.UNAVAILABLE):
     """The disk is full, the file is damaged, or the database refused the write."""
-
-    code = "storage_failed"
-    kind = Kind.UNAVAILABLE
 
     def __init__(
         self, message: str, *, field: str | None = None, reason: str = ""
@@ -242,24 +170,16 @@ class StorageFailed(MnemosynedError):
         """Why, without what it means for the request: for whoever knows more of that."""
 
 
-class DatabaseUnreachable(StorageFailed):
+class DatabaseUnreachable(StorageFailed, code="database_unreachable", retry_after_s=1):
     """The database server cannot be reached, or ended the connection; it may come back."""
 
-    code = "database_unreachable"
-    retry_after_s = 1
 
-
-class MemoryBusy(StorageFailed):
+class MemoryBusy(StorageFailed, code="memory_busy", retry_after_s=1):
     """A memory has as many requests at work as it may, or another transaction keeps it locked."""
 
-    code = "memory_busy"
-    retry_after_s = 1
 
-
-class DatabaseReplaced(StorageFailed):
+class DatabaseReplaced(StorageFailed, code="database_replaced"):
     """The database file was deleted, moved or replaced while it was open."""
-
-    code = "database_replaced"
 
     def __init__(
         self,
@@ -275,51 +195,34 @@ class DatabaseReplaced(StorageFailed):
         """Whether all that was acknowledged is in a file, so that a restart loses nothing."""
 
 
-class PartlyDone(StorageFailed):
+class PartlyDone(StorageFailed, code="partly_done"):
     """A part of the request is done and on disk, the rest is not; the message says which."""
 
-    code = "partly_done"
 
-
-class NotPurged(StorageFailed):
+class NotPurged(StorageFailed, code="not_purged"):
     """Memories were forgotten, but their words can still be read in the file."""
 
-    code = "not_purged"
 
-
-class SummarizerFailed(MnemosynedError):
+class SummarizerFailed(MnemosynedError, code="summarizer_failed"):
     """A summarizer gave nothing that can be kept."""
 
-    code = "summarizer_failed"
-    kind = Kind.INTERNAL
 
-
-class ModelUnavailable(SummarizerFailed):
+class ModelUnavailable(
+    SummarizerFailed, code="model_unavailable", kind=Kind.UNAVAILABLE
+):
     """The model cannot be reached or run at all, whatever it is asked: worth leaving alone."""
 
-    code = "model_unavailable"
-    kind = Kind.UNAVAILABLE
 
-
-class EmbedderFailed(MnemosynedError):
+class EmbedderFailed(MnemosynedError, code="embedder_failed"):
     """An embedding model gave no vector for these texts."""
 
-    code = "embedder_failed"
-    kind = Kind.INTERNAL
 
-
-class FetchFailed(MnemosynedError):
+class FetchFailed(MnemosynedError, code="fetch_failed", kind=Kind.UNAVAILABLE):
     """A model could not be fetched, or what came is not what was wanted."""
 
-    code = "fetch_failed"
-    kind = Kind.UNAVAILABLE
 
-
-class TokenizerUnusable(MnemosynedError):
+class TokenizerUnusable(MnemosynedError, code="tokenizer_unusable", kind=Kind.INVALID):
     """A vocabulary on disk cannot be read, or the package that reads it is missing."""
-
-    code = "tokenizer_unusable"
-    kind = Kind.INVALID
 
 
 class RemoteFault(OSError):
