@@ -11,10 +11,11 @@ from datetime import datetime
 
 from mnemosyned.config import SettingsInForce
 from mnemosyned.errors import DatabaseUnreachable, Kind, MemoryBusy, MnemosynedError
-from mnemosyned.importers.transcript_formats import TranscriptMessage, memory_ids
 from mnemosyned.importers.transcripts import (
+    TranscriptMessage,
     TranscriptRefused,
     is_plausible,
+    memory_ids,
     read_transcript,
     size_of,
 )

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from mnemosyned.importers.importer import moment_from
-from mnemosyned.importers.transcript_formats import (
+from mnemosyned.importers.transcripts import (
     ROLES,
     Role,
     TranscriptMessage,
+    clean,
     client_of_path,
     text_of,
 )
-from mnemosyned.importers.transcripts import clean
 
 NAME_CHARS_MAX = 120
 CONVERSATION_CHARS_MAX = 300

@@ -25,17 +25,15 @@ from mnemosyned.importers.importer import (
 )
 from mnemosyned.importers.projects import project_of
 from mnemosyned.importers.reading import open_database, tables_of
-from mnemosyned.importers.transcript_formats import (
+from mnemosyned.importers.transcripts import (
+    DOCUMENT_BYTES_MAX,
     ROLES,
     TranscriptIdentity,
     TranscriptMessage,
-    identify_transcript,
-    memory_ids,
-)
-from mnemosyned.importers.transcripts import (
-    DOCUMENT_BYTES_MAX,
     TranscriptReading,
     clean,
+    identify_transcript,
+    memory_ids,
     read_transcript,
 )
 from mnemosyned.verbs.memories import Remember

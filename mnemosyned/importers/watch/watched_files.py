@@ -26,11 +26,12 @@ from mnemosyned.importers.importer import (
     stable_id,
 )
 from mnemosyned.importers.projects import project_of
-from mnemosyned.importers.transcript_formats import (
+from mnemosyned.importers.transcripts import (
     TranscriptIdentity,
+    TranscriptRefused,
     identify_transcript,
+    read_transcript,
 )
-from mnemosyned.importers.transcripts import TranscriptRefused, read_transcript
 from mnemosyned.memory.capture import AgentSession, AgentStore, WatchedFile, WatchStore
 from mnemosyned.memory.clock import Clock
 from mnemosyned.paths import printable_path
