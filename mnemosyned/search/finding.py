@@ -271,23 +271,17 @@ def _find_matches(
         grams = {seq: WEIGHTS.gram * score for seq, score in found}
     for seq, score in grams.items():
         scores[seq] = scores.get(seq, 0.0) + score
-    if query.only_then or (not scores and _may_list_by_time(query)):
+    # A question with a name or a number is answered only by a memory that contains it.
+    is_specific = any(
+        char.isupper() or char.isdigit() for word in query.terms.words for char in word
+    )
+    if query.only_then or (not scores and not is_specific):
         for span in query.spans:
             listed = _scores_by_time(index, query, span, limit=limits.total)
             scores = {**listed, **scores}
             grams |= listed
     ranked = sorted(scores, key=scores.__getitem__, reverse=True)
     return index.read_matches({seq: scores[seq] for seq in ranked}, grams), more
-
-
-def _may_list_by_time(query: Query) -> bool:
-    """Tell whether the memories of a time span may be the answer if no word matches.
-
-    Not if the question has a name or a number: then only a memory that contains it is an answer.
-    """
-    return not any(
-        char.isupper() or char.isdigit() for word in query.terms.words for char in word
-    )
 
 
 def overlapping_span(query: Query, span: TimeSpan) -> TimeSpan:

@@ -19,7 +19,7 @@ from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.postgres import postings, ranking
 from mnemosyned.storage.postgres.postings import (
     AnyOf,
-    CachedPostings,
+    IndexCache,
     Moment,
     NumberCache,
     Postings,
@@ -240,7 +240,7 @@ def test_what_was_not_used_for_longest_makes_room() -> None:
 
 
 def test_postings_are_true_for_one_state_of_an_index() -> None:
-    kept, words = CachedPostings(), WORDS
+    kept, words = IndexCache(), WORDS
     kept.keep(words, (7,), (3, 1), Postings([9, 4], [0.5, 1.5]))
     kept.keep(words, (8,), (3, 1), Postings())
 
@@ -250,7 +250,7 @@ def test_postings_are_true_for_one_state_of_an_index() -> None:
     assert list(found.parts) == [0.5, 1.5]
     assert kept.find(words, (7,), (4, 1)) is None
     assert kept.find(("episode", "grams"), (7,), (3, 1)) is None
-    assert CachedPostings().find(words, (7,), (3, 1)) is None
+    assert IndexCache().find(words, (7,), (3, 1)) is None
     # That a word is in no summary is known, too.
     nothing = kept.find(words, (8,), (3, 1))
     assert nothing is not None

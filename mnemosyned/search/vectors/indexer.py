@@ -186,7 +186,11 @@ class VectorIndexer(EmbeddingThread, MemoryVectors):
                 spans = _merge_spans(spans)
                 top = newest
             if spans:
-                self._embed_span(index, spans)
+                after, before = spans.pop()
+                if left := self._embed_batch(index, after=after, before=before):
+                    spans.append((after, left))
+                elif not spans:
+                    log.info("embedding_complete", embedded=self._status.embedded)
             else:
                 self._wake.wait(
                     max(0.0, self._look_at - time.monotonic()) if self._seen else None
@@ -233,16 +237,6 @@ class VectorIndexer(EmbeddingThread, MemoryVectors):
             self._wake.clear()
             self._answer_questions()
         return self._store.newest_position()
-
-    def _embed_span(
-        self, index: VectorIndex | StorageIndex, spans: list[tuple[int, int]]
-    ) -> None:
-        """Embed one batch of the last span, and put back the part of the span that is left."""
-        after, before = spans.pop()
-        if left := self._embed_batch(index, after=after, before=before):
-            spans.append((after, left))
-        elif not spans:
-            log.info("embedding_complete", embedded=self._status.embedded)
 
     def _new_index(self) -> VectorIndex | StorageIndex:
         """Return an empty index: in the storage if it can compare vectors, else in memory."""

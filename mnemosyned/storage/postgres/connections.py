@@ -249,10 +249,23 @@ class Connections:
                 yield connection, begun
             finally:
                 self._return_connection(connection)
-            if use is Use.WRITE:
-                self._rest_after(owner, time.monotonic() - began)
+            ended = time.monotonic()
+            if use is Use.WRITE and ended - began >= LONG_WRITE_S:
+                with self._changing:
+                    is_alone = all(
+                        last == owner or at < ended - AT_WORK_S
+                        for last, at in self._last_uses
+                    )
+                if self.serves_owners and not is_alone:
+                    time.sleep(min((ended - began) * REST_TIMES, REST_MAX_S))
         except psycopg.errors.LockNotAvailable:
-            self._refuse_waiting_writes(owner)
+            # The owner's row was locked for too long: its other writes would wait for nothing.
+            with self._changing:
+                for waiter in list(self._waiting):
+                    if waiter.owner == owner and waiter.use is Use.WRITE:
+                        self._waiting.remove(waiter)
+                        waiter.is_locked_out = True
+                        waiter.woken.set()
             raise
         finally:
             with self._changing:
@@ -263,14 +276,6 @@ class Connections:
                     others = [last for last in self._last_uses if last[0] != owner]
                     self._last_uses = [(owner, time.monotonic()), *others[:1]]
                 self._wake_waiters()
-
-    def _rest_after(self, owner: int, took_s: float) -> None:
-        """Sleep after an owner's long write if another owner is active."""
-        since = time.monotonic() - AT_WORK_S
-        with self._changing:
-            is_alone = all(one == owner or at < since for one, at in self._last_uses)
-        if self.serves_owners and not is_alone and took_s >= LONG_WRITE_S:
-            time.sleep(min(took_s * REST_TIMES, REST_MAX_S))
 
     def close(self) -> None:
         """Close idle connections now, and all others when they are returned."""
@@ -337,15 +342,6 @@ class Connections:
         """Return how many connections are lent for a use."""
         return sum(count for (_, of), count in self._lent.items() if of is use)
 
-    def _refuse_waiting_writes(self, owner: int) -> None:
-        """Let an owner's waiting writes fail, as its row was locked for too long."""
-        with self._changing:
-            for waiter in list(self._waiting):
-                if waiter.owner == owner and waiter.use is Use.WRITE:
-                    self._waiting.remove(waiter)
-                    waiter.is_locked_out = True
-                    waiter.woken.set()
-
     def _begin_on_connection(
         self, begin: Callable[[Connection], R]
     ) -> tuple[Connection, R]:
@@ -356,10 +352,13 @@ class Connections:
         with self._changing:
             kept = self._idle.pop()[1] if self._idle else None
         if kept:
+            now = time.monotonic()
+            plans_max_s = min(
+                max(PLANS_MIN_S, (now - self._made[kept]) / 2), PLANS_MAX_S
+            )
+            has_old_plans = now - self._planned[kept] > plans_max_s
             try:
-                return kept, self._try_begin(
-                    kept, begin, replan=self._has_old_plans(kept)
-                )
+                return kept, self._try_begin(kept, begin, replan=has_old_plans)
             except psycopg.OperationalError:
                 if not kept.closed:
                     raise
@@ -391,14 +390,6 @@ class Connections:
         with self._changing:
             self._made[made] = self._planned[made] = time.monotonic()
         return made
-
-    def _has_old_plans(self, connection: Connection) -> bool:
-        """Return whether a connection's prepared plans are old, relative to its own age."""
-        now = time.monotonic()
-        age = now - self._made[connection]
-        return now - self._planned[connection] > min(
-            max(PLANS_MIN_S, age / 2), PLANS_MAX_S
-        )
 
     def _try_begin(
         self,

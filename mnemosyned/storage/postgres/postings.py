@@ -286,17 +286,6 @@ def counts_of_each(
     return counts
 
 
-def measure_index(session: PostgresSession, source: Source) -> tuple[int, int]:
-    """Return the number of an index's rows, and the number of terms in all of them."""
-    table, column = source
-    length = _LENGTHS[column]
-    row = session.execute(
-        f"SELECT count(*), coalesce(sum({length}), 0)::bigint FROM {table} "
-        f"WHERE owner = %(owner)s AND {length} IS NOT NULL"
-    ).fetchone()
-    return (row[0], row[1]) if row else (0, 0)
-
-
 def _all_words_conditions(
     having: Sequence[AnyOf], column: str
 ) -> tuple[str, dict[str, object]]:
@@ -370,24 +359,6 @@ class IndexSize(NamedTuple):
     terms: int
 
 
-class IndexSizes:
-    """Sizes of an owner's indexes, measured again after each change; for any thread."""
-
-    def __init__(self) -> None:
-        self._known: dict[Source, tuple[Version, IndexSize]] = {}
-
-    def find(
-        self, session: PostgresSession, source: Source, version: Version
-    ) -> IndexSize:
-        """Return the size of an index, measured again if `version` is new."""
-        known = self._known.get(source)
-        if known and known[0] == version:
-            return known[1]
-        size = IndexSize(*measure_index(session, source))
-        self._known[source] = version, size
-        return size
-
-
 class Postings(NamedTuple):
     """The rows that have a phrase, the newest first, and its BM25 without the idf in each."""
 
@@ -396,11 +367,31 @@ class Postings(NamedTuple):
     """BM25 of the phrase, before it is weighed by how telling the phrase is."""
 
 
-class CachedPostings:
-    """Cached postings of an owner's phrases, valid for one version of the index; for any thread."""
+class IndexCache:
+    """Sizes of an owner's indexes, and postings of phrases, valid for one version; for any thread."""
 
     _all: ClassVar[NumberCache[tuple[Version, Postings]]] = NumberCache()
-    """Of all owners."""
+    """Postings of all owners."""
+
+    def __init__(self) -> None:
+        self._sizes: dict[Source, tuple[Version, IndexSize]] = {}
+
+    def size(
+        self, session: PostgresSession, source: Source, version: Version
+    ) -> IndexSize:
+        """Return the size of an index, measured again if `version` is new."""
+        known = self._sizes.get(source)
+        if known and known[0] == version:
+            return known[1]
+        table, column = source
+        length = _LENGTHS[column]
+        row = session.execute(
+            f"SELECT count(*), coalesce(sum({length}), 0)::bigint FROM {table} "
+            f"WHERE owner = %(owner)s AND {length} IS NOT NULL"
+        ).fetchone()
+        size = IndexSize(*row) if row else IndexSize(0, 0)
+        self._sizes[source] = version, size
+        return size
 
     def find(self, source: Source, phrase: Phrase, version: Version) -> Postings | None:
         """Return a phrase's postings in this version of the index, or None."""
@@ -414,13 +405,6 @@ class CachedPostings:
         kept = Postings(array("q", postings.seqs), array("d", postings.parts))
         numbers = len(kept.seqs) + len(kept.parts)
         self._all.keep((self, source, phrase), (version, kept), numbers)
-
-
-class IndexCache(NamedTuple):
-    """The cached sizes and postings of an owner's indexes."""
-
-    sizes: IndexSizes
-    postings: CachedPostings
 
 
 KEPT_FROM = 200
@@ -477,12 +461,12 @@ class RowCache:
         """
         kept = CachedRows(array("q", rows), at, is_all)
         known = self._all.get((self, word))
-        if len(kept.rows) >= KEPT_FROM and not (known and _serves_better(known, kept)):
-            self._all.keep((self, word), kept, len(kept.rows))
-
-
-def _serves_better(known: CachedRows, other: CachedRows) -> bool:
-    """Return whether the known rows of a word are at least as new and as many as the others."""
-    if known.at.rewordings != other.at.rewordings:
-        return known.at.rewordings > other.at.rewordings
-    return known.at >= other.at and known.has_newest(len(other.rows) + other.is_all)
+        if len(kept.rows) < KEPT_FROM:
+            return
+        if known and known.at.rewordings >= at.rewordings:
+            is_newer = known.at.rewordings > at.rewordings
+            if is_newer or (
+                known.at >= at and known.has_newest(len(kept.rows) + is_all)
+            ):
+                return
+        self._all.keep((self, word), kept, len(kept.rows))

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 from heapq import nlargest
 from math import log
@@ -346,31 +346,36 @@ class IndexSearch:
 
     @cached_property
     def _size(self) -> IndexSize:
-        return self._kept.sizes.find(self._session, self._source, self._version)
-
-    @cached_property
-    def _norms(self) -> _Norms:
-        return _Norms(self._size.terms / self._size.rows)
+        return self._kept.size(self._session, self._source, self._version)
 
     def _find_postings(self, phrases: Sequence[Phrase]) -> dict[Phrase, Postings]:
         """Return the newest rows of each phrase with its BM25, from the cache or the index."""
-        found = dict(self._cached_postings(phrases))
+        source, version = self._source, self._version
+        found: dict[Phrase, Postings] = {}
+        for phrase in phrases if self._is_kept else ():
+            kept = self._kept.find(source, phrase, version)
+            if kept is not None:
+                found[phrase] = kept
         missing = [phrase for phrase in phrases if phrase not in found]
+        if not missing:
+            return found
+        norms: _Norms | None = None
         for phrase, occurrences in self._find_occurrences(missing).items():
-            found[phrase] = postings = self._score_occurrences(occurrences)
+            postings = Postings()
+            if occurrences.seqs:
+                if norms is None:
+                    norms = _Norms(self._size.terms / self._size.rows)
+                parts = [
+                    (times * (K1 + 1.0)) / (times + norms[length])
+                    for length, times in zip(
+                        occurrences.lengths, occurrences.times, strict=True
+                    )
+                ]
+                postings = Postings(occurrences.seqs, parts)
+            found[phrase] = postings
             if self._is_kept and len(phrase) == 1:
-                self._kept.postings.keep(self._source, phrase, self._version, postings)
+                self._kept.keep(source, phrase, version, postings)
         return found
-
-    def _cached_postings(
-        self, phrases: Iterable[Phrase]
-    ) -> Iterator[tuple[Phrase, Postings]]:
-        """Yield the phrases whose postings are cached, with the postings."""
-        if self._is_kept:
-            for phrase in phrases:
-                kept = self._kept.postings.find(self._source, phrase, self._version)
-                if kept is not None:
-                    yield phrase, kept
 
     def _find_occurrences(
         self, phrases: Sequence[Phrase]
@@ -387,19 +392,6 @@ class IndexSearch:
             texts = texts_with_any(session, source, any_of, narrow, limit=self._most)
             found |= {phrase: _find_phrase(texts, phrase) for phrase in longer}
         return found
-
-    def _score_occurrences(self, occurrences: TermOccurrences) -> Postings:
-        """Return the rows with the BM25 of a phrase in each, without its idf."""
-        if not occurrences.seqs:
-            return Postings()
-        norms = self._norms
-        parts = [
-            (times * (K1 + 1.0)) / (times + norms[length])
-            for length, times in zip(
-                occurrences.lengths, occurrences.times, strict=True
-            )
-        ]
-        return Postings(occurrences.seqs, parts)
 
 
 def _newest_rows(found: Sequence[Postings], most: int) -> tuple[list[Postings], bool]:

@@ -116,9 +116,13 @@ def upgrade(dsn: str, folder: Path, *, read_only: bool = False) -> int:
                     break
                 except psycopg.errors.LockNotAvailable as error:
                     others = PostgresSession(connection, 0).execute(_OTHERS).fetchall()
-                    waits = f"{WAITS}: {', '.join(map(_session_text, others))}"
+                    sessions = ", ".join(
+                        f"process {process} ({program or 'unnamed'}, user {user}"
+                        f"{f', since {began} UTC' if began else ''})"
+                        for process, program, user, began in others
+                    )
                     if not tries_left:
-                        raise DatabaseUnreachable(waits) from error
+                        raise DatabaseUnreachable(f"{WAITS}: {sessions}") from error
                 time.sleep(PAUSE_S)
     return known
 
@@ -163,13 +167,6 @@ def _apply_migrations(
                 oldest = max(oldest, _apply_file(connection, file))
     if 0 < former < oldest:
         connection.execute(_END_OTHERS)
-
-
-def _session_text(session: Row) -> str:
-    """Return a server session's process, program, user and start as text for an administrator."""
-    process, program, user, began = session
-    since = f", since {began} UTC" if began else ""
-    return f"process {process} ({program or 'unnamed'}, user {user}{since})"
 
 
 def _apply_file(connection: psycopg.Connection[Row], file: Path) -> int:

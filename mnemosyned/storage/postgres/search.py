@@ -56,9 +56,7 @@ from mnemosyned.storage.postgres.fulltext import gram_term_hashes, phrase_hashes
 from mnemosyned.storage.postgres.pool import Pool, PostgresPart
 from mnemosyned.storage.postgres.postings import (
     AnyOf,
-    CachedPostings,
     IndexCache,
-    IndexSizes,
     Moment,
     Phrase,
     RowCache,
@@ -410,7 +408,7 @@ class PostgresSearch(PostgresPart, SearchStore):
     def __init__(self, pool: Pool, owner: int, frequencies: Frequencies) -> None:
         super().__init__(pool, owner)
         self._frequencies = frequencies
-        self._kept = IndexCache(IndexSizes(), CachedPostings())
+        self._kept = IndexCache()
         self._kept_rows = RowCache()
 
     def candidates(self, query: Query) -> SearchCandidates:

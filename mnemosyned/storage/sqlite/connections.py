@@ -35,23 +35,18 @@ def open_writer(
     )
     try:
         check(connection)
-        _set_pragmas(connection)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA cache_size = -16000")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+        # What is deleted is overwritten: an evicted row must not outlive its memory in a free page.
+        connection.execute("PRAGMA secure_delete = ON")
+        connection.execute("PRAGMA temp_store = MEMORY")
     except BaseException:
         connection.close()
         raise
     return connection
-
-
-def _set_pragmas(connection: SqliteSession) -> None:
-    """Set the writer's journal mode, durability, cache size and secure delete."""
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("PRAGMA foreign_keys = ON")
-    connection.execute("PRAGMA cache_size = -16000")
-    connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
-    # What is deleted is overwritten: an evicted row must not outlive its memory in a free page.
-    connection.execute("PRAGMA secure_delete = ON")
-    connection.execute("PRAGMA temp_store = MEMORY")
 
 
 def open_reader(path: Path) -> SqliteSession:

@@ -282,7 +282,12 @@ def lock_database(database: Path) -> Iterator[int]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise DatabaseInUse(_in_use_text(database)) from None
+            owner = database_owner(database) or DatabaseProcess(0)
+            where = f", which listens on {owner.socket}" if owner.socket else ""
+            raise DatabaseInUse(
+                f"{database} is in use by process {owner.pid or 'unknown'}{where}. "
+                "Talk to that one, stop it, or choose another database."
+            ) from None
         resolved = _resolve_links(database)
         finish_restore(resolved)
         finish_rescue(resolved)
@@ -343,13 +348,3 @@ def _resolve_links(database: Path) -> Path:
         if not resolved.is_symlink():
             return resolved
     raise StorageFailed(f"{database} is a loop of symbolic links: name another file")
-
-
-def _in_use_text(database: Path) -> str:
-    """Return the message that the database is in use, with the process and its socket."""
-    owner = database_owner(database) or DatabaseProcess(0)
-    where = f", which listens on {owner.socket}" if owner.socket else ""
-    return (
-        f"{database} is in use by process {owner.pid or 'unknown'}{where}. "
-        "Talk to that one, stop it, or choose another database."
-    )

@@ -29,7 +29,6 @@ from mnemosyned.storage.sqlite.verification import (
     ORIGINALS,
     ORPHANS,
     TIER_TABLES,
-    Orphans,
 )
 from mnemosyned.text.details import Detail, DetailKind
 from mnemosyned.text.exact_values import extract_details
@@ -56,10 +55,23 @@ def repair_database(database: Path, migrations: Path) -> Iterator[str]:
         yield from _recreate_missing(connection, migrations)
         present = table_names(connection)
         yield from _return_orphans(connection)
-        yield from _unlink_lost_parents(connection)
+        # The next cycle rolls them up again.
+        unlinked = connection.execute(
+            "UPDATE episodic_memory SET parent_id = NULL "
+            "WHERE parent_id NOT IN (SELECT id FROM episodic_memory)"
+        ).rowcount
+        if unlinked:
+            yield f"took {unlinked:,} summaries out from under one that does not exist"
         for orphans in ORPHANS:
-            if orphans.table in present:
-                yield from _remove_orphans(connection, orphans)
+            if orphans.table not in present:
+                continue
+            statement = f"DELETE FROM {orphans.table}"
+            if not orphans.deleted:
+                statement = f"UPDATE {orphans.table} SET {orphans.column} = NULL"
+            changed = connection.execute(f"{statement} WHERE {orphans.where}").rowcount
+            if changed:
+                action = "removed" if orphans.deleted else "mended"
+                yield f"{action} {changed:,} {orphans.words}"
         yield from _recount_totals(connection)
     for index in rebuild_indexes(database):
         yield f"rebuilt the full-text index {index} from the texts"
@@ -221,27 +233,6 @@ def _return_orphans(connection: sqlite3.Connection) -> Iterator[str]:
     connection.execute("COMMIT")
     if moved:
         yield f"brought {moved:,} originals without a summary back to working memory"
-
-
-def _unlink_lost_parents(connection: sqlite3.Connection) -> Iterator[str]:
-    """Clear the parents of summaries whose roll-up is missing; the next cycle rolls them up again."""
-    changed = connection.execute(
-        "UPDATE episodic_memory SET parent_id = NULL "
-        "WHERE parent_id NOT IN (SELECT id FROM episodic_memory)"
-    ).rowcount
-    if changed:
-        yield f"took {changed:,} summaries out from under one that does not exist"
-
-
-def _remove_orphans(connection: sqlite3.Connection, orphans: Orphans) -> Iterator[str]:
-    """Delete or detach a table's rows without an existing record; yield a line of text if any."""
-    statement = f"DELETE FROM {orphans.table}"
-    if not orphans.deleted:
-        statement = f"UPDATE {orphans.table} SET {orphans.column} = NULL"
-    changed = connection.execute(f"{statement} WHERE {orphans.where}").rowcount
-    if changed:
-        action = "removed" if orphans.deleted else "mended"
-        yield f"{action} {changed:,} {orphans.words}"
 
 
 def _recount_totals(connection: sqlite3.Connection) -> Iterator[str]:

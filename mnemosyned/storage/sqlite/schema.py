@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mnemosyned.errors import SchemaTooNew, StorageFailed
-
-if TYPE_CHECKING:
-    from sqlite_utils import Database
-
 
 MIGRATION_SET = "mnemosyned"
 APPLICATION_ID = 0x4D6E656D
@@ -125,20 +120,15 @@ def _apply_migrations(connection: sqlite3.Connection, files: list[Path]) -> None
 
     ours = Migrations(MIGRATION_SET)
     for file in files:
-        ours(name=file.stem)(_load_migration(file))
+
+        @ours(name=file.stem)
+        def migrate(database: Database, /, file: Path = file) -> None:
+            """Run a migration file's statements, and set the schema version."""
+            for statement in _split_statements(file.read_text(encoding="utf-8")):
+                database.conn.execute(statement)
+            database.conn.execute(f"PRAGMA user_version = {_migration_number(file)}")
+
     ours.apply(Database(connection, execute_plugins=False))
-
-
-def _load_migration(file: Path) -> Callable[[Database], None]:
-    """Return a function that runs a migration file's statements and sets the schema version."""
-
-    def migrate(database: Database, /) -> None:
-        for statement in _split_statements(file.read_text(encoding="utf-8")):
-            database.conn.execute(statement)
-        database.conn.execute(f"PRAGMA user_version = {_migration_number(file)}")
-
-    migrate.__name__ = file.stem
-    return migrate
 
 
 def _split_statements(script: str) -> Iterator[str]:
