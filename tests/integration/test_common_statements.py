@@ -47,6 +47,25 @@ NOON = datetime(2026, 11, 18, 12, tzinfo=UTC)
                 "id IN (SELECT value FROM json_each(:ids)) AND source IS :old"
             ),
         ),
+        (
+            (
+                "SELECT m.id FROM fresh AS f JOIN memory AS m ON m.owner = f.owner "
+                "AND m.seq = f.seq WHERE f.owner = %(owner)s AND f.created_at < %(now)s"
+            ),
+            "SELECT m.id FROM working_memory AS m WHERE m.created_at < :now",
+        ),
+        (
+            (
+                "SELECT count(m.seq) FROM episode AS e "
+                "LEFT JOIN placed AS p ON p.owner = e.owner AND p.episode_seq = e.seq "
+                "LEFT JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
+                "WHERE e.owner = %(owner)s"
+            ),
+            (
+                "SELECT count(m.seq) FROM episodic_memory AS e "
+                "LEFT JOIN archive AS m ON m.episode_seq = e.seq"
+            ),
+        ),
     ],
 )
 def test_a_common_statement_is_translated(common: str, expected: str) -> None:

@@ -23,7 +23,8 @@ from mnemosyned.memory.engine_ports import LOCAL_OWNER
 from mnemosyned.memory.forgetting import ForgetFilter, Retention
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.paths import shipped
-from mnemosyned.storage.postgres import archive, purge, purge as rewriting
+from mnemosyned.storage.common import archive
+from mnemosyned.storage.postgres import purge, purge as rewriting
 from mnemosyned.storage.postgres.fulltext import phrase_hashes
 from mnemosyned.storage.postgres.session import PostgresSession
 from mnemosyned.storage.postgres.store import PostgresStore, open_owners, open_store

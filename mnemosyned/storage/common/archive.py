@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
+from itertools import groupby
+from operator import itemgetter
 
 from mnemosyned.errors import BatchChanged, WordsPruned
 from mnemosyned.instants import shift
@@ -30,6 +32,9 @@ from mnemosyned.storage.common.session import (
     writes,
 )
 
+EPISODES_READ = 100
+"""Episodes whose originals are read in one statement."""
+
 
 class CommonRetention(Transactional, RetentionStore):
     """A `RetentionStore` of either engine."""
@@ -41,10 +46,13 @@ class CommonRetention(Transactional, RetentionStore):
         Raises `BatchChanged`, and `WordsPruned` if pruned originals would lose their summary.
         """
         position = session.position_of(id)
-        if position is None or not self._has_words(session, position[0]):
-            raise BatchChanged("the memory was changed concurrently; retry")
-        seq, episode = position
-        if episode is None:
+        seq, episode = position or (0, None)
+        has_words = session.scalar(
+            "SELECT 1 FROM placed AS p JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
+            "WHERE p.owner = %(owner)s AND p.seq = %(seq)s AND m.content != ''",
+            seq=seq,
+        )
+        if episode is None or not has_words:
             raise BatchChanged("the memory was changed concurrently; retry")
         if session.has_pruned(episode):
             raise WordsPruned(
@@ -55,10 +63,6 @@ class CommonRetention(Transactional, RetentionStore):
         self._return_pinned(session, seq, episode)
         removed, emptied = invalidate(session, [episode])
         return Removal(archived=1, removed=removed, emptied=emptied)
-
-    @abstractmethod
-    def _has_words(self, session: EngineSession, seq: int) -> bool:
-        """Return whether an original was not pruned."""
 
     @abstractmethod
     def _return_pinned(self, session: EngineSession, seq: int, episode: int) -> None:
@@ -73,15 +77,43 @@ class CommonRetention(Transactional, RetentionStore):
         if retention.characters_max is not None:
             excess = session.totals()[Tier.ARCHIVE][1] - retention.characters_max
         return choose_prunable(
-            self._episode_words(session),
+            _read_episode_words(session),
             before=None if retention.keep is None else shift(now, -retention.keep),
             excess=excess,
             limit=limit,
         )
 
-    @abstractmethod
-    def _episode_words(self, session: EngineSession) -> Iterator[EpisodeWords]:
-        """Yield the episodes with unpruned originals, the oldest first."""
+
+def _read_episode_words(session: CommonSession) -> Iterator[EpisodeWords]:
+    """Yield the episodes with unpruned originals, the oldest first."""
+    begins, seq = datetime.min.replace(tzinfo=UTC), 0
+    while True:  # ends, as each step is past the last
+        episodes = session.execute(
+            "SELECT covers_from, seq, covers_until FROM episode "
+            "WHERE owner = %(owner)s AND level = 0 "
+            "AND (covers_from, seq) > (%(begins)s, %(seq)s) "
+            "ORDER BY covers_from, seq LIMIT %(most)s",
+            begins=begins,
+            seq=seq,
+            most=EPISODES_READ,
+        ).fetchall()
+        rows = session.execute(
+            "SELECT p.episode_seq, m.id, m.created_at, length(m.content) FROM placed AS p "
+            "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
+            "WHERE p.owner = %(owner)s AND p.episode_seq = ANY(%(episodes)s) AND m.content != '' "
+            "ORDER BY p.episode_seq, p.seq",
+            episodes=[row[1] for row in episodes],
+        )
+        originals = {
+            episode: [(id, instant(moment), size) for _, id, moment, size in group]
+            for episode, group in groupby(rows, key=itemgetter(0))
+        }
+        for since, episode, until in episodes:
+            if episode in originals:
+                yield EpisodeWords(instant(since), instant(until), originals[episode])
+        if len(episodes) < EPISODES_READ:
+            return
+        begins, seq = instant(episodes[-1][0]), episodes[-1][1]
 
 
 class CommonUndo(Transactional, UndoStore):
@@ -92,13 +124,21 @@ class CommonUndo(Transactional, UndoStore):
         self, session: CommonSession, episodes: Sequence[str]
     ) -> list[UndoneEpisode]:
         """Return the outcome of `apply` for each episode, without any change."""
-        return [
-            _undo_result(id, self._read_episode_row(session, id)) for id in episodes
-        ]
+        return [_undo_result(id, _read_episode_row(session, id)) for id in episodes]
 
-    @abstractmethod
-    def _read_episode_row(self, session: EngineSession, id: str) -> Row | None:
-        """Return an episode's number, parent, times, and counts of originals and of pruned originals."""
+    @reads
+    def last_cycle(self, session: CommonSession) -> str | None:
+        """Return the id of the newest cycle with an episode that can be undone, or None."""
+        cycle: str | None = session.scalar(
+            "SELECT l.cycle_id FROM consolidation_log AS l WHERE l.owner = %(owner)s "
+            "AND l.episode_id IS NOT NULL AND l.level = 0 AND l.undone_at IS NULL AND EXISTS ("
+            "SELECT 1 FROM episode AS e "
+            "JOIN placed AS p ON p.owner = e.owner AND p.episode_seq = e.seq "
+            "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
+            "WHERE e.owner = %(owner)s AND e.id = l.episode_id AND m.content != '') "
+            "ORDER BY l.id DESC LIMIT 1"
+        )
+        return cycle
 
     @writes
     def apply(
@@ -120,7 +160,7 @@ class CommonUndo(Transactional, UndoStore):
         self, session: CommonSession, id: str, now: datetime, held_until: datetime
     ) -> UndoneEpisode:
         """Delete an episode after moving its originals to working memory; return the result."""
-        episode = self._read_episode_row(session, id)
+        episode = _read_episode_row(session, id)
         result = _undo_result(id, episode)
         if result.pruned:
             return result
@@ -151,6 +191,19 @@ class CommonUndo(Transactional, UndoStore):
     @abstractmethod
     def _return_originals(self, session: EngineSession, episode: int) -> list[int]:
         """Move all originals of an episode to working memory; return their numbers."""
+
+
+def _read_episode_row(session: CommonSession, id: str) -> Row | None:
+    """Return an episode's number, parent, times, and counts of originals and of pruned originals."""
+    return session.execute(
+        "SELECT e.seq, e.parent_id, e.covers_from, e.covers_until, count(m.seq), "
+        "count(m.seq) FILTER (WHERE m.content = '') FROM episode AS e "
+        "LEFT JOIN placed AS p ON p.owner = e.owner AND p.episode_seq = e.seq "
+        "LEFT JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
+        "WHERE e.owner = %(owner)s AND e.id = %(id)s "
+        "GROUP BY e.seq, e.parent_id, e.covers_from, e.covers_until",
+        id=id,
+    ).fetchone()
 
 
 def _undo_result(id: str, episode: Row | None) -> UndoneEpisode:

@@ -148,11 +148,23 @@ class CommonSession(Protocol):
 
     def successor_of(self, seq: int) -> Position | None:
         """Return the position of a memory's successor, None if it is not superseded."""
-        ...
+        row = self.execute(
+            "SELECT s.superseded_by, p.episode_seq FROM memory_state AS s "
+            "LEFT JOIN placed AS p ON p.owner = s.owner AND p.seq = s.superseded_by "
+            "WHERE s.owner = %(owner)s AND s.memory_seq = %(seq)s "
+            "AND s.superseded_by IS NOT NULL",
+            seq=seq,
+        ).fetchone()
+        return (row[0], row[1]) if row else None
 
     def has_pruned(self, episode: int) -> bool:
         """Return whether an episode has originals whose text was pruned."""
-        ...
+        found = self.scalar(
+            "SELECT 1 FROM placed AS p JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
+            "WHERE p.owner = %(owner)s AND p.episode_seq = %(episode)s AND m.content = '' LIMIT 1",
+            episode=episode,
+        )
+        return found is not None
 
     def memories(self, ids: Sequence[str]) -> dict[str, MemoryRecord]:
         """Return the existing memories of both tiers by id, in each tier the oldest first."""
@@ -164,7 +176,13 @@ class CommonSession(Protocol):
 
     def original_ids(self, episode: int) -> list[str]:
         """Return the ids of an episode's originals, the oldest first."""
-        ...
+        rows = self.execute(
+            "SELECT m.id FROM placed AS p JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
+            "WHERE p.owner = %(owner)s AND p.episode_seq = %(episode)s "
+            "ORDER BY m.created_at, m.seq",
+            episode=episode,
+        )
+        return [id for (id,) in rows]
 
     def details_under(self, summary: str) -> Iterator[Detail]:
         """Yield the exact values of the originals under a summary, the oldest first."""

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import Any
 
 from mnemosyned.errors import BatchChanged
-from mnemosyned.memory.consolidation import LogEntry, log_preview
+from mnemosyned.memory.consolidation import (
+    LogEntry,
+    Pending,
+    Selection,
+    log_preview,
+)
 from mnemosyned.memory.forgetting import StaleSummary
 from mnemosyned.memory.periods import Child, Level, begin_of
 from mnemosyned.memory.ports import PendingRollups, Rollup, RollupStore, SleepStore
 from mnemosyned.memory.values import Episode
 from mnemosyned.storage.common.episodes import episode_at, invalidate, name_rollup
+from mnemosyned.storage.common.filters import source_condition
 from mnemosyned.storage.common.rows import (
     EPISODE_COLUMNS,
     LOG_COLUMNS,
@@ -20,9 +27,11 @@ from mnemosyned.storage.common.rows import (
     instant,
     log_entry_from,
     log_values,
+    pending_from,
 )
 from mnemosyned.storage.common.session import (
     CommonSession,
+    EngineSession,
     Transactional,
     reads,
     writes,
@@ -55,8 +64,84 @@ def insert_log(
     )
 
 
+_WORKING = (
+    "fresh AS f JOIN memory AS m ON m.owner = f.owner AND m.seq = f.seq "
+    "LEFT JOIN working_state AS w ON w.owner = f.owner AND w.memory_seq = f.seq"
+)
+
+
 class CommonSleep(Transactional, SleepStore):
-    """The part of a `SleepStore` that reads no memories."""
+    """The part of a `SleepStore` that is alike in both engines."""
+
+    @reads
+    def pending(
+        self, session: CommonSession, selection: Selection, *, limit: int
+    ) -> list[Pending]:
+        """Return up to `limit` unpinned working memories of a selection, the oldest first."""
+        where, values = self._pending_filter(session, selection)
+        rows = session.execute(
+            "SELECT m.id, m.session_id, m.source, m.created_at, length(m.content) "
+            f"FROM {_WORKING} WHERE {where} "
+            "ORDER BY f.created_at, f.seq LIMIT %(limit)s",
+            limit=limit,
+            **values,
+        )
+        return list(map(pending_from, rows))
+
+    @reads
+    def count_due(
+        self, session: CommonSession, selection: Selection, *, limit: int
+    ) -> int:
+        """Return how many working memories a selection has, `limit` at most."""
+        where, values = self._pending_filter(session, selection)
+        count: int = session.scalar(
+            "SELECT count(*) FROM "
+            f"(SELECT 1 FROM {_WORKING} WHERE {where} LIMIT %(limit)s) AS due",
+            limit=limit,
+            **values,
+        )
+        return count
+
+    def _pending_filter(
+        self, session: CommonSession, selection: Selection
+    ) -> tuple[str, dict[str, Any]]:
+        """Return the SQL conditions of a selection of working memories, and their bind values."""
+        clauses = ["f.owner = %(owner)s", "NOT m.pinned"]
+        values: dict[str, Any] = {}
+        if selection.now:
+            values["now"] = selection.now
+            clauses.append("(w.held_until IS NULL OR w.held_until <= %(now)s)")
+        if selection.before:
+            values["before"] = selection.before
+            aged = "f.created_at < %(before)s"
+            if selection.now and self._may_have_future(session):
+                future = "f.created_at > %(now)s AND w.future_since < %(before)s"
+                aged = f"({aged} OR ({future}))"
+            clauses.append(aged)
+        if selection.session is not None:
+            values["session"] = selection.session
+            clauses.append("m.session_id = %(session)s")
+        if selection.sources:
+            named = source_condition(selection.sources, "m.source")
+            clauses.append(named.text)
+            values |= named.values
+        return " AND ".join(clauses), values
+
+    def _may_have_future(self, session: EngineSession) -> bool:  # noqa: ARG002
+        """Return whether a memory may have a time that was in the future when it was stored."""
+        return True
+
+    @reads
+    def ids_excluded_from_summaries(self, session: CommonSession) -> set[str]:
+        """Return the ids of working memories that were superseded or may expire."""
+        rows = session.execute(
+            "SELECT m.id FROM memory_state AS s "
+            "JOIN fresh AS f ON f.owner = s.owner AND f.seq = s.memory_seq "
+            "JOIN memory AS m ON m.owner = s.owner AND m.seq = s.memory_seq "
+            "WHERE s.owner = %(owner)s "
+            "AND (s.valid_until IS NOT NULL OR s.superseded_at IS NOT NULL)"
+        )
+        return {id for (id,) in rows}
 
     @reads
     def newest_revision(self, session: CommonSession) -> int:

@@ -5,21 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import Any
 
 from mnemosyned.errors import DatabaseUnreachable, MemoryBusy
 from mnemosyned.memory.consolidation import (
     ActivityGroup,
     LogEntry,
-    Pending,
-    Selection,
     WorkingActivity,
     activity_of,
 )
 from mnemosyned.memory.intake import PromotionTransaction
 from mnemosyned.memory.ports import Promotion
-from mnemosyned.storage.common.filters import source_condition
-from mnemosyned.storage.common.rows import pending_from
 from mnemosyned.storage.common.session import reads
 from mnemosyned.storage.common.sleep import CommonSleep, insert_log
 from mnemosyned.storage.postgres.insert import evict
@@ -31,10 +26,6 @@ from mnemosyned.storage.postgres.rows import (
 from mnemosyned.storage.postgres.session import PostgresSession
 from mnemosyned.text.details import Detail
 
-_WORKING = (
-    "fresh AS f JOIN memory AS m ON m.owner = f.owner AND m.seq = f.seq "
-    "LEFT JOIN working_state AS w ON w.owner = f.owner AND w.memory_seq = f.seq"
-)
 _ACTIVITY = (
     "SELECT m.session_id, m.source, "
     "m.pinned OR coalesce(w.held_until > %(now)s, false) AS stays, "
@@ -68,47 +59,6 @@ class PostgresSleep(PostgresPart, CommonSleep):
 
     def claim(self) -> AbstractContextManager[Callable[[], bool]]:
         return self._pool.claims.sleep_claim(self._owner)
-
-    @reads
-    def pending(
-        self, session: PostgresSession, selection: Selection, *, limit: int
-    ) -> list[Pending]:
-        """Return up to `limit` unpinned working memories of a selection, the oldest first."""
-        where, values = _pending_filter(selection)
-        rows = session.execute(
-            "SELECT m.id, m.session_id, m.source, m.created_at, length(m.content) "
-            f"FROM {_WORKING} WHERE {where} "
-            "ORDER BY f.created_at, f.seq LIMIT %(limit)s",
-            limit=limit,
-            **values,
-        )
-        return list(map(pending_from, rows))
-
-    @reads
-    def count_due(
-        self, session: PostgresSession, selection: Selection, *, limit: int
-    ) -> int:
-        """Return how many working memories a selection has, `limit` at most."""
-        where, values = _pending_filter(selection)
-        count: int = session.scalar(
-            "SELECT count(*) FROM "
-            f"(SELECT 1 FROM {_WORKING} WHERE {where} LIMIT %(limit)s) AS due",
-            limit=limit,
-            **values,
-        )
-        return count
-
-    @reads
-    def ids_excluded_from_summaries(self, session: PostgresSession) -> set[str]:
-        """Return the ids of working memories that were superseded or may expire."""
-        rows = session.execute(
-            "SELECT m.id FROM memory_state AS s "
-            "JOIN fresh AS f ON f.owner = s.owner AND f.seq = s.memory_seq "
-            "JOIN memory AS m ON m.owner = s.owner AND m.seq = s.memory_seq "
-            "WHERE s.owner = %(owner)s "
-            "AND (s.valid_until IS NOT NULL OR s.superseded_at IS NOT NULL)"
-        )
-        return {id for (id,) in rows}
 
     def consolidate(
         self, groups: Sequence[Sequence[Promotion]], *, durable: bool = True
@@ -144,30 +94,6 @@ class PostgresSleep(PostgresPart, CommonSleep):
             else:
                 break
         return None
-
-
-def _pending_filter(selection: Selection) -> tuple[str, dict[str, Any]]:
-    """Return the SQL conditions of a selection of working memories, and their bind values."""
-    clauses = ["f.owner = %(owner)s", "NOT m.pinned"]
-    values: dict[str, Any] = {}
-    if selection.now:
-        values["now"] = utc(selection.now)
-        clauses.append("(w.held_until IS NULL OR w.held_until <= %(now)s)")
-    if selection.before:
-        values["before"] = utc(selection.before)
-        aged = "f.created_at < %(before)s"
-        if selection.now:
-            future = "f.created_at > %(now)s AND w.future_since < %(before)s"
-            aged = f"({aged} OR ({future}))"
-        clauses.append(aged)
-    if selection.session is not None:
-        values["session"] = selection.session
-        clauses.append("m.session_id = %(session)s")
-    if selection.sources:
-        named = source_condition(selection.sources, "m.source")
-        clauses.append(named.text)
-        values |= named.values
-    return " AND ".join(clauses), values
 
 
 class PostgresPromoting(PromotionTransaction):

@@ -65,6 +65,12 @@ _TRANSLATIONS = [
     )
 ]
 """From PostgreSQL's language to SQLite's, as far as common statements use what differs."""
+_WITH_MEMORY = re.compile(
+    r"\b(fresh AS f|placed AS p)( ON .*?)? (?:LEFT )?JOIN memory AS m "
+    r"ON m\.owner = \w\.owner AND m\.seq = \w\.(?:memory_)?seq"
+)
+"""A tier of PostgreSQL joined with its memories, which in SQLite is one table: here called `m`."""
+_TIERS = {"fresh AS f": "working_memory AS m", "placed AS p": "archive AS m"}
 
 
 class SqliteSession(sqlite3.Connection, CommonSession):
@@ -148,23 +154,6 @@ class SqliteSession(sqlite3.Connection, CommonSession):
             )
         )
 
-    def successor_of(self, seq: int) -> Position | None:
-        """Return the position of a memory's successor, None if it is not superseded."""
-        row: Position | None = self.execute(
-            "SELECT s.superseded_by, a.episode_seq FROM memory_state AS s "
-            "LEFT JOIN archive AS a ON a.seq = s.superseded_by "
-            "WHERE s.memory_seq = ? AND s.superseded_by IS NOT NULL",
-            (seq,),
-        ).fetchone()
-        return row
-
-    def has_pruned(self, episode: int) -> bool:
-        """Return whether an episode has originals whose text was pruned."""
-        found = self.scalar(
-            "SELECT 1 FROM archive WHERE episode_seq = ? AND content = ''", (episode,)
-        )
-        return found is not None
-
     def memories(self, ids: Sequence[str]) -> dict[str, MemoryRecord]:
         """Return the existing memories of both tiers by id, in each tier the oldest first."""
         found = self._memories("id", ids, order=" ORDER BY {0}created_at, {0}seq")
@@ -211,14 +200,6 @@ class SqliteSession(sqlite3.Connection, CommonSession):
             seq: memory_from(row, tier=Tier.ARCHIVE, episode=episode)
             for seq, episode, *row in rows
         }
-
-    def original_ids(self, episode: int) -> list[str]:
-        """Return the ids of an episode's originals, the oldest first."""
-        rows = self.execute(
-            "SELECT id FROM archive WHERE episode_seq = ? ORDER BY created_at, seq",
-            (episode,),
-        )
-        return [id for (id,) in rows]
 
     def details_under(self, summary: str) -> Iterator[Detail]:
         """Yield the exact values of the originals under a summary, the oldest first."""
@@ -287,6 +268,9 @@ class SqliteSession(sqlite3.Connection, CommonSession):
 @lru_cache(maxsize=256)
 def translate(sql: str) -> str:
     """Return a statement written for both engines in SQLite's dialect."""
+    while tier := _WITH_MEMORY.search(sql):
+        sql = sql.replace(tier[0], f"{_TIERS[tier[1]]}{tier[2] or ''}")
+        sql = re.sub(rf"\b{tier[1][-1]}\.", "m.", sql)
     for pattern, replacement in _TRANSLATIONS:
         sql = pattern.sub(replacement, sql)
     return sql

@@ -10,18 +10,14 @@ from functools import partial
 from mnemosyned.memory.consolidation import (
     ActivityGroup,
     LogEntry,
-    Pending,
-    Selection,
     WorkingActivity,
     activity_of,
 )
 from mnemosyned.memory.intake import PromotionTransaction
 from mnemosyned.memory.ports import Promotion
-from mnemosyned.storage.common.filters import source_condition
-from mnemosyned.storage.common.rows import instant, pending_from
-from mnemosyned.storage.common.session import Row, reads
+from mnemosyned.storage.common.rows import instant
+from mnemosyned.storage.common.session import reads
 from mnemosyned.storage.common.sleep import CommonSleep, insert_log
-from mnemosyned.storage.sqlite.filters import bind_by_place
 from mnemosyned.storage.sqlite.memories import (
     insert_details,
     placeholders,
@@ -69,47 +65,12 @@ class SqliteSleep(SqlitePart, CommonSleep):
     def claim(self) -> AbstractContextManager[Callable[[], bool]]:
         return nullcontext(lambda: True)  # the file has one daemon
 
-    @reads
-    def pending(
-        self,
-        session: SqliteSession,
-        selection: Selection,
-        *,
-        limit: int,
-    ) -> list[Pending]:
-        """Return up to `limit` unpinned working memories of a selection, the oldest first."""
-        where, values = _pending_filter(session, selection)
-        rows = session.execute(
-            "SELECT id, session_id, source, created_at, length(content) FROM working_memory "
-            f"{where} ORDER BY created_at, seq LIMIT ?",
-            (*values, limit),
+    def _may_have_future(self, session: SqliteSession) -> bool:
+        # To ask first keeps the bound on the index.
+        future = session.scalar(
+            "SELECT 1 FROM working_state WHERE future_since IS NOT NULL LIMIT 1"
         )
-        return [pending_from(row) for row in rows]
-
-    @reads
-    def count_due(
-        self,
-        session: SqliteSession,
-        selection: Selection,
-        *,
-        limit: int,
-    ) -> int:
-        """Return how many working memories a selection has, `limit` at most."""
-        where, values = _pending_filter(session, selection)
-        count: int = session.execute(
-            f"SELECT count(*) FROM (SELECT 1 FROM working_memory {where} LIMIT ?)",
-            (*values, limit),
-        ).fetchone()[0]
-        return count
-
-    @reads
-    def ids_excluded_from_summaries(self, session: SqliteSession) -> set[str]:
-        """Return the ids of working memories that were superseded or may expire."""
-        rows = session.execute(
-            "SELECT w.id FROM memory_state AS s JOIN working_memory AS w ON w.seq = s.memory_seq "
-            "WHERE s.valid_until IS NOT NULL OR s.superseded_at IS NOT NULL"
-        )
-        return {id for (id,) in rows}
+        return future is not None
 
     def consolidate(
         self, groups: Sequence[Sequence[Promotion]], *, durable: bool = True
@@ -122,40 +83,6 @@ class SqliteSleep(SqlitePart, CommonSleep):
             ],
             durable=durable,
         )
-
-
-def _pending_filter(session: SqliteSession, selection: Selection) -> tuple[str, Row]:
-    """Return the SQL conditions of a selection of working memories, and their bind values."""
-    clauses: list[str] = ["NOT pinned"]
-    values: list[str | None] = []
-    now = selection.now and instant_text(selection.now)
-    if selection.before:
-        before = instant_text(selection.before)
-        aged = "created_at < ?"
-        values.append(before)
-        # Only then, as it costs the bound on the index.
-        if now and session.scalar(
-            "SELECT 1 FROM working_state WHERE future_since IS NOT NULL LIMIT 1"
-        ):
-            aged = (
-                f"({aged} OR (created_at > ? AND seq IN "
-                "(SELECT memory_seq FROM working_state WHERE future_since < ?)))"
-            )
-            values += [now, before]
-        clauses.append(aged)
-    if now:
-        clauses.append(
-            "seq NOT IN (SELECT memory_seq FROM working_state WHERE held_until > ?)"
-        )
-        values.append(now)
-    if selection.session is not None:
-        clauses.append("session_id = ?")
-        values.append(selection.session)
-    if selection.sources:
-        clause, named = bind_by_place([source_condition(selection.sources, "source")])
-        clauses.append(clause.removeprefix(" AND "))
-        values.extend(named)
-    return f"WHERE {' AND '.join(clauses)}", tuple(values)
 
 
 class SqlitePromoting(PromotionTransaction):
