@@ -14,8 +14,15 @@ from mnemosyned.memory.consolidation import (
     log_preview,
 )
 from mnemosyned.memory.forgetting import StaleSummary
+from mnemosyned.memory.intake import PromotionTransaction
 from mnemosyned.memory.periods import Child, Level, begin_of
-from mnemosyned.memory.ports import PendingRollups, Rollup, RollupStore, SleepStore
+from mnemosyned.memory.ports import (
+    PendingRollups,
+    Promotion,
+    Rollup,
+    RollupStore,
+    SleepStore,
+)
 from mnemosyned.memory.values import Episode
 from mnemosyned.storage.common.episodes import episode_at, invalidate, name_rollup
 from mnemosyned.storage.common.filters import source_condition
@@ -191,6 +198,24 @@ class CommonSleep(Transactional, SleepStore):
             limit=limit,
         )
         return list(map(log_entry_from, rows))
+
+
+class CommonPromoting(PromotionTransaction):
+    """Promotions in the rows of either engine."""
+
+    def __init__(self, session: EngineSession) -> None:
+        self._session = session
+
+    def insert(self, promotion: Promotion) -> int:
+        """Insert the summary of a promotion; return its row number."""
+        number: int = self._session.insert_episode(
+            promotion.episode, promotion.index_terms
+        )
+        return number
+
+    def insert_log(self, entry: LogEntry) -> None:
+        """Insert an entry of the consolidation log."""
+        insert_log(self._session, entry)
 
 
 _BEGINS = "coalesce(period_from, covers_from)"

@@ -9,14 +9,12 @@ from datetime import datetime
 from mnemosyned.errors import DatabaseUnreachable, MemoryBusy
 from mnemosyned.memory.consolidation import (
     ActivityGroup,
-    LogEntry,
     WorkingActivity,
     activity_of,
 )
-from mnemosyned.memory.intake import PromotionTransaction
 from mnemosyned.memory.ports import Promotion
 from mnemosyned.storage.common.session import reads
-from mnemosyned.storage.common.sleep import CommonSleep, insert_log
+from mnemosyned.storage.common.sleep import CommonPromoting, CommonSleep
 from mnemosyned.storage.postgres.insert import evict
 from mnemosyned.storage.postgres.pool import PostgresPart
 from mnemosyned.storage.postgres.rows import (
@@ -96,14 +94,10 @@ class PostgresSleep(PostgresPart, CommonSleep):
         return None
 
 
-class PostgresPromoting(PromotionTransaction):
+class PostgresPromoting(CommonPromoting):
     """Promotions in rows; no index of words of an original is touched."""
 
-    def __init__(self, session: PostgresSession) -> None:
-        self._session = session
-
-    def insert(self, promotion: Promotion) -> int:
-        return self._session.insert_episode(promotion.episode, promotion.index_terms)
+    _session: PostgresSession
 
     def any_superseded(self, ids: Collection[str]) -> bool:
         """Return whether one of these working memories was superseded."""
@@ -132,6 +126,3 @@ class PostgresPromoting(PromotionTransaction):
 
     def evict(self, ids: Sequence[str], episode: int, details: Sequence[Detail]) -> int:
         return evict(self._session, ids, episode, details)
-
-    def insert_log(self, entry: LogEntry) -> None:
-        insert_log(self._session, entry)

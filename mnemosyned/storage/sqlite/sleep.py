@@ -9,15 +9,13 @@ from functools import partial
 
 from mnemosyned.memory.consolidation import (
     ActivityGroup,
-    LogEntry,
     WorkingActivity,
     activity_of,
 )
-from mnemosyned.memory.intake import PromotionTransaction
 from mnemosyned.memory.ports import Promotion
 from mnemosyned.storage.common.rows import instant
 from mnemosyned.storage.common.session import reads
-from mnemosyned.storage.common.sleep import CommonSleep, insert_log
+from mnemosyned.storage.common.sleep import CommonPromoting, CommonSleep
 from mnemosyned.storage.sqlite.memories import (
     insert_details,
     placeholders,
@@ -85,11 +83,10 @@ class SqliteSleep(SqlitePart, CommonSleep):
         )
 
 
-class SqlitePromoting(PromotionTransaction):
+class SqlitePromoting(CommonPromoting):
     """Promotions in rows. The index keeps its rows: a memory's `seq` goes with it."""
 
-    def __init__(self, session: SqliteSession) -> None:
-        self._session = session
+    _session: SqliteSession
 
     @classmethod
     def promote_in(
@@ -97,9 +94,6 @@ class SqlitePromoting(PromotionTransaction):
     ) -> None:
         """Promote batches within the transaction of a session."""
         cls(session).promote(promotions)
-
-    def insert(self, promotion: Promotion) -> int:
-        return self._session.insert_episode(promotion.episode, promotion.index_terms)
 
     def any_superseded(self, ids: Collection[str]) -> bool:
         """Return whether one of these working memories was superseded."""
@@ -135,6 +129,3 @@ class SqlitePromoting(PromotionTransaction):
         if details and moved == len(ids):
             insert_details(self._session, details, episode)
         return moved
-
-    def insert_log(self, entry: LogEntry) -> None:
-        insert_log(self._session, entry)
