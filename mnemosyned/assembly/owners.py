@@ -33,7 +33,7 @@ from mnemosyned.errors import DatabaseUnreachable, MemoryBusy, NotFound, SleepIn
 from mnemosyned.logs import logger
 from mnemosyned.memory.capture import AgentStore
 from mnemosyned.memory.consolidation import Trigger
-from mnemosyned.memory.engine_ports import LOCAL_OWNER, OwnerStore, Summarizer
+from mnemosyned.memory.engine_ports import LOCAL_OWNER, Summarizer
 from mnemosyned.memory.periods import Level, closed_before
 from mnemosyned.service.forgetting import RetentionService, retention_of
 from mnemosyned.service.purging import RETRY_S
@@ -44,6 +44,7 @@ from mnemosyned.sleep.sleeper import Sleeper
 
 if TYPE_CHECKING:
     from mnemosyned.search.vectors.owners import SharedVectors
+    from mnemosyned.storage.postgres.owners import PostgresOwners
     from mnemosyned.storage.postgres.store import OwnedStores
 
 
@@ -67,7 +68,7 @@ class OwnerRounds:
         *,
         open_memory: Callable[[int], OwnerMemory],
         list_open: Callable[[], Sequence[OwnerMemory]],
-        owners: OwnerStore,
+        owners: PostgresOwners,
         shared: SharedParts,
     ) -> None:
         """Take functions that open an owner's memory by number, and that list the open memories."""
@@ -272,7 +273,7 @@ class OwnerMemories:
         self._stopping = False
 
     @property
-    def owners(self) -> OwnerStore:
+    def owners(self) -> PostgresOwners:
         """The store of owners and their tokens."""
         return self._stores.owners
 

@@ -25,8 +25,6 @@ from mnemosyned.logs import logger
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.engine_ports import (
     LOCAL_NAME,
-    DatabaseServer,
-    OwnerStore,
     Summarizer,
     TextModel,
     VectorStore,
@@ -39,6 +37,7 @@ from mnemosyned.version import install_command
 
 if TYPE_CHECKING:
     from mnemosyned.models.sharing import ModelTurns
+    from mnemosyned.storage.postgres.owners import PostgresOwners, PostgresServer
     from mnemosyned.storage.postgres.store import OwnedStores, PostgresStore
 
 
@@ -108,7 +107,7 @@ def open_store(
 
 
 @_require_driver()
-def open_owners(location: DatabaseLocation) -> AbstractContextManager[OwnerStore]:
+def open_owners(location: DatabaseLocation) -> AbstractContextManager[PostgresOwners]:
     """Open the store of owners and tokens of a database on a server while the block runs.
 
     Raises `ConfigInvalid` for a file, which has one owner, and the errors of `open_store`.
@@ -159,7 +158,7 @@ def open_store_of(
 
 
 @_require_driver()
-def open_server(location: DatabaseLocation) -> DatabaseServer:
+def open_server(location: DatabaseLocation) -> PostgresServer:
     """Return the database on a server as a whole, for commands about all owners.
 
     Raises `ConfigInvalid` for a file, and the errors of `open_store`.

@@ -8,7 +8,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -35,9 +35,12 @@ from mnemosyned.daemon.resources import (
 )
 from mnemosyned.errors import MnemosynedError, ScopeMissing, StorageFailed, Unauthorized
 from mnemosyned.http_messages import HttpRequest, Resource, Response, Route
-from mnemosyned.memory.engine_ports import OwnerStore, Scope, TokenHolder
+from mnemosyned.memory.engine_ports import Scope, TokenHolder
 from mnemosyned.verbs.exchange import EXPORT_PATH, CutOff
 from mnemosyned.verbs.upkeep import EventKind
+
+if TYPE_CHECKING:
+    from mnemosyned.storage.postgres.owners import PostgresOwners
 
 KEPT_S = 1.0
 """A token that was revoked is refused so long after, at the latest."""
@@ -60,7 +63,7 @@ class TokenCache:
     """
 
     def __init__(
-        self, owners: OwnerStore, *, now: Callable[[], float] = time.monotonic
+        self, owners: PostgresOwners, *, now: Callable[[], float] = time.monotonic
     ) -> None:
         self._owners = owners
         self._now = now

@@ -6,11 +6,10 @@ import re
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
-from mnemosyned.memory.periods import Level
 from mnemosyned.memory.values import EmbedderStatus, MemoryRecord, SummarizerStatus
 from mnemosyned.text.details import Detail
 
@@ -515,91 +514,6 @@ def owner_of(token: str) -> int | None:
     return owner if 0 < owner <= _OWNERS_MAX else None
 
 
-class OwnerStore(Protocol):
-    """The owners of a database. Every method raises `StorageFailed` if the database fails."""
-
-    def add(self, name: str) -> Owner:
-        """Add an owner with this name.
-
-        Raises `InvalidRequest` if the name is taken or not allowed.
-        """
-        ...
-
-    def owners(self, *, measured: bool = False) -> Sequence[Owner]:
-        """Return all owners by name; with `measured`, read all rows to count their bytes."""
-        ...
-
-    def remove(self, name: str) -> RemovedOwner:
-        """Delete an owner with all rows, or finish a deletion that was interrupted.
-
-        The owner's tokens are revoked first. Raises `NotFound`, and `InvalidRequest` for the only
-        owner of a memory that has one.
-        """
-        ...
-
-    def issue(
-        self,
-        owner: str,
-        name: str,
-        scopes: Sequence[Scope],
-        *,
-        valid_for: timedelta | None = None,
-    ) -> IssuedToken:
-        """Issue a token with these scopes to an owner. Raises `NotFound` and `InvalidRequest`."""
-        ...
-
-    def tokens(self, owner: str) -> Sequence[OwnerToken]:
-        """Return an owner's tokens, expired and revoked ones too, the newest first."""
-        ...
-
-    def rotate(
-        self, owner: str, token: str, *, keep_for: timedelta = timedelta()
-    ) -> IssuedToken:
-        """Replace a token, given by id or name; the old one stays valid for `keep_for` more.
-
-        The new token is valid as long as the old one was when it was issued. Raises `NotFound`.
-        """
-        ...
-
-    def revoke(self, owner: str, token: str) -> int:
-        """Revoke a token by id, or all tokens of a name; return their number. Raises `NotFound`."""
-        ...
-
-    def number(self, name: str) -> int:
-        """Return an owner's number by name. Raises `NotFound`."""
-        ...
-
-    def with_work(
-        self,
-        *,
-        before: datetime,
-        closed: Mapping[Level, datetime],
-        archived: bool = False,
-        after: int = 0,
-        limit: int = 1_000,
-    ) -> Sequence[int]:
-        """Return the numbers of owners, above `after`, whose memory has work for a sleep cycle.
-
-        Work is a working memory from before `before`, a summary without a roll-up whose period of a
-        level began before `closed` of this level, a stale summary, or memories to be deleted for
-        good. With `archived`, owners with an archive that may be pruned are included.
-        """
-        ...
-
-    def lacking_vectors(
-        self, identity: str, *, after: int = 0, limit: int = 1_000
-    ) -> Sequence[int]:
-        """Return the numbers of owners, above `after`, with memories not yet embedded with a model.
-
-        Owners whose memories another daemon has claimed are left out.
-        """
-        ...
-
-    def holder(self, secret: str) -> TokenHolder | None:
-        """Return the owner and scopes of a token; None if it is unknown, expired or revoked."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerPurge:
     """Result of a purge of a whole server."""
@@ -638,29 +552,3 @@ class Migration:
     after: int
     statements: tuple[str, ...]
     """Statements about roles and rights that were needed."""
-
-
-class DatabaseServer(Protocol):
-    """A database as a whole. Every method raises `StorageFailed` if the database fails."""
-
-    def migrate(self, *, serving: str | None = None) -> Migration:
-        """Bring the schema up to date, and the rights of the login that serves requests.
-
-        `serving` is a login that owns no tables and serves from now on. Raises `StorageFailed` for
-        a login that does not own the tables. May be repeated.
-        """
-        ...
-
-    def purge(self) -> ServerPurge:
-        """Rewrite all tables and the write-ahead log, so that no deleted text is left on disk.
-
-        Each table is locked while it is written. May be repeated at any time.
-        """
-        ...
-
-    def distribute(self, shards: int) -> Distribution:
-        """Distribute the tables over the nodes of a cluster, all rows of an owner on one node.
-
-        Raises `InvalidRequest` if the server is no cluster. May be repeated.
-        """
-        ...

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -15,8 +15,11 @@ from mnemosyned import fairness
 from mnemosyned.daemon.owners import KEPT_MAX, KEPT_S, UNKNOWN_MAX, TokenCache
 from mnemosyned.errors import StorageFailed, SummarizerFailed
 from mnemosyned.fairness import QUANTUM_S, FairTurns, pause_for_other_owners
-from mnemosyned.memory.engine_ports import OwnerStore, Scope, TextModel, TokenHolder
+from mnemosyned.memory.engine_ports import Scope, TextModel, TokenHolder
 from mnemosyned.models.sharing import ModelTurns, OwnerModel
+
+if TYPE_CHECKING:
+    from mnemosyned.storage.postgres.owners import PostgresOwners
 
 WAIT_S = 10.0
 
@@ -312,7 +315,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def cache(owners: Owners, clock: Clock) -> TokenCache:
-    return TokenCache(cast("OwnerStore", owners), now=clock)
+    return TokenCache(cast("PostgresOwners", owners), now=clock)
 
 
 def owner_of(cache: TokenCache, secret: str) -> int | None:

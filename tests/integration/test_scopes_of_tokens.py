@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -16,9 +16,12 @@ from mnemosyned.daemon.owners import KEPT_S, OwnerResources, TokenCache
 from mnemosyned.daemon.prometheus import ServerActivity
 from mnemosyned.errors import StorageFailed
 from mnemosyned.http_messages import HttpRequest, Response
-from mnemosyned.memory.engine_ports import OwnerStore, Scope, TokenHolder
+from mnemosyned.memory.engine_ports import Scope, TokenHolder
 from mnemosyned.verbs.facade import VERBS
 from mnemosyned.verbs.upkeep import EventKind
+
+if TYPE_CHECKING:
+    from mnemosyned.storage.postgres.owners import PostgresOwners
 
 MARK = "zebrafinch"
 PREVIEWS = ("edit", "tag", "untag", "pin", "unpin", "forget", "prune", "undo", "sleep")
@@ -45,7 +48,9 @@ class Service:
         self.memory = memory
         self.owners = Owners()
         self.seconds = 0.0
-        tokens = TokenCache(cast("OwnerStore", self.owners), now=lambda: self.seconds)
+        tokens = TokenCache(
+            cast("PostgresOwners", self.owners), now=lambda: self.seconds
+        )
         self.answer = make_handler(
             {},
             ServerActivity(),

@@ -32,8 +32,9 @@ from mnemosyned.daemon.http.server import make_handler
 from mnemosyned.daemon.owners import OwnerResources, TokenCache
 from mnemosyned.daemon.prometheus import ServerActivity
 from mnemosyned.http_messages import HttpRequest, Response
-from mnemosyned.memory.engine_ports import Owner, OwnerStore, Scope
+from mnemosyned.memory.engine_ports import Owner, Scope
 from mnemosyned.sleep.lease import ForegroundGate
+from mnemosyned.storage.postgres.owners import PostgresOwners
 
 pytestmark = pytest.mark.postgres
 REQUESTS = int(os.environ.get("ISOLATION", "1200"))
@@ -93,7 +94,7 @@ class Memory:
 class Service:
     """What a daemon for many owners has, without rounds in the background."""
 
-    owners: OwnerStore
+    owners: PostgresOwners
     answer: Callable[[HttpRequest], Response]
 
     def memory(self, name: str) -> Memory:

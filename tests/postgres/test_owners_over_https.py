@@ -14,8 +14,9 @@ from support.openssl import HAVE_OPENSSL
 
 from mnemosyned import Client
 from mnemosyned.cli.commands.top_view import Feed
-from mnemosyned.memory.engine_ports import OwnerStore, Scope
+from mnemosyned.memory.engine_ports import Scope
 from mnemosyned.paths import shipped
+from mnemosyned.storage.postgres.owners import PostgresOwners
 from mnemosyned.storage.postgres.store import open_owners
 
 pytestmark = [pytest.mark.postgres, HAVE_OPENSSL]
@@ -25,7 +26,7 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def owners(dsn: str) -> Iterator[OwnerStore]:
+def owners(dsn: str) -> Iterator[PostgresOwners]:
     with open_owners(dsn, migrations=shipped("migrations") / "postgres") as owners:
         for name in ("anna", "bert"):
             owners.add(name)
@@ -39,7 +40,7 @@ def authority(tmp_path: Path) -> Authority:
 
 @pytest.fixture
 def url(
-    dsn: str, owners: OwnerStore, authority: Authority, tmp_path: Path
+    dsn: str, owners: PostgresOwners, authority: Authority, tmp_path: Path
 ) -> Iterator[str]:
     assert owners.owners()
     settings = authority.issue(*NAMES).settings | {"MNEMOSYNE_OWNERS_SERVE": "true"}
@@ -64,7 +65,7 @@ def run(url: str, authority: Authority, tmp_path: Path) -> Run:
 
 
 def test_every_command_is_about_the_memory_of_the_token(
-    run: Run, owners: OwnerStore, tmp_path: Path
+    run: Run, owners: PostgresOwners, tmp_path: Path
 ) -> None:
     anna, bert = (
         owners.issue(owner, "laptop", tuple(Scope)).secret for owner in ("anna", "bert")
@@ -90,7 +91,7 @@ def test_every_command_is_about_the_memory_of_the_token(
 
 
 def test_what_a_token_does_not_allow_is_said_in_one_line(
-    run: Run, owners: OwnerStore, tmp_path: Path
+    run: Run, owners: PostgresOwners, tmp_path: Path
 ) -> None:
     reader = owners.issue("anna", "reader", (Scope.READ,)).secret
     notes = tmp_path / "notes.jsonl"
@@ -109,7 +110,7 @@ def test_what_a_token_does_not_allow_is_said_in_one_line(
 
 
 def test_the_live_view_shows_an_owner_its_memory_without_the_figures_of_the_machine(
-    url: str, authority: Authority, owners: OwnerStore
+    url: str, authority: Authority, owners: PostgresOwners
 ) -> None:
     token = owners.issue("anna", "laptop", tuple(Scope)).secret
     with Client(url=url, token=token, ca=authority.file) as client:
@@ -120,7 +121,7 @@ def test_the_live_view_shows_an_owner_its_memory_without_the_figures_of_the_mach
     assert [memory.id for memory in snapshot.latest] == ["bike"]
 
 
-def test_a_revoked_token_is_named(run: Run, owners: OwnerStore) -> None:
+def test_a_revoked_token_is_named(run: Run, owners: PostgresOwners) -> None:
     token = owners.issue("anna", "laptop", tuple(Scope)).secret
     assert run(token, "status")[0] == 0
 

@@ -30,9 +30,10 @@ from postgres.fleet import setting
 
 from mnemosyned import Client
 from mnemosyned.errors import ScopeMissing, SecretRefused, Unauthorized
-from mnemosyned.memory.engine_ports import OwnerStore, Scope
+from mnemosyned.memory.engine_ports import Scope
 from mnemosyned.memory.values import Tier
 from mnemosyned.paths import shipped
+from mnemosyned.storage.postgres.owners import PostgresOwners
 from mnemosyned.storage.postgres.store import open_owners
 
 pytestmark = pytest.mark.postgres
@@ -53,7 +54,7 @@ class Service:
     """A daemon, and who its owners are."""
 
     daemon: Daemon
-    owners: OwnerStore
+    owners: PostgresOwners
     port: int
 
     def token(self, owner: str, *scopes: Scope) -> str:
@@ -91,13 +92,13 @@ Serve = Callable[..., AbstractContextManager[Service]]
 
 
 @pytest.fixture
-def owners(dsn: str) -> Iterator[OwnerStore]:
+def owners(dsn: str) -> Iterator[PostgresOwners]:
     with open_owners(dsn, migrations=shipped("migrations") / "postgres") as owners:
         yield owners
 
 
 @pytest.fixture
-def serve(dsn: str, owners: OwnerStore, tmp_path: Path) -> Serve:
+def serve(dsn: str, owners: PostgresOwners, tmp_path: Path) -> Serve:
     @contextmanager
     def begin(**settings: str) -> Iterator[Service]:
         all_settings: dict[str, Any] = {
@@ -381,7 +382,7 @@ def test_errors_reach_the_client_as_they_are(service: Service) -> None:
 
 
 def test_a_round_puts_owners_to_sleep_that_nobody_asks_for(
-    serve: Serve, owners: OwnerStore
+    serve: Serve, owners: PostgresOwners
 ) -> None:
     old = [
         {

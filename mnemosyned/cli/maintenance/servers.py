@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 import click
 
@@ -21,12 +22,13 @@ from mnemosyned.cli.output.terminal import (
 )
 from mnemosyned.config import DatabaseLocation
 from mnemosyned.memory.engine_ports import (
-    DatabaseServer,
     IssuedToken,
-    OwnerStore,
     OwnerToken,
     Scope,
 )
+
+if TYPE_CHECKING:
+    from mnemosyned.storage.postgres.owners import PostgresOwners, PostgresServer
 
 DAYS_MAX = 36_600
 HOURS_MAX = 24 * 366
@@ -179,7 +181,7 @@ def revoke(owner: str, token: str, *, as_json: bool) -> None:
 _HEADERS = ("owner", "memories", "summaries", "characters", "bytes", "tokens", "added")
 
 
-def _open_owners() -> AbstractContextManager[OwnerStore]:
+def _open_owners() -> AbstractContextManager[PostgresOwners]:
     """Open the store of owners in the configured database. Raises `ConfigInvalid`."""
     return open_owners(daemon_process.load_present_config().location)
 
@@ -291,6 +293,6 @@ def distribute(shards: int, *, as_json: bool) -> None:
     say_result(distributed, "\n".join([text, *distributed.advice]), as_json=as_json)
 
 
-def _open_configured_server() -> DatabaseServer:
+def _open_configured_server() -> PostgresServer:
     """Return the server of the configured database. Raises `ConfigInvalid`."""
     return open_server(daemon_process.load_present_config().location)

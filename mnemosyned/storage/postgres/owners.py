@@ -19,12 +19,10 @@ from mnemosyned.memory.engine_ports import (
     LOCAL_OWNER,
     NAME_FORM,
     TOKEN_PREFIX,
-    DatabaseServer,
     Distribution,
     IssuedToken,
     Migration,
     Owner,
-    OwnerStore,
     OwnerToken,
     RemovedOwner,
     Scope,
@@ -142,10 +140,11 @@ _LACKING_VECTORS = (
 )
 
 
-class PostgresOwners(OwnerStore):
-    """An `OwnerStore` on a pool whose user owns the tables.
+class PostgresOwners:
+    """The owners of a database, on a pool whose user owns the tables.
 
-    With any other user, only `holder`, `with_work` and `lacking_vectors` work.
+    With any other user, only `holder`, `with_work` and `lacking_vectors` work. Every method raises
+    `StorageFailed` if the database fails.
     """
 
     def __init__(
@@ -183,7 +182,7 @@ class PostgresOwners(OwnerStore):
         return _owner_from(row)
 
     def owners(self, *, measured: bool = False) -> Sequence[Owner]:
-        """Return all owners with their totals, and with `measured` the bytes that each uses."""
+        """Return all owners by name; with `measured`, read all rows to count their bytes."""
         sizes: Counter[int] = Counter()
         with self._pool.outside_transactions(ALL) as session:
             rows = session.execute(_LISTED, most=OWNERS_LISTED_MAX).fetchall()
@@ -201,7 +200,8 @@ class PostgresOwners(OwnerStore):
     def remove(self, name: str) -> RemovedOwner:
         """Revoke an owner's tokens, delete all of its rows and purge them; return what was deleted.
 
-        Raises `NotFound`, and `InvalidRequest` for the owner of the database's own memory.
+        A deletion that was interrupted is finished so. Raises `NotFound`, and `InvalidRequest` for the
+        owner of the database's own memory.
         """
         number = self.number(name)
         if number == LOCAL_OWNER:
@@ -270,7 +270,8 @@ class PostgresOwners(OwnerStore):
     ) -> IssuedToken:
         """Issue a successor to the newest valid token with this id or name; the old one ends later.
 
-        The old token stays valid for `keep_for`, or until it expires. Raises `NotFound`.
+        The old token stays valid for `keep_for`, or until it expires. The new one is valid as long as
+        the old one was when it was issued. Raises `NotFound`.
         """
         with self._writing_for(owner) as session:
             row = session.execute(
@@ -313,10 +314,11 @@ class PostgresOwners(OwnerStore):
         after: int = 0,
         limit: int = 1_000,
     ) -> Sequence[int]:
-        """Return up to `limit` numbers of owners above `after` that have memories to consolidate.
+        """Return up to `limit` numbers of owners above `after` whose memory has work for a sleep cycle.
 
-        `before` bounds the age of memories, `closed` the ends of periods by level; with `archived`
-        owners of archived originals count too.
+        Work is a working memory from before `before`, a summary without a roll-up whose period of a
+        level began before `closed` of this level, a stale summary, or memories to be deleted for
+        good. With `archived`, owners with an archive that may be pruned are included.
         """
         ends = {level.name: utc(closed[level]) for level in Level if level}
         with self._pool.outside_transactions(ALL) as session:
@@ -333,7 +335,10 @@ class PostgresOwners(OwnerStore):
     def lacking_vectors(
         self, identity: str, *, after: int = 0, limit: int = 1_000
     ) -> Sequence[int]:
-        """Return up to `limit` numbers of owners above `after` with memories to embed by a model."""
+        """Return up to `limit` numbers of owners above `after` with memories to embed by a model.
+
+        Owners whose memories another daemon has claimed are left out.
+        """
         with self._pool.outside_transactions(ALL) as session:
             rows = session.execute(
                 _LACKING_VECTORS, digest=identity, after=after, limit=limit
@@ -408,15 +413,22 @@ _VERSION = "SELECT coalesce(max(version), 0) FROM schema_migration"
 _HAS_OWNERS = f"SELECT EXISTS (SELECT 1 FROM owner WHERE owner <> {LOCAL_OWNER})"
 
 
-class PostgresServer(DatabaseServer):
-    """A `DatabaseServer` that connects for each of its methods, and brings the schema up to date first."""
+class PostgresServer:
+    """A database as a whole: each method connects, and brings the schema up to date first.
+
+    Every method may be repeated, and raises `StorageFailed` if the database fails.
+    """
 
     def __init__(self, dsn: str, *, migrations: Path) -> None:
         self._dsn = dsn
         self._migrations = migrations
 
     def migrate(self, *, serving: str | None = None) -> Migration:
-        """Upgrade the schema, and create the role of requests if needed; return what was done."""
+        """Upgrade the schema, and the rights of the login that serves requests; return what was done.
+
+        `serving` is a login that owns no tables and serves from now on. Raises `StorageFailed` for
+        a login that does not own the tables.
+        """
         with self._connect() as connection:
             session = PostgresSession(connection, 0)
             require_table_owner(session)
@@ -433,12 +445,18 @@ class PostgresServer(DatabaseServer):
         return Migration(before=before, after=after, statements=tuple(ran))
 
     def purge(self) -> ServerPurge:
-        """Rewrite all tables and overwrite the write-ahead log; return what was purged."""
+        """Rewrite all tables and the write-ahead log, so that no deleted text is left on disk.
+
+        Each table is locked while it is written.
+        """
         with self._upgrade() as connection:
             return purge_server(connection)
 
     def distribute(self, shards: int) -> Distribution:
-        """Spread the tables over the nodes of a Citus cluster in `shards` shards."""
+        """Distribute the tables over the nodes of a cluster, all rows of an owner on one node.
+
+        Raises `InvalidRequest` if the server is no cluster.
+        """
         with self._upgrade() as connection:
             return distribute(connection, shards=shards)
 
