@@ -9,7 +9,6 @@ from datetime import datetime
 from itertools import chain
 
 from mnemosyned.memory.fields import FILTER_FIELDS, column_list
-from mnemosyned.memory.periods import Level
 from mnemosyned.memory.ports import SearchStore
 from mnemosyned.memory.values import Episode, Tier
 from mnemosyned.search.bm25 import READ_CHARS_MAX
@@ -21,13 +20,10 @@ from mnemosyned.search.finding import (
     WALKED_MAX,
     IndexedTable,
     OriginalTotals,
-    SearchIndex,
     TimedMemory,
-    asked_time,
     find_candidates,
 )
 from mnemosyned.search.query import (
-    BEGINNING,
     Documents,
     Match,
     Query,
@@ -35,13 +31,13 @@ from mnemosyned.search.query import (
     SearchCandidates,
 )
 from mnemosyned.search.words import Forms, Frequencies
-from mnemosyned.storage.common.episodes import ancestors
 from mnemosyned.storage.common.filters import (
     asked_conditions,
     column_conditions,
     source_name_conditions,
 )
 from mnemosyned.storage.common.rows import EPISODE_COLUMNS, episode_from
+from mnemosyned.storage.common.search import CommonIndex, TimeWalk
 from mnemosyned.storage.common.session import Row
 from mnemosyned.storage.postgres.filters import (
     EVERYTHING,
@@ -70,10 +66,9 @@ from mnemosyned.storage.postgres.ranking import (
     PostgresWords,
     newest_with_all,
 )
-from mnemosyned.storage.postgres.rows import MEMORIES_AT, memory_from, utc
+from mnemosyned.storage.postgres.rows import MEMORIES_AT, memory_from
 from mnemosyned.storage.postgres.session import PostgresSession, Statement
 from mnemosyned.text.dates.mentions import MENTION_CHARS_MAX
-from mnemosyned.text.dates.spans import TimeSpan
 from mnemosyned.text.languages.tables import TimeOrder
 
 _COLUMNS = (
@@ -85,24 +80,21 @@ _FIRST_OF_EACH = (
     "(PARTITION BY m.source ORDER BY {order}, m.seq) AS place "
     "FROM ({rows}) AS m WHERE true{where}) AS placed WHERE place <= %(most)s"
 )
-_LONGEST = "m.importance DESC, length(m.text) DESC"
 _FRESH = (
     f"SELECT {_COLUMNS} FROM fresh AS f JOIN memory AS m ON m.owner = f.owner AND m.seq = f.seq "
-    "WHERE f.owner = %(owner)s AND f.created_at >= %(begins)s AND f.created_at {upto} %(ends)s "
-    "ORDER BY f.created_at {direction}, f.seq {direction} LIMIT %(walked)s"
+    "WHERE f.owner = %(owner)s AND f.created_at >= %(begins)s AND f.created_at {walk.compare} %(ends)s "
+    "ORDER BY f.created_at {walk.direction}, f.seq {walk.direction} LIMIT %(walked)s"
 )
 _ARCHIVED = (
     f"SELECT {_COLUMNS} FROM "
     "(SELECT owner, seq, covers_until FROM episode WHERE owner = %(owner)s "
-    "AND level = 0 AND covers_from {upto} %(ends)s "
-    "ORDER BY covers_from {episodes} LIMIT %(episodes)s) AS e "
+    "AND level = 0 AND covers_from {walk.compare} %(ends)s "
+    "ORDER BY covers_from {walk.episodes} LIMIT %(episodes)s) AS e "
     "JOIN placed AS p ON p.owner = %(owner)s AND p.episode_seq = e.seq "
     "JOIN memory AS m ON m.owner = %(owner)s AND m.seq = p.seq "
     "WHERE e.covers_until >= %(begins)s AND m.created_at >= %(begins)s "
-    "AND m.created_at {upto} %(ends)s AND m.content != '' LIMIT %(walked)s"
+    "AND m.created_at {walk.compare} %(ends)s AND m.content != '' LIMIT %(walked)s"
 )
-_OF_SPAN = {"upto": "<", "direction": "ASC", "episodes": "DESC"}
-"""How memories of a time span are read: up to its end, from the latest episodes that had begun."""
 
 
 def _hash_forms(session: PostgresSession, forms: Iterable[str]) -> AnyOf:
@@ -159,13 +151,13 @@ TOTALS = (
 """The first statement of a question."""
 
 
-class PostgresIndex(SearchIndex):
+class PostgresIndex(CommonIndex):
     """A `SearchIndex` within one snapshot of an owner's memory."""
 
     def __init__(
         self, session: PostgresSession, kept: IndexCache, rows: RowCache
     ) -> None:
-        self._session = session
+        self._session: PostgresSession = session
         self._kept = kept
         self._kept_rows = rows
         self._all_words = PostgresWords(session, EVERYTHING)
@@ -223,43 +215,10 @@ class PostgresIndex(SearchIndex):
         )
         return search.best([phrase for phrase in phrases if phrase], limit=limit)
 
-    def memories_of_time(
-        self, query: Query, span: TimeSpan, *, limit: int
-    ) -> list[TimedMemory]:
-        """Return the memories of a time span that pass the filters, up to `limit` of each source.
-
-        The most important and then the longest of a source come first.
-        """
-        period = (utc(span.since), utc(span.until))
-        return self._first_of_each_source(
-            query, _LONGEST, period, _OF_SPAN, limit=limit
-        )
-
-    def first_in_order(self, query: Query) -> set[int]:
-        """Return the row numbers of the newest or oldest memories of the sources in the question."""
-        direction = "ASC" if query.order is TimeOrder.EARLIEST else "DESC"
-        period = (BEGINNING, utc(asked_time(query)))
-        walk = {"upto": "<=", "direction": direction, "episodes": direction}
-        order = f"m.created_at {direction}"
-        memories = self._first_of_each_source(
-            query, order, period, walk, limit=ORDERED_MAX
-        )
-        return {memory.position for memory in memories}
-
     def _first_of_each_source(
-        self,
-        query: Query,
-        order: str,
-        period: tuple[datetime, datetime],
-        walk: Mapping[str, str],
-        *,
-        limit: int,
+        self, query: Query, walk: TimeWalk, *, limit: int
     ) -> list[TimedMemory]:
-        """Return the first memories of each source in a period, in an order.
-
-        `walk` has the comparison with the period's end, and the directions in which memories and
-        episodes are read.
-        """
+        """Return up to `limit` memories of each source in a period, the first in the walk's order."""
         narrow = postgres_filter(
             [
                 *column_conditions(query.columns),
@@ -270,16 +229,15 @@ class PostgresIndex(SearchIndex):
         tables = [_FRESH] if query.tier in (None, Tier.WORKING) else []
         if query.tier is not Tier.WORKING:
             tables.append(_ARCHIVED)
-        begins, ends = period
         return [
             TimedMemory._make(row)
             for table in tables
             for row in self._session.execute(
                 _FIRST_OF_EACH.format(
-                    order=order, rows=table.format(**walk), where=narrow.where
+                    order=walk.order, rows=table.format(walk=walk), where=narrow.where
                 ),
-                begins=begins,
-                ends=ends,
+                begins=walk.since,
+                ends=walk.until,
                 walked=WALKED_MAX,
                 episodes=EPISODES_MAX,
                 most=limit,
@@ -327,16 +285,6 @@ class PostgresIndex(SearchIndex):
             "WHERE owner = %(owner)s AND seq = ANY(%(positions)s)",
             positions=sorted(positions),
         ).fetchall()
-
-    def summary_of_period(self, level: Level, begins: datetime) -> int | None:
-        """Return the row number of the summary of a period, or None if it is missing or stale."""
-        seq: int | None = self._session.scalar(
-            "SELECT seq FROM episode WHERE owner = %(owner)s AND level = %(level)s "
-            "AND period_from = %(begins)s AND NOT stale",
-            level=int(level),
-            begins=utc(begins),
-        )
-        return seq
 
     def read_matches(
         self, scores: Mapping[int, float], grams: Mapping[int, float]
@@ -397,9 +345,6 @@ class PostgresIndex(SearchIndex):
             if match.source == matches[number].source and is_within:
                 around[number].append(match.position)
         return [sorted(positions) for positions in around]
-
-    def rollups_above(self, episodes: Collection[int]) -> dict[int, int]:
-        return ancestors(self._session, episodes)
 
 
 class PostgresSearch(PostgresPart, SearchStore):

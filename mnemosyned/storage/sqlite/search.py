@@ -10,7 +10,6 @@ from heapq import nlargest
 from typing import Any
 
 from mnemosyned.memory.fields import FILTER_FIELDS, column_list
-from mnemosyned.memory.periods import Level
 from mnemosyned.memory.ports import SearchStore
 from mnemosyned.memory.values import Tier
 from mnemosyned.search.bm25 import READ_CHARS_MAX
@@ -23,9 +22,7 @@ from mnemosyned.search.finding import (
     WALKED_MAX,
     IndexedTable,
     OriginalTotals,
-    SearchIndex,
     TimedMemory,
-    asked_time,
     find_candidates,
 )
 from mnemosyned.search.query import (
@@ -36,13 +33,14 @@ from mnemosyned.search.query import (
     SearchCandidates,
 )
 from mnemosyned.search.words import Forms, Frequencies, Having, WordRows
-from mnemosyned.storage.common.episodes import ancestors, episode_at
+from mnemosyned.storage.common.episodes import episode_at
 from mnemosyned.storage.common.filters import (
     asked_conditions,
     column_conditions,
     source_name_conditions,
 )
 from mnemosyned.storage.common.rows import instant
+from mnemosyned.storage.common.search import CommonIndex, TimeWalk
 from mnemosyned.storage.sqlite.connections import Readers
 from mnemosyned.storage.sqlite.filters import (
     EVERYTHING,
@@ -63,7 +61,6 @@ from mnemosyned.storage.sqlite.rows import SEQ_AMONG, instant_text
 from mnemosyned.storage.sqlite.session import SqliteSession
 from mnemosyned.storage.sqlite.writer import SqlitePart, Writer
 from mnemosyned.text.dates.mentions import MENTION_CHARS_MAX
-from mnemosyned.text.dates.spans import TimeSpan
 from mnemosyned.text.languages.tables import TimeOrder
 
 _COLUMNS = (
@@ -75,22 +72,17 @@ _FIRST_OF_EACH = (
     "(PARTITION BY source ORDER BY {0}, seq) AS place "
     "FROM ({1}) WHERE {2}) WHERE place <= ?"
 )
-_LONGEST = "importance DESC, length(text) DESC"
 _FRESH = (
     f"SELECT {_COLUMNS.format('')} FROM working_memory WHERE created_at >= ? "
-    "AND created_at {upto} ? ORDER BY created_at {direction} LIMIT ?"
+    "AND created_at {walk.compare} ? ORDER BY created_at {walk.direction} LIMIT ?"
 )
 _ARCHIVED = (
     f"SELECT {_COLUMNS.format('a.')} FROM "
-    "(SELECT seq, covers_until FROM episodic_memory WHERE level = 0 AND covers_from {upto} ? "
-    "ORDER BY covers_from {episodes} LIMIT ?) AS e "
+    "(SELECT seq, covers_until FROM episodic_memory WHERE level = 0 AND covers_from {walk.compare} ? "
+    "ORDER BY covers_from {walk.episodes} LIMIT ?) AS e "
     "JOIN archive AS a ON a.episode_seq = e.seq WHERE e.covers_until >= ? "
-    "AND a.created_at >= ? AND a.created_at {upto} ? AND a.content != '' LIMIT ?"
+    "AND a.created_at >= ? AND a.created_at {walk.compare} ? AND a.content != '' LIMIT ?"
 )
-_OF_SPAN = {"upto": "<", "direction": "ASC", "episodes": "DESC"}
-"""How memories of a time span are read: up to its end, from the latest episodes that had begun."""
-
-
 STRETCHES_MAX, GAP_MIN = 16, 1_000
 """To begin a stretch costs as much as a common word's rows in one of a thousand."""
 _AROUND = (
@@ -175,11 +167,11 @@ class FtsWords(WordRows):
 _MATCH_FIELDS = f"session_id, importance, source, role, substr(content, 1, {READ_CHARS_MAX}), created_at"
 
 
-class SqliteIndex(SearchIndex):
+class SqliteIndex(CommonIndex):
     """A `SearchIndex` within one snapshot of a session."""
 
     def __init__(self, session: SqliteSession) -> None:
-        self._session = session
+        self._session: SqliteSession = session
         self._glued = {"memory": False, "episode": False}
         """Whether a second index has any word that touches a script without spaces."""
 
@@ -241,43 +233,10 @@ class SqliteIndex(SearchIndex):
                 found[seq] = found.get(seq, 0.0) + score
         return found.items()
 
-    def memories_of_time(
-        self, query: Query, span: TimeSpan, *, limit: int
-    ) -> list[TimedMemory]:
-        """Return the memories of a time span that pass the filters, up to `limit` of each source.
-
-        The most important and then the longest of a source come first.
-        """
-        period = (instant_text(span.since), instant_text(span.until))
-        return self._first_of_each_source(
-            query, _LONGEST, period, _OF_SPAN, limit=limit
-        )
-
-    def first_in_order(self, query: Query) -> set[int]:
-        """Return the row numbers of the newest or oldest memories of the sources in the question."""
-        direction = "ASC" if query.order is TimeOrder.EARLIEST else "DESC"
-        until = instant_text(asked_time(query))
-        walk = {"upto": "<=", "direction": direction, "episodes": direction}
-        order = f"created_at {direction}"
-        memories = self._first_of_each_source(
-            query, order, ("", until), walk, limit=ORDERED_MAX
-        )
-        return {memory.position for memory in memories}
-
     def _first_of_each_source(
-        self,
-        query: Query,
-        order: str,
-        period: tuple[str, str],
-        walk: Mapping[str, str],
-        *,
-        limit: int,
+        self, query: Query, walk: TimeWalk, *, limit: int
     ) -> list[TimedMemory]:
-        """Return the first memories of each source in a period, in an order.
-
-        `walk` has the comparison with the period's end, and the directions in which memories and
-        episodes are read.
-        """
+        """Return up to `limit` memories of each source in a period, the first in the walk's order."""
         where, values = bind_by_place(
             [
                 *column_conditions(query.columns, "{}"),
@@ -286,16 +245,16 @@ class SqliteIndex(SearchIndex):
             ]
         )
         where, bound = f"1{where}", (*values, limit)
-        since, until = period
+        since, until = instant_text(walk.since), instant_text(walk.until)
         rows: list[tuple[Any, ...]] = []
         if query.tier in (None, Tier.WORKING):
             rows += self._session.execute(
-                _FIRST_OF_EACH.format(order, _FRESH.format(**walk), where),
+                _FIRST_OF_EACH.format(walk.order, _FRESH.format(walk=walk), where),
                 (since, until, WALKED_MAX, *bound),
             )
         if query.tier is not Tier.WORKING:
             rows += self._session.execute(
-                _FIRST_OF_EACH.format(order, _ARCHIVED.format(**walk), where),
+                _FIRST_OF_EACH.format(walk.order, _ARCHIVED.format(walk=walk), where),
                 (until, EPISODES_MAX, since, since, until, WALKED_MAX, *bound),
             )
         return [
@@ -364,14 +323,6 @@ class SqliteIndex(SearchIndex):
             ):
                 yield position, instant(created_at), text
 
-    def summary_of_period(self, level: Level, begins: datetime) -> int | None:
-        """Return the row number of the summary of a period, or None if it is missing or stale."""
-        seq: int | None = self._session.scalar(
-            "SELECT seq FROM episodic_memory WHERE level = ? AND period_from = ? AND NOT stale",
-            (int(level), instant_text(begins)),
-        )
-        return seq
-
     def read_matches(
         self, scores: Mapping[int, float], grams: Mapping[int, float]
     ) -> list[Match]:
@@ -431,9 +382,6 @@ class SqliteIndex(SearchIndex):
                 if source == matches[number].source and since <= created_at < until:
                     around[number].append(seq)
         return [sorted(positions) for positions in around]
-
-    def rollups_above(self, episodes: Collection[int]) -> dict[int, int]:
-        return ancestors(self._session, episodes)
 
 
 def matches_at(
