@@ -42,33 +42,23 @@ from mnemosyned.sleep.sleeper import Sleeper
 from mnemosyned.text.terms import match_beginnings
 from mnemosyned.verbs.conversation import (
     Compact,
-    Context,
-    EditLearning,
-    Learn,
-    Learnings,
-    RemoveLearning,
     Shortened,
 )
 from mnemosyned.verbs.exchange import Export
-from mnemosyned.verbs.listing import ListMemories, Sessions, Sources
+from mnemosyned.verbs.facade import VERBS
 from mnemosyned.verbs.memories import (
-    EditMemory,
     Expand,
     Expanded,
     Get,
     Got,
-    Pin,
     Recall,
     Recalled,
     Remember,
     RememberedMany,
     RememberMany,
-    Tag,
-    Unpin,
-    Untag,
 )
 from mnemosyned.verbs.request import Request, check_texts
-from mnemosyned.verbs.retention import Backup, Forget, Prune, Restore
+from mnemosyned.verbs.retention import Forget
 from mnemosyned.verbs.upkeep import (
     EventKind,
     Log,
@@ -233,36 +223,37 @@ class MemoryService:
         undo = CycleUndo(
             store=self._store, sleeper=self.sleeper, retention=self._retention
         )
-        return {
-            Undo: undo.undo,
-            Forget: self._retention.forget,
-            EditMemory: changes.edit,
-            Tag: changes.change_tags,
-            Untag: changes.change_tags,
-            Pin: changes.change_pins,
-            Unpin: changes.change_pins,
-            Restore: self._retention.restore,
-            Prune: self._retention.pruner.prune,
-            Learn: learnings.learn,
-            Learnings: learnings.learnings,
-            EditLearning: learnings.edit,
-            RemoveLearning: learnings.remove,
-            Remember: self.remember,
-            RememberMany: self.remember_many,
-            Recall: self.recall,
-            Get: self.get,
-            Expand: self.expand,
-            ListMemories: self._lists.list_memories,
-            Sessions: self._lists.sessions,
-            Sources: self._lists.sources,
-            Sleep: self.sleep,
-            Backup: self._keeper.back_up,
-            Status: self.status,
-            Log: self.log,
-            Context: context.context,
-            Compact: self.compact,
-            Watch: self.watch,
+        functions: dict[str, Callable[[Any], Any]] = {
+            "undo": undo.undo,
+            "forget": self._retention.forget,
+            "edit": changes.edit,
+            "tag": changes.change_tags,
+            "untag": changes.change_tags,
+            "pin": changes.change_pins,
+            "unpin": changes.change_pins,
+            "restore": self._retention.restore,
+            "prune": self._retention.pruner.prune,
+            "learn": learnings.learn,
+            "learnings": learnings.learnings,
+            "edit_learning": learnings.edit,
+            "remove_learning": learnings.remove,
+            "remember": self.remember,
+            "remember_many": self.remember_many,
+            "recall": self.recall,
+            "get": self.get,
+            "expand": self.expand,
+            "list": self._lists.list_memories,
+            "sessions": self._lists.sessions,
+            "sources": self._lists.sources,
+            "sleep": self.sleep,
+            "backup": self._keeper.back_up,
+            "status": self.status,
+            "log": self.log,
+            "context": context.context,
+            "compact": self.compact,
+            "watch": self.watch,
         }
+        return {VERBS[verb]: function for verb, function in functions.items()}
 
     def provide(self, verb: type[Request[R]], answer: Callable[[Any], R]) -> None:
         """Set the function that implements a verb, for a verb that only some memories have."""

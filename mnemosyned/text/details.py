@@ -43,19 +43,8 @@ class DetailKind(StrEnum):
     SSN = "ssn"
 
 
-SECRET_KINDS = frozenset(DetailKind) - {
-    DetailKind.DATE,
-    DetailKind.TIME,
-    DetailKind.DURATION,
-    DetailKind.MONEY,
-    DetailKind.NUMBER,
-    DetailKind.EMAIL,
-    DetailKind.URL,
-    DetailKind.PATH,
-    DetailKind.VERSION,
-    DetailKind.HASH,
-    DetailKind.IDENTIFIER,
-}
+_KINDS = list(DetailKind)
+SECRET_KINDS = frozenset(_KINDS[_KINDS.index(DetailKind.PASSWORD) :])
 SELF_EXPLANATORY_KINDS = frozenset(
     {DetailKind.EMAIL, DetailKind.URL, DetailKind.PATH, DetailKind.IDENTIFIER}
 )

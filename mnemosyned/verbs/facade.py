@@ -18,30 +18,8 @@ from typing import (
 
 import msgspec
 
-from mnemosyned.verbs.conversation import (
-    Compact,
-    Context,
-    EditLearning,
-    Learn,
-    Learnings,
-    RemoveLearning,
-)
-from mnemosyned.verbs.listing import ListMemories, Sessions, Sources
-from mnemosyned.verbs.memories import (
-    EditMemory,
-    Expand,
-    Get,
-    Pin,
-    Recall,
-    Remember,
-    RememberMany,
-    Tag,
-    Unpin,
-    Untag,
-)
+from mnemosyned.verbs import conversation, listing, memories, retention, upkeep
 from mnemosyned.verbs.request import Request, result_type
-from mnemosyned.verbs.retention import Backup, Forget, Prune, Restore
-from mnemosyned.verbs.upkeep import Log, Sleep, Status, Undo, Watch
 
 R = TypeVar("R")
 P = ParamSpec("P")
@@ -95,35 +73,35 @@ class Verb(Generic[P, R]):
 class VerbTable:
     """Every verb, once; the other surfaces are made from it."""
 
-    remember = Verb(Remember)
-    remember_many = Verb(RememberMany)
-    recall = Verb(Recall)
-    get = Verb(Get)
-    expand = Verb(Expand)
-    list = Verb(ListMemories)
-    sessions = Verb(Sessions)
-    sources = Verb(Sources)
-    sleep = Verb(Sleep)
-    undo = Verb(Undo)
-    forget = Verb(Forget)
-    edit = Verb(EditMemory)
-    tag = Verb(Tag)
-    untag = Verb(Untag)
-    pin = Verb(Pin)
-    unpin = Verb(Unpin)
-    restore = Verb(Restore)
-    prune = Verb(Prune)
-    backup = Verb(Backup)
-    watch = Verb(Watch)
-    status = Verb(Status)
-    log = Verb(Log)
-    learn = Verb(Learn)
-    learnings = Verb(Learnings)
-    edit_learning = Verb(EditLearning)
-    remove_learning = Verb(RemoveLearning)
-    context = Verb(Context)
-    compact = Verb(Compact)
-    consolidate = Verb(Sleep)
+    remember = Verb(memories.Remember)
+    remember_many = Verb(memories.RememberMany)
+    recall = Verb(memories.Recall)
+    get = Verb(memories.Get)
+    expand = Verb(memories.Expand)
+    list = Verb(listing.ListMemories)
+    sessions = Verb(listing.Sessions)
+    sources = Verb(listing.Sources)
+    sleep = Verb(upkeep.Sleep)
+    undo = Verb(upkeep.Undo)
+    forget = Verb(retention.Forget)
+    edit = Verb(memories.EditMemory)
+    tag = Verb(memories.Tag)
+    untag = Verb(memories.Untag)
+    pin = Verb(memories.Pin)
+    unpin = Verb(memories.Unpin)
+    restore = Verb(retention.Restore)
+    prune = Verb(retention.Prune)
+    backup = Verb(retention.Backup)
+    watch = Verb(upkeep.Watch)
+    status = Verb(upkeep.Status)
+    log = Verb(upkeep.Log)
+    learn = Verb(conversation.Learn)
+    learnings = Verb(conversation.Learnings)
+    edit_learning = Verb(conversation.EditLearning)
+    remove_learning = Verb(conversation.RemoveLearning)
+    context = Verb(conversation.Context)
+    compact = Verb(conversation.Compact)
+    consolidate = Verb(upkeep.Sleep)
 
 
 ALIASES = {"consolidate": "sleep"}
