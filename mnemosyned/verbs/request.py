@@ -208,7 +208,14 @@ def parse(verb: type[V], body: bytes | bytearray) -> V:
         ) from error
     except (msgspec.DecodeError, RecursionError) as error:
         raise MalformedJson(f"the body is not JSON: {error}") from error
-    _check_depth(request)
+    for place, part in _requests_within(request):
+        for name in _nesting_fields(type(part)):
+            value = getattr(part, name)
+            if value and isinstance(value, _CONTAINERS) and _is_deep(value):
+                raise InvalidRequest(
+                    f"{place}{name} is nested more than {DEPTH_MAX} levels deep; flatten it",
+                    field=place + name,
+                )
     return request
 
 
@@ -227,7 +234,6 @@ def parse_text(verb: type[V], fields: Mapping[str, str | list[str]]) -> V:
         request: V = msgspec.convert(fields, verb, strict=False)
     except msgspec.ValidationError as error:
         raise _field_error(error, verb) from error
-    _check_depth(request)
     return request
 
 
@@ -244,11 +250,18 @@ def encode(request: Request[Any]) -> bytes:
     """
     are_times_read = True
     for place, part in _requests_within(request):
-        values = msgspec.structs.astuple(part)
-        if not _PLAIN.issuperset(map(type, values)):
-            _refuse_bytes(part, place)
+        values = msgspec.structs.asdict(part)
+        if not _PLAIN.issuperset(map(type, values.values())):
+            for name, value in values.items():
+                if isinstance(value, bytes | bytearray | memoryview):
+                    # msgspec would store it as Base64.
+                    kind = type(value).__name__
+                    raise InvalidRequest(
+                        f"{place}{name} must be text, not {kind}; decode it first",
+                        field=place + name,
+                    )
         for name in time_fields(type(part)):
-            value = getattr(part, name)
+            value = values[name]
             if value is not None and not getattr(value, "tzinfo", None):
                 are_times_read = False
     try:
@@ -283,35 +296,6 @@ def _requests_within(request: Request[Any]) -> list[tuple[str, Request[Any]]]:
                 if isinstance(member, Request)
             ]
     return found
-
-
-def _refuse_bytes(request: Request[Any], place: str) -> None:
-    """Check that no field holds bytes, which msgspec would store as Base64.
-
-    `place` is the prefix of the field in the error. Raises `InvalidRequest`.
-    """
-    for name in request.__struct_fields__:
-        value = getattr(request, name)
-        if isinstance(value, bytes | bytearray | memoryview):
-            raise InvalidRequest(
-                f"{place}{name} must be text, not {type(value).__name__}; decode it first",
-                field=place + name,
-            )
-
-
-def _check_depth(request: Request[Any]) -> None:
-    """Check that lists and objects in a request nest at most `DEPTH_MAX` levels.
-
-    Raises `InvalidRequest`.
-    """
-    for place, part in _requests_within(request):
-        for name in _nesting_fields(type(part)):
-            value = getattr(part, name)
-            if value and isinstance(value, _CONTAINERS) and _is_deep(value):
-                raise InvalidRequest(
-                    f"{place}{name} is nested more than {DEPTH_MAX} levels deep; flatten it",
-                    field=place + name,
-                )
 
 
 def check_texts(request: Request[Any]) -> None:
