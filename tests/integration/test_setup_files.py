@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -25,10 +26,7 @@ def home(tmp_path: Path) -> Home:
 # ------------------------------------------------------------------ conflict
 
 
-@pytest.mark.parametrize("tool", TOOLS)
-def test_a_foreign_entry_of_our_name_is_told_and_nothing_is_touched(
-    home: Home, tool: str
-) -> None:
+def write_foreign_entry(home: Home, tool: str) -> int:
     server = next(
         part
         for part in TARGETS[tool].parts(home.site)
@@ -38,56 +36,49 @@ def test_a_foreign_entry_of_our_name_is_told_and_nothing_is_touched(
     file.set_value(server.path, {"command": "/opt/other", "args": ["serve"]})
     server.file.parent.mkdir(parents=True, exist_ok=True)
     server.file.write_text(file.text)
-    before = home.snapshot()
-
-    (problem,) = home.apply(tool)
-
-    assert "another entry of this name, which starts /opt/other" in problem
-    assert home.snapshot() == before
+    return 1
 
 
-@pytest.mark.parametrize("tool", TOOLS)
-def test_a_file_that_cannot_be_parsed_is_told_with_its_place(
-    home: Home, tool: str
-) -> None:
-    for file in home.files(tool):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text("{ no: [\n")
-    before = home.snapshot()
-
-    problems = home.apply(tool)
-
-    assert len(problems) == len(home.files(tool))
-    assert all("line" in problem for problem in problems)
-    assert home.snapshot() == before
-
-
-@pytest.mark.parametrize("tool", TOOLS)
-def test_a_deeply_nested_file_is_told_and_nothing_is_touched(
-    home: Home, tool: str
-) -> None:
+def write_text(home: Home, tool: str, text: str) -> int:
     for file in home.files(tool):
         begin, end = ("a = ", "") if file.suffix == ".toml" else ('{"a": ', "}")
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(f"{begin}{'[' * 5_000}{']' * 5_000}{end}\n")
+        file.write_text(text.format(begin=begin, end=end))
+    return len(home.files(tool))
+
+
+def write_read_only(home: Home, tool: str) -> int:
+    home.write(tool, "foreign")
+    home.files(tool)[-1].chmod(0o444)
+    return 1
+
+
+DEEP = "{begin}" + "[" * 5_000 + "]" * 5_000 + "{end}\n"
+CONFLICTS: dict[str, tuple[Callable[[Home, str], int], str]] = {
+    "foreign": (
+        write_foreign_entry,
+        "another entry of this name, which starts /opt/other",
+    ),
+    "garbled": (lambda home, tool: write_text(home, tool, "{{ no: [\n"), "line"),
+    "deep": (lambda home, tool: write_text(home, tool, DEEP), "nest"),
+    "read-only": (write_read_only, "it is read-only"),
+}
+"""What writes files that setup must not change, and how many; words of each problem."""
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize("conflict", CONFLICTS)
+def test_a_file_that_cannot_be_changed_is_told_and_nothing_is_touched(
+    home: Home, tool: str, conflict: str
+) -> None:
+    write, said = CONFLICTS[conflict]
+    count = write(home, tool)
     before = home.snapshot()
 
     problems = home.apply(tool)
 
-    assert len(problems) == len(home.files(tool))
-    assert all("nest" in problem for problem in problems), problems
-    assert home.snapshot() == before
-
-
-@pytest.mark.parametrize("tool", TOOLS)
-def test_a_read_only_file_is_told_and_nothing_is_touched(home: Home, tool: str) -> None:
-    home.write(tool, "foreign")
-    home.files(tool)[-1].chmod(0o444)
-    before = home.snapshot()
-
-    (problem,) = home.apply(tool)
-
-    assert problem.endswith("it is read-only")
+    assert len(problems) == count
+    assert all(said in problem for problem in problems), problems
     assert home.snapshot() == before
 
 
