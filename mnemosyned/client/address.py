@@ -22,8 +22,8 @@ IDLE_MAX = 4
 """Idle connections a client keeps: each counts against the daemon's limit."""
 
 
-class LocalAddress:
-    """The address of a daemon on this machine; `str` shows it to people."""
+class Address:
+    """The address of a daemon; `str` shows it to people."""
 
     remedy = "Start it with `mnem start`"
     """What to do where nobody answers."""
@@ -70,7 +70,7 @@ class LocalAddress:
         return words
 
 
-class SocketAddress(LocalAddress):
+class SocketAddress(Address):
     """The address of a daemon's Unix socket."""
 
     headers = b"Host: localhost\r\n"
@@ -97,7 +97,7 @@ class SocketAddress(LocalAddress):
             )
 
 
-class TcpAddress(LocalAddress):
+class TcpAddress(Address):
     """The address of a daemon's TCP port on this machine."""
 
     explanation = "see `mnem logs`, or write https:// if it has a certificate"
@@ -123,41 +123,25 @@ class TcpAddress(LocalAddress):
         return connection
 
 
-class TlsAddress:
+class TlsAddress(TcpAddress):
     """The address of a daemon on any machine, which proves itself by a TLS certificate."""
 
     remedy = "Check the address, and that the daemon runs there"
     explanation = "see the daemon's log there"
-    file = ""
     reset_is_unread = False  # whoever is on the way may have reset it
 
     def __init__(self, remote: RemoteDaemon) -> None:
         """Load the certificates of the authorities. Raises `ValueError` for an unusable file."""
         # Loaded here: it takes 20 ms, which no call on this machine should pay.
-        from mnemosyned.client.tls import (  # noqa: PLC0415
-            connect,
-            tls_context,
-        )
+        from mnemosyned.client.tls import connect, tls_context  # noqa: PLC0415
 
-        self.remote = remote
-        self.identity = remote.identity
-        self.headers = remote.headers
+        super().__init__(remote)
         self.context = tls_context(remote.ca)
         self._connect = connect
-
-    def __str__(self) -> str:
-        return self.remote.url
-
-    def refusal_message(self, words: str) -> str:
-        """Return the message for a refused token: the token's origin and the daemon's words."""
-        return self.remote.refusal_message(words)
 
     def connect(self, timeout_s: float) -> socket.socket:
         """Return a new TLS connection, its certificate checked. Raises `RemoteFault`."""
         return self._connect(self.remote, self.context, timeout_s)
-
-
-Address = LocalAddress | TlsAddress
 
 
 def address_of(

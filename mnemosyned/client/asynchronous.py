@@ -16,7 +16,6 @@ from mnemosyned.client.address import (
     Address,
     IdleConnection,
     IdleConnections,
-    LocalAddress,
     TlsAddress,
     address_of,
 )
@@ -163,7 +162,7 @@ async def open_channel(address: Address) -> Channel:
     return PlainChannel(connection)
 
 
-async def _connect_local(connection: socket.socket, address: LocalAddress) -> None:
+async def _connect_local(connection: socket.socket, address: Address) -> None:
     """Connect a socket to a daemon on this machine, again and again while the backlog is full.
 
     A Unix socket with a full backlog is no connection in progress that asyncio could wait for.
@@ -290,35 +289,21 @@ class AsyncClient(AsyncVerbs):
 
     async def events(self, *, after: int | None = None) -> AsyncGenerator[Event, None]:
         """Yield the daemon's events as they happen, until it stops, as `Client.events` does."""
-        reader = EventReader()
-        while (
-            not reader.ended_for_good
-        ):  # a stream has a time limit; the next takes over
+        ended = False
+        while not ended:  # a stream has a time limit; the next takes over
             reader = EventReader()
-            async with contextlib.aclosing(
-                self._stream_events(reader, after)
-            ) as stream:
-                async for event in stream:
-                    yield event
+            try:
+                with contextlib.closing(await open_channel(self._address)) as channel:
+                    await channel.send(events_request(after, self._address.headers))
+                    while not reader.is_at_end:
+                        async with asyncio.timeout(SILENCE_S):
+                            data = await channel.receive(RECEIVED_BYTES)
+                        for event in reader.feed(data):
+                            yield event
+            except OSError as error:
+                raise unreachable(error, self._address) from error
             after = reader.last_id or after
-
-    async def _stream_events(
-        self, reader: EventReader, after: int | None
-    ) -> AsyncGenerator[Event, None]:
-        """Yield the events of one connection until it ends.
-
-        `after` is the id of the last event already received, or None for new ones only.
-        """
-        try:
-            with contextlib.closing(await open_channel(self._address)) as channel:
-                await channel.send(events_request(after, self._address.headers))
-                while not reader.is_at_end:
-                    async with asyncio.timeout(SILENCE_S):
-                        data = await channel.receive(RECEIVED_BYTES)
-                    for event in reader.feed(data):
-                        yield event
-        except OSError as error:
-            raise unreachable(error, self._address) from error
+            ended = reader.ended_for_good
 
     async def _send_call(self, call: PreparedCall) -> HttpResponse:
         """Send a call over an idle connection, else over a new one, and return the response."""

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mnemosyned.client.address import Address
-    from mnemosyned.client.streams import EventReader, Transfers
+    from mnemosyned.client.streams import Transfers
     from mnemosyned.verbs.upkeep import Event
 
 
@@ -227,34 +227,25 @@ class Connection:
         `DaemonUnreachable` if the connection is lost, and `DaemonBusy` for too many readers.
         """
         # Loaded here: most programs only call.
-        from mnemosyned.client.streams import EventReader  # noqa: PLC0415
-
-        reader = EventReader()
-        while (
-            not reader.ended_for_good
-        ):  # a stream has a time limit; the next takes over
-            reader = EventReader()
-            yield from self._stream_events(reader, after)
-            after = reader.last_id or after
-
-    def _stream_events(self, reader: EventReader, after: int | None) -> Iterator[Event]:
-        """Yield the events of one connection until it ends.
-
-        `after` is the id of the last event already received, or None for new ones only.
-        """
-        from mnemosyned.client.streams import (  # noqa: PLC0415 the same
+        from mnemosyned.client.streams import (  # noqa: PLC0415
             SILENCE_S,
+            EventReader,
             events_request,
         )
 
-        try:
-            with self._address.connect(self._timeout_s) as connection:
-                connection.settimeout(SILENCE_S)
-                connection.sendall(events_request(after, self._address.headers))
-                while not reader.is_at_end:
-                    yield from reader.feed(connection.recv(RECEIVED_BYTES))
-        except OSError as error:
-            raise unreachable(error, self._address) from error
+        ended = False
+        while not ended:  # a stream has a time limit; the next takes over
+            reader = EventReader()
+            try:
+                with self._address.connect(self._timeout_s) as connection:
+                    connection.settimeout(SILENCE_S)
+                    connection.sendall(events_request(after, self._address.headers))
+                    while not reader.is_at_end:
+                        yield from reader.feed(connection.recv(RECEIVED_BYTES))
+            except OSError as error:
+                raise unreachable(error, self._address) from error
+            after = reader.last_id or after
+            ended = reader.ended_for_good
 
     def page(self, path: str) -> str:
         """Return the text at a path that is no verb, such as `/metrics`.

@@ -26,10 +26,27 @@ _KEEPALIVE = (
     (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
 )
 """A machine that vanished is noticed within two minutes, whatever the call's limit."""
-_EXPIRED, _NOT_YET = 10, 9
 _UNKNOWN_AUTHORITY = frozenset({2, 18, 19, 20, 21})
-_OTHER_NAME = frozenset({62, 64})
-"""Codes of OpenSSL's verification."""
+_OWN_AUTHORITY, _MACHINES_AUTHORITY = -1, -2
+_OTHER_NAME = (
+    "is for another name than {host}",
+    "use a name that the certificate has",
+)
+_CERTIFICATE_FAULTS = {
+    9: ("is not valid yet", "check this machine's clock"),
+    10: ("has expired", "whoever runs the daemon renews it"),
+    62: _OTHER_NAME,
+    64: _OTHER_NAME,
+    _OWN_AUTHORITY: (
+        "is not signed by the authority in {ca}",
+        "ask whoever runs the daemon for the file of its authority",
+    ),
+    _MACHINES_AUTHORITY: (
+        "is signed by an authority that this machine does not know",
+        "name the PEM file of that authority (ca, --ca or MNEMOSYNE_CA)",
+    ),
+}
+"""Fault and advice by the code of OpenSSL's verification, or by ours for unknown authorities."""
 _NO_TLS = frozenset(
     {"WRONG_VERSION_NUMBER", "UNKNOWN_PROTOCOL", "HTTP_REQUEST", "RECORD_LAYER_FAILURE"}
 )
@@ -193,27 +210,13 @@ def _describe_certificate_fault(
 ) -> str:
     """Return the message for a certificate that failed verification, with advice."""
     code = error.verify_code
-    said = "nothing was sent"
-    if code in _UNKNOWN_AUTHORITY and remote.ca:
-        return (
-            f"the certificate of {remote} is not signed by the authority in {remote.ca}: {said}; "
-            "ask whoever runs the daemon for the file of its authority"
-        )
     if code in _UNKNOWN_AUTHORITY:
-        return (
-            f"the certificate of {remote} is signed by an authority that this machine does not "
-            f"know: {said}; name the PEM file of that authority (ca, --ca or MNEMOSYNE_CA)"
-        )
-    if code in _OTHER_NAME:
-        return (
-            f"the certificate of {remote} is for another name than {remote.host}: {said}; use a "
-            "name that the certificate has"
-        )
-    if code == _EXPIRED:
-        return f"the certificate of {remote} has expired: {said}; whoever runs the daemon renews it"
-    if code == _NOT_YET:
-        return f"the certificate of {remote} is not valid yet: {said}; check this machine's clock"
-    return (
-        f"the certificate of {remote} is refused ({error.verify_message}): {said}; whoever runs "
-        "the daemon has to replace it"
+        code = _OWN_AUTHORITY if remote.ca else _MACHINES_AUTHORITY
+    fault, remedy = _CERTIFICATE_FAULTS.get(
+        code,
+        ("is refused ({verify})", "whoever runs the daemon has to replace it"),
+    )
+    words = f"the certificate of {{remote}} {fault}: nothing was sent; {remedy}"
+    return words.format(
+        remote=remote, ca=remote.ca, host=remote.host, verify=error.verify_message
     )
