@@ -1,5 +1,7 @@
 """Calls of hooks: which tool made one is found out, and what it says is the same for all."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,326 +14,23 @@ from mnemosyned.agents.hooks.events import (
     takes_context,
 )
 
-CLAUDE = "/home/ann/.claude/projects/-w-shop/s1.jsonl"
-CODEX = "/home/ann/.codex/sessions/2026/08/20/rollout-2026-08-20T09-00-00-0199.jsonl"
-CURSOR = "/home/ann/.cursor/projects/w-shop/agent-transcripts/c1/c1.jsonl"
-GEMINI = "/home/ann/.gemini/tmp/ab12/chats/session-1.jsonl"
-BRAIN = "/home/ann/.gemini/antigravity/brain/x1/.system_generated/logs/transcript.jsonl"
-COPILOT = "/home/ann/.copilot/session-state/p1/events.jsonl"
-VSCODE = "/home/ann/.config/Code/User/workspaceStorage/ab/chatSessions/v1.jsonl"
-
-CLAUDES_FIELDS = {"session_id": "s1", "transcript_path": CLAUDE, "cwd": "/w/shop"}
-CODEX_FIELDS = {
-    "session_id": "0199",
-    "transcript_path": CODEX,
-    "cwd": "/w/shop",
-    "model": "m",
-    "permission_mode": "default",
-}
-CURSOR_FIELDS = {
-    "conversation_id": "c1",
-    "generation_id": "g1",
-    "model": "m",
-    "cursor_version": "2.1",
-    "workspace_roots": ["/w/shop"],
-    "transcript_path": None,
-}
-GEMINI_FIELDS = {"session_id": "g1", "transcript_path": GEMINI, "cwd": "/w/shop"}
-VSCODE_FIELDS = {"sessionId": "v1", "cwd": "/w/shop", "transcript_path": VSCODE}
-COPILOT_FIELDS = {"session_id": "p1", "cwd": "/w/shop", "transcript_path": COPILOT}
-
-BRAIN_FIELDS = {"conversationId": "x1", "transcriptPath": BRAIN}
+LINES = Path(__file__).parents[1] / "data" / "hooks" / "calls.jsonl"
+"""Every event of every tool, and calls that are easily mistaken, each with what it says."""
+CASES = [json.loads(line) for line in LINES.read_text().splitlines()]
 
 
-def cascade(name: str) -> dict[str, Any]:
-    return {"agent_action_name": name, "trajectory_id": "w1"}
-
-
-def goose(name: str) -> dict[str, Any]:
-    """Goose names the directory on tool events alone."""
-    return {"event": name, "session_id": "o1", "matcher_context": "x"}
-
-
-def told_as(name: str) -> dict[str, Any]:
-    """The form of Claude Code, which most tools take."""
-    specific = {"hookEventName": name, "additionalContext": "x"}
-    return {"hookSpecificOutput": specific}
-
-
-Case = tuple[str, dict[str, Any], str, HookEvent]
-
-CASES: list[Case] = [
-    *(
-        (
-            f"claude {name}",
-            {**CLAUDES_FIELDS, "hook_event_name": name, **more},
-            "claude-code:s1",
-            event,
-        )
-        for name, event, more in (
-            ("SessionStart", HookEvent.START, {"source": "startup", "model": "m"}),
-            ("UserPromptSubmit", HookEvent.PROMPT, {"prompt": "x", "prompt_id": "p"}),
-            (
-                "UserPromptExpansion",
-                HookEvent.OTHER,
-                {"prompt": "x", "command_name": "c"},
-            ),
-            ("PreToolUse", HookEvent.OTHER, {"tool_name": "Bash", "tool_input": {}}),
-            (
-                "PostToolUse",
-                HookEvent.OTHER,
-                {"tool_name": "Bash", "tool_response": {}},
-            ),
-            (
-                "PostToolUseFailure",
-                HookEvent.OTHER,
-                {"error": "x", "is_interrupt": False},
-            ),
-            ("PostToolBatch", HookEvent.OTHER, {"tool_calls": []}),
-            ("SubagentStart", HookEvent.OTHER, {"agent_id": "a", "agent_type": "t"}),
-            ("SubagentStop", HookEvent.OTHER, {"agent_transcript_path": CLAUDE}),
-            (
-                "Stop",
-                HookEvent.STOP,
-                {"stop_hook_active": False, "last_assistant_message": "x"},
-            ),
-            ("StopFailure", HookEvent.STOP, {"error": "rate limit"}),
-            (
-                "PreCompact",
-                HookEvent.COMPACT,
-                {"trigger": "auto", "custom_instructions": ""},
-            ),
-            (
-                "PostCompact",
-                HookEvent.OTHER,
-                {"trigger": "auto", "compact_summary": "x"},
-            ),
-            ("SessionEnd", HookEvent.END, {"reason": "logout"}),
-            ("Notification", HookEvent.OTHER, {"message": "x"}),
-        )
-    ),
-    *(
-        (
-            f"codex {name}",
-            {**CODEX_FIELDS, "hook_event_name": name, **more},
-            "codex:0199",
-            event,
-        )
-        for name, event, more in (
-            ("SessionStart", HookEvent.START, {"source": "startup"}),
-            ("UserPromptSubmit", HookEvent.PROMPT, {"prompt": "x", "turn_id": "t"}),
-            ("PermissionRequest", HookEvent.OTHER, {"turn_id": "t"}),
-            ("PreCompact", HookEvent.COMPACT, {"trigger": "manual"}),
-            ("Stop", HookEvent.STOP, {"last_assistant_message": "x", "turn_id": "t"}),
-            ("SessionEnd", HookEvent.END, {"reason": "other"}),
-        )
-    ),
-    *(
-        (
-            f"cursor {name}",
-            {**CURSOR_FIELDS, "hook_event_name": name, **more},
-            "cursor:c1",
-            event,
-        )
-        for name, event, more in (
-            (
-                "sessionStart",
-                HookEvent.START,
-                {"session_id": "c1", "composer_mode": "agent"},
-            ),
-            (
-                "beforeSubmitPrompt",
-                HookEvent.PROMPT,
-                {"prompt": "x", "attachments": []},
-            ),
-            ("postToolUse", HookEvent.OTHER, {"tool_name": "x", "tool_output": "{}"}),
-            ("afterAgentResponse", HookEvent.STOP, {"text": "x"}),
-            ("stop", HookEvent.STOP, {"status": "completed", "loop_count": 0}),
-            ("sessionEnd", HookEvent.END, {"reason": "x", "duration_ms": 1}),
-            ("preCompact", HookEvent.COMPACT, {"trigger": "auto"}),
-            ("subagentStop", HookEvent.OTHER, {"summary": "x"}),
-        )
-    ),
-    *(
-        (
-            f"gemini {name}",
-            {**GEMINI_FIELDS, "hook_event_name": name, **more},
-            "gemini:g1",
-            event,
-        )
-        for name, event, more in (
-            ("SessionStart", HookEvent.START, {"source": "startup"}),
-            ("BeforeAgent", HookEvent.PROMPT, {"prompt": "x"}),
-            ("AfterAgent", HookEvent.STOP, {"prompt": "x", "prompt_response": "y"}),
-            ("BeforeModel", HookEvent.OTHER, {}),
-            ("PreCompress", HookEvent.COMPACT, {"trigger": "auto"}),
-            ("SessionEnd", HookEvent.END, {"reason": "exit"}),
-        )
-    ),
-    *(
-        (
-            f"vscode {name}",
-            {**VSCODE_FIELDS, "hookEventName": name, **more},
-            "vscode:v1",
-            event,
-        )
-        for name, event, more in (
-            ("SessionStart", HookEvent.START, {"source": "new"}),
-            ("UserPromptSubmit", HookEvent.PROMPT, {"prompt": "x"}),
-            ("PreCompact", HookEvent.COMPACT, {}),
-            ("SubagentStop", HookEvent.OTHER, {}),
-            ("Stop", HookEvent.STOP, {}),
-        )
-    ),
-    *(
-        (
-            f"copilot {name}",
-            {**COPILOT_FIELDS, "hook_event_name": name, **more},
-            "copilot:p1",
-            event,
-        )
-        for name, event, more in (
-            ("SessionStart", HookEvent.START, {"source": "new", "initialPrompt": "x"}),
-            ("UserPromptSubmit", HookEvent.PROMPT, {"prompt": "x"}),
-            ("Stop", HookEvent.STOP, {"stopReason": "x"}),
-            ("agentStop", HookEvent.STOP, {"stopReason": "x"}),
-            ("PreCompact", HookEvent.COMPACT, {}),
-            ("SessionEnd", HookEvent.END, {}),
-        )
-    ),
-    (
-        "antigravity PreInvocation",
-        {**BRAIN_FIELDS, "invocationNum": 1, "workspacePaths": ["/w/shop"]},
-        "antigravity:x1",
-        HookEvent.START,
-    ),
-    ("antigravity Stop", BRAIN_FIELDS, "antigravity:x1", HookEvent.STOP),
-    (
-        "antigravity PreToolUse",
-        {**BRAIN_FIELDS, "toolCall": {"name": "x", "args": {}}},
-        "antigravity:x1",
-        HookEvent.OTHER,
-    ),
-    (
-        "cascade prompt",
-        {**cascade("pre_user_prompt"), "tool_info": {"user_prompt": "x"}},
-        "windsurf:w1",
-        HookEvent.PROMPT,
-    ),
-    (
-        "cascade answer",
-        {**cascade("post_cascade_response"), "tool_info": {"response": "x"}},
-        "windsurf:w1",
-        HookEvent.STOP,
-    ),
-    (
-        "goose prompt",
-        {**goose("UserPromptSubmit"), "message": "x"},
-        "goose:o1",
-        HookEvent.PROMPT,
-    ),
-    (
-        "goose stop",
-        {**goose("Stop"), "last_assistant_message": "x"},
-        "goose:o1",
-        HookEvent.STOP,
-    ),
-    (
-        "opencode",
-        {"client": "opencode", "hook_event_name": "Stop", "session_id": "n1"},
-        "opencode:n1",
-        HookEvent.STOP,
-    ),
-]
-
-
-@pytest.mark.parametrize(
-    ("payload", "session", "event"),
-    [case[1:] for case in CASES],
-    ids=[case[0] for case in CASES],
-)
-def test_every_event_of_every_tool_is_known(
-    payload: dict[str, Any], session: str, event: HookEvent
+@pytest.mark.parametrize("case", CASES, ids=[case["case"] for case in CASES])
+def test_a_call_is_known_by_tool_event_session_and_directory(
+    case: dict[str, Any],
 ) -> None:
-    call = parse_call(payload, {})
-
-    assert (call.session, call.event) == (session, event)
-
-
-def test_devin_is_known_by_its_environment() -> None:
-    payload = {"session_id": "d1", "hook_event_name": "Stop"}
-    environment = {"DEVIN_PROJECT_DIR": "/w/shop", "CLAUDE_PROJECT_DIR": "/w/shop"}
-    call = parse_call(payload, environment)
-
-    assert (call.session, call.directory) == ("devin:d1", "/w/shop")
-
-
-@pytest.mark.parametrize(
-    ("more", "client"),
-    [
-        ({}, "claude-code"),
-        ({"cursor_version": "2.1", "conversation_id": "s1"}, "cursor"),
-        (
-            {"hookEventName": "Stop", "sessionId": "s1", "transcript_path": VSCODE},
-            "vscode",
-        ),
-    ],
-)
-def test_tools_that_read_claudes_file_are_told_apart(
-    more: dict[str, Any], client: str
-) -> None:
-    environment = {"CLAUDE_PROJECT_DIR": "/w/shop"}
     call = parse_call(
-        {**CLAUDES_FIELDS, "hook_event_name": "Stop", **more}, environment
+        case["payload"],
+        case.get("environment", {}),
+        directory=case.get("directory", ""),
+        arguments=tuple(case.get("arguments", ())),
     )
 
-    assert call.client == client
-
-
-def test_an_argument_names_the_tool_and_the_event() -> None:
-    call = parse_call({"session_id": "s"}, {}, arguments=("codex", "Stop"))
-
-    assert (call.session, call.event) == ("codex:s", HookEvent.STOP)
-
-
-def test_a_model_field_alone_misleads_nobody() -> None:
-    call = parse_call(
-        {**CLAUDES_FIELDS, "model": "m", "hook_event_name": "SessionStart"}, {}
-    )
-
-    assert call.client == "claude-code"
-
-
-def test_the_directory_of_the_project_comes_before_the_present_one() -> None:
-    call = parse_call(
-        {**CLAUDES_FIELDS, "cwd": "/w/shop/sub"}, {"CLAUDE_PROJECT_DIR": "/w/shop"}
-    )
-
-    assert call.directory == "/w/shop"
-
-
-def test_the_hooks_own_directory_counts_last() -> None:
-    assert parse_call({"session_id": "s"}, {}, directory="/own").directory == "/own"
-    assert parse_call({"cwd": "/w"}, {}, directory="/own").directory == "/w"
-    roots = {"workspace_roots": ["file:///w/shop"]}
-    assert parse_call(roots, {}, directory="/own").directory == "/w/shop"
-
-
-def test_without_a_session_id_the_transcript_names_the_conversation() -> None:
-    call = parse_call({"transcript_path": CLAUDE, "hook_event_name": "Stop"}, {})
-
-    assert call.session == "claude-code:s1"
-
-
-def test_a_name_with_a_nul_character_is_none() -> None:
-    call = parse_call(
-        {**CLAUDES_FIELDS, "cwd": "/w/\0", "turn_id": "\0"},
-        {"CLAUDE_PROJECT_DIR": "\0", "MNEMOSYNE_PROJECT": "a\0b"},
-        directory="/w/\0",
-    )
-
-    assert (call.directory, call.project) == ("", "")
-    assert call.conversation == "s1"
+    assert {name: getattr(call, name) for name in case["expect"]} == case["expect"]
 
 
 @pytest.mark.parametrize(
@@ -351,6 +50,12 @@ def test_nonsense_is_no_event(payload: dict[str, Any]) -> None:
 
 
 # ------------------------------------------------------------------ answers
+
+
+def told_as(name: str) -> dict[str, Any]:
+    """The form of Claude Code, which most tools take."""
+    specific = {"hookEventName": name, "additionalContext": "x"}
+    return {"hookSpecificOutput": specific}
 
 
 def call_of(client: str, event: HookEvent, name: str) -> HookCall:

@@ -98,20 +98,6 @@ def gemini_line(
     }
 
 
-def antigravity_line(source: str, text: str, *, minutes: float = 0) -> Json:
-    if source == "USER_EXPLICIT":
-        text = f"<USER_REQUEST>\n{text}\n</USER_REQUEST>"
-    return {"source": source, "created_at": moment(minutes), "content": text}
-
-
-def copilot_line(role: str, text: str, *, minutes: float = 0) -> Json:
-    return {
-        "type": f"{role}.message",
-        "timestamp": moment(minutes),
-        "data": {"content": text},
-    }
-
-
 # ------------------------------------------------------------------ hooks
 
 
