@@ -5,6 +5,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
 from support.fakes import NOON, consolidate, promotion, remember_batch
 from support.stores import get_memory
 
@@ -15,15 +16,21 @@ from mnemosyned.memory.exchange import ExportedMemory
 from mnemosyned.memory.fields import (
     EDITABLE,
     FIELDS,
+    FILTER_FIELDS,
+    NAMING_FIELDS,
     ROW_FIELDS,
     FieldKind,
+    MemoryField,
     MemoryFilter,
 )
-from mnemosyned.memory.forgetting import Grace
+from mnemosyned.memory.forgetting import ForgetFilter, Grace
 from mnemosyned.memory.listing import ListFilter
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import MemoryRecord, Tier
+from mnemosyned.search.query import Query, RankedResult
 from mnemosyned.service.service import MemoryService
+from mnemosyned.text.languages.tables import TimeOrder
+from mnemosyned.text.terms import parse_terms
 from mnemosyned.verbs.memories import EditMemory, Remember
 
 FOLLOWING = {
@@ -154,3 +161,48 @@ def test_every_field_that_may_change_is_changed_and_kept_in_a_revision(
     assert get_memory(store, WHOLE.id) == replace(after, edited_at=NOON)
     (revision,) = store.changes.revisions(WHOLE.id)
     assert set(revision.fields) == set(EDITABLE)
+
+
+@pytest.mark.parametrize("archived", [False, True])
+@pytest.mark.parametrize("field", FILTER_FIELDS, ids=lambda field: field.name)
+def test_memories_are_selected_by_each_field_with_a_filter(
+    store: MemoryStore, field: MemoryField, *, archived: bool
+) -> None:
+    changes: dict[str, Any] = {"id": "other", field.name: "another value"}
+    other = replace(WHOLE, **changes)
+    for each in (WHOLE, other):
+        unpinned = replace(each, pinned=False)
+        remember_batch(store, unpinned)
+        if archived:
+            consolidate(store, promotion(f"summary of {each.id}", unpinned))
+    wanted: dict[str, Any] = {field.filter: (getattr(WHOLE, field.name),)}
+    query = Query(terms=parse_terms("first content"), limit=10, **wanted)
+    timed = replace(query, order=TimeOrder.CURRENT)
+
+    with store.exchange.export(MemoryFilter(**wanted)) as (expected, records):
+        exported = [each.id for each in records if isinstance(each, ExportedMemory)]
+    for asked in (query, timed):
+        matches = store.search.candidates(asked).memories
+        found = store.search.documents(
+            [RankedResult(1.0, match.position) for match in matches]
+        )
+        assert [each.id for each in found.memories.values()] == [WHOLE.id]
+
+    page = store.lists.page(ListFilter(limit=10, **wanted))
+    assert [each.id for each in page.memories] == [WHOLE.id]
+    assert store.deletion.select(ForgetFilter(**wanted)) == [WHOLE.id]
+    assert (exported, expected["memory"]) == ([WHOLE.id], 1)
+
+
+@pytest.mark.parametrize("field", NAMING_FIELDS, ids=lambda field: field.name)
+def test_a_person_in_each_field_that_may_name_one_is_found(
+    store: MemoryStore, field: MemoryField
+) -> None:
+    name = "Zoe"
+    value = {"by": name} if field.kind is FieldKind.JSON else f"of {name}"
+    changes: dict[str, Any] = {"id": "named", field.name: value}
+    remember_batch(store, WHOLE, replace(WHOLE, **changes))
+
+    selected = store.deletion.select(ForgetFilter(person=name))
+
+    assert selected == ["named"]
