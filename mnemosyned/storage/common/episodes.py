@@ -133,6 +133,19 @@ def mark_emptied_again(session: CommonSession, episodes: Iterable[int]) -> None:
         mark_emptied(session, seq)
 
 
+def unpruned_episodes(session: CommonSession, seqs: Iterable[int]) -> set[int]:
+    """Return the episodes of originals, by row numbers, that have no pruned originals.
+
+    With pruned ones, a summary is all that is left of the words: it is not to be emptied.
+    """
+    rows = session.execute(
+        "SELECT DISTINCT episode_seq FROM placed "
+        "WHERE owner = %(owner)s AND seq = ANY(%(seqs)s::bigint[])",
+        seqs=list(seqs),
+    ).fetchall()
+    return {episode for (episode,) in rows if not session.has_pruned(episode)}
+
+
 def invalidate(
     session: CommonSession, episodes: Iterable[int]
 ) -> tuple[frozenset[int], frozenset[int]]:

@@ -19,7 +19,7 @@ from mnemosyned.memory.forgetting import Grace
 from mnemosyned.memory.intake import content_hash, keys_of_forgotten
 from mnemosyned.memory.ports import GraceStore
 from mnemosyned.memory.values import Learning, MemoryRecord, Recoverable
-from mnemosyned.storage.common.episodes import invalidate
+from mnemosyned.storage.common.episodes import invalidate, unpruned_episodes
 from mnemosyned.storage.common.learnings import LearningRows, learnings_where
 from mnemosyned.storage.common.rows import instant, optional_instant
 from mnemosyned.storage.common.session import (
@@ -351,13 +351,7 @@ def _insert_history(
         moment=memory.created_at,
     ).fetchall()
     if older:
-        episodes = session.execute(
-            "SELECT DISTINCT episode_seq FROM placed "
-            "WHERE owner = %(owner)s AND seq = ANY(%(seqs)s::bigint[])",
-            seqs=[older_seq for (older_seq,) in older],
-        ).fetchall()
-        unpruned = [each for (each,) in episodes if not session.has_pruned(each)]
-        invalidate(session, unpruned)
+        invalidate(session, unpruned_episodes(session, [each for (each,) in older]))
     before = (revision.content_hash for revision in copy.revisions)
     hashes = [content_hash(memory.content), *before]
     session.execute(

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
-from mnemosyned.memory.edit import in_force_again
 from mnemosyned.memory.fields import NAMING_FIELDS, column_list
 from mnemosyned.memory.forgetting import (
     ForgetFilter,
-    Grace,
-    Newest,
-    Removal,
     name_matcher,
 )
-from mnemosyned.memory.intake import content_hash, is_made_of_source, keys_of_forgotten
-from mnemosyned.memory.ports import DeletionStore
 from mnemosyned.memory.values import Tier
-from mnemosyned.storage.common.episodes import invalidate
 from mnemosyned.storage.common.filters import Condition, tag_conditions
-from mnemosyned.storage.common.forgetting import chosen_conditions
-from mnemosyned.storage.common.grace import save_learnings, save_memories
-from mnemosyned.storage.common.learnings import remove_learnings, remove_learnings_of
-from mnemosyned.storage.common.session import BELOW, Row, reads, writes
-from mnemosyned.storage.common.state import request_purge
+from mnemosyned.storage.common.forgetting import (
+    CommonDeletion,
+    FoundMemory,
+    chosen_conditions,
+)
+from mnemosyned.storage.common.session import BELOW, Row
 from mnemosyned.storage.postgres import purge
 from mnemosyned.storage.postgres.filters import postgres_filter
 from mnemosyned.storage.postgres.fulltext import (
@@ -34,6 +28,7 @@ from mnemosyned.storage.postgres.fulltext import (
     index_words,
     phrase_hashes,
 )
+from mnemosyned.storage.postgres.insert import known_records
 from mnemosyned.storage.postgres.memories import leave_secrets
 from mnemosyned.storage.postgres.pool import PostgresPart
 from mnemosyned.storage.postgres.rows import OF_IDS, values_of
@@ -215,9 +210,7 @@ def _has_phrase(phrase: Sequence[str], words: Sequence[str]) -> bool:
 
 
 def selected_learnings(session: PostgresSession, choice: ForgetFilter) -> list[str]:
-    """Return the ids of the learnings that match all criteria of a filter; none if it has tags."""
-    if choice.excludes_summaries:
-        return []
+    """Return the ids of the learnings that match all criteria of a filter."""
     newest = choice.newest.learning if choice.newest else None
     narrow = postgres_filter(chosen_conditions(choice, newest, "l.{}"))
     rows = session.stream(
@@ -235,182 +228,68 @@ def selected_learnings(session: PostgresSession, choice: ForgetFilter) -> list[s
     ]
 
 
-NAMING = ("consolidation_log", "compaction")
-"""The tables that name sessions and sources, and outlive the memories of these."""
-_NAMES = (("session_id", ""), ("source", None))
-"""The columns of names, and what a row has without one."""
-_ALIVE = (
-    "(EXISTS (SELECT 1 FROM memory AS m WHERE m.owner = %(owner)s AND m.{0} = n.name) "
-    "OR EXISTS (SELECT 1 FROM episode AS e WHERE e.owner = %(owner)s AND e.{0} = n.name))"
-)
-
-
-class PostgresDeletion(PostgresPart, DeletionStore):
+class PostgresDeletion(PostgresPart, CommonDeletion):
     """A `DeletionStore` of one owner in PostgreSQL."""
 
-    @reads
-    def select(self, session: PostgresSession, choice: ForgetFilter) -> list[str]:
-        """Return the ids of the memories that match a filter."""
-        return selected_memories(session, choice)
+    _newest_memory = "SELECT coalesce(max(seq), 0) FROM memory WHERE owner = %(owner)s"
+    _ids_below = (
+        f"{BELOW} SELECT m.id FROM below "
+        "JOIN placed AS p ON p.owner = %(owner)s AND p.episode_seq = below.seq "
+        "JOIN memory AS m ON m.owner = %(owner)s AND m.seq = p.seq ORDER BY m.seq"
+    )
+    _count_pruned = (
+        "SELECT count(*) FROM placed AS p "
+        "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
+        "WHERE p.owner = %(owner)s AND p.episode_seq = ANY(%(episodes)s::bigint[]) "
+        "AND m.content = ''"
+    )
+    _unless_named = (
+        "WHERE NOT EXISTS "
+        "(SELECT 1 FROM memory AS m WHERE m.owner = %(owner)s AND m.{0} = n.name) "
+        "AND NOT EXISTS "
+        "(SELECT 1 FROM episode AS e WHERE e.owner = %(owner)s AND e.{0} = n.name)"
+    )
+    _selected_memories = staticmethod(selected_memories)
+    _selected_learnings = staticmethod(selected_learnings)
+    _known_records = staticmethod(known_records)
 
-    @reads
-    def select_learnings(
-        self, session: PostgresSession, choice: ForgetFilter
-    ) -> list[str]:
-        """Return the ids of the learnings that match a filter."""
-        return selected_learnings(session, choice)
-
-    @reads
-    def newest(self, session: PostgresSession) -> Newest:
-        """Return the row numbers of the last memory and the last learning."""
-        return Newest(
-            _last_number(session, "memory"), _last_number(session, "learning")
-        )
-
-    @reads
-    def ids_under(self, session: PostgresSession, summary: str) -> list[str]:
-        """Return the ids of all originals under a summary of any level."""
+    def _find(self, session: PostgresSession, ids: Sequence[str]) -> list[FoundMemory]:
+        """Return the existing memories among these ids, in the order of their row numbers."""
         rows = session.execute(
-            f"{BELOW} SELECT m.id FROM below "
-            "JOIN placed AS p ON p.owner = %(owner)s AND p.episode_seq = below.seq "
-            "JOIN memory AS m ON m.owner = %(owner)s AND m.seq = p.seq ORDER BY m.seq",
-            summary=summary,
+            "SELECT m.seq, m.id, length(m.content), p.episode_seq, p.details, p.secrets "
+            "FROM memory AS m LEFT JOIN placed AS p ON p.owner = m.owner AND p.seq = m.seq "
+            f"WHERE m.owner = %(owner)s AND {OF_IDS} ORDER BY m.seq",
+            ids=list(ids),
         )
-        return [id for (id,) in rows]
+        return [
+            FoundMemory(
+                seq, id, characters, episode, details=len(values_of(plain, secret))
+            )
+            for seq, id, characters, episode, plain, secret in rows
+        ]
 
-    @reads
-    def preview(
-        self,
-        session: PostgresSession,
-        ids: Sequence[str],
-        *,
-        learned: Sequence[str] = (),
-    ) -> Removal:
-        """Return the counts and ids that forgetting these memories and learnings would remove."""
-        found = _find_memories(session, ids)
-        originals = [memory for memory in found if memory.episode is not None]
-        leaving: dict[int, int] = {}
-        wordless: dict[int, int] = {}
-        for memory in originals:
-            episode = memory.episode or 0
-            leaving[episode] = leaving.get(episode, 0) + 1
-            wordless[episode] = wordless.get(episode, 0) + (not memory.characters)
-        in_force, rewritten = _find_in_force_again(session, found)
-        leaving |= dict.fromkeys(rewritten - leaving.keys(), 0)
-        removed, emptied = _preview_summaries(session, leaving)
-        return Removal(
-            working=len(found) - len(originals),
-            archived=len(originals),
-            details=sum(memory.details for memory in originals),
-            removed=removed,
-            emptied=emptied,
-            learnings=_count_deleted_learnings(session, ids, learned),
-            pruned=sum(wordless.values()),
-            in_force=in_force,
-            pruned_losing_summary=_count_pruned_without_summary(session, wordless),
+    def _delete(self, session: PostgresSession, found: Sequence[FoundMemory]) -> None:
+        """Delete memories with all rows that refer to them; their secrets stay secret in others."""
+        episodes = {memory.seq: memory.episode for memory in found if memory.episode}
+        rows = session.execute(
+            "SELECT seq FROM placed WHERE owner = %(owner)s "
+            "AND seq = ANY(%(seqs)s::bigint[]) AND secrets IS NOT NULL",
+            seqs=list(episodes),
         )
-
-    @writes
-    def forget(
-        self,
-        session: PostgresSession,
-        ids: Sequence[str],
-        *,
-        grace: Grace | None = None,
-    ) -> Removal:
-        """Delete memories, empty or delete their summaries, and request a purge; return what changed.
-
-        With `grace` they can be put back until it ends, and the purge waits. Unknown ids are
-        skipped.
-        """
-        found = _find_memories(session, ids)
-        if grace:
-            save_memories(session, [memory.seq for memory in found], grace)
-        known = [memory.id for memory in found]
-        unlearned = remove_learnings_of(session, known)
-        _save_source_keys(session, known)
-        in_force, rewritten = _find_in_force_again(session, found)
-        _relink_supersessions(session, [memory.seq for memory in found])
-        episodes = _keep_secrets_of_others(session, found) | rewritten
-        _delete_rows(session, found)
-        removed, emptied = invalidate(session, episodes)
-        pruned = sum(not memory.characters for memory in found)
-        if found and (pruned or not grace):  # exact values of pruned ones go at once
-            request_purge(session)
-        originals = [memory for memory in found if memory.episode is not None]
-        return Removal(
-            working=len(found) - len(originals),
-            archived=len(originals),
-            details=sum(memory.details for memory in originals),
-            learnings=unlearned,
-            pruned=pruned,
-            in_force=in_force,
-            removed=removed,
-            emptied=emptied,
+        for (seq,) in rows.fetchall():
+            leave_secrets(session, seq, episodes[seq])
+        session.execute(
+            "DELETE FROM memory WHERE owner = %(owner)s AND seq = ANY(%(seqs)s::bigint[])",
+            seqs=[memory.seq for memory in found],
         )
-
-    @writes
-    def forget_learnings(
-        self,
-        session: PostgresSession,
-        ids: Sequence[str],
-        *,
-        grace: Grace | None = None,
-    ) -> Removal:
-        """Delete learnings and request a purge; return the counts.
-
-        With `grace` copies are saved, to be restored on request until the grace period ends.
-        """
-        if grace:
-            save_learnings(session, ids, grace)
-        removal = Removal(learnings=remove_learnings(session, ids))
-        if removal.learnings and not grace:
-            request_purge(session)
-        return removal
-
-    @reads
-    def orphaned_log_names(
-        self, session: PostgresSession
-    ) -> tuple[list[str], list[str]]:
-        """Return the sessions and sources in logs and compactions that no memory has."""
-        orphaned = []
-        for column, _ in _NAMES:
-            named = " UNION ".join(
-                f"SELECT {column} FROM {table} "
-                f"WHERE owner = %(owner)s AND {column} != ''"
-                for table in NAMING
-            )
-            rows = session.execute(
-                f"SELECT n.name FROM ({named}) AS n (name) "
-                f"WHERE NOT {_ALIVE.format(column)} ORDER BY n.name"
-            )
-            orphaned.append([name for (name,) in rows])
-        sessions, sources = orphaned
-        return sessions, sources
-
-    @writes
-    def forget_names(
-        self,
-        session: PostgresSession,
-        *,
-        sessions: Iterable[str],
-        sources: Iterable[str],
-    ) -> None:
-        """Erase these sessions and sources from logs and compactions."""
-        for (column, nameless), names in zip(_NAMES, (sessions, sources), strict=True):
-            rows = session.execute(
-                "SELECT n.name FROM unnest(%(names)s::text[]) AS n (name) "
-                f"WHERE NOT {_ALIVE.format(column)}",
-                names=sorted(names),
-            )
-            gone = [name for (name,) in rows]
-            for table in NAMING if gone else ():
-                session.execute(
-                    f"UPDATE {table} SET {column} = %(nameless)s::text "
-                    f"WHERE owner = %(owner)s AND {column} = ANY(%(gone)s::text[])",
-                    nameless=nameless,
-                    gone=gone,
-                )
+        session.note_rewording()
+        for tier in (Tier.WORKING, Tier.ARCHIVE):
+            sizes = [
+                memory.size
+                for memory in found
+                if (memory.episode is None) is (tier is Tier.WORKING)
+            ]
+            session.add_to_totals(tier, count=-len(sizes), characters=-sum(sizes))
 
     def purge_due(self) -> bool:
         return purge.is_purge_due(self._pool, self._owner)
@@ -420,198 +299,3 @@ class PostgresDeletion(PostgresPart, DeletionStore):
 
     def beyond_purge(self) -> tuple[str, ...]:
         return purge.BEYOND
-
-
-class _FoundMemory(NamedTuple):
-    """A memory that is to be deleted; `episode` is None in working memory."""
-
-    seq: int
-    id: str
-    characters: int
-    episode: int | None
-    details: int
-
-
-def _find_memories(session: PostgresSession, ids: Sequence[str]) -> list[_FoundMemory]:
-    """Return the existing memories among these ids, with size, episode and number of details."""
-    rows = session.execute(
-        "SELECT m.seq, m.id, length(m.content), p.episode_seq, p.details, p.secrets "
-        "FROM memory AS m LEFT JOIN placed AS p ON p.owner = m.owner AND p.seq = m.seq "
-        f"WHERE m.owner = %(owner)s AND {OF_IDS} ORDER BY m.seq",
-        ids=list(ids),
-    )
-    return [
-        _FoundMemory(
-            seq, id, characters, episode, details=len(values_of(plain, secret))
-        )
-        for seq, id, characters, episode, plain, secret in rows
-    ]
-
-
-def _last_number(session: PostgresSession, table: str) -> int:
-    """Return the highest row number in a table, 0 if it is empty."""
-    last: int | None = session.scalar(
-        f"SELECT max(seq) FROM {table} WHERE owner = %(owner)s"
-    )
-    return last or 0
-
-
-def _count_deleted_learnings(
-    session: PostgresSession, ids: Sequence[str], learned: Sequence[str]
-) -> int:
-    """Return how many learnings a deletion removes: those of the memories and those in `learned`."""
-    rows = session.execute(
-        "SELECT id FROM learning "
-        "WHERE owner = %(owner)s AND memory_id = ANY(%(ids)s::text[])",
-        ids=list(ids),
-    )
-    return len({*learned, *(id for (id,) in rows)})
-
-
-def _save_source_keys(session: PostgresSession, ids: Sequence[str]) -> None:
-    """Save keys of forgotten memories, by which a second reading of their source skips them."""
-    rows = session.execute(
-        "SELECT m.id, m.session_id, m.source, m.content, m.content_hash, "
-        "ARRAY(SELECT r.content_hash FROM revision AS r "
-        "WHERE r.owner = %(owner)s AND r.memory_seq = m.seq) "
-        f"FROM memory AS m WHERE m.owner = %(owner)s AND {OF_IDS}",
-        ids=[id for id in ids if is_made_of_source(id)],
-    )
-    keys: set[str] = set()
-    for id, name, source, content, said, before in rows:
-        hashes = [content_hash(content) if said is None else said, *before]
-        keys |= keys_of_forgotten(id, name, source, hashes)
-    if keys:
-        session.execute(
-            "INSERT INTO agent_forgotten (owner, id) "
-            "SELECT o.owner, r.id FROM owner AS o CROSS JOIN unnest(%(ids)s::text[]) AS r (id) "
-            "WHERE o.owner = %(owner)s ON CONFLICT DO NOTHING",
-            ids=list(keys),
-        )
-
-
-def _relink_supersessions(session: PostgresSession, seqs: Sequence[int]) -> None:
-    """Let the next successor supersede the memories that the deleted ones had superseded.
-
-    Without such a successor they are in force again.
-    """
-    rows = session.execute(
-        "SELECT DISTINCT superseded_by FROM memory_state "
-        "WHERE owner = %(owner)s AND superseded_by = ANY(%(seqs)s::bigint[])",
-        seqs=list(seqs),
-    )
-    # One by one, as several of one chain may go.
-    for (seq,) in rows.fetchall():
-        session.execute(
-            "UPDATE memory_state AS older SET superseded_by = s.superseded_by, superseded_at = "
-            "CASE WHEN s.superseded_at IS NOT NULL THEN older.superseded_at END "
-            "FROM (SELECT 1) AS one LEFT JOIN memory_state AS s "
-            "ON s.owner = %(owner)s AND s.memory_seq = %(seq)s "
-            "WHERE older.owner = %(owner)s AND older.superseded_by = %(seq)s",
-            seq=seq,
-        )
-
-
-def _find_in_force_again(
-    session: PostgresSession, found: Sequence[_FoundMemory]
-) -> tuple[frozenset[str], set[int]]:
-    """Return the ids of superseded memories that a deletion puts in force again.
-
-    Also return the row numbers of their episodes, which are to be rewritten.
-    """
-    gone = {memory.seq for memory in found}
-    links = session.execute(
-        "SELECT memory_seq, superseded_by FROM memory_state WHERE owner = %(owner)s "
-        "AND superseded_at IS NOT NULL AND (superseded_by = ANY(%(seqs)s::bigint[]) "
-        "OR memory_seq = ANY(%(seqs)s::bigint[]))",
-        seqs=list(gone),
-    )
-    rows = session.execute(
-        "SELECT m.id, p.episode_seq FROM memory AS m "
-        "LEFT JOIN placed AS p ON p.owner = m.owner AND p.seq = m.seq "
-        "WHERE m.owner = %(owner)s AND m.seq = ANY(%(seqs)s::bigint[])",
-        seqs=list(in_force_again(dict(links.fetchall()), gone)),
-    ).fetchall()
-    episodes = {episode for _, episode in rows if episode is not None}
-    return (
-        frozenset(id for id, _ in rows),
-        {episode for episode in episodes if not session.has_pruned(episode)},
-    )
-
-
-def _keep_secrets_of_others(
-    session: PostgresSession, found: Sequence[_FoundMemory]
-) -> set[int]:
-    """Mark secrets of deleted originals as secret in the remaining ones; return the episodes."""
-    episodes = {memory.seq: memory.episode for memory in found if memory.episode}
-    rows = session.execute(
-        "SELECT seq FROM placed WHERE owner = %(owner)s "
-        "AND seq = ANY(%(seqs)s::bigint[]) AND secrets IS NOT NULL",
-        seqs=list(episodes),
-    )
-    for (seq,) in rows.fetchall():
-        leave_secrets(session, seq, episodes[seq])
-    return set(episodes.values())
-
-
-def _delete_rows(session: PostgresSession, found: Sequence[_FoundMemory]) -> None:
-    """Delete memories with all rows that refer to them, and update the totals."""
-    session.execute(
-        "DELETE FROM memory WHERE owner = %(owner)s AND seq = ANY(%(seqs)s::bigint[])",
-        seqs=[memory.seq for memory in found],
-    )
-    session.note_rewording()
-    for tier in (Tier.WORKING, Tier.ARCHIVE):
-        sizes = [
-            memory.characters
-            for memory in found
-            if (memory.episode is None) is (tier is Tier.WORKING)
-        ]
-        session.add_to_totals(tier, count=-len(sizes), characters=-sum(sizes))
-
-
-def _count_pruned_without_summary(
-    session: PostgresSession, leaving: dict[int, int]
-) -> int:
-    """Return how many pruned originals would lose their summary, the last trace of their text.
-
-    `leaving` counts by episode the pruned originals that are deleted themselves.
-    """
-    there: int = session.scalar(
-        "SELECT count(*) FROM placed AS p "
-        "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
-        "WHERE p.owner = %(owner)s AND p.episode_seq = ANY(%(episodes)s::bigint[]) "
-        "AND m.content = ''",
-        episodes=list(leaving),
-    )
-    return there - sum(leaving.values())
-
-
-def _preview_summaries(
-    session: PostgresSession, leaving: dict[int, int]
-) -> tuple[frozenset[int], frozenset[int]]:
-    """Return the row numbers of summaries to be deleted, and of summaries to be emptied.
-
-    `leaving` counts the deleted originals by episode. A summary that loses all of its sources is
-    deleted; the summaries above follow, level by level.
-    """
-    removed: set[int] = set()
-    emptied: set[int] = set()
-    while leaving:  # ends, as each step goes up a level
-        above: dict[int, int] = {}
-        rows = session.execute(
-            "SELECT e.seq, (SELECT count(*) FROM placed AS p "
-            "WHERE p.owner = %(owner)s AND p.episode_seq = e.seq) "
-            "+ (SELECT count(*) FROM episode AS c "
-            "WHERE c.owner = %(owner)s AND c.parent_id = e.id), "
-            "(SELECT u.seq FROM episode AS u WHERE u.owner = %(owner)s AND u.id = e.parent_id) "
-            "FROM episode AS e WHERE e.owner = %(owner)s AND e.seq = ANY(%(seqs)s::bigint[])",
-            seqs=list(leaving),
-        )
-        for seq, parts, parent in rows:
-            gone = leaving[seq] >= parts
-            (removed if gone else emptied).add(seq)
-            if parent is not None:
-                above[parent] = above.get(parent, 0) + gone
-        leaving = above
-    return frozenset(removed), frozenset(emptied - removed)

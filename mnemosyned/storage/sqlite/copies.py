@@ -19,6 +19,7 @@ from pathlib import Path
 from mnemosyned.errors import InvalidRequest, StorageFailed
 from mnemosyned.logs import logger
 from mnemosyned.memory.ports import CopyReport
+from mnemosyned.storage.common.forgetting import NAMING
 from mnemosyned.storage.sqlite.file import PRIVATE
 from mnemosyned.storage.sqlite.fulltext import purge_indexes
 from mnemosyned.storage.sqlite.schema import (
@@ -38,8 +39,6 @@ from mnemosyned.storage.sqlite.verification import (
 PARTIAL = ".partial"
 """The end of a copy's name until it is whole."""
 BUSY_TIMEOUT_S = 10.0
-NAMING = ("consolidation_log", "compaction")
-"""The tables that name sessions and sources, and outlive the memories of these."""
 UNPURGED = "an index is damaged, and may still hold words of what was forgotten"
 
 
