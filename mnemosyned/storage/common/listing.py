@@ -143,7 +143,7 @@ class CommonLists(Transactional, ListStore):
     def _tables_by_number(
         self, tier: Tier | None
     ) -> Iterable[tuple[str, Sequence[Condition]]]:
-        """Return each table of memories `m` of a tier, with the conditions that leave out others."""
+        """Return each table with memories of a tier, and the conditions on `m` that leave out others."""
 
     @abstractmethod
     def _rows_of_roles(
@@ -219,9 +219,9 @@ class CommonLists(Transactional, ListStore):
         keys: list[ListKey] = []
         if rows is not None:
             among = _number_condition("m.seq", "rows", rows)
-            for tables, of_tier in self._tables_by_number(wanted.tier):
+            for table, of_tier in self._tables_by_number(wanted.tier):
                 held = [among, *of_tier, *conditions]
-                keys += _keys_where(session, MemoryTable(tables), held, wanted)
+                keys += _keys_where(session, MemoryTable(f"{table} AS m"), held, wanted)
             return keys
         if wanted.tier is not Tier.ARCHIVE:
             by_time = self._memory_conditions(wanted, prefixes, self._working.sorted)
@@ -272,8 +272,8 @@ class CommonLists(Transactional, ListStore):
         else:
             return None
         numbers: list[int] = []
-        for tables, _ in self._tables_by_number(wanted.tier):
-            statement = f"SELECT m.seq FROM {tables} WHERE m.owner = %(owner)s AND "
+        for table, _ in self._tables_by_number(wanted.tier):
+            statement = f"SELECT m.seq FROM {table} AS m WHERE m.owner = %(owner)s AND "
             found = _numbers_if_few(session, statement, condition)
             if found is None or len(numbers) + len(found) > LIST_LIMITS.few:
                 return None

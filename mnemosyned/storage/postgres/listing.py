@@ -80,7 +80,7 @@ class PostgresLists(PostgresPart, CommonLists):
     def _tables_by_number(
         self, tier: Tier | None
     ) -> Iterable[tuple[str, Sequence[Condition]]]:
-        return [("memory AS m", tier_condition(tier))]
+        return [("memory", tier_condition(tier))]
 
     def _rows_of_roles(
         self, session: PostgresSession, roles: Sequence[str]

@@ -57,7 +57,7 @@ class SqliteLists(SqlitePart, CommonLists):
     def _tables_by_number(
         self, tier: Tier | None
     ) -> Iterable[tuple[str, Sequence[Condition]]]:
-        return [(f"{table} AS m", ()) for table in tables_of(tier)]
+        return [(table, ()) for table in tables_of(tier)]
 
     def _rows_of_roles(
         self, session: SqliteSession, roles: Sequence[str]
