@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
-from itertools import chain
-from typing import Any
+from itertools import chain, repeat
+from typing import NamedTuple
 
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.values import MemoryRecord
@@ -74,10 +74,8 @@ def read_log(memory: MemoryRecord, _zone: tzinfo) -> tuple[LogLine, ...] | None:
             entries.append(entry)
         elif not entries or (is_prose(line) and not line.startswith((" ", "\t"))):
             return None
-        elif _PATTERNS["crash"].fullmatch(
-            line
-        ):  # the line below an entry names its error
-            last = entries[-1]
+        elif _PATTERNS["crash"].fullmatch(line):
+            last = entries[-1]  # whose error this line names
             entries[-1] = replace(last, message=f"{last.message}: {line}")
     others = len(lines) - len(entries)
     if not entries or others > CONTINUED_SHARE_MAX * len(lines):
@@ -152,25 +150,19 @@ def _read_json_log(content: str) -> tuple[LogLine, ...] | None:
     objects = value if isinstance(value, list) else [value]
     entries: list[LogLine] = []
     for item in objects[:LOG_LINES_MAX]:
-        entry = _read_json_entry(item) if isinstance(item, dict) else None
-        if entry is None:
+        if not isinstance(item, dict):
             return None
-        entries.append(entry)
+        level = find_first_value(item, "level", "severity", "levelname")
+        message = find_first_value(item, "msg", "message", "event")
+        when = find_first_value(item, "time", "timestamp", "ts")
+        name = _NAMES["level_names"].get(str(level).lower())
+        if not name or not isinstance(message, str) or when is None:
+            return None
+        cause = find_first_value(item, "error", "err", "exception")
+        if isinstance(cause, str):
+            message = f"{message}: {cause}"
+        entries.append(LogLine(name, message, _parse_instant(str(when))))
     return tuple(entries)
-
-
-def _read_json_entry(item: Mapping[str, Any]) -> LogLine | None:
-    """Read a JSON log entry; return None if level, message or time is missing."""
-    level = find_first_value(item, "level", "severity", "levelname")
-    message = find_first_value(item, "msg", "message", "event")
-    when = find_first_value(item, "time", "timestamp", "ts")
-    name = _NAMES["level_names"].get(str(level).lower())
-    if not name or not isinstance(message, str) or when is None:
-        return None
-    cause = find_first_value(item, "error", "err", "exception")
-    if isinstance(cause, str):
-        message = f"{message}: {cause}"
-    return LogLine(name, message, _parse_instant(str(when)))
 
 
 LogReading = RecordReading[LogLine]
@@ -331,81 +323,70 @@ def read_trace(memory: MemoryRecord, _zone: tzinfo) -> StackTrace | None:
     if not is_framed or not any(sign in content for sign in _SIGNS):
         return None
     lines = split_nonblank_lines(content)[:TRACE_LINES_MAX]
-    others = [line for line in lines if not _is_trace_line(line)]
+    body = (*_FORMS["frames"], _PATTERNS["furniture"])
+    others = [
+        line
+        for line in lines
+        if not find_first_match(body, line)
+        and not find_first_match(_FORMS["heads"], line.strip())
+    ]
     if len(others) > OTHER_LINES_MAX + len(lines) // 2:
         return None
     for line in others:  # a sentence around the trace, or its first line
         is_remark = not line.startswith((" ", "\t")) and ": " not in line[:60]
         if is_prose(line) and (is_remark or line is lines[0]):
             return None
-    if "Traceback (most" in content:
-        return _read_python_trace(
-            lines, content.count("Traceback (most recent call last)")
-        )
-    return _read_other_trace(lines)
-
-
-def _read_python_trace(lines: Sequence[str], repeats: int) -> StackTrace | None:
-    """Read a Python traceback, in which the deepest frame is last and followed by the error.
-
-    `repeats` is how often the memory holds it.
-    """
-    heads, frames = _match_python_ends(lines), _match_frames(lines)
-    if not heads or not frames:
-        return None
-    same = len({match["error"] for match in heads}) == 1
-    trace = _make_trace(lines, heads, heads[-1], frames[::-1])
-    return replace(trace, repeats=repeats) if same else trace
-
-
-def _read_other_trace(lines: Sequence[str]) -> StackTrace | None:
-    """Read a trace that begins with the error; of several causes the last counts."""
-    heads = [
-        match
-        for line in lines
-        if (match := find_first_match(_FORMS["heads"], line.strip()))
-    ]
-    frames = _match_frames(lines)
+    frames = _read_frames(lines)
+    if "Traceback (most" in content:  # the deepest frame is last, the error after it
+        heads = _match_python_ends(lines)
+        if not heads or not frames:
+            return None
+        repeats = content.count("Traceback (most recent call last)")
+        is_same = len({match["error"] for match in heads}) == 1
+        trace = _make_trace(lines, heads, heads[-1], frames[::-1])
+        return replace(trace, repeats=repeats) if is_same else trace
+    matches = (find_first_match(_FORMS["heads"], line.strip()) for line in lines)
+    heads = list(filter(None, matches))
     if not heads or not (frames or heads[0].groupdict().get("path")):
         return None
     head = heads[0]
-    if heads[-1][0].startswith("Caused"):
+    if heads[-1][0].startswith("Caused"):  # of several causes the last counts
         head = heads[-1]
-        frames = _match_frames("\n".join(lines).rpartition(head[0])[2].splitlines())
+        frames = _read_frames("\n".join(lines).rpartition(head[0])[2].splitlines())
     return _make_trace(lines, heads, head, frames)
 
 
-def _make_trace(
-    lines: Sequence[str],
-    heads: Sequence[re.Match[str]],
-    head: re.Match[str],
-    frames: Sequence[re.Match[str]],
-) -> StackTrace:
-    """Return the trace of the error in `head`; `frames` come deepest first.
+class _TraceFrame(NamedTuple):
+    """A line of a stack trace: a function, its file and the number of the line."""
 
-    `heads` are the matches of all errors, whose names become index terms.
-    """
-    message = head.groupdict().get("message") or ""
-    if not message and head["error"] == "panicked":  # Rust has it on the next line
-        below = next(index for index, line in enumerate(lines) if head[0] in line) + 1
-        message = lines[below] if below < len(lines) else ""
-    own = [frame for frame in frames if not _is_library_frame(frame)]
-    names = [match["error"] for match in heads]
-    for frame in frames[-NAMED_FRAMES_MAX:]:
-        if not _is_library_frame(frame):
-            names += [_shorten_path(frame["path"]), _find_function(frame)]
-    return StackTrace(
-        error=_show_error_name(head),
-        message=shorten(message, TRACE_MESSAGE_CHARS_MAX),
-        place=_find_error_place(head, own or frames),
-        names=" ".join(names),
-    )
+    function: str
+    path: str
+    line: str
+
+    @property
+    def is_library(self) -> bool:
+        """Whether the frame belongs to a library, by its path or function."""
+        return any(map(_PATTERNS["library"].search, (self.path, self.function)))
+
+    @property
+    def short_path(self) -> str:
+        """The last three parts of the path, enough to find the file."""
+        return "/".join(self.path.removeprefix("file://").split("/")[-3:])
+
+    def show_place(self) -> str:
+        """Return function, file and line as text; a function in "<…>" is left out."""
+        where = self.short_path + enclose(", line ", self.line)
+        function = self.function.strip()
+        is_named = function and not function.startswith("<")
+        return f"{function} ({where})" if is_named else where
 
 
-def _match_frames(lines: Sequence[str]) -> list[re.Match[str]]:
-    """Return the matches of the lines that are frames."""
+def _read_frames(lines: Sequence[str]) -> list[_TraceFrame]:
+    """Return the frames among the lines of a trace."""
+    matches = filter(None, (find_first_match(_FORMS["frames"], line) for line in lines))
     return [
-        match for line in lines if (match := find_first_match(_FORMS["frames"], line))
+        _TraceFrame(*map(match.groupdict("").get, _TraceFrame._fields, repeat("")))
+        for match in matches
     ]
 
 
@@ -424,59 +405,58 @@ def _match_python_ends(lines: Sequence[str]) -> list[re.Match[str]]:
     return ends
 
 
-def _is_trace_line(line: str) -> bool:
-    """Tell whether a line has a form that occurs in stack traces."""
-    body = find_first_match((*_FORMS["frames"], _PATTERNS["furniture"]), line)
-    return bool(body or find_first_match(_FORMS["heads"], line.strip()))
+def _make_trace(
+    lines: Sequence[str],
+    heads: Sequence[re.Match[str]],
+    head: re.Match[str],
+    frames: Sequence[_TraceFrame],
+) -> StackTrace:
+    """Return the trace of the error in `head`; `frames` come deepest first.
 
-
-def _show_error_name(head: re.Match[str]) -> str:
-    """Return the short name of an error, without module; a panic of Rust with its thread."""
-    error = head["error"]
-    if error == "panicked":
-        return f"Panic in thread {head['thread']}"
-    if error == "panic":
-        return "Panic"
-    return re.split(r"[.\\]|::", error)[-1] if error != "fatal error" else "Fatal error"
-
-
-def _find_error_place(head: re.Match[str], frames: Sequence[re.Match[str]]) -> str:
-    """Return the function, file and line of an error, from its head or from the first frame."""
-    if head.groupdict().get("path"):
-        return _show_file_and_line(head)
-    if not frames:
-        return ""
-    where, function = _show_file_and_line(frames[0]), _find_function(frames[0]).strip()
-    is_named = function and not function.startswith("<")
-    return f"{function} ({where})" if is_named else where
-
-
-def _show_file_and_line(match: re.Match[str]) -> str:
-    """Return the short path and line of a frame or an error as text."""
-    line = match.groupdict("").get("line", "")
-    return _shorten_path(match["path"]) + enclose(", line ", line)
-
-
-def _find_function(frame: re.Match[str]) -> str:
-    """Return the function of a frame, or an empty text."""
-    return frame.groupdict("").get("function", "")
-
-
-def _is_library_frame(frame: re.Match[str]) -> bool:
-    """Tell whether a frame belongs to a library, by its path or function."""
-    return any(map(_PATTERNS["library"].search, (frame["path"], _find_function(frame))))
-
-
-def _shorten_path(path: str) -> str:
-    """Return the last three parts of a path, enough to find the file."""
-    return "/".join(path.removeprefix("file://").split("/")[-3:])
+    `heads` are the matches of all errors, whose names become index terms.
+    """
+    parts = head.groupdict("")
+    error, message = parts["error"], parts.get("message", "")
+    if not message and error == "panicked":  # Rust has it on the next line
+        below = next(index for index, line in enumerate(lines) if head[0] in line) + 1
+        message = lines[below] if below < len(lines) else ""
+    names = [match["error"] for match in heads]
+    for frame in frames[-NAMED_FRAMES_MAX:]:
+        if not frame.is_library:
+            names += [frame.short_path, frame.function]
+    own = [frame for frame in frames if not frame.is_library]
+    places = [frame.show_place() for frame in own or frames]
+    if path := parts.get("path"):
+        places = [_TraceFrame("", path, parts.get("line", "")).show_place()]
+    named = {
+        "panicked": f"Panic in thread {parts.get('thread')}",
+        "panic": "Panic",
+        "fatal error": "Fatal error",
+    }
+    return StackTrace(
+        error=named.get(error) or re.split(r"[.\\]|::", error)[-1],
+        message=shorten(message, TRACE_MESSAGE_CHARS_MAX),
+        place=places[0] if places else "",
+        names=" ".join(names),
+    )
 
 
 def write_traces(
     readings: Sequence[RecordReading[StackTrace]], _zone: tzinfo
 ) -> Iterator[RecordLine]:
-    """Yield a line for each distinct error and place, with the count of repetitions."""
-    for group in group_by(readings, _find_trace_kind).values():
+    """Yield a line for each distinct error and place, with the count of repetitions.
+
+    Messages that differ in numbers alone are of one fault.
+    """
+    kinds = group_by(
+        readings,
+        lambda reading: (
+            reading.value.error,
+            re.sub(r"\d+", "#", reading.value.message),
+            reading.value.place,
+        ),
+    )
+    for group in kinds.values():
         trace = group[0].value
         count = sum(reading.value.repeats for reading in group)
         text = trace.error + enclose(": ", trace.message.rstrip("."))
@@ -486,12 +466,6 @@ def write_traces(
         worth = REPEATED_TRACE_WORTH if count > 1 else TRACE_WORTH
         positions = [reading.position for reading in group]
         yield make_line(f"{text}.", trace.names, positions, worth)
-
-
-def _find_trace_kind(reading: RecordReading[StackTrace]) -> tuple[str, str, str]:
-    """Return the error, message without numbers, and place, equal for traces of one fault."""
-    trace = reading.value
-    return trace.error, re.sub(r"\d+", "#", trace.message), trace.place
 
 
 TRACES = RecordRule("stack traces", read_trace, write_traces)
