@@ -16,7 +16,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http.client import HTTPException, HTTPMessage, HTTPResponse
 from pathlib import Path
 from typing import IO, BinaryIO
@@ -42,11 +42,12 @@ Progress = Callable[[int, int | None], object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DownloadRequest:
-    """File to download, with its size in bytes and digest if known."""
+    """File to download, with its size in bytes, digest and license if known."""
 
     url: str
     size: int | None = None
     sha256: str | None = None
+    license: str = ""
 
 
 def download(
@@ -309,17 +310,8 @@ class _Download:
 FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,199}\.gguf")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CatalogEntry:
-    """Model that can be downloaded by a short name, with its size in bytes."""
-
-    url: str
-    size: int
-    license: str
-
-
-CATALOG: Mapping[str, CatalogEntry] = {
-    "tinyllama": CatalogEntry(
+CATALOG: Mapping[str, DownloadRequest] = {
+    "tinyllama": DownloadRequest(
         url="https://huggingface.co/TheBloke/TinyLlama-1.1B-Chat-v1.0-GGUF/resolve/main/"
         "tinyllama-1.1b-chat-v1.0.Q4_K_M.gguf",
         size=668_788_096,
@@ -368,7 +360,7 @@ class ModelStore:
     ) -> tuple[DownloadRequest, Path]:
         """Return the download of a short name or URL, and its target. Raises `InvalidRequest`."""
         if known := CATALOG.get(name):
-            request = DownloadRequest(url=known.url, size=known.size, sha256=sha256)
+            request = replace(known, sha256=sha256)
         elif "://" in name:
             request = DownloadRequest(url=name, sha256=sha256)
         else:

@@ -79,77 +79,6 @@ class EndpointAddress:
         return ssl.create_default_context()
 
 
-class EndpointConnection:
-    """Connection to an endpoint that another thread can end for good by `abort`."""
-
-    def __init__(self, address: EndpointAddress) -> None:
-        self._address = address
-        self._lock = threading.Lock()
-        self._socket: socket.socket | None = None
-        self._aborted = False
-
-    def open(self, timeout_s: float) -> HTTPConnection:
-        """Connect to the first address that accepts. Raises `OSError`, `ModelUnavailable`."""
-        refused: OSError | None = None
-        for family, place in self._address.resolve():
-            plain = self._hold_socket(socket.socket(family, socket.SOCK_STREAM))
-            plain.settimeout(timeout_s)
-            try:
-                plain.connect(place)
-            except OSError as error:
-                refused = error
-                self.close()
-                continue
-            return self._start_http(plain)
-        raise refused or OSError("the host has no address")
-
-    def set_timeout(self, seconds: float) -> None:
-        """Set the seconds to wait for the next bytes."""
-        if self._socket:
-            self._socket.settimeout(seconds)
-
-    def close(self) -> None:
-        """Close the present connection; another can be opened."""
-        with self._lock:
-            held, self._socket = self._socket, None
-        if held:
-            held.close()
-
-    def abort(self) -> None:
-        """End the connection from another thread; no other can be opened."""
-        with self._lock:
-            self._aborted = True
-            if self._socket:
-                # Not the TLS socket's own, which first takes apart what the reader reads with.
-                with suppress(OSError):
-                    socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
-
-    def _start_http(self, plain: socket.socket) -> HTTPConnection:
-        """Return an HTTP connection over a connected socket, after the TLS handshake if needed."""
-        address = self._address
-        stream = plain
-        if address.tls:
-            stream = self._hold_socket(
-                address.trust.wrap_socket(
-                    plain, server_hostname=address.host, do_handshake_on_connect=False
-                )
-            )
-            assert isinstance(stream, ssl.SSLSocket)  # noqa: S101 for the type checker
-            stream.do_handshake()
-        connection = HTTPConnection(address.host, address.port)
-        connection.sock = stream
-        connection.auto_open = 0
-        return connection
-
-    def _hold_socket(self, held: socket.socket) -> socket.socket:
-        """Keep a socket, which `abort` can end. Raises `ConnectionAbortedError` after `abort`."""
-        with self._lock:
-            self._socket = held
-            if self._aborted:
-                raise ConnectionAbortedError
-        return held
-
-
 def _split_endpoint(endpoint: str) -> tuple[SplitResult, int | None]:
     """Return the parts of an endpoint's address and its port, or None. Raises `ConfigInvalid`."""
     try:
@@ -323,7 +252,7 @@ class EndpointModel(TextModel):
 
 
 class _EndpointCall:
-    """One call of the endpoint, with its retries and its time limit."""
+    """One call of the endpoint, with its retries and its time limit, over a connection at a time."""
 
     def __init__(
         self,
@@ -338,24 +267,82 @@ class _EndpointCall:
         self._limit_s = time_limit_s
         self._ends = time.monotonic() + time_limit_s
         self._abandoned = threading.Event()
-        self._connection = EndpointConnection(address)
+        self._lock = threading.Lock()
+        self._socket: socket.socket | None = None
+        self._aborted = False
 
     def abandon(self) -> None:
         """End the call from another thread; `answer` then raises `ModelUnavailable`."""
         self._abandoned.set()
-        self._connection.abort()
+        self._abort()
 
     def answer(self, body: bytes) -> bytes:
         """Send a request body; return the body of the answer. Raises `SummarizerFailed`."""
         # Watching from outside, as a server that sends a byte now and then never times out.
-        watch = threading.Timer(self._limit_s, self._connection.abort)
+        watch = threading.Timer(self._limit_s, self._abort)
         watch.daemon = True
         watch.start()
         try:
             return self._send_with_retries(body)
         finally:
             watch.cancel()
-            self._connection.abort()
+            self._abort()
+
+    def _abort(self) -> None:
+        """End the connection from another thread; no other can be opened."""
+        with self._lock:
+            self._aborted = True
+            if self._socket:
+                # Not the TLS socket's own, which first takes apart what the reader reads with.
+                with suppress(OSError):
+                    socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+
+    def _open_connection(self, timeout_s: float) -> HTTPConnection:
+        """Connect to the first address that accepts. Raises `OSError`, `ModelUnavailable`."""
+        refused: OSError | None = None
+        for family, place in self._address.resolve():
+            plain = self._hold_socket(socket.socket(family, socket.SOCK_STREAM))
+            plain.settimeout(timeout_s)
+            try:
+                plain.connect(place)
+            except OSError as error:
+                refused = error
+                self._close_socket()
+                continue
+            return self._start_http(plain)
+        raise refused or OSError("the host has no address")
+
+    def _start_http(self, plain: socket.socket) -> HTTPConnection:
+        """Return an HTTP connection over a connected socket, after the TLS handshake if needed."""
+        address = self._address
+        stream = plain
+        if address.tls:
+            stream = self._hold_socket(
+                address.trust.wrap_socket(
+                    plain, server_hostname=address.host, do_handshake_on_connect=False
+                )
+            )
+            assert isinstance(stream, ssl.SSLSocket)  # noqa: S101 for the type checker
+            stream.do_handshake()
+        connection = HTTPConnection(address.host, address.port)
+        connection.sock = stream
+        connection.auto_open = 0
+        return connection
+
+    def _hold_socket(self, held: socket.socket) -> socket.socket:
+        """Keep a socket, which `_abort` can end. Raises `ConnectionAbortedError` after `_abort`."""
+        with self._lock:
+            self._socket = held
+            if self._aborted:
+                raise ConnectionAbortedError
+        return held
+
+    def _close_socket(self) -> None:
+        """Close the present connection; another can be opened."""
+        with self._lock:
+            held, self._socket = self._socket, None
+        if held:
+            held.close()
 
     def _send_with_retries(self, body: bytes) -> bytes:
         """Return the answer's body, trying again after a retryable error while time is left."""
@@ -377,9 +364,10 @@ class _EndpointCall:
     def _send_once(self, body: bytes) -> bytes:
         """Return the body of one request's answer. Raises `_RetryableError`, `SummarizerFailed`."""
         try:
-            connection = self._connection.open(min(CONNECT_S, self._seconds_left()))
+            connection = self._open_connection(min(CONNECT_S, self._seconds_left()))
             self._check_time()
-            self._connection.set_timeout(self._seconds_left())
+            if self._socket:
+                self._socket.settimeout(self._seconds_left())
             path = f"{self._address.path}/chat/completions"
             connection.request("POST", path, body, dict(self._headers))
             with closing(connection.getresponse()) as response:
@@ -398,7 +386,7 @@ class _EndpointCall:
                 problem = error.strerror.lower()
             raise _RetryableError(f"cannot be reached ({problem})") from None
         finally:
-            self._connection.close()
+            self._close_socket()
 
     def _read_response(self, response: HTTPResponse) -> bytes:
         """Return the body of a response with status 200; raise the error for any other status."""

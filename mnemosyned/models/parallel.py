@@ -16,7 +16,7 @@ from mnemosyned.errors import SummarizerFailed
 from mnemosyned.logs import logger
 from mnemosyned.memory.engine_ports import Digest, Summary
 from mnemosyned.memory.values import MemoryRecord
-from mnemosyned.models.parallel_worker import DIGEST_ANSWERS, DigestAnswer, DigestTask
+from mnemosyned.models.parallel_worker import DIGEST_ANSWERS, DigestTask
 from mnemosyned.models.workers import WorkerProcess
 from mnemosyned.summary.extract import ExtractiveSummarizer
 
@@ -175,24 +175,15 @@ class ParallelSummarizer(ExtractiveSummarizer):
             group = in_flight.pop(worker.in_flight.popleft(), None)
             if group:  # else it was taken back
                 key, task = group
-                yield (
-                    key,
-                    self._parse_answer(answer)
-                    if answer
-                    else self.digest_here(task.memories, exact=task.exact),
-                )
-
-    def _parse_answer(self, answer: DigestAnswer) -> Digest | Exception:
-        """Return the digest in a worker's answer, or the error it reports."""
-        if answer.error:
-            return SummarizerFailed(f"{self.name} failed with {answer.error}")
-        summary = Summary(
-            text=answer.text, index_terms=answer.index_terms, summarizer=self.name
-        )
-        return Digest(summary=summary, details=answer.details)
+                if isinstance(answer, Digest):
+                    yield key, answer
+                elif answer:
+                    yield key, SummarizerFailed(f"{self.name} failed with {answer}")
+                else:
+                    yield key, self.digest_here(task.memories, exact=task.exact)
 
 
-class _DigestWorker(WorkerProcess[DigestAnswer]):
+class _DigestWorker(WorkerProcess[Digest | str]):
     """Worker process that digests groups in the order given, and ends if it is silent for too long."""
 
     def __init__(self, *arguments: str) -> None:
@@ -217,7 +208,7 @@ class _DigestWorker(WorkerProcess[DigestAnswer]):
         self.in_flight.append(number)
         return True
 
-    def take_answer(self, *, wait_s: float) -> DigestAnswer | None:
+    def take_answer(self, *, wait_s: float) -> Digest | str | None:
         """Return the answer about the oldest group in flight, or None if it is not there in time."""
         if self.gone:
             return None

@@ -9,10 +9,10 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
+from mnemosyned.memory.engine_ports import Digest
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.models.frames import read_frame, write_frame
 from mnemosyned.summary.extract import ExtractiveSummarizer
-from mnemosyned.text.details import Detail
 
 NICE = 10
 """Low priority: requests go before a cycle that no caller waits for."""
@@ -26,18 +26,12 @@ class DigestTask(msgspec.Struct, frozen=True):
     """True for original memories, whose exact values are needed too."""
 
 
-class DigestAnswer(msgspec.Struct, frozen=True):
-    """Result for one group: its text, index terms and exact values, or an error."""
-
-    text: str = ""
-    index_terms: str = ""
-    details: tuple[Detail, ...] = ()
-    error: str = ""
-
-
 # Built at import: at the first use, two threads that decode would crash the process.
 DIGEST_TASKS = msgspec.msgpack.Decoder(DigestTask)
-DIGEST_ANSWERS = msgspec.msgpack.Decoder(DigestAnswer)
+DIGEST_ANSWERS: msgspec.msgpack.Decoder[Digest | str] = msgspec.msgpack.Decoder(
+    Digest | str
+)
+"""Answers: the digest of a group, or the name of an error."""
 
 
 def main(ratio: str, zone: str) -> None:
@@ -51,15 +45,14 @@ def main(ratio: str, zone: str) -> None:
     summarizer = ExtractiveSummarizer(ratio=float(ratio), zone=ZoneInfo(zone))
     while (frame := read_frame(sys.stdin.buffer)) is not None:
         task = DIGEST_TASKS.decode(frame)
+        answer: Digest | str
         try:
             if task.exact:
-                digest = summarizer.digest(task.memories)
-                summary, details = digest.summary, digest.details
+                answer = summarizer.digest(task.memories)
             else:
-                summary, details = summarizer.summarize(task.memories), ()
-            answer = DigestAnswer(summary.text, summary.index_terms, details)
+                answer = Digest(summary=summarizer.summarize(task.memories), details=())
         except Exception as error:  # noqa: BLE001 the parent logs it as that group's failure
-            answer = DigestAnswer(error=type(error).__name__)
+            answer = type(error).__name__
         write_frame(sys.stdout.buffer, msgspec.msgpack.encode(answer))
 
 

@@ -7,7 +7,7 @@ became of each group.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from mnemosyned.errors import (
@@ -36,7 +36,6 @@ from mnemosyned.memory.ports import Promotion
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.sleep.context import CycleContext
 from mnemosyned.summary.statements import add_speaker
-from mnemosyned.text.details import Detail
 
 
 def unfinished_report(batch: Batch, status: GroupStatus) -> GroupReport:
@@ -208,7 +207,7 @@ class ConsolidationRun:
                 self._finish_batch(work, _verbatim_digests(work))
 
     def _finish_batch(
-        self, work: BatchWork, digests: Sequence[tuple[Sequence[MemoryRecord], Digest]]
+        self, work: BatchWork, digests: Iterable[tuple[Sequence[MemoryRecord], Digest]]
     ) -> None:
         """Make the episodes of a batch from its digests, and commit if a commit is due."""
         promotions = [
@@ -397,8 +396,10 @@ def _drop_moved_members(
     ]
 
 
-def _verbatim_digests(work: BatchWork) -> list[tuple[Sequence[MemoryRecord], Digest]]:
-    """Return the memories and the digest of each episode of a batch that is kept word for word.
+def _verbatim_digests(
+    work: BatchWork,
+) -> Iterator[tuple[Sequence[MemoryRecord], Digest]]:
+    """Yield the memories and the digest of each episode of a batch that is kept word for word.
 
     Each lasting memory has an episode of its own; memories excluded from summaries share one.
     """
@@ -411,21 +412,13 @@ def _verbatim_digests(work: BatchWork) -> list[tuple[Sequence[MemoryRecord], Dig
     ]
     if unsummarized := [memory for memory in work.originals if not memory.lasting]:
         texts.append((unsummarized, UNSPOKEN))
-    return [
-        (memories, _verbatim_digest(memories, text, details))
-        for memories, text in texts
-    ]
-
-
-def _verbatim_digest(
-    memories: Sequence[MemoryRecord], text: str, details: Sequence[Detail]
-) -> Digest:
-    """Return a digest with this text as the summary, and the exact values of these memories."""
-    ids = {memory.id for memory in memories}
-    return Digest(
-        summary=Summary(text=text, summarizer=VERBATIM),
-        details=tuple(detail for detail in details if detail.memory in ids),
-    )
+    for memories, text in texts:
+        ids = {memory.id for memory in memories}
+        kept = tuple(detail for detail in details if detail.memory in ids)
+        yield (
+            memories,
+            Digest(summary=Summary(text=text, summarizer=VERBATIM), details=kept),
+        )
 
 
 def _promoted_report(group: FinishedBatch) -> GroupReport:

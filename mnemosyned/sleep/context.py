@@ -92,21 +92,23 @@ class CycleStopper:
         """
         current = self._current
         if current.has_ended:
-            return not_running_report()
+            return _make_empty_report(CycleStatus.NOT_RUNNING)
         self._hold_at_least(HOLD)
         current.request_end()
         if not current.wait(timeout_s):
             raise SleepInProgress(
                 "the sleep cycle still works on its present batch; it ends after that"
             )
-        return current.report or not_running_report("it failed; mnem log says why")
+        return current.report or _make_empty_report(
+            CycleStatus.NOT_RUNNING, problem="it failed; mnem log says why"
+        )
 
     def pause(self, hold: timedelta) -> CycleReport:
         """Start no background cycle for the time `hold`; a zero time ends a pause."""
         self._held_from = None
         if hold:
             self._hold_at_least(hold)
-        return _empty_report(CycleStatus.PAUSED, held_until=self.held_until())
+        return _make_empty_report(CycleStatus.PAUSED, held_until=self.held_until())
 
     def _hold_at_least(self, hold: timedelta) -> None:
         """Hold back background cycles for the time `hold`, or for the rest of a longer hold."""
@@ -122,15 +124,10 @@ class CycleStopper:
         return until if self._held_from <= self._clock.now() < until else None
 
 
-def not_running_report(problem: str = "") -> CycleReport:
-    """Return the report for a caller who stops a cycle while none is running."""
-    return _empty_report(CycleStatus.NOT_RUNNING, problem=problem)
-
-
-def _empty_report(
+def _make_empty_report(
     status: CycleStatus, *, problem: str = "", held_until: datetime | None = None
 ) -> CycleReport:
-    """Return the report of a cycle that did not run."""
+    """Return the report of a cycle that did not run, such as to a caller who stops none."""
     return CycleReport(
         cycle="",
         status=status,

@@ -436,6 +436,10 @@ def _log_finished_cycle(
     report: CycleReport, before: SummarizerStatus, after: SummarizerStatus
 ) -> None:
     """Log the report of a cycle, with the model's counts since the status `before`."""
+    counted: tuple[str, ...] = ("accepted", "retried", "rejected", "fallbacks")
+    if after.state is SummarizerState.RULES:
+        counted = ()
+    counts = {name: getattr(after, name) - getattr(before, name) for name in counted}
     log.info(
         "cycle_finished",
         cycle=report.cycle,
@@ -447,22 +451,5 @@ def _log_finished_cycle(
         failed=report.failed,
         remaining=report.remaining,
         duration_s=round(report.duration_s, 3),
-        **_count_model_summaries(before, after),
+        **counts,
     )
-
-
-def _count_model_summaries(
-    before: SummarizerStatus, after: SummarizerStatus
-) -> dict[str, int]:
-    """Return the counts of a model's summaries between two states, by outcome.
-
-    The result is empty without a model.
-    """
-    if after.state is SummarizerState.RULES:
-        return {}
-    return {
-        "accepted": after.accepted - before.accepted,
-        "retried": after.retried - before.retried,
-        "rejected": after.rejected - before.rejected,
-        "fallbacks": after.fallbacks - before.fallbacks,
-    }

@@ -110,7 +110,7 @@ class RollupRun:
             members = self._store.memories.summaries(period.ids)
             work = PeriodWork(period, existing.get(period.begins), members, started)
             try:
-                self._write_period(work, self._compose_period(work))
+                self._write_period(work)
             except Exception as error:  # noqa: BLE001 one period must not end the others
                 self._failed.add(period.begins)
                 report = record_failure(
@@ -122,20 +122,18 @@ class RollupRun:
                 )
                 self.reports.append(report)
 
-    def _compose_period(self, work: PeriodWork) -> RollupText:
-        """Return the text of a period from its summaries.
+    def _write_period(self, work: PeriodWork) -> None:
+        """Store the summary of a period with its log entry, and add its report.
 
-        Raises `SummarizerFailed` if the text is empty.
+        Raises `SummarizerFailed` if its summaries have no text.
         """
         terms = self._store.rollups.index_terms(work.period.ids)
         minimum = self._context.sleep.rollup_min_items
-        text = compose_period(work.members, terms, work.period.level, minimum=minimum)
-        if not text.lines:
+        rolled_up = compose_period(
+            work.members, terms, work.period.level, minimum=minimum
+        )
+        if not rolled_up.lines:
             raise SummarizerFailed("the summaries of this period say nothing")
-        return text
-
-    def _write_period(self, work: PeriodWork, rolled_up: RollupText) -> None:
-        """Store the summary of a period with its log entry, and add its report."""
         episode = self._make_period_episode(work, rolled_up)
         entry = LogEntry(
             cycle=self._context.id,

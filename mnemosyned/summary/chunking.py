@@ -56,30 +56,12 @@ def split_to_fit(
     `count_tokens` counts a piece as rendered in the prompt. A memory is split only if it alone
     exceeds a part; if not even one character fits, it is split into single characters.
     """
-    originals = [make_whole_piece(memory) for memory in memories]
     sized = [
         (piece, size)
-        for original in originals
+        for original in map(make_whole_piece, memories)
         for piece, size in _split_piece(original, count_tokens, max(tokens_max, 1))
     ]
-    parts = _pack_evenly(sized, max(tokens_max, 1))
-    if not is_complete(originals, parts):
-        raise AssertionError("A part of the group would be left out of its summary.")
-    return parts
-
-
-def is_complete(originals: Iterable[Piece], parts: Iterable[Sequence[Piece]]) -> bool:
-    """Tell whether the parts hold the whole text of each original, in order, apart from blanks."""
-    texts: dict[str, list[str]] = {}
-    for part in parts:
-        for piece in part:
-            texts.setdefault(piece.memory_id, []).append(piece.text)
-    return all(
-        original.memory_id in texts
-        and "".join("".join(texts[original.memory_id]).split())
-        == "".join(original.text.split())
-        for original in originals
-    )
+    return _pack_evenly(sized, max(tokens_max, 1))
 
 
 def _pack_evenly(

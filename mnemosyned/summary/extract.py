@@ -219,7 +219,12 @@ def extract(
     _read_statements(memories, records, reader)
     reader.known.ignore_names(roles)
     kept = _select_statements(reader.statements, reader.known, chars_max=room + 1)
-    days = _format_memory_period(memories, zone) if size > room else ""
+    days = ""
+    if size > room:  # so there are memories
+        first, last = (
+            in_zone(memory.created_at, zone) for memory in (memories[0], memories[-1])
+        )
+        days = formatting.format_period(first.date(), last.date())
     covered = {stem for statement in kept for stem in statement.stems}
     covered.update([token.stem for token in tokenize(days)])
     room = compute_terms_chars_max(memories) - len(days)
@@ -261,17 +266,6 @@ def _select_record_terms(records: RecordSummary, *, chars_max: int) -> tuple[str
                 return tuple(terms)
             terms[term] = None
     return tuple(terms)
-
-
-def _format_memory_period(memories: Sequence[MemoryRecord], zone: tzinfo) -> str:
-    """Return the period of the memories, such as "6–8 March 2026"; empty for no memories."""
-    if not memories:
-        return ""
-    first, last = (
-        in_zone(memory.created_at, zone).date()
-        for memory in (memories[0], memories[-1])
-    )
-    return formatting.format_period(first, last)
 
 
 def _select_statements(

@@ -36,7 +36,7 @@ from mnemosyned.models import endpoint, llama_worker
 from mnemosyned.models import parallel_worker as worker
 
 use(Config)
-for kind in (worker.DigestTask, worker.DigestAnswer, llama_worker.WorkerReply, endpoint._ChatAnswer):
+for kind in (worker.DigestTask, worker.Digest, llama_worker.WorkerReply, endpoint._ChatAnswer):
     use(kind)
 for kind in (llama_worker.LoadModel, llama_worker.CountTokens, llama_worker.Complete, llama_worker.Embed):
     use(kind)

@@ -13,7 +13,7 @@ from support.model_source import CONTENT, DIGEST, Source, pull, shelf, source
 from mnemosyned.cli.commands.model import model as command
 from mnemosyned.errors import FetchFailed, InvalidRequest
 from mnemosyned.models import catalog
-from mnemosyned.models.catalog import CATALOG, CatalogEntry, ModelStore, check_url
+from mnemosyned.models.catalog import CATALOG, DownloadRequest, ModelStore, check_url
 
 __all__ = ["shelf", "source"]
 
@@ -137,7 +137,7 @@ def test_another_digest_than_the_stated_one_is_refused(
 def test_another_size_than_the_known_one_is_refused(
     shelf: ModelStore, source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = CatalogEntry(url=source.url, size=len(CONTENT) + 1, license="none")
+    known = DownloadRequest(url=source.url, size=len(CONTENT) + 1, license="none")
     monkeypatch.setattr(catalog, "CATALOG", {"tiny": known})
 
     with pytest.raises(FetchFailed, match="another file"):
@@ -183,7 +183,9 @@ def test_only_tls_leaves_the_machine(url: str) -> None:
 def test_without_a_network_the_file_and_its_place_are_named(
     shelf: ModelStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = CatalogEntry(url="http://127.0.0.1:9/tiny.gguf", size=1_234, license="none")
+    known = DownloadRequest(
+        url="http://127.0.0.1:9/tiny.gguf", size=1_234, license="none"
+    )
     monkeypatch.setattr(catalog, "CATALOG", {"tiny": known})
 
     with pytest.raises(FetchFailed) as caught:

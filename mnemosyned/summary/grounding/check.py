@@ -60,18 +60,8 @@ class GroundingFault(StrEnum):
     NAME = "name"
 
 
-UNGROUNDED = frozenset(
-    (
-        GroundingFault.URL,
-        GroundingFault.EMAIL,
-        GroundingFault.PATH,
-        GroundingFault.IDENTIFIER,
-        GroundingFault.DATE,
-        GroundingFault.NUMBER,
-        GroundingFault.NAME,
-    )
-)
-"""Faults of a value that no source contains."""
+UNGROUNDED = frozenset(list(GroundingFault)[-7:])
+"""Faults of a value that no source contains: the last of the kinds, from `URL` on."""
 
 
 @dataclass(frozen=True, slots=True)

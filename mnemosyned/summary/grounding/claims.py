@@ -140,22 +140,23 @@ def _align_clause(
     while True:
         word = claim[at] if at < len(claim) else None
         if word is None or word.pauses or word.text in _WORDS["links"]:
+            texts = _list_texts(claim[:stop])
+            acts = texts[:1] in (["he"], ["she"], [SPEAKER])
+            is_clause = word is None or acts or not _FINITE.isdisjoint(texts)
             is_long = content >= _CONTENT_MIN and stop >= _WORDS_MIN
-            is_whole = word is None or _is_clause(claim[:stop])
-            if (
-                is_long
-                and is_whole
-                and _is_confirmed(claim[:stop], sentence, said_stop)
-            ):
+            if is_long and is_clause and _is_confirmed(texts, sentence, said_stop):
                 best = ClaimAlignment(stop, sentence[said_stop - 1].end)
         said = sentence[said_at] if said_at < len(sentence) else None
         if word and said and _words_agree(said, word, claim[at - 1] if at else None):
-            if _is_unresolved(said, content):
-                return best
+            if said.text in _POINTERS:  # it must refer to what the claim has named
+                least = _CONTENT_MIN if said.text in ("it", "one") else 1
+                if content < least or said.text in _THIRD:
+                    return best
             at, said_at = at + 1, said_at + 1
             if word.text not in _WORDS["links"]:
                 stop, said_stop = at, said_at
-            content += word.text not in STOP_WORDS and not _is_pronoun(said)
+            is_pronoun = said.text in _POINTERS or said.text in _THIRD_OF
+            content += word.text not in STOP_WORDS and not is_pronoun
         elif word and word.text in _WORDS["free"]:
             at += 1
         elif word and said and (said.text in _WORDS["free"] or said.text in _THIRD_OF):
@@ -164,36 +165,14 @@ def _align_clause(
             return best
 
 
-def _is_pronoun(said: ClaimWord) -> bool:
-    """Tell whether a word is a pronoun or a pointer such as "this"."""
-    return said.text in _POINTERS or said.text in _THIRD_OF
-
-
-def _is_unresolved(said: ClaimWord, content: int) -> bool:
-    """Tell whether a pointing word refers to something that the claim has not named yet.
-
-    `content` is the number of content words of the claim up to here.
-    """
-    least = _CONTENT_MIN if said.text in ("it", "one") else 1
-    is_early = content < least or said.text in _THIRD
-    return said.text in _POINTERS and is_early
-
-
-def _is_clause(claim: Sequence[ClaimWord]) -> bool:
-    """Tell whether a shortened claim is a clause: it has a subject that acts, or a finite verb."""
-    texts = _list_texts(claim)
-    acts = texts[:1] in (["he"], ["she"], [SPEAKER])
-    return acts or not _FINITE.isdisjoint(texts)
-
-
 def _is_confirmed(
-    claim: Sequence[ClaimWord], sentence: Sequence[ClaimWord], stop: int
+    claimed: Sequence[str], sentence: Sequence[ClaimWord], stop: int
 ) -> bool:
     """Tell whether a claim agrees in time and subject with the sentence's words up to `stop`.
 
     A condition after `stop` takes the confirmation away.
     """
-    claimed, said = _list_texts(claim), _list_texts(sentence[:stop])
+    said = _list_texts(sentence[:stop])
     was_past = not _WORDS["past"].isdisjoint(said) and _WORDS["past"].isdisjoint(
         claimed
     )
@@ -237,18 +216,13 @@ def _is_form(said: str, claimed: str, *, is_verb: bool) -> bool:
         return False
     if claimed in irregular_forms(said):
         return is_verb and not said.endswith(("ed", "en"))
-    if _changes_meaning(said, claimed, is_verb=is_verb):
-        return False
-    return light_stem(said) == light_stem(claimed)
-
-
-def _changes_meaning(said: str, claimed: str, *, is_verb: bool) -> bool:
-    """Tell whether two words differ in number, derivation or a lost past ending."""
     is_third_person = is_verb and claimed.endswith("s")
     numbered = said.endswith("s") != claimed.endswith("s") and not is_third_person
     derived = said.endswith(_DERIVED) != claimed.endswith(_DERIVED)
     ended = said.endswith("ed") and not claimed.endswith("ed")
-    return numbered or derived or ended
+    if numbered or derived or ended:
+        return False
+    return light_stem(said) == light_stem(claimed)
 
 
 _REPORTING = r"said|says|mentioned|mentions|added|adds|shared|shares|explained|explains|noted|notes"

@@ -208,7 +208,11 @@ def _is_name_in_context(
 ) -> bool:
     """Tell whether a capitalized word, perhaps an ordinary one, stands where a name stands."""
     word = words[at]
-    before, after = _find_adjacent_words(words, at)
+    # Within the same clause.
+    before = words[at - 1] if at and not word.opens else None
+    after = words[at + 1] if at + 1 < len(words) else None
+    if after and after.opens:
+        after = None
     if before and before.folded in _ALL_TITLES:
         return True
     if german and (
@@ -218,48 +222,27 @@ def _is_name_in_context(
     acts = word.text.endswith("'s") or (
         after and after.folded in _WORDS["speech_verbs"]
     )
-    if acts and (not german or _has_no_article(before)):
+    is_joined = before is not None and before.folded in _WORDS["conjunctions"]
+    has_no_article = before is None or before.capital or is_joined
+    if acts and (not german or has_no_article):
         return True
     if after and after.capital and not _is_known(after.text, known):
         return True
-    if german:
-        return before is not None and _is_german_name(words, at, before, after, known)
-    return after is not None and word.opens and _is_subject(words, at, after)
-
-
-def _has_no_article(before: _NameWord | None) -> bool:
-    """Tell whether a German noun after the word `before` has no article, like a name."""
-    return before is None or before.capital or _is_conjunction(before)
-
-
-def _is_german_name(
-    words: list[_NameWord],
-    at: int,
-    before: _NameWord,
-    after: _NameWord | None,
-    known: AbstractSet[str],
-) -> bool:
-    """Tell whether a German noun is a place after "in", or joined to a known person."""
-    if before.folded in _WORDS["place_prepositions"]:
+    if not german:
+        return after is not None and word.opens and _is_subject(words, at, after)
+    if before and before.folded in _WORDS["place_prepositions"]:
         return after is None or not after.capital
-    if at < 2 or not _is_conjunction(before):
-        return False
-    partner = words[at - 2]
-    return partner.capital and f"{AS_NAME}{partner.folded}" in known
-
-
-def _find_adjacent_words(
-    words: Sequence[_NameWord], at: int
-) -> tuple[_NameWord | None, _NameWord | None]:
-    """Return the words before and after a word in the same clause, None where there is none."""
-    before = words[at - 1] if at and not words[at].opens else None
-    after = words[at + 1] if at + 1 < len(words) else None
-    return before, None if after is None or after.opens else after
+    partner = words[at - 2] if at > 1 and is_joined else None
+    return (
+        partner is not None
+        and partner.capital
+        and f"{AS_NAME}{partner.folded}" in known
+    )
 
 
 def _is_subject(words: list[_NameWord], at: int, after: _NameWord) -> bool:
     """Tell whether an English sentence begins with a name, judged by the words that follow."""
-    if _is_conjunction(after) and at + 2 < len(words):
+    if after.folded in _WORDS["conjunctions"] and at + 2 < len(words):
         other = words[at + 2]
         if other.capital and not other.opens:
             return True
@@ -271,10 +254,6 @@ def _is_subject(words: list[_NameWord], at: int, after: _NameWord) -> bool:
         and verb.endswith(("ed", "s"))
         and not verb.endswith("ss")
     )
-
-
-def _is_conjunction(word: _NameWord) -> bool:
-    return word.folded in _WORDS["conjunctions"]
 
 
 def _find_unknown_unspaced_names(text: str, folded: str) -> Iterator[str]:

@@ -253,24 +253,21 @@ def find_mentions(text: str) -> list[DateMention]:
     """Return the dates of a text in order; where several overlap, the most complete one."""
     found: list[DateMention] = []
     taken = bytearray(len(text))
-    for mention in _find_candidate_mentions(text):
+    candidates = [
+        *_find_slashed_dates(text),
+        *(
+            mention
+            for form in _FORMS["shapes"]
+            for match in form.finditer(text)
+            for mention in _read_mention(match)
+        ),
+        *_find_months_and_weekdays(text),
+    ]
+    for mention in candidates:  # the most complete forms first
         if not any(taken[mention.start : mention.end]):
             taken[mention.start : mention.end] = b"\1" * (mention.end - mention.start)
             found.append(mention)
     return sorted(found, key=lambda mention: mention.start)
-
-
-def _find_candidate_mentions(text: str) -> Iterator[DateMention]:
-    """Yield all dates found in a text, the most complete forms first; they may overlap."""
-    yield from _find_slashed_dates(text)
-    for shape in _FORMS["shapes"]:
-        for match in shape.finditer(text):
-            yield from _read_mention(match)
-    for match in _PATTERNS["day_short"].finditer(text):
-        day, month = int(match[1]), int(match[2])
-        if _make_valid_date(LEAP_YEAR, month, day):
-            yield DateMention(match[0], *match.span(), ((None, month, day),))
-    yield from _find_months_and_weekdays(text)
 
 
 def _find_slashed_dates(text: str) -> Iterator[DateMention]:
@@ -288,7 +285,11 @@ def _find_slashed_dates(text: str) -> Iterator[DateMention]:
 
 
 def _find_months_and_weekdays(text: str) -> Iterator[DateMention]:
-    """Yield months and weekdays that stand without a day."""
+    """Yield days without a year such as `5.8.`, months and weekdays that stand without a day."""
+    for match in _PATTERNS["day_short"].finditer(text):
+        day, month = int(match[1]), int(match[2])
+        if _make_valid_date(LEAP_YEAR, month, day):
+            yield DateMention(match[0], *match.span(), ((None, month, day),))
     for match in _PATTERNS["alone"].finditer(text):
         name = match[1].lower()
         before = text[: match.start()].rstrip()
