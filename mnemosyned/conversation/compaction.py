@@ -178,22 +178,16 @@ class SplitConversation:
         known = set(summaries)
         self.live = [at for at in unpinned if at not in known]
         """Positions of messages that are neither pinned nor summaries."""
-        self.tail_start = self._find_tail_start(keep)
+        self.tail_start = self.pinned
+        """First position of the tail: `keep` messages, in whole groups of tool calls."""
+        if len(self.live) > keep:
+            start = self.live[-keep] if keep > 0 else len(messages)
+            pending = self.groups.pending_call
+            if pending is not None:  # calls without results yet belong to the tail
+                start = min(start, pending)
+            self.tail_start = self.groups.cut_before(start)
         self.old = [at for at in self.live if at < self.tail_start]
         self.tail = [at for at in self.live if at >= self.tail_start]
-
-    def _find_tail_start(self, keep: int) -> int:
-        """Return the first position of the tail: `keep` messages, in whole groups of tool calls.
-
-        Tool calls without results yet belong to the tail.
-        """
-        if len(self.live) <= keep:
-            return self.pinned
-        start = self.live[-keep] if keep > 0 else len(self.messages)
-        pending = self.groups.pending_call
-        if pending is not None:
-            start = min(start, pending)
-        return self.groups.cut_before(start)
 
     def take(self, positions: Sequence[int]) -> list[Message]:
         """Return the messages at some positions."""

@@ -345,7 +345,13 @@ class WindowFitter:
         self._history = history
         self._budget = budget
         self._counter = counter
-        self._fixed = self._count_fixed_tokens(tools)
+        pinned = history[: count_pinned(history)]
+        fixed = sum(map(counter.message, pinned))
+        if system:
+            fixed += counter.text(system) + JOINT_TOKENS
+        defined = count_tool_definition_tokens(tools, counter)
+        self._fixed = fixed + max(budget.tool_definitions_reserve, defined)
+        """Tokens of system prompt, pinned messages and tools, at least their reserve."""
         self._room = budget.total - self._fixed
         """Tokens for everything but the system prompt and the tools."""
 
@@ -397,15 +403,6 @@ class WindowFitter:
         selection = window.selection
         summaries = sum(map(self._counter.message, selection.summaries))
         return summaries + selection.history_tokens + selection.new_tokens
-
-    def _count_fixed_tokens(self, tools: Sequence[Any]) -> int:
-        """Return the tokens of system prompt, pinned messages and tools, at least their reserve."""
-        pinned = self._history[: count_pinned(self._history)]
-        tokens = sum(map(self._counter.message, pinned))
-        if self._system:
-            tokens += self._counter.text(self._system) + JOINT_TOKENS
-        reserve = self._budget.tool_definitions_reserve
-        return tokens + max(reserve, count_tool_definition_tokens(tools, self._counter))
 
     def _make_too_long_error(self, excess: int) -> InvalidRequest:
         """Return the error for a context too long by `excess` tokens, with advice."""

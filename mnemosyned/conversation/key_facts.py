@@ -74,7 +74,13 @@ def excerpt_highlights(result: str, *, chars: int = RESULT_CHARS) -> str:
     result = result.strip()
     if len(result) <= chars:
         return neutralize_tags(neutralize(result)[:chars])
-    lines = _find_lines_with_words(result)
+    if len(result) > READ_CHARS * 3 // 2:
+        result = f"{result[: READ_CHARS // 2]}\n{result[-READ_CHARS:]}"
+    lines = [
+        line.strip()
+        for line in neutralize(result).split("\n")
+        if any(map(str.isalpha, line))
+    ] or [" ".join(result.split())]
     if len(lines) == 1:
         return neutralize_tags(_keep_both_ends(lines[0], chars))
     return neutralize_tags(_join_lines(lines, _choose_lines(lines, chars)))
@@ -96,15 +102,6 @@ def clip_at_word(text: str, chars: int) -> str:
     head = text[: max(chars - 1, 0)]
     space = head.rfind(" ")
     return (head[:space] if space > chars // 2 else head).rstrip(" ,;:") + "…"
-
-
-def _find_lines_with_words(result: str) -> list[str]:
-    """Return the lines of a result with a letter; of a very long result only lines at its ends."""
-    if len(result) > READ_CHARS * 3 // 2:
-        result = f"{result[: READ_CHARS // 2]}\n{result[-READ_CHARS:]}"
-    lines = neutralize(result).split("\n")
-    worded = [line.strip() for line in lines if any(map(str.isalpha, line))]
-    return worded or [" ".join(result.split())]
 
 
 def _choose_lines(lines: Sequence[str], chars: int) -> list[int]:

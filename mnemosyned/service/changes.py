@@ -276,8 +276,14 @@ class ChangeService:
                 f"{id} was changed meanwhile, and nothing was done; read it again",
                 field="if_text",
             )
-        if request.text is not None:
-            _refuse_secret_masks(request.text, before.content)
+        stored = Counter(_PLACEHOLDER.findall(before.content))
+        for mask, count in Counter(_PLACEHOLDER.findall(request.text or "")).items():
+            if count > stored[mask]:  # it would overwrite the secret that it stands for
+                raise InvalidRequest(
+                    f"text has {mask}, the mask of a secret in the stored words; read them with "
+                    "reveal and keep the secret, or leave it out",
+                    field="text",
+                )
         return before
 
     def _make_edit(
@@ -370,21 +376,6 @@ def _read_changes(request: EditMemory) -> dict[str, Any]:
     if changes.get("source") == "":
         changes["source"] = None
     return changes
-
-
-def _refuse_secret_masks(text: str, stored: str) -> None:
-    """Check that a new text has no more masks of secrets than the stored text has.
-
-    A mask would overwrite the secret that it stands for. Raises `InvalidRequest`.
-    """
-    before = Counter(_PLACEHOLDER.findall(stored))
-    for mask, count in Counter(_PLACEHOLDER.findall(text)).items():
-        if count > before[mask]:
-            raise InvalidRequest(
-                f"text has {mask}, the mask of a secret in the stored words; read them with "
-                "reveal and keep the secret, or leave it out",
-                field="text",
-            )
 
 
 class LearningService:

@@ -48,7 +48,15 @@ def parse_meaning(text: str) -> InstructionMeaning:
     low = text.casefold().replace("’", "'")
     statement, _, alternative = _INSTEAD.sub("\n", low, count=1).partition("\n")
     subject = _parse_subject(statement)
-    choices = _parse_choices(statement)
+    choices: dict[int, int] = {}
+    for group, alternatives in enumerate(
+        CHOICES if _ANY_CHOICE.search(statement) else ()
+    ):
+        named = [
+            index for index, words in enumerate(alternatives) if words.search(statement)
+        ]
+        if len(named) == 1:
+            choices[group] = named[0]
     slot = _SLOT.search(low)
     return InstructionMeaning(
         negative=bool(_NOT.search(statement)),
@@ -65,23 +73,6 @@ def parse_meaning(text: str) -> InstructionMeaning:
         numbers=frozenset(word for word in subject if word[:1].isdigit()),
         slot=slot[1] if slot else "",
     )
-
-
-def _parse_choices(statement: str) -> dict[int, int]:
-    """Return the index of the chosen alternative by index of its group, such as tabs or spaces.
-
-    Only groups with just one alternative in the statement count.
-    """
-    if not _ANY_CHOICE.search(statement):
-        return {}
-    choices: dict[int, int] = {}
-    for group, alternatives in enumerate(CHOICES):
-        named = [
-            index for index, words in enumerate(alternatives) if words.search(statement)
-        ]
-        if len(named) == 1:
-            choices[group] = named[0]
-    return choices
 
 
 def is_same_subject(new: frozenset[str], old: frozenset[str]) -> bool:

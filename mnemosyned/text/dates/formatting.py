@@ -59,26 +59,19 @@ def annotate_relative_dates(text: str, written_at: datetime) -> str:
         """Return a relative date with its date in brackets, but unchanged inside code or quotes."""
         if any(text.count(quote, 0, match.start()) % 2 for quote in QUOTES):
             return match[0]
-        meant = _resolve_relative_date(match, written_at)
+        words = {name: (text or "").lower() for name, text in match.groupdict().items()}
+        if words["day"]:
+            step = ("day", _STEP_OF.get(words["day"], -1))
+        elif words["step"]:
+            step = (words["unit"], _STEP_OF[words["step"]])
+        else:
+            count = words["count"]
+            amount = int(count) if count.isdigit() else _COUNTS[count]
+            step = (words["ago"], -amount)
+        meant = _format_shifted_date(written_at.date(), *step)
         return f"{match[0]} ({meant})" if meant else match[0]
 
     return _RELATIVE.sub(annotate, text)
-
-
-def _resolve_relative_date(match: re.Match[str], written_at: datetime) -> str:
-    """Return the day, month or year of a matched relative date as text.
-
-    The text is empty if the date lies outside the calendar.
-    """
-    today = written_at.date()
-    words = {name: (text or "").lower() for name, text in match.groupdict().items()}
-    if words["day"]:
-        return _format_shifted_date(today, "day", _STEP_OF.get(words["day"], -1))
-    if words["step"]:
-        return _format_shifted_date(today, words["unit"], _STEP_OF[words["step"]])
-    count = words["count"]
-    amount = int(count) if count.isdigit() else _COUNTS[count]
-    return _format_shifted_date(today, words["ago"], -amount)
 
 
 _STEP_OF = {"tomorrow": 1, "next": 1, "last": -1}

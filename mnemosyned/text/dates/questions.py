@@ -7,7 +7,7 @@ the newest or the oldest of its matches, or for what is true now.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, lru_cache, partial
@@ -186,7 +186,12 @@ class _TimeReader:
             self._is_dated |= not groups.keys().isdisjoint(("name", "year", "month"))
             dated = "name" in groups and "nth" not in groups
             if dated:
-                self._date_terms.append(_make_date_terms(groups))
+                # Terms such as `8-May`, which match only day and month side by side.
+                month = MONTH_NAMES[ENGLISH_MONTHS[groups["name"]] - 1]
+                terms = f"{month}-{groups['year']}" if "year" in groups else month
+                if day := groups.get("day"):
+                    terms = f"{day}-{month} {month}-{day}"
+                self._date_terms.append(terms)
             if dated or not groups.keys() & _VERBATIM_GROUPS:
                 self._remaining = _blank_out(self._remaining, match, " ")
 
@@ -235,14 +240,6 @@ def _may_mention_time(text: str) -> bool:
         or (word[-2:] in _NTH_ENDS and word[:-2].isdigit())
         for word in words
     )
-
-
-def _make_date_terms(groups: Mapping[str, str]) -> str:
-    """Return a date as terms such as `8-May`, which match only day and month side by side."""
-    month = MONTH_NAMES[ENGLISH_MONTHS[groups["name"]] - 1]
-    if "day" in groups:
-        return f"{groups['day']}-{month} {month}-{groups['day']}"
-    return f"{month}-{groups['year']}" if "year" in groups else month
 
 
 # --------------------------------------------------------------- translation

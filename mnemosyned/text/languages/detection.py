@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 from mnemosyned.text.languages.tables import LANGUAGES
 
@@ -69,17 +68,7 @@ def foreign_language(summary: str, sources: str) -> str:
         if kana >= KANA_MIN > source_kana:
             return "ja"
         return "zh" if not kana and source_kana >= KANA_MIN * 2 else ""
-    return _foreign_by_stop_words(count_stop_words(summary), count_stop_words(sources))
-
-
-def _foreign_by_stop_words(
-    counts: Mapping[str, float], source_counts: Mapping[str, float]
-) -> str:
-    """Return the language with most stop words if the sources clearly do not use it, else "".
-
-    `counts` are the stop words of the summary by language code, `source_counts` those of its
-    sources.
-    """
+    counts, source_counts = count_stop_words(summary), count_stop_words(sources)
     most = max(source_counts.values(), default=0)
     if most < WORDS_MIN or not counts:
         return ""

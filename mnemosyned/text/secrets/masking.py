@@ -56,14 +56,8 @@ def mask_secrets(text: str, known: Iterable[Detail] = ()) -> str:
             parts += [text[end:start], secret_placeholder(kind)]
             end = stop
         text = "".join([*parts, text[end:]])
-    return _mask_values(text, values) if values else text
-
-
-def _mask_values(text: str, values: dict[str, DetailKind]) -> str:
-    """Return the text with each value replaced by its placeholder, the longest first.
-
-    `values` maps each secret value to its kind; short values stay.
-    """
+    if not values:
+        return text
     values |= {value.rstrip("!?"): kind for value, kind in values.items()}
     for value in sorted(values, key=len, reverse=True):
         if len(value) >= KNOWN_CHARS_MIN and value in text:
