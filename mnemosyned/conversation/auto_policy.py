@@ -292,13 +292,7 @@ def _extract_values(messages: Iterable[Message]) -> list[Detail]:
     secrets = [value for value in values if value.sensitive]
     if not secrets:
         return values
-    known = KnownSecrets(secrets)
-    return [
-        replace(value, sensitive=True)
-        if known.mask(value.value) != value.value
-        else value
-        for value in values
-    ]
+    return list(map(KnownSecrets(secrets).mark, values))
 
 
 def _extract_key_facts(

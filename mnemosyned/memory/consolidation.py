@@ -134,6 +134,11 @@ class Batch:
         return self.members[0].source
 
     @property
+    def scope(self) -> tuple[str, str | None]:
+        """The session and the source, which all its memories share."""
+        return self.session, self.source
+
+    @property
     def ids(self) -> tuple[str, ...]:
         return tuple(member.id for member in self.members)
 
@@ -196,28 +201,19 @@ def closed_batches(
     """
     latest: dict[tuple[str, str | None], datetime] = {}
     for batch in batches:
-        scope = _session_and_source(batch)
+        scope = batch.scope
         latest[scope] = max(latest.get(scope, batch.covers_until), batch.covers_until)
     closed: list[Batch] = []
     for batch in batches:
-        followed = batch.covers_until < latest[_session_and_source(batch)]
+        followed = batch.covers_until < latest[batch.scope]
         paused = until - batch.covers_until >= limits.pause
         if followed or paused:
             closed.append(batch)
     if closed or not batches:
         return closed
     last = max(reversed(batches), key=lambda batch: batch.covers_until)
-    others = [
-        batch
-        for batch in batches
-        if _session_and_source(batch) != _session_and_source(last)
-    ]
+    others = [batch for batch in batches if batch.scope != last.scope]
     return others or list(batches)
-
-
-def _session_and_source(batch: Batch) -> tuple[str, str | None]:
-    """Return the session and the source of a batch, which all its memories share."""
-    return batch.session, batch.source
 
 
 def _split_at_pauses(

@@ -70,16 +70,11 @@ def mask_memories(
     if not secret:
         return list(memories), together
     known_secrets = KnownSecrets(secret)
-    masked = []
-    for memory in memories:
-        content = known_secrets.mask(memory.content)
-        masked.append(replace(memory, content=content))
-    details = []
-    for detail in together:
-        contains_secret = known_secrets.mask(detail.value) != detail.value
-        sensitive = detail.sensitive or contains_secret
-        details.append(replace(detail, sensitive=sensitive))
-    return masked, tuple(details)
+    masked = [
+        replace(memory, content=known_secrets.mask(memory.content))
+        for memory in memories
+    ]
+    return masked, tuple(map(known_secrets.mark, together))
 
 
 def mask_episode(episode: Episode) -> Episode:
@@ -87,14 +82,13 @@ def mask_episode(episode: Episode) -> Episode:
     if not any(detail.sensitive for detail in episode.details):
         return episode
     known_secrets = KnownSecrets(episode.details)
-    details = []
-    for detail in episode.details:
-        if detail.sensitive:
-            value = known_secrets.mask(detail.value)
-            details.append(replace(detail, value=value))
-        else:
-            details.append(detail)
-    return replace(episode, details=tuple(details))
+    details = tuple(
+        replace(detail, value=known_secrets.mask(detail.value))
+        if detail.sensitive
+        else detail
+        for detail in episode.details
+    )
+    return replace(episode, details=details)
 
 
 def without_superseded(episode: Episode) -> Episode:

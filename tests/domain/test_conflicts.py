@@ -38,6 +38,18 @@ def superseded(new: Learning, older: list[Learning]) -> list[Learning]:
     return ActiveLearnings(older, limit=300).find_conflicts(new)
 
 
+def shown(
+    learnings: list[Learning], question: str, budget_tokens: int = 1_000
+) -> list[Learning]:
+    return select_relevant(
+        learnings,
+        question=question,
+        now=NOON,
+        budget_tokens=budget_tokens,
+        count=Chars4().count,
+    )
+
+
 def same(one: str, other: str) -> bool:
     return bool(
         ActiveLearnings([learning(other)], limit=300).find_same_wording(learning(one))
@@ -185,23 +197,8 @@ def test_what_matches_the_question_comes_first_and_then_the_most_recent() -> Non
     new = learning("Never use emojis.", days_ago=1)
     older = learning("Always cite your sources.", days_ago=90)
 
-    asked = select_relevant(
-        [older, new, old],
-        question="Write the invoice for March",
-        now=NOON,
-        budget_tokens=100,
-        count=Chars4().count,
-    )
-    unasked = select_relevant(
-        [older, new, old],
-        question="Hello",
-        now=NOON,
-        budget_tokens=100,
-        count=Chars4().count,
-    )
-
-    assert asked == [old, new, older]
-    assert unasked == [new, older, old]
+    assert shown([older, new, old], "Write the invoice for March") == [old, new, older]
+    assert shown([older, new, old], "Hello") == [new, older, old]
 
 
 def test_superseded_learnings_and_those_beyond_the_budget_are_not_shown() -> None:
@@ -216,15 +213,7 @@ def test_superseded_learnings_and_those_beyond_the_budget_are_not_shown() -> Non
         superseded_by="x",
     )
 
-    shown = select_relevant(
-        [long, short, gone],
-        question="emojis",
-        now=NOON,
-        budget_tokens=10,
-        count=Chars4().count,
-    )
-
-    assert shown == [short]
+    assert shown([long, short, gone], "emojis", budget_tokens=10) == [short]
 
 
 def test_no_more_are_shown_than_five() -> None:
@@ -232,15 +221,7 @@ def test_no_more_are_shown_than_five() -> None:
         learning(f"Never use word{number}.", days_ago=number) for number in range(9)
     ]
 
-    shown = select_relevant(
-        many,
-        question="anything",
-        now=NOON,
-        budget_tokens=1_000,
-        count=Chars4().count,
-    )
-
-    assert shown == many[:5]
+    assert shown(many, "anything") == many[:5]
 
 
 WORDS = st.sampled_from(

@@ -7,6 +7,7 @@ a name such as `password` or `API key`. The second set is written for prose, not
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
@@ -127,6 +128,12 @@ class KnownSecrets:
     def mask(self, text: str) -> str:
         """Return the text with its own secrets and all known secrets masked."""
         return mask_secrets(text, self._find_known_details(text))
+
+    def mark(self, detail: Detail) -> Detail:
+        """Return the exact value, marked as sensitive if it has a secret in it."""
+        if detail.sensitive or self.mask(detail.value) == detail.value:
+            return detail
+        return replace(detail, sensitive=True)
 
     def _find_known_details(self, text: str) -> Iterable[Detail]:
         """Return the known secrets that occur in a text, or simply all if they are few."""
