@@ -167,11 +167,9 @@ class CompactService:
         """
         counter = self._settings.counter
         tokens = counter.total(request.messages)
-        limit = (
-            self._settings.config.context.total
-            if request.max_tokens is None
-            else request.max_tokens
-        )
+        limit = request.max_tokens
+        if limit is None:
+            limit = self._settings.config.context.total
         if request.reported_tokens and tokens:
             # The API counted otherwise: scale its limit to our tokens.
             limit = limit * tokens // request.reported_tokens

@@ -176,21 +176,26 @@ def _find_name_windows(low: str) -> Iterator[tuple[str, int, int]]:
 
 
 def find_value_links(name: SecretName) -> Iterator[ValueLink]:
-    """Yield the places after a name where its secret value may begin, word by word.
-
-    A value may follow a colon, a copula such as "is", or the name directly.
-    """
+    """Yield the places after a name where its secret value may begin, the likeliest first."""
     text, end = name.text, name.end
     if colon := _COLON.match(text, end):
         yield ValueLink(":", colon.end(), apart=False)
         return
     mark = text[end : end + 1]
     is_quoted = mark and mark in CLOSING_QUOTES and text[name.start - 1] == mark
-    if name.word in _COLON_ONLY or not name.has_spaces or is_quoted:
-        return
-    start = end + text.startswith(",", end)
-    limit = min(end + WINDOW_CHARS, len(text))
-    newline = text.find("\n", end, limit)
+    if name.word not in _COLON_ONLY and name.has_spaces and not is_quoted:
+        yield from _find_distant_links(name)
+
+
+def _find_distant_links(name: SecretName) -> Iterator[ValueLink]:
+    """Yield the places where a value may begin, word by word after a name.
+
+    A value may follow a colon, a copula such as "is", or the name directly.
+    """
+    text = name.text
+    start = name.end + text.startswith(",", name.end)
+    limit = min(name.end + WINDOW_CHARS, len(text))
+    newline = text.find("\n", name.end, limit)
     limit = newline if newline >= 0 else limit
     inside = False
     for token in islice(TOKEN.finditer(text, start, limit), WORDS_BETWEEN):
