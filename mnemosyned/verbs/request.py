@@ -250,9 +250,9 @@ def encode(request: Request[Any]) -> bytes:
     """
     are_times_read = True
     for place, part in _requests_within(request):
-        values = msgspec.structs.asdict(part)
-        if not _PLAIN.issuperset(map(type, values.values())):
-            for name, value in values.items():
+        values = msgspec.structs.astuple(part)
+        if not _PLAIN.issuperset(map(type, values)):
+            for name, value in zip(part.__struct_fields__, values, strict=True):
                 if isinstance(value, bytes | bytearray | memoryview):
                     # msgspec would store it as Base64.
                     kind = type(value).__name__
@@ -261,7 +261,7 @@ def encode(request: Request[Any]) -> bytes:
                         field=place + name,
                     )
         for name in time_fields(type(part)):
-            value = values[name]
+            value = getattr(part, name)
             if value is not None and not getattr(value, "tzinfo", None):
                 are_times_read = False
     try:
