@@ -96,17 +96,6 @@ def test_times_of_other_zones_are_compared_as_instants(
     assert working_ids(store) == ["2"]
 
 
-def test_nothing_old_enough_leaves_no_trace(
-    store: SqliteStore, cycle: SleepCycle
-) -> None:
-    remember_batch(store, memory("1", hours_ago=1))
-
-    report = sleep(cycle)
-
-    assert report.status is CycleStatus.NOTHING_TO_DO
-    assert store.sleep.log(limit=1) == []
-
-
 def test_force_ignores_the_age(store: SqliteStore, cycle: SleepCycle) -> None:
     remember_batch(store, *trio("a", hours_ago=1))
 
@@ -272,10 +261,10 @@ def test_a_dry_run_shows_the_plan_and_changes_nothing(
     assert store.memories.working_count() == 4
 
 
-def test_the_next_cycle_finds_nothing_left(
+def test_nothing_old_enough_leaves_no_trace(
     store: SqliteStore, cycle: SleepCycle
 ) -> None:
-    remember_batch(store, *trio("a"))
+    remember_batch(store, *trio("a"), memory("1", hours_ago=1))
     sleep(cycle)
 
     assert sleep(cycle).status is CycleStatus.NOTHING_TO_DO
@@ -608,16 +597,19 @@ def test_one_that_failed_says_so_to_who_stopped_it(
     assert "failed" in report.problem
 
 
-def test_a_stop_takes_no_other_field(service: MemoryService) -> None:
-    with pytest.raises(InvalidRequest, match="give nothing else"):
-        service.call(Sleep(stop=True, force=True))
-
-
-def test_a_pause_takes_no_other_field(service: MemoryService) -> None:
-    with pytest.raises(InvalidRequest, match="runs no cycle") as refused:
-        service.call(Sleep(pause_minutes=5, force=True))
-
-    assert refused.value.field == "pause_minutes"
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (Sleep(stop=True, force=True), "give nothing else"),
+        (Sleep(pause_minutes=5, force=True), "pause_minutes.*runs no cycle"),
+    ],
+    ids=["stop", "pause"],
+)
+def test_a_stop_and_a_pause_take_no_other_field(
+    service: MemoryService, asked: Sleep, said: str
+) -> None:
+    with pytest.raises(InvalidRequest, match=said):
+        service.call(asked)
 
 
 def test_a_pause_ends_by_itself_or_when_told(
