@@ -230,14 +230,22 @@ def test_a_hook_that_the_user_moved_into_a_group_is_found_and_taken_out(
     assert document(file).data == {"hooks": {"Stop": [{"hooks": [theirs]}]}}
 
 
-def test_an_own_file_that_was_changed_is_left_and_told(home: Home) -> None:
+@pytest.mark.parametrize(
+    ("has_journal", "says"),
+    [(True, "changed since"), (False, "delete it yourself")],
+)
+def test_an_own_file_that_was_changed_is_left_and_told(
+    home: Home, *, has_journal: bool, says: str
+) -> None:
     home.apply("opencode")
     plugin = home.path / ".config" / "opencode" / "plugins" / "mnem.js"
-    plugin.write_text("// mnem setup opencode, and mine\n")
+    plugin.write_text(plugin.read_text() + "// mine\n")
+    if not has_journal:
+        shutil.rmtree(home.state)
 
     (problem,) = home.undo("opencode")
 
-    assert "changed since" in problem
+    assert says in problem
     assert plugin.exists()
 
 
@@ -289,49 +297,25 @@ def test_without_a_journal_what_is_not_ours_stays(home: Home) -> None:
     assert servers.read_bytes() == foreign
 
 
-def test_without_a_journal_a_plugin_file_that_was_changed_is_left_and_told(
-    home: Home,
-) -> None:
-    home.apply("opencode")
-    plugin = home.path / ".config" / "opencode" / "plugins" / "mnem.js"
-    plugin.write_text(plugin.read_text() + "// mine\n")
-    shutil.rmtree(home.state)
-
-    (problem,) = home.undo("opencode")
-
-    assert "delete it yourself" in problem
-    assert plugin.exists()
-
-
-def test_without_a_journal_shared_hooks_stay_for_the_other_tool(home: Home) -> None:
-    file = home.path / ".copilot" / "hooks" / "mnem.json"
-    home.apply("vscode")
-    home.apply("copilot")
-    shutil.rmtree(home.state)
-
-    home.undo("vscode")
-    assert file.exists()
-    assert_set_up(home, "copilot")
-    home.undo("copilot")
-
-    assert not file.exists()
-
-
+@pytest.mark.parametrize("has_journal", [True, False])
 @pytest.mark.parametrize("first", ["vscode", "copilot"])
 def test_hooks_that_two_tools_share_stay_until_both_are_undone(
-    home: Home, first: str
+    home: Home, first: str, *, has_journal: bool
 ) -> None:
     second = "copilot" if first == "vscode" else "vscode"
     file = home.path / ".copilot" / "hooks" / "mnem.json"
     home.apply(first)
     home.apply(second)
+    if not has_journal:
+        shutil.rmtree(home.state)
 
     home.undo(first)
     assert file.exists()
     assert_set_up(home, second)
     home.undo(second)
 
-    assert home.snapshot() == {}
+    assert not file.exists()
+    assert not has_journal or home.snapshot() == {}
 
 
 def test_tools_that_run_claude_codes_hooks_get_none_of_their_own(home: Home) -> None:

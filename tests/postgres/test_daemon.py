@@ -1,6 +1,5 @@
 """A real daemon on a real server: everything a user does, its stop and start, and failing starts."""
 
-import json
 import os
 import shutil
 import signal
@@ -129,33 +128,26 @@ def test_a_stop_consolidates_what_is_old_and_a_start_finds_all_of_it(
     assert "Traceback" not in first.log.read_text()
 
 
-def test_the_shell_client_is_the_same_on_a_server(daemon: Daemon) -> None:
-    for id, content in WORDS.items():
-        done = daemon.mnem("remember", content, "--id", id)
-        assert done.returncode == 0, done.stderr
-
-    recalled = daemon.mnem("--format", "json", "recall", "cellar key", "--limit", "1")
-    slept = daemon.mnem("sleep", "--force")
-    exported = daemon.mnem("export", "-")
-    forgotten = daemon.mnem("forget", "oven", "--now", "--yes")
-
-    assert json.loads(recalled.stdout)["hits"][0]["id"] == "key"
-    assert slept.returncode == 0, slept.stderr
-    assert exported.stdout.count(b"Minka") >= 1
-    assert forgotten.returncode == 0, forgotten.stderr
-    assert daemon.mnem("get", "oven").returncode == 4
-
-
 class TestFailingStarts:
     """One line says what is wrong; there is no traceback, and no password."""
 
     @staticmethod
-    def test_no_such_database(tmp_path: Path, server: Server) -> None:
-        code, log = ended(tmp_path, "--database", server.dsn("nowhere"))
+    @pytest.mark.parametrize(
+        ("name", "exit_code", "says"),
+        [
+            ("", EXIT_FAILED, "there is no such database: create it"),
+            ("postgresql://me:sword%fish@h/d", EXIT_CONFIG, "written %25"),
+        ],
+        ids=["no such database", "a URL that is none"],
+    )
+    def test_a_database_that_is_not_there(
+        tmp_path: Path, server: Server, name: str, exit_code: int, says: str
+    ) -> None:
+        code, log = ended(tmp_path, "--database", name or server.dsn("nowhere"))
 
-        assert code == EXIT_FAILED
-        assert len(log.splitlines()) == 1
-        assert "there is no such database: create it" in log
+        assert (code, len(log.splitlines())) == (exit_code, 1)
+        assert says in log
+        assert "fish" not in log
 
     @staticmethod
     def test_a_wrong_password(tmp_path: Path, guarded: Server) -> None:
@@ -297,15 +289,6 @@ class TestFailingStarts:
         finally:
             pooler.kill()
             pooler.wait(WAIT_S)
-
-    @staticmethod
-    def test_a_url_that_is_none(tmp_path: Path) -> None:
-        code, log = ended(tmp_path, "--database", "postgresql://me:sword%fish@h/d")
-
-        assert code == EXIT_CONFIG
-        assert len(log.splitlines()) == 1
-        assert "written %25" in log
-        assert "fish" not in log
 
     @staticmethod
     def test_a_driver_that_is_missing(tmp_path: Path, dsn: str) -> None:

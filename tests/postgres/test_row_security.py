@@ -245,16 +245,28 @@ def run(dsn: str, *statements: str) -> None:
             connection.execute(statement.encode())
 
 
+def own_schema(dsn: str, user: str) -> str:
+    """Give a login a schema of its own; the DSN with which it connects to that."""
+    run(
+        dsn,
+        f"CREATE SCHEMA {user} AUTHORIZATION {user}",
+        f"ALTER ROLE {user} SET search_path = {user}",
+    )
+    return as_login(dsn, user)
+
+
+def later_migrations(folder: Path) -> Path:
+    """The migrations with one more, as the next version has them."""
+    later = Path(shutil.copytree(MIGRATIONS, folder / "migrations"))
+    (later / "9999_later.sql").write_text("CREATE TABLE later (owner integer);\n")
+    return later
+
+
 def test_a_user_without_privileges_keeps_a_memory_with_one_owner(dsn: str) -> None:
     """And is told, where many owners are wanted, what an administrator does once."""
     user = "no_roles"
     with logins(dsn, user):
-        run(
-            dsn,
-            f"CREATE SCHEMA {user} AUTHORIZATION {user}",
-            f"ALTER ROLE {user} SET search_path = {user}",
-        )
-        own = as_login(dsn, user)
+        own = own_schema(dsn, user)
         with open_store(own, migrations=MIGRATIONS) as store:
             keep(store, memory("1"))
             assert store.memories.working_count() == 1
@@ -277,16 +289,10 @@ def test_an_upgrade_waits_for_the_role(dsn: str, tmp_path: Path) -> None:
     """Else daemons of the version before would end, and none of this one would start."""
     user = "upgrading"
     with logins(dsn, user):
-        run(
-            dsn,
-            f"CREATE SCHEMA {user} AUTHORIZATION {user}",
-            f"ALTER ROLE {user} SET search_path = {user}",
-        )
-        own = as_login(dsn, user)
+        own = own_schema(dsn, user)
         with open_store(own, migrations=MIGRATIONS):
             pass
-        later = shutil.copytree(MIGRATIONS, tmp_path / "migrations")
-        (later / "9999_later.sql").write_text("CREATE TABLE later (owner integer);\n")
+        later = later_migrations(tmp_path)
         with (
             pytest.raises(StorageFailed, match="CREATE ROLE"),
             open_store(own, migrations=later, guarded=True),
@@ -464,8 +470,7 @@ def test_a_login_that_owns_nothing_is_told_who_migrates(
 ) -> None:
     with logins(two_owners, "serving"):
         PostgresServer(two_owners, migrations=MIGRATIONS).migrate(serving="serving")
-        later = shutil.copytree(MIGRATIONS, tmp_path / "migrations")
-        (later / "9999_later.sql").write_text("CREATE TABLE later (owner integer);\n")
+        later = later_migrations(tmp_path)
         with (
             pytest.raises(
                 StorageFailed, match=r"db migrate --url postgresql://postgres@"
@@ -479,8 +484,7 @@ def test_who_may_only_connect_keeps_nobody_from_adding_owners_or_upgrading(
     two_owners: str, tmp_path: Path
 ) -> None:
     """Advisory locks are anybody's to take; a lock on a table of ours is its owner's."""
-    later = shutil.copytree(MIGRATIONS, tmp_path / "migrations")
-    (later / "9999_later.sql").write_text("CREATE TABLE later (owner integer);\n")
+    later = later_migrations(tmp_path)
     with (
         logins(two_owners, "stranger"),
         psycopg.connect(as_login(two_owners, "stranger")) as stranger,
