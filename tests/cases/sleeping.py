@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from cases.dsl import Given, Holds
 from cases.memories import Facts, known
+from support.fake_models import FakeTextModel
 from support.fakes import FakeClock, FakeSummarizer, remember_batch
 from support.settings import change, settings_in_force
 
@@ -158,32 +159,15 @@ def _summarizer(llm: str) -> Summarizer:
     )
 
 
-class Failing:
+class Failing(FakeTextModel):
     """A model that cannot be asked, and the summarizer that would ask it."""
 
     name = "failing"
     accepted = retried = rejected = 0
-    context_tokens = 2_048
-    parameters = 0
     sentences = (0, 0)
 
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
         raise ModelUnavailable(f"no model for {len(memories)} memories")
-
-    def count_tokens(self, text: str) -> int:
-        return len(text)
-
-    def complete(
-        self,
-        messages: Sequence[Mapping[str, str]],
-        *,
-        max_tokens: int,
-        temperature: float,
-    ) -> str:
-        raise NotImplementedError
-
-    def close(self) -> None:
-        return
 
 
 BROKEN = {

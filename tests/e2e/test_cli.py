@@ -13,14 +13,22 @@ import pytest
 from e2e.commands import COMMANDS
 from e2e.conftest import Start
 from e2e.daemons import WAIT_S, Daemon, Json, environment, kept, mnem, short_room
-from e2e.filled import filled
 from e2e.programs import BIN
 from e2e.terminals import on_terminal, popen
 
 pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
 
 
-__all__ = ["filled"]
+@pytest.fixture(scope="module")
+def filled(shared: Daemon) -> Daemon:
+    """A daemon with an episode of three originals, one working memory and a row in the log."""
+    for number in range(3):
+        shared.post(
+            "remember", id=f"old-{number}", content=f"Old news, number {number}."
+        )
+    shared.post("sleep", force=True)
+    shared.post("remember", id="tea", content="Tea at four.", metadata={"pot": 1})
+    return shared
 
 
 PRINTING = [

@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.edited import kettle
 from support.fakes import (
     NOON,
     FakeClock,
@@ -36,7 +35,14 @@ from mnemosyned.verbs.conversation import Learnings
 from mnemosyned.verbs.memories import Edited, EditMemory, Expand, Get, Recall, Remember
 from mnemosyned.verbs.retention import Forget, Prune
 
-__all__ = ["kettle"]
+
+@pytest.fixture
+def kettle(service: MemoryService) -> str:
+    """A memory that is edited."""
+    service.call(
+        Remember("The kettle is at 10.0.0.7", id="m", session="home", source="notes")
+    )
+    return "m"
 
 
 def found(service: MemoryService, query: str) -> set[str]:

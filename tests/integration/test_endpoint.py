@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.endpoint_client import QUESTION, SECRET, ask, expect_refusal, make_model
 from support.endpoints import (
     PATH,
     Behavior,
@@ -26,9 +25,27 @@ from support.endpoints import (
 )
 from support.openssl import HAVE_OPENSSL, self_signed
 
-from mnemosyned.errors import ConfigInvalid, ModelUnavailable
+from mnemosyned.errors import ConfigInvalid, ModelUnavailable, SummarizerFailed
 from mnemosyned.models import endpoint
-from mnemosyned.models.endpoint import estimate_tokens, read_api_key
+from mnemosyned.models.endpoint import EndpointModel, estimate_tokens, read_api_key
+
+SECRET = "the cabin's code is larch-4471"  # noqa: S105 what a memory says
+QUESTION = [{"role": "user", "content": SECRET}]
+
+
+def make_model(url: str, **changes: Any) -> EndpointModel:  # noqa: ANN401
+    return EndpointModel(**{"endpoint": url, "time_limit_s": 10.0, **changes})
+
+
+def ask(asked: EndpointModel) -> str:
+    return asked.complete(QUESTION, max_tokens=99, temperature=0.2)
+
+
+def expect_refusal(asked: EndpointModel) -> SummarizerFailed:
+    with pytest.raises(SummarizerFailed) as caught:
+        ask(asked)
+    assert SECRET not in caught.value.message
+    return caught.value
 
 
 @pytest.fixture(autouse=True)

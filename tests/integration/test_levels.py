@@ -2,17 +2,22 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from support.engines import contents
-from support.fakes import FakeClock, FakeSummarizer, remember_batch
-from support.levels import HOUR, MONDAY, a_day, get, keys, level, said, sleep
+from support.fakes import FakeClock, FakeSummarizer, memory, remember_batch
 
 from mnemosyned.errors import DatabaseUnreachable, StorageFailed
-from mnemosyned.memory.consolidation import CycleStatus, GroupStatus, Selection, Trigger
+from mnemosyned.memory.consolidation import (
+    CycleReport,
+    CycleStatus,
+    GroupStatus,
+    Selection,
+    Trigger,
+)
 from mnemosyned.memory.ports import Rollup
-from mnemosyned.memory.values import Tier
+from mnemosyned.memory.values import Episode, MemoryRecord, Tier
 from mnemosyned.search.hits import Hit
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
@@ -21,6 +26,50 @@ from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.memories import Expand, Recall
 from mnemosyned.verbs.retention import Forget
 from mnemosyned.verbs.upkeep import Sleep
+
+MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+def said(at: datetime, name: str, **where: object) -> list[MemoryRecord]:
+    """Three memories of one episode."""
+    return [
+        replace(memory(f"{name}{i}"), created_at=at + timedelta(minutes=i), **where)  # type: ignore[arg-type]
+        for i in range(3)
+    ]
+
+
+def a_day(store: SqliteStore, day: int, *, episodes: int = 3) -> None:
+    """Episodes three hours apart in sources of their own, from the morning on."""
+    for at in range(episodes):
+        moment = MONDAY + timedelta(days=day, hours=at)
+        remember_batch(store, *said(moment, f"d{day}e{at}x", source=f"s{at}"))
+
+
+def sleep(cycle: SleepCycle, clock: FakeClock, *, day: int) -> CycleReport:
+    """Sleep on the morning after the day after that one, when it is over and rolled up."""
+    clock.moment = MONDAY + timedelta(days=day + 1, hours=11)
+    return cycle.run(CycleRequest(trigger=Trigger.SCHEDULE))
+
+
+def level(store: SqliteStore, number: int) -> list[Episode]:
+    """All summaries of a level, oldest first."""
+    ids = [
+        row.episode
+        for row in store.sleep.log(limit=1_000)
+        if row.level == number and row.episode
+    ]
+    return store.memories.summaries(sorted(set(ids)))
+
+
+def keys(report: CycleReport) -> list[str]:
+    return [group.period for group in report.groups if group.level]
+
+
+def get(store: SqliteStore, id: str) -> Episode:
+    found = store.memories.get(id)
+    assert isinstance(found, Episode)
+    return found
 
 
 @pytest.fixture(autouse=True)

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 import pytest
 from support.datasets.meeting import EPISODE, memories
+from support.fake_models import FakeTextModel
 from support.fakes import FakeClock
 
 from mnemosyned.errors import SummarizerFailed
@@ -28,11 +29,10 @@ INVENTED = f"{GOOD} Gonzalo pays 77 percent."
 VAGUE = "They talked about things."
 
 
-class ScriptedModel:
+class ScriptedModel(FakeTextModel):
     """Answers from a script, or by a function of the prompt, and keeps what it was asked."""
 
     name = "scripted"
-    parameters = 0
 
     def __init__(
         self,
@@ -65,9 +65,6 @@ class ScriptedModel:
             if self._answer
             else self._answers.pop(0)
         )
-
-    def close(self) -> None:
-        """Nothing runs."""
 
 
 WORDS = """amber birch cedar delta ember flint grove heath iris jade kelp lime maple nettle olive
@@ -267,12 +264,11 @@ Ben: Did you ever visit the fjords near the cabin?
 """
 
 
-class SmallModel(TextModel):
+class SmallModel(FakeTextModel):
     """Goes on from the opening with what its script says of the line shown."""
 
     name = "small"
     parameters = 135_000_000
-    context_tokens = 2_048
 
     def __init__(self, answer: Callable[[str], str]) -> None:
         self.shown: list[Sequence[Mapping[str, str]]] = []
@@ -290,9 +286,6 @@ class SmallModel(TextModel):
     ) -> str:
         self.shown.append(messages)
         return self._answer(messages[0]["content"])
-
-    def close(self) -> None:
-        """Nothing runs."""
 
 
 def talk() -> list[MemoryRecord]:

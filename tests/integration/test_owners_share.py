@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 import pytest
+from support.fake_models import FakeTextModel
 
 from mnemosyned import fairness
 from mnemosyned.daemon.owners import KEPT_MAX, KEPT_S, UNKNOWN_MAX, TokenCache
@@ -24,10 +25,12 @@ if TYPE_CHECKING:
 WAIT_S = 10.0
 
 
-class HeldModel(TextModel):
+class HeldModel(FakeTextModel):
     """A model whose calls end one by one, as the test lets them."""
 
     name = "held"
+    context_tokens = 4_096
+    parameters = 7
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -35,17 +38,6 @@ class HeldModel(TextModel):
         self.at_once = 0
         self._running = 0
         self._go_on = threading.Semaphore(0)
-
-    @property
-    def context_tokens(self) -> int:
-        return 4_096
-
-    @property
-    def parameters(self) -> int:
-        return 7
-
-    def count_tokens(self, text: str) -> int:
-        return len(text)
 
     def let_go(self, calls: int = 1) -> None:
         self._go_on.release(calls)

@@ -4,18 +4,17 @@ import base64
 import json
 import sys
 import time
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from support.fake_models import FakeTextModel
 
 from mnemosyned.errors import SummarizerFailed, TokenizerUnusable
-from mnemosyned.memory.engine_ports import TextModel
 from mnemosyned.models.tokenizers import ModelCounter, open_counter
 from mnemosyned.text.token_counts import Chars4
 
 
-class WordModel(TextModel):
+class WordModel(FakeTextModel):
     """Counts words, until it is broken."""
 
     name = "words"
@@ -26,18 +25,6 @@ class WordModel(TextModel):
         if self.broken:
             raise SummarizerFailed("words cannot be asked any more")
         return len(text.split())
-
-    def complete(
-        self,
-        messages: Sequence[Mapping[str, str]],
-        *,
-        max_tokens: int,
-        temperature: float,
-    ) -> str:
-        raise AssertionError(messages, max_tokens, temperature)
-
-    def close(self) -> None:
-        return
 
 
 def vocabulary(path: Path, *merged: str) -> Path:

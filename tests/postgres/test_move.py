@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -20,7 +21,6 @@ import psycopg
 import pytest
 from click.testing import CliRunner
 from e2e.daemons import mnem, short_room
-from postgres.moving import counted, filled, move, settings, source
 from support.compare_databases import NUMBERED, NUMBERS, differences
 from support.engines import new_database
 from support.fakes import NOON, memory, remember_batch
@@ -59,7 +59,63 @@ from mnemosyned.verbs.retention import Restore
 pytestmark = pytest.mark.postgres
 
 
-__all__ = ["filled", "settings", "source"]
+COUNTS = {
+    "memory": "SELECT (SELECT count(*) FROM working_memory) + (SELECT count(*) FROM archive)",
+    "episode": "SELECT count(*) FROM episodic_memory",
+    "supersession": "SELECT count(*) FROM memory_state WHERE superseded_by IS NOT NULL",
+    "learning": "SELECT count(*) FROM learning",
+    "log": "SELECT count(*) FROM consolidation_log",
+    "compaction": "SELECT count(*) FROM compaction",
+    "agent_session": "SELECT count(*) FROM agent_session",
+    "forgotten": "SELECT count(*) FROM agent_forgotten",
+    "recoverable": "SELECT count(*) FROM forgotten",
+    "watched_folder": "SELECT count(*) FROM watched_folder",
+    "watched_file": "SELECT count(*) FROM watched_file",
+    "hook_activity": "SELECT count(*) FROM agent_activity",
+    "vector": "SELECT count(*) FROM embedding",
+    "clock": "SELECT count(*) FROM clock_seen",
+}
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with something of everything."""
+    database = tmp_path_factory.mktemp("filled") / "memory.db"
+    fill_all(database)
+    return database
+
+
+@pytest.fixture
+def source(filled: Path, tmp_path: Path) -> Path:
+    """A copy of it that a test may change."""
+    return Path(shutil.copy(filled, tmp_path / "source.db"))
+
+
+@pytest.fixture(autouse=True)
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No settings but defaults, below the test's folder."""
+    for name in ("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"):
+        monkeypatch.setenv(name, str(tmp_path))
+
+
+def move(source: Path | str, target: Path | str, *, owner: str = "") -> dict[str, Any]:
+    """Move by the command; what it answers as JSON."""
+    words = ["--from", str(source), "--to", str(target), "--json"]
+    words += ["--owner", owner] if owner else []
+    done = CliRunner().invoke(
+        move_command, words, standalone_mode=False, catch_exceptions=False
+    )
+    assert done.return_value == 0, done.output
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def counted(database: Path) -> dict[str, int]:
+    with closing(sqlite3.connect(database)) as connection:
+        return {
+            kind: connection.execute(query).fetchone()[0]
+            for kind, query in COUNTS.items()
+        }
 
 
 MOVER = Path(__file__).with_name("mover.py")
@@ -294,14 +350,6 @@ def test_a_nul_that_no_rule_admitted_stops_nothing(source: Path, dsn: str) -> No
 MIGRATIONS = shipped("migrations") / "postgres"
 
 
-@pytest.fixture(scope="module")
-def owner_filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database with something of everything."""
-    database = tmp_path_factory.mktemp("filled") / "memory.db"
-    fill_all(database)
-    return database
-
-
 @pytest.fixture
 def owners(
     dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -317,46 +365,36 @@ def owners(
         yield opened
 
 
-def move_owner(source: object, target: object, *, owner: str) -> dict[str, Any]:
-    words = ["--from", str(source), "--to", str(target), "--owner", owner, "--json"]
-    run = CliRunner().invoke(
-        move_command, words, catch_exceptions=False, standalone_mode=False
-    )
-    assert run.return_value == 0, run.output
-    answer: dict[str, Any] = json.loads(run.stdout)
-    return answer
-
-
 def counts(owners: PostgresOwners) -> dict[str, int]:
     return {owner.name: owner.memories for owner in owners.owners()}
 
 
 def test_the_memory_of_an_owner_moves_there_and_back(
-    owner_filled: Path, dsn: str, owners: PostgresOwners, tmp_path: Path
+    filled: Path, dsn: str, owners: PostgresOwners, tmp_path: Path
 ) -> None:
     back = tmp_path / "back.db"
 
-    there = move_owner(owner_filled, dsn, owner="anna")
-    returned = move_owner(dsn, back, owner="anna")
+    there = move(filled, dsn, owner="anna")
+    returned = move(dsn, back, owner="anna")
 
     assert all(there["counts"].values()), "something of everything is moved"
     assert there["sha256"] == returned["sha256"]
     assert there["differing"] == returned["differing"] == []
-    assert differences(owner_filled, back) == []
+    assert differences(filled, back) == []
     now = counts(owners)
     assert now.pop("anna") == there["counts"]["memory"]
     assert now == {"ben": 1, "local": 0}
 
 
 def test_only_who_has_nothing_takes_a_memory(
-    owner_filled: Path, dsn: str, owners: PostgresOwners
+    filled: Path, dsn: str, owners: PostgresOwners
 ) -> None:
     before = counts(owners)
 
     with pytest.raises(InvalidRequest, match="is not of this memory"):
-        move_owner(owner_filled, dsn, owner="ben")
+        move(filled, dsn, owner="ben")
     with pytest.raises(NotFound, match="no owner 'carl'"):
-        move_owner(owner_filled, dsn, owner="carl")
+        move(filled, dsn, owner="carl")
 
     assert counts(owners) == before
 

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from mnemosyned.errors import ModelUnavailable, SummarizerFailed
 from mnemosyned.memory.engine_ports import Summary, TextModel
 from mnemosyned.memory.values import MemoryRecord
 
 
-@dataclass
-class FakeModel(TextModel):
-    """A model whose calls `Primary` makes up; it only notes that it was closed."""
+class FakeTextModel(TextModel):
+    """A model that counts characters and must not be asked, but for what a test overrides."""
 
-    name: str = "fake:model"
-    closed: threading.Event = field(default_factory=threading.Event)
-
-    @property
-    def context_tokens(self) -> int:
-        return 2048
+    name = "fake:model"
+    context_tokens = 2_048
+    parameters = 0
 
     def count_tokens(self, text: str) -> int:
         return len(text)
@@ -32,7 +28,17 @@ class FakeModel(TextModel):
         max_tokens: int,
         temperature: float,
     ) -> str:
-        raise NotImplementedError
+        raise AssertionError(messages, max_tokens, temperature)
+
+    def close(self) -> None:
+        """Nothing runs."""
+
+
+class FakeModel(FakeTextModel):
+    """A model whose calls `Primary` makes up; it only notes that it was closed."""
+
+    def __init__(self) -> None:
+        self.closed = threading.Event()
 
     def close(self) -> None:
         self.closed.set()
