@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Self
 from tzlocal import get_localzone
 
 from mnemosyned.assembly.stores import (
-    OpenStore,
     make_model_turns,
     make_summarizer,
     open_store,
@@ -339,7 +338,7 @@ class WatcherHost:
 class OpenMemory:
     """An open memory: its store, its services and the settings in force."""
 
-    store: OpenStore
+    store: MemoryStore
     service: MemoryService
     sleeper: Sleeper
     retention: RetentionService

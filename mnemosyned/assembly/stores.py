@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, cast
 
 from tzlocal import get_localzone
 
@@ -27,7 +27,6 @@ from mnemosyned.memory.engine_ports import (
     LOCAL_NAME,
     Summarizer,
     TextModel,
-    VectorStore,
 )
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.models.parallel import ParallelSummarizer
@@ -42,19 +41,6 @@ if TYPE_CHECKING:
 
 
 log = logger()
-
-
-class OpenStore(MemoryStore, Protocol):
-    """A memory store with its vectors and the state of its database."""
-
-    schema_version: int
-    read_only: bool
-    """Whether the server takes no writes, as a standby does."""
-
-    @property
-    def vectors(self) -> VectorStore:
-        """The store of memories' vectors."""
-        ...
 
 
 @contextmanager
@@ -79,7 +65,7 @@ def _postgres_migrations() -> Path:
 @contextmanager
 def open_store(
     location: DatabaseLocation, *, socket: Path | None = None, embeds: bool = False
-) -> Iterator[OpenStore]:
+) -> Iterator[MemoryStore]:
     """Open the database of a memory while the block runs.
 
     `embeds` also creates the tables for vectors. `socket` is the socket on which this process will
@@ -124,7 +110,10 @@ def open_owners(location: DatabaseLocation) -> AbstractContextManager[PostgresOw
 
 @_require_driver()
 def open_owned_stores(
-    location: DatabaseLocation, *, embeds: bool = False, beside: OpenStore | None = None
+    location: DatabaseLocation,
+    *,
+    embeds: bool = False,
+    beside: MemoryStore | None = None,
 ) -> AbstractContextManager[OwnedStores]:
     """Open the stores of all owners of a database on a server while the block runs.
 
@@ -144,7 +133,7 @@ def open_owned_stores(
 @contextmanager
 def open_store_of(
     location: DatabaseLocation, owner: str = LOCAL_NAME
-) -> Iterator[OpenStore]:
+) -> Iterator[MemoryStore]:
     """Open the store of an owner, by name, while the block runs; a file has only one owner.
 
     Raises `NotFound`, and the errors of `open_store`.

@@ -18,6 +18,7 @@ from mnemosyned.memory.consolidation import (
     WorkingActivity,
 )
 from mnemosyned.memory.edit import EditOutcome, MemoryEdit
+from mnemosyned.memory.engine_ports import VectorStore
 from mnemosyned.memory.exchange import ExchangeStore
 from mnemosyned.memory.forgetting import (
     ForgetFilter,
@@ -273,18 +274,6 @@ class NewCompaction:
         ]
 
 
-def archived_messages(
-    compactions: Iterable[NewCompaction],
-) -> Iterable[ArchivedMessage]:
-    """Return the messages that these compactions removed, each once."""
-    messages: dict[str, ArchivedMessage] = {}
-    for compaction in compactions:
-        for part in compaction.parts:
-            if isinstance(part, ArchivedMessage):
-                messages[part.draft.memory.id] = part
-    return messages.values()
-
-
 def assign_memory_ids(
     compactions: Iterable[NewCompaction],
     find_memory: Callable[[ArchivedMessage], str | None],
@@ -295,8 +284,13 @@ def assign_memory_ids(
     """
     places: dict[str, str] = {}
     drafts: list[Draft] = []
-    for message in archived_messages(compactions):
-        id = message.draft.memory.id
+    messages = {
+        part.draft.memory.id: part
+        for compaction in compactions
+        for part in compaction.parts
+        if isinstance(part, ArchivedMessage)
+    }
+    for id, message in messages.items():
         home = find_memory(message)
         if home is None:
             drafts.append(message.draft)
@@ -672,87 +666,42 @@ class MemoryStore(Protocol):
     All of them raise `StorageFailed` if the storage fails.
     """
 
-    @property
-    def memories(self) -> RecordStore:
-        """Single memories and episodes."""
-        ...
-
-    @property
-    def lists(self) -> ListStore:
-        """Memories and summaries in the order of time, sessions and sources."""
-        ...
-
-    @property
-    def search(self) -> SearchStore:
-        """Candidates and documents of a recall."""
-        ...
-
-    @property
-    def sleep(self) -> SleepStore:
-        """Pending memories, promotion and the consolidation log."""
-        ...
-
-    @property
-    def rollups(self) -> RollupStore:
-        """Summaries of periods, and stale summaries."""
-        ...
-
-    @property
-    def deletion(self) -> DeletionStore:
-        """Forgetting and purging."""
-        ...
-
-    @property
-    def changes(self) -> ChangeStore:
-        """Edits, tags and pins."""
-        ...
-
-    @property
-    def learnings(self) -> LearningStore:
-        """Standing instructions and facts."""
-        ...
-
-    @property
-    def compactions(self) -> CompactionStore:
-        """Messages replaced by summaries."""
-        ...
-
-    @property
-    def maintenance(self) -> MaintenanceStore:
-        """Totals, health, durability and backups."""
-        ...
-
-    @property
-    def retention(self) -> RetentionStore:
-        """Restoring and pruning."""
-        ...
-
-    @property
-    def undo(self) -> UndoStore:
-        """Undo of consolidated episodes."""
-        ...
-
-    @property
-    def grace(self) -> GraceStore:
-        """Forgotten memories in their grace period."""
-        ...
-
-    @property
-    def exchange(self) -> ExchangeStore:
-        """Export and exact import."""
-        ...
-
-    @property
-    def agents(self) -> AgentStore:
-        """Sessions of agents, and the activity of their hooks."""
-        ...
-
-    @property
-    def watches(self) -> WatchStore:
-        """Watched folders, and the reading positions of their files."""
-        ...
-
-    @property
-    def clock(self) -> ClockStore:
-        """The last believed clock reading."""
-        ...
+    schema_version: int
+    read_only: bool
+    """Whether the server takes no writes, as a standby does."""
+    memories: RecordStore
+    """Single memories and episodes."""
+    lists: ListStore
+    """Memories and summaries in the order of time, sessions and sources."""
+    search: SearchStore
+    """Candidates and documents of a recall."""
+    vectors: VectorStore
+    """Vectors of memories."""
+    sleep: SleepStore
+    """Pending memories, promotion and the consolidation log."""
+    rollups: RollupStore
+    """Summaries of periods, and stale summaries."""
+    deletion: DeletionStore
+    """Forgetting and purging."""
+    changes: ChangeStore
+    """Edits, tags and pins."""
+    learnings: LearningStore
+    """Standing instructions and facts."""
+    compactions: CompactionStore
+    """Messages replaced by summaries."""
+    maintenance: MaintenanceStore
+    """Totals, health, durability and backups."""
+    retention: RetentionStore
+    """Restoring and pruning."""
+    undo: UndoStore
+    """Undo of consolidated episodes."""
+    grace: GraceStore
+    """Forgotten memories in their grace period."""
+    exchange: ExchangeStore
+    """Export and exact import."""
+    agents: AgentStore
+    """Sessions of agents, and the activity of their hooks."""
+    watches: WatchStore
+    """Watched folders, and the reading positions of their files."""
+    clock: ClockStore
+    """The last believed clock reading."""

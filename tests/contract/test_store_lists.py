@@ -15,7 +15,7 @@ from support.engines import POSTGRES, SQLITE
 from support.fakes import NOON, consolidate, memory, promotion, remember_batch, trio
 from support.whole_memory import embed, surround
 
-from mnemosyned.assembly.stores import OpenStore, open_store
+from mnemosyned.assembly.stores import open_store
 from mnemosyned.config import DatabaseLocation
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.memory.exchange import AnyRecord, KeptVector, RecoverableRecord
@@ -255,7 +255,7 @@ GRACE = Grace("call", NOON + timedelta(days=9_000))
 
 
 @pytest.fixture
-def full(store: SqliteStore) -> OpenStore:
+def full(store: SqliteStore) -> MemoryStore:
     remember_batch(store, *trio("a"), memory("b"), memory("c"), memory("gone"))
     consolidate(store, promotion("summary", *trio("a")))
     surround(store)
@@ -265,24 +265,24 @@ def full(store: SqliteStore) -> OpenStore:
 
 
 @pytest.fixture
-def target(tmp_path: Path) -> Iterator[OpenStore]:
+def target(tmp_path: Path) -> Iterator[MemoryStore]:
     with open_store(DatabaseLocation(tmp_path / "target.db")) as opened:
         yield opened
 
 
-def everything(store: OpenStore) -> list[AnyRecord]:
+def everything(store: MemoryStore) -> list[AnyRecord]:
     with store.exchange.everything() as (_, records):
         return list(records)
 
 
-def deliver(source: OpenStore, target: OpenStore) -> Moving:
+def deliver(source: MemoryStore, target: MemoryStore) -> Moving:
     moving = Moving(source.exchange, target.exchange)
     moving.deliver(lambda _amount, _moved: None)
     return moving
 
 
 def test_everything_is_moved_once_and_in_order(
-    full: OpenStore, target: OpenStore
+    full: MemoryStore, target: MemoryStore
 ) -> None:
     records = everything(full)
 
@@ -297,7 +297,7 @@ def test_everything_is_moved_once_and_in_order(
 
 
 def test_a_move_goes_on_behind_what_is_there(
-    full: OpenStore, target: OpenStore
+    full: MemoryStore, target: MemoryStore
 ) -> None:
     records = everything(full)
     for count in (4, 5, 9, len(records)):
@@ -309,7 +309,7 @@ def test_a_move_goes_on_behind_what_is_there(
 
 
 def test_progress_counts_what_is_known_and_what_is_moved(
-    full: OpenStore, target: OpenStore, monkeypatch: pytest.MonkeyPatch
+    full: MemoryStore, target: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(move, "ADVANCED_EVERY", 1)
     target.exchange.restore(everything(full)[:4])
@@ -324,7 +324,7 @@ def test_progress_counts_what_is_known_and_what_is_moved(
 
 
 def test_both_are_compared_to_the_last_record(
-    full: OpenStore, target: OpenStore
+    full: MemoryStore, target: MemoryStore
 ) -> None:
     moving = deliver(full, target)
     compared = moving.compare(lambda _amount, _moved: None)
@@ -337,7 +337,7 @@ def test_both_are_compared_to_the_last_record(
         moving.compare(lambda _amount, _moved: None)
 
 
-def test_a_target_with_more_is_refused(full: OpenStore, target: OpenStore) -> None:
+def test_a_target_with_more_is_refused(full: MemoryStore, target: MemoryStore) -> None:
     deliver(full, target)
     remember_batch(target, memory("more"))
 
@@ -345,5 +345,5 @@ def test_a_target_with_more_is_refused(full: OpenStore, target: OpenStore) -> No
         deliver(full, target)
 
 
-def test_a_store_that_keeps_nothing_has_no_size(target: OpenStore) -> None:
+def test_a_store_that_keeps_nothing_has_no_size(target: MemoryStore) -> None:
     assert count_stored(target.exchange) is None

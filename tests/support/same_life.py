@@ -16,7 +16,6 @@ from support.engines import POSTGRES, SQLITE
 from support.random_requests import QUESTIONS, SESSIONS, RandomRequests
 from support.twins import RANDOM_ID, Twins
 
-from mnemosyned.assembly.stores import OpenStore
 from mnemosyned.errors import MnemosynedError
 from mnemosyned.memory.consolidation import LogEntry
 from mnemosyned.memory.exchange import (
@@ -25,6 +24,7 @@ from mnemosyned.memory.exchange import (
     ExportedMemory,
     RecoverableRecord,
 )
+from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import Tier
 from mnemosyned.verbs.conversation import Learnings
 from mnemosyned.verbs.listing import ListMemories, Sessions, Sources
@@ -185,7 +185,7 @@ class SameLife:
         except MnemosynedError as error:
             return f"{type(error).__name__}: {names.plain(error.message)}"
 
-    def _records(self, engine: str, store: OpenStore) -> list[Plain]:
+    def _records(self, engine: str, store: MemoryStore) -> list[Plain]:
         records = records_of(store)
         plain = [self._names[engine].plain(record) for record in records]
         self.requests.note(
@@ -195,7 +195,7 @@ class SameLife:
         return plain
 
 
-def records_of(store: OpenStore) -> list[AnyRecord]:
+def records_of(store: MemoryStore) -> list[AnyRecord]:
     """Everything that a store keeps; its totals are those of its records."""
     with store.exchange.everything() as (_, kept):
         records = list(kept)

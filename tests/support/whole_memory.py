@@ -9,10 +9,10 @@ from support.fakes import NOON
 from support.mixed_memory import fill
 
 from mnemosyned import Memory
-from mnemosyned.assembly.stores import OpenStore
 from mnemosyned.memory.capture import AgentCall, AgentSession, WatchedFile
 from mnemosyned.memory.clock import Sighting
 from mnemosyned.memory.forgetting import Grace
+from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.paths import shipped
 from mnemosyned.storage.sqlite.store import open_store
 
@@ -39,7 +39,7 @@ def fill_all(database: Path, *, days: int = 14) -> None:
         embed(store)
 
 
-def surround(store: OpenStore) -> None:
+def surround(store: MemoryStore) -> None:
     """Give it what belongs to a machine."""
     surroundings = store
     for number in range(3):
@@ -83,14 +83,14 @@ def surround(store: OpenStore) -> None:
     )
 
 
-def _forget_for_now(store: OpenStore) -> None:
+def _forget_for_now(store: MemoryStore) -> None:
     grace = Grace(CALL, NOON + timedelta(days=9_000))
     store.deletion.forget(FORGOTTEN, grace=grace)
     learnings = [each.id for each in store.learnings.find(limit=1)]
     store.deletion.forget_learnings(learnings, grace=grace)
 
 
-def embed(store: OpenStore) -> None:
+def embed(store: MemoryStore) -> None:
     """Give it vectors of two models."""
     newest = store.vectors.newest_position()
     for name, first in (("small", 0), ("large", newest // 2)):

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 import click
 
-from mnemosyned.assembly.stores import OpenStore, open_store_of
+from mnemosyned.assembly.stores import open_store_of
 from mnemosyned.cli.calls import Interrupted
 from mnemosyned.cli.maintenance import daemon_process
 from mnemosyned.cli.maintenance.daemon_process import configured_daemon, database_of
@@ -19,6 +19,7 @@ from mnemosyned.config import Config, DatabaseLocation, without_password
 from mnemosyned.config.settings import is_server
 from mnemosyned.errors import DatabaseInUse, InvalidRequest, PartlyDone, StorageFailed
 from mnemosyned.memory.engine_ports import LOCAL_NAME
+from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.paths import (
     DATABASE_PATH_BYTES_MAX,
     DATABASE_SUFFIX,
@@ -146,7 +147,7 @@ def _refuse_in_use(location: DatabaseLocation, config: Config, owner: str) -> No
 
 
 @contextmanager
-def _open_claimed(location: DatabaseLocation, owner: str) -> Iterator[OpenStore]:
+def _open_claimed(location: DatabaseLocation, owner: str) -> Iterator[MemoryStore]:
     """Open a store and claim its sleep, so that no daemon consolidates during the block."""
     with ExitStack() as stack:
         store = stack.enter_context(open_store_of(location, owner))

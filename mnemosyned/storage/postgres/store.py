@@ -12,7 +12,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from mnemosyned.errors import ConfigInvalid, StorageFailed
 from mnemosyned.memory.engine_ports import LOCAL_OWNER
-from mnemosyned.memory.ports import CopyReport, MaintenanceStore
+from mnemosyned.memory.ports import CopyReport, MaintenanceStore, MemoryStore
 from mnemosyned.memory.values import Tier, TierTotals
 from mnemosyned.search.words import Frequencies
 from mnemosyned.storage.common.learnings import CommonLearnings
@@ -142,7 +142,7 @@ class PostgresClock(PostgresPart, CommonClock):
     """A `ClockStore` of one owner in PostgreSQL."""
 
 
-class PostgresStore:
+class PostgresStore(MemoryStore):
     """A `MemoryStore` of one owner in PostgreSQL."""
 
     def __init__(

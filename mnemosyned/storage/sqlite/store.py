@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mnemosyned.errors import StorageFailed
 from mnemosyned.logs import logger
-from mnemosyned.memory.ports import CopyReport, MaintenanceStore
+from mnemosyned.memory.ports import CopyReport, MaintenanceStore, MemoryStore
 from mnemosyned.memory.values import Tier, TierTotals
 from mnemosyned.search.words import Frequencies
 from mnemosyned.storage.common.learnings import CommonLearnings
@@ -166,7 +166,7 @@ class SqliteClock(SqlitePart, CommonClock):
     """A `ClockStore` on one SQLite file."""
 
 
-class SqliteStore:
+class SqliteStore(MemoryStore):
     """A `MemoryStore` on one SQLite file."""
 
     read_only = False
