@@ -210,20 +210,18 @@ def make_shared_vectors(
     if embedder is None:
         return None
     # Loaded here: without a model the start need not wait for it.
-    from mnemosyned.search.vectors.owners import (  # noqa: PLC0415
-        OwnersWithVectors,
-        SharedVectors,
-    )
+    from mnemosyned.search.vectors.owners import SharedVectors  # noqa: PLC0415
 
     def lacking(identity: str, after: int, limit: int) -> Sequence[int]:
         """Return the next owners after `after` with memories that lack a vector, up to `limit`."""
         first = max(after, LOCAL_OWNER)  # which has an index of its own
         return stores.owners.lacking_vectors(identity, after=first, limit=limit)
 
-    owners = OwnersWithVectors(
-        store=lambda owner: stores.store(owner).vectors, lacking=lacking
+    return SharedVectors(
+        store=lambda owner: stores.store(owner).vectors,
+        lacking=lacking,
+        embedder=embedder,
     )
-    return SharedVectors(owners=owners, embedder=embedder)
 
 
 def make_owner_vectors(

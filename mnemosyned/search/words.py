@@ -451,11 +451,10 @@ class _TermRows:
         found: dict[int, float] = {}
         is_cut = len(self._words) <= PAIR
         steps = search_steps(self._words, self._frequencies, rows_max=WALKED_MAX)
-        for step in islice(steps, STEPS_MAX):
+        for words, needs_all in islice(steps, STEPS_MAX):
             if len(found) >= limits.kept:
                 break
-            words = step.words
-            if step.all_of_them or len(words) == 1:
+            if needs_all or len(words) == 1:
                 if len(words) == len(self._words) and not is_cut:
                     continue  # rows with all words were found by most of the rarest
                 having = [[self._forms[word]] for word in words]
@@ -469,19 +468,12 @@ class _TermRows:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class SearchStep:
-    """Words to search for together."""
-
-    words: Sequence[str]
-    all_of_them: bool
-    """Whether a match needs all of the words, or any."""
-
-
 def search_steps(
     words: Sequence[str], frequencies: Mapping[str, int], *, rows_max: int
-) -> Iterator[SearchStep]:
-    """Yield search steps: most of the rarest words, all words, the rare words, pairs of words.
+) -> Iterator[tuple[Sequence[str], bool]]:
+    """Yield words to search for together, and whether a match needs all of them or any.
+
+    These are most of the rarest words, all words, the rare words, and pairs of words.
 
     `words` are in the order of rarity and have too many rows to read all. A match that lacks one
     word still has three of the rarest four: four short conjunctions cost less than one for each
@@ -490,9 +482,9 @@ def search_steps(
     rarest = words[:RAREST]
     if len(words) > PAIR:
         for most in combinations(rarest, len(rarest) - 1):
-            yield SearchStep(most, all_of_them=True)
+            yield most, True
     if len(words) > 1:
-        yield SearchStep(words, all_of_them=True)
+        yield words, True
     rows = 0
     rare: list[str] = []
     for word in words:
@@ -500,7 +492,7 @@ def search_steps(
         if rows > rows_max:
             break
         rare.append(word)
-    yield SearchStep(rare or words[:1], all_of_them=False)
+    yield rare or words[:1], False
     if len(words) > PAIR:
         for pair in combinations(words, PAIR):
-            yield SearchStep(pair, all_of_them=True)
+            yield pair, True

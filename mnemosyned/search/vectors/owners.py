@@ -11,7 +11,7 @@ import threading
 import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 from mnemosyned.errors import (
@@ -124,16 +124,6 @@ PREPARED_AT_ONCE = 500
 log = logger()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnersWithVectors:
-    """Access to the vectors of owners."""
-
-    store: Callable[[int], OwnedVectorStore]
-    """Returns the vectors of an owner."""
-    lacking: Callable[[str, int, int], Sequence[int]]
-    """Lists owners who lack vectors of a model, above a number, up to a count."""
-
-
 class _IndexingProgress(NamedTuple):
     """A way through an owner's memories, from the newest down."""
 
@@ -145,14 +135,24 @@ class SharedVectors(EmbeddingThread):
     """Thread with the embedding model of many owners, within `with`. Safe from any thread."""
 
     def __init__(
-        self, *, owners: OwnersWithVectors, embedder: Embedder, retry_s: float = RETRY_S
+        self,
+        *,
+        store: Callable[[int], OwnedVectorStore],
+        lacking: Callable[[str, int, int], Sequence[int]],
+        embedder: Embedder,
+        retry_s: float = RETRY_S,
     ) -> None:
+        """Embed by one model; `store` returns the vectors of an owner.
+
+        `lacking` lists owners who lack vectors of a model, above a number, up to a count.
+        """
         super().__init__(embedder, retry_s=retry_s)
         self.turns = OwnerTurns()
         self.failed: Counter[int] = Counter()
         """Memories refused by the model since the start, by owner."""
         self.identity = ""
-        self._owners = owners
+        self._store = store
+        self._lacking = lacking
         self._claimant = random.SystemRandom().getrandbits(62)
         self._descents: OrderedDict[int, _IndexingProgress] = OrderedDict()
         self._round_at = 0.0
@@ -205,7 +205,7 @@ class SharedVectors(EmbeddingThread):
     def _find_owners(self) -> None:
         """Queue the next page of owners that lack vectors; after the last page pause the round."""
         try:
-            page = self._owners.lacking(self.identity, self._round_after, ROUND_PAGE)
+            page = self._lacking(self.identity, self._round_after, ROUND_PAGE)
         except MnemosynedError as error:
             log.warning("owners_without_vectors_unknown", reason=error.message)
             page = []
@@ -241,7 +241,7 @@ class SharedVectors(EmbeddingThread):
 
     def _embed_batch(self, owner: int) -> bool:
         """Embed and store a batch of an owner's memories; return whether more may be left."""
-        store = self._owners.store(owner)
+        store = self._store(owner)
         progress = store.claim(
             self._embedder.name,
             self.identity,

@@ -53,7 +53,7 @@ class DatabaseFile:
         self._companions: dict[str, Identity] = {}
         self._name = str(path)
         self._descriptor = -1
-        self._open_and_lock(path, os.O_CREAT)
+        self.adopt(path, os.O_CREAT)
         names = os.fstat(self._descriptor).st_nlink
         if names > 1:
             self.close()
@@ -63,8 +63,11 @@ class DatabaseFile:
                 "is made with `mnem backup`"
             )
 
-    def _open_and_lock(self, path: Path, flags: int) -> None:
-        """Open and lock the file at a path, and let go of the former one. Raises `DatabaseInUse`."""
+    def adopt(self, path: Path, flags: int = 0) -> None:
+        """Open and lock the file at a path, and let go of the former one. Raises `DatabaseInUse`.
+
+        Another file is a copy of the same database, about to get its name.
+        """
         flags |= os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
         with _owning:
             if (
@@ -87,10 +90,6 @@ class DatabaseFile:
             self._identity: Identity = (status.st_dev, status.st_ino)
             _owned.add(self._identity)
         self._companions = {}
-
-    def adopt(self, path: Path) -> None:
-        """Own the file at this path instead: a copy of the same database, about to get its name."""
-        self._open_and_lock(path, 0)
 
     def know_companions(self) -> None:
         """Save the identities of the log and its index, which SQLite keeps open to the end."""

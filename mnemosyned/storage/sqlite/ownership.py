@@ -48,11 +48,12 @@ class DatabaseFileGuard:
         file: DatabaseFile,
         *,
         connect: Callable[[Path], SqliteSession],
-        renewed: Callable[[], object] = lambda: None,
     ) -> None:
         self._file = file
+        self.path = file.path
+        """Path of the database."""
         self._connect = connect
-        self.renewed = renewed
+        self.renewed: Callable[[], object] = lambda: None
         """Called when the path has another file than before, with the same memories in it."""
         self.problem = ""
         """Why nothing can be remembered; empty while all is well."""
@@ -83,11 +84,6 @@ class DatabaseFileGuard:
         raise DatabaseReplaced(
             f"{NOTHING_KEPT}: {self.problem}", reason=self.problem, saved=self._saved
         )
-
-    @property
-    def path(self) -> Path:
-        """Path of the database."""
-        return self._file.path
 
     def retry_now(self) -> None:
         """Allow the next check to retry a failed rescue at once, as it is the last."""

@@ -135,7 +135,11 @@ class Writer:
             # First of all: a ticket without an error counts as kept.
             for ticket in tickets:
                 ticket.error = ticket.error or failure
-            self._roll_back()
+            try:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+            except sqlite3.Error as problem:  # the next `_begin` does it
+                log.warning("rollback_failed", reason=str(problem))
             if not isinstance(error, Exception):
                 raise  # an interrupt belongs to this thread alone
         finally:
@@ -148,16 +152,12 @@ class Writer:
         if self._connection.in_transaction:
             # An earlier one that could not be rolled back.
             self._connection.execute("ROLLBACK")
-        self._flush_at_commit(durable=durable)
+        if durable is not self._durable:
+            self._connection.execute(
+                f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}"
+            )
+            self._durable = durable
         self._connection.execute("BEGIN IMMEDIATE")
-
-    def _roll_back(self) -> None:
-        """Roll a failed transaction back; if that fails, the next `_begin` does it."""
-        try:
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
-        except sqlite3.Error as error:
-            log.warning("rollback_failed", reason=str(error))
 
     def _secure(self) -> None:
         """Use the connection that the file guard returns. Raises `DatabaseReplaced`."""
@@ -177,14 +177,6 @@ class Writer:
                     self._secure()
             finally:
                 self._lock.release()
-
-    def _flush_at_commit(self, *, durable: bool) -> None:
-        """Set whether commits wait for the disk."""
-        if durable is not self._durable:
-            self._connection.execute(
-                f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}"
-            )
-            self._durable = durable
 
     def _run_in_savepoint(self, ticket: _CommitTicket[object]) -> None:
         """Run a work in a savepoint, and roll its changes back if it raises."""
