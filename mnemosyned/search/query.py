@@ -89,6 +89,12 @@ class Query(MemoryFilter):
     """Whether superseded memories are found, too."""
     expected: ExpectedAnswer = NOTHING_EXPECTED
 
+    @property
+    def selects_all(self) -> bool:
+        """Whether no filter leaves out any memory, as in most questions."""
+        is_narrowed = self.is_set or self.tier or self.source_names or self.valid_at
+        return self.superseded and not is_narrowed
+
 
 class Match(NamedTuple):
     """A candidate: a matching memory, or with score 0 a neighbor of a match."""

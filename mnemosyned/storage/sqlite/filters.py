@@ -85,6 +85,8 @@ def query_filter(session: SqliteSession, query: Query) -> SqliteFilter:
 
 def memory_filter(query: Query) -> SqliteFilter:
     """Return a question's filters for a search in the index of originals."""
+    if query.selects_all:
+        return EVERYTHING
     column = "ifnull(w.{0}, a.{0})"
     when = column.format("created_at")
     conditions = [

@@ -359,12 +359,12 @@ class SqliteIndex(CommonIndex):
             (match.position - REACH, match.position + REACH, match.session)
             for match in matches
         ]
-        where, values = bind_by_place(
-            [
-                *column_conditions(query.own_columns, "{}"),
-                *asked_conditions(query, "seq"),
-            ]
-        )
+        where, values = EVERYTHING.where, EVERYTHING.values
+        if not query.selects_all:
+            conditions = column_conditions(query.own_columns, "{}")
+            where, values = bind_by_place(
+                [*conditions, *asked_conditions(query, "seq")]
+            )
         since = instant_text(query.since) if query.since else ""
         until = instant_text(query.until) if query.until else "~"
         around: list[list[int]] = [[] for _ in matches]
