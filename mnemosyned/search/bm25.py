@@ -259,9 +259,10 @@ def _phrase_score(
     """Return the sum of the lesser score of each pair of neighboring terms that occur together."""
     total = 0.0
     for term, found in places.items():
-        # The forms of a term are found one by one.
-        following = sorted(places.get(term + 1, ()))
-        for start in found:
+        following = places.get(term + 1, ())
+        if len(following) > 1:
+            following = sorted(following)  # the forms of a term are found one by one
+        for start in found if following else ():
             after = bisect_right(following, start)
             if after == len(following):
                 continue
