@@ -32,9 +32,8 @@ _FAULTS = {
 
 def state_dir() -> Path:
     """Return the default directory of the database."""
-    return _standard_directory(
-        "STATE_DIRECTORY", "XDG_STATE_HOME", Path.home() / ".local" / "state"
-    )
+    usual = str(Path.home() / ".local" / "state")
+    return Path(standard_directory("STATE_DIRECTORY", "XDG_STATE_HOME", usual))
 
 
 def models_dir() -> Path:
@@ -49,9 +48,8 @@ def token_path() -> Path:
 
 def config_dir() -> Path:
     """Return the directory of the configuration file."""
-    return _standard_directory(
-        "CONFIGURATION_DIRECTORY", "XDG_CONFIG_HOME", Path.home() / ".config"
-    )
+    usual = str(Path.home() / ".config")
+    return Path(standard_directory("CONFIGURATION_DIRECTORY", "XDG_CONFIG_HOME", usual))
 
 
 def default_socket() -> Path:
@@ -72,14 +70,6 @@ def shipped(folder: str) -> Path:
     raise FileNotFoundError(
         f"{folder} is missing next to {package}; install mnemosyned again"
     )
-
-
-def _standard_directory(systemd: str, xdg: str, default: Path) -> Path:
-    """Return the directory in variable `systemd`, or `mnemosyned` in that of `xdg` or `default`.
-
-    `systemd` and `xdg` are names of environment variables.
-    """
-    return Path(standard_directory(systemd, xdg, str(default)))
 
 
 # ---------------------------------------------------------------- named paths

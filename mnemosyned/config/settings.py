@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 from urllib.parse import parse_qsl, urlencode
 
 import msgspec
@@ -110,19 +110,8 @@ RESTART = {
 }
 """Settings that take effect at the next start; besides them, all of `RESTART_SECTION`."""
 RESTART_SECTION = "embedding"
-PATHS = {
-    "backup.dir",
-    "context.tokenizer",
-    "database",
-    "embedding.model_path",
-    "llm.api_key_file",
-    "llm.model_path",
-    "socket",
-    "tls.certificate",
-    "tls.key",
-}
-"""Settings that name a file or a folder."""
-
+FilePath = Annotated[str, Meta(extra={"is_path": True})]
+"""The name of a file or a folder."""
 Hours = Annotated[float, Meta(gt=0, le=24 * 366)]
 Minutes = Annotated[float, Meta(gt=0, le=60 * 24 * 366)]
 QuietHours = Annotated[
@@ -200,7 +189,7 @@ class ForgetConfig(_Section, frozen=True):
 class BackupConfig(_Section, frozen=True):
     """Backups that the daemon makes by itself."""
 
-    dir: str | None = None
+    dir: FilePath | None = None
     schedule: str | None = None
     keep: Annotated[int, Meta(ge=1, le=9_999)] | str = KEEP_FORM
 
@@ -208,7 +197,7 @@ class BackupConfig(_Section, frozen=True):
 class LlmConfig(_Section, frozen=True):
     """The language model that writes summaries, if any."""
 
-    model_path: str | None = None
+    model_path: FilePath | None = None
     endpoint: str | None = None
     endpoint_model: str | None = None
     context_tokens: Annotated[int, Meta(ge=512, le=1 << 20)] | None = None
@@ -218,7 +207,7 @@ class LlmConfig(_Section, frozen=True):
     time_limit_s: Annotated[float, Meta(ge=0.1, le=3_600)] = 120.0
     cycle_budget_s: Annotated[float, Meta(gt=0, le=86_400 * 7)] = 1_800.0
     idle_s: Annotated[float, Meta(ge=1, le=86_400)] = 300.0
-    api_key_file: str | None = None
+    api_key_file: FilePath | None = None
     local_only: bool = True
     max_tokens: Annotated[int, Meta(ge=16, le=32_768)] = 512
     concurrency: Annotated[int, Meta(ge=1, le=64)] = 1
@@ -233,7 +222,7 @@ class ContextConfig(_Section, frozen=True):
     memory_fraction: Fraction = 0.15
     learnings_fraction: Fraction = 0.05
     fresh_tail: Annotated[int, Meta(ge=0, le=100_000)] = 16
-    tokenizer: str | None = None
+    tokenizer: FilePath | None = None
     model_limit_s: Annotated[float, Meta(gt=0, le=50)] = 20.0  # clients wait for 60 s
 
 
@@ -263,7 +252,7 @@ class WatchConfig(_Section, frozen=True):
 class EmbeddingConfig(_Section, frozen=True):
     """The embedding model that recall uses besides words, if any."""
 
-    model_path: str | None = None
+    model_path: FilePath | None = None
     query_prefix: str = ""
     memory_prefix: str = ""
     similarity_min: Annotated[float, Meta(ge=0, le=1)] = 0.4
@@ -287,8 +276,8 @@ class LimitsConfig(_Section, frozen=True):
 class TlsConfig(_Section, frozen=True):
     """TLS of the clients over TCP; both files, or none."""
 
-    certificate: str | None = None
-    key: str | None = None
+    certificate: FilePath | None = None
+    key: FilePath | None = None
 
 
 class OwnersConfig(_Section, frozen=True):
@@ -310,8 +299,8 @@ class Config(_Section, frozen=True):
 
     auto_sleep: bool = True
     wm_max: Count = 10_000
-    database: str | None = None
-    socket: str | None = None
+    database: FilePath | None = None
+    socket: FilePath | None = None
     listen: str | None = None
     secrets: Literal["keep", "mask", "refuse"] = "keep"
     sleep: SleepConfig = msgspec.field(default_factory=SleepConfig)
@@ -404,8 +393,6 @@ class Config(_Section, frozen=True):
         """
         if not self.listen:
             return None
-        # Loaded here: most settings name no address.
-
         try:
             return tcp_address(self.listen, tls=self.tls_files is not None)
         except ValueError as error:
@@ -476,6 +463,8 @@ def value_of(config: Config, key: str) -> Any:  # noqa: ANN401
 
 KEYS: dict[str, Any] = dict(keys())
 """Every key with its type."""
+PATHS = {key for key, kind in KEYS.items() if FilePath in get_args(kind)}
+"""Settings that name a file or a folder."""
 
 
 LOCALHOST = "localhost"

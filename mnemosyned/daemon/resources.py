@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator
-from functools import partial
+from functools import cache, partial
 from http import HTTPStatus
 from typing import Any, TypeVar
 from urllib.parse import parse_qs
@@ -240,30 +240,22 @@ def mcp_resource(
     caller: Caller, agents: AgentStore, *, scopes: Collection[Scope] | None = None
 ) -> Resource:
     """Return the resource of the Model Context Protocol, limited to a token's `scopes`, if given."""
-    routes: list[Route] = []
+
+    @cache
+    def make_route() -> Route:
+        """Return the route, which saves agents' sessions if `scopes` allow writes."""
+        # Loaded here: a start does not wait for it, and without agents nobody does.
+        from mnemosyned.agents.mcp.identity import AgentSessions  # noqa: PLC0415
+        from mnemosyned.agents.mcp.server import mcp_route  # noqa: PLC0415 the same
+
+        may_write = scopes is None or Scope.WRITE in scopes
+        return mcp_route(caller, AgentSessions(agents, may_write=may_write))
 
     def route(request: HttpRequest) -> Response:
-        """Answer an MCP request; its route is made at the first request."""
-        if not routes:
-            routes.append(_make_mcp_route(caller, agents, scopes))
-        return routes[0](request)
+        """Answer an MCP request."""
+        return make_route()(request)
 
     return Resource(route, methods=("POST",))
-
-
-def _make_mcp_route(
-    caller: Caller, agents: AgentStore, scopes: Collection[Scope] | None
-) -> Route:
-    """Return the route of the Model Context Protocol.
-
-    It saves agents' sessions if `scopes` allow writes.
-    """
-    # Loaded here: a start does not wait for it, and without agents nobody does.
-    from mnemosyned.agents.mcp.identity import AgentSessions  # noqa: PLC0415
-    from mnemosyned.agents.mcp.server import mcp_route  # noqa: PLC0415 the same
-
-    may_write = scopes is None or Scope.WRITE in scopes
-    return mcp_route(caller, AgentSessions(agents, may_write=may_write))
 
 
 def verb_resources(caller: Caller) -> dict[str, Resource]:
@@ -324,19 +316,14 @@ def resources(memory: OpenMemory, activity: ServerActivity) -> dict[str, Resourc
 def documentation_resources() -> dict[str, Resource]:
     """Return the resources of the API's documentation, by path: `/openapi.json` and `/docs`."""
 
-    def openapi(_: HttpRequest) -> Response:
-        """Return the response with the OpenAPI document."""
+    def show_page(request: HttpRequest) -> Response:
+        """Return the response with the OpenAPI document, or with the HTML page made of it."""
         # Loaded here: a start need not wait for it.
-        from mnemosyned.daemon.openapi import openapi_json  # noqa: PLC0415
+        from mnemosyned.daemon.openapi import docs_page, openapi_json  # noqa: PLC0415
 
-        return Response(HTTPStatus.OK, openapi_json())
-
-    def docs(_: HttpRequest) -> Response:
-        """Return the response with the HTML documentation."""
-        # Loaded here: a start need not wait for it.
-        from mnemosyned.daemon.openapi import docs_page  # noqa: PLC0415
-
+        if request.path == "/openapi.json":
+            return Response(HTTPStatus.OK, openapi_json())
         body = docs_page().encode()
         return Response(HTTPStatus.OK, body, content_type=HTML, headers=PAGE_HEADERS)
 
-    return {"/openapi.json": Resource(openapi), "/docs": Resource(docs)}
+    return dict.fromkeys(("/openapi.json", "/docs"), Resource(show_page))

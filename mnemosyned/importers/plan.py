@@ -22,6 +22,7 @@ from mnemosyned.importers.reading import (
     SQLITE_SIGNATURE as SQLITE,
     ZIP_SIGNATURE as ARCHIVE,
 )
+from mnemosyned.text.languages.tables import read_tables
 from mnemosyned.verbs.request import instant
 
 
@@ -42,30 +43,10 @@ class FormatEntry:
         return cast("ImportFormat", getattr(loaded, attribute)())
 
 
-FORMATS = (
-    FormatEntry("export", "what `mnem export` wrote, restored exactly", "json_files:ExportFile"),
-    FormatEntry("git", "the commits of a git repository", "commits:GitRepository"),
-    FormatEntry("opencode-files", "OpenCode's folder of conversations", "transcripts:OpenCodeFolder"),
-    FormatEntry("opencode", "OpenCode's database", "transcripts:OpenCodeDatabase"),
-    FormatEntry("mnemosyne-memory", "a database or export of mnemosyne-memory",
-        "memory_stores:MnemosyneMemory"),
-    FormatEntry("mcp-memory-service", "a database or export of mcp-memory-service",
-        "memory_stores:McpMemoryService"),
-    FormatEntry("mem0", "a store or export of mem0 or OpenMemory", "memory_stores:Mem0"),
-    FormatEntry("basic-memory", "the database of basic-memory", "memory_stores:BasicMemory"),
-    FormatEntry("chatgpt", "ChatGPT's export", "chat_exports:ChatGptExport"),
-    FormatEntry("claude", "Claude's export", "chat_exports:ClaudeExport"),
-    FormatEntry("transcript", "conversations of Claude Code, Codex, Gemini CLI and others",
-        "transcripts:Transcript"),
-    FormatEntry("json", "memories as a JSON list", "json_files:JsonArray"),
-    FormatEntry("jsonl", "memories, one JSON object a line", "json_files:JsonLines"),
-    FormatEntry("git-log", "the saved output of git log", "commits:SavedLog"),
-    FormatEntry("mbox", "mail in an mbox file", "mail:Mailbox"),
-    FormatEntry("calendar", "a calendar in iCalendar's form", "calendars:Calendar"),
-    FormatEntry("contacts", "an address book of vCards", "calendars:Contacts"),
-    FormatEntry("shell", "a history of bash, zsh or fish", "shell:ShellHistory"),
-    FormatEntry("notes", "notes in Markdown", "notes:Notes"),
-)  # fmt: skip
+FORMATS = tuple(
+    FormatEntry(name, **entry)
+    for name, entry in read_tables(__file__, "formats.toml").items()
+)
 """Formats in the order of recognizing a source: the strictest first."""
 
 

@@ -323,9 +323,7 @@ class ImportRun:
         for problem in self.plan.unreadable:
             self.report.add_problem(problem)
         for part in self.plan.parts:
-            journal = self.journals.get(str(part.source.root))
-            entry = journal.entry(part.source) if journal else None
-            PartImport(self, part, journal, entry).read()
+            PartImport(self, part).read()
             self.report.files += 1
         for journal in self.journals.values():
             journal.delete()
@@ -335,17 +333,11 @@ class ImportRun:
 class PartImport:
     """The import of one part, from the position of an earlier import on."""
 
-    def __init__(
-        self,
-        run: ImportRun,
-        part: PlannedPart,
-        journal: ImportJournal | None,
-        entry: ImportEntry | None,
-    ) -> None:
+    def __init__(self, run: ImportRun, part: PlannedPart) -> None:
         self._run = run
         self._part = part
-        self._journal = journal
-        self._entry = entry
+        self._journal = journal = run.journals.get(str(part.source.root))
+        self._entry = entry = journal.entry(part.source) if journal else None
         self._bytes = entry.bytes if entry else 0
         self._items: list[ImportItem] = []
         self._chars = 0
