@@ -311,6 +311,7 @@ class RememberMany(_Memories[RememberedMany], frozen=True, kw_only=True):
     Raises what `remember` raises; the error's `field` names the memory at fault.
     """
 
+    nested = {"memories": Remember}  # noqa: RUF012 a ClassVar of the base
     writes = True
     repeatable = True
 

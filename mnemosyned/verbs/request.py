@@ -105,6 +105,8 @@ class Request(
     """Whether it may take long, as it works through many memories step by step."""
     repeatable: ClassVar[bool] = False
     """Whether it does its work once however often it is sent: by its ids, or by its words."""
+    nested: ClassVar[dict[str, type[Request[Any]]]] = {}
+    """The fields that hold lists of requests, with their type."""
     verb: ClassVar[str] = ""
     """The verb's name, where it is not that of the class: `EditLearning` is `edit_learning`."""
 
@@ -209,8 +211,8 @@ def parse(verb: type[V], body: bytes | bytearray) -> V:
     except (msgspec.DecodeError, RecursionError) as error:
         raise MalformedJson(f"the body is not JSON: {error}") from error
     for place, part in _requests_within(request):
-        for name in _nesting_fields(type(part)):
-            value = getattr(part, name)
+        values = zip(part.__struct_fields__, msgspec.structs.astuple(part), strict=True)
+        for name, value in values:
             if value and isinstance(value, _CONTAINERS) and _is_deep(value):
                 raise InvalidRequest(
                     f"{place}{name} is nested more than {DEPTH_MAX} levels deep; flatten it",
@@ -287,14 +289,12 @@ def _requests_within(request: Request[Any]) -> list[tuple[str, Request[Any]]]:
     The place is the prefix of its fields in errors: empty, or such as `memories[3].`.
     """
     found = [("", request)]
-    for name in _nesting_fields(type(request)):
-        members = getattr(request, name)
-        if isinstance(members, list):
-            found += [
-                (f"{name}[{index}].", member)
-                for index, member in enumerate(members)
-                if isinstance(member, Request)
-            ]
+    for name in request.nested:
+        found += [
+            (f"{name}[{index}].", member)
+            for index, member in enumerate(getattr(request, name) or ())
+            if isinstance(member, Request)
+        ]
     return found
 
 
@@ -349,23 +349,6 @@ def union_members(kind: object) -> tuple[object, ...]:
     if get_origin(kind) in (Union, UnionType):
         return tuple(chain.from_iterable(map(union_members, get_args(kind))))
     return (kind,)
-
-
-@cache
-def _nesting_fields(verb: type[Request[Any]]) -> tuple[str, ...]:
-    """Return the names of a request's fields whose values may be lists or objects."""
-    return tuple(
-        field.name for field in msgspec.structs.fields(verb) if _may_nest(field.type)
-    )
-
-
-def _may_nest(kind: object) -> bool:
-    """Return whether values of a type may be lists or objects."""
-    if get_origin(kind) is Annotated:
-        return _may_nest(get_args(kind)[0])
-    if kind is Any or get_origin(kind) in _CONTAINERS:
-        return True
-    return any(map(_may_nest, get_args(kind)))
 
 
 def _is_deep(value: dict[str, Any] | list[Any]) -> bool:

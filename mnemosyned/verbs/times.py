@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta, tzinfo
-from functools import cache
-from typing import Annotated, Any, Literal, TypeVar, cast, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, cast
 
 import msgspec
 
@@ -18,7 +17,7 @@ from mnemosyned.text.dates.typed import (
     read_time,
 )
 from mnemosyned.text.display import escape_invisible
-from mnemosyned.verbs.request import time_fields, union_members
+from mnemosyned.verbs.request import time_fields
 
 T = TypeVar("T")
 G = TypeVar("G")
@@ -131,21 +130,6 @@ def _require_time(
 # ------------------------------------------------------------------ requests
 
 
-@cache
-def _lists_of_requests(
-    kind: type[msgspec.Struct],
-) -> tuple[tuple[str, type[msgspec.Struct]], ...]:
-    """Return the names of fields that hold lists of requests, with the type of their members."""
-    return tuple(
-        (field.name, member)
-        for field in msgspec.structs.fields(kind)
-        for part in union_members(field.type)
-        if get_origin(part) is list
-        for member in union_members(get_args(part)[0])
-        if isinstance(member, type) and issubclass(member, msgspec.Struct)
-    )
-
-
 def read_request_times(
     kind: type[msgspec.Struct],
     given: G,
@@ -184,7 +168,7 @@ def _read_time_values(
         if isinstance(value, GivenTime):
             since = changes.get("since")
             changes[name] = read_given(value, field=place + name, now=now, since=since)
-    for name, member in _lists_of_requests(kind):
+    for name, member in getattr(kind, "nested", {}).items():
         requests = values.get(name)
         if isinstance(requests, list):
             changes[name] = [
