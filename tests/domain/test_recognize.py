@@ -102,7 +102,7 @@ def test_a_name_and_a_preference_are_told_from_an_instruction() -> None:
 def test_the_words_are_kept_as_they_were_said_and_only_those() -> None:
     text = "Hi! I was in Porto last week.\nFrom now on, answer in German. And call me Bob.\nThanks!"
 
-    assert find_statements(text) == [
+    assert [statement[:2] for statement in find_statements(text)] == [
         (LearningKind.INSTRUCTION, "From now on, answer in German."),
         (LearningKind.NAME, "And call me Bob."),
     ]

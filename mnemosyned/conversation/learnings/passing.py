@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 from mnemosyned.conversation.learnings.rules import (
     LANGUAGES,
@@ -41,19 +41,20 @@ _WORD = re.compile(r"\w+")
 _TRIMMED = " \t,;:.!?…–—-"
 
 
-@dataclass(frozen=True, slots=True)
-class PassingStatement:
-    """A preference said in passing, in the form of a learning, with its place in the sentence."""
+class LearningStatement(NamedTuple):
+    """A learning that a user's sentence states, word for word or in the form of its rule."""
 
     kind: LearningKind
     text: str
-    start: int
-    end: int
+    """With straight apostrophes."""
+    start: int = 0
+    """Place in the sentence of a preference said in passing."""
+    end: int = 0
 
 
 def find_passing(
     sentence: str, blanked: str, languages: Collection[str]
-) -> list[PassingStatement]:
+) -> list[LearningStatement]:
     """Return the preferences in a sentence, in order.
 
     `blanked` is the sentence with blanks for quoted text.
@@ -61,7 +62,7 @@ def find_passing(
     low = blanked.lower()
     if len(low) != len(blanked):  # positions must be the same
         low = blanked.replace("İ", "I").lower()
-    found: list[PassingStatement] = []
+    found: list[LearningStatement] = []
     for language in LANGUAGES:
         if language not in languages:
             continue
@@ -118,7 +119,7 @@ def _make_statement(
     rule: PassingRule,
     match: re.Match[str],
     rules: PassingRules,
-) -> PassingStatement | None:
+) -> LearningStatement | None:
     """Return the preference that a rule has matched, or None if it does not make sense alone."""
     end = _find_clause_end(low, match.end(), rules)
     preferred = sentence[match.end() : end].strip(_TRIMMED)
@@ -137,7 +138,7 @@ def _make_statement(
     text = _write_learned_form(sentence, rule, match, preferred, rules)
     if not CLAUSE_CHARS_MIN <= len(text) <= CLAUSE_CHARS_MAX:
         return None
-    return PassingStatement(_KINDS[rule.name], text, match.start(), end)
+    return LearningStatement(_KINDS[rule.name], text, match.start(), end)
 
 
 def _find_clause_end(low: str, start: int, rules: PassingRules) -> int:

@@ -14,7 +14,7 @@ from functools import cache
 from itertools import islice
 from typing import NamedTuple
 
-from mnemosyned.conversation.learnings.passing import find_passing
+from mnemosyned.conversation.learnings.passing import LearningStatement, find_passing
 from mnemosyned.conversation.learnings.rules import (
     LANGUAGES,
     load_rules,
@@ -87,13 +87,6 @@ _CLAUSE = re.compile(
 )
 _QUESTION_ENDS = ("?", "？", "か。", "か")
 _COLON = re.compile(r"^.{0,24}[:：]\s+")
-
-
-class LearningStatement(NamedTuple):
-    """A user's sentence that states a learning, word for word, with straight apostrophes."""
-
-    kind: LearningKind
-    text: str
 
 
 def extract_learnings(
@@ -190,15 +183,8 @@ def _read_sentence(sentence: str, blanked: str) -> list[LearningStatement]:
         return whole
     if load_shared_pattern("attribution").search(quoted):
         return whole
-    in_passing = [
-        LearningStatement(passing.kind, passing.text)
-        for passing in find_passing(
-            sentence,
-            blanked,
-            {key.removesuffix(PASSING_SUFFIX) for key in languages - set(LANGUAGES)},
-        )
-    ]
-    return in_passing or whole
+    spoken = {key.removesuffix(PASSING_SUFFIX) for key in languages - set(LANGUAGES)}
+    return find_passing(sentence, blanked, spoken) or whole
 
 
 def _split_sentences(text: str) -> Iterator[tuple[str, str]]:
