@@ -120,16 +120,8 @@ class AutoPolicy:
         keep = self.keep_recent if keep_recent is None else keep_recent
         split = SplitConversation(messages, keep=keep)
         costs = [self._counter.message(message) for message in messages]
-        earlier = merge_summaries(split.earlier)
-        unchanged = Compaction(
-            messages=list(messages),
-            policy=self.name,
-            counter=self._counter.name,
-            tokens_before=sum(costs),
-            tokens_after=sum(costs),
-            limit=max(0, self.max_tokens),
-            facts=earlier.facts,
-            orphans=split.groups.orphans,
+        unchanged = split.unchanged(
+            sum(costs), policy=self.name, counter=self._counter, limit=self.max_tokens
         )
         if not self.due(unchanged.tokens_before).due:
             return unchanged
@@ -143,7 +135,7 @@ class AutoPolicy:
                 archived=mark_as_removed(originals),
                 details=tuple(_extract_values(originals)),
             )
-        done = self._replace_oldest(unchanged, split, stubs, costs, earlier)
+        done = self._replace_oldest(unchanged, split, stubs, costs)
         return done if done.tokens_after < unchanged.tokens_before else unchanged
 
     def _make_stubs(
@@ -173,7 +165,6 @@ class AutoPolicy:
         split: SplitConversation,
         stubs: Mapping[int, Message],
         costs: Sequence[int],
-        earlier: SummaryContent,
     ) -> Compaction:
         """Return the compaction with a summary of the oldest messages, and stubs of later ones.
 
@@ -185,7 +176,9 @@ class AutoPolicy:
         late_stubs = [position for position in stubs if position >= end]
         originals = split.take(summarized)
         values = _extract_values(originals)
-        content, reason = self._make_content(originals, values, earlier)
+        content, reason = self._make_content(
+            originals, values, merge_summaries(split.earlier)
+        )
         summary = self._write_summary(content)
         kept = [
             *split.messages[: split.pinned],

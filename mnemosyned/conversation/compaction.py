@@ -189,6 +189,21 @@ class SplitConversation:
         self.old = [at for at in self.live if at < self.tail_start]
         self.tail = [at for at in self.live if at >= self.tail_start]
 
+    def unchanged(
+        self, tokens: int, *, policy: str, counter: MessageCounter, limit: int
+    ) -> Compaction:
+        """Return the compaction by a policy that changes nothing; the messages take `tokens`."""
+        return Compaction(
+            messages=list(self.messages),
+            policy=policy,
+            counter=counter.name,
+            tokens_before=tokens,
+            tokens_after=tokens,
+            limit=max(0, limit),
+            facts=merge_summaries(self.earlier).facts,
+            orphans=self.groups.orphans,
+        )
+
     def take(self, positions: Sequence[int]) -> list[Message]:
         """Return the messages at some positions."""
         return [self.messages[position] for position in positions]
@@ -242,16 +257,11 @@ class MemoryConsolidator:
         """Replace all but the `keep_recent` newest messages by a summary of their key facts."""
         keep = self.keep_recent if keep_recent is None else keep_recent
         split = SplitConversation(messages, keep=keep)
-        before = sum(map(self._counter.message, messages))
-        unchanged = Compaction(
-            messages=list(messages),
+        unchanged = split.unchanged(
+            sum(map(self._counter.message, messages)),
             policy=self.name,
-            counter=self._counter.name,
-            tokens_before=before,
-            tokens_after=before,
-            limit=max(0, self.max_tokens),
-            facts=merge_summaries(split.earlier).facts,
-            orphans=split.groups.orphans,
+            counter=self._counter,
+            limit=self.max_tokens,
         )
         if not split.old:
             return unchanged

@@ -354,26 +354,19 @@ def _read_block_parts(block: object) -> Iterator[MessagePart]:
 
 def _read_tool_calls(message: Message) -> Iterator[MessagePart]:
     """Yield the tool calls in a message's fields `tool_calls` and `function_call`."""
+    calls: list[tuple[Mapping[str, Any], str]] = []
     for call in _read_list(message.get("tool_calls")):
         if isinstance(call, Mapping):
             function = call.get("function")
             source = function if isinstance(function, Mapping) else call
-            arguments = source.get("arguments")
-            yield MessagePart(
-                PartKind.CALL,
-                arguments if isinstance(arguments, str) else _write_json(arguments),
-                _read_word(call.get("id")),
-                _read_word(source.get("name")),
-            )
+            calls.append((source, _read_word(call.get("id"))))
     legacy = message.get("function_call")
     if isinstance(legacy, Mapping):
-        name, arguments = _read_word(legacy.get("name")), legacy.get("arguments")
-        yield MessagePart(
-            PartKind.CALL,
-            arguments if isinstance(arguments, str) else _write_json(arguments),
-            f"function:{name}",
-            name,
-        )
+        calls.append((legacy, f"function:{_read_word(legacy.get('name'))}"))
+    for source, id in calls:
+        arguments = source.get("arguments")
+        text = arguments if isinstance(arguments, str) else _write_json(arguments)
+        yield MessagePart(PartKind.CALL, text, id, _read_word(source.get("name")))
 
 
 def _read_result_text(content: object) -> str:
