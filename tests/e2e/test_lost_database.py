@@ -215,40 +215,29 @@ def test_a_program_that_only_looks_does_not_take_the_log_away(daemon: Daemon) ->
     remember(daemon, "b")
 
 
-def test_a_second_daemon_is_refused_though_the_lock_file_is_gone(
-    daemon: Daemon,
+@pytest.mark.parametrize(
+    ("has_lock", "says"), [(False, "is in use"), (True, "in use under another name")]
+)
+def test_a_second_daemon_is_refused_without_the_lock_and_under_another_name(
+    daemon: Daemon, *, has_lock: bool, says: str
 ) -> None:
     remember(daemon, "a")
-    daemon.database.with_name("memory.db.lock").unlink()
+    database = daemon.database
+    if has_lock:
+        database = daemon.home / "other.db"
+        os.link(daemon.database, database)
+    else:
+        database.with_name("memory.db.lock").unlink()
     log = daemon.home / "second.log"
 
     second = spawn(
-        *("--database", str(daemon.database), "--socket", str(daemon.socket) + "2"),
+        *("--database", str(database), "--socket", str(daemon.socket) + "2"),
         home=daemon.home,
         log=log,
     )
 
     assert second.wait(20) == 1
-    assert "is in use" in log.read_text()
-    remember(daemon, "b")
-
-
-def test_a_second_daemon_is_refused_under_another_name_of_the_file(
-    daemon: Daemon,
-) -> None:
-    remember(daemon, "a")
-    other = daemon.home / "other.db"
-    os.link(daemon.database, other)
-    log = daemon.home / "second.log"
-
-    second = spawn(
-        *("--database", str(other), "--socket", str(daemon.socket) + "2"),
-        home=daemon.home,
-        log=log,
-    )
-
-    assert second.wait(20) == 1
-    assert "in use under another name" in log.read_text()
+    assert says in log.read_text()
     remember(daemon, "b")
 
 

@@ -56,6 +56,18 @@ def machine(clock: FakeClock) -> Machine:
     return Machine(clock)
 
 
+def guard_of(store: SqliteStore, machine: Machine) -> ClockGuard:
+    """The guard as a start of the daemon makes it."""
+    guard = ClockGuard(
+        store=store.clock,
+        clock=machine.clock,
+        uptime=lambda: machine.uptime_s,
+        boot=lambda: machine.boot,
+    )
+    guard.look()
+    return guard
+
+
 Open = Callable[[], MemoryService]
 
 
@@ -67,13 +79,7 @@ def opened(
     change(settings, {"archive.keep_days": 365})
 
     def make() -> MemoryService:
-        guard = ClockGuard(
-            store=store.clock,
-            clock=machine.clock,
-            uptime=lambda: machine.uptime_s,
-            boot=lambda: machine.boot,
-        )
-        guard.look()
+        guard = guard_of(store, machine)
         retention = RetentionService(
             store=store,
             cycle=cycle,
@@ -249,29 +255,19 @@ def test_a_full_disk_keeps_nobody_from_sleeping(
 def test_a_sighting_is_kept_each_hour_and_at_the_end_but_not_for_a_moment(
     store: SqliteStore, machine: Machine
 ) -> None:
-    def opened() -> ClockGuard:
-        guard = ClockGuard(
-            store=store.clock,
-            clock=machine.clock,
-            uptime=lambda: machine.uptime_s,
-            boot=lambda: machine.boot,
-        )
-        guard.look()
-        return guard
-
     def kept() -> timedelta:
         sighting = store.clock.last_sighting()
         assert sighting
         return machine.clock.now() - sighting.moment
 
-    guard = opened()
+    guard = guard_of(store, machine)
     ages = [kept()]
     for minutes in (30, 31):
         machine.lives(minutes=minutes)
         guard.look()
         ages.append(kept())
     machine.lives(seconds=59)
-    opened().close()
+    guard_of(store, machine).close()
     ages.append(kept())
     machine.lives(seconds=1)
     guard.close()

@@ -62,6 +62,18 @@ def other(tmp_path: Path) -> Iterator[OpenMemory]:
         yield memory
 
 
+def exchange_of(store: SqliteStore, clock: FakeClock, **parts: Any) -> ExchangeService:  # noqa: ANN401
+    """Exports and imports of a store, with these parts in place of those that do nothing."""
+    return ExchangeService(
+        store=store.exchange,
+        clock=clock,
+        database="",
+        file=getattr(store, "database", None),
+        schema_version=store.schema_version,
+        **{"postpone_cycles": lambda _: None, "on_restored": lambda: None, **parts},
+    )
+
+
 def remember(memory: OpenMemory, *words: str, session: str = "s") -> None:
     memories = [
         Remember(
@@ -121,16 +133,7 @@ def test_an_export_that_holds_its_snapshot_too_long_ends_and_says_so(
     remember_batch(
         store, *(memory(f"m{n}", content="words " * 300) for n in range(200))
     )
-    service = ExchangeService(
-        store=store.exchange,
-        clock=clock,
-        database="",
-        file=getattr(store, "database", None),
-        schema_version=store.schema_version,
-        postpone_cycles=lambda _: None,
-        on_restored=lambda: None,
-        limits=limits,
-    )
+    service = exchange_of(store, clock, limits=limits)
 
     lines = b"".join(service.export(Export())).splitlines()
 
@@ -187,15 +190,7 @@ def test_two_memories_become_one(mine: OpenMemory, other: OpenMemory) -> None:
 
 def test_cycles_wait_until_the_last_line(store: SqliteStore, clock: FakeClock) -> None:
     postponed_s: list[float] = []
-    service = ExchangeService(
-        store=store.exchange,
-        clock=clock,
-        database="",
-        file=getattr(store, "database", None),
-        schema_version=store.schema_version,
-        postpone_cycles=postponed_s.append,
-        on_restored=lambda: None,
-    )
+    service = exchange_of(store, clock, postpone_cycles=postponed_s.append)
     remember_batch(store, memory("a"), memory("b"))
     lines = b"".join(service.export(Export())).splitlines(keepends=True)
 

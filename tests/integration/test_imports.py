@@ -449,6 +449,7 @@ def test_a_folder_with_loops_and_devices_is_read_as_far_as_it_has_files(
 def test_a_giant_value_in_a_database_is_refused(tmp_path: Path) -> None:
     path = write_sample("mem0_history", tmp_path)
     with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DELETE FROM history WHERE id > 1")
         connection.execute("UPDATE history SET new_memory = hex(zeroblob(40 << 20))")
         connection.commit()
 
