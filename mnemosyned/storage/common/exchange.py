@@ -55,10 +55,12 @@ from mnemosyned.storage.common.grace import (
 from mnemosyned.storage.common.learnings import insert_learning
 from mnemosyned.storage.common.rows import (
     ACTIVITY_COLUMNS,
+    EXPORTED_EPISODE,
     FILE_COLUMNS,
     LEARNING_COLUMNS,
     LOG_FIELDS,
     SESSION_COLUMNS,
+    bind_values,
     exported_episode_from,
     file_from,
     hook_activity_from,
@@ -66,6 +68,7 @@ from mnemosyned.storage.common.rows import (
     learning_from,
     log_entry_from,
     session_from,
+    stored_values,
 )
 from mnemosyned.storage.common.session import (
     CommonSession,
@@ -80,19 +83,11 @@ from mnemosyned.storage.common.surroundings import (
     INSERT_FILE,
     INSERT_FOLDER,
     INSERT_SESSION,
-    file_values,
     save_sighting,
     saved_sighting,
     session_values,
 )
 
-EXPORTED_EPISODE = (
-    "e.id, e.seq, e.session_id, e.source, e.level, e.content, e.item_count, e.covers_from, "
-    "e.covers_until, e.summarizer, e.created_at, e.period_from, e.index_terms, e.stale, "
-    "EXISTS (SELECT 1 FROM emptied_episode AS w "
-    "WHERE w.owner = %(owner)s AND w.episode_seq = e.seq)"
-)
-"""Columns of an episode `e`, for `exported_episode_from`."""
 _ROLLUPS = (
     "FROM episode AS e WHERE e.owner = %(owner)s AND e.level > 0 "
     "AND (%(since)s::timestamptz IS NULL OR e.covers_until >= %(since)s) "
@@ -292,7 +287,6 @@ def _restore_compaction(
     return bool(stored)
 
 
-_ACTIVITY_NAMES = ACTIVITY_COLUMNS.split(", ")
 _INSERTS: Mapping[type[Any], tuple[str, Callable[[Any], Mapping[str, object]]]] = {
     AgentSession: (f"{INSERT_SESSION} NOTHING", session_values),
     ForgottenCapture: (
@@ -306,13 +300,16 @@ _INSERTS: Mapping[type[Any], tuple[str, Callable[[Any], Mapping[str, object]]]] 
         INSERT_FOLDER,
         lambda folder: {"path": folder.path, "added_at": folder.added_at},
     ),
-    WatchedFile: (f"{INSERT_FILE} ON CONFLICT DO NOTHING", file_values),
+    WatchedFile: (
+        f"{INSERT_FILE} ON CONFLICT DO NOTHING",
+        partial(stored_values, FILE_COLUMNS),
+    ),
     HookActivity: (
         (
-            f"INSERT INTO agent_activity (owner, {ACTIVITY_COLUMNS}) VALUES (%(owner)s, "
-            f"{', '.join(f'%({name})s' for name in _ACTIVITY_NAMES)}) ON CONFLICT DO NOTHING"
+            f"INSERT INTO agent_activity (owner, {ACTIVITY_COLUMNS}) "
+            f"VALUES (%(owner)s, {bind_values(ACTIVITY_COLUMNS)}) ON CONFLICT DO NOTHING"
         ),
-        lambda activity: {name: getattr(activity, name) for name in _ACTIVITY_NAMES},
+        partial(stored_values, ACTIVITY_COLUMNS),
     ),
 }
 """Statement and values of records that are stored unless their key is known."""

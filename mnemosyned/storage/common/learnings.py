@@ -10,7 +10,12 @@ from mnemosyned.memory.edit import MemoryEdit, dropped_learnings
 from mnemosyned.memory.ports import LearningStore
 from mnemosyned.memory.values import Learning, LearningKind
 from mnemosyned.storage.common.filters import source_condition
-from mnemosyned.storage.common.rows import LEARNING_COLUMNS, learning_from
+from mnemosyned.storage.common.rows import (
+    LEARNING_COLUMNS,
+    bind_values,
+    learning_from,
+    stored_values,
+)
 from mnemosyned.storage.common.session import (
     CommonSession,
     Transactional,
@@ -65,18 +70,10 @@ class LearningRows(LearningKeeper):
 def insert_learning(session: CommonSession, learning: Learning) -> None:
     """Insert a learning with all of its values, without a search for equal or older ones."""
     session.execute(
-        f"INSERT INTO learning (owner, seq, {LEARNING_COLUMNS}) VALUES (%(owner)s, %(seq)s, %(id)s, "
-        "%(kind)s, %(text)s, %(session)s, %(source)s, %(memory)s, %(created_at)s, "
-        "%(superseded_by)s)",
+        f"INSERT INTO learning (owner, seq, {LEARNING_COLUMNS}) "
+        f"VALUES (%(owner)s, %(seq)s, {bind_values(LEARNING_COLUMNS)})",
         seq=session.new_number(),
-        id=learning.id,
-        kind=str(learning.kind),
-        text=learning.text,
-        session=learning.session,
-        source=learning.source,
-        memory=learning.memory,
-        created_at=learning.created_at,
-        superseded_by=learning.superseded_by,
+        **stored_values(LEARNING_COLUMNS, learning),
     )
 
 

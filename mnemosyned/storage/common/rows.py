@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from enum import Enum
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -28,6 +30,15 @@ EPISODE_COLUMNS = (
     "id, session_id, source, level, content, item_count, covers_from, covers_until, summarizer, "
     "parent_id, created_at, period_from"
 )
+_EXPORTED = (
+    "id, seq, session_id, source, level, content, item_count, covers_from, covers_until, "
+    "summarizer, created_at, period_from, index_terms, stale"
+)
+EXPORTED_EPISODE = (
+    f"e.{_EXPORTED.replace(', ', ', e.')}, EXISTS (SELECT 1 FROM emptied_episode AS w "
+    "WHERE w.owner = %(owner)s AND w.episode_seq = e.seq)"
+)
+"""Columns of an episode `e`, for `exported_episode_from`."""
 LOG_COLUMNS = (
     "session_id, items_consolidated, summary_preview, created_at, cycle_id, source, episode_id, "
     '"trigger", summarizer, status, error, duration_s, chars_before, chars_after, '
@@ -58,6 +69,71 @@ def instant(value: datetime | str) -> datetime:
 def optional_instant(value: datetime | str | None) -> datetime | None:
     """Return a stored time as a `datetime`, or None for a missing one."""
     return instant(value) if value else None
+
+
+def _tuple_from(text: str) -> tuple[Any, ...]:
+    """Return the items of a JSON list in a column."""
+    return tuple(json.loads(text))
+
+
+_FIELDS = {
+    "session_id": "session",
+    "memory_id": "memory",
+    "parent_id": "parent",
+    "cycle_id": "cycle",
+    "episode_id": "episode",
+}
+"""Fields of records, by their columns that have another name."""
+_CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(
+        (
+            "created_at", "covers_from", "covers_until", "period_from", "undone_at", "started_at",
+            "seen_at", "informed_at", "called_at", "stored_at", "failed_at", "read_at",
+        ),
+        optional_instant,
+    ),
+    "stale": bool,
+    "emptied": bool,
+    "status": GroupStatus,
+    "kind": LearningKind,
+    "shown": _tuple_from,
+    "memories": json.loads,
+}  # fmt: skip
+"""What makes the value of a field from that of a column, if they differ."""
+
+
+@cache
+def column_names(columns: str) -> tuple[str, ...]:
+    """Return the names in a list of columns, without quotation marks."""
+    return tuple(column.strip('"') for column in columns.split(", "))
+
+
+def bind_values(columns: str) -> str:
+    """Return the values of a list of columns in a statement, each bound by the column's name."""
+    return ", ".join(f"%({name})s" for name in column_names(columns))
+
+
+def record_fields(columns: str, row: Row) -> dict[str, Any]:
+    """Return the fields of a record by name, from the values of a list of columns."""
+    return {
+        _FIELDS.get(name, name): _CONVERTERS[name](value)
+        if name in _CONVERTERS
+        else value
+        for name, value in zip(column_names(columns), row, strict=True)
+    }
+
+
+def stored_values(columns: str, record: object) -> dict[str, Any]:
+    """Return the values of a record by column, as they are stored; its times as they are."""
+    values = {
+        name: getattr(record, _FIELDS.get(name, name)) for name in column_names(columns)
+    }
+    for name, value in values.items():
+        if isinstance(value, Enum):
+            values[name] = value.value
+        elif isinstance(value, tuple | Mapping):
+            values[name] = msgspec.json.encode(value).decode()
+    return values
 
 
 # ------------------------------------------------------------ what is remembered
@@ -127,43 +203,13 @@ def episode_from(
     details: tuple[Detail, ...] = (),
 ) -> Episode:
     """Return an episode from a row of `EPISODE_COLUMNS`, with the given source ids and details."""
-    id, session, source, level, content, item_count, since, until = row[:8]
-    summarizer, parent, created_at, period_from = row[8:]
-    return Episode(
-        id=id,
-        session=session,
-        source=source,
-        level=level,
-        content=content,
-        item_count=item_count,
-        covers_from=instant(since),
-        covers_until=instant(until),
-        summarizer=summarizer,
-        parent=parent,
-        created_at=instant(created_at),
-        period_from=optional_instant(period_from),
-        summary_of=summary_of,
-        details=details,
-    )
+    fields = record_fields(EPISODE_COLUMNS, row)
+    return Episode(**fields, summary_of=summary_of, details=details)
 
 
 def episode_values(episode: Episode, index_terms: str) -> dict[str, Any]:
     """Return the values of `EPISODE_COLUMNS` and `index_terms`, by column."""
-    return {
-        "id": episode.id,
-        "session_id": episode.session,
-        "source": episode.source,
-        "level": int(episode.level),
-        "content": episode.content,
-        "item_count": episode.item_count,
-        "covers_from": episode.covers_from,
-        "covers_until": episode.covers_until,
-        "summarizer": episode.summarizer,
-        "parent_id": episode.parent,
-        "created_at": episode.created_at,
-        "period_from": episode.period_from,
-        "index_terms": index_terms,
-    }
+    return stored_values(EPISODE_COLUMNS, episode) | {"index_terms": index_terms}
 
 
 def exported_episode_from(
@@ -176,24 +222,8 @@ def exported_episode_from(
 
     `originals` is the number of its originals, `summary_of` are the ids of a roll-up's sources.
     """
-    id, seq, session, source, level, content, item_count, since, until = row[:9]
-    summarizer, created_at, period_from, index_terms, stale, emptied = row[9:]
     return ExportedEpisode(
-        id=id,
-        seq=seq,
-        session=session,
-        source=source,
-        level=level,
-        content=content,
-        item_count=item_count,
-        covers_from=instant(since),
-        covers_until=instant(until),
-        summarizer=summarizer,
-        created_at=instant(created_at),
-        period_from=optional_instant(period_from),
-        index_terms=index_terms,
-        stale=bool(stale),
-        emptied=bool(emptied),
+        **record_fields(f"{_EXPORTED}, emptied", row),
         originals=originals,
         summary_of=summary_of,
     )
@@ -209,65 +239,12 @@ def detail_from(row: Row) -> Detail:
 
 def log_entry_from(row: Row) -> LogEntry:
     """Return a log entry from `LOG_FIELDS`."""
-    return LogEntry(
-        id=row[0],
-        session=row[1],
-        items_consolidated=row[2],
-        summary_preview=row[3],
-        created_at=instant(row[4]),
-        cycle=row[5],
-        source=row[6],
-        episode=row[7],
-        trigger=row[8],
-        summarizer=row[9],
-        status=GroupStatus(row[10]),
-        error=row[11],
-        duration_s=row[12],
-        chars_before=row[13],
-        chars_after=row[14],
-        fallback_reason=row[15],
-        level=row[16],
-        model_share=row[17],
-        undone_at=optional_instant(row[18]),
-    )
-
-
-def log_values(entry: LogEntry) -> Mapping[str, Any]:
-    """Return the values of `LOG_COLUMNS`, by column."""
-    return {
-        "session_id": entry.session,
-        "items_consolidated": entry.items_consolidated,
-        "summary_preview": entry.summary_preview,
-        "created_at": entry.created_at,
-        "cycle_id": entry.cycle,
-        "source": entry.source,
-        "episode_id": entry.episode,
-        "trigger": str(entry.trigger),
-        "summarizer": entry.summarizer,
-        "status": str(entry.status),
-        "error": entry.error,
-        "duration_s": entry.duration_s,
-        "chars_before": entry.chars_before,
-        "chars_after": entry.chars_after,
-        "fallback_reason": entry.fallback_reason,
-        "level": int(entry.level),
-        "model_share": entry.model_share,
-    }
+    return LogEntry(**record_fields(LOG_FIELDS, row))
 
 
 def learning_from(row: Row) -> Learning:
     """Return a learning from `LEARNING_COLUMNS`."""
-    id, kind, text, session, source, memory, created_at, superseded_by = row
-    return Learning(
-        id=id,
-        kind=LearningKind(kind),
-        text=text,
-        session=session,
-        source=source,
-        memory=memory,
-        created_at=instant(created_at),
-        superseded_by=superseded_by,
-    )
+    return Learning(**record_fields(LEARNING_COLUMNS, row))
 
 
 # ------------------------------------------------------------- what surrounds it
@@ -275,77 +252,22 @@ def learning_from(row: Row) -> Learning:
 
 def session_from(row: Row) -> AgentSession:
     """Return an agent's session from `SESSION_COLUMNS`."""
-    *texts, position, started_at, seen_at, informed_at, shown = row
-    session, client, conversation, project, directory, transcript, file = texts
-    return AgentSession(
-        session=session,
-        client=client,
-        conversation=conversation,
-        project=project,
-        directory=directory,
-        transcript=transcript,
-        file=file,
-        position=position,
-        started_at=instant(started_at),
-        seen_at=instant(seen_at),
-        informed_at=optional_instant(informed_at),
-        shown=tuple(json.loads(shown)),
-    )
+    return AgentSession(**record_fields(SESSION_COLUMNS, row))
 
 
 def hook_activity_from(row: Row) -> HookActivity:
     """Return the sums of a client's hooks from `ACTIVITY_COLUMNS`, as a move carries them."""
-    client, event, calls, stored, characters, failures, total_ms, slowest_ms = row[:8]
-    called_at, *others, failure = row[8:]
-    stored_at, informed_at, failed_at = (optional_instant(other) for other in others)
-    return HookActivity(
-        client=client,
-        event=event,
-        calls=calls,
-        stored=stored,
-        characters=characters,
-        failures=failures,
-        total_ms=total_ms,
-        slowest_ms=slowest_ms,
-        called_at=instant(called_at),
-        stored_at=stored_at,
-        informed_at=informed_at,
-        failed_at=failed_at,
-        failure=failure,
-    )
+    return HookActivity(**record_fields(ACTIVITY_COLUMNS, row))
 
 
 def activity_from(row: Row) -> AgentActivity:
     """Return the activity of a client's hooks from `ACTIVITY_COLUMNS`."""
-    sums = hook_activity_from(row)
-    return AgentActivity(
-        client=sums.client,
-        event=sums.event,
-        calls=sums.calls,
-        stored=sums.stored,
-        characters=sums.characters,
-        failures=sums.failures,
-        mean_ms=round(sums.total_ms / sums.calls, 3),
-        slowest_ms=round(sums.slowest_ms, 3),
-        called_at=sums.called_at,
-        stored_at=sums.stored_at,
-        informed_at=sums.informed_at,
-        failed_at=sums.failed_at,
-        failure=sums.failure,
-    )
+    fields = record_fields(ACTIVITY_COLUMNS, row)
+    mean_ms = fields.pop("total_ms") / fields["calls"]
+    slowest_ms = round(fields.pop("slowest_ms"), 3)
+    return AgentActivity(**fields, mean_ms=round(mean_ms, 3), slowest_ms=slowest_ms)
 
 
 def file_from(row: Row) -> WatchedFile:
     """Return a watched file's state from `FILE_COLUMNS`."""
-    path, file, size, modified_ns, format, position, memories, stored, read_at = row
-    return WatchedFile(
-        path=path,
-        file=file,
-        size=size,
-        modified_ns=modified_ns,
-        format=format,
-        position=position,
-        memories=json.loads(memories),
-        stored=stored,
-        read_at=instant(read_at),
-    )
+    return WatchedFile(**record_fields(FILE_COLUMNS, row))

@@ -30,11 +30,12 @@ from mnemosyned.storage.common.rows import (
     EPISODE_COLUMNS,
     LOG_COLUMNS,
     LOG_FIELDS,
+    bind_values,
     episode_from,
     instant,
     log_entry_from,
-    log_values,
     pending_from,
+    stored_values,
 )
 from mnemosyned.storage.common.session import (
     CommonSession,
@@ -47,11 +48,9 @@ from mnemosyned.storage.common.session import (
 RECENT_LOG_ROWS = 500
 """Log rows from which the present speed of a model is computed."""
 
-_LOG_NAMES = [name.strip('"') for name in LOG_COLUMNS.split(", ")]
 _INSERT_LOG = (
     f"INSERT INTO consolidation_log (owner, id, undone_at, {LOG_COLUMNS}) "
-    "VALUES (%(owner)s, %(id)s, %(undone_at)s, "
-    f"{', '.join(f'%({name})s' for name in _LOG_NAMES)})"
+    f"VALUES (%(owner)s, %(id)s, %(undone_at)s, {bind_values(LOG_COLUMNS)})"
 )
 
 
@@ -67,7 +66,7 @@ def insert_log(
         _INSERT_LOG,
         id=session.new_number("log") if id is None else id,
         undone_at=undone_at,
-        **log_values(entry),
+        **stored_values(LOG_COLUMNS, entry),
     )
 
 

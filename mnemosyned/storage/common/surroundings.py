@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from mnemosyned.memory import capture as limits
@@ -29,11 +29,14 @@ from mnemosyned.storage.common.rows import (
     FILE_COLUMNS,
     SESSION_COLUMNS,
     activity_from,
+    bind_values,
+    column_names,
     episode_from,
     file_from,
     instant,
     optional_instant,
     session_from,
+    stored_values,
 )
 from mnemosyned.storage.common.session import (
     CommonSession,
@@ -48,9 +51,8 @@ DELETED_AT_ONCE = 10_000
 """Surplus rows that one statement deletes."""
 
 INSERT_SESSION = (
-    f"INSERT INTO agent_session (owner, {SESSION_COLUMNS}) VALUES (%(owner)s, %(session)s, "
-    "%(client)s, %(conversation)s, %(project)s, %(directory)s, %(transcript)s, %(file)s, "
-    "%(position)s, %(started_at)s, %(seen_at)s, %(informed_at)s, %(shown)s) "
+    f"INSERT INTO agent_session (owner, {SESSION_COLUMNS}) "
+    f"VALUES (%(owner)s, {bind_values(SESSION_COLUMNS)}) "
     "ON CONFLICT (owner, session_id) DO "
 )
 _KEEP_SESSION = (
@@ -89,20 +91,8 @@ _DROP_ACTIVITY = (
 
 def session_values(agent: AgentSession) -> dict[str, object]:
     """Return the bind values of `INSERT_SESSION` for an agent's session."""
-    return {
-        "session": agent.session,
-        "client": agent.client,
-        "conversation": agent.conversation,
-        "project": agent.project,
-        "directory": agent.directory,
-        "transcript": agent.transcript,
-        "file": agent.file,
-        "position": agent.position,
-        "started_at": agent.started_at,
-        "seen_at": agent.seen_at,
-        "informed_at": agent.informed_at,
-        "shown": json.dumps(agent.shown[-SHOWN_MAX:]),
-    }
+    shown = json.dumps(agent.shown[-SHOWN_MAX:])
+    return stored_values(SESSION_COLUMNS, agent) | {"shown": shown}
 
 
 def projects_of(session: CommonSession, names: Sequence[str]) -> dict[str, str]:
@@ -374,29 +364,13 @@ class CommonClock(Transactional, ClockStore):
         )
 
 
-_FILE_NAMES = FILE_COLUMNS.split(", ")
 INSERT_FILE = (
     f"INSERT INTO watched_file (owner, {FILE_COLUMNS}) "
-    f"VALUES (%(owner)s, {', '.join(f'%({name})s' for name in _FILE_NAMES)})"
+    f"VALUES (%(owner)s, {bind_values(FILE_COLUMNS)})"
 )
 _KEEP_FILE = f"{INSERT_FILE} ON CONFLICT (owner, path) DO UPDATE SET " + ", ".join(
-    f"{name} = excluded.{name}" for name in _FILE_NAMES[1:]
+    f"{name} = excluded.{name}" for name in column_names(FILE_COLUMNS)[1:]
 )
-
-
-def file_values(state: WatchedFile) -> Mapping[str, object]:
-    """Return the bind values of `INSERT_FILE` for a watched file."""
-    return {
-        "path": state.path,
-        "file": state.file,
-        "size": state.size,
-        "modified_ns": state.modified_ns,
-        "format": state.format,
-        "position": state.position,
-        "memories": json.dumps(dict(state.memories)),
-        "stored": state.stored,
-        "read_at": state.read_at,
-    }
 
 
 INSERT_FOLDER = (
@@ -464,7 +438,7 @@ class CommonWatches(Transactional, WatchStore):
 
     @writes_lazily
     def keep_file(self, session: CommonSession, state: WatchedFile) -> None:
-        session.execute(_KEEP_FILE, **file_values(state))
+        session.execute(_KEEP_FILE, **stored_values(FILE_COLUMNS, state))
 
     @writes_lazily
     def drop_files(self, session: CommonSession, paths: Sequence[str]) -> None:

@@ -16,11 +16,14 @@ from mnemosyned.memory.exchange import (
 )
 from mnemosyned.memory.fields import column_list
 from mnemosyned.storage.common.exchange import (
-    EXPORTED_EPISODE,
     CommonExporting,
     export_condition,
 )
-from mnemosyned.storage.common.rows import exported_episode_from, exported_fields_from
+from mnemosyned.storage.common.rows import (
+    EXPORTED_EPISODE,
+    exported_episode_from,
+    exported_fields_from,
+)
 from mnemosyned.storage.common.session import Row
 from mnemosyned.storage.postgres.rows import values_of
 
