@@ -12,6 +12,7 @@ from mnemosyned.memory.edit import (
     EditTarget,
     EditTransaction,
     MemoryEdit,
+    StoredMemory,
     edit_groups,
 )
 from mnemosyned.memory.fields import EDITED_FIELDS
@@ -24,7 +25,7 @@ from mnemosyned.storage.common.episodes import (
     name_rollup,
 )
 from mnemosyned.storage.common.learnings import LearningRows
-from mnemosyned.storage.common.rows import column_values
+from mnemosyned.storage.common.rows import column_values, fields_from
 from mnemosyned.storage.common.session import (
     CommonSession,
     Transactional,
@@ -55,6 +56,18 @@ class CommonEditing(EditTransaction):
         self._learnings = LearningRows(session)
         self._now = now
         self._drop_history = drop_history
+
+    _edited: str
+    """Selects row number, row number of the episode, and `EDITED_FIELDS` of the memory `id`."""
+
+    def find(self, id: str) -> StoredMemory | None:
+        """Return the stored memory with this id; None if it was forgotten."""
+        row = self._session.execute(self._edited, id=id).fetchone()
+        if row is None:
+            return None
+        seq, episode, *values = row
+        fields = fields_from(values, EDITED_FIELDS)
+        return StoredMemory(seq=seq, episode=episode, values=fields)
 
     def count_originals(self, episode: int) -> int:
         """Return the number of originals of the episode with this row number."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from mnemosyned.errors import NotFound
 from mnemosyned.memory.edit import HISTORY_MAX
+from mnemosyned.memory.intake import IntakeTransaction, Known
 from mnemosyned.memory.ports import RecordStore
 from mnemosyned.memory.values import Episode, MemoryRecord, Tier, TierTotals
 from mnemosyned.storage.common.episodes import episode_at
+from mnemosyned.storage.common.learnings import LearningRows
 from mnemosyned.storage.common.rows import (
     EPISODE_COLUMNS,
     episode_from,
@@ -21,6 +23,45 @@ from mnemosyned.storage.common.session import (
     Transactional,
     reads,
 )
+from mnemosyned.storage.common.state import supersede, was_said
+
+
+class CommonIntake(IntakeTransaction):
+    """New memories on their way into working memory of either engine."""
+
+    _known_records: Callable[[EngineSession, Sequence[str]], dict[str, Known]]
+
+    def __init__(self, session: EngineSession) -> None:
+        self._session = session
+
+    def _lock(self) -> None:
+        """Keep others from storing memories until the transaction ends, if the engine lets them."""
+
+    def make_keeper(self) -> LearningRows:
+        """Return access to the learnings."""
+        self._lock()
+        return LearningRows(self._session)
+
+    def known_records(self, ids: Sequence[str]) -> dict[str, Known]:
+        self._lock()
+        return self._known_records(self._session, ids)
+
+    def was_said(self, id: str, content: str) -> bool:
+        self._lock()
+        return was_said(self._session, id, content)
+
+    def forgotten(self, keys: Collection[str]) -> set[str]:
+        """Return the keys, among these, of memories that were forgotten."""
+        rows = self._session.execute(
+            "SELECT id FROM agent_forgotten "
+            "WHERE owner = %(owner)s AND id = ANY(%(keys)s::text[])",
+            keys=list(keys),
+        )
+        return {key for (key,) in rows}
+
+    def supersede(self, *, old: str, new: str) -> None:
+        self._lock()
+        supersede(self._session, old=old, new=new)
 
 
 class CommonRecords(Transactional, RecordStore):

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from mnemosyned.memory.edit import EditTarget, StoredMemory, details_with
+from mnemosyned.memory.edit import EditTarget, details_with
 from mnemosyned.memory.fields import EDITED_FIELDS, column_list
 from mnemosyned.memory.values import Tier
 from mnemosyned.storage.common.edits import CommonChanges, CommonEditing
-from mnemosyned.storage.common.rows import fields_from
 from mnemosyned.storage.common.session import writes
 from mnemosyned.storage.postgres.fulltext import gram_hashes, word_hashes
 from mnemosyned.storage.postgres.insert import return_originals
@@ -31,19 +30,11 @@ class PostgresEditing(CommonEditing):
 
     _session: PostgresSession
 
-    def find(self, id: str) -> StoredMemory | None:
-        """Return the stored memory with this id; None if it was forgotten."""
-        row = self._session.execute(
-            f"SELECT m.seq, p.episode_seq, {_EDITED} FROM memory AS m "
-            "LEFT JOIN placed AS p ON p.owner = m.owner AND p.seq = m.seq "
-            f"WHERE m.owner = %(owner)s AND {OF_ID}",
-            id=id,
-        ).fetchone()
-        if row is None:
-            return None
-        seq, episode, *values = row
-        named = fields_from(values, EDITED_FIELDS)
-        return StoredMemory(seq=seq, episode=episode, values=named)
+    _edited = (
+        f"SELECT m.seq, p.episode_seq, {_EDITED} FROM memory AS m "
+        "LEFT JOIN placed AS p ON p.owner = m.owner AND p.seq = m.seq "
+        f"WHERE m.owner = %(owner)s AND {OF_ID}"
+    )
 
     def _memory_table(self, target: EditTarget) -> str:
         del target  # one table has the memories of both tiers

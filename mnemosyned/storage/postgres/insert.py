@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal
 
 from mnemosyned.fairness import pause_for_other_owners
 from mnemosyned.memory.fields import ROW_FIELDS, FieldKind
-from mnemosyned.memory.intake import IntakeTransaction, Known
+from mnemosyned.memory.intake import Known
 from mnemosyned.memory.ports import Draft, RememberReport
 from mnemosyned.memory.values import MemoryRecord, Tier
-from mnemosyned.storage.common.learnings import LearningRows
-from mnemosyned.storage.common.records import CommonRecords
+from mnemosyned.storage.common.records import CommonIntake, CommonRecords
 from mnemosyned.storage.common.session import BELOW
 from mnemosyned.storage.common.state import (
     insert_tags_and_validity,
-    supersede,
-    was_said,
 )
 from mnemosyned.storage.postgres.memories import (
     detail_columns,
@@ -110,28 +107,32 @@ SAID_BEFORE = (
 )
 
 
-class PostgresIntake(IntakeTransaction):
+def known_records(session: PostgresSession, ids: Sequence[str]) -> dict[str, Known]:
+    """Return text, time and text hash of the stored memories and episodes with these ids, by id."""
+    if not ids:
+        return {}
+    rows = session.execute(
+        "SELECT id, content, created_at, content_hash FROM memory "
+        "WHERE owner = %(owner)s AND id = ANY(%(ids)s) UNION ALL "
+        "SELECT id, NULL, created_at, NULL FROM episode "
+        "WHERE owner = %(owner)s AND id = ANY(%(ids)s)",
+        ids=list(ids),
+    )
+    return {id: (content, moment, said) for id, content, moment, said in rows}
+
+
+class PostgresIntake(CommonIntake):
     """New memories on their way into working memory.
 
     The owner's row is locked before anything is read. Memories that are known to be new need no
     lock of their own: counting them takes it.
     """
 
-    def __init__(self, session: PostgresSession) -> None:
-        self._session = session
+    _session: PostgresSession
+    _known_records = staticmethod(known_records)
 
-    def make_keeper(self) -> LearningRows:
-        """Lock the owner's row, and return access to the learnings."""
+    def _lock(self) -> None:
         self._session.lock()
-        return LearningRows(self._session)
-
-    def known_records(self, ids: Sequence[str]) -> dict[str, Known]:
-        self._session.lock()
-        return known_records(self._session, ids)
-
-    def was_said(self, id: str, content: str) -> bool:
-        self._session.lock()
-        return was_said(self._session, id, content)
 
     def said_before(self, memory: MemoryRecord) -> tuple[str, datetime] | None:
         """Return id and time of the first memory with the same text, session and source, or None.
@@ -146,19 +147,6 @@ class PostgresIntake(IntakeTransaction):
             source=memory.source,
         ).fetchone()
         return (row[0], row[1]) if row else None
-
-    def forgotten(self, keys: Collection[str]) -> set[str]:
-        """Return the keys, among these, of memories that were forgotten."""
-        rows = self._session.execute(
-            "SELECT id FROM agent_forgotten "
-            "WHERE owner = %(owner)s AND id = ANY(%(keys)s::text[])",
-            keys=list(keys),
-        )
-        return {key for (key,) in rows}
-
-    def supersede(self, *, old: str, new: str) -> None:
-        self._session.lock()
-        supersede(self._session, old=old, new=new)
 
     def insert(self, memories: Sequence[MemoryRecord]) -> None:
         insert_new(self._session, memories)
@@ -226,20 +214,6 @@ def _array_text(numbers: Sequence[int] | None) -> str | None:
     """Return numbers as the text of a PostgreSQL array, or None."""
     pause_for_other_owners()
     return None if numbers is None else f"{{{','.join(map(str, numbers))}}}"
-
-
-def known_records(session: PostgresSession, ids: Sequence[str]) -> dict[str, Known]:
-    """Return text, time and text hash of the stored memories and episodes with these ids, by id."""
-    if not ids:
-        return {}
-    rows = session.execute(
-        "SELECT id, content, created_at, content_hash FROM memory "
-        "WHERE owner = %(owner)s AND id = ANY(%(ids)s) UNION ALL "
-        "SELECT id, NULL, created_at, NULL FROM episode "
-        "WHERE owner = %(owner)s AND id = ANY(%(ids)s)",
-        ids=list(ids),
-    )
-    return {id: (content, moment, said) for id, content, moment, said in rows}
 
 
 _EVICT = (

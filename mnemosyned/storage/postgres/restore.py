@@ -25,7 +25,7 @@ from mnemosyned.storage.postgres.insert import (
 )
 from mnemosyned.storage.postgres.memories import detail_columns
 from mnemosyned.storage.postgres.pool import PostgresPart
-from mnemosyned.storage.postgres.rows import memory_values, utc
+from mnemosyned.storage.postgres.rows import memory_values
 from mnemosyned.storage.postgres.session import PostgresSession
 
 _INSERT_MODEL = (
@@ -118,7 +118,7 @@ def _insert_into_tiers(
     session.execute(
         INSERT_FRESH,
         seq=[each.seq for each in working],
-        created_at=[utc(each.memory.created_at) for each in working],
+        created_at=[each.memory.created_at for each in working],
     )
     session.execute(
         INSERT_PLACED,

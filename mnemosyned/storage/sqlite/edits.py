@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mnemosyned.memory.edit import EditTarget, StoredMemory, details_with
+from mnemosyned.memory.edit import EditTarget, details_with
 from mnemosyned.memory.fields import EDITED_FIELDS, column_list
 from mnemosyned.memory.intake import content_hash
 from mnemosyned.storage.common.edits import CommonChanges, CommonEditing
-from mnemosyned.storage.common.rows import fields_from
 from mnemosyned.storage.common.session import writes
 from mnemosyned.storage.sqlite.fulltext import index_memories, unindex_memory
 from mnemosyned.storage.sqlite.memories import (
@@ -28,18 +27,10 @@ class SqliteEditing(CommonEditing):
 
     _session: SqliteSession
 
-    def find(self, id: str) -> StoredMemory | None:
-        """Return the stored memory with this id; None if it was forgotten."""
-        row = self._session.execute(
-            f"SELECT seq, NULL, {_EDITED} FROM working_memory WHERE id = ? UNION ALL "
-            f"SELECT seq, episode_seq, {_EDITED} FROM archive WHERE id = ?",
-            (id, id),
-        ).fetchone()
-        if row is None:
-            return None
-        seq, episode, *values = row
-        named = fields_from(values, EDITED_FIELDS)
-        return StoredMemory(seq=seq, episode=episode, values=named)
+    _edited = (
+        f"SELECT seq, NULL, {_EDITED} FROM working_memory WHERE id = :id UNION ALL "
+        f"SELECT seq, episode_seq, {_EDITED} FROM archive WHERE id = :id"
+    )
 
     def _memory_table(self, target: EditTarget) -> str:
         return "working_memory" if target.episode is None else "archive"

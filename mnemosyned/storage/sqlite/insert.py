@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import chain
 from typing import TypeVar, cast
 
-from mnemosyned.memory.intake import IntakeTransaction, Known, content_hash
+from mnemosyned.memory.intake import Known, content_hash
 from mnemosyned.memory.ports import Draft, RememberReport
 from mnemosyned.memory.values import MemoryRecord, Tier
-from mnemosyned.storage.common.learnings import LearningRows
-from mnemosyned.storage.common.records import CommonRecords
+from mnemosyned.storage.common.records import CommonIntake, CommonRecords
 from mnemosyned.storage.common.rows import instant
 from mnemosyned.storage.common.session import BELOW, writes
 from mnemosyned.storage.common.state import (
     insert_tags_and_validity,
-    supersede,
-    was_said,
 )
 from mnemosyned.storage.sqlite.fulltext import index_memories
 from mnemosyned.storage.sqlite.rows import (
@@ -68,21 +64,34 @@ INSERT_NUMBERED = (
 _HAVING_ID = {count: _statement_of_ids(count) for count in (1, TOGETHER)}
 
 
-class SqliteIntake(IntakeTransaction):
+def known_records(session: SqliteSession, ids: Sequence[str]) -> dict[str, Known]:
+    """Return text, time and text hash of the stored memories and episodes with these ids, by id."""
+    known: dict[str, Known] = {}
+    for chunk in _statement_chunks(ids):
+        rows = session.execute(_HAVING_ID[len(chunk)], tuple(chunk) * 3)
+        for id, content, created_at, said in rows:
+            known[id] = (content, instant(created_at), said)
+    return known
+
+
+def _statement_chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Yield the items in chunks of the prepared statement's size, the remainder one by one."""
+    whole = len(items) - len(items) % TOGETHER
+    for start in range(0, whole, TOGETHER):
+        yield items[start : start + TOGETHER]
+    for item in items[whole:]:
+        yield (item,)
+
+
+class SqliteIntake(CommonIntake):
     """New memories on their way into working memory and its index."""
 
+    _session: SqliteSession
+    _known_records = staticmethod(known_records)
+
     def __init__(self, session: SqliteSession) -> None:
-        self._session = session
+        super().__init__(session)
         self._inserted: list[tuple[int, MemoryRecord]] = []
-
-    def make_keeper(self) -> LearningRows:
-        return LearningRows(self._session)
-
-    def known_records(self, ids: Sequence[str]) -> dict[str, Known]:
-        return known_records(self._session, ids)
-
-    def was_said(self, id: str, content: str) -> bool:
-        return was_said(self._session, id, content)
 
     def said_before(self, memory: MemoryRecord) -> tuple[str, datetime] | None:
         """Return id and time of the first memory with the same text, session and source, or None.
@@ -95,17 +104,6 @@ class SqliteIntake(IntakeTransaction):
             (memory.session, content_hash(content), content, memory.source) * 2,
         ).fetchone()
         return (row[0], instant(row[1])) if row else None
-
-    def forgotten(self, keys: Collection[str]) -> set[str]:
-        """Return the keys, among these, of memories that were forgotten."""
-        rows = self._session.execute(
-            "SELECT id FROM agent_forgotten WHERE id IN (SELECT value FROM json_each(?))",
-            (json.dumps(list(keys)),),
-        )
-        return {key for (key,) in rows}
-
-    def supersede(self, *, old: str, new: str) -> None:
-        supersede(self._session, old=old, new=new)
 
     def insert(self, memories: Sequence[MemoryRecord]) -> None:
         """Insert memories into working memory with their tags and validity."""
@@ -138,25 +136,6 @@ def insert_with_number(
     number = cast("int", inserted.lastrowid)
     insert_tags_and_validity(session, [(number, memory)])
     return number
-
-
-def known_records(session: SqliteSession, ids: Sequence[str]) -> dict[str, Known]:
-    """Return text, time and text hash of the stored memories and episodes with these ids, by id."""
-    known: dict[str, Known] = {}
-    for chunk in _statement_chunks(ids):
-        rows = session.execute(_HAVING_ID[len(chunk)], tuple(chunk) * 3)
-        for id, content, created_at, said in rows:
-            known[id] = (content, instant(created_at), said)
-    return known
-
-
-def _statement_chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    """Yield the items in chunks of the prepared statement's size, the remainder one by one."""
-    whole = len(items) - len(items) % TOGETHER
-    for start in range(0, whole, TOGETHER):
-        yield items[start : start + TOGETHER]
-    for item in items[whole:]:
-        yield (item,)
 
 
 class SqliteRecords(SqlitePart, CommonRecords):
