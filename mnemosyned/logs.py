@@ -17,7 +17,7 @@ import sys
 import threading
 import traceback
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import copy
 from typing import Any, Literal, TextIO
 
@@ -47,28 +47,18 @@ WAIT_S = 0.1
 FLUSH_S = 1.0
 
 
-class LineWriter:
-    """Writes lines to a file descriptor in a thread of its own.
+class LineHandler(logging.Handler):
+    """Writes formatted records to a file descriptor in a thread of its own.
 
     `write` returns once its line is written. While nobody reads the pipe, callers do not wait, and
-    lines beyond `queue_bytes_max` are dropped and counted; `dropped_line` returns the line that
-    reports their number and takes their place.
+    lines beyond `QUEUE_BYTES_MAX` are dropped and counted; a record with their number takes their
+    place.
     """
 
-    def __init__(
-        self,
-        descriptor: int,
-        *,
-        dropped_line: Callable[[int], str],
-        queue_bytes_max: int = QUEUE_BYTES_MAX,
-    ) -> None:
-        """Start the thread that writes lines to `descriptor`.
-
-        `dropped_line` returns the line that reports a number of dropped lines.
-        """
+    def __init__(self, descriptor: int) -> None:
+        """Start the thread that writes lines to `descriptor`."""
+        super().__init__()
         self._descriptor = descriptor
-        self._dropped_line = dropped_line
-        self._most = queue_bytes_max
         self._changed = threading.Condition()
         self._lines: deque[bytes] = deque()
         self._bytes = 0
@@ -84,27 +74,40 @@ class LineWriter:
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
+    def emit(self, record: logging.LogRecord) -> None:
+        """Format a record and write its line."""
+        try:
+            self.write(self.format(record))
+        except Exception:  # noqa: BLE001 what logging does with an error of a handler
+            self.handleError(record)
+
     def write(self, line: str) -> None:
         """Queue a line, and wait up to `WAIT_S` for its writing; drop it if the queue is full."""
         data = line.encode("utf-8", "backslashreplace") + b"\n"
         with self._changed:
-            if self._bytes + len(data) > self._most:
+            if self._bytes + len(data) > QUEUE_BYTES_MAX:
                 self._dropped += 1
                 return
-            if self._dropped:
-                self._add_line(self._dropped_line(self._dropped).encode() + b"\n")
-                self._dropped = 0
+            self._report_dropped()
             self._add_line(data)
             if not self._stalled:
                 self._stalled = not self._wait_written(WAIT_S)
 
     def flush(self) -> None:
-        """Wait until all queued lines are written, at most `FLUSH_S`."""
+        """Wait until all lines are written, at most `FLUSH_S`; `logging` calls this at exit."""
         with self._changed:
-            if self._dropped:
-                self._add_line(self._dropped_line(self._dropped).encode() + b"\n")
-                self._dropped = 0
+            self._report_dropped()
             self._wait_written(FLUSH_S)
+
+    def _report_dropped(self) -> None:
+        """Add a line with the number of lines dropped since the last one, if there are any."""
+        if not self._dropped:
+            return
+        record = logging.LogRecord(
+            "mnemosyned", logging.WARNING, __file__, 0, "log_lines_dropped", None, None
+        )
+        record.count, self._dropped = self._dropped, 0
+        self._add_line(self.format(record).encode() + b"\n")
 
     def _add_line(self, data: bytes) -> None:
         """Add an encoded line to the queue and wake the writing thread."""
@@ -141,34 +144,6 @@ class LineWriter:
                 select.select([], [self._descriptor], [])
             except OSError:
                 return  # the reader is gone: there is nowhere to report it
-
-
-class LineHandler(logging.Handler):
-    """Sends formatted records to standard error through a `LineWriter`."""
-
-    def __init__(self, descriptor: int) -> None:
-        """Make a handler that writes to a file descriptor."""
-        super().__init__()
-        self._writer = LineWriter(descriptor, dropped_line=self._dropped_line)
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Format a record and write its line."""
-        try:
-            self._writer.write(self.format(record))
-        except Exception:  # noqa: BLE001 what logging does with an error of a handler
-            self.handleError(record)
-
-    def flush(self) -> None:
-        """Wait until all lines are written, at most `FLUSH_S`; `logging` calls this at exit."""
-        self._writer.flush()
-
-    def _dropped_line(self, count: int) -> str:
-        """Return the formatted log line that reports the number of dropped lines."""
-        record = logging.LogRecord(
-            "mnemosyned", logging.WARNING, __file__, 0, "log_lines_dropped", None, None
-        )
-        record.count = count
-        return self.format(record)
 
 
 def logger() -> BoundLogger:

@@ -17,7 +17,7 @@ from support.fakes import FakeClock, FakeSummarizer, trio
 from mnemosyned.assembly.build import OpenMemory, open_memory
 from mnemosyned.config import Config
 from mnemosyned.errors import DatabaseUnreachable, MnemosynedError, StorageFailed
-from mnemosyned.logs import ROOT, LineWriter, configure_logs, logger
+from mnemosyned.logs import ROOT, LineHandler, configure_logs, logger
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.verbs.memories import Recall, Remember, RememberMany
 from mnemosyned.verbs.retention import Forget
@@ -242,18 +242,17 @@ Pipe = tuple[int, int]
 
 
 @pytest.fixture
-def pipe() -> Iterator[Pipe]:
+def pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[Pipe]:
+    monkeypatch.setattr("mnemosyned.logs.QUEUE_BYTES_MAX", QUEUE_BYTES)
     ours, theirs = os.pipe()
     yield ours, theirs
     os.close(ours)
 
 
-def writer(pipe: Pipe) -> LineWriter:
-    return LineWriter(
-        pipe[1],
-        dropped_line=lambda count: f"dropped {count}",
-        queue_bytes_max=QUEUE_BYTES,
-    )
+def writer(pipe: Pipe) -> LineHandler:
+    handler = LineHandler(pipe[1])
+    handler.setFormatter(logging.Formatter("dropped %(count)s"))
+    return handler
 
 
 def read_all(pipe: Pipe, until: str) -> list[str]:

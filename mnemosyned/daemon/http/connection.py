@@ -106,28 +106,23 @@ class ClientConnection:
         """
         head, body = self.protocol.encode_response(response, last=last)
         if len(body) <= RECEIVE_BYTES:
-            self._queue_output(head + body)
+            self._send_parts(head + body)
         else:
-            self._queue_output(head)
-            self._queue_output(body)
-        self.send()
+            self._send_parts(head, body)
 
     def begin_stream(self, response: Response) -> bool:
         """Send the head of a streamed response; return True if a body may follow."""
-        self._queue_output(self.protocol.encode_stream_head(response))
-        self.send()
+        self._send_parts(self.protocol.encode_stream_head(response))
         return not self.protocol.bodiless
 
     def send_chunk(self, data: bytes) -> None:
         """Send a chunk of a streamed response, as far as the client takes it now."""
-        self._queue_output(self.protocol.encode_chunk(data))
-        self.send()
+        self._send_parts(self.protocol.encode_chunk(data))
 
     def end_stream(self) -> None:
         """Send the end of a streamed response."""
         if end := self.protocol.encode_stream_end():
-            self._queue_output(end)
-            self.send()
+            self._send_parts(end)
 
     def has_hung_up(self) -> bool:
         """Return whether the client has closed its side of the connection."""
@@ -138,18 +133,17 @@ class ClientConnection:
     def invite_body(self) -> None:
         """Send `100 Continue` if the client waits for it before its body."""
         if interim := self.protocol.continue_response():
-            self._queue_output(interim)
-            self.send()
+            self._send_parts(interim)
 
-    def _queue_output(self, data: bytes) -> None:
-        """Queue bytes for the client, encrypted if the connection has TLS."""
-        if self._tls:
-            try:
-                data = self._tls.seal(data)
-            except OSError:
-                self.broken = True
-                return
-        self._output.append(memoryview(data))
+    def _send_parts(self, *parts: bytes) -> None:
+        """Queue bytes for the client, encrypted if the connection has TLS, and send them."""
+        try:
+            for data in parts:
+                sealed = self._tls.seal(data) if self._tls else data
+                self._output.append(memoryview(sealed))
+        except OSError:
+            self.broken = True
+        self.send()
 
     def send(self) -> bool:
         """Send queued bytes, as far as the client takes them now; return whether any were sent."""
