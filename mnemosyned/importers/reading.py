@@ -302,11 +302,7 @@ class JsonReader:
 
     def _read_object(self) -> Iterator[JsonElement]:
         """Yield the values of the object that begins here, and the elements of its lists."""
-        self._place += 1
-        if self._peek_char() == "}":
-            self._place += 1
-            return
-        while True:
+        for _ in self._step_through("}"):
             key = self._read_value()
             if not isinstance(key, str) or self._peek_char() != ":":
                 raise self._make_error_here("a key is expected")
@@ -316,21 +312,11 @@ class JsonReader:
                 yield from self._read_list(key)
             else:
                 yield self._read_element(key, 0)
-            if self._read_end("}"):
-                return
 
     def _read_list(self, key: str) -> Iterator[JsonElement]:
         """Yield the elements of the list that begins here; `key` is its name in the document."""
-        self._place += 1
-        if self._peek_char() == "]":
-            self._place += 1
-            return
-        index = 0
-        while True:
+        for index, _ in enumerate(self._step_through("]")):
             yield self._read_element(key, index)
-            index += 1
-            if self._read_end("]"):
-                return
 
     def _read_element(self, key: str, index: int) -> JsonElement:
         """Read one value and return it with the number of bytes read since the last."""
@@ -338,15 +324,22 @@ class JsonReader:
         size, self._uncounted = self._uncounted, 0
         return JsonElement(key, index, value, size)
 
-    def _read_end(self, closing: str) -> bool:
-        """Read the comma or bracket after a member; return True for the bracket `closing`."""
-        mark = self._peek_char()
-        if mark not in (closing, ","):
+    def _step_through(self, closing: str) -> Iterator[None]:
+        """Stop at each member of the list or object that begins here, for the caller to read it.
+
+        The brackets and the commas between members are read; `closing` is the bracket at the end.
+        """
+        self._place += 1
+        mark = closing if self._peek_char() == closing else ","
+        while mark == ",":
+            yield
+            mark = self._peek_char()
+            self._place += mark == ","
+        if mark != closing:
             raise self._make_error_here(
-                "the document is cut off" if not mark else "not JSON"
+                "not JSON" if mark else "the document is cut off"
             )
         self._place += 1
-        return mark == closing
 
     def _peek_char(self) -> str:
         """Skip blanks and return the next character without reading it; empty at the end."""

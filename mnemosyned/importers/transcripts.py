@@ -85,30 +85,22 @@ class ParsedLine:
     """Whether the same words follow once more as a message."""
 
 
-@dataclass(frozen=True, slots=True)
-class TranscriptHead:
-    """Facts about a whole transcript, from its first line."""
-
-    conversation: str = ""
-    """The conversation itself, or the original of a copied one."""
-    by_subagent: bool = False
-
-
 NOTHING = ParsedLine()
 
 
-def head_of(line: TranscriptLine) -> TranscriptHead:
-    """Return the conversation and subagent mark in a transcript's first line."""
+def head_of(line: TranscriptLine) -> tuple[str, bool]:
+    """Return the conversation in a transcript's first line, and whether it is by a subagent.
+
+    Of a copied conversation it is the original; without a name it is empty.
+    """
     payload = line.get("payload")
     if line.get("type") == "session_meta" and isinstance(payload, Mapping):
         source = payload.get("source")
         origin = payload.get("forked_from_id") or payload.get("id")
-        return TranscriptHead(
-            text_in(origin), isinstance(source, Mapping) and "subagent" in source
-        )
+        return text_in(origin), isinstance(source, Mapping) and "subagent" in source
     if line.get("kind") not in (None, "main") and "sessionId" in line:
-        return TranscriptHead(text_in(line.get("sessionId")), by_subagent=True)
-    return TranscriptHead()
+        return text_in(line.get("sessionId")), True
+    return "", False
 
 
 def parse_line(line: TranscriptLine) -> ParsedLine:
@@ -553,9 +545,10 @@ def _read_lines(
     long is a tool's result, and passed over.
     """
     stream.seek(0)
-    head = head_of(decode_object(stream.readline(HEAD_BYTES_MAX)) or {})
-    if head.by_subagent:
-        return TranscriptReading(position=size, conversation=head.conversation)
+    first = decode_object(stream.readline(HEAD_BYTES_MAX)) or {}
+    conversation, by_subagent = head_of(first)
+    if by_subagent:
+        return TranscriptReading(position=size, conversation=conversation)
     parsed_lines: list[ParsedLine] = []
     end, broken, complete = position, 0, True
     stream.seek(0)
@@ -576,7 +569,7 @@ def _read_lines(
         messages=_collect_messages(parsed_lines),
         position=end,
         complete=complete,
-        conversation=head.conversation,
+        conversation=conversation,
         broken=broken,
     )
 

@@ -89,9 +89,7 @@ class EventLoop:
         listeners: Sequence[Listener],
         *,
         answer: Route,
-        threads: int,
-        body_bytes_max: int,
-        connections_max: int,
+        limits: LimitsConfig,
         activity: ServerActivity,
         owner_of: OwnerOf | None = None,
     ) -> None:
@@ -100,10 +98,11 @@ class EventLoop:
         `owner_of` returns the number of a request's owner; None if there is only one owner.
         """
         self._activity = activity
-        activity.connections_max = connections_max
-        self._body_bytes_max = body_bytes_max
+        self._connections_max = count_allowed_connections(limits.connections_max)
+        activity.connections_max = self._connections_max
+        self._body_bytes_max = limits.body_bytes_max
         self._connections: dict[int, ClientConnection] = {}
-        self._budget = BodyBudget(body_bytes_max=body_bytes_max)
+        self._budget = BodyBudget(body_bytes_max=limits.body_bytes_max)
         self._answered: deque[ClientConnection] = deque()
         self._epoll = select.epoll()
         self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
@@ -113,7 +112,6 @@ class EventLoop:
         """Connections that are not idle."""
         self._swept = 0.0
         self._listeners = {each.sock.fileno(): each for each in listeners}
-        self._connections_max = connections_max
         self._accept_at = 0.0
         """When a pause in accepting clients ends, by the monotonic clock."""
         self._accept_error_at = -LOGGED_EVERY_S
@@ -121,7 +119,7 @@ class EventLoop:
         """Whether new clients wait in the backlog, as no connection can be closed for them."""
         self._workers = Workers(
             answer,
-            threads=threads,
+            threads=limits.threads,
             on_answered=self._queue_answered,
             activity=activity,
             owner_of=owner_of,
@@ -528,9 +526,7 @@ def serve_http(
     loop = EventLoop(
         listeners,
         answer=make_handler(resources, activity, tcp_resources=tcp_resources),
-        threads=limits.threads,
-        body_bytes_max=limits.body_bytes_max,
-        connections_max=count_allowed_connections(limits.connections_max),
+        limits=limits,
         activity=activity,
         owner_of=owner_of,
     )
