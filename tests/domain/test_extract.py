@@ -1,9 +1,11 @@
 """Extractive summaries: which statements stay, and how lines read."""
 
+import tomllib
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from itertools import count
+from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
@@ -33,177 +35,26 @@ def size(memories: Sequence[MemoryRecord]) -> int:
     return sum(len(memory.content) for memory in memories)
 
 
-DEBUGGING = group(
-    (
-        "user",
-        "The nightly backup failed again yesterday. The host is db-prod-3, see OPS-4127.",
-    ),
-    ("assistant", "I'll start by checking the logs of the backup service."),
-    (
-        "tool",
-        (
-            "$ journalctl -u backup.service --since yesterday\n"
-            "Mar 02 02:00:01 db-prod-3 systemd[1]: Starting backup.service...\n"
-            "Mar 02 02:00:03 db-prod-3 backup[8123]: INFO connecting to 10.4.2.17:5432\n"
-            "Mar 02 02:00:04 db-prod-3 backup[8123]: INFO dump started\n"
-            "Mar 02 02:13:44 db-prod-3 backup[8123]: ERROR could not write: No space left on device"
-        ),
-    ),
-    (
-        "assistant",
-        "The dump failed because /var/backups is full. Let me check the disk usage.",
-    ),
-    (
-        "tool",
-        "Filesystem Size Used Avail Use% Mounted on\n/dev/sdb1 200G 200G 0 100% /var/backups",
-    ),
-    (
-        "user",
-        "OK. Never delete dumps younger than 30 days, and always ask me about db-prod-1.",
-    ),
-    (
-        "assistant",
-        "Understood. I removed 29 dumps older than 30 days, which freed 131 GB.",
-    ),
-    (
-        "user",
-        "Great, thanks! Decision: we move to pgBackRest 2.51 in April. Maria owns that.",
-    ),
-    ("user", "Perfect, thank you so much. Talk to you tomorrow!"),
-)
-
-NOTES = group(
-    "Anna prefers tea over coffee and is allergic to peanuts.",
-    "We decided to use PostgreSQL because of partial indexes.",
-    "It rained the whole morning, and nobody felt like going out for lunch at all.",
-    "We decided to use PostgreSQL because of the partial indexes.",
-    "Reading list: Thinking in Systems; The Mythical Man-Month; A Pattern Language.",
-    "The talk was nice, people seemed happy, and the room was a little bit too warm.",
-)
+FILE = Path(__file__).parents[1] / "support" / "datasets" / "small_groups.toml"
+GROUPS = tomllib.loads(FILE.read_text("utf-8"))
+MEMORIES = {name: group(*map(tuple, case["memories"])) for name, case in GROUPS.items()}
+DEBUGGING, NOTES, RENTAL = (MEMORIES[name] for name in ("debugging", "notes", "rental"))
+SMALL = [name for name, case in GROUPS.items() if "kept" in case]
 
 
-RENTAL = group(
-    ("user", "Morning! Slept badly, the neighbours had a party."),
-    ("assistant", "Sorry to hear that. What can I do?"),
-    ("user", "The landlord wrote: the rent rises to 1,285.50 EUR from 1 July."),
-    (
-        "assistant",
-        "Noted. I will remind you in June. Anything else on your mind today?",
-    ),
-    (
-        "user",
-        "For the record: always answer me in short sentences, never book before 10:00.",
-    ),
-    ("user", "The bike is at Velo Brandt, pick-up number VB-3391, ready on Thursday."),
-    ("assistant", "Great, I put it in the calendar."),
-    ("user", "Nothing else for now. Thanks, that was quick."),
-)
-APPOINTMENTS = group(
-    (
-        "calendar",
-        "Piano lesson with Mrs. Okafor, Tuesday 9 June, 17:40, Linden Street 8.",
-    ),
-    (
-        "calendar",
-        "Bring the notebook. Everybody brings something to eat. It will be nice.",
-    ),
-    (
-        "calendar",
-        "Ferry to Skagen, 12 June at 06:55, booking FS-88213, cabin 4107. Be early.",
-    ),
-    ("calendar", "Water the plants."),
-)
-STUDIO = group(
-    "The corridor smells of paint again, as it did in spring.",
-    "Studio Wi-Fi: network Nord-Atelier, password heron-93-velvet-moss. It is slow.",
-    "Told Jim about the squeaking door, he laughed. Tea is out.",
-    "The gardener comes by now and then, whenever the lawn looks like a meadow.",
-)
-GERMAN = group(
-    ("user", "Guten Morgen, gut geschlafen?"),
-    ("user", "Der Zugangscode für das Lager ist 7719-Falke, bitte nicht weitergeben."),
-    ("assistant", "Verstanden, ich behalte ihn für mich."),
-    ("user", "Wir nehmen Hansen Druck, Rechnung RE-2025-118 über 1.460,00 EUR."),
-    ("user", "Das Wetter ist wieder grau, aber alle freuen sich auf das Wochenende."),
-    ("assistant", "Das freut mich sehr."),
-)
-SPANISH = group(
-    ("user", "Hola, ¿qué tal el viaje?"),
-    ("user", "La reserva del hotel Mirador es HM-40217, dos noches, 236,00 EUR."),
-    ("assistant", "Perfecto, lo apunto."),
-    (
-        "user",
-        "Decidimos ir en tren, no antes de las 9, porque Lucía se marea en el coche.",
-    ),
-    ("user", "Ayer comimos muy bien y luego paseamos un rato por el puerto."),
-    ("assistant", "Qué bien suena eso."),
-)
-JAPANESE = group(
-    ("user", "おはようございます。今日はいい天気ですね。"),
-    (
-        "user",
-        "ホテルの予約番号はKR-7741-Aです。料金は48,000円、チェックインは4月12日です。",
-    ),
-    ("assistant", "ありがとうございます。承知しました。"),
-    (
-        "user",
-        "昨日はとても疲れました。でも楽しかったです。みんなで遅くまで歌いました。",
-    ),
-    ("user", "田中さんはピーナッツアレルギーがあるので、必ず店に伝えてください。"),
-    ("assistant", "はい、わかりました。楽しい一日をお過ごしください。"),
-)
-OUTAGE = group(
-    ("pager", "ALERT web-3: disk 97 % full"),
-    ("assistant", "Looking at it now, one moment please."),
-    (
-        "assistant",
-        "Root cause: the 2.14.0 upgrade disabled logrotate, so access.log grew to 41 GB.",
-    ),
-    ("user", "Good catch! What a night. Nobody could have known."),
-    ("tool", "The other 212 checks passed."),
-    ("pager", "RESOLVED web-3: disk 38 % full"),
-)
-
-
-@pytest.mark.parametrize(
-    ("memories", "told"),
-    [
-        (RENTAL, ("always answer me in short sentences", "1,285.50 EUR", "VB-3391")),
-        (APPOINTMENTS, ("FS-88213", "4107", "9 June")),
-        (STUDIO, ("network Nord-Atelier, password heron-93-velvet-moss",)),
-        (GERMAN, ("7719-Falke", "RE-2025-118", "1.460,00 EUR")),
-        (SPANISH, ("HM-40217", "236,00 EUR", "no antes de las 9")),
-        (JAPANESE, ("KR-7741-A", "48,000円", "アレルギー")),
-        (OUTAGE, ("Root cause: the 2.14.0 upgrade disabled logrotate", "41 GB")),
-    ],
-)
-def test_exact_values_decisions_and_orders_survive_in_a_small_group(
-    memories: list[MemoryRecord], told: tuple[str, ...]
-) -> None:
-    kept = extract(memories, ratio=RATIO)
+@pytest.mark.parametrize("name", SMALL)
+def test_exact_values_decisions_and_orders_survive_in_a_small_group(name: str) -> None:
+    kept = extract(MEMORIES[name], ratio=RATIO)
     searched = "\n".join([kept.text, *kept.index_terms])
 
-    assert [one for one in told if one not in searched] == []
+    assert [one for one in GROUPS[name]["kept"] if one not in searched] == []
 
 
-@pytest.mark.parametrize(
-    ("memories", "filler"),
-    [
-        (RENTAL, ("Slept", "Sorry", "Nothing else", "I put it")),
-        (APPOINTMENTS, ("Bring the notebook", "It will be nice", "Water the plants")),
-        (STUDIO, ("It is slow", "Tea is out", "meadow")),
-        (GERMAN, ("Verstanden", "geschlafen", "freut")),
-        (SPANISH, ("Perfecto", "Qué bien", "paseamos")),
-        (JAPANESE, ("承知", "おはよう", "お過ごし")),
-        (OUTAGE, ("Looking at it", "Good catch", "Nobody", "checks passed")),
-    ],
-)
-def test_small_talk_and_answers_make_way(
-    memories: list[MemoryRecord], filler: tuple[str, ...]
-) -> None:
-    text = extract(memories, ratio=RATIO).text
+@pytest.mark.parametrize("name", SMALL)
+def test_small_talk_and_answers_make_way(name: str) -> None:
+    text = extract(MEMORIES[name], ratio=RATIO).text
 
-    assert [one for one in filler if one in text] == []
+    assert [one for one in GROUPS[name]["left_out"] if one in text] == []
 
 
 def test_a_sentence_with_a_labelled_value_comes_before_stories() -> None:
@@ -220,14 +71,10 @@ def test_a_sentence_with_a_labelled_value_comes_before_stories() -> None:
     assert "20931-K" in kept.text
 
 
-@pytest.mark.parametrize(
-    "memories", [RENTAL, APPOINTMENTS, STUDIO, GERMAN, SPANISH, OUTAGE]
-)
-def test_a_title_or_a_currency_alone_is_no_keyword(
-    memories: list[MemoryRecord],
-) -> None:
+@pytest.mark.parametrize("name", SMALL)
+def test_a_title_or_a_currency_alone_is_no_keyword(name: str) -> None:
     assert {"EUR", "Mrs", "Dr", "Frau", "GB", "%"}.isdisjoint(
-        extract(memories, ratio=RATIO).index_terms
+        extract(MEMORIES[name], ratio=RATIO).index_terms
     )
 
 
@@ -247,15 +94,11 @@ def test_a_sentence_too_long_for_its_room_gives_its_first_clauses() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "memories", [RENTAL, APPOINTMENTS, STUDIO, GERMAN, SPANISH, JAPANESE, OUTAGE]
-)
-def test_a_small_group_never_grows_and_is_used_well(
-    memories: list[MemoryRecord],
-) -> None:
-    used = len(extract(memories, ratio=RATIO).text)
+@pytest.mark.parametrize("name", SMALL)
+def test_a_small_group_never_grows_and_is_used_well(name: str) -> None:
+    used = len(extract(MEMORIES[name], ratio=RATIO).text)
 
-    assert CHARS_MIN * 0.45 <= used <= max(CHARS_MIN, size(memories) * RATIO)
+    assert CHARS_MIN * 0.45 <= used <= max(CHARS_MIN, size(MEMORIES[name]) * RATIO)
 
 
 def test_the_whole_text_stays_within_the_ratio() -> None:
