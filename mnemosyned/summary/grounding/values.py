@@ -45,7 +45,11 @@ def _list_number_readings(written: str, after: str) -> Iterator[str]:
         yield written
         return
     if ":" in written:
-        yield from list_clock_readings(written, _PATTERNS["half_day"].match(after))
+        if written.partition(":")[0].isdigit():
+            half = _PATTERNS["half_day"].match(after)
+            yield from list_clock_readings(written, half)
+        else:  # such as 127.0.0.1:8080
+            yield from (written, *written.split(":"))
         return
     if _PATTERNS["ordinal"].match(after):
         yield f"day {int(written)}" if written.isdigit() else written
