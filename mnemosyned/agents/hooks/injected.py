@@ -181,17 +181,16 @@ class Briefing:
         projects = self._agents.projects_of(
             list({learning.session for learning in in_force})
         )
-        ranked: list[tuple[int, Learning]] = []
-        for learning in in_force:
+
+        def rank(learning: Learning) -> int:
+            """Return the place of a learning among the others; 3 for one of another project."""
             place = projects.get(learning.session, "")
-            if place and place == project:
-                ranked.append((0, learning))
-            elif not place:
-                ranked.append((1, learning))
-            elif learning.kind in GENERAL:
-                ranked.append((2, learning))
-        ranked.sort(key=lambda each: each[0])  # newest first within each
-        return [learning for _, learning in ranked][:LEARNINGS_MAX]
+            if place == project or not place:
+                return 0 if place else 1
+            return 2 if learning.kind in GENERAL else 3
+
+        in_force = [learning for learning in in_force if rank(learning) < 3]
+        return sorted(in_force, key=rank)[:LEARNINGS_MAX]  # newest first within each
 
     def _summarize_last_session(
         self, memories: Sequence[MemoryRecord]
@@ -317,13 +316,17 @@ class Reminder:
 
         Without any, search all memories that belong to no other project.
         """
+
+        def recall_hits(sessions: list[str] | None) -> list[Hit]:
+            """Return the relevant hits in these sessions or, for None, in all."""
+            recall = Recall(query, limit=HITS_MAX, session=sessions, explain=True)
+            return relevance.select_relevant_hits(self._service.call(recall).hits)
+
         own = self._agents.sessions_of(session.project, PROJECT_SESSIONS_MAX)
         others = [other for other in own if other != session.session]
-        if others:
-            hits = relevance.select_relevant_hits(self._recall_hits(query, others))
-            if quotes := _choose_quotes(session, query, hits):
-                return quotes
-        hits = relevance.select_relevant_hits(self._recall_hits(query, None))
+        if others and (quotes := _choose_quotes(session, query, recall_hits(others))):
+            return quotes
+        hits = recall_hits(None)
         projects = self._agents.projects_of([hit.session for hit in hits])
         free = [
             hit
@@ -331,11 +334,6 @@ class Reminder:
             if projects.get(hit.session, "") in ("", session.project)
         ]
         return _choose_quotes(session, query, free)
-
-    def _recall_hits(self, query: str, sessions: list[str] | None) -> list[Hit]:
-        """Return the best hits for a query, in these sessions or, for None, in all."""
-        recall = Recall(query, limit=HITS_MAX, session=sessions, explain=True)
-        return self._service.call(recall).hits
 
 
 def _choose_quotes(

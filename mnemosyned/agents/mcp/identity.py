@@ -24,22 +24,17 @@ CLIENT_CHARS_MAX = 40
 CONVERSATION_CHARS_MAX = 120
 
 _KNOWN_CLIENTS = {
-    "claude-code": CLAUDE_CODE,
+    **{
+        name: name
+        for name in (
+            "claude-code codex cursor vscode copilot opencode antigravity devin zed cline goose"
+        ).split()
+    },
     "claude-ai": "claude-desktop",
-    "codex": "codex",
-    "cursor": "cursor",
     "visual-studio-code": "vscode",
-    "vscode": "vscode",
     "github-copilot": "copilot",
-    "copilot": "copilot",
-    "opencode": "opencode",
     "gemini-cli": "gemini",
-    "antigravity": "antigravity",
     "windsurf": "devin",
-    "devin": "devin",
-    "zed": "zed",
-    "cline": "cline",
-    "goose": "goose",
 }
 """Beginnings of the names that clients give themselves, and the names used here."""
 _NOT_NAME = re.compile(r"[^a-z0-9]+")
@@ -103,15 +98,16 @@ def origin_of(headers: Mapping[str, str], *, local: bool) -> ClientOrigin:
     """
     words = parse_qs(headers.get(ORIGIN_HEADER, ""), max_num_fields=20)
     given = {name: values[0] for name, values in words.items()}
+    if not local:
+        given |= {"directory": "", "claude_directory": ""}
     session = headers.get(SESSION_HEADER, "")
-    client = headers.get(CLIENT_HEADER, "") or session.partition(".")[0]
     return ClientOrigin(
-        directory=given.get("directory", "") if local else "",
+        directory=given.get("directory", ""),
         override=given.get("project", ""),
         life=given.get("life", ""),
         claude_session=given.get("claude_session", ""),
-        claude_directory=given.get("claude_directory", "") if local else "",
-        client=client,
+        claude_directory=given.get("claude_directory", ""),
+        client=headers.get(CLIENT_HEADER, "") or session.partition(".")[0],
         session=session,
     )
 

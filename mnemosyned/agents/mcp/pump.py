@@ -81,6 +81,8 @@ class DaemonEndpoint:
     """Whether a reset proves that the daemon had not read the message."""
     fields = ""
     """Header fields that the daemon needs."""
+    advice = ""
+    """What to do where no daemon answers, with the sign before it."""
 
     def open(self) -> socket.socket:
         """Return a new connection to the daemon.
@@ -91,7 +93,7 @@ class DaemonEndpoint:
 
     def describe_loss(self, error: OSError) -> str:
         """Return the message for a daemon that does not answer, with the next step."""
-        raise NotImplementedError
+        return f"no daemon answers on {self} ({error.strerror or error}){self.advice}"
 
     def describe_refusal(self) -> str:
         """Return the message for a daemon that refuses this caller."""
@@ -103,6 +105,7 @@ class SocketEndpoint(DaemonEndpoint):
 
     reset_is_unread = True  # the kernel does it then, and nobody else is on the way
     fields = "Host: localhost\r\n"
+    advice = ". Start it with `mnem start`"
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -128,13 +131,6 @@ class SocketEndpoint(DaemonEndpoint):
                 f"user {uid} listens on {self._path}, not you: nothing was sent"
             )
         return connection
-
-    def describe_loss(self, error: OSError) -> str:
-        """Return the message for a daemon that does not answer, with `mnem start`."""
-        return (
-            f"no daemon answers on {self._path} ({error.strerror or error}). "
-            "Start it with `mnem start`"
-        )
 
 
 class PumpedDaemon:

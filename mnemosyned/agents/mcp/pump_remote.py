@@ -25,6 +25,8 @@ class RemoteEndpoint(DaemonEndpoint):
     A reset may come from a machine in between, after the daemon had read the message.
     """
 
+    advice = "; check that it runs"
+
     def __init__(self, remote: RemoteDaemon) -> None:
         """Read the CA file of the remote daemon. Raises `ValueError` if it cannot be used."""
         self._remote = remote
@@ -69,8 +71,7 @@ class RemoteEndpoint(DaemonEndpoint):
         """Return the message for a daemon that does not answer."""
         if isinstance(error, RemoteFault):
             return error.words
-        reason = error.strerror or error
-        return f"no daemon answers on {self} ({reason}); check that it runs"
+        return super().describe_loss(error)
 
     def describe_refusal(self) -> str:
         """Return the message for a daemon that refuses the access token."""
@@ -85,14 +86,8 @@ class UnusableEndpoint(DaemonEndpoint):
     def __init__(self, reason: str) -> None:
         self._reason = reason
 
-    def __str__(self) -> str:
-        return self._reason
-
     def open(self) -> socket.socket:
         raise DaemonLost(self._reason)
-
-    def describe_loss(self, _: OSError) -> str:
-        return self._reason
 
 
 def remote_endpoint(remote: RemoteDaemon | None) -> DaemonEndpoint:

@@ -157,13 +157,23 @@ def _initialize(_: ToolContext, request: McpRequest) -> Json:
     }
 
 
-def _require_single_page(request: McpRequest, entries: list[Json]) -> list[Json]:
-    """Return the entries of a list. Raises `ProtocolError` if the request has a cursor."""
-    if request.params.get("cursor") is not None:
-        raise ProtocolError(
-            INVALID_PARAMS, "unknown cursor: the list has a single page"
-        )
-    return entries
+def _list_in_one_page(
+    name: str,
+    list_entries: Callable[[ToolContext], list[Json]],
+    *,
+    ttl_ms: int = HOUR_MS,
+    scope: str = "public",
+) -> ProtocolMethod:
+    """Return the method that lists all entries under `name`; it raises for a cursor."""
+
+    def run(context: ToolContext, request: McpRequest) -> Json:
+        """Return the entries. Raises `ProtocolError` if the request has a cursor."""
+        if request.params.get("cursor") is not None:
+            words = "unknown cursor: the list has a single page"
+            raise ProtocolError(INVALID_PARAMS, words)
+        return {name: list_entries(context)}
+
+    return ProtocolMethod(run=run, ttl_ms=ttl_ms, scope=scope)
 
 
 _LEGACY = frozenset({Era.LEGACY})
@@ -181,10 +191,7 @@ METHODS: Mapping[str, ProtocolMethod] = {
         eras=_MODERN,
         ttl_ms=HOUR_MS,
     ),
-    "tools/list": ProtocolMethod(
-        run=lambda _, request: {"tools": _require_single_page(request, LISTED)},
-        ttl_ms=HOUR_MS,
-    ),
+    "tools/list": _list_in_one_page("tools", lambda _: LISTED),
     "tools/call": ProtocolMethod(
         run=lambda context, request: call_tool(
             context,
@@ -192,32 +199,18 @@ METHODS: Mapping[str, ProtocolMethod] = {
             request.params.get("arguments") or {},
         )
     ),
-    "resources/list": ProtocolMethod(
-        run=lambda context, request: {
-            "resources": _require_single_page(request, list_resources(context))
-        },
-        ttl_ms=HOUR_MS // 60,
-        scope="private",
+    "resources/list": _list_in_one_page(
+        "resources", list_resources, ttl_ms=HOUR_MS // 60, scope="private"
     ),
-    "resources/templates/list": ProtocolMethod(
-        run=lambda _, request: {
-            "resourceTemplates": _require_single_page(
-                request, TEXTS["resources"]["templates"]
-            )
-        },
-        ttl_ms=HOUR_MS,
+    "resources/templates/list": _list_in_one_page(
+        "resourceTemplates", lambda _: TEXTS["resources"]["templates"]
     ),
     "resources/read": ProtocolMethod(
         run=lambda context, request: read_resource(context, request.params.get("uri")),
         ttl_ms=0,
         scope="private",
     ),
-    "prompts/list": ProtocolMethod(
-        run=lambda _, request: {
-            "prompts": _require_single_page(request, list_prompts())
-        },
-        ttl_ms=HOUR_MS,
-    ),
+    "prompts/list": _list_in_one_page("prompts", lambda _: list_prompts()),
     "prompts/get": ProtocolMethod(
         run=lambda context, request: fill_prompt(
             context,
