@@ -9,7 +9,7 @@ from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from mnemosyned.client.http import foreign_listener, is_quiet
+from mnemosyned.client.http import ClosedOnFailure, foreign_listener, is_quiet
 from mnemosyned.errors import ForeignDaemon, InvalidRequest
 from mnemosyned.paths import path_form_fault, shown_path
 from mnemosyned.socket_path import socket_path, url_from_environment
@@ -46,16 +46,13 @@ class Address:
         Raises `OSError` and `ForeignDaemon`.
         """
         connection = self.open()
-        try:
+        with ClosedOnFailure(connection):
             # With a full backlog the kernel waits, as long as a send may take, only where the
             # socket blocks; Python's timeout would have it fail at once.
             limit = struct.pack("ll", *divmod(int(timeout_s * 1_000_000), 1_000_000))
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
             connection.connect(self.target)
             self.check(connection)
-        except BaseException:
-            connection.close()
-            raise
         return connection
 
     def open(self) -> socket.socket:

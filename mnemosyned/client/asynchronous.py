@@ -28,7 +28,12 @@ from mnemosyned.client.connection import (
     result_of,
     unreachable,
 )
-from mnemosyned.client.http import RECEIVED_BYTES, HttpResponse, Unread
+from mnemosyned.client.http import (
+    RECEIVED_BYTES,
+    ClosedOnFailure,
+    HttpResponse,
+    Unread,
+)
 from mnemosyned.client.streams import SILENCE_S, EventReader, events_request
 from mnemosyned.verbs.facade import AsyncVerbs
 from mnemosyned.verbs.request import Request
@@ -152,13 +157,10 @@ async def open_channel(address: Address) -> Channel:
     if isinstance(address, TlsAddress):
         return await _open_tls(address.remote, address.context)
     connection = address.open()
-    try:
+    with ClosedOnFailure(connection):
         connection.settimeout(0)
         await _connect_local(connection, address)
         address.check(connection)
-    except BaseException:
-        connection.close()
-        raise
     return PlainChannel(connection)
 
 
@@ -182,14 +184,11 @@ async def _open_tls(remote: RemoteDaemon, context: ssl.SSLContext) -> Channel:
     connection = await _connect_remote(remote)
     channel = TlsChannel(connection, context, remote.host)
     try:
-        async with asyncio.timeout(tls.HANDSHAKE_S):
-            await channel.handshake()
+        with ClosedOnFailure(connection):
+            async with asyncio.timeout(tls.HANDSHAKE_S):
+                await channel.handshake()
     except OSError as error:
-        connection.close()
         raise tls.handshake_fault(remote, error) from error
-    except BaseException:
-        connection.close()
-        raise
     return channel
 
 
@@ -212,17 +211,13 @@ async def _connect_remote(remote: RemoteDaemon) -> socket.socket:
         connection = tls.tcp_socket(family)
         share = (deadline - loop.time()) / (len(tried) - position)
         try:
-            connection.settimeout(0)
-            async with asyncio.timeout(share):
-                await loop.sock_connect(connection, place)
+            with ClosedOnFailure(connection):
+                connection.settimeout(0)
+                async with asyncio.timeout(share):
+                    await loop.sock_connect(connection, place)
+                return connection
         except OSError as error:
-            connection.close()
             failure = error
-        except BaseException:
-            connection.close()
-            raise
-        else:
-            return connection
     raise tls.connect_fault(remote, failure) from failure
 
 

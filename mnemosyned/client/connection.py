@@ -16,6 +16,7 @@ import msgspec
 from mnemosyned.client.address import IdleConnections, address_of
 from mnemosyned.client.http import (
     RECEIVED_BYTES,
+    ClosedOnFailure,
     HttpResponse,
     SpeaksTls,
     Unread,
@@ -281,14 +282,11 @@ class Connection:
         self, connection: socket.socket, call: PreparedCall
     ) -> HttpResponse:
         """Send a call over a connection and return the answer; the connection is kept or closed."""
-        try:
+        with ClosedOnFailure(connection):
             connection.settimeout(call.timeout_s)
             answer = exchange(
                 connection, call.data, reset_is_unread=self._address.reset_is_unread
             )
-        except BaseException:
-            connection.close()
-            raise
         if answer.stays_open:
             self._idle.put(connection)
         else:

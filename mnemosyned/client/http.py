@@ -228,6 +228,20 @@ def receive_parts(connection: socket.socket, response: HttpResponse) -> Iterator
         response.feed(connection.recv(RECEIVED_BYTES))
 
 
+class ClosedOnFailure:
+    """A block that closes a connection if it raises anything; `contextlib` takes long to load."""
+
+    def __init__(self, connection: IdleConnection) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self._connection.close()
+
+
 def is_quiet(connection: IdleConnection) -> bool:
     """Return True if the daemon has neither closed an idle connection nor sent unexpected bytes."""
     arrivals = select.poll()

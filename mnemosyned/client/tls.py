@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mnemosyned.client.http import ClosedOnFailure
 from mnemosyned.errors import RemoteFault
 
 if TYPE_CHECKING:
@@ -105,22 +106,16 @@ def connect(
     except (OSError, UnicodeError) as error:
         raise unknown_host_fault(remote, error) from error
     plain = _connect_to_any(list_targets(addresses), min(timeout_s, CONNECT_S), remote)
-    try:
+    with ClosedOnFailure(plain):
         plain.settimeout(min(timeout_s, HANDSHAKE_S))
         sealed = context.wrap_socket(
             plain, server_hostname=remote.host, do_handshake_on_connect=False
         )
-    except BaseException:
-        plain.close()
-        raise
     try:
-        sealed.do_handshake()
+        with ClosedOnFailure(sealed):
+            sealed.do_handshake()
     except OSError as error:
-        sealed.close()
         raise handshake_fault(remote, error) from error
-    except BaseException:
-        sealed.close()
-        raise
     return sealed
 
 
@@ -140,18 +135,14 @@ def _connect_to_any(
     failure: OSError = OSError("the host has no address")
     for position, (family, place) in enumerate(tried):
         plain = tcp_socket(family)
+        share = (deadline - time.monotonic()) / (len(tried) - position)
         try:
-            share = (deadline - time.monotonic()) / (len(tried) - position)
-            plain.settimeout(max(share, 0.001))
-            plain.connect(place)
+            with ClosedOnFailure(plain):
+                plain.settimeout(max(share, 0.001))
+                plain.connect(place)
+                return plain
         except OSError as error:
-            plain.close()
             failure = error
-        except BaseException:
-            plain.close()
-            raise
-        else:
-            return plain
     raise connect_fault(remote, failure) from failure
 
 

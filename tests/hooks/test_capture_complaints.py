@@ -27,39 +27,6 @@ TALK = [
 SAID = ["Why is the cart empty?", "The session cookie expires too early."]
 
 
-def test_feedback_loop_what_hooks_told_is_never_captured(
-    hooks: HookService, store: SqliteStore, transcript: Path
-) -> None:
-    told = "<mnemosyne-memory>\n- [2026-03-01] Use Postgres\n</mnemosyne-memory>"
-    write_lines(
-        transcript,
-        [
-            claude_line("user", f"{told}\nFix the cart", uuid="u1"),
-            claude_line("user", told, uuid="u2"),
-            claude_line("user", "<mnemosyne-memory>\nunended Postgres", uuid="u3"),
-        ],
-    )
-    claude(hooks, transcript).call(hook_event_name="Stop")
-
-    assert texts(store, "claude-code:s1") == ["Fix the cart"]
-
-
-def test_what_is_private_is_not_kept(
-    hooks: HookService, store: SqliteStore, transcript: Path
-) -> None:
-    write_lines(
-        transcript,
-        [
-            claude_line("user", "Deploy <private>pin 4711</private> today", uuid="u1"),
-            claude_line("user", "<PRIVATE>all of it</PRIVATE>", uuid="u2"),
-            claude_line("user", "Open <private> to the end", uuid="u3", minutes=1),
-        ],
-    )
-    claude(hooks, transcript).call(hook_event_name="Stop")
-
-    assert texts(store, "claude-code:s1") == ["Deploy  today", "Open"]
-
-
 def test_double_storing_two_tools_that_run_the_same_hook_file(
     hooks: HookService, store: SqliteStore, tmp_path: Path
 ) -> None:
@@ -153,21 +120,6 @@ def test_what_was_forgotten_stays_forgotten_when_its_messages_get_other_ids(
     claude(hooks, transcript).call(hook_event_name="Stop")
 
     assert texts(store, "claude-code:s1") == SAID[1:]
-
-
-def test_junk_messages_without_a_word_are_not_stored(
-    hooks: HookService, store: SqliteStore, transcript: Path
-) -> None:
-    write_lines(
-        transcript,
-        [
-            claude_line("user", text, uuid=text)
-            for text in ("...", "👍", " ", "/compact")
-        ],
-    )
-    claude(hooks, transcript).call(hook_event_name="Stop")
-
-    assert texts(store, "claude-code:s1") == []
 
 
 def test_a_subagents_stop_stores_nothing(

@@ -11,6 +11,7 @@ from support.mcp import (
     DECISION,
     MODERN_META,
     FakeSessions,
+    Json,
     McpPeer,
     origin_header,
     peer,
@@ -208,19 +209,17 @@ def test_the_cursor_of_another_page_is_refused(client: McpPeer) -> None:
 # --------------------------------------------------------------------- HTTP
 
 
-def _modern(method: str, **params: object) -> bytes:
-    given = {**params, "_meta": MODERN_META}
-    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": given}
-    return json.dumps(message).encode()
+STATUS: Json = {"name": "status", "arguments": {}, "_meta": MODERN_META}
+STATUS_HEADERS = {
+    "mcp_protocol_version": "2026-07-28",
+    "mcp_method": "tools/call",
+    "mcp_name": "status",
+}
 
 
 def test_headers_that_say_what_the_body_says_are_accepted(over_http: McpPeer) -> None:
-    response = over_http.post(
-        _modern("tools/call", name="status", arguments={}),
-        mcp_protocol_version="2026-07-28",
-        mcp_method="tools/call",
-        mcp_name="=?base64?c3RhdHVz?=",
-    )
+    headers = {**STATUS_HEADERS, "mcp_name": "=?base64?c3RhdHVz?="}
+    response = over_http.send("tools/call", headers=headers, **STATUS)
     assert response.status == 200
 
 
@@ -236,13 +235,8 @@ def test_headers_that_say_what_the_body_says_are_accepted(over_http: McpPeer) ->
 def test_headers_that_say_otherwise_are_refused(
     over_http: McpPeer, wrong: dict[str, str]
 ) -> None:
-    right = {
-        "mcp_protocol_version": "2026-07-28",
-        "mcp_method": "tools/call",
-        "mcp_name": "status",
-    }
-    body = _modern("tools/call", name="status", arguments={})
-    response = over_http.post(body, **(right | wrong))
+    headers = STATUS_HEADERS | wrong
+    response = over_http.send("tools/call", headers=headers, **STATUS)
     assert response.status == 400
     assert json.loads(response.body)["error"]["code"] == -32020
 
@@ -250,8 +244,9 @@ def test_headers_that_say_otherwise_are_refused(
 def test_missing_headers_are_refused_over_http_and_not_for_carried_lines(
     over_http: McpPeer, client: McpPeer
 ) -> None:
-    assert over_http.post(_modern("tools/list")).status == 400
-    assert client.post(_modern("tools/list")).status == 200
+    for caller, status in ((over_http, 400), (client, 200)):
+        response = caller.send("tools/list", headers={}, _meta=MODERN_META)
+        assert response.status == status
 
 
 @pytest.mark.parametrize(
@@ -261,12 +256,8 @@ def test_modern_errors_have_a_status_of_http(
     over_http: McpPeer, method: str, status: int
 ) -> None:
     named = {"name": "none"} if method == "prompts/get" else {}
-    response = over_http.post(
-        _modern(method, **named),
-        mcp_protocol_version="2026-07-28",
-        mcp_method=method,
-        mcp_name="none",
-    )
+    headers = STATUS_HEADERS | {"mcp_method": method, "mcp_name": "none"}
+    response = over_http.send(method, headers=headers, _meta=MODERN_META, **named)
     assert response.status == status
 
 
@@ -281,47 +272,32 @@ def test_a_legacy_request_with_an_unknown_version_in_its_header_is_refused(
 def test_a_handshake_over_http_gives_a_session_that_names_the_client(
     over_http: McpPeer,
 ) -> None:
-    body = json.dumps(
-        {
-            "jsonrpc": "2.0",
-            "id": 1,
-            "method": "initialize",
-            "params": {
-                "protocolVersion": "2025-11-25",
-                "clientInfo": {"name": "Goose", "version": "1"},
-            },
-        }
-    ).encode()
-    sessions = [dict(over_http.post(body).headers)["mcp-session-id"] for _ in range(2)]
+    goose = {"name": "Goose", "version": "1"}
+    answers = [
+        over_http.send("initialize", headers={}, clientInfo=goose) for _ in range(2)
+    ]
+    sessions = [dict(answer.headers)["mcp-session-id"] for answer in answers]
     assert len(set(sessions)) == 2
-    call = (
-        b'{"jsonrpc":"2.0","id":2,"method":"tools/call",'
-        b'"params":{"name":"status","arguments":{}}}'
-    )
-    answer = json.loads(over_http.post(call, mcp_session_id=sessions[0]).body)
+    session = {"mcp_session_id": sessions[0]}
+    call = over_http.send("tools/call", headers=session, name="status", arguments={})
+    answer = json.loads(call.body)
     status = answer["result"]["structuredContent"]
     assert status["client"] == "goose"
     assert sessions[0] in status["session"]
 
 
 def test_a_long_call_tells_its_progress_before_its_answer(client: McpPeer) -> None:
-    body = json.dumps(
-        {
-            "jsonrpc": "2.0",
-            "id": 9,
-            "method": "tools/call",
-            "params": {
-                "name": "forget",
-                "arguments": {"query": "nothing", "confirm": True},
-                "_meta": {"progressToken": "p"},
-            },
-        }
-    ).encode()
-    response = client.post(body)
+    response = client.send(
+        "tools/call",
+        headers={},
+        name="forget",
+        arguments={"query": "nothing", "confirm": True},
+        _meta={"progressToken": "p"},
+    )
     assert response.content_type == "text/event-stream"
     assert response.stream is not None
     messages = [json.loads(event.partition(b"data: ")[2]) for event in response.stream]
-    assert messages[-1]["id"] == 9
+    assert messages[-1]["id"] == 1
     assert messages[-1]["result"]["structuredContent"]["deleted"]
     values = [message["params"]["progress"] for message in messages[:-1]]
     assert values == sorted(set(values))
@@ -441,16 +417,8 @@ def test_status_says_whom_the_memory_takes_the_caller_for(
 def test_clients_are_known_by_the_names_they_give_themselves(
     service: MemoryService, name: str, client: str
 ) -> None:
-    handshake = peer(service, now=NOON).post(
-        json.dumps(
-            {
-                "jsonrpc": "2.0",
-                "id": 1,
-                "method": "initialize",
-                "params": {"clientInfo": {"name": name, "version": "1"}},
-            }
-        ).encode()
-    )
+    info = {"name": name, "version": "1"}
+    handshake = peer(service, now=NOON).send("initialize", headers={}, clientInfo=info)
     assert dict(handshake.headers)["mnemosyne-client"] == client
 
 
@@ -462,11 +430,8 @@ def test_the_variables_of_claude_code_count_only_where_it_is_the_client(
     )
     status = client.call("status")
     assert (status["session"], status["project"]) == ("claude-code:abc", "/work/other")
-    codex = client.post(
-        b'{"jsonrpc":"2.0","id":1,"method":"tools/call",'
-        b'"params":{"name":"status","arguments":{}}}',
-        mnemosyne_client="codex",
-    )
+    named = {"mnemosyne_client": "codex"}
+    codex = client.send("tools/call", headers=named, name="status", arguments={})
     status = json.loads(codex.body)["result"]["structuredContent"]
     assert (status["session"], status["project"]) == ("codex:life1", "/work/shop")
 

@@ -58,6 +58,13 @@ class McpPeer:
             HttpRequest("POST", "/mcp", "", body, {**self._headers, **further})
         )
 
+    def send(
+        self, method: str, *, headers: Mapping[str, str], **params: Json
+    ) -> Response:
+        """Post a request with further headers, and return the answer of HTTP."""
+        message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        return self.post(json.dumps(message).encode(), **headers)
+
     def answer(self, method: str, **params: Json) -> Json:
         """The whole answer to a request."""
         message = {"jsonrpc": "2.0", "id": next(self._ids), "method": method}

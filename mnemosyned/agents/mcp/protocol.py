@@ -130,16 +130,11 @@ def check_version(request: McpRequest) -> None:
     if not isinstance(request.version, str):
         raise ProtocolError(INVALID_PARAMS, f"{VERSION_KEY} must be text")
     if request.version not in MODERN_VERSIONS:
-        raise unsupported_version(request.version)
-
-
-def unsupported_version(version: str) -> ProtocolError:
-    """Return the error for a version of the protocol that the daemon does not support."""
-    data = {
-        "supported": list(SUPPORTED_VERSIONS),
-        "requested": version[:METHOD_CHARS_SHOWN],
-    }
-    return ProtocolError(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
+        data = {
+            "supported": list(SUPPORTED_VERSIONS),
+            "requested": request.version[:METHOD_CHARS_SHOWN],
+        }
+        raise ProtocolError(UNSUPPORTED_VERSION, "Unsupported protocol version", data)
 
 
 def result_message(request: McpRequest, result: Json) -> Json:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 from mnemosyned.client.http import (
+    ClosedOnFailure,
     EventBlocks,
     HttpResponse,
     NoAnswer,
@@ -119,17 +120,13 @@ class SocketEndpoint(DaemonEndpoint):
         Raises `OSError`, and `DaemonLost` if another user's program listens there.
         """
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
+        with ClosedOnFailure(connection):
             connection.connect(self._path)
             uid = foreign_listener(connection, self._path)
-        except BaseException:
-            connection.close()
-            raise
-        if uid is not None:
-            connection.close()
-            raise DaemonLost(
-                f"user {uid} listens on {self._path}, not you: nothing was sent"
-            )
+            if uid is not None:
+                raise DaemonLost(
+                    f"user {uid} listens on {self._path}, not you: nothing was sent"
+                )
         return connection
 
 
@@ -316,14 +313,11 @@ class McpPump:
         connection, response = self._daemon.post(
             self._make_request_headers(), call.line, on_connection=call.hold
         )
-        try:
+        with ClosedOnFailure(connection):
             self._save_headers(response.headers)
             for message in read_messages(connection, response):
                 if not call.is_cancelled:
                     self._write_line(message)
-        except BaseException:
-            connection.close()
-            raise
         call.hold(None)
         if response.stays_open and not call.is_cancelled:
             self._daemon.give_back(connection)

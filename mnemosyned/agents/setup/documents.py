@@ -52,11 +52,6 @@ def value_at(data: Json, path: KeyPath) -> Json:
     return values[-1] if len(values) > len(path) else None
 
 
-def steps_present(data: Json, path: KeyPath) -> int:
-    """Return how many steps of a path exist in parsed data, counted from its beginning."""
-    return len(values_along(data, path)) - 1
-
-
 def with_value(data: Json, path: KeyPath, value: Json) -> Json:
     """Return a copy of parsed data with the value set at a path, creating missing objects."""
     copy = deepcopy(data)

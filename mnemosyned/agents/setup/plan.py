@@ -13,8 +13,8 @@ from mnemosyned.agents.setup.documents import (
     Document,
     NotEditable,
     Unreadable,
-    steps_present,
     value_at,
+    values_along,
 )
 from mnemosyned.agents.setup.files import (
     ABSENT,
@@ -187,7 +187,7 @@ def _plan_settings(
         made=made,
         states=[(part.label, state) for part, state in states],
         written=[
-            _make_written_part(part, steps_present(original.data, part.path))
+            _make_written_part(part, len(values_along(original.data, part.path)) - 1)
             for part in parts
             if part in to_write or tuple(map(str, part.path)) in known
         ],
@@ -228,22 +228,13 @@ def _restore_content(
         if is_heading and edit.made and document.data.get("hooks"):
             continue
         part.remove(document)
-        _remove_empty_containers(document, part, written.kept)
+        for length in range(len(part.path), written.kept, -1):  # empty now
+            *_, inner = values = values_along(document.data, part.path[:length])
+            if len(values) > length and inner in ({}, []):
+                document.remove(part.path[:length])
     if edit.made and document.text.strip() in ("", "{}"):
         return None, True
     return document.text.encode(), False
-
-
-def _remove_empty_containers(document: Document, part: SettingsPart, kept: int) -> None:
-    """Remove objects and lists along a part's path that are empty now.
-
-    The first `kept` steps existed before setup, and stay.
-    """
-    for length in range(len(part.path), kept, -1):
-        path = part.path[:length]
-        is_present = steps_present(document.data, path) == length
-        if is_present and value_at(document.data, path) in ({}, []):
-            document.remove(path)
 
 
 # ------------------------------------------------------------------------ undo
