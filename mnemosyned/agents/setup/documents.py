@@ -631,24 +631,16 @@ def _format_yaml_entry(name: str, value: Json, indent: int, newline: str) -> str
 # ----------------------------------------------------------------- any format
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentFormat:
-    """Functions that read and edit texts of one format."""
-
-    read: Callable[[str], Json]
-    set_value: Callable[[str, KeyPath, Json], str]
-    remove: Callable[[str, KeyPath], str]
-
-
-_JSONC = DocumentFormat(read_jsonc, set_in_jsonc, remove_from_jsonc)
-_YAML = DocumentFormat(read_yaml, set_in_yaml, remove_from_yaml)
-_FORMATS = {
+_JSONC = (read_jsonc, set_in_jsonc, remove_from_jsonc)
+_YAML = (read_yaml, set_in_yaml, remove_from_yaml)
+_FORMATS: dict[str, tuple[Callable[..., Json], ...]] = {
     ".json": _JSONC,
     ".jsonc": _JSONC,
-    ".toml": DocumentFormat(read_toml, set_in_toml, remove_from_toml),
+    ".toml": (read_toml, set_in_toml, remove_from_toml),
     ".yaml": _YAML,
     ".yml": _YAML,
 }
+"""The functions that read, set and remove a value, by the suffix of a file."""
 
 
 class Document:
@@ -659,7 +651,7 @@ class Document:
 
         Raises `Unreadable`, and `NotEditable` if it holds no object.
         """
-        self._format = _FORMATS[file.suffix]
+        self._read, self._set, self._remove = _FORMATS[file.suffix]
         self.text = text
         self.data: Json = self._read_data(text)
         if not isinstance(self.data, dict):
@@ -668,13 +660,13 @@ class Document:
     def _read_data(self, text: str) -> Json:
         """Return the data of a text in the document's format. Raises `Unreadable`."""
         try:
-            return self._format.read(text)
+            return self._read(text)
         except RecursionError as error:
             raise Unreadable("it is nested too deeply") from error
 
     def set_value(self, path: KeyPath, value: Json) -> None:
         """Set the value at a path in text and data. Raises `NotEditable`."""
-        self._apply_edit(path, self._format.set_value, with_value, value)
+        self._apply_edit(path, self._set, with_value, value)
 
     def append(self, path: KeyPath, value: Json) -> None:
         """Append a value to the list at a path of a JSON document. Raises `NotEditable`."""
@@ -682,7 +674,7 @@ class Document:
 
     def remove(self, path: KeyPath) -> None:
         """Remove the value at a path, in TOML with objects left empty. Raises `NotEditable`."""
-        self._apply_edit(path, self._format.remove, without_value)
+        self._apply_edit(path, self._remove, without_value)
 
     def _apply_edit(
         self,
