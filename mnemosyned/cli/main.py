@@ -18,7 +18,6 @@ from mnemosyned.cli.options import (
     asks_for_json,
     format_options,
     refuse_url,
-    understand_json_format,
 )
 from mnemosyned.cli.registry import COMMANDS, GROUPS, LOCAL, Command
 from mnemosyned.errors import InvalidRequest, Kind, MnemosynedError
@@ -112,7 +111,8 @@ def _prepare_command(command: click.Command, *, is_local: bool) -> None:
     command.context_settings.setdefault("help_option_names", ["-h", "--help"])
     taken = [name for parameter in command.params for name in parameter.opts]
     command.params += address_options(hidden=True, taken=taken)
-    understand_json_format(command)
+    if "--json" in taken and "--format" not in taken:
+        command.params.append(format_options(hidden=True)[0])
     if isinstance(command, click.Group):
         for member in command.commands.values():
             _prepare_command(member, is_local=is_local)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mnemosyned.client.remote import RemoteDaemon
 
 
+F = TypeVar("F", bound=Callable[..., Any])
 SOCKET, URL, TOKEN_FILE, CA = "--socket", "--url", "--token-file", "--ca"
 _HELP = {
     SOCKET: "The daemon's socket; default: $MNEMOSYNE_SOCKET or the usual one.",
@@ -152,13 +153,8 @@ def chosen_format() -> str:
 
 
 def prints_json() -> bool:
-    """Return whether --format or MNEM_FORMAT chose json or jsonl.
-
-    It is the default of `--json` in commands that have no other format.
-    """
-    context = click.get_current_context(silent=True)
-    completes = context is not None and context.resilient_parsing
-    return not completes and chosen_format() in ("json", "jsonl")
+    """Return whether --json, --format or MNEM_FORMAT chose json or jsonl."""
+    return chosen_format() in ("json", "jsonl")
 
 
 def may_page() -> bool:
@@ -214,17 +210,14 @@ def _store_format(
         meta[_FORMAT] = value if isinstance(value, str) else "json"
 
 
-def understand_json_format(command: click.Command) -> None:
-    """Let a command with its own `--json` also follow --format and MNEM_FORMAT.
+def json_option(words: str = "Print JSON.") -> Callable[[F], F]:
+    """Return a decorator with the option --json, for commands without another format.
 
-    Commands without `--json` stay as they are.
+    `prints_json` says whether it was given; --format and MNEM_FORMAT count too.
     """
-    as_json = [each for each in command.params if each.name == "as_json"]
-    for parameter in as_json:
-        parameter.default = prints_json
-    options = {option for parameter in command.params for option in parameter.opts}
-    if as_json and "--format" not in options:
-        command.params.append(format_options(hidden=True)[0])
+    return click.option(
+        "--json", is_flag=True, expose_value=False, callback=_store_format, help=words
+    )
 
 
 def _root_meta() -> dict[str, Any]:

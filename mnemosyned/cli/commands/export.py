@@ -18,7 +18,7 @@ import msgspec
 from mnemosyned.cli.arguments import make_parameter, read_fields
 from mnemosyned.cli.calls import call_daemon, connect_to_daemon, on_interrupt
 from mnemosyned.cli.commands.backup import PARTIAL, check_target, open_whole_file
-from mnemosyned.cli.options import refuse_url
+from mnemosyned.cli.options import json_option, prints_json, refuse_url
 from mnemosyned.cli.output.terminal import (
     count_of,
     progress_line,
@@ -63,9 +63,7 @@ _FILTERS = [make_parameter(Export, field) for field in fields_of(Export)]
 @click.option(
     "--reveal", is_flag=True, help="Markdown: show secrets, masked otherwise."
 )
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print what was exported as JSON."
-)
+@json_option("Print what was exported as JSON.")
 @click.pass_context
 def export_command(
     context: click.Context,
@@ -75,7 +73,6 @@ def export_command(
     format_name: str | None,
     force: bool,
     reveal: bool,
-    as_json: bool,
     **given: Any,  # noqa: ANN401
 ) -> int:
     """Write everything that is kept to a file.
@@ -107,7 +104,7 @@ def export_command(
             summary = _write_markdown(client, request, file, reveal=reveal, force=force)
         else:
             summary = _write_lines(client, request, file)
-    if as_json:
+    if prints_json():
         say_json(summary, err=file == "-")
     elif file != "-":
         nouns = {"memory": "memory", "episode": "summary", "files": "file"}

@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from mnemosyned.cli.calls import NOTHING_CHANGED, Interrupted, connect_to_daemon
-from mnemosyned.cli.options import EXIT_NOTHING, EXIT_OF_KIND
+from mnemosyned.cli.options import EXIT_NOTHING, EXIT_OF_KIND, json_option, prints_json
 from mnemosyned.cli.output.terminal import (
     count_of,
     local_time,
@@ -82,7 +82,7 @@ _FORMATS = "\n".join(
     is_flag=True,
     help="Read from the beginning, even if an earlier import was interrupted.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option()
 def import_command(
     paths: tuple[str, ...],
     *,
@@ -90,7 +90,6 @@ def import_command(
     dry_run: bool,
     bad: str,
     restart: bool,
-    as_json: bool,
 ) -> int:
     """Import memories from files, folders or standard input (-).
 
@@ -104,11 +103,11 @@ def import_command(
         is_empty = not any(tier.count for tier in status.tiers.values())
         plan = plan_import(sources, format_name)
         if dry_run:
-            return _show_preview(plan, (client, transfers), as_json=as_json)
+            return _show_preview(plan, (client, transfers))
         if bad == "refuse":
             report = _check_records(plan, (client, transfers), sources)
             if report.bad:
-                _print_report(report, as_json=as_json)
+                _print_report(report)
                 return EXIT_OF_KIND[Kind.INVALID]
         # A journal stores where an interrupted import goes on; a stream cannot be read from there.
         memory = f"{client.identity}{status.database}"
@@ -122,7 +121,7 @@ def import_command(
         run = ImportRun(client, transfers, plan, journals)
         _run_with_progress(run, "importing")
     report = run.report
-    _print_report(report, as_json=as_json)
+    _print_report(report)
     if not report.bad:
         return 0
     return EXIT_NOTHING if report.stored + report.known else EXIT_OF_KIND[Kind.INVALID]
@@ -203,10 +202,10 @@ def _records_done(run: ImportRun) -> int:
 # -------------------------------------------------------------------- output
 
 
-def _print_report(report: ImportReport, *, as_json: bool) -> None:
+def _print_report(report: ImportReport) -> None:
     """Print the problems and the result of an import."""
     _print_problems(report)
-    if as_json:
+    if prints_json():
         say_json(msgspec.to_builtins(report))
         return
     if report.unknown_files:
@@ -247,7 +246,7 @@ def _print_problems(report: ImportReport) -> None:
         say(f"… and {count_of(hidden, 'more bad record')}", err=True)
 
 
-def _show_preview(plan: ImportPlan, carriers: Carriers, *, as_json: bool) -> int:
+def _show_preview(plan: ImportPlan, carriers: Carriers) -> int:
     """Run an import as a dry run and print what would be stored; return the exit code.
 
     `carriers` are the connection and the restorer of exports.
@@ -257,7 +256,7 @@ def _show_preview(plan: ImportPlan, carriers: Carriers, *, as_json: bool) -> int
     _run_with_progress(run, "checking")
     report = run.report
     _print_problems(report)
-    if as_json:
+    if prints_json():
         say_json({**msgspec.to_builtins(preview), "bad": report.bad})
     else:
         memories, files = (

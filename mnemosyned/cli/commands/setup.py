@@ -29,6 +29,7 @@ from mnemosyned.agents.setup.tools import (
     undo_all,
 )
 from mnemosyned.cli.calls import connect_to_daemon
+from mnemosyned.cli.options import json_option, prints_json
 from mnemosyned.cli.output.show import escape_strings
 from mnemosyned.cli.output.terminal import (
     TAB_CELLS,
@@ -235,12 +236,7 @@ EXIT_CONFLICT = 5
     type=click.Path(file_okay=False, path_type=Path),
     help="Write plugin packages there instead.",
 )
-@click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="Print JSON.",
-)
+@json_option()
 def setup(
     tools: tuple[str, ...],
     scope: str | None,
@@ -271,7 +267,6 @@ def setup(
         project=project,
         assumes_yes=flags["yes"],
         dry_run=flags["dry_run"],
-        as_json=flags["as_json"],
     )
     if folder is not None:
         return run.write_plugins(folder)
@@ -301,12 +296,12 @@ class SetupRun:
     """The folder of a setup for one project; None for the user's own files."""
     assumes_yes: bool
     dry_run: bool
-    as_json: bool
     has_written: bool = False
     """Whether a tool was set up."""
 
     def __post_init__(self) -> None:
         """Find our programs, and open the journal."""
+        self.as_json = prints_json()
         self.journal = SetupJournal(state_dir() / "setup")
         programs = Programs.of(self.machine, Path(sys.argv[0]))
         self.site = SetupSite(

@@ -10,7 +10,7 @@ import click
 
 from mnemosyned.agents.mcp.pump import run as run_pump
 from mnemosyned.cli.calls import connect_to_daemon
-from mnemosyned.cli.options import typed_remote, typed_socket
+from mnemosyned.cli.options import json_option, prints_json, typed_remote, typed_socket
 from mnemosyned.cli.output.show import render
 from mnemosyned.cli.output.terminal import say, say_json
 from mnemosyned.cli.verb_command import make_verb_command
@@ -71,7 +71,7 @@ def top(context: click.Context) -> None:
 @click.option(
     "--remove", is_flag=True, help="Stop following PATHS; their memories stay."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option()
 @click.pass_context
 def watch(
     context: click.Context,
@@ -79,7 +79,6 @@ def watch(
     *,
     only_list: bool,
     remove: bool,
-    as_json: bool,
 ) -> None:
     """Follow folders, and list those that are followed.
 
@@ -94,7 +93,7 @@ def watch(
     absolute = [os.path.realpath(os.path.expanduser(path)) for path in paths]  # noqa: PTH111
     with connect_to_daemon(context) as client:
         watching = client.call(Watch(absolute, remove=remove))
-    if as_json:
+    if prints_json():
         say_json(watching)
     else:
         say(render(watching), styled=True)

@@ -22,12 +22,13 @@ from mnemosyned.cli.maintenance.daemon_process import (
     daemon_environment,
     daemon_options,
 )
+from mnemosyned.cli.options import json_option, prints_json
+from mnemosyned.cli.output.show import say_result
 from mnemosyned.cli.output.terminal import (
     ask_user,
     cut_text,
     say,
     say_json,
-    say_result,
     table,
 )
 from mnemosyned.cli.settings_file import Value, replace_settings, write_settings
@@ -142,9 +143,9 @@ def _complete_key(_: click.Context, __: click.Parameter, typed: str) -> list[str
 @click.option(
     "--changed", is_flag=True, help="Only those that are not at their default."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option()
 @click.pass_context
-def config(context: click.Context, *, changed: bool, as_json: bool) -> None:
+def config(context: click.Context, *, changed: bool) -> None:
     """Show the settings in force, and where each is from; change them.
 
     Where a daemon runs, they are its own: its file, its environment and its command line. The
@@ -155,7 +156,7 @@ def config(context: click.Context, *, changed: bool, as_json: bool) -> None:
     settings = settings_in_force(present_sources())
     if changed:
         settings = [each for each in settings if each.origin != DEFAULT]
-    if as_json:
+    if prints_json():
         say_json([asdict(each) for each in settings])
     elif settings:
         folder = f"{config_file_path().parent}/"
@@ -181,13 +182,13 @@ def show_path() -> None:
 
 @config.command()
 @click.argument("key", shell_complete=_complete_key)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def get(key: str, *, as_json: bool) -> None:
+@json_option()
+def get(key: str) -> None:
     """Print the value of a setting."""
     _check_key(key)
     settings = settings_in_force(present_sources())
     setting = next(each for each in settings if each.key == key)
-    say_result(asdict(setting), _yaml_text(setting.value), as_json=as_json)
+    say_result(asdict(setting), _yaml_text(setting.value))
 
 
 @config.command("set", context_settings={"ignore_unknown_options": True})

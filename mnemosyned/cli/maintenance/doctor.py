@@ -24,6 +24,7 @@ from mnemosyned.cli.maintenance.findings import (
     Severity,
     warning,
 )
+from mnemosyned.cli.options import json_option, prints_json
 from mnemosyned.cli.output.terminal import count_of, hanging_text, say, say_json
 from mnemosyned.client.connection import Connection
 from mnemosyned.config import (
@@ -200,8 +201,8 @@ _STYLES: dict[Severity, dict[str, Any]] = {
 @click.command()
 @click.option("--repair", "repairs", is_flag=True, help="Mend what is safe to mend.")
 @click.option("--deep", is_flag=True, help="Also check what takes long.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def doctor(*, repairs: bool, deep: bool, as_json: bool) -> int:
+@json_option()
+def doctor(*, repairs: bool, deep: bool) -> int:
     """Check the installation, and name the command that repairs each fault.
 
     It changes nothing and needs no daemon. With --repair it repairs what is safe: permissions, a
@@ -213,7 +214,7 @@ def doctor(*, repairs: bool, deep: bool, as_json: bool) -> int:
     if repairs:
         done = list(repair(findings, present_installation(deep=deep)))
         findings = examine(present_installation(deep=deep))
-    if as_json:
+    if prints_json():
         say_json({"findings": [asdict(each) for each in findings], "repairs": done})
     else:
         for line in done:

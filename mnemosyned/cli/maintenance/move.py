@@ -14,6 +14,7 @@ from mnemosyned.assembly.stores import open_store_of
 from mnemosyned.cli.calls import Interrupted
 from mnemosyned.cli.maintenance import daemon_process
 from mnemosyned.cli.maintenance.daemon_process import configured_daemon, database_of
+from mnemosyned.cli.options import json_option, prints_json
 from mnemosyned.cli.output.terminal import count_of, progress_line, say, say_json
 from mnemosyned.config import Config, DatabaseLocation, without_password
 from mnemosyned.config.settings import is_server
@@ -195,8 +196,8 @@ _NOUNS = {
     show_default=True,
     help="Whose memory it is on the server.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def move_command(to: str, source: str | None, owner: str, *, as_json: bool) -> int:
+@json_option()
+def move_command(to: str, source: str | None, owner: str) -> int:
     """Move all that is kept from a file to a PostgreSQL server, or back.
 
     The old database stays as it is. A move that was interrupted goes on where it stopped when it is
@@ -211,7 +212,7 @@ def move_command(to: str, source: str | None, owner: str, *, as_json: bool) -> i
     except KeyboardInterrupt as error:
         words = "interrupted; repeat the command to go on from there"
         raise Interrupted(words) from error
-    if as_json:
+    if prints_json():
         say_json(
             {
                 "source": str(done.source),

@@ -12,7 +12,9 @@ import click
 from mnemosyned.assembly.build import open_memory
 from mnemosyned.cli.maintenance import daemon_process
 from mnemosyned.cli.maintenance.service import start_again, stop_daemon
-from mnemosyned.cli.output.terminal import count_of, local_time, say_result
+from mnemosyned.cli.options import json_option
+from mnemosyned.cli.output.show import say_result
+from mnemosyned.cli.output.terminal import count_of, local_time
 from mnemosyned.config import Config
 from mnemosyned.config.settings import BackupConfig
 from mnemosyned.errors import DatabaseInUse, InvalidRequest
@@ -136,14 +138,13 @@ def restore_database(
     is_flag=True,
     help="Forget again what was forgotten after the backup was made.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option()
 def restore_db(
     file: Path,
     database: Path | None,
     *,
     restart: bool,
     forget_again: bool,
-    as_json: bool,
 ) -> None:
     """Put a backup in the place of the database.
 
@@ -182,7 +183,7 @@ def restore_db(
     finally:
         if stopped:
             start_again(stopped)
-    say_result(restored, restore_text(restored), as_json=as_json)
+    say_result(restored, restore_text(restored))
 
 
 def restore_text(restored: RestoredDatabase) -> str:

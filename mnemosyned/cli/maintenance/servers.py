@@ -10,6 +10,8 @@ import click
 
 from mnemosyned.assembly.stores import open_owners, open_server
 from mnemosyned.cli.maintenance import daemon_process
+from mnemosyned.cli.options import json_option, prints_json
+from mnemosyned.cli.output.show import say_result
 from mnemosyned.cli.output.terminal import (
     ask_or_exit,
     count_of,
@@ -17,7 +19,6 @@ from mnemosyned.cli.output.terminal import (
     local_time,
     say,
     say_json,
-    say_result,
     table,
 )
 from mnemosyned.config import DatabaseLocation
@@ -45,21 +46,21 @@ def owner() -> None:
 
 @owner.command()
 @click.argument("name")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def add(name: str, *, as_json: bool) -> None:
+@json_option()
+def add(name: str) -> None:
     """Add an owner, whose memory no other owner sees."""
     with _open_owners() as owners:
         added = owners.add(name)
     text = f"added {added.name}; for a token: mnem owner token add {added.name}"
-    say_result(added, text, as_json=as_json)
+    say_result(added, text)
 
 
 @owner.command("list")
 @click.option(
     "--bytes", "measured", is_flag=True, help="Measure the bytes, row by row."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def list_owners(*, measured: bool, as_json: bool) -> None:
+@json_option()
+def list_owners(*, measured: bool) -> None:
     """List all owners with the sizes of their memories and the numbers of valid tokens."""
     with _open_owners() as owners:
         listed = owners.owners(measured=measured)
@@ -72,14 +73,14 @@ def list_owners(*, measured: bool, as_json: bool) -> None:
         for each in listed
     ]
     text = table(_HEADERS, rows, optional=("added", "summaries"))
-    say_result(listed, text, as_json=as_json)
+    say_result(listed, text)
 
 
 @owner.command()
 @click.argument("name")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def remove(name: str, *, yes: bool, as_json: bool) -> None:
+@json_option()
+def remove(name: str, *, yes: bool) -> None:
     """Delete an owner with all its memory; nothing brings it back.
 
     Its tokens are revoked first. The answer says where words still are, and until when.
@@ -95,7 +96,7 @@ def remove(name: str, *, yes: bool, as_json: bool) -> None:
             "another program still looks at the tables: until VACUUM has run, their pages keep words"
         )
     lines += [f"words are left in {place}" for place in removed.left]
-    say_result(removed, "\n".join(lines), as_json=as_json)
+    say_result(removed, "\n".join(lines))
 
 
 @owner.group()
@@ -117,10 +118,8 @@ def token() -> None:
     type=click.IntRange(1, DAYS_MAX),
     help="How long it is valid; else for ever.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def add_token(
-    owner: str, name: str, scopes: str, days: int | None, *, as_json: bool
-) -> None:
+@json_option()
+def add_token(owner: str, name: str, scopes: str, days: int | None) -> None:
     """Issue a token for an owner and print it; it cannot be shown again."""
     words = [word.strip() for word in scopes.split(",")]
     if unknown := [word for word in words if word not in tuple(Scope)]:
@@ -130,17 +129,17 @@ def add_token(
     valid_for = timedelta(days=days) if days else None
     with _open_owners() as owners:
         issued = owners.issue(owner, name, [*map(Scope, words)], valid_for=valid_for)
-    _print_issued_token(issued, as_json=as_json)
+    _print_issued_token(issued)
 
 
 @token.command("list")
 @click.argument("owner")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def list_tokens(owner: str, *, as_json: bool) -> None:
+@json_option()
+def list_tokens(owner: str) -> None:
     """List an owner's tokens, the newest first; the tokens themselves are not kept."""
     with _open_owners() as owners:
         listed = owners.tokens(owner)
-    if as_json:
+    if prints_json():
         say_json(listed)
     elif listed:
         say(table(("id", "name", "scopes", "issued", "state"), map(_token_row, listed)))
@@ -158,24 +157,24 @@ def list_tokens(owner: str, *, as_json: bool) -> None:
     show_default=True,
     help="How long the old one is valid yet.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def rotate(owner: str, token: str, keep_hours: float, *, as_json: bool) -> None:
+@json_option()
+def rotate(owner: str, token: str, keep_hours: float) -> None:
     """Replace a token, named by its id or name, by a new one of the same kind."""
     with _open_owners() as owners:
         issued = owners.rotate(owner, token, keep_for=timedelta(hours=keep_hours))
-    _print_issued_token(issued, as_json=as_json)
+    _print_issued_token(issued)
 
 
 @token.command()
 @click.argument("owner")
 @click.argument("token")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def revoke(owner: str, token: str, *, as_json: bool) -> None:
+@json_option()
+def revoke(owner: str, token: str) -> None:
     """Revoke a token by its id, or all of a name; daemons refuse it within a second."""
     with _open_owners() as owners:
         count = owners.revoke(owner, token)
     text = f"revoked {count_of(count, 'token')} of {owner}"
-    say_result({"revoked": count}, text, as_json=as_json)
+    say_result({"revoked": count}, text)
 
 
 _HEADERS = ("owner", "memories", "summaries", "characters", "bytes", "tokens", "added")
@@ -197,9 +196,9 @@ def _token_row(token: OwnerToken) -> tuple[str, ...]:
     return (token.id, token.name, scopes, local_time(token.created_at), state)
 
 
-def _print_issued_token(issued: IssuedToken, *, as_json: bool) -> None:
+def _print_issued_token(issued: IssuedToken) -> None:
     """Print a new token on standard output, and its validity on standard error."""
-    if as_json:
+    if prints_json():
         say_json(issued)
         return
     say(issued.secret)
@@ -232,8 +231,8 @@ def db() -> None:
     metavar="LOGIN",
     help="A login that owns nothing, to be given what a daemon needs to serve.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def migrate(url: str | None, serving: str | None, *, as_json: bool) -> None:
+@json_option()
+def migrate(url: str | None, serving: str | None) -> None:
     """Bring the tables up to date, and the rights of the role in which requests work.
 
     A daemon whose login owns the tables does the same at its start. May be repeated at any time.
@@ -246,12 +245,12 @@ def migrate(url: str | None, serving: str | None, *, as_json: bool) -> None:
     change = f"before {before}" if after != before else "as it was"
     lines = [f"{statement};" for statement in migrated.statements]
     lines.append(f"schema version {after}, {change}")
-    say_result(migrated, "\n".join(lines), as_json=as_json)
+    say_result(migrated, "\n".join(lines))
 
 
 @db.command()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def purge(*, as_json: bool) -> int:
+@json_option()
+def purge() -> int:
     """Rewrite tables and log, so that no deleted word is left in the server's files.
 
     Each table is locked while it is written: requests wait. The answer says what is left, and until
@@ -266,7 +265,7 @@ def purge(*, as_json: bool) -> int:
         lines.append(f"write-ahead log: {files} written over")
     lines += [f"not done: {step}" for step in purged.undone]
     lines += [f"words may be left in {place}" for place in purged.left]
-    say_result(purged, "\n".join(lines), as_json=as_json)
+    say_result(purged, "\n".join(lines))
     return EXIT_UNDONE if purged.undone else 0
 
 
@@ -278,8 +277,8 @@ def purge(*, as_json: bool) -> int:
     show_default=True,
     help="Parts of each table, which the nodes share: a few for each node there will ever be.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def distribute(shards: int, *, as_json: bool) -> None:
+@json_option()
+def distribute(shards: int) -> None:
     """Distribute the tables over the nodes of Citus, an owner's rows on one node.
 
     Stop the daemons meanwhile. Run it again after an upgrade: what is distributed stays as it is.
@@ -290,7 +289,7 @@ def distribute(shards: int, *, as_json: bool) -> None:
     if distributed.tables:
         tables = count_of(len(distributed.tables), "table")
         text = f"distributed {tables} by their owner over {nodes}"
-    say_result(distributed, "\n".join([text, *distributed.advice]), as_json=as_json)
+    say_result(distributed, "\n".join([text, *distributed.advice]))
 
 
 def _open_configured_server() -> PostgresServer:

@@ -21,7 +21,7 @@ import click
 import msgspec
 
 from mnemosyned.cli.ids import save_list
-from mnemosyned.cli.options import chosen_format, may_page
+from mnemosyned.cli.options import chosen_format, may_page, prints_json
 from mnemosyned.cli.output.terminal import (
     columns_of,
     fold_lines,
@@ -235,6 +235,14 @@ class AnswerPrinter:
             say(click.style(remark, dim=True), err=True, styled=True)
         if self._form == "table" and self.ids:
             save_list(self.ids)
+
+
+def say_result(value: object, text: str) -> None:
+    """Print a command's result: `value` if JSON was chosen, or else `text`."""
+    if prints_json():
+        say_json(value)
+    else:
+        say(text)
 
 
 def say_record(record: object, form: str) -> None:

@@ -64,14 +64,6 @@ def say_json(value: object, *, err: bool = False) -> None:
     _print_to_stream(escape_invisible_json(written).encode(), err=err)
 
 
-def say_result(value: object, text: str, *, as_json: bool) -> None:
-    """Print a command's result: `value` as JSON, or else `text`."""
-    if as_json:
-        say_json(value)
-    else:
-        say(text)
-
-
 def ask_or_exit(question: str) -> None:
     """Ask whether to go on; after a no, exit with code 1."""
     if not ask_user(question, default=False):
