@@ -70,7 +70,11 @@ class MemoryProcessor:
                 source=self._source,
             )
         await self.remember(said, conversation=context.conversation_id)
-        return _with_section(said, index, shown) if shown else said
+        request = said[index] if shown else None
+        if isinstance(request, ModelRequest):
+            section = SystemPromptPart(f"{MARK}\n{shown}")
+            said[index] = replace(request, parts=[section, *request.parts])
+        return said
 
     async def remember(
         self, messages: Sequence[ModelMessage], *, conversation: str | None = None
@@ -135,15 +139,3 @@ def _without_section(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
 def _is_section(part: object) -> bool:
     """Return whether a part of a message is a section of memories that this processor added."""
     return isinstance(part, SystemPromptPart) and part.content.startswith(MARK)
-
-
-def _with_section(
-    messages: list[ModelMessage], index: int, shown: str
-) -> list[ModelMessage]:
-    """Return the messages with `shown` as a system prompt before the message at `index`."""
-    request = messages[index]
-    if not isinstance(request, ModelRequest):
-        return messages
-    section = SystemPromptPart(f"{MARK}\n{shown}")
-    changed = replace(request, parts=[section, *request.parts])
-    return [*messages[:index], changed, *messages[index + 1 :]]

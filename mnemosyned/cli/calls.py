@@ -147,7 +147,12 @@ def call_daemon(client: Connection, request: Request[R]) -> R:
     is_cycle = request.verb_name() == "sleep" and not (plans_or_stops or is_pause)
     with on_interrupt(lambda: interrupted_call_message(request)):
         if is_cycle and sys.stderr.isatty():
-            return _run_cycle_with_bar(client, request)
+            return run_with_bar(
+                lambda: client.call(request),
+                lambda: _cycle_progress(client),
+                label="sleeping",
+                show_pos=True,
+            )
         if request.verb_name() == "backup":
             # Loaded here: the other commands move no files.
             from mnemosyned.cli.commands.backup import back_up  # noqa: PLC0415
@@ -156,20 +161,14 @@ def call_daemon(client: Connection, request: Request[R]) -> R:
         return client.call(request)
 
 
-def _run_cycle_with_bar(client: Connection, request: Request[R]) -> R:
-    """Send a sleep request, show its progress on standard error, and return the report."""
+def _cycle_progress(client: Connection) -> tuple[int, int] | None:
+    """Return how many memories a cycle has done, and of how many; None if it is unknown."""
     from mnemosyned.verbs.upkeep import Status  # noqa: PLC0415 only a cycle needs it
 
-    def measure() -> tuple[int, int] | None:
-        """Return how many memories are done, and of how many; None if it is unknown."""
-        with suppress(MnemosynedError):  # a busy daemon reports its progress later
-            if progress := client.call(Status()).sleep.progress:
-                return progress.done, progress.total
-        return None
-
-    return run_with_bar(
-        lambda: client.call(request), measure, label="sleeping", show_pos=True
-    )
+    with suppress(MnemosynedError):  # a busy daemon reports its progress later
+        if progress := client.call(Status()).sleep.progress:
+            return progress.done, progress.total
+    return None
 
 
 def run_with_bar(

@@ -156,7 +156,14 @@ def _resolve_id(word: str, verb: str, client: Connection) -> str:
         return id_in_last_list(number)
     if len(matches) == 1:
         return matches[0][0]
-    if matches and not _is_id_of_memory(word, verb, client):
+    if matches:
+        # Loaded here, as below: a whole id is not looked up.
+        from mnemosyned.verbs.memories import Get  # noqa: PLC0415
+
+        if verb not in _LOOKUPS:
+            with suppress(NotFound):  # a memory has it, although longer ids begin so
+                client.call(Get(word))
+                return word
         lines = [f"{id}  {words}".rstrip() for id, words in matches[:SHOWN_MAX]]
         lines += ["and more"] if len(matches) > SHOWN_MAX else []
         problem = f"several ids begin with {word}; type more of the one you mean:"
@@ -171,21 +178,6 @@ def ids_with_prefix(prefix: str, verb: str, client: Connection) -> list[Named]:
     that a caller knows that it prints a part.
     """
     return _LOOKUPS.get(verb, _find_memories)(prefix, client)
-
-
-def _is_id_of_memory(word: str, verb: str, client: Connection) -> bool:
-    """Return whether a memory or summary has exactly this id, although longer ids begin with it.
-
-    False for verbs whose ids are of learnings or cycles.
-    """
-    # Loaded here, as below: a whole id is not looked up.
-    from mnemosyned.verbs.memories import Get  # noqa: PLC0415
-
-    try:
-        client.call(Get(word))
-    except NotFound:
-        return False
-    return verb not in _LOOKUPS
 
 
 def _find_memories(prefix: str, client: Connection) -> list[Named]:

@@ -78,10 +78,19 @@ def back_up(client: Connection, request: Backup) -> BackedUp:
     try:
         made = _back_up_with_bar(client, request)
     except (StorageFailed, InvalidRequest) as refused:
-        named = request.file
-        if not named or path_fault(named) or not _is_closed_to_daemon(refused, named):
+        if not request.file or path_fault(request.file):
             raise
-        return _move_out_of_sandbox(client, Path(named), refused)
+        named = Path(request.file)
+        folder = named if named.is_dir() else named.parent
+        is_closed = os.access(folder, os.W_OK)
+        if isinstance(refused, InvalidRequest):
+            words = refused.message
+            is_closed = folder.is_dir() and (
+                words.startswith(UNSEEN) or CLOSED in words
+            )
+        if not is_closed:  # to the daemon alone
+            raise
+        return _move_out_of_sandbox(client, named, refused)
     if request.file is not None and not Path(made.file).exists():
         # The daemon has a /tmp of its own.
         return _move_out_of_sandbox(client, Path(request.file), None)
@@ -109,17 +118,6 @@ def _back_up_with_bar(client: Connection, request: Backup) -> BackedUp:
         return None
 
     return run_with_bar(lambda: client.call(request), measure, label="backing up")
-
-
-def _is_closed_to_daemon(refused: MnemosynedError, file: str) -> bool:
-    """Return whether only the daemon's sandbox prevents a backup to `file`.
-
-    `refused` is the daemon's error; this process can write there.
-    """
-    folder = Path(file) if Path(file).is_dir() else Path(file).parent
-    if isinstance(refused, InvalidRequest) and folder.is_dir():
-        return refused.message.startswith(UNSEEN) or CLOSED in refused.message
-    return os.access(folder, os.W_OK) and isinstance(refused, StorageFailed)
 
 
 def _move_out_of_sandbox(

@@ -99,7 +99,16 @@ def export_command(
     with on_interrupt(lambda: NOTHING_WRITTEN), connect_to_daemon(context) as client:
         if format_name == "sqlite":
             refuse_url(context, "export --format sqlite")
-            summary = _copy_database(client, request, file)
+            if request != Export():
+                raise InvalidRequest(
+                    "a copy of the database is whole; filters are for jsonl and markdown"
+                )
+            if file == "-":
+                problem = "name the file that the copy is written to"
+                raise InvalidRequest(problem, field="file")
+            path = str(require_usable_path(file, field="file").absolute())
+            written = call_daemon(client, Backup(path))
+            summary: dict[str, Any] = {"file": written.file, "bytes": written.bytes}
         elif format_name == "markdown":
             summary = _write_markdown(client, request, file, reveal=reveal, force=force)
         else:
@@ -124,23 +133,6 @@ export_command.params[1:1] = _FILTERS
 def _is_folder_of_days(file: str, format_name: str) -> bool:
     """Return whether a Markdown export writes a folder with a file for each day."""
     return format_name == "markdown" and not file.endswith(".md")
-
-
-def _copy_database(client: Connection, request: Export, file: str) -> dict[str, Any]:
-    """Have the daemon write a copy of its database to a file.
-
-    Return the file and bytes. Raises `InvalidRequest` for filters and for
-    standard output.
-    """
-    if request != Export():
-        raise InvalidRequest(
-            "a copy of the database is whole; filters are for jsonl and markdown"
-        )
-    if file == "-":
-        raise InvalidRequest("name the file that the copy is written to", field="file")
-    path = str(require_usable_path(file, field="file").absolute())
-    written = call_daemon(client, Backup(path))
-    return {"file": written.file, "bytes": written.bytes}
 
 
 # --------------------------------------------------------------------- lines

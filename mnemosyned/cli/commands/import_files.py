@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -14,17 +13,16 @@ import msgspec
 from mnemosyned.cli.calls import NOTHING_CHANGED, Interrupted, connect_to_daemon
 from mnemosyned.cli.options import EXIT_NOTHING, EXIT_OF_KIND, json_option, prints_json
 from mnemosyned.cli.output.terminal import (
+    RECORD_NOUNS,
     count_of,
     local_time,
     progress_line,
     say,
     say_json,
 )
-from mnemosyned.client.connection import Connection
-from mnemosyned.client.streams import Transfers
 from mnemosyned.errors import InvalidRequest, Kind, MnemosynedError
 from mnemosyned.importers.importer import ImportSource
-from mnemosyned.importers.plan import FORMATS, ImportPlan, plan_import
+from mnemosyned.importers.plan import FORMATS, plan_import
 from mnemosyned.importers.run import (
     ImportJournal,
     ImportReport,
@@ -35,15 +33,6 @@ from mnemosyned.text.display import escape_invisible
 from mnemosyned.verbs.upkeep import Status
 
 SESSIONS_SHOWN = 10
-RESTORED_NOUNS = {
-    "episode": "summary",
-    "supersession": "supersession",
-    "log": "log entry",
-    "compaction": "compaction",
-    "agent_session": "agent session",
-    "forgotten": "forgotten id",
-}
-Carriers = tuple[Connection, Transfers]
 _NAME_COLUMNS = max(len(entry.name) for entry in FORMATS) + 2
 _FORMATS = "\n".join(
     f"  {entry.name:<{_NAME_COLUMNS}}{entry.summary}" for entry in FORMATS
@@ -102,12 +91,21 @@ def import_command(
         status = client.call(Status())
         is_empty = not any(tier.count for tier in status.tiers.values())
         plan = plan_import(sources, format_name)
-        if dry_run:
-            return _show_preview(plan, (client, transfers))
-        if bad == "refuse":
-            report = _check_records(plan, (client, transfers), sources)
-            if report.bad:
-                _print_report(report)
+        if bad == "refuse" and not dry_run:
+            for source in sources:
+                if source.stream:
+                    raise InvalidRequest(
+                        f"{source.name} can be read only once; use --bad skip, or name a file",
+                        field="bad",
+                    )
+        if dry_run or bad == "refuse":
+            preview = Preview()
+            checking = ImportRun(client, transfers, plan, preview=preview)
+            _run_with_progress(checking, "checking")
+            if dry_run:
+                return _show_preview(preview, checking.report)
+            if checking.report.bad:
+                _print_report(checking.report)
                 return EXIT_OF_KIND[Kind.INVALID]
         # A journal stores where an interrupted import goes on; a stream cannot be read from there.
         memory = f"{client.identity}{status.database}"
@@ -140,25 +138,6 @@ def _open_source(path: str) -> ImportSource:
         raise InvalidRequest(
             f"{path} cannot be read: {error.strerror}", field="path"
         ) from error
-
-
-def _check_records(
-    plan: ImportPlan, carriers: Carriers, sources: Sequence[ImportSource]
-) -> ImportReport:
-    """Read all records and let the daemon check them; return the report, store nothing.
-
-    `carriers` are the connection and the restorer of exports. Raises `InvalidRequest` for a stream,
-    which can be read only once.
-    """
-    for source in sources:
-        if source.stream:
-            raise InvalidRequest(
-                f"{source.name} can be read only once; use --bad skip, or name a file",
-                field="bad",
-            )
-    run = ImportRun(*carriers, plan, preview=Preview())
-    _run_with_progress(run, "checking")
-    return run.report
 
 
 # ------------------------------------------------------------------ progress
@@ -224,8 +203,8 @@ def _print_report(report: ImportReport) -> None:
         )
     others = [
         count_of(report.restored[kind], noun)
-        for kind, noun in RESTORED_NOUNS.items()
-        if kind in report.restored
+        for kind, noun in RECORD_NOUNS.items()
+        if kind in report.restored.keys() - {"memory", "learning"}
     ]
     if others:
         say(f"restored with them: {', '.join(others)}")
@@ -246,15 +225,8 @@ def _print_problems(report: ImportReport) -> None:
         say(f"… and {count_of(hidden, 'more bad record')}", err=True)
 
 
-def _show_preview(plan: ImportPlan, carriers: Carriers) -> int:
-    """Run an import as a dry run and print what would be stored; return the exit code.
-
-    `carriers` are the connection and the restorer of exports.
-    """
-    preview = Preview()
-    run = ImportRun(*carriers, plan, preview=preview)
-    _run_with_progress(run, "checking")
-    report = run.report
+def _show_preview(preview: Preview, report: ImportReport) -> int:
+    """Print what an import would store, after its dry run; return the exit code."""
     _print_problems(report)
     if prints_json():
         say_json({**msgspec.to_builtins(preview), "bad": report.bad})

@@ -91,6 +91,14 @@ def _glance_text(state: Glance) -> str:
     health = "needs attention" if faults else "is well"
     head = click.style(f"mnemosyned {health}", bold=True)
     up = click.style(f"  {stats.version}, up {duration_text(stats.uptime_s)}", dim=True)
+    today = "nothing is remembered yet: mnem remember WORDS"
+    if newest := state.newest:
+        moment, origin = (
+            local_time(newest.created_at),
+            origin_of(newest.session, newest.source),
+        )
+        stamp = f"at {moment[11:]}" if stats.today else moment
+        today = f"{count_of(stats.today, 'memory')}; the last {stamp}, {origin}"
     tiers = stats.tiers
     size = f"; {known}" if (known := size_on_disk(stats)) else ""
     memories = (
@@ -107,7 +115,7 @@ def _glance_text(state: Glance) -> str:
     if stats.on_server:
         backups = BY_THE_SERVER
     rows = [
-        ("today", _today_row(state)),
+        ("today", today),
         ("memories", memories),
         ("sleep", _sleep_row(stats)),
         ("agents", agents or "none captured anything yet: mnem setup"),
@@ -115,17 +123,6 @@ def _glance_text(state: Glance) -> str:
         *(("attention", click.style(fault, fg="red")) for fault in faults),
     ]
     return f"{head}{up}\n\n{key_lines(rows)}\n\n{click.style(NEXT, dim=True)}"
-
-
-def _today_row(state: Glance) -> str:
-    """Return the number of memories of today, and the time and origin of the newest memory."""
-    newest = state.newest
-    if newest is None:
-        return "nothing is remembered yet: mnem remember WORDS"
-    moment = local_time(newest.created_at)
-    stamp = f"at {moment[11:]}" if state.status.today else moment
-    origin = origin_of(newest.session, newest.source)
-    return f"{count_of(state.status.today, 'memory')}; the last {stamp}, {origin}"
 
 
 def _sleep_row(stats: Stats) -> str:

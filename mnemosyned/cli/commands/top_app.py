@@ -28,7 +28,7 @@ from mnemosyned.memory.consolidation import CycleReport, CycleStatus
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.search.hits import Hit
 from mnemosyned.text.display import escape_invisible
-from mnemosyned.verbs.memories import Expand, Get, Got, Recall, Recalled
+from mnemosyned.verbs.memories import Expand, Get, Recall, Recalled
 from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.upkeep import Event, Sleep
 
@@ -169,8 +169,17 @@ class RecordScreen(OverlayScreen):
         """Read the record in a thread and show it, a summary with its originals."""
         try:
             got = self._connection.call(Get(self._record))
-            text = _full_text(got)
-            if got.episode:
+            text = ""
+            if memory := got.memory:
+                names = (memory.tier.value, memory.session, memory.source, memory.role)
+                parts = [local_time(memory.created_at), *filter(None, names)]
+                text = f"{'  '.join(parts)}\n\n{memory.content}"
+            if episode := got.episode:
+                begin, end = map(
+                    local_time, (episode.covers_from, episode.covers_until)
+                )
+                text = f"{begin} to {end}  {episode.session}  by {episode.summarizer}"
+                text += f"\n\n{episode.content}"
                 originals = self._connection.call(Expand(self._record)).originals
                 text += "\n\n" + "\n".join(
                     f"{local_time(memory.created_at)}  {memory.content}"
@@ -178,25 +187,8 @@ class RecordScreen(OverlayScreen):
                 )
         except MnemosynedError as error:
             text = error.message
-        self.app.call_from_thread(self._show_text, text)
-
-    def _show_text(self, text: str) -> None:
-        """Show a text in place of the record."""
-        self.query_one("#text", Static).update(Content(escape_invisible(text)))
-
-
-def _full_text(got: Got) -> str:
-    """Return a heading and the content of a memory or summary; empty without either."""
-    if got.memory:
-        memory = got.memory
-        names = (memory.tier.value, memory.session, memory.source, memory.role)
-        head = "  ".join([local_time(memory.created_at), *filter(None, names)])
-        return f"{head}\n\n{memory.content}"
-    if got.episode is None:
-        return ""
-    episode = got.episode
-    covers = f"{local_time(episode.covers_from)} to {local_time(episode.covers_until)}"
-    return f"{covers}  {episode.session}  by {episode.summarizer}\n\n{episode.content}"
+        shown = self.query_one("#text", Static)
+        self.app.call_from_thread(shown.update, Content(escape_invisible(text)))
 
 
 R = TypeVar("R")

@@ -24,7 +24,6 @@ SAMPLES_MAX = 61
 """Samples of a minute, one a second."""
 RATE_SAMPLES = 6
 """Samples for a rate, over some five seconds."""
-PERCENTILES = (0.5, 0.95)
 GROUPS: Mapping[str, frozenset[str]] = {
     "remember": frozenset({"remember", "remember_many"}),
     "recall": frozenset({"recall"}),
@@ -121,7 +120,25 @@ class LastMinute:
     def rows(self) -> list[RequestRow]:
         """Return a row for each group in `GROUPS`; none before the first sample."""
         newest = self.newest
-        return [self._request_row(name, newest) for name in GROUPS] if newest else []
+        if newest is None:
+            return []
+        before = self._rate_baseline()
+        rows = []
+        for name in GROUPS:
+            answered = newest.requests[name] - before.requests[name]
+            taken = Counter(newest.buckets[name])
+            if len(self._samples) > 1:
+                taken.subtract(self._samples[0].buckets[name])
+            row = RequestRow(
+                name=name,
+                per_s=_rate_between(answered, before, newest),
+                p50_s=percentile(taken, 0.5),
+                p95_s=percentile(taken, 0.95),
+                total=newest.requests[name],
+                failures=newest.failures[name],
+            )
+            rows.append(row)
+        return rows
 
     def memories_per_s(self) -> float:
         """Return the growth of memories per second, over some five seconds."""
@@ -134,23 +151,6 @@ class LastMinute:
     def _rate_baseline(self) -> Figures:
         """Return the sample from which rates are computed, some five seconds old."""
         return self._samples[max(0, len(self._samples) - RATE_SAMPLES)]
-
-    def _request_row(self, name: str, newest: Figures) -> RequestRow:
-        """Return the rate and latencies of the group `name`."""
-        before = self._rate_baseline()
-        answered = newest.requests[name] - before.requests[name]
-        taken = Counter(newest.buckets[name])
-        if len(self._samples) > 1:
-            taken.subtract(self._samples[0].buckets[name])
-        p50_s, p95_s = (percentile(taken, share) for share in PERCENTILES)
-        return RequestRow(
-            name=name,
-            per_s=_rate_between(answered, before, newest),
-            p50_s=p50_s,
-            p95_s=p95_s,
-            total=newest.requests[name],
-            failures=newest.failures[name],
-        )
 
 
 def _rate_between(difference: float, before: Figures, newest: Figures) -> float:
@@ -386,25 +386,21 @@ def cycle_lines(entries: Sequence[LogEntry], limit: int) -> list[Line]:
     by_cycle: dict[str, list[LogEntry]] = {}
     for entry in entries:
         by_cycle.setdefault(entry.cycle, []).append(entry)
-    lines = [_cycle_line(groups) for groups in list(by_cycle.values())[:limit]]
+    lines: list[Line] = []
+    for groups in list(by_cycle.values())[:limit]:
+        newest = groups[0]
+        items = sum(group.items_consolidated for group in groups)
+        line = [
+            Span(f"{local_time(newest.created_at)}  ", "dim"),
+            Span(f"{newest.trigger:<9}{count_of(items, 'memory')}"),
+        ]
+        if any(group.undone_at for group in groups):
+            line.append(Span(", undone", "yellow"))
+        line += [Span(f"; {part}") for part in _writer_counts(groups)]
+        if failed := sum(group.status is GroupStatus.FAILED for group in groups):
+            line.append(Span(f"; {count_of(failed, 'group')} failed", "red"))
+        lines.append(line)
     return lines or [[Span("no cycle yet", "dim")]]
-
-
-def _cycle_line(groups: Sequence[LogEntry]) -> Line:
-    """Return the line of one cycle: its time, trigger, memories, writers and failures."""
-    newest = groups[0]
-    items = sum(group.items_consolidated for group in groups)
-    line = [
-        Span(f"{local_time(newest.created_at)}  ", "dim"),
-        Span(f"{newest.trigger:<9}{count_of(items, 'memory')}"),
-    ]
-    if any(group.undone_at for group in groups):
-        line.append(Span(", undone", "yellow"))
-    line += [Span(f"; {part}") for part in _writer_counts(groups)]
-    failed = sum(group.status is GroupStatus.FAILED for group in groups)
-    if failed:
-        line.append(Span(f"; {count_of(failed, 'group')} failed", "red"))
-    return line
 
 
 def _writer_counts(groups: Sequence[LogEntry]) -> Iterator[str]:
@@ -428,35 +424,24 @@ def _writer_counts(groups: Sequence[LogEntry]) -> Iterator[str]:
 def hook_lines(agents: Sequence[AgentActivity], now: datetime) -> list[Line]:
     """Return a line for each tool's hooks, the last used first, at most `HOOKS_SHOWN_MAX`."""
     by_client: dict[str, list[AgentActivity]] = defaultdict(list)
-    for agent in agents:
+    for agent in sorted(agents, key=lambda agent: agent.called_at, reverse=True):
         by_client[agent.client].append(agent)
-    used = sorted(by_client.values(), key=_last_call_at, reverse=True)
-    lines = [_hook_line(events, now) for events in used[:HOOKS_SHOWN_MAX]]
-    if len(used) > HOOKS_SHOWN_MAX:
-        lines.append([Span(f"and {len(used) - HOOKS_SHOWN_MAX} more", "dim")])
+    lines: list[Line] = []
+    for client, events in list(by_client.items())[:HOOKS_SHOWN_MAX]:
+        stored = sum(event.stored for event in events)
+        characters = sum(event.characters for event in events)
+        since = max(0.0, (now - events[0].called_at).total_seconds())
+        counts = f"{stored:,} stored, {characters:,} characters shown"
+        line = [
+            Span(f"{escape_line(client):<14}", "dim"),
+            Span(f"{counts}, {duration_text(since)} ago"),
+        ]
+        if failures := sum(event.failures for event in events):
+            line.append(Span(f", {failures:,} failed", "red"))
+        lines.append(line)
+    if len(by_client) > HOOKS_SHOWN_MAX:
+        lines.append([Span(f"and {len(by_client) - HOOKS_SHOWN_MAX} more", "dim")])
     return lines or [[Span("no agent's hook has called yet: mnem setup", "dim")]]
-
-
-def _last_call_at(events: Sequence[AgentActivity]) -> datetime:
-    """Return the time of the last call of a tool's hooks."""
-    return max(event.called_at for event in events)
-
-
-def _hook_line(events: Sequence[AgentActivity], now: datetime) -> Line:
-    """Return the line of one tool: memories stored, characters shown, and failures."""
-    stored = sum(event.stored for event in events)
-    characters = sum(event.characters for event in events)
-    failures = sum(event.failures for event in events)
-    since = max(0.0, (now - _last_call_at(events)).total_seconds())
-    line = [
-        Span(f"{escape_line(events[0].client):<14}", "dim"),
-        Span(
-            f"{stored:,} stored, {characters:,} characters shown, {duration_text(since)} ago"
-        ),
-    ]
-    if failures:
-        line.append(Span(f", {failures:,} failed", "red"))
-    return line
 
 
 def event_lines(happened: Sequence[Event], limit: int) -> list[Line]:

@@ -83,7 +83,13 @@ def present_installation(*, deep: bool = False) -> Installation:
     `deep` allows checks that take long.
     """
     file = config_file() or config_dir() / "mnemosyned.yaml"
-    config, config_problem = _load_checked_config(file)
+    config, config_problem = Config(), ""
+    try:
+        is_there = CONFIG_VARIABLE in os.environ or file.exists()
+        config = load_config(file if is_there else None)
+        check_rules(config)  # by the rules of one part
+    except ConfigInvalid as error:
+        config_problem = error.message
     database, socket = state_dir() / "memory.db", default_socket()
     with suppress(ConfigInvalid):  # a check is about that
         database = config.database_path
@@ -112,21 +118,6 @@ def present_installation(*, deep: bool = False) -> Installation:
         unreachable=unreachable,
         deep=deep,
     )
-
-
-def _load_checked_config(file: Path) -> tuple[Config, str]:
-    """Return the settings and the error that would keep a daemon from starting.
-
-    The error is empty if the settings are valid. If they cannot be read, the defaults are returned.
-    """
-    named = os.environ.get(CONFIG_VARIABLE)
-    config = Config()
-    try:
-        config = load_config(file if named or file.exists() else None)
-        check_rules(config)  # by the rules of one part
-    except ConfigInvalid as error:
-        return config, error.message
-    return config, ""
 
 
 def repair(findings: Sequence[Finding], installation: Installation) -> Iterator[str]:

@@ -307,15 +307,36 @@ def check_backups(installation: Installation) -> Iterator[Finding]:
 
 
 def check_models(installation: Installation) -> Iterator[Finding]:
-    """Check whether the models in the settings exist, are whole, and can be run."""
+    """Check whether the models in the settings exist, are whole, and can be run.
+
+    A deep check also compares their sizes and SHA-256.
+    """
     config = with_default_model(installation.config)
     named = {
         "llm.model_path": config.llm.model_path,
         "embedding.model_path": config.embedding.model_path,
     }
     for key, name in named.items():
-        if name and name != NO_MODEL:
-            yield from _model_findings(key, name, deep=installation.deep)
+        if not name or name == NO_MODEL:
+            continue
+        path = Path(name).expanduser()
+        if not path.is_file():
+            yield problem("model", f"{key}: there is no file {path}", "mnem model list")
+            continue
+        with path.open("rb") as file:
+            is_model = file.read(len(MAGIC)) == MAGIC
+        if not is_model:
+            text = f"{key}: {path} is not a model in GGUF format"
+            yield problem("model", text, "mnem model list")
+            continue
+        faults = ModelStore().verify(path).problems if installation.deep else ()
+        for text in faults:
+            yield problem("model", f"{path}: {text}", f"mnem model pull {path.name}")
+        if not faults and find_spec("llama_cpp") is None:
+            text = f"{key} names a model, but llama.cpp is not installed: rules write instead"
+            yield warning("model", text, "make install-llm")
+        elif not faults:
+            yield ok("model", f"{key}: {path.name} is there")
 
 
 def check_spool(_: Installation) -> Iterator[Finding]:
@@ -368,32 +389,3 @@ def _permission_finding(path: Path, mask: int) -> Finding | None:
         Remedy.PERMISSIONS,
         path,
     )
-
-
-def _model_findings(key: str, name: str, *, deep: bool) -> Iterator[Finding]:
-    """Yield findings on the model file `name` in the setting `key`.
-
-    With `deep` the file's size and SHA-256 are compared too.
-    """
-    path = Path(name).expanduser()
-    if not path.is_file():
-        yield problem("model", f"{key}: there is no file {path}", "mnem model list")
-        return
-    with path.open("rb") as file:
-        if file.read(len(MAGIC)) != MAGIC:
-            text = f"{key}: {path} is not a model in GGUF format"
-            yield problem("model", text, "mnem model list")
-            return
-    if deep:
-        verdict = ModelStore().verify(path)
-        for text in verdict.problems:
-            yield problem("model", f"{path}: {text}", f"mnem model pull {path.name}")
-        if verdict.problems:
-            return
-    if find_spec("llama_cpp") is None:
-        text = (
-            f"{key} names a model, but llama.cpp is not installed: rules write instead"
-        )
-        yield warning("model", text, "make install-llm")
-        return
-    yield ok("model", f"{key}: {path.name} is there")

@@ -15,7 +15,13 @@ from mnemosyned.cli.calls import Interrupted
 from mnemosyned.cli.maintenance import daemon_process
 from mnemosyned.cli.maintenance.daemon_process import configured_daemon, database_of
 from mnemosyned.cli.options import json_option, prints_json
-from mnemosyned.cli.output.terminal import count_of, progress_line, say, say_json
+from mnemosyned.cli.output.terminal import (
+    RECORD_NOUNS,
+    count_of,
+    progress_line,
+    say,
+    say_json,
+)
 from mnemosyned.config import Config, DatabaseLocation, without_password
 from mnemosyned.config.settings import is_server
 from mnemosyned.errors import DatabaseInUse, InvalidRequest, PartlyDone, StorageFailed
@@ -157,22 +163,6 @@ def _open_claimed(location: DatabaseLocation, owner: str) -> Iterator[MemoryStor
 
 
 EXIT_DIFFERING = 1
-_NOUNS = {
-    "memory": "memory",
-    "episode": "summary",
-    "supersession": "supersession",
-    "learning": "learning",
-    "log": "log entry",
-    "compaction": "compaction",
-    "agent_session": "agent session",
-    "forgotten": "forgotten id",
-    "recoverable": "recoverable item",
-    "watched_folder": "watched folder",
-    "watched_file": "watched file",
-    "hook_activity": "hook count",
-    "vector": "vector",
-    "clock": "clock reading",
-}
 
 
 @click.command("move")
@@ -240,7 +230,9 @@ def _move_lines(done: MoveReport) -> Iterator[str]:
     """Yield the report of a move as lines: counts, comparison, and the next command."""
     counts = done.compared.counts
     things = ", ".join(
-        count_of(counts[kind], noun) for kind, noun in _NOUNS.items() if kind in counts
+        count_of(counts[kind], noun)
+        for kind, noun in RECORD_NOUNS.items()
+        if kind in counts
     )
     known = sum(done.delivered.known.values())
     yield f"moved {things or 'an empty memory'} from {done.source} to {done.target}"

@@ -24,7 +24,6 @@ from mnemosyned.cli.output.terminal import (
 from mnemosyned.config import DatabaseLocation
 from mnemosyned.memory.engine_ports import (
     IssuedToken,
-    OwnerToken,
     Scope,
 )
 
@@ -142,7 +141,17 @@ def list_tokens(owner: str) -> None:
     if prints_json():
         say_json(listed)
     elif listed:
-        say(table(("id", "name", "scopes", "issued", "state"), map(_token_row, listed)))
+        rows = []
+        for each in listed:
+            state = "valid"
+            if each.revoked_at:
+                state = f"revoked {local_time(each.revoked_at)}"
+            elif each.expires_at:
+                validity = "valid until" if each.valid else "expired"
+                state = f"{validity} {local_time(each.expires_at)}"
+            issued = local_time(each.created_at)
+            rows.append((each.id, each.name, ",".join(each.scopes), issued, state))
+        say(table(("id", "name", "scopes", "issued", "state"), rows))
     else:
         say(f"{owner} has no token; mnem owner token add {owner} issues one", err=True)
 
@@ -183,17 +192,6 @@ _HEADERS = ("owner", "memories", "summaries", "characters", "bytes", "tokens", "
 def _open_owners() -> AbstractContextManager[PostgresOwners]:
     """Open the store of owners in the configured database. Raises `ConfigInvalid`."""
     return open_owners(daemon_process.load_present_config().location)
-
-
-def _token_row(token: OwnerToken) -> tuple[str, ...]:
-    """Return a token as cells: id, name, scopes, time, and validity."""
-    state = "valid"
-    if token.revoked_at:
-        state = f"revoked {local_time(token.revoked_at)}"
-    elif token.expires_at:
-        state = f"{'valid until' if token.valid else 'expired'} {local_time(token.expires_at)}"
-    scopes = ",".join(token.scopes)
-    return (token.id, token.name, scopes, local_time(token.created_at), state)
 
 
 def _print_issued_token(issued: IssuedToken) -> None:

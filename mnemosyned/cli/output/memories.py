@@ -126,8 +126,9 @@ def _hit_text(number: int, hit: Hit, matching: Sequence[str]) -> str:
     lines = [head, click.style(f"   {hit.id}", dim=True)]
     if hit.superseded_at:
         lines.append(f"   superseded {_superseding_note(hit.superseded_at)}")
-    lines += [highlight(line, matching) for line in _hit_lines(hit)]
-    lines += _expand_hint(hit)
+    texts, hint = _hit_lines(hit)
+    lines += [highlight(line, matching) for line in texts]
+    lines += [_dim_note(hint)] if hint else []
     lines += [
         click.style(
             wrap_paragraph(
@@ -145,8 +146,8 @@ def _hit_text(number: int, hit: Hit, matching: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
-def _hit_lines(hit: Hit) -> list[str]:
-    """Return the text of a hit as indented lines.
+def _hit_lines(hit: Hit) -> tuple[list[str], str]:
+    """Return the text of a hit as indented lines, and the command that shows the rest, or "".
 
     Of a summary, these are its matching originals or its first lines; of a memory, the snippet,
     with the first line of the memory in front as a title if the snippet begins later.
@@ -156,16 +157,20 @@ def _hit_lines(hit: Hit) -> list[str]:
         is_title = further and 0 < len(title.strip()) <= TITLE_CHARS
         is_hidden = hit.snippet.startswith("…") and title not in hit.snippet
         head = [wrap_paragraph(title)] if is_title and is_hidden else []
-        return [*head, wrap_lines(hit.snippet)]
+        return [*head, wrap_lines(hit.snippet)], ""
     if hit.lines:
-        return [_quote_original(hit, line) for line in hit.lines]
+        count = len(hit.summary_of)
+        hint = f"{len(hit.lines)} of {count} originals: mnem expand {hit.id}"
+        return [
+            _quote_original(hit, line) for line in hit.lines
+        ], hint if count > 1 else ""
     summary = hit.content.split("\n")
     if len(summary) == 1:
-        return [wrap_paragraph(hit.snippet)]
-    return [
-        wrap_paragraph(cut_text(line, LINE_CHARS))
-        for line in summary[:SUMMARY_LINES_MAX]
-    ]
+        return [wrap_paragraph(hit.snippet)], ""
+    shown = [cut_text(line, LINE_CHARS) for line in summary[:SUMMARY_LINES_MAX]]
+    left_out = len(summary) - len(shown)
+    more = count_of(left_out, "more line") if left_out else "made of others"
+    return [*map(wrap_paragraph, shown)], f"{more}: mnem expand {hit.id} --depth 1"
 
 
 def _quote_original(hit: Hit, line: Line) -> str:
@@ -181,23 +186,6 @@ def _quote_original(hit: Hit, line: Line) -> str:
         shown.append(ellipsis())
     head = [wrap_paragraph(f"{stamp}{who}".rstrip())] if stamp or who else []
     return "\n".join([*head, wrap_lines("\n".join(shown))])
-
-
-def _expand_hint(hit: Hit) -> list[str]:
-    """Return a line with the command that shows the rest of a summary; [] if all is shown."""
-    if hit.tier is not Tier.EPISODIC:
-        return []
-    if not hit.lines:
-        left_out = hit.content.count("\n") + 1 - SUMMARY_LINES_MAX
-        more = count_of(left_out, "more line") if left_out > 0 else "made of others"
-        is_whole = "\n" not in hit.content
-        return (
-            [] if is_whole else [_dim_note(f"{more}: mnem expand {hit.id} --depth 1")]
-        )
-    if len(hit.summary_of) <= 1:
-        return []
-    count = f"{len(hit.lines)} of {len(hit.summary_of)}"
-    return [_dim_note(f"{count} originals: mnem expand {hit.id}")]
 
 
 def _dim_note(note: str) -> str:

@@ -261,6 +261,25 @@ def duration_text(seconds: float) -> str:
     return f"{minutes} min {whole_seconds} s"
 
 
+RECORD_NOUNS = {
+    "memory": "memory",
+    "episode": "summary",
+    "supersession": "supersession",
+    "learning": "learning",
+    "log": "log entry",
+    "compaction": "compaction",
+    "agent_session": "agent session",
+    "forgotten": "forgotten id",
+    "recoverable": "recoverable item",
+    "watched_folder": "watched folder",
+    "watched_file": "watched file",
+    "hook_activity": "hook count",
+    "vector": "vector",
+    "clock": "clock reading",
+}
+"""What the kinds of records of an export or a move are called."""
+
+
 def count_of(number: int, noun: str) -> str:
     """Return a number with its noun: `1 memory`, `1,200 memories`."""
     if number == 1:

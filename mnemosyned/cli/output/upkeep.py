@@ -35,7 +35,7 @@ from mnemosyned.memory.values import (
     SummarizerStatus,
     Tier,
 )
-from mnemosyned.verbs.upkeep import Logged, SleepStatus, Stats, WatchedFolder, Watching
+from mnemosyned.verbs.upkeep import Logged, Stats, WatchedFolder, Watching
 
 GROUPS_SHOWN_MAX = 12
 LOG_LIMIT_MAX = 1_000
@@ -89,7 +89,28 @@ def _groups_table(report: CycleReport) -> str:
     names = "session source into covers groups items chars".split()
     if not report.dry_run:
         names += ["after", "status"]
-    rows = [_group_row(groups)[: len(names)] for groups in together.values()]
+    rows: list[tuple[object, ...]] = []
+    for groups in together.values():
+        kind = groups[0]
+        periods = {group.period for group in groups}
+        into = kind.period
+        if len(periods) > 1:
+            into = f"{len(periods)} {level_name(max(kind.level, 1))}s"
+        first = in_zone(min(group.covers_from for group in groups), None)
+        last = in_zone(max(group.covers_until for group in groups), None)
+        until = "%H:%M" if last.date() == first.date() else "%m-%d %H:%M"
+        chars = f"{sum(group.chars_before for group in groups):,}"
+        if kind.level and kind.status is GroupStatus.PLANNED:
+            chars = f"about {chars}"  # their summaries are not written yet
+        row = (
+            ALL_SESSIONS if kind.level else cut_text(kind.session, 20),
+            *(cut_text(kind.source or "", 14), into),
+            f"{local_time(first)} to {last:{until}}",
+            *(len(groups), sum(group.items for group in groups), chars),
+            f"{sum(group.chars_after for group in groups):,}",
+            _status_cell(kind.status),
+        )
+        rows.append(row[: len(names)])
     return table(names, rows, optional=("covers", "groups", "after", "source"))
 
 
@@ -182,32 +203,6 @@ def _period_counts(report: CycleReport) -> str:
     del written[0]
     levels = sorted(written)
     return ", ".join(count_of(written[level], level_name(level)) for level in levels)
-
-
-def _group_row(groups: list[GroupReport]) -> tuple[object, ...]:
-    """Return one row of the groups' table, with sums over the given groups."""
-    kind = groups[0]
-    periods = {group.period for group in groups}
-    into = kind.period
-    if len(periods) > 1:
-        into = f"{len(periods)} {level_name(max(kind.level, 1))}s"
-    first = in_zone(min(group.covers_from for group in groups), None)
-    last = in_zone(max(group.covers_until for group in groups), None)
-    until = "%H:%M" if last.date() == first.date() else "%m-%d %H:%M"
-    chars = f"{sum(group.chars_before for group in groups):,}"
-    if kind.level and kind.status is GroupStatus.PLANNED:
-        chars = f"about {chars}"  # their summaries are not written yet
-    return (
-        ALL_SESSIONS if kind.level else cut_text(kind.session, 20),
-        cut_text(kind.source or "", 14),
-        into,
-        f"{local_time(first)} to {last:{until}}",
-        len(groups),
-        sum(group.items for group in groups),
-        chars,
-        f"{sum(group.chars_after for group in groups):,}",
-        _status_cell(kind.status),
-    )
 
 
 def _log_text(result: Logged, first: int) -> str:
@@ -335,6 +330,12 @@ def _status_text(stats: Stats) -> str:
         ],
     )
     sleep = stats.sleep
+    activity = ", running now" if sleep.running else ""
+    if sleep.progress:
+        done, total = sleep.progress.done, sleep.progress.total
+        activity = f", running now: {done:,} of {total:,} memories"
+    elif sleep.paused_until and not sleep.running:
+        activity = f", paused until {local_time(sleep.paused_until)}"
     last = local_time(sleep.last_cycle) or "never"
     coming = local_time(sleep.next_cycle) or "not scheduled (auto_sleep is off)"
     size = f" ({known})" if (known := size_on_disk(stats)) else ""
@@ -347,7 +348,7 @@ def _status_text(stats: Stats) -> str:
         ("database", f"{stats.database}{size}"),
         ("today", count_of(stats.today, "memory")),
         ("working cap", count_of(stats.wm_max, "memory")),
-        ("sleep", f"{sleep.schedule}{_sleep_activity(sleep)}"),
+        ("sleep", f"{sleep.schedule}{activity}"),
         ("waits for", sleep.waits_for),
         ("last cycle", last),
         ("next cycle", "" if sleep.paused_until else coming),
@@ -380,17 +381,6 @@ def _backups_row(stats: Stats) -> str:
     last = f", the last of {local_time(backup.last)}" if backup.last else ""
     due = f"; next {local_time(backup.next)}" if backup.next else "; none scheduled"
     return f"{count_of(backup.count, 'backup')} in {backup.folder}{last}{due}"
-
-
-def _sleep_activity(sleep: SleepStatus) -> str:
-    """Return the progress of a running cycle, or the end of a pause; empty for neither."""
-    if sleep.progress:
-        return f", running now: {sleep.progress.done:,} of {sleep.progress.total:,} memories"
-    if sleep.running:
-        return ", running now"
-    return (
-        f", paused until {local_time(sleep.paused_until)}" if sleep.paused_until else ""
-    )
 
 
 def _summaries_row(status: SummarizerStatus) -> str:
