@@ -308,30 +308,12 @@ class SetupRun:
             machine=self.machine, programs=programs, project=self.project
         )
 
-    def set_up(self, tools: tuple[str, ...]) -> int:
-        """Set up the given tools; return the exit code.
+    def set_up(self, tools: Sequence[str], *, may_skip: bool = False) -> int:
+        """Set up the given tools, with `may_skip` those that are confirmed; return the exit code.
 
-        Raises `InvalidRequest` without a terminal, unless --yes or --dry-run is given.
+        Raises `InvalidRequest` if our programs are missing or in a temporary installation, and
+        without a terminal, unless --yes or --dry-run is given.
         """
-        self._check_programs()
-        if not (self.assumes_yes or self.dry_run) and not sys.stdin.isatty():
-            raise InvalidRequest(
-                "not confirmed: standard input is not a terminal; pass --yes or --dry-run"
-            )
-        results = [self._set_up_tool(name) for name in dict.fromkeys(tools)]
-        if self.as_json:
-            say_json({"tools": [data for data, _ in results]})
-        self._remind_of_daemon()
-        return EXIT_CONFLICT if any(failed for _, failed in results) else 0
-
-    def _remind_of_daemon(self) -> None:
-        """Print that no daemon answers, if a tool was set up and none does."""
-        problem = _read_activity(self.client)[0] if self.has_written else ""
-        if problem:
-            self._say_text(daemon_text(problem))
-
-    def _check_programs(self) -> None:
-        """Raise `InvalidRequest` if our programs are missing or in a temporary installation."""
         programs = self.site.programs
         if missing := programs.missing:
             raise InvalidRequest(
@@ -342,15 +324,30 @@ class SetupRun:
                 f"{programs.mnem} is a temporary installation, which would be gone when a tool "
                 "starts it; install mnemosyned first, as with `uv tool install`"
             )
+        if not (self.assumes_yes or self.dry_run) and not sys.stdin.isatty():
+            raise InvalidRequest(
+                "not confirmed: standard input is not a terminal; pass --yes or --dry-run"
+            )
+        results = [
+            self._set_up_tool(name, may_skip=may_skip) for name in dict.fromkeys(tools)
+        ]
+        if self.as_json:
+            say_json({"tools": [data for data, _ in results]})
+        problem = _read_activity(self.client)[0] if self.has_written else ""
+        if problem:
+            self._say_text(daemon_text(problem))
+        return EXIT_CONFLICT if any(failed for _, failed in results) else 0
 
     def _set_up_tool(
-        self, name: str, *, may_skip: bool = False
+        self, name: str, *, may_skip: bool
     ) -> tuple[dict[str, object], bool]:
         """Show a tool's plan, ask, and write the files; return data for JSON, and True on failure.
 
         The answer no exits the command, or with `may_skip` skips the tool.
         """
         plan = plan_tool(TARGETS[name], self.site, self.journal)
+        if may_skip:
+            say("")
         self._say_text(plan_text(plan, whole=self.dry_run))
         failures = plan.problems
         writes = bool(plan.changed_files) and not failures and not self.dry_run
@@ -397,18 +394,13 @@ class SetupRun:
         plans = [plan_tool(TARGETS[name], self.site, self.journal) for name in found]
         self._say_text(tools_table(plans))
         if self.dry_run:
-            return self.set_up(tuple(found))
+            return self.set_up(found)
         if not sys.stdin.isatty() or self.as_json:
             raise InvalidRequest(f"name the tools: mnem setup {' '.join(found)}")
-        self._check_programs()
-        any_failed = False
-        for plan in plans:
-            if plan.problems or plan.changed_files:
-                say("")
-                _, failed = self._set_up_tool(plan.target.name, may_skip=True)
-                any_failed = any_failed or failed
-        self._remind_of_daemon()
-        return EXIT_CONFLICT if any_failed else 0
+        names = [
+            plan.target.name for plan in plans if plan.problems or plan.changed_files
+        ]
+        return self.set_up(names, may_skip=True)
 
     def undo(self, tools: tuple[str, ...]) -> int:
         """Remove setup's edits for these tools, or for all; return the exit code.

@@ -289,14 +289,28 @@ def _edit_until_valid(before: str, file: Path) -> str:
     """Open a draft with the text `before` in the editor; return the saved text.
 
     After a mistake the user is asked to edit again. Raises `ConfigInvalid`, which names `file`, if
-    the user gives up.
+    the user gives up, and `InvalidRequest` if the editor fails.
     """
+    named = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+    words = shlex.split(named) if named else []
+    if not words:
+        words = [name for name in EDITORS if shutil.which(name)][:1]
+    if not words:
+        raise InvalidRequest("no editor is known: set EDITOR, or use `mnem config set`")
     with tempfile.TemporaryDirectory(prefix="mnem-") as folder:
         draft = Path(folder, file.name)
         draft.write_text(before, encoding="utf-8")
         draft.chmod(0o600)
         while True:
-            _open_editor(draft)
+            try:
+                code = subprocess.call([*words, str(draft)])  # noqa: S603 the user's own editor
+            except OSError as error:
+                problem = f"{words[0]} cannot be run: {error.strerror}"
+                raise InvalidRequest(problem) from error
+            if code != 0:
+                raise InvalidRequest(
+                    f"nothing was changed: {words[0]} ended with exit code {code}"
+                )
             try:
                 text = draft.read_text("utf-8")
                 if text != before:
@@ -309,24 +323,6 @@ def _edit_until_valid(before: str, file: Path) -> str:
                     continue
                 raise ConfigInvalid(f"nothing was changed: {reason}") from error
             return text
-
-
-def _open_editor(draft: Path) -> None:
-    """Open a file in the user's editor. Raises `InvalidRequest` if the editor fails."""
-    named = os.environ.get("VISUAL") or os.environ.get("EDITOR")
-    words = shlex.split(named) if named else []
-    if not words:
-        words = [name for name in EDITORS if shutil.which(name)][:1]
-    if not words:
-        raise InvalidRequest("no editor is known: set EDITOR, or use `mnem config set`")
-    try:
-        code = subprocess.call([*words, str(draft)])  # noqa: S603 the user's own editor
-    except OSError as error:
-        raise InvalidRequest(f"{words[0]} cannot be run: {error.strerror}") from error
-    if code != 0:
-        raise InvalidRequest(
-            f"nothing was changed: {words[0]} ended with exit code {code}"
-        )
 
 
 def _check_as_at_start(settings: Config) -> None:

@@ -351,25 +351,18 @@ def _start_unit() -> int:
 
 def _print_log(file: Path, lines: int, *, follow: bool) -> None:
     """Print the last lines of a log file; with `follow`, also new lines, over rotations."""
-
-    def is_rotated() -> bool:
-        """Return whether the log's path now names another file than the opened one."""
-        with suppress(OSError):
-            return file.stat().st_ino != os.fstat(opened.fileno()).st_ino
-        return False
-
     with file.open(encoding="utf-8", errors="replace") as opened:
         for line in deque(opened, lines):
             _print_log_line(line)
         while follow:
-            line = opened.readline()
-            if line:
+            if line := opened.readline():
                 _print_log_line(line)
-            elif is_rotated():
-                _print_log(file, LINES_MAX, follow=True)
-                return
-            else:
-                time.sleep(FOLLOW_S)
+                continue
+            with suppress(OSError):  # the path may name another file by now
+                if file.stat().st_ino != os.fstat(opened.fileno()).st_ino:
+                    _print_log(file, LINES_MAX, follow=True)
+                    return
+            time.sleep(FOLLOW_S)
 
 
 def _print_log_line(line: str) -> None:
