@@ -358,10 +358,12 @@ def _print_log(file: Path, lines: int, *, follow: bool) -> None:
             if line := opened.readline():
                 _print_log_line(line)
                 continue
-            with suppress(OSError):  # the path may name another file by now
-                if file.stat().st_ino != os.fstat(opened.fileno()).st_ino:
-                    _print_log(file, LINES_MAX, follow=True)
-                    return
+            is_rotated = False
+            with suppress(OSError):
+                is_rotated = file.stat().st_ino != os.fstat(opened.fileno()).st_ino
+            if is_rotated:
+                _print_log(file, LINES_MAX, follow=True)
+                return
             time.sleep(FOLLOW_S)
 
 
