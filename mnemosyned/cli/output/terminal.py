@@ -311,15 +311,9 @@ def wrap_paragraph(text: str) -> str:
 def wrap_lines(text: str) -> str:
     """Wrap the long lines of a text and indent them all; line breaks and indents stay."""
     room = max(prose_width() - len(INDENT), CELLS_MIN)
-    lines: list[str] = []
-    for line in text.expandtabs(TAB_CELLS).splitlines() or [""]:
-        lead = line[: len(line) - len(line.lstrip())][: room // 2]
-        if cell_count(line) <= room:
-            lines.append(line.rstrip())
-            continue
-        space = room - len(lead)
-        lines += [lead + part for part in wrap_cells(line, space, space)]
-    return "\n".join(f"{INDENT}{line}".rstrip() for line in lines)
+    lines = "\n".join(text.expandtabs(TAB_CELLS).splitlines())
+    folded = fold_lines(lines, room).split("\n")
+    return "\n".join(f"{INDENT}{line}".rstrip() for line in folded)
 
 
 def wrap_prose(text: str) -> str:
