@@ -11,8 +11,12 @@ import pytest
 from support.fakes import NOON, memory, remember_batch
 from support.postgres import Server
 
-from mnemosyned.cli.maintenance.file_checks import check_server
-from mnemosyned.cli.maintenance.findings import Finding, Installation, Severity
+from mnemosyned.cli.maintenance.checks import (
+    Finding,
+    Installation,
+    Severity,
+    check_server,
+)
 from mnemosyned.config import Config
 from mnemosyned.errors import StorageFailed
 from mnemosyned.memory.capture import WatchedFile

@@ -14,8 +14,8 @@ from pathlib import Path
 from unittest.mock import patch
 
 from mnemosyned import Memory
+from mnemosyned.cli.maintenance.checks import Finding
 from mnemosyned.cli.maintenance.doctor import examine, present_installation, repair
-from mnemosyned.cli.maintenance.findings import Finding
 
 STAMP = "20260301T120000Z"
 

@@ -15,15 +15,15 @@ import click
 
 from mnemosyned.assembly.build import check_settings as check_rules
 from mnemosyned.backup_schedule import STAMP
-from mnemosyned.cli.maintenance import file_checks, process_checks
-from mnemosyned.cli.maintenance.daemon_process import configured_daemon
-from mnemosyned.cli.maintenance.findings import (
+from mnemosyned.cli.maintenance import checks
+from mnemosyned.cli.maintenance.checks import (
     Finding,
     Installation,
     Remedy,
     Severity,
     warning,
 )
+from mnemosyned.cli.maintenance.daemon_process import configured_daemon
 from mnemosyned.cli.options import json_option, prints_json
 from mnemosyned.cli.output.terminal import count_of, hanging_text, say, say_json
 from mnemosyned.client.connection import Connection
@@ -43,21 +43,21 @@ from mnemosyned.verbs.upkeep import Status
 
 ANSWER_S = 10.0
 CHECKS: Mapping[Callable[[Installation], Iterator[Finding]], bool] = {
-    process_checks.check_programs: False,
-    process_checks.check_settings: False,
-    process_checks.check_daemon: False,
-    process_checks.check_socket: False,
-    process_checks.check_unit: False,
-    file_checks.check_server: False,
-    file_checks.check_database: True,
-    file_checks.check_leftovers: True,
-    file_checks.check_permissions: True,
-    file_checks.check_space: True,
-    file_checks.check_backups: True,
-    file_checks.check_models: False,
-    process_checks.check_clock: True,
-    file_checks.check_spool: False,
-    process_checks.check_tools: False,
+    checks.check_programs: False,
+    checks.check_settings: False,
+    checks.check_daemon: False,
+    checks.check_socket: False,
+    checks.check_unit: False,
+    checks.check_server: False,
+    checks.check_database: True,
+    checks.check_leftovers: True,
+    checks.check_permissions: True,
+    checks.check_space: True,
+    checks.check_backups: True,
+    checks.check_models: False,
+    checks.check_clock: True,
+    checks.check_spool: False,
+    checks.check_tools: False,
 }
 """All checks, and whether they are of a database in a file; a server has upkeep of its own."""
 

@@ -1,40 +1,67 @@
-"""Checks of the doctor on the database, its backups and other files."""
+"""The checks of the doctor: on the installation's process, settings, database and other files."""
 
 from __future__ import annotations
 
 import glob
 import os
+import platform
+import shlex
 import shutil
+import socket
 import sqlite3
 import stat
+import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from functools import partial
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 
 from mnemosyned.agents.hooks import spool
+from mnemosyned.agents.setup.files import SetupJournal
+from mnemosyned.agents.setup.parts import Machine, Programs, SetupSite
+from mnemosyned.agents.setup.targets import TARGETS
+from mnemosyned.agents.setup.tools import check_tool
 from mnemosyned.assembly.stores import find_server_exposures, refuses_writes
 from mnemosyned.backup_schedule import is_backup_overdue
-from mnemosyned.cli.maintenance.findings import (
-    Finding,
-    Installation,
-    Remedy,
-    note,
-    ok,
-    problem,
-    warning,
-)
+from mnemosyned.cli.maintenance.daemon_process import PROGRAM
 from mnemosyned.cli.maintenance.restore import check_restorable
+from mnemosyned.cli.maintenance.service import is_lingering, present_unit, unit_file
 from mnemosyned.cli.output.terminal import count_of, local_time
-from mnemosyned.config import NO_MODEL, is_server, with_default_model
-from mnemosyned.errors import MnemosynedError, SchemaTooNew
+from mnemosyned.config import (
+    API_KEY_VARIABLE,
+    NO_MODEL,
+    PATHS,
+    Config,
+    is_server,
+    make_paths_absolute,
+    url_in_path,
+    value_of,
+    with_default_model,
+    without_password,
+)
+from mnemosyned.errors import ConfigInvalid, MnemosynedError, SchemaTooNew
 from mnemosyned.models.catalog import ModelStore
-from mnemosyned.paths import models_dir, shipped, token_path
-from mnemosyned.service.backup_files import dated_backups, file_bytes, holds_database
+from mnemosyned.paths import (
+    SOCKET_PATH_BYTES_MAX,
+    models_dir,
+    shipped,
+    state_dir,
+    token_path,
+)
+from mnemosyned.service.backup_files import (
+    backup_folder,
+    dated_backups,
+    file_bytes,
+    holds_database,
+)
 from mnemosyned.service.backups import backup_rules, interval_of
 from mnemosyned.storage.sqlite.copies import PARTIAL, SQLITE, open_to_read
+from mnemosyned.storage.sqlite.ownership import DatabaseProcess
 from mnemosyned.storage.sqlite.repair import lacking_values
 from mnemosyned.storage.sqlite.schema import (
     latest_version,
@@ -51,9 +78,278 @@ from mnemosyned.storage.sqlite.verification import (
     structure_faults,
 )
 from mnemosyned.storage.sqlite.wal import frames_left
+from mnemosyned.verbs.upkeep import Stats
+from mnemosyned.version import __version__
+
+
+class Severity(StrEnum):
+    """How serious a finding is, from `ok` to `problem`."""
+
+    OK = "ok"
+    NOTE = "note"
+    """Worth knowing; nothing is wrong."""
+    WARNING = "warning"
+    PROBLEM = "problem"
+
+    @property
+    def is_bad(self) -> bool:
+        """Whether it is a warning or a problem."""
+        return self in (Severity.WARNING, Severity.PROBLEM)
+
+
+class Remedy(StrEnum):
+    """A repair that `mnem doctor --repair` can make."""
+
+    PERMISSIONS = "permissions"
+    SOCKET = "socket"
+    LEFTOVER = "leftover"
+    RESTORE = "restore"
+    DATABASE = "database"
+    VALUES = "values"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the doctor's report."""
+
+    check: str
+    severity: Severity = field(kw_only=True)
+    text: str
+    command: str = ""
+    """The command that repairs it; empty if there is none."""
+    remedy: Remedy | None = None
+    path: Path | None = None
+    """The file of the remedy."""
+
+
+ok = partial(Finding, severity=Severity.OK)
+"""A finding that all is well."""
+note = partial(Finding, severity=Severity.NOTE)
+"""Something worth knowing."""
+warning = partial(Finding, severity=Severity.WARNING)
+"""Something to be repaired."""
+problem = partial(Finding, severity=Severity.PROBLEM)
+"""Something that keeps the memory from working, or endangers it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installation:
+    """The settings, files and daemon that the doctor checks; any of them may be broken."""
+
+    config: Config
+    """The settings, or the defaults if they cannot be read."""
+    config_file: Path
+    config_problem: str = ""
+    database: Path
+    socket: Path
+    process: DatabaseProcess | None = None
+    status: Stats | None = None
+    """The daemon's status; None if it does not answer."""
+    unreachable: str = ""
+    """Why it does not answer."""
+    deep: bool = False
+    """Whether checks may take long."""
+
+    @property
+    def backup_folder(self) -> Path:
+        """The folder of dated backups, which may not exist."""
+        return backup_folder(self.database, self.config.backup_folder)
+
+
+CONNECT_S = 1.0
+BEHIND = timedelta(minutes=10)
+SQLITE_MIN = (3, 37, 0)
+"""The first version with STRICT tables."""
+START = "mnem start"
+REPAIR = "mnem doctor --repair"
+
+
+def check_settings(installation: Installation) -> Iterator[Finding]:
+    """Check whether the settings are valid, and in force without a restart."""
+    if installation.config_problem:
+        url = url_in_path(installation.config.database or "")
+        bare = shlex.quote(without_password(url or "", shown=""))
+        command = f"mnem config set database {bare}" if url else "mnem config edit"
+        yield problem("settings", installation.config_problem, command)
+        return
+    pending = installation.status.restart_needed if installation.status else []
+    if pending:
+        text = f"changed, but in force only after a restart: {', '.join(pending)}"
+        yield warning("settings", text, "mnem restart")
+    for name in sorted(PATHS):
+        value = value_of(installation.config, name) or "/"
+        below = make_paths_absolute(name, value, Path("/"))
+        if below != value and not value.startswith(("/", "~")):
+            text = f"{name}: {value} is another file in each working directory"
+            yield warning("settings", text, f"mnem config set {name} PATH")
+    key = installation.config.llm.api_key_file
+    if key and not os.access(Path(key).expanduser(), os.R_OK):
+        text = f"llm.api_key_file: {key} cannot be read (or set {API_KEY_VARIABLE})"
+        yield problem("settings", text, "mnem config edit")
+    file = installation.config_file
+    where = str(file) if file.exists() else "all defaults; no file"
+    yield ok("settings", f"{where}: valid")
+
+
+def check_programs(_: Installation) -> Iterator[Finding]:
+    """Check the versions of Python and SQLite, and whether `mnemosyned` is on the PATH."""
+    version = tuple(map(int, sqlite3.sqlite_version.split(".")))
+    text = f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
+    if version < SQLITE_MIN:
+        yield problem(
+            "programs", f"{text}: it needs 3.37 or later", "install Python anew"
+        )
+        return
+    with closing(sqlite3.connect(":memory:")) as connection:
+        try:
+            connection.execute("CREATE VIRTUAL TABLE words USING fts5 (word)")
+        except sqlite3.OperationalError:
+            text = f"{text}: it lacks FTS5, the full-text search"
+            yield problem("programs", text, "install another Python")
+            return
+    if shutil.which(PROGRAM) is None:
+        folder = Path(sys.argv[0]).absolute().parent
+        missing = f"{PROGRAM} is not on the PATH; agents and systemd may not find it"
+        yield note("programs", missing, f'export PATH="{folder}:$PATH"')
+    yield ok("programs", f"mnemosyned {__version__}, {text}")
+
+
+def check_socket(installation: Installation) -> Iterator[Finding]:
+    """Check whether the socket is a live socket of this user."""
+    path = installation.socket
+    length = len(os.fsencode(path))
+    if length > SOCKET_PATH_BYTES_MAX:
+        text = f"the path of the socket has {length} bytes, more than {SOCKET_PATH_BYTES_MAX}: {path}"
+        yield problem("socket", text, "mnem config set socket PATH")
+        return
+    try:
+        status = path.lstat()
+    except OSError:
+        return  # without a daemon there is none
+    if not stat.S_ISSOCK(status.st_mode):
+        text = f"{path} is no socket, and is in the way of it"
+        yield problem("socket", text, f"mv {path} {path}.old")
+    elif status.st_uid not in (os.geteuid(), 0):
+        text = f"{path} belongs to another user (id {status.st_uid})"
+        yield problem("socket", text, "mnem config set socket PATH")
+    elif not _is_socket_alive(path):
+        text = f"{path} is dead: a daemon that was killed left it"
+        yield warning("socket", text, REPAIR, Remedy.SOCKET, path)
+
+
+def check_daemon(installation: Installation) -> Iterator[Finding]:
+    """Check whether the daemon runs, answers, and has the configured database."""
+    process, status = installation.process, installation.status
+    lock = installation.database.with_name(installation.database.name + ".lock")
+    if lock.is_symlink():
+        yield problem(
+            "daemon", f"{lock} is a symbolic link: no daemon starts", f"rm {lock}"
+        )
+        return
+    if process is None:
+        yield warning("daemon", "no daemon runs", START)
+        return
+    if status is None:
+        reason = installation.unreachable or "it does not answer"
+        text = f"process {process.pid} has the database open, but {reason}"
+        command = "mnem restart" if process.socket else f"kill {process.pid}"
+        yield problem("daemon", text, command)
+        return
+    if status.version != __version__:
+        text = f"version {status.version} runs, {__version__} is installed"
+        yield warning("daemon", text, "mnem restart")
+    with suppress(ConfigInvalid):
+        location = str(installation.config.location)
+        if status.database != location and "database" not in status.restart_needed:
+            text = f"it has {status.database}, and the settings name {location}"
+            yield warning("daemon", text, "mnem stop; mnem start")
+    yield from (problem("daemon", text, "mnem restart") for text in status.problems)
+    yield from (warning("daemon", text) for text in status.warnings)
+    yield ok("daemon", f"process {process.pid} answers on {installation.socket}")
+
+
+def check_unit(_: Installation) -> Iterator[Finding]:
+    """Check the systemd user unit, if systemd runs for this user."""
+    unit, file = present_unit(), unit_file()
+    if unit is None or not unit.loaded:
+        if unit is None and file.exists():
+            text = f"{file} is installed, but no systemd of this user answers"
+            yield note("unit", text, START)
+        elif file.exists():
+            text = f"systemd has not read {file}"
+            yield warning("unit", text, "systemctl --user daemon-reload")
+        elif unit:
+            yield note("unit", "no unit is installed; mnem start works without one")
+        return
+    if unit.active == "failed":
+        text = f"the unit failed ({unit.result}), and systemd does not try again"
+        yield problem("unit", text, "mnem logs")
+    elif not unit.is_running:
+        yield warning("unit", f"the unit is {unit.active}", START)
+    if not unit.enabled:
+        text = "the unit is not enabled: it does not start at the next login"
+        yield warning("unit", text, "systemctl --user enable mnemosyned")
+    if is_lingering() is False:
+        text = "without lingering the daemon ends when you log out"
+        yield note("unit", text, "loginctl enable-linger")
+    if unit.is_running and unit.enabled:
+        yield ok("unit", "the unit is enabled and active")
+
+
+def check_clock(installation: Installation) -> Iterator[Finding]:
+    """Check whether the system clock is behind the times that a daemon has seen."""
+    status = installation.status
+    if status is not None:
+        if status.clock:
+            yield warning("clock", status.clock, "mnem archive prune --believe-clock")
+        return
+    seen = None
+    if installation.database.is_file():
+        with (
+            suppress(sqlite3.Error, OSError, ValueError),
+            closing(open_to_read(installation.database, foreign=True)) as connection,
+        ):
+            row = connection.execute("SELECT moment FROM clock_seen").fetchone()
+            seen = datetime.fromisoformat(row[0]) if row else None
+    if seen and seen - datetime.now(UTC) > BEHIND:
+        text = f"the clock is behind: a daemon saw {seen:%Y-%m-%d %H:%M} UTC already"
+        yield warning("clock", text, "timedatectl")
+
+
+def _is_socket_alive(path: Path) -> bool:
+    """Return whether a process accepts connections on a socket, even if it is busy."""
+    with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as probe:
+        probe.settimeout(CONNECT_S)
+        try:
+            probe.connect(str(path))
+        except (ConnectionRefusedError, FileNotFoundError):
+            return False
+        except OSError:  # busy, or closed to us: not dead
+            return True
+    return True
+
+
+def check_tools(installation: Installation) -> Iterator[Finding]:
+    """Check each agents' tool that was set up, as `mnem setup --check` does."""
+    machine = Machine.present()
+    site = SetupSite(machine=machine, programs=Programs.of(machine, Path(sys.argv[0])))
+    journal = SetupJournal(state_dir() / "setup")
+    reports = installation.status.agents if installation.status else None
+    checks = [check_tool(target, site, journal, reports) for target in TARGETS.values()]
+    set_up = [check for check in checks if check.set_up]
+    if not set_up:
+        return
+    if site.programs.missing:
+        text = f"{site.programs.missing[0]} cannot be run, and tools start it"
+        yield warning("tools", text, "make install")
+    for check in set_up:
+        for text in check.problems:
+            yield warning("tools", f"{check.title}: {text}", f"mnem setup {check.tool}")
+        if not check.problems:
+            yield ok("tools", f"{check.title} has memory")
+
 
 CHECK = "database"
-REPAIR = "mnem doctor --repair"
 DEEP_BYTES = 200_000_000
 """Largest database that is copied into memory to compare its index with the texts."""
 VALUES_CHECKED = 500
