@@ -28,9 +28,13 @@ from mnemosyned.agents.setup.targets import TARGETS
 from mnemosyned.agents.setup.tools import check_tool
 from mnemosyned.assembly.stores import find_server_exposures, refuses_writes
 from mnemosyned.backup_schedule import is_backup_overdue
-from mnemosyned.cli.maintenance.daemon_process import PROGRAM
 from mnemosyned.cli.maintenance.restore import check_restorable
-from mnemosyned.cli.maintenance.service import is_lingering, present_unit, unit_file
+from mnemosyned.cli.maintenance.service import (
+    PROGRAM,
+    is_lingering,
+    present_unit,
+    unit_file,
+)
 from mnemosyned.cli.output.terminal import count_of, local_time
 from mnemosyned.config import (
     API_KEY_VARIABLE,

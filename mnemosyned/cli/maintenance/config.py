@@ -17,7 +17,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from mnemosyned.cli.maintenance.daemon_process import (
+from mnemosyned.cli.maintenance.service import (
     configured_daemon,
     daemon_environment,
     daemon_options,

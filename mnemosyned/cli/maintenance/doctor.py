@@ -23,7 +23,7 @@ from mnemosyned.cli.maintenance.checks import (
     Severity,
     warning,
 )
-from mnemosyned.cli.maintenance.daemon_process import configured_daemon
+from mnemosyned.cli.maintenance.service import configured_daemon
 from mnemosyned.cli.options import json_option, prints_json
 from mnemosyned.cli.output.terminal import count_of, hanging_text, say, say_json
 from mnemosyned.client.connection import Connection

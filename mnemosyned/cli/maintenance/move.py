@@ -12,8 +12,11 @@ import click
 
 from mnemosyned.assembly.stores import open_store_of
 from mnemosyned.cli.calls import Interrupted
-from mnemosyned.cli.maintenance import daemon_process
-from mnemosyned.cli.maintenance.daemon_process import configured_daemon, database_of
+from mnemosyned.cli.maintenance.service import (
+    configured_daemon,
+    database_of,
+    load_present_config,
+)
 from mnemosyned.cli.options import json_option, prints_json
 from mnemosyned.cli.output.terminal import (
     RECORD_NOUNS,
@@ -194,7 +197,7 @@ def move_command(to: str, source: str | None, owner: str) -> int:
     repeated. In the end both are compared record by record, and asked the same questions. The
     daemon must be stopped, unless only the memory of an owner moves that it serves over TCP.
     """
-    config = daemon_process.load_present_config()
+    config = load_present_config()
     origin = parse_location(source, field="from") if source else config.location
     target = parse_location(to, field="to")
     try:

@@ -10,8 +10,11 @@ from pathlib import Path
 import click
 
 from mnemosyned.assembly.build import open_memory
-from mnemosyned.cli.maintenance import daemon_process
-from mnemosyned.cli.maintenance.service import start_again, stop_daemon
+from mnemosyned.cli.maintenance.service import (
+    load_present_config,
+    start_again,
+    stop_daemon,
+)
 from mnemosyned.cli.options import json_option
 from mnemosyned.cli.output.show import say_result
 from mnemosyned.cli.output.terminal import count_of, local_time
@@ -154,7 +157,7 @@ def restore_db(
     What was forgotten after the backup was made comes back with it, and the command says how many
     memories that are; --forget-again forgets them again, by a list in the folder of backups.
     """
-    config = daemon_process.load_present_config()
+    config = load_present_config()
     target = config.database_path
     if database:  # it is set aside under a longer name
         target = require_usable_path(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mnemosyned.assembly.stores import open_owners, open_server
-from mnemosyned.cli.maintenance import daemon_process
+from mnemosyned.cli.maintenance.service import load_present_config
 from mnemosyned.cli.options import json_option, prints_json
 from mnemosyned.cli.output.show import say_result
 from mnemosyned.cli.output.terminal import (
@@ -191,7 +191,7 @@ _HEADERS = ("owner", "memories", "summaries", "characters", "bytes", "tokens", "
 
 def _open_owners() -> AbstractContextManager[PostgresOwners]:
     """Open the store of owners in the configured database. Raises `ConfigInvalid`."""
-    return open_owners(daemon_process.load_present_config().location)
+    return open_owners(load_present_config().location)
 
 
 def _print_issued_token(issued: IssuedToken) -> None:
@@ -292,4 +292,4 @@ def distribute(shards: int) -> None:
 
 def _open_configured_server() -> PostgresServer:
     """Return the server of the configured database. Raises `ConfigInvalid`."""
-    return open_server(daemon_process.load_present_config().location)
+    return open_server(load_present_config().location)
