@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given, strategies as st
+from support.cases import read_cases
 
 from mnemosyned.conversation.learnings.conflicts import (
     ActiveLearnings,
@@ -16,6 +17,7 @@ from mnemosyned.conversation.learnings.selection import select_relevant
 from mnemosyned.memory.values import Learning, LearningKind
 from mnemosyned.text.token_counts import Chars4
 
+CASES = read_cases("conflicts")
 NOON = datetime(2026, 3, 17, 12, tzinfo=UTC)
 
 
@@ -58,26 +60,7 @@ def same(one: str, other: str) -> bool:
 
 @pytest.mark.parametrize(
     ("old", "new"),
-    [
-        ("Call me Robert.", "Call me Bob."),
-        ("My name is Robert.", "Please call me Bobby."),
-        ("Always use tabs.", "Always use spaces."),
-        ("Always use tabs instead of spaces.", "From now on use spaces."),
-        ("Always use emojis.", "Never use emojis."),
-        ("Never use emojis.", "From now on, use emojis."),
-        ("From now on, answer in English.", "From now on answer in German."),
-        ("Antworte ab jetzt auf Deutsch.", "From now on answer in English."),
-        ("I prefer short answers.", "I prefer long, detailed answers."),
-        ("I prefer tea over coffee.", "I prefer coffee over tea."),
-        ("I prefer window seats.", "I prefer aisle seats."),
-        ("My favorite editor is Vim.", "My favorite editor is Helix."),
-        ("Always use metric units.", "Always use imperial units."),
-        ("Utilise toujours des émojis.", "N'utilise jamais d'émojis."),
-        ("Usa siempre emojis.", "Nunca uses emojis."),
-        ("Verwende immer Tabellen.", "Verwende nie wieder Tabellen."),
-        ("请始终使用表情符号。", "永远不要使用表情符号。"),
-        ("Всегда используй эмодзи.", "Никогда не используй эмодзи."),
-    ],
+    CASES["the_newer_takes_the_place_of_what_it_contradicts"],
 )
 def test_the_newer_takes_the_place_of_what_it_contradicts(old: str, new: str) -> None:
     assert superseded(learning(new), [learning(old, days_ago=1)])

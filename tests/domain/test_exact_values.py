@@ -4,11 +4,13 @@ from itertools import pairwise
 
 import pytest
 from hypothesis import given, strategies as st
+from support.cases import read_cases
 
 from mnemosyned.text.details import DetailKind
 from mnemosyned.text.exact_values import DETAILS_MAX, extract_details
 from mnemosyned.text.secrets.masking import find_secrets, mask_metadata, mask_secrets
 
+CASES = read_cases("exact_values")
 D = DetailKind
 PAT = "ghp_" + "a1B2c3D4e5" * 3 + "f6G7h8"
 AWS = "AKIA" + "IOSFODNN7EXAMPLE"
@@ -201,23 +203,7 @@ def test_secrets_are_found_and_masked(text: str, kind: DetailKind, value: str) -
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "the password is wrong",
-        "Password: the one on the note",
-        "password: required",
-        "I changed my password yesterday, is it safe?",
-        "the key is under the mat",
-        "the key is 2026-03-17",
-        "token: none",
-        "cache key is user:42:profile",
-        "password: ********",
-        "password: ${DB_PASSWORD}",
-        "the meeting is key, 42 people come",
-        "commit 3f786850e387550fdab836ed7e6dc881de23001b",
-        "reach https://user@example.com/x",
-        "Ask monkeys in Asia, at skating-rinks and by risk-assessment.",
-        "The secret is patience.",
-    ],
+    CASES["text_without_secrets_is_not_masked"],
 )
 def test_text_without_secrets_is_not_masked(text: str) -> None:
     assert find_secrets(text) == []
