@@ -22,7 +22,7 @@ from mnemosyned.daemon.prometheus import (
 from mnemosyned.errors import MnemosynedError
 from mnemosyned.http_messages import HttpRequest, Response, Route
 from mnemosyned.logs import logger
-from mnemosyned.text.languages.tables import read_tables
+from mnemosyned.text.rule_files import read_tables
 from mnemosyned.verbs.upkeep import Status
 
 HOOK_ROWS_MAX = 200

@@ -37,7 +37,7 @@ from mnemosyned.errors import (
     Unauthorized,
 )
 from mnemosyned.http_messages import JSON
-from mnemosyned.text.languages.tables import read_tables
+from mnemosyned.text.rule_files import read_tables
 from mnemosyned.verbs.facade import ALIASES, VERBS
 from mnemosyned.verbs.request import Request, result_type
 from mnemosyned.version import __version__

@@ -22,7 +22,7 @@ from mnemosyned.importers.reading import (
     SQLITE_SIGNATURE as SQLITE,
     ZIP_SIGNATURE as ARCHIVE,
 )
-from mnemosyned.text.languages.tables import read_tables
+from mnemosyned.text.rule_files import read_tables
 from mnemosyned.verbs.request import instant
 
 

@@ -25,7 +25,7 @@ from mnemosyned.importers.importer import (
 from mnemosyned.importers.reading import lines_of
 from mnemosyned.memory.capture import CAPTURED_PREFIX
 from mnemosyned.text.frames import HARNESS_TAGS, OWN_TAG, PRIVATE_TAG, WRAPPER_TAGS
-from mnemosyned.text.languages.tables import read_tables
+from mnemosyned.text.rule_files import read_tables
 
 Role = Literal["user", "assistant"]
 

@@ -9,8 +9,8 @@ from mnemosyned.instants import in_zone
 from mnemosyned.summary.chunking import Piece
 from mnemosyned.text.dates.formatting import format_day
 from mnemosyned.text.frames import neutralize, neutralize_line
-from mnemosyned.text.languages.tables import WEEKDAY_ABBREVIATIONS, read_tables
-from mnemosyned.text.rule_files import read_rule_file
+from mnemosyned.text.languages.tables import WEEKDAY_ABBREVIATIONS
+from mnemosyned.text.rule_files import read_rule_file, read_tables
 from mnemosyned.text.sentences import CLOSING_QUOTES, SPACED_ENDS, UNSPACED_ENDS
 
 _WORDS, _NAMES, _PATTERNS, _FORMS = read_rule_file(

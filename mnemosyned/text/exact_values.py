@@ -14,7 +14,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
 from mnemosyned.text.details import SELF_EXPLANATORY_KINDS, Detail, DetailKind
-from mnemosyned.text.languages.tables import LANGUAGES, read_patterns
+from mnemosyned.text.languages.tables import LANGUAGES
+from mnemosyned.text.rule_files import read_patterns
 from mnemosyned.text.secrets.masking import find_secrets
 from mnemosyned.text.sentences import UNSPACED, end_words_at_unspaced
 

@@ -11,7 +11,7 @@ import re
 import unicodedata
 
 from mnemosyned.text.display import strip_invisible
-from mnemosyned.text.languages.tables import read_tables
+from mnemosyned.text.rule_files import read_tables
 
 OWN_TAG = "mnemosyne-memory"
 """Marks what hooks tell an agent, so that it is never taken for something that was said."""

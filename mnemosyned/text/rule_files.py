@@ -3,13 +3,46 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from mnemosyned.text.languages.tables import read_tables
 
-_PART = re.compile(r"\{([a-z_]+)\}")
+@cache
+def read_tables(module: str, name: str) -> dict[str, Any]:
+    """Return the tables of the TOML file `name` next to a module, which hands in its `__file__`."""
+    return tomllib.loads(Path(module).with_name(name).read_text(encoding="utf-8"))
+
+
+_NAMED_PART = re.compile(r"(?<!\?P)<([a-z_]+)>")
+"""A name to be replaced; `(?P<name>` is a group of the pattern."""
+
+
+def read_patterns(module: str, name: str, **parts: str) -> dict[str, str]:
+    """Return the patterns of a TOML file, by name, with their lines joined.
+
+    `<name>` in a pattern stands for another pattern of the file, or for one of `parts`. Tables of
+    the file are left out.
+    """
+    patterns = {
+        key: pattern.replace("\n", "")
+        for key, pattern in read_tables(module, name).items()
+        if isinstance(pattern, str)
+    }
+    parts |= patterns
+    return {key: fill_parts(pattern, parts) for key, pattern in patterns.items()}
+
+
+def fill_parts(pattern: str, parts: Mapping[str, str]) -> str:
+    """Return a pattern with each `<name>` replaced by the part of that name."""
+    while _NAMED_PART.search(pattern):
+        pattern = _NAMED_PART.sub(lambda part: parts[part[1]], pattern)
+    return pattern
+
+
+_BRACED_PART = re.compile(r"\{([a-z_]+)\}")
 
 
 class RuleFile(NamedTuple):
@@ -35,7 +68,7 @@ def read_rule_file(module: str, **parts: str) -> RuleFile:
 
     def compile_pattern(text: str) -> re.Pattern[str]:
         """Return a pattern of the file with its parts filled in."""
-        while filled := _PART.search(text):
+        while filled := _BRACED_PART.search(text):
             text = text.replace(filled[0], known[filled[1]])
         return re.compile(text.replace("\n", ""))
 

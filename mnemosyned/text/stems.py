@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import chain, islice
 
-from mnemosyned.text.languages.tables import read_tables
+from mnemosyned.text.rule_files import read_tables
 from mnemosyned.text.word_cache import WordCache
 
 WORD = re.compile(r"[^\W_]+")

@@ -9,7 +9,7 @@ from math import ceil
 from typing import Protocol
 
 from mnemosyned.text.languages.detection import count_stop_words
-from mnemosyned.text.languages.tables import read_tables
+from mnemosyned.text.rule_files import read_tables
 from mnemosyned.text.word_cache import WordCache
 
 CHARS_PER_TOKEN = 4

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain
 
-from mnemosyned.text.languages.tables import read_tables
+from mnemosyned.text.rule_files import read_tables
 from mnemosyned.text.sentences import SENTENCE_CHARS_MAX, UNSPACED
 from mnemosyned.text.stems import light_stem
 from mnemosyned.text.word_cache import WordCache

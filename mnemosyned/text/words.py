@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from mnemosyned.text.languages.tables import LANGUAGES, read_tables
+from mnemosyned.text.languages.tables import LANGUAGES
+from mnemosyned.text.rule_files import read_tables
 from mnemosyned.text.stems import WORD, fold_case, stem
 from mnemosyned.text.word_cache import WordCache
 

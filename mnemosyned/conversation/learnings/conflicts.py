@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import chain
 
 from mnemosyned.memory.values import Learning, LearningKind
-from mnemosyned.text.languages.tables import read_tables
+from mnemosyned.text.rule_files import read_tables
 from mnemosyned.text.terms import Terms, parse_terms
 from mnemosyned.text.words import FUNCTION_WORDS
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from mnemosyned.memory.values import LearningKind
-from mnemosyned.text.languages.tables import fill_parts
+from mnemosyned.text.rule_files import fill_parts
 
 LANGUAGES = """
     english german french spanish italian portuguese dutch swedish polish russian chinese japanese

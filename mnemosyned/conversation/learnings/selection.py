@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from mnemosyned.conversation.learnings.conflicts import remove_cues
 from mnemosyned.memory.values import Learning, LearningKind
-from mnemosyned.text.languages.tables import read_tables
+from mnemosyned.text.rule_files import read_tables
 from mnemosyned.text.terms import gram_text
 from mnemosyned.text.tokens import COMMONPLACE_KINDS, tokenize
 

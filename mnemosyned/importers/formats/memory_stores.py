@@ -35,7 +35,7 @@ from mnemosyned.importers.reading import (
     outline_source,
     tables_of,
 )
-from mnemosyned.text.languages.tables import read_tables
+from mnemosyned.text.rule_files import read_tables
 from mnemosyned.verbs.memories import Remember
 
 Row = Mapping[str, Any]

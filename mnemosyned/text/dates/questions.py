@@ -34,12 +34,10 @@ from mnemosyned.text.languages.tables import (
     WEEKDAY_NAMES,
     WEEKDAYS,
     TimeOrder,
-    fill_parts,
     join_alternatives,
     join_grammars,
-    read_patterns,
-    read_tables,
 )
+from mnemosyned.text.rule_files import fill_parts, read_patterns, read_tables
 from mnemosyned.text.stems import WORD, fold_case
 from mnemosyned.text.terms import with_words_apart
 from mnemosyned.text.words import is_vague

@@ -11,8 +11,8 @@ from mnemosyned.text.languages.tables import (
     ENGLISH_COUNTS,
     ENGLISH_MONTHS,
     WEEKDAY_NAMES,
-    read_tables,
 )
+from mnemosyned.text.rule_files import read_tables
 
 _DAY = timedelta(days=1)
 _WEEK = 7 * _DAY

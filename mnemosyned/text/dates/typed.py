@@ -27,9 +27,8 @@ from mnemosyned.text.languages.tables import (
     WEEKDAYS,
     join_alternatives,
     join_grammars,
-    read_patterns,
-    read_tables,
 )
+from mnemosyned.text.rule_files import read_patterns, read_tables
 from mnemosyned.text.stems import WORD
 
 CHARS_MAX = 100

@@ -6,47 +6,11 @@ The patterns of `order` may take several lines, which are joined without their l
 
 from __future__ import annotations
 
-import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cache
-from pathlib import Path
-from typing import Any
 
-
-@cache
-def read_tables(module: str, name: str) -> dict[str, Any]:
-    """Return the tables of the TOML file `name` next to a module, which hands in its `__file__`."""
-    return tomllib.loads(Path(module).with_name(name).read_text(encoding="utf-8"))
-
-
-_PART = re.compile(r"(?<!\?P)<([a-z_]+)>")
-"""A name to be replaced; `(?P<name>` is a group of the pattern."""
-
-
-def read_patterns(module: str, name: str, **parts: str) -> dict[str, str]:
-    """Return the patterns of a TOML file, by name, with their lines joined.
-
-    `<name>` in a pattern stands for another pattern of the file, or for one of `parts`. Tables of
-    the file are left out.
-    """
-    patterns = {
-        key: pattern.replace("\n", "")
-        for key, pattern in read_tables(module, name).items()
-        if isinstance(pattern, str)
-    }
-    parts |= patterns
-    return {key: fill_parts(pattern, parts) for key, pattern in patterns.items()}
-
-
-def fill_parts(pattern: str, parts: Mapping[str, str]) -> str:
-    """Return a pattern with each `<name>` replaced by the part of that name."""
-    while _PART.search(pattern):
-        pattern = _PART.sub(lambda part: parts[part[1]], pattern)
-    return pattern
-
+from mnemosyned.text.rule_files import read_tables
 
 UNITS = ("second", "minute", "hour", "day", "week", "month", "year")
 """Units of time, by which a grammar names them."""

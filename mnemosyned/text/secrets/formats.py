@@ -16,11 +16,7 @@ from functools import partial
 from typing import NamedTuple
 
 from mnemosyned.text.details import DetailKind
-from mnemosyned.text.languages.tables import (
-    fill_parts,
-    read_patterns,
-    read_tables,
-)
+from mnemosyned.text.rule_files import fill_parts, read_patterns, read_tables
 from mnemosyned.text.terms import without_unspaced
 
 

@@ -13,7 +13,7 @@ from functools import cache
 from itertools import chain, islice
 from typing import NamedTuple
 
-from mnemosyned.text.languages.tables import read_tables
+from mnemosyned.text.rule_files import read_tables
 from mnemosyned.text.terms import has_unspaced_script
 
 _TABLES = read_tables(__file__, "names.toml")

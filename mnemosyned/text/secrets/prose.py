@@ -13,7 +13,7 @@ from math import log2
 from typing import NamedTuple
 
 from mnemosyned.text.details import DetailKind
-from mnemosyned.text.languages.tables import read_patterns
+from mnemosyned.text.rule_files import read_patterns
 from mnemosyned.text.secrets.formats import Secret
 from mnemosyned.text.secrets.names import (
     ADVERBS,
