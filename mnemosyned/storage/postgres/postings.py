@@ -122,28 +122,22 @@ def rows_of_each(
         phrases=any(each.is_phrase for each in lookups),
         newest=newest,
     )
-    values = _lookup_values(lookups, asked)
-    for number, rows in session.execute(statement, **values, **narrow.values):
+    # All terms are in one array, with the bounds of each look-up.
+    ends = list(accumulate((len(each.terms) for each in lookups), initial=0))
+    rows_found = session.execute(
+        statement,
+        numbers=[each.number for each in lookups],
+        firsts=[end + 1 for end in ends[:-1]],
+        lasts=ends[1:],
+        mosts=[asked[each.number].most for each in lookups],
+        aboves=[asked[each.number].above for each in lookups],
+        texts=[phrase_text(each.terms) if each.is_phrase else "" for each in lookups],
+        terms=[term for each in lookups for term in each.terms],
+        **narrow.values,
+    )
+    for number, rows in rows_found:
         found[number].append(rows)
     return found
-
-
-def _lookup_values(
-    lookups: Sequence[_Lookup], asked: Sequence[Asked]
-) -> dict[str, object]:
-    """Return the bind values of `_rows_statement`: all terms in one array, with each lookup's bounds."""
-    ends = list(accumulate((len(each.terms) for each in lookups), initial=0))
-    return {
-        "numbers": [each.number for each in lookups],
-        "firsts": [end + 1 for end in ends[:-1]],
-        "lasts": ends[1:],
-        "mosts": [asked[each.number].most for each in lookups],
-        "aboves": [asked[each.number].above for each in lookups],
-        "texts": [
-            phrase_text(each.terms) if each.is_phrase else "" for each in lookups
-        ],
-        "terms": [term for each in lookups for term in each.terms],
-    }
 
 
 def _rows_statement(

@@ -114,11 +114,22 @@ class PostgresWords(WordRows):
     def newest(self, having: Having, *, limit: int) -> Sequence[int]:
         """Return up to `limit` of the newest rows that have all of these words, newest first."""
         if len(having) == 1 and len(having[0]) == 1:
-            return self._newest_of(tuple(having[0][0]), limit)
-        known = [self._all_with_any(words) for words in having]
-        rows = [found for found in known if found is not None]
-        if len(rows) == len(known):
-            return sorted(set.intersection(*rows), reverse=True)[:limit]
+            forms = tuple(having[0][0])
+            newest = self._newest_known(forms, limit)
+            if newest is None:
+                self._expected[forms] = max(limit, self._expected.get(forms, 0))
+                self._look_up_expected()
+                newest = self._known_rows[forms].newest
+            return newest[:limit]
+        known = [
+            [self._known_rows.get(tuple(forms)) for forms in words] for words in having
+        ]
+        if all(rows and rows.is_all for words in known for rows in words):
+            every = [
+                {seq for rows in words if rows for seq in rows.newest}
+                for words in known
+            ]
+            return sorted(set.intersection(*every), reverse=True)[:limit]
         parts = [
             self._hash_forms(form for forms in words for form in forms)
             for words in having
@@ -134,15 +145,6 @@ class PostgresWords(WordRows):
             **self._narrow.values,
         )
         return [seq for (seq,) in found.fetchall()]
-
-    def _newest_of(self, forms: Forms, limit: int) -> Sequence[int]:
-        """Return the newest rows of one word, looked up with all queued words if unknown."""
-        rows = self._newest_known(forms, limit)
-        if rows is None:
-            self._expected[forms] = max(limit, self._expected.get(forms, 0))
-            self._look_up_expected()
-            rows = self._known_rows[forms].newest
-        return rows[:limit]
 
     def _newest_known(self, forms: Forms, limit: int) -> Sequence[int] | None:
         """Return the newest rows of a word if at least `limit`, or all, are known; else None."""
@@ -185,16 +187,6 @@ class PostgresWords(WordRows):
         few = frozenset(self.rows_if_few)
         rows = [seq for seq in everywhere.newest if seq in few]
         return _WordRows(rows, len(rows) + 1)
-
-    def _all_with_any(self, words: Sequence[Forms]) -> set[int] | None:
-        """Return all rows with any of these words; None if not all are known."""
-        found: set[int] = set()
-        for forms in words:
-            known = self._known_rows.get(tuple(forms))
-            if known is None or not known.is_all:
-                return None
-            found.update(known.newest)
-        return found
 
     def _look_up_expected(self) -> None:
         """Look up the rows of all queued words, common words in several steps."""
@@ -390,7 +382,13 @@ class IndexSearch:
         if longer:
             any_of = AnyOf.from_phrases(longer)
             texts = texts_with_any(session, source, any_of, narrow, limit=self._most)
-            found |= {phrase: _find_phrase(texts, phrase) for phrase in longer}
+            for phrase in longer:
+                found[phrase] = holders = TermOccurrences([], [], [])
+                for seq, held in texts:
+                    if times := count_occurrences(held, phrase):
+                        holders.seqs.append(seq)
+                        holders.lengths.append(count_terms(held))
+                        holders.times.append(times)
         return found
 
 
@@ -423,19 +421,6 @@ def _best_rows(
     best = [(score, sign * seq) for seq, score in scores.items() if score >= least]
     best.sort(reverse=True)
     return [(sign * seq, score) for score, seq in best[:limit]]
-
-
-def _find_phrase(
-    texts: Iterable[tuple[int, Sequence[int]]], phrase: Phrase
-) -> TermOccurrences:
-    """Return the rows whose terms contain a phrase, with their lengths and counts."""
-    found = TermOccurrences([], [], [])
-    for seq, terms in texts:
-        if times := count_occurrences(terms, phrase):
-            found.seqs.append(seq)
-            found.lengths.append(count_terms(terms))
-            found.times.append(times)
-    return found
 
 
 class _Norms(dict[int, float]):

@@ -7,6 +7,7 @@ structure need a connection of their own: see `index_faults`.
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass
 from enum import StrEnum
@@ -138,7 +139,17 @@ def find_faults(
         if any(fault.kind is FaultKind.INTEGRITY for fault in problems):
             return problems
         present = table_names(connection)
-        problems += _foreign_key_faults(connection)
+        broken = Counter(
+            table for table, *_ in connection.execute("PRAGMA foreign_key_check")
+        )
+        problems += [
+            StorageFault(
+                FaultKind.FOREIGN_KEY,
+                table,
+                f"rows of {table} that refer to a summary which does not exist: {count:,}",
+            )
+            for table, count in broken.items()
+        ]
         problems += _total_faults(connection, present)
         problems += _index_faults(connection, present)
         if orphans:
@@ -225,21 +236,6 @@ def structure_faults(connection: sqlite3.Connection) -> list[StorageFault]:
         )
         for index in INDEXES
         if index in present and not is_intact(connection, index)
-    ]
-
-
-def _foreign_key_faults(connection: sqlite3.Connection) -> list[StorageFault]:
-    """Return a fault for each table with rows that violate a foreign key."""
-    broken: dict[str, int] = {}
-    for table, *_ in connection.execute("PRAGMA foreign_key_check"):
-        broken[table] = broken.get(table, 0) + 1
-    return [
-        StorageFault(
-            FaultKind.FOREIGN_KEY,
-            table,
-            f"rows of {table} that refer to a summary which does not exist: {count:,}",
-        )
-        for table, count in broken.items()
     ]
 
 
