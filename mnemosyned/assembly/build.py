@@ -262,20 +262,20 @@ class WatcherHost:
         store: MemoryStore,
         capture: Capture,
         gate: ForegroundGate,
-        config: Config,
+        settings: SettingsInForce,
     ) -> None:
         self._service = service
         self._store = store
         self._capture = capture
         self._gate = gate
-        self._config = config
+        self._settings = settings
         self._lock = threading.Lock()
         self._watcher: Watcher | None = None
 
     def __enter__(self) -> Self:
         self._service.provide(Watch, self.watch)
         self._service.watched = self.folders
-        if self._config.watch.paths or self._store.watches.folders():
+        if self._settings.config.watch.paths or self._store.watches.folders():
             self._ensure_watcher()
         return self
 
@@ -296,12 +296,11 @@ class WatcherHost:
         watcher = self._watcher
         return watcher.folders() if watcher else []
 
-    def reconfigure(self, config: Config) -> None:
-        """Apply changed settings: the watcher follows the folders of `watch.paths`."""
-        self._config = config
+    def update_folders(self) -> None:
+        """Follow the folders that `watch.paths` names by now."""
         if self._watcher:
-            self._watcher.reconfigure(config.watch)
-        elif config.watch.paths:
+            self._watcher.update_folders()
+        elif self._settings.config.watch.paths:
             self._ensure_watcher()
 
     def _ensure_watcher(self) -> Watcher:
@@ -327,7 +326,7 @@ class WatcherHost:
                     reader=reader,
                     clock=clock,
                     gate=self._gate,
-                    settings=self._config.watch,
+                    settings=self._settings,
                 ).__enter__()
             return self._watcher
 
@@ -358,7 +357,9 @@ class OpenMemory:
         """Apply changed settings, except those that need a restart. Raises `ConfigInvalid`."""
         cycle = self.sleeper.cycle
         summarizer, turns = None, self.shared.turns
-        if self._needs_new_summarizer(config):
+        former, ratio = self.config, config.sleep.summary_ratio
+        is_same = (config.llm, ratio) == (former.llm, former.sleep.summary_ratio)
+        if not is_same or config.llm.api_key_file is not None:  # the key is read again
             turns = make_model_turns(config)
             model = owner_model(turns, LOCAL_OWNER)
             summarizer = make_summarizer(config, cycle.clock, cycle.gate, model=model)
@@ -368,19 +369,10 @@ class OpenMemory:
         self.settings.restart_needed = tuple(filter(needs_restart, changed))
         self.sleeper.reschedule()
         if self.watcher:
-            self.watcher.reconfigure(config)
+            self.watcher.update_folders()
         if summarizer:
             cycle.lease.replace(summarizer)
             self.shared.replace_turns(turns)
-
-    def _needs_new_summarizer(self, config: Config) -> bool:
-        """Return whether `config` calls for another summarizer than the present one."""
-        if config.llm.api_key_file is not None:  # the key is read again
-            return True
-        return (config.llm, config.sleep.summary_ratio) != (
-            self.config.llm,
-            self.config.sleep.summary_ratio,
-        )
 
 
 @contextmanager
@@ -494,7 +486,7 @@ def _start_hooks_and_watcher(
                 store=store,
                 capture=memory.hooks.capture,
                 gate=gate,
-                config=memory.config,
+                settings=memory.settings,
             )
         )
 

@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 from support.agents import claude_line, write_lines
 from support.fakes import FakeClock
-from support.settings import change
+from support.settings import change, settings_in_force
 from support.vector_service import wait_until
 
 from mnemosyned.config import SettingsInForce
-from mnemosyned.config.settings import WatchConfig
 from mnemosyned.importers.capture import Capture
 from mnemosyned.importers.watch import watched_files, watcher
 from mnemosyned.importers.watch.watched_files import (
@@ -201,7 +200,7 @@ def test_a_file_that_a_format_trips_over_does_not_hold_up_the_others(
         reader=reader,
         clock=clock,
         gate=ForegroundGate(),
-        settings=WatchConfig(paths=[str(tmp_path)]),
+        settings=settings_in_force({"watch.paths": [str(tmp_path)]}),
     ):
         wait_until(lambda: current(service) == ["## Roses"])
 
@@ -212,7 +211,9 @@ def follow(store: SqliteStore, reader: FileReader, path: Path) -> Watcher:
         reader=reader,
         clock=FakeClock(),
         gate=ForegroundGate(),
-        settings=WatchConfig(paths=[str(path)], settle_s=0.01),
+        settings=settings_in_force(
+            {"watch.paths": [str(path)], "watch.settle_s": 0.01}
+        ),
     )
 
 
@@ -333,7 +334,7 @@ def test_a_file_whose_reading_takes_long_is_read_less_often(
         reader=slow,
         clock=clock,
         gate=ForegroundGate(),
-        settings=WatchConfig(paths=[str(tmp_path)]),
+        settings=settings_in_force({"watch.paths": [str(tmp_path)]}),
     ):
         wait_until(lambda: slow.readings > 0)
         for _ in range(60):

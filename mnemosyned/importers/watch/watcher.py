@@ -25,7 +25,7 @@ from watchdog.events import (
 from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver
 
-from mnemosyned.config.settings import WatchConfig
+from mnemosyned.config import SettingsInForce
 from mnemosyned.errors import InvalidRequest, MnemosynedError, NotFound, ShuttingDown
 from mnemosyned.importers.capture import DueQueue
 from mnemosyned.importers.importer import PARSE_ERRORS, file_identity
@@ -151,17 +151,15 @@ class Watcher:
         reader: FileReader,
         clock: Clock,
         gate: ForegroundGate,
-        settings: WatchConfig,
+        settings: SettingsInForce,
     ) -> None:
         self._watches = watches
         self._reader = reader
         self._clock = clock
         self._gate = gate
         self._settings = settings
-        self._due = DueQueue(settings.files_max)
-        self._notifications = Notifications(
-            self._put_changed_file, self._update_folders
-        )
+        self._due = DueQueue(settings.config.watch.files_max)
+        self._notifications = Notifications(self._put_changed_file, self.update_folders)
         self._problems: dict[str, str] = {}
         self._without_events = False
         self._roots: list[str] = []
@@ -186,11 +184,6 @@ class Watcher:
             self._thread.join(10.0)
         self._notifications.close()
 
-    def reconfigure(self, settings: WatchConfig) -> None:
-        """Take over new settings and watch their folders."""
-        self._settings = settings
-        self._update_folders()
-
     # ----------------------------------------------------------------- verb
 
     def watch(self, request: Watch) -> Watching:
@@ -201,7 +194,7 @@ class Watcher:
             else:
                 self._add_folder(path)
         if request.paths:
-            self._update_folders()
+            self.update_folders()
         return Watching(self.folders(), len(self._due) + self._scanning)
 
     def folders(self) -> list[WatchedFolder]:
@@ -252,14 +245,14 @@ class Watcher:
 
     def _list_watched_paths(self) -> dict[str, bool]:
         """Return the watched paths, each with True if it comes from the settings."""
-        named = self._settings.paths
+        named = self._settings.config.watch.paths
         configured = [os.path.realpath(os.path.expanduser(path)) for path in named]  # noqa: PTH111 no such user: as it is
         added = dict.fromkeys(self._watches.folders(), False)
         return {**added, **dict.fromkeys(configured, True)}
 
     # --------------------------------------------------------------- thread
 
-    def _update_folders(self) -> None:
+    def update_folders(self) -> None:
         """Have the thread watch the present folders; start it if need be."""
         if self._thread:
             self._changed.set()
@@ -326,15 +319,16 @@ class Watcher:
 
         Files that are missing are removed from the store.
         """
-        room = self._settings.files_max
+        room = files_max = self._settings.config.watch.files_max
         for root in self._roots:
             if not os.path.exists(root):  # noqa: PTH110
                 continue  # it may come back, and is then read on
             states = self._watches.states(root)
             for file in files_below(root):
                 if room <= 0:
-                    limit = f"only {self._settings.files_max:,} files are followed; raise watch.files_max"
-                    self._problems[root] = limit
+                    self._problems[root] = (
+                        f"only {files_max:,} files are followed; raise watch.files_max"
+                    )
                     return
                 room -= 1
                 if states.pop(printable_path(file.path), None) != (
@@ -396,7 +390,7 @@ class Watcher:
         if path.endswith((".jsonl", ".json")) or "hist" in path.rpartition("/")[2]:
             after_s = at_most_s = GROW_S
         else:
-            after_s, at_most_s = self._settings.settle_s, SETTLE_MAX_S
+            after_s, at_most_s = self._settings.config.watch.settle_s, SETTLE_MAX_S
         self._due.put(
             path, after_s=max(after_s, pause), at_most_s=max(at_most_s, pause)
         )
