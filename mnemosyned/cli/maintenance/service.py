@@ -142,6 +142,7 @@ def start_detached(former: StoppedDaemon | None = None) -> None:
     }
     present = settings_variables(os.environ, Path.cwd())
     environment = former.environment if former else present
+    arguments = former.arguments if former else ()
     log = log_path()
     log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     begins = log.stat().st_size if log.exists() else 0
@@ -149,20 +150,12 @@ def start_detached(former: StoppedDaemon | None = None) -> None:
         TemporaryDirectory(prefix="mnem-") as folder,
         socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as inbox,
     ):
-        inbox.bind(str(Path(folder, "notify")))
+        notify = str(Path(folder, "notify"))
+        inbox.bind(notify)
         inbox.settimeout(POLL_S)
         process = subprocess.Popen(  # noqa: S603 our own program
-            [
-                find_program(),
-                "--log-file",
-                str(log),
-                *(former.arguments if former else ()),
-            ],
-            env={
-                **others,
-                **environment,
-                "NOTIFY_SOCKET": str(Path(folder, "notify")),
-            },
+            [find_program(), "--log-file", str(log), *arguments],
+            env={**others, **environment, "NOTIFY_SOCKET": notify},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
