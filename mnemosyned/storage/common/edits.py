@@ -41,6 +41,7 @@ from mnemosyned.storage.common.state import (
     revisions_of,
 )
 
+_EDITED_NAMES = tuple(field.name for field in EDITED_FIELDS)
 _SET_FIELDS = tuple(field for field in EDITED_FIELDS if field.name != "content")
 _SET = ", ".join(f"{field.column} = %({field.column})s" for field in _SET_FIELDS)
 
@@ -66,7 +67,7 @@ class CommonEditing(EditTransaction):
         if row is None:
             return None
         seq, episode, *values = row
-        fields = fields_from(values, EDITED_FIELDS)
+        fields = fields_from(values, _EDITED_NAMES)
         return StoredMemory(seq=seq, episode=episode, values=fields)
 
     def count_originals(self, episode: int) -> int:

@@ -14,7 +14,7 @@ import msgspec
 from mnemosyned.memory.capture import AgentSession, WatchedFile
 from mnemosyned.memory.consolidation import GroupStatus, LogEntry, Pending
 from mnemosyned.memory.exchange import ExportedEpisode, ExportedMemory, HookActivity
-from mnemosyned.memory.fields import ROW_FIELDS, FieldKind, MemoryField
+from mnemosyned.memory.fields import ROW_FIELDS, ROW_NAMES, FieldKind, MemoryField
 from mnemosyned.memory.values import (
     AgentActivity,
     Episode,
@@ -139,9 +139,17 @@ def stored_values(columns: str, record: object) -> dict[str, Any]:
 # ------------------------------------------------------------ what is remembered
 
 
+_decode_object = msgspec.json.Decoder(dict[str, Any]).decode
+
+
 def _object_from(text: str) -> dict[str, Any]:
     """Return the JSON object in a column."""
-    return msgspec.json.decode(text, type=dict[str, Any]) if text != "{}" else {}
+    return {} if text == "{}" else _decode_object(text)
+
+
+def object_text(value: Mapping[str, Any]) -> str:
+    """Return a JSON object as a column has it."""
+    return msgspec.json.encode(value).decode() if value else "{}"
 
 
 _READERS: Mapping[FieldKind, Callable[[Any], Any]] = {
@@ -149,16 +157,20 @@ _READERS: Mapping[FieldKind, Callable[[Any], Any]] = {
     FieldKind.TIME: instant,
     FieldKind.JSON: _object_from,
 }
+# By name, as a member of an enumeration is looked up slowly, and rows are read by the thousand.
+_READ_FIELDS = [
+    (field.name, _READERS[field.kind]) for field in ROW_FIELDS if field.kind in _READERS
+]
+_OBJECT_COLUMNS = [field.column for field in ROW_FIELDS if field.kind is FieldKind.JSON]
 
 
-def fields_from(
-    values: Row, fields: Sequence[MemoryField] = ROW_FIELDS
-) -> dict[str, Any]:
+def fields_from(values: Row, names: Sequence[str] = ROW_NAMES) -> dict[str, Any]:
     """Return the fields of a memory by name, from the values of their columns."""
-    return {
-        field.name: _READERS[field.kind](value) if field.kind in _READERS else value
-        for field, value in zip(fields, values, strict=True)
-    }
+    named = dict(zip(names, values, strict=True))
+    for name, read in _READ_FIELDS:
+        if name in named:
+            named[name] = read(named[name])
+    return named
 
 
 def column_values(
@@ -166,12 +178,9 @@ def column_values(
 ) -> dict[str, Any]:
     """Return the values of a memory's own columns, by column; its times as they are."""
     values = {field.column: getattr(memory, field.name) for field in fields}
-    for field in fields:
-        if field.kind is FieldKind.JSON:
-            value = values[field.column]
-            values[field.column] = (
-                msgspec.json.encode(value).decode() if value else "{}"
-            )
+    for column in _OBJECT_COLUMNS:
+        if column in values:
+            values[column] = object_text(values[column])
     return values
 
 
@@ -181,7 +190,8 @@ def exported_fields_from(values: Row, content_hash: int | None) -> dict[str, Any
     The hash of its text is exported only if the text was pruned.
     """
     fields = fields_from(values)
-    return fields | {"content_hash": None if fields["content"] else content_hash}
+    fields["content_hash"] = None if fields["content"] else content_hash
+    return fields
 
 
 def pending_from(row: Row) -> Pending:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from mnemosyned.memory.values import Tier
@@ -43,9 +44,15 @@ EVERYTHING = SqliteFilter("", "", ())
 def bind_by_place(conditions: Iterable[Condition]) -> tuple[str, list[Any]]:
     """Return conditions in SQLite's dialect, each after an `AND`, and their values by place."""
     joined = join_conditions(conditions)
-    text = translate(joined.text)
-    values = [stored_form(joined.values[name]) for name in _VALUE.findall(text)]
-    return _VALUE.sub("?", text), values
+    text, names = _text_by_place(joined.text)
+    return text, [stored_form(joined.values[name]) for name in names]
+
+
+@lru_cache(maxsize=256)
+def _text_by_place(text: str) -> tuple[str, Sequence[str]]:
+    """Return a condition in SQLite's dialect, and the names of its values in their places."""
+    translated = translate(text)
+    return _VALUE.sub("?", translated), _VALUE.findall(translated)
 
 
 def tables_of(tier: Tier | None) -> tuple[str, ...]:

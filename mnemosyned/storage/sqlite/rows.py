@@ -10,7 +10,7 @@ import msgspec
 
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.exchange import ExportedMemory
-from mnemosyned.memory.fields import column_list
+from mnemosyned.memory.fields import ROW_FIELDS, FieldKind, column_list
 from mnemosyned.memory.intake import content_hash
 from mnemosyned.memory.values import MemoryRecord, Tier
 from mnemosyned.storage.common.rows import (
@@ -44,14 +44,15 @@ def instant_text(moment: datetime) -> str:
     return in_zone(moment, UTC).isoformat(timespec="microseconds")[:26] + "Z"
 
 
+_TIME_COLUMNS = [field.column for field in ROW_FIELDS if field.kind is FieldKind.TIME]
+
+
 def memory_row(memory: MemoryRecord | ExportedMemory) -> Row:
     """Return the values of `MEMORY_COLUMNS`."""
-    values = column_values(memory).values()
-    stored = (
-        instant_text(value) if isinstance(value, datetime) else value
-        for value in values
-    )
-    return (*stored, content_hash(memory.content))
+    values = column_values(memory)
+    for column in _TIME_COLUMNS:
+        values[column] = instant_text(values[column])
+    return (*values.values(), content_hash(memory.content))
 
 
 def memory_from(
