@@ -189,30 +189,25 @@ def test_a_file_that_a_format_trips_over_does_not_hold_up_the_others(
     reader: FileReader,
     service: MemoryService,
     store: SqliteStore,
-    clock: FakeClock,
     tmp_path: Path,
 ) -> None:
     write(tmp_path / "Bad.md", PEAS)
     write(tmp_path / "Garden.md", ROSES)
 
-    with Watcher(
-        watches=store.watches,
-        reader=reader,
-        clock=clock,
-        gate=ForegroundGate(),
-        settings=settings_in_force({"watch.paths": [str(tmp_path)]}),
-    ):
+    with follow(store, reader, tmp_path):
         wait_until(lambda: current(service) == ["## Roses"])
 
 
-def follow(store: SqliteStore, reader: FileReader, path: Path) -> Watcher:
+def follow(
+    store: SqliteStore, reader: FileReader, path: Path, *, settle_s: float = 0.01
+) -> Watcher:
     return Watcher(
         watches=store.watches,
         reader=reader,
         clock=FakeClock(),
         gate=ForegroundGate(),
         settings=settings_in_force(
-            {"watch.paths": [str(path)], "watch.settle_s": 0.01}
+            {"watch.paths": [str(path)], "watch.settle_s": settle_s}
         ),
     )
 
@@ -318,10 +313,7 @@ class SlowReader(FileReader):
 
 
 def test_a_file_whose_reading_takes_long_is_read_less_often(
-    store: SqliteStore,
-    clock: FakeClock,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in (("GROW_S", 0.01), ("SLOW_S", 0.01), ("RESCAN_S", 60.0)):
         monkeypatch.setattr(watcher, name, value)
@@ -329,13 +321,7 @@ def test_a_file_whose_reading_takes_long_is_read_less_often(
     path.touch()
     slow = SlowReader()
 
-    with Watcher(
-        watches=store.watches,
-        reader=slow,
-        clock=clock,
-        gate=ForegroundGate(),
-        settings=settings_in_force({"watch.paths": [str(tmp_path)]}),
-    ):
+    with follow(store, slow, tmp_path, settle_s=5.0):
         wait_until(lambda: slow.readings > 0)
         for _ in range(60):
             with path.open("a") as file:

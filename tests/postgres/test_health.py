@@ -9,7 +9,7 @@ from typing import cast
 import psycopg
 import pytest
 from support.fakes import NOON, memory, remember_batch
-from support.postgres import Server
+from support.postgres import Server, run
 
 from mnemosyned.cli.maintenance.checks import (
     Finding,
@@ -47,12 +47,6 @@ def server(**settings: str) -> Iterator[Server]:
         yield started
     finally:
         started.remove()
-
-
-def run(dsn: str, *statements: str) -> None:
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        for statement in statements:
-            connection.execute(statement.encode())
 
 
 def found(look: Callable[[], list[str]]) -> list[str]:

@@ -18,10 +18,10 @@ from http import HTTPStatus
 from itertools import islice
 from typing import Any, cast
 
-import psycopg
 import pytest
 from fuzz.requests import Requests, Sent, by_get, by_post
 from support.fakes import FakeClock
+from support.postgres import rows_of
 from support.settings import settings_in_force
 
 from mnemosyned.assembly.build import SharedParts
@@ -157,27 +157,6 @@ def fill(memory: Memory, mark: str) -> list[str]:
     names = [f"bert-{number}" for number in range(6)]
     names += ["bert-fresh", "berts-room", "berts-phone", "berts-tag", slept["cycle"]]
     return [*names, learned["id"], *(each["id"] for each in episodes)]
-
-
-def rows_of(dsn: str, owner: int) -> dict[str, list[str]]:
-    """Every row of an owner, in every table."""
-    with psycopg.connect(dsn) as connection:
-        tables = connection.execute(
-            "SELECT c.relname FROM pg_class AS c JOIN pg_attribute AS a "
-            "ON a.attrelid = c.oid AND a.attname = 'owner' "
-            "WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace"
-        ).fetchall()
-        return {
-            table: [
-                row
-                for (row,) in connection.execute(
-                    f'SELECT t::text FROM "{table}" AS t '
-                    "WHERE owner = %s ORDER BY 1".encode(),
-                    [owner],
-                )
-            ]
-            for (table,) in tables
-        }
 
 
 def aimed(sent: Sent, chance: random.Random, names: list[str]) -> Sent:

@@ -10,6 +10,7 @@ from typing import cast
 import psycopg
 import pytest
 from support.fakes import consolidate, memory, promotion, remember_batch, trio
+from support.postgres import rows_of
 
 from mnemosyned.errors import InvalidRequest, NotFound
 from mnemosyned.memory.engine_ports import Owner, Scope
@@ -41,22 +42,10 @@ def fill(dsn: str, owner: Owner, mark: str) -> None:
         store.changes.tag(["new"], [mark])
 
 
-def rows_of(dsn: str, owner: Owner) -> dict[str, int]:
+def counts_of(dsn: str, owner: Owner) -> dict[str, int]:
     """How many rows of an owner each table has."""
-    with psycopg.connect(dsn) as connection:
-        tables = connection.execute(
-            "SELECT c.relname FROM pg_class AS c JOIN pg_attribute AS a "
-            "ON a.attrelid = c.oid AND a.attname = 'owner' "
-            "WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace"
-        ).fetchall()
-        counts = {
-            table: connection.execute(
-                f'SELECT count(*) FROM "{table}" WHERE owner = %s'.encode(),
-                [owner.number],
-            ).fetchone()
-            for (table,) in tables
-        }
-    return {table: row[0] for table, row in counts.items() if row and row[0]}
+    found = rows_of(dsn, owner.number)
+    return {table: len(each) for table, each in found.items() if each}
 
 
 def test_owners_are_listed_by_name_with_what_they_have(
@@ -107,16 +96,16 @@ def test_a_removed_owner_leaves_no_row_and_the_others_all_of_theirs(
     for owner in (anna, bert):
         fill(dsn, owner, f"{owner.name}-mark")
         owners.issue(owner.name, "laptop", ALL_SCOPES)
-    kept = rows_of(dsn, bert)
-    assert rows_of(dsn, anna) == kept
+    kept = counts_of(dsn, bert)
+    assert counts_of(dsn, anna) == kept
     assert kept.keys() >= {"memory", "fresh", "placed", "episode", "tag", "owner_token"}
 
     removed = owners.remove("anna")
 
     assert (removed.memories, removed.summaries, removed.purged) == (4, 1, True)
     assert any("write-ahead log" in place for place in removed.left)
-    assert rows_of(dsn, anna) == {}
-    assert rows_of(dsn, bert) == kept
+    assert counts_of(dsn, anna) == {}
+    assert counts_of(dsn, bert) == kept
     with pytest.raises(NotFound):
         owners.remove("anna")
 

@@ -13,6 +13,7 @@ from typing import Any, cast
 import psycopg
 import pytest
 from support.fakes import memory, remember_batch
+from support.postgres import rows, run
 
 from mnemosyned.errors import NotFound, StorageFailed
 from mnemosyned.memory.engine_ports import Scope
@@ -69,12 +70,12 @@ def as_role(dsn: str, owner: int | None = OWN) -> Iterator[psycopg.Connection[An
 
 
 def tables(dsn: str) -> list[str]:
-    with psycopg.connect(dsn) as connection:
-        rows = connection.execute(
-            "SELECT relname FROM pg_class WHERE relkind IN ('r', 'p') "
-            "AND relnamespace = 'public'::regnamespace ORDER BY relname"
-        ).fetchall()
-    return [name for (name,) in rows]
+    named = rows(
+        dsn,
+        "SELECT relname FROM pg_class WHERE relkind IN ('r', 'p') "
+        "AND relnamespace = 'public'::regnamespace ORDER BY relname",
+    )
+    return [name for (name,) in named]
 
 
 def held_tables(dsn: str) -> list[str]:
@@ -237,12 +238,6 @@ def as_login(dsn: str, name: str) -> str:
 def role_of(dsn: str) -> str:
     with psycopg.connect(dsn) as connection:
         return request_role(PostgresSession(connection, 0))
-
-
-def run(dsn: str, *statements: str) -> None:
-    with psycopg.connect(dsn, autocommit=True) as connection:
-        for statement in statements:
-            connection.execute(statement.encode())
 
 
 def own_schema(dsn: str, user: str) -> str:

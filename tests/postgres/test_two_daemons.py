@@ -8,9 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import psycopg
 import pytest
 from e2e.conftest import Start, start
 from e2e.daemons import Daemon, eventually
@@ -23,6 +21,7 @@ from postgres.fleet import (
     setting,
 )
 from support.endpoints import serving
+from support.postgres import number_of, rows
 from support.seeds import seed_of
 
 from mnemosyned import Client
@@ -216,13 +215,6 @@ def daemons(start: Start, dsn: str) -> list[Daemon]:
     return [start("--database", dsn, **FAST) for _ in range(SCHEDULED_DAEMONS)]
 
 
-def rows(dsn: str, sql: str) -> list[tuple[Any, ...]]:
-    """What a statement finds, read without the product."""
-    with psycopg.connect(dsn) as connection:
-        found: list[tuple[Any, ...]] = connection.execute(sql.encode()).fetchall()
-        return found
-
-
 def test_cycles_and_roll_ups_by_schedule_are_done_once(
     daemons: Sequence[Daemon], dsn: str
 ) -> None:
@@ -325,7 +317,7 @@ def test_kills_and_lost_connections_during_sleep_lose_nothing_and_double_nothing
         fleet.wait_started()
         waiting = "SELECT count(*) FROM fresh"
         eventually(
-            lambda: value(dsn, waiting) == 0,
+            lambda: number_of(dsn, waiting) == 0,
             "the daemons finished what was left",
             timeout_s=FINISHED_S + FLEET_GROUPS * WRITING_S * 4,
         )
@@ -385,7 +377,7 @@ def assert_each_memory_is_in_one_episode(dsn: str) -> None:
         "JOIN episode AS e ON e.owner = p.owner AND e.seq = p.episode_seq",
     )
     assert sorted(id for id, _, _ in placed) == everything
-    assert value(dsn, "SELECT count(*) FROM memory") == len(everything)
+    assert number_of(dsn, "SELECT count(*) FROM memory") == len(everything)
     episode_of = {(session, episode) for _, session, episode in placed}
     assert len(episode_of) == FLEET_GROUPS
     logged = rows(
@@ -394,7 +386,9 @@ def assert_each_memory_is_in_one_episode(dsn: str) -> None:
         "WHERE level = 0 AND status = 'promoted'",
     )
     assert Counter(logged) == Counter(episode_of)
-    assert value(dsn, "SELECT count(*) FROM episode WHERE level = 0") == FLEET_GROUPS
+    assert (
+        number_of(dsn, "SELECT count(*) FROM episode WHERE level = 0") == FLEET_GROUPS
+    )
     counted = "SELECT working_count, archive_count, archive_characters FROM owner"
     held = (
         "SELECT (SELECT count(*) FROM fresh), count(*), sum(length(m.content)) "
@@ -405,13 +399,6 @@ def assert_each_memory_is_in_one_episode(dsn: str) -> None:
 
 def claims(dsn: str) -> int:
     """Locks that a daemon holds to sleep."""
-    return value(
+    return number_of(
         dsn, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted"
     )
-
-
-def value(dsn: str, sql: str) -> int:
-    """The one number that a statement finds."""
-    ((found,),) = rows(dsn, sql)
-    assert isinstance(found, int)
-    return found

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 from e2e.daemons import WAIT_S, eventually
 from support.fakes import NOON, memory, remember_batch, trio
-from support.postgres import Server
+from support.postgres import Server, number_of
 
 from mnemosyned.errors import MemoryBusy, NotFound, StorageFailed
 from mnemosyned.memory.fields import MemoryFilter
@@ -245,12 +245,6 @@ def locked(dsn: str, owner: int) -> Iterator[psycopg.Connection]:
         other.rollback()
 
 
-def count(dsn: str, sql: str) -> int:
-    with psycopg.connect(dsn) as connection:
-        row = connection.execute(sql.encode()).fetchone()
-        return int(row[0]) if row else 0
-
-
 def remember_one(store: object, name: str) -> None:
     remember_batch(cast("MemoryStore", store), trio(name)[0])
 
@@ -268,18 +262,18 @@ def test_a_locked_owner_stops_neither_others_nor_its_own_questions(
 
     with ThreadPoolExecutor(WRITERS) as pool, locked(dsn, numbers["anna"]):
         writes = begin_writes(pool, anna)
-        eventually(lambda: count(dsn, waiting) > 0, "a write waits at the row")
+        eventually(lambda: number_of(dsn, waiting) > 0, "a write waits at the row")
         assert bert.memories.working_count() == 0
         remember_one(bert, "bert")
         assert anna.memories.working_count() == 0
-        assert count(dsn, waiting) > 0
+        assert number_of(dsn, waiting) > 0
         done, left = wait(writes, WAIT_S)
 
     assert not left
     errors = [write.exception() for write in done]
     assert {type(error) for error in errors} == {MemoryBusy}
     assert all("try again" in str(error) for error in errors)
-    assert count(dsn, "SELECT count(*) FROM memory") == 1
+    assert number_of(dsn, "SELECT count(*) FROM memory") == 1
 
 
 def test_who_waits_behind_a_locked_write_is_answered_with_it(
@@ -306,7 +300,7 @@ def test_writes_of_one_owner_take_few_connections(
             writes = begin_writes(pool, stores.store(owner))
             eventually(
                 lambda: (
-                    count(dsn, OURS + " AND wait_event_type = 'Lock'")
+                    number_of(dsn, OURS + " AND wait_event_type = 'Lock'")
                     == connections.OWNER_WRITES_MAX
                 ),
                 "as many wait as may",
@@ -366,11 +360,11 @@ def test_idle_connections_are_given_back(
         with ThreadPoolExecutor(WRITERS) as pool:
             for write in begin_writes(pool, store):
                 write.result(WAIT_S)
-        assert count(dsn, OURS) > 0
+        assert number_of(dsn, OURS) > 0
         monkeypatch.setattr(connections, "IDLE_MAX_S", 0.0)
         assert store.memories.working_count() == WRITERS
 
-        eventually(lambda: count(dsn, OURS) == 0, "all are closed")
+        eventually(lambda: number_of(dsn, OURS) == 0, "all are closed")
 
 
 def test_all_owners_and_the_local_memory_have_one_pool(dsn: str) -> None:
@@ -391,7 +385,7 @@ def test_all_owners_and_the_local_memory_have_one_pool(dsn: str) -> None:
         for read in reads:
             read.result(WAIT_S)
 
-        assert count(dsn, OURS) <= connections.CONNECTIONS_MAX
+        assert number_of(dsn, OURS) <= connections.CONNECTIONS_MAX
 
 
 @pytest.fixture(scope="module")

