@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from support.agents import (
     MORNING,
+    SAID,
+    TALK,
     Agent,
     captured,
     claude,
@@ -26,14 +28,6 @@ from mnemosyned.config import SettingsInForce
 from mnemosyned.errors import ShuttingDown
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite.store import SqliteStore
-
-TALK = [
-    claude_line("user", "Why is the cart empty?", uuid="u1"),
-    claude_line(
-        "assistant", "The session cookie expires too early.", uuid="u2", minutes=1
-    ),
-]
-SAID = ["Why is the cart empty?", "The session cookie expires too early."]
 
 
 def test_stop_stores_what_was_said_with_its_origin(

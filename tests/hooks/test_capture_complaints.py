@@ -4,6 +4,8 @@ from pathlib import Path
 from threading import Thread
 
 from support.agents import (
+    SAID,
+    TALK,
     Agent,
     captured,
     claude,
@@ -17,14 +19,6 @@ from mnemosyned.agents.hooks.service import HookService
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.retention import Forget
-
-TALK = [
-    claude_line("user", "Why is the cart empty?", uuid="u1"),
-    claude_line(
-        "assistant", "The session cookie expires too early.", uuid="u2", minutes=1
-    ),
-]
-SAID = ["Why is the cart empty?", "The session cookie expires too early."]
 
 
 def test_double_storing_two_tools_that_run_the_same_hook_file(

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from support.agents import (
     MORNING,
+    SAID,
+    TALK,
     Agent,
     captured,
     claude,
@@ -22,15 +24,6 @@ from support.agents import (
 
 from mnemosyned.agents.hooks.service import HookService
 from mnemosyned.storage.sqlite.store import SqliteStore
-
-TALK = [
-    claude_line("user", "Why is the cart empty?", uuid="u1"),
-    claude_line(
-        "assistant", "The session cookie expires too early.", uuid="u2", minutes=1
-    ),
-]
-SAID = ["Why is the cart empty?", "The session cookie expires too early."]
-
 
 LINES = Path(__file__).parents[1] / "data" / "hooks" / "transcripts.jsonl"
 """The transcript of each tool, and those in which much is not said, with what is stored of it."""

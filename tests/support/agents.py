@@ -174,3 +174,14 @@ def captured(store: SqliteStore, *sessions: str) -> list[MemoryRecord]:
 
 def texts(store: SqliteStore, *sessions: str) -> list[str]:
     return [memory.content for memory in captured(store, *sessions)]
+
+
+TALK = [
+    claude_line("user", "Why is the cart empty?", uuid="u1"),
+    claude_line(
+        "assistant", "The session cookie expires too early.", uuid="u2", minutes=1
+    ),
+]
+"""A transcript of Claude Code."""
+SAID = ["Why is the cart empty?", "The session cookie expires too early."]
+"""What was said in it."""
