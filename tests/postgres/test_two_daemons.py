@@ -229,7 +229,8 @@ def test_cycles_and_roll_ups_by_schedule_are_done_once(
     ]
     assert daemons[0].post("remember_many", memories=memories).status == 200
     eventually(
-        lambda: rows(dsn, "SELECT 1 FROM episode WHERE level = 3"), "a month came about"
+        lambda: number_of(dsn, "SELECT count(*) FROM episode WHERE level = 3") == 2,
+        "the months in which the weeks begin came about",
     )
     before = [len(daemon.events("cycle_finished")) for daemon in daemons]
     eventually(
