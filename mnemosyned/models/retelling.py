@@ -21,6 +21,7 @@ from mnemosyned.models.prompts import (
     clean_answer,
     write_retelling_request,
 )
+from mnemosyned.summary.grounding.check import find_content_stems
 from mnemosyned.summary.grounding.claims import (
     ADDRESS,
     SUBJECTS,
@@ -33,7 +34,6 @@ from mnemosyned.summary.grounding.claims import (
 from mnemosyned.summary.statements import leans_back, remove_opener
 from mnemosyned.text.dates import formatting
 from mnemosyned.text.sentences import split_sentences
-from mnemosyned.text.tokens import COMMONPLACE_KINDS, tokenize
 
 WORDS_MIN = 5
 """A shorter sentence is not worth a question."""
@@ -137,7 +137,7 @@ def retell(
     their longest replacements.
     """
     texts = [part.text for part in parts]
-    counts = Counter(stem for text in texts for stem in _find_content_stems(text))
+    counts = Counter(stem for text in texts for stem in find_content_stems([text]))
     placed: dict[int, SalvagedClaim] = {}
     for at, sentence in _select_claims_of_one_gender(parts, kept):
         follows = at + 1 < len(parts) and parts[at + 1].line == parts[at].line
@@ -145,11 +145,11 @@ def retell(
             continue  # the next sentence makes no sense on a line of its own
         dated = _resolve_dates(sentence.text, parts[at], zone)
         left = _resolve_dates(sentence.left, parts[at], zone)
-        stems = _find_content_stems(f"{dated} {left}")
-        lost = _find_content_stems(texts[at]) - stems
+        stems = find_content_stems([dated, left])
+        lost = find_content_stems([texts[at]]) - stems
         if any(counts[stem] == 1 for stem in lost):
             continue
-        counts.subtract(_find_content_stems(texts[at]))
+        counts.subtract(find_content_stems([texts[at]]))
         counts.update(stems)
         texts[at], placed[at] = dated, replace(sentence, left=left)
     lines = _render_lines(parts, texts, placed)
@@ -183,13 +183,6 @@ def _resolve_dates(text: str, part: Passage, zone: tzinfo) -> str:
         return text
     moment = in_zone(part.memory.created_at, zone)
     return formatting.annotate_relative_dates(text, moment)
-
-
-def _find_content_stems(text: str) -> set[str]:
-    """Return the stems of a text's words except commonplace words."""
-    return {
-        token.stem for token in tokenize(text) if token.kind not in COMMONPLACE_KINDS
-    }
 
 
 def _render_lines(

@@ -256,20 +256,35 @@ class _GroupSummarizer:
                 f"The group fills {len(found)} windows of {self._by.name}."
             )
         if len(found) == 1:
-            answer = self._by.ask_model(ask(found[0]), self._check_final, self._pieces)
-            return self._compose_episode(answer)
+            return self._finish(ask(found[0]))
         return self._combine([self._summarize_part(part) for part in found])
+
+    def _finish(self, messages: Sequence[Message]) -> ComposedEpisode:
+        """Return the episode of the model's answer to the last request of the group."""
+        answer = self._by.ask_model(messages, self._check_final, self._pieces)
+        return self._compose_episode(answer)
 
     def _summarize_part(self, part: Sequence[Piece]) -> str:
         """Return the summary of one window's pieces; very short pieces are returned unchanged."""
         size = sum(len(piece.text) for piece in part)
         if size <= CHARS_MIN:
             return "\n".join(piece.text for piece in part)
+        write = partial(write_summary_request, part, zone=self._by.zone)
+        return self._ask_for_part(write, part, size)
+
+    def _ask_for_part(
+        self,
+        write: Callable[..., list[Message]],
+        sources: Sequence[Piece],
+        size: int,
+    ) -> str:
+        """Return the answer to a request for a share of `size` characters, checked by `sources`.
+
+        `write` takes the characters to ask for as `chars_max`.
+        """
         chars = min(int(size * PART_SHARE), self._by.answer_tokens * CHARS_PER_TOKEN)
-        messages = write_summary_request(part, chars_max=chars, zone=self._by.zone)
-        return self._by.ask_model(
-            messages, partial(self._check_grounding, sources=part, chars_max=size), part
-        )
+        judge = partial(self._check_grounding, sources=sources, chars_max=size)
+        return self._by.ask_model(write(chars_max=chars), judge, sources)
 
     def _combine(self, summaries: list[str]) -> ComposedEpisode:
         """Return the episode of the partial summaries, combined in order until one is left."""
@@ -278,24 +293,19 @@ class _GroupSummarizer:
         for _ in range(LEVELS_MAX):
             found = self._split_windows(summaries, room)
             if len(found) == 1:
-                answer = self._by.ask_model(
-                    ask(found[0]), self._check_final, self._pieces
-                )
-                return self._compose_episode(answer)
+                return self._finish(ask(found[0]))
             if len(found) >= len(summaries):
                 break
-            summaries = [self._merge_summaries(window) for window in found]
+            summaries = [
+                self._ask_for_part(
+                    partial(write_combining_request, window),
+                    self._pieces,
+                    sum(map(len, window)),
+                )
+                for window in found
+            ]
         raise SummarizerFailed(
             f"The summaries of {self._by.name} do not fit into its window."
-        )
-
-    def _merge_summaries(self, summaries: list[str]) -> str:
-        """Return one summary of several consecutive partial summaries."""
-        size = sum(map(len, summaries))
-        chars = min(int(size * PART_SHARE), self._by.answer_tokens * CHARS_PER_TOKEN)
-        judge = partial(self._check_grounding, sources=self._pieces, chars_max=size)
-        return self._by.ask_model(
-            write_combining_request(summaries, chars_max=chars), judge, self._pieces
         )
 
     def _split_windows(self, summaries: Sequence[str], room: int) -> list[list[str]]:

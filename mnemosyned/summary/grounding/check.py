@@ -362,22 +362,22 @@ def is_confirmed(sentence: str, sources: Sequence[Piece]) -> bool:
     """Tell whether the speakers named in a sentence said all its words, with equal negation."""
     roles = {piece.role for piece in sources}
     names = roles - {""}
-    wanted = _find_content_stems([sentence]) - _find_content_stems(names)
+    wanted = find_content_stems([sentence]) - find_content_stems(names)
     named = {name for name in names if re.search(rf"\b{re.escape(name)}\b", sentence)}
     speakers = named or roles
     texts = [piece.text for piece in sources if piece.role in speakers]
-    if not wanted or not wanted <= _find_content_stems(texts):
+    if not wanted or not wanted <= find_content_stems(texts):
         return False
     lines = [line for text in texts for line, _ in split_sentences(text)]
-    closest = max(lines, key=lambda line: len(wanted & _find_content_stems([line])))
-    if len(wanted & _find_content_stems([closest])) < SHARED_MIN * len(wanted):
+    closest = max(lines, key=lambda line: len(wanted & find_content_stems([line])))
+    if len(wanted & find_content_stems([closest])) < SHARED_MIN * len(wanted):
         return False
     return bool(_PATTERNS["negation"].search(sentence)) == bool(
         _PATTERNS["negation"].search(closest)
     )
 
 
-def _find_content_stems(texts: Iterable[str]) -> set[str]:
+def find_content_stems(texts: Iterable[str]) -> set[str]:
     """Return the distinct stems of texts, without stop words and other commonplace words."""
     return {
         token.stem
