@@ -98,7 +98,7 @@ _ROLLUPS = (
 def export_condition(chosen: MemoryFilter, alias: str) -> str:
     """Return the SQL condition on the rows of table `alias` that an export filter selects.
 
-    Its bind values are those of `export_values`.
+    Its bind values are those of `CommonExporting`.
     """
     when = f"{alias}.created_at"
     conditions = [
