@@ -35,6 +35,7 @@ from mnemosyned.errors import (
     ShuttingDown,
     StorageFailed,
     Unauthorized,
+    error_classes_by_code,
 )
 from mnemosyned.http_messages import JSON
 from mnemosyned.text.rule_files import read_tables
@@ -108,21 +109,13 @@ def errors_of(verb: type[Request[Any]]) -> set[type[MnemosynedError]]:
     if verb.writes:
         errors.add(ShuttingDown)
     named = _RAISES.search(verb.__doc__ or "")
-    known = {each.__name__: each for each in _error_and_subclasses(MnemosynedError)}
+    known = {each.__name__: each for each in error_classes_by_code().values()}
     for name in re.findall(r"`(\w+)`", named[1] if named else ""):
         if name in known:
             errors.add(known[name])
         elif name in VERBS:  # "what `remember` raises"
             errors |= errors_of(VERBS[name])
     return errors
-
-
-def _error_and_subclasses(error: type[MnemosynedError]) -> list[type[MnemosynedError]]:
-    """Return an error class and all its subclasses, direct and indirect."""
-    tree = [error]
-    for each in tree:
-        tree.extend(each.__subclasses__())
-    return tree
 
 
 def summary_of(verb: type[Request[Any]]) -> tuple[str, str]:
@@ -284,7 +277,7 @@ def _schema_reference(name: str) -> Schema:
 
 def _error_schema() -> Schema:
     """Return the schema of an error response, with all error codes."""
-    codes = sorted(error.code for error in _error_and_subclasses(MnemosynedError))
+    codes = sorted(error_classes_by_code())
     schema: Schema = copy.deepcopy(_FIXED["error"])
     schema["properties"]["error"]["properties"]["code"]["enum"] = codes
     return schema
