@@ -198,7 +198,7 @@ RULES = (
     ),
     Rule(
         "orders",
-        ((_RECOGNIZE, "_find_instruction_starts", "lambda *_: iter(())"),),
+        ((_RECOGNIZE, "_recognize_sentence_kind", "lambda *_: None"),),
         LEARNED,
     ),
     *(
