@@ -73,7 +73,10 @@ class TermReader:
         ]
 
     def read(self, text: str) -> TermScores:
-        """Score the beginning of a text for each term."""
+        """Return the BM25 score of each term, and the score of neighboring terms, for a text.
+
+        Only the first `READ_CHARS_MAX` characters are searched, but the length counts in full.
+        """
         folded = fold_case(with_words_apart(text[:READ_CHARS_MAX]))
         counts, places = self._find_terms(folded)
         if not places:
@@ -93,9 +96,10 @@ class TermReader:
         return TermScores(tuple(scores), phrase)
 
     def unread_score(self, scores: Sequence[float], idf_sum: float) -> float:
-        """Estimate the score of the text beyond `READ_CHARS_MAX`, at the rate of so long a text.
+        """Estimate the score of a text's words beyond its first `READ_CHARS_MAX` characters.
 
-        `scores` are those of the part that was read, `idf_sum` counts all words of the text.
+        `scores` are those of the part that was read, by term; `idf_sum` is the sum of the idf of
+        all the question's words that the whole text has.
         """
         read = sum(idf for idf, score in zip(self.idf, scores, strict=True) if score)
         return (
@@ -159,9 +163,9 @@ class TermReader:
         return self._score_max[term] * count / (count + self._passage_saturation)
 
     def _best_passage(self, places: Mapping[int, Sequence[int]]) -> Mapping[int, int]:
-        """Return how often each term occurs in the best-scoring passage of a long text.
+        """Return {term number: count} in the best-scoring passage of a long text.
 
-        `places` are the positions of each term in the text.
+        `places` has the positions of each term in the text, in characters.
         """
         first = min(map(min, places.values()))
         if max(map(max, places.values())) < first + self._passage_chars:
@@ -188,7 +192,10 @@ class TermReader:
 
     @cached_property
     def _passage_gains(self) -> list[list[float]]:
-        """Gain in a passage's score by each further occurrence, for each term."""
+        """Gains in a passage's score, by term number and then by number of occurrences.
+
+        The gain at index 0 is 0, at 1 that of the first occurrence, at 2 that of the second.
+        """
         counts = range(1, self._weights.repeats_max + 1)
         score = self._passage_score
         return [
@@ -229,7 +236,10 @@ class _FormMatcher:
     )
 
     def weights_at(self, text: str, at: int) -> list[tuple[int, float]]:
-        """Return the terms that match the word at position `at` of a folded text, with weights."""
+        """Return (term number, weight) for each term matched by the word at `at` in a folded text.
+
+        The weight is 1 for the term as typed, and less for another form.
+        """
         key: tuple[str, ...] | str
         if self._tokens_max == 1:
             key = WORD.match(text, at)[0]  # type: ignore[index]  # the form begins here
@@ -256,7 +266,12 @@ def _phrase_score(
     places: Mapping[int, Sequence[int]],
     weights: Bm25Weights,
 ) -> float:
-    """Return the sum of the lesser score of each pair of neighboring terms that occur together."""
+    """Return the score for pairs of successive terms of the question that are close in the text.
+
+    Each pair that occurs in order, within `close_chars` and `close_tokens` of `weights`, adds the
+    lesser of its two scores. `scores` are by term number, `places` are the positions of each term
+    number in `text`, in characters.
+    """
     total = 0.0
     for term, found in places.items():
         following = places.get(term + 1, ())

@@ -93,19 +93,23 @@ class SearchIndex(Protocol):
         ...
 
     def word_rows(self, query: Query | None = None) -> WordRows:
-        """Return access to the rows of words, among all memories or within a question's filters."""
+        """Return the index of words, of all memories or of those that pass a query's filters."""
         ...
 
     def best_by_grams(
         self, table: IndexedTable, terms: Sequence[str], query: Query, *, limit: int
     ) -> Iterable[tuple[int, float]]:
-        """Search the newest entries by character pairs; return row numbers with BM25, best first."""
+        """Search the newest memories or summaries by character pairs of unspaced scripts.
+
+        Return up to `limit` pairs of row number and BM25 score, best first; `table` says whether of
+        memories or of episodes.
+        """
         ...
 
     def best_episodes(
         self, forms: Forms, query: Query, *, limit: int
     ) -> Iterable[tuple[int, float]]:
-        """Search summaries by words; return row numbers with their BM25, best first."""
+        """Return (row number, BM25) of the `limit` best summaries with any of the `forms`."""
         ...
 
     def memories_of_time(
@@ -118,11 +122,17 @@ class SearchIndex(Protocol):
         ...
 
     def first_in_order(self, query: Query) -> Collection[int]:
-        """Return the row numbers of the newest or oldest memories of the sources in the question."""
+        """Return the row numbers of the newest or oldest memories that pass a query's filters.
+
+        The query's order says which end.
+        """
         ...
 
     def first_with_words(self, words: Sequence[Forms], query: Query) -> Collection[int]:
-        """Return the newest or oldest memories that have all words and pass the filters."""
+        """Return the row numbers of the newest or oldest memories with all words and the filters.
+
+        The query's order says which end; each word is given as its forms.
+        """
         ...
 
     def newest_with_any(
@@ -133,9 +143,10 @@ class SearchIndex(Protocol):
         *,
         limit: int,
     ) -> Collection[int]:
-        """Return the newest memories that have a form of each word of an alternative.
+        """Return the row numbers of the newest memories with all words of an alternative.
 
-        They also have one of the forms in `about`, unless there are none.
+        Up to `limit`; any alternative will do, and each word is given as its forms. The memories
+        also have one of the forms in `about`, unless `about` is empty.
         """
         ...
 
@@ -152,9 +163,10 @@ class SearchIndex(Protocol):
     def read_matches(
         self, scores: Mapping[int, float], grams: Mapping[int, float]
     ) -> list[Match]:
-        """Read the memories with these row numbers, in the order of `scores`.
+        """Return the memories whose row numbers are the keys of `scores`, in that order.
 
-        `grams` is the part of each score that comes from character pairs.
+        Each is a match with its score. `grams` is the part of each score, by row number, that comes
+        from character pairs.
         """
         ...
 
@@ -237,7 +249,10 @@ def _find_matches(
     looked_up: LookedUpRows,
     limits: CandidateLimits,
 ) -> tuple[list[Match], bool]:
-    """Return the memories that match by words, best first, and whether there may be more."""
+    """Return the memories that match by words, best first, and whether more matches may exist.
+
+    `looked_up` holds the rows read so far, and gains more; `limits` says how many to keep.
+    """
     scores: dict[int, float] = {}
     grams: dict[int, float] = {}
     more = False
@@ -299,7 +314,10 @@ def _find_by_time(
     matches: Sequence[Match],
     mentioning: Collection[int],
 ) -> list[Match]:
-    """Return further memories, selected only by the time or the order that the question names."""
+    """Return further memories, not among `matches`, selected by the question's time or order alone.
+
+    `mentioning` are the row numbers of memories whose text mentions a time in the question.
+    """
     scores: dict[int, float] = dict.fromkeys(mentioning, FIRST_SCORE)
     if query.asked:
         of_source = replace(query, source_names=query.asked.names)
@@ -332,10 +350,10 @@ def _find_neighbors(
     *,
     slept: bool,
 ) -> dict[int, list[tuple[int, int]]]:
-    """Find the neighbors of the best matches in their sessions.
+    """Return the neighbors of each of the best matches: {row number: [(row number, distance)]}.
 
-    Return for each match the row numbers of its neighbors with their distances; add the neighbors
-    to `memories`.
+    Neighbors are of the same session and source; a distance is 1 for the next row. They are also
+    read and added to `memories`. `slept` tells whether any memory was consolidated.
     """
     least = NEIGHBORS_SHARE_MIN * matches[0].score if matches else 0.0
     # Memories without a session of their own belong to no conversation.
@@ -366,7 +384,10 @@ def _find_neighbors(
 def _find_episodes(
     index: SearchIndex, query: Query, corpus: Corpus, limit: int
 ) -> dict[int, float]:
-    """Return the scores of summaries with matching words, by row number."""
+    """Return {row number: score} of up to `limit` summaries that match by words or character pairs.
+
+    A summary found by both has the sum.
+    """
     words = query.terms.words
     forms = [form for word in words for form in corpus.forms(query.terms, word)]
     found = dict(index.best_episodes(forms, query, limit=limit)) if forms else {}
@@ -385,9 +406,9 @@ def asked_time(query: Query) -> datetime:
 
 
 def only_period_asked(query: Query) -> tuple[Level, datetime] | None:
-    """Return the level and begin of the period in a question without other content, else None.
+    """Return the level and the beginning of the one period that a question asks for, or None.
 
-    A question with filters has none, nor has one about a period that is not over.
+    None if the question has other content or filters, or if the period is not over.
     """
     is_over = len(query.spans) == 1 and query.spans[0].until <= asked_time(query)
     if not is_over or query.is_set or query.tier not in (None, Tier.EPISODIC):
@@ -429,11 +450,11 @@ def _find_mentions(index: SearchIndex, query: Query) -> frozenset[int]:
 def _scores_by_time(
     index: SearchIndex, query: Query, span: TimeSpan, *, limit: int
 ) -> dict[int, float]:
-    """Return scores of a time's memories: the most important first, then the earliest.
+    """Return {row number: score} of a time's memories: the most important first, then the earliest.
 
     The first of equally important memories, as many as results, are taken from each source in turn,
-    repetitions last: a day has forty notices for each entry of its calendar, and most of them
-    repeat each other. Within a source longer texts go first, as they say more.
+    the longest first, repetitions last: most of a day's notices repeat each other. Scores fall with
+    the rank from `FIRST_SCORE`.
     """
     memories = index.memories_of_time(query, overlapping_span(query, span), limit=limit)
     seen: set[tuple[str | None, str]] = set()

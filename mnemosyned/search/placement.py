@@ -67,7 +67,7 @@ def place_by_time(
     candidates: SearchCandidates,
     weights: PlacementWeights = WEIGHTS,
 ) -> dict[int, ScoreBreakdown]:
-    """Return the scores, raised for memories of the time or order that the question names."""
+    """Return the scores by row number, raised for memories of the time or order in the question."""
     if not scores or query.subject is None:
         return dict(scores)
     relevances = _time_relevances(query, candidates, scores.keys(), weights)
@@ -103,7 +103,10 @@ def place_by_time(
 def add_period_summary(
     results: Sequence[RankedResult], candidates: SearchCandidates, *, limit: int
 ) -> list[RankedResult]:
-    """Put the summary of exactly the period asked for before the results, if there is one."""
+    """Return at most `limit` results, preceded by the summary of exactly the period asked for.
+
+    Without such a summary, the results are returned as they are.
+    """
     if candidates.summary is None:
         return list(results)
     score = results[0].score if results else 1.0
@@ -116,7 +119,10 @@ def add_period_summary(
 def misses_time(
     query: Query, results: Sequence[RankedResult], candidates: SearchCandidates
 ) -> bool:
-    """Tell whether no result is from the time and source that the question names."""
+    """Tell whether a question names a time, but no result is from that time and the named source.
+
+    A memory that mentions the time counts as from it.
+    """
     if not query.spans or candidates.summary is not None:
         return False
     shown = {position for result in results for position in result.positions}
@@ -141,7 +147,10 @@ def _time_relevances(
     positions: Collection[int],
     weights: PlacementWeights,
 ) -> dict[int, _Relevance]:
-    """Return the relevance of each candidate from the time that the question names, by position."""
+    """Return {row number: relevance} of the candidates from the time that the question names.
+
+    Only candidates among `positions` count; without a time, all of them.
+    """
     matches = [match for match in candidates.memories if match.position in positions]
     shares = _subject_shares(query, candidates, matches, weights)
     most = max(shares.values()) or 1.0
@@ -162,9 +171,9 @@ def _subject_shares(
     matches: Sequence[Match],
     weights: PlacementWeights,
 ) -> dict[int, float]:
-    """Return by position the share of the subject's words that the text or the speaker's name has.
+    """Return {row number: share of the subject's words in a memory's text or its speaker's name}.
 
-    Words are weighed by their idf.
+    Words are weighed by their idf; a name in somebody else's words counts less.
     """
     if not query.subject:
         return {match.position: 0.0 for match in matches}
@@ -193,7 +202,10 @@ def _best_in_order(
     relevances: Mapping[int, _Relevance],
     weights: PlacementWeights,
 ) -> list[int]:
-    """Return the positions of the best matches in the time order that the question asks for."""
+    """Return row numbers of memories about the subject, newest or oldest first as asked.
+
+    Only those past, of the source asked for and with enough of the subject's words are taken.
+    """
     if not (query.asked or query.subject):
         return []
     past = [

@@ -38,6 +38,7 @@ class AskedSource:
     """Words for these kinds: the name of a source contains at least one."""
 
     def __bool__(self) -> bool:
+        """Tell whether a question asks for any kind of source."""
         return bool(self.kinds)
 
     def has(self, source: str | None) -> bool:
@@ -265,7 +266,10 @@ def subject_words(text: str, asked: AskedSource) -> tuple[str, ...]:
 @clear_on_forget
 @lru_cache(maxsize=512)
 def stems_and_kinds(text: str) -> frozenset[str | int]:
-    """Return the stems in a text, with the numbers of the kinds of source that the stems name."""
+    """Return the stems in a text, and the numbers of the kinds of source that its stems name.
+
+    Each number stands for a kind, such as mail or note, whatever the language.
+    """
     stems = {stem(word) for word in _folded_words(text)}
     kinds = {kind for word in stems if (kind := _kind_by_stem().get(word)) is not None}
     return frozenset(stems | kinds)
@@ -284,14 +288,14 @@ def _handling_stems() -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def _strict_kinds() -> dict[str, int]:
-    """Return the number of the kind of source by stem, without stems that have other senses."""
+    """Return {stem: number of the kind of source named}, without stems that have further senses."""
     loose = {stem(fold_case(word)) for word in _WORDS["loose"].split()}
     return {word: kind for word, kind in _kind_by_stem().items() if word not in loose}
 
 
 @lru_cache(maxsize=1)
 def _kind_by_stem() -> dict[str, int]:
-    """Return the number of the kind of source that each stem names."""
+    """Return {stem: number of the kind of source that the stem names}, in all languages."""
     return {
         stem(fold_case(word)): kind
         for kind, words in enumerate(_WORDS["sources"])

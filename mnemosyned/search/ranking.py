@@ -60,7 +60,7 @@ class _RankKey(NamedTuple):
 def rank(
     query: Query, candidates: SearchCandidates, weights: RankingWeights = WEIGHTS
 ) -> list[RankedResult]:
-    """Return the best results, best first: one for each episode, whatever matched in it."""
+    """Return the best results, best first, at most one for each episode and its originals."""
     if not candidates.memories and not candidates.episodes:
         return add_period_summary([], candidates, limit=query.limit)
     scores = candidate_scores(query, candidates, weights)
@@ -110,11 +110,11 @@ def _episode_result(
     best: AbstractSet[int],
     weights: RankingWeights,
 ) -> RankedResult:
-    """Rank an episode by its own score and its best lines, and choose the lines to show.
+    """Return the result for an episode, scored by its own words and best lines, with lines to show.
 
-    All memories in `best` are shown: they would be results by themselves, so a memory shown before
-    a sleep is shown after it. Further lines are shown while they are short, as the next episode may
-    hold the answer.
+    `own` is the score of the summary, `lines` are its matching originals, `best` the row numbers of
+    memories that would be results by themselves: all of these are shown. Further lines are shown
+    while they are short, as the next episode may hold the answer.
     """
     if not lines:
         parts = ScoreBreakdown(summary=weights.summary_alone * own)
@@ -142,10 +142,10 @@ def _episode_result(
 def best_level_only(
     results: Sequence[RankedResult], above: Mapping[int, int]
 ) -> list[RankedResult]:
-    """Keep the best level only of an episode and its day, week and month.
+    """Keep only one of an episode and the day, week and month above it, for each episode.
 
-    A summary above yields to a summary below with exact words, whatever their scores; else the
-    better of the two stays. `results` are best first.
+    A summary yields to one below it with exact words, whatever their scores; else the better of the
+    two stays. `results` are best first; `above` maps row numbers to the parent's.
     """
     if not above:
         return list(results)
@@ -168,7 +168,10 @@ def best_level_only(
 
 
 def _rollups_above(result: RankedResult, above: Mapping[int, int]) -> list[int]:
-    """Return the row numbers of the roll-ups above a result's episode, at every level."""
+    """Return the row numbers of the day, week and month above a result's episode.
+
+    `above` maps the row number of a summary to its parent's.
+    """
     chain: list[int] = []
     parent = above.get(result.episode) if result.episode is not None else None
     while parent is not None and parent not in chain:
@@ -184,10 +187,11 @@ def collapse_repeats(
     limit: int,
     lines_max: int,
 ) -> list[RankedResult]:
-    """Return the first distinct results; repeats are counted on the result that they repeat.
+    """Return the first `limit` distinct results, each with the number of results that repeat it.
 
-    Results that differ from shown ones only in figures come last: they are shown only if places are
-    free, and else counted.
+    Up to `lines_max` repeats are kept as lines. Results that differ from shown ones only in figures
+    come last: they are shown only if places are free, and else counted. `matches` are by row
+    number.
     """
     shown: list[RankedResult] = []
     repeats: dict[int, list[RankedResult]] = defaultdict(list)  # by the rank repeated
@@ -238,7 +242,10 @@ def collapse_repeats(
 def _with_repeats(
     result: RankedResult, repeats: Sequence[RankedResult], lines_max: int
 ) -> RankedResult:
-    """Return a result with the number of its repeats, and with the first of them as lines."""
+    """Return a result with the number of its repeats, and with up to `lines_max` lines.
+
+    The first repeats are added as lines.
+    """
     lines = list(result.lines)
     for repeat in repeats:
         if repeat.memory is not None:
@@ -255,7 +262,10 @@ def _text_beginning(match: Match) -> str:
 
 
 def are_crowded(texts: Sequence[str], limit: int) -> bool:
-    """Tell whether texts differ too little, figures aside, to fill an answer."""
+    """Tell whether texts are too much alike, figures aside, to fill `limit` results.
+
+    A text that only differs in figures from another one counts once.
+    """
     distinct = set(texts)
     if len(distinct) < limit:
         return True
@@ -270,7 +280,7 @@ def are_crowded(texts: Sequence[str], limit: int) -> bool:
 def make_hits(
     query: Query, results: Sequence[RankedResult], documents: Documents
 ) -> list[Hit]:
-    """Return the hits of an answer, without results whose memory was forgotten meanwhile."""
+    """Return the results as hits with texts and lines, in order, leaving out forgotten memories."""
     hits: list[Hit] = []
     for result in results:
         memory = documents.memories.get(result.memory or 0)

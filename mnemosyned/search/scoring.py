@@ -43,11 +43,11 @@ def neighbor_scores(
     beside: Mapping[int, Sequence[tuple[int, int]]],
     weights: RankingWeights,
 ) -> dict[int, list[float]]:
-    """Return by position, for each term, the best share of a neighbor's score.
+    """Return {row number: [score lent by a neighbor, for each term]}, the highest among neighbors.
 
-    `terms` are the scores by term, `beside` the neighbors found by `SearchIndex`; other matches
-    count as neighbors by adjoining positions. Neighbors of another session or source, or half an
-    hour apart, do not count.
+    `terms` are the scores by row number and term; `beside` are (row number, distance) of the
+    neighbors of some matches, adjoining rows stand for them in others. Neighbors of another session
+    or source, or too far in time, do not count.
     """
     adjoining = [
         (step * distance, distance)
@@ -86,10 +86,11 @@ def sitting_scores(
     *,
     weights: RankingWeights,
 ) -> dict[int, float]:
-    """Return for each match the sum, over the terms, of the best score in its sitting.
+    """Return {row number: sum over the terms of the best score in the sitting} for all matches.
 
-    A sitting is the part of a session between long pauses. `terms` are the scores of each match by
-    term, `sums` their sums, which a match alone keeps. A sitting with much text counts less.
+    A sitting is the part of a session between long pauses. `terms` are the scores by row number and
+    term, `sums` their sums, which a match alone in its sitting keeps. A sitting with much text
+    counts less.
     """
     sessions: dict[tuple[str, str | None], list[Match]] = defaultdict(list)
     for match in matches:
@@ -137,7 +138,10 @@ class _ReadCandidate(NamedTuple):
 def candidate_scores(
     query: Query, candidates: SearchCandidates, weights: RankingWeights
 ) -> dict[int, ScoreBreakdown]:
-    """Score the matches and their neighbors by position; other candidates are left out."""
+    """Return {row number: parts of the score} of the matches and their neighbors.
+
+    Candidates found by other means, such as summaries, are left out.
+    """
     reader = TermReader(query.terms, candidates.corpus, weights.bm25)
     matches = {match.position: match for match in candidates.memories}
     roles = {match.role for match in candidates.memories}
@@ -197,10 +201,10 @@ def _read_candidate(
     speaker: float,
     weights: RankingWeights,
 ) -> _ReadCandidate:
-    """Score the text of a candidate by term.
+    """Return a candidate with the score of each term in its text.
 
-    Terms in `names` count less in the words of another speaker; `speaker` is the weight of a term
-    in the name of the speaker.
+    Terms in `names`, numbers of terms that are in speakers' names, count less in the words of
+    another speaker; `speaker` is the sum of the idf of terms in this speaker's name.
     """
     if match.score <= 0:
         return _ReadCandidate(match, (*reader.no_scores, 0.0), 0.0, speaker)
@@ -300,7 +304,7 @@ def _score_candidate(
 
 
 def question_share(text: str) -> float:
-    """Return which share of a text's characters is questions; 0 if its end is no question."""
+    """Return the share (0 to 1) of a text's characters in questions; 0 if it ends with none."""
     if not text.rstrip().endswith(_QUESTION_MARKS):
         return 0.0
     sentences = _SENTENCES.findall(text)
@@ -318,7 +322,7 @@ def _penalize_little_content(
     matches: Mapping[int, Match],
     weights: RankingWeights,
 ) -> dict[int, ScoreBreakdown]:
-    """Lower the scores of texts with few words besides the question's own; return all scores.
+    """Return all scores by row number, lowered for texts with few words beyond the question's.
 
     Only texts that may still be among the results are read, the best first.
     """
@@ -346,7 +350,7 @@ def _penalize_little_content(
 
 
 def embedding_text(role: str, content: str) -> str:
-    """Return the text of a memory for the embedding model, with its speaker.
+    """Return the text to embed for a memory: "role: content", or only the content without a role.
 
     By vectors alone, ten results hold 0.45 of LoCoMo's evidence with the speaker, 0.28 without.
     """
@@ -356,9 +360,10 @@ def embedding_text(role: str, content: str) -> str:
 def add_similarity(
     scores: Mapping[int, ScoreBreakdown], nearness: Nearness, weights: RankingWeights
 ) -> dict[int, ScoreBreakdown]:
-    """Add a share of the vector similarity to each score, and add candidates that are only similar.
+    """Return the scores with a share of the vector similarity, and with candidates only similar.
 
-    A candidate without a vector gets the average similarity, lest it sink for that.
+    Keys are row numbers. A candidate without a vector gets the average similarity, lest it sink for
+    that.
     """
     cosines = {
         position: cosine

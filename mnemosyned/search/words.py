@@ -32,7 +32,7 @@ class WordRows(Protocol):
 
     @property
     def last(self) -> int:
-        """The highest row number of all memories."""
+        """The highest row number of all memories, 0 in an empty store."""
         ...
 
     def newest(self, having: Having, *, limit: int) -> Sequence[int]:
@@ -40,13 +40,13 @@ class WordRows(Protocol):
         ...
 
     def rows_that_pass(self, rows: Sequence[int]) -> Collection[int]:
-        """Return the rows among `rows` that pass the filters."""
+        """Return the row numbers among `rows` whose memories pass the question's filters."""
         ...
 
     def expect(self, asked: Iterable[tuple[Forms, int]]) -> None:
-        """Announce the words of the coming calls, each with its limit of rows.
+        """Announce the words of the coming calls of `newest`, each with its limit of rows.
 
-        The answers stay the same: a distant index can read all of the words at once.
+        The results stay the same, but an index on a server can then read all of the words at once.
         """
         ...
 
@@ -82,11 +82,11 @@ class Frequencies:
     def look_up(
         self, index: WordRows, terms: Terms, count: int, *, version: str = ""
     ) -> tuple[Corpus, dict[str, Sequence[int]]]:
-        """Return how many memories have each word, and the rows of the rare words that were read.
+        """Return how many memories have each word, and the {rare word: row numbers} that were read.
 
-        Numbers of common words are estimates; the corpus also has the words' compounds. `index`
-        covers all memories, and `count` is their number. Another `version` means that another
-        process may have added words that were in no memory.
+        `index` covers all memories, and `count` is their number. Numbers of common words are
+        estimates; the corpus also has the words' compounds. When `version` differs from the last
+        call's, words once missing are looked up again, as another process may have stored them.
         """
         if version != self._version:
             self._version = version
@@ -140,7 +140,10 @@ class Frequencies:
         self._missing.clear()
 
     def _keep_word(self, word: str, known: _KnownWord) -> _KnownWord:
-        """Save a word's frequency, apart for words that no memory has, and return it."""
+        """Save a word's frequency for later questions, and return the frequency.
+
+        Words that no memory has are kept in a dictionary of their own.
+        """
         if len(self._found) + len(self._missing) >= FREQUENCIES_KEPT_MAX:
             self.clear()
         for words in (self._found, self._missing):
@@ -152,7 +155,11 @@ class Frequencies:
 def _look_up(
     index: WordRows, terms: Terms, word: str, count: int
 ) -> tuple[_KnownWord, Sequence[int]]:
-    """Read a word's frequency in the index, estimated from `SAMPLE` rows; also return those rows."""
+    """Return a word's frequency and compounds, and up to `SAMPLE` of its newest row numbers.
+
+    With `SAMPLE` rows or more, the frequency is estimated from them and from `count`, the number of
+    all memories.
+    """
     found = index.newest([[terms.forms(word)]], limit=SAMPLE)
     compounds: tuple[str, ...] = ()
     parts = split_compound(word) if len(found) <= SPLIT_ROWS_MAX else ()
@@ -219,7 +226,7 @@ class CandidateLimits:
 
     @classmethod
     def for_question(cls, query: Query) -> CandidateLimits:
-        """Return the usual limits for a question."""
+        """Return the usual limits, by the number of words and of results of a question."""
         is_long = len(query.terms.words) >= WEIGHTS.long_words
         share = WEIGHTS.long_share if is_long else 1.0
         total = max(WEIGHTS.min_total, WEIGHTS.per_result * query.limit)
@@ -240,9 +247,10 @@ class CandidateLimits:
 def strongest_matches(
     scores: Mapping[int, float], limits: CandidateLimits, *, possible: float
 ) -> dict[int, float]:
-    """Return the best matches and their scores within the limits; among equals the newest.
+    """Return the highest {row number: score} within the limits, best and then newest first.
 
-    `possible` is the score of a match with every word of the question.
+    `possible` is the score of a match with every word of the question: a match as good as that
+    leaves less room for weak ones.
     """
     if not scores:
         return {}
@@ -340,9 +348,10 @@ def top_candidates(
     limits: CandidateLimits,
     looked_up: LookedUpRows,
 ) -> tuple[dict[int, float], bool]:
-    """Return the best rows by the sum of their words' idf, and whether there may be more.
+    """Return {row number: sum of its words' idf} of the best rows, and whether there may be more.
 
     `looked_up` holds the rows read in all memories so far, and gains the rows that are read now.
+    The result is best first, and empty if no memory has any word.
     """
     frequencies = corpus.frequencies
     words = sorted(
@@ -375,7 +384,10 @@ def top_candidates(
 def _passing_rows(
     index: WordRows, found: Mapping[int, float], *, enough: int
 ) -> dict[int, float]:
-    """Return the rows that pass the filters with their scores, best first, about `enough` rows."""
+    """Return the {row number: score} of `found` that pass the question's filters, best first.
+
+    Rows are tested in groups of `TESTED_AT_ONCE`, until at least `enough` of them pass.
+    """
     ranked = sorted(found, key=found.__getitem__, reverse=True)
     passing: dict[int, float] = {}
     for begin in range(0, len(ranked), TESTED_AT_ONCE):
@@ -413,7 +425,7 @@ class _TermRows:
     def find_exactly(
         self, limits: CandidateLimits, words: Sequence[str]
     ) -> dict[int, float]:
-        """Return with their scores all rows that have any of the words and may be kept.
+        """Return {row number: sum of idf} of the rows with any word that `limits` may keep.
 
         Once a row with none of the words so far would score too low, the other words are looked up
         among the found rows only: an index intersects two lists much faster than it lists the rows
@@ -443,7 +455,7 @@ class _TermRows:
         return found
 
     def find_in_steps(self, limits: CandidateLimits) -> dict[int, float]:
-        """Return the best rows with their scores for words too common to read all of their rows.
+        """Return {row number: sum of idf} of the best rows for words with too many rows to read.
 
         Each step reads the newest rows of a rare combination of words; a row keeps its best sum.
         """
@@ -471,13 +483,11 @@ class _TermRows:
 def search_steps(
     words: Sequence[str], frequencies: Mapping[str, int], *, rows_max: int
 ) -> Iterator[tuple[Sequence[str], bool]]:
-    """Yield words to search for together, and whether a match needs all of them or any.
+    """Yield words to search for together, and True if a match needs all of them, False for any.
 
-    These are most of the rarest words, all words, the rare words, and pairs of words.
-
-    `words` are in the order of rarity and have too many rows to read all. A match that lacks one
-    word still has three of the rarest four: four short conjunctions cost less than one for each
-    word left out. The rare words are those with at most `rows_max` rows together.
+    These are all but one of the rarest words, all words, the rare words (at most `rows_max` rows
+    together), and pairs. `words` are given the rarest first and have too many rows to read all. All
+    but one of the rarest comes first as it also finds matches that lack one word.
     """
     rarest = words[:RAREST]
     if len(words) > PAIR:

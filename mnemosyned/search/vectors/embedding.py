@@ -34,7 +34,7 @@ OnRefusal = Callable[[EmbeddingInput, EmbedderFailed], None]
 def embedding_batches(
     rows: Sequence[EmbeddingInput],
 ) -> Iterator[Sequence[EmbeddingInput]]:
-    """Split memories into batches for one embedding call, by count and characters."""
+    """Split memories into batches for one model call, limited in count and characters."""
     batch: list[EmbeddingInput] = []
     chars = 0
     for row in rows:
@@ -51,9 +51,9 @@ def embedding_batches(
 def embed_memories(
     embedder: Embedder, rows: Sequence[EmbeddingInput], on_refusal: OnRefusal
 ) -> list[tuple[EmbeddingInput, bytes]]:
-    """Return memories with their vectors, without the memories that the model refuses.
+    """Return memories with their vectors, in order, without those that the model refuses.
 
-    Raises `ModelUnavailable`.
+    `on_refusal` is called with each refused memory and the error. Raises `ModelUnavailable`.
     """
     try:
         made = embedder.embed([embedding_text(row.role, row.content) for row in rows])
@@ -71,6 +71,7 @@ class QuestionVector:
     """A question on its way to the model, while the words are looked up."""
 
     def __init__(self, text: str, *, until: float) -> None:
+        """Wait for the vector of `text` until the time `until`, by `time.monotonic`."""
         self.text = text
         self.until = until
         self._answered = threading.Event()
@@ -82,7 +83,7 @@ class QuestionVector:
         self._answered.set()
 
     def vector(self) -> bytes | None:
-        """Wait for the vector until the deadline; return None if it does not arrive in time."""
+        """Return the question's vector, once there; None without one, or after the deadline."""
         self._answered.wait(max(0.0, self.until - time.monotonic()))
         return self._vector
 
@@ -96,6 +97,7 @@ class EmbeddingThread(ABC):
     """Thread that asks an embedding model, within `with`: questions go before memories."""
 
     def __init__(self, embedder: Embedder, *, retry_s: float) -> None:
+        """Embed by `embedder`; after an error, begin again in `retry_s` seconds."""
         self._embedder = embedder
         self._retry_s = retry_s
         self._status = EmbedderStatus(state=EmbedderState.LOADING, name=embedder.name)
@@ -117,7 +119,10 @@ class EmbeddingThread(ABC):
 
     @abstractmethod
     def _work(self) -> None:
-        """Load the model, then embed memories and answer questions until the thread is to stop."""
+        """Load the model, then embed memories and answer questions until the thread is to stop.
+
+        Called in the thread, and called again after an error.
+        """
 
     @abstractmethod
     def _next_question(self) -> QuestionVector | None:
@@ -150,7 +155,7 @@ class EmbeddingThread(ABC):
     def _embed_rows(
         self, rows: Sequence[EmbeddingInput]
     ) -> list[tuple[EmbeddingInput, bytes]]:
-        """Return memories with their vectors, without refused ones; answer questions in between.
+        """Return memories with their vectors, except refused ones; answer questions in between.
 
         Raises `ModelUnavailable`.
         """
@@ -178,7 +183,7 @@ class EmbeddingThread(ABC):
                 question.answer(vector)
 
     def _change_status(self, **values: object) -> None:
-        """Replace these fields of the status."""
+        """Replace the fields of the model's status that are named by `values`."""
         with self._changing:
             self._status = replace(self._status, **values)  # type: ignore[arg-type]
 

@@ -51,7 +51,10 @@ class VectorCodes:
             return int(self._np.count_nonzero(self._positions <= until))
 
     def put(self, vectors: Mapping[int, bytes]) -> bool:
-        """Store the codes of vectors by position; return False if all positions are too old."""
+        """Store the codes of {position: vector}; return False if all positions are too old.
+
+        A position is the row number of a memory.
+        """
         np = self._np
         with self._lock:
             newest = max(self._high, *vectors) if vectors else 0
@@ -67,7 +70,7 @@ class VectorCodes:
         return True
 
     def keep_only(self, positions: Sequence[int], *, after: int, until: int) -> None:
-        """Remove all stored positions in the range (`after`, `until`] except these."""
+        """Remove every stored position above `after` and up to `until`, except `positions`."""
         np = self._np
         with self._lock:
             within = np.flatnonzero(
@@ -80,7 +83,10 @@ class VectorCodes:
                 self._codes[:, gone] = 0
 
     def likely_nearest(self, question: bytes, count: int, *, until: int) -> list[int]:
-        """Return about `count` positions up to `until` whose codes are most similar, in no order."""
+        """Return about `count` positions up to `until` with codes most like the `question`'s.
+
+        `question` is a vector; the result is in no order.
+        """
         np = self._np
         with self._lock:
             if self._codes is None:
@@ -112,7 +118,7 @@ class VectorCodes:
         return rows[np.argsort(differ[rows], kind="stable")[:SIFTED_MAX]]
 
     def _encode(self, vectors: Sequence[bytes]) -> Any:  # noqa: ANN401 numpy is optional
-        """Return the sign bits of each vector, packed into one row of words.
+        """Return the sign bits of each vector as a row of machine words.
 
         Half precision has its sign bit where an integer has it.
         """
@@ -126,7 +132,10 @@ class VectorCodes:
         return np.pad(bits, ((0, 0), (0, padding))).view(np.uint64)
 
     def _make_room(self, low: int, high: int, words: int) -> None:
-        """Enlarge the table, up to `rows_max` rows, for positions from `low` to `high`."""
+        """Enlarge the table, up to `rows_max` rows, for positions from `low` to `high`.
+
+        `words` is the length of a code in machine words.
+        """
         np = self._np
         self._low, self._high = min(self._low, low), max(self._high, high)
         span = self._high - self._low + 1
@@ -168,7 +177,10 @@ class ExactVectors:
         return len(self._row)
 
     def put(self, vectors: Mapping[int, bytes]) -> bool:
-        """Store vectors by position in place of the oldest; return False if all are too old."""
+        """Store {position: vector} in place of the oldest; return False if all are too old.
+
+        A position is the row number of a memory, and the highest is the newest.
+        """
         taken = False
         with self._lock:
             for position, vector in sorted(vectors.items(), reverse=True):
@@ -180,7 +192,7 @@ class ExactVectors:
         return taken
 
     def keep_only(self, positions: Sequence[int], *, after: int, until: int) -> None:
-        """Remove all stored positions in the range (`after`, `until`] except these."""
+        """Remove every stored position above `after` and up to `until`, except `positions`."""
         with self._lock:
             held = self._positions[: len(self._row)]
             within = held[(held > after) & (held <= until)]
@@ -190,7 +202,7 @@ class ExactVectors:
                 self._remove(position)
 
     def cosines(self, question: bytes, positions: Iterable[int]) -> dict[int, float]:
-        """Return the cosine of the question with each stored vector among these positions."""
+        """Return {position: cosine with the vector `question`} of the stored `positions`."""
         with self._lock:
             known = [position for position in positions if position in self._row]
             if not known:
@@ -200,7 +212,10 @@ class ExactVectors:
         return dict(zip(known, near.tolist(), strict=True))
 
     def nearest(self, question: bytes, count: int, *, least: float) -> dict[int, float]:
-        """Return up to `count` positions with cosines of at least `least`, nearest first."""
+        """Return {position: cosine} of up to `count` vectors nearest to `question`, nearest first.
+
+        Only cosines of at least `least` count.
+        """
         with self._lock:
             held = len(self._row)
             if not held:
@@ -250,7 +265,7 @@ class ExactVectors:
         self._vectors, self._positions = vectors, positions
 
     def _remove(self, position: int) -> None:
-        """Remove a vector; the last row moves to its row, so that used rows stay together."""
+        """Remove the vector of a position; the last row is moved into the gap."""
         row, last = self._row.pop(position), len(self._row)
         if row != last:
             moved = int(self._positions[last])
@@ -261,7 +276,7 @@ class ExactVectors:
 
 
 def cosines(vectors: Mapping[int, bytes], question: bytes) -> dict[int, float]:
-    """Return the cosine of the question with each vector, by position."""
+    """Return {position: cosine with the vector `question`} for each of `vectors`, by position."""
     import numpy  # noqa: PLC0415, ICN001
 
     if not vectors:
@@ -274,7 +289,7 @@ def cosines(vectors: Mapping[int, bytes], question: bytes) -> dict[int, float]:
 
 
 def dot_products(vectors: Any, question: bytes) -> Any:  # noqa: ANN401 numpy is optional
-    """Return the dot product of each row with the question.
+    """Return the dot product of each row of `vectors` with the vector `question`, as an array.
 
     Not by numpy's `@`, whose threads keep spinning after a short job.
     """
@@ -298,13 +313,13 @@ class VectorIndex:
     def __init__(
         self, *, rows_max: int, read: Callable[[Sequence[int]], Mapping[int, bytes]]
     ) -> None:
-        """Hold up to `rows_max` vectors; `read` returns the stored vectors of older positions."""
+        """Hold up to `rows_max` vectors in memory; `read` returns older ones by position."""
         self._exact = ExactVectors(rows_max=rows_max)
         self._codes = VectorCodes()
         self._read = read
 
     def __len__(self) -> int:
-        """Return the number of vectors that a question is compared with."""
+        """Return how many vectors a question is compared with."""
         return len(self._exact) + self._codes.count(until=self._exact.floor)
 
     @property
@@ -313,18 +328,21 @@ class VectorIndex:
         return self._exact.floor > 0
 
     def put(self, vectors: Mapping[int, bytes]) -> bool:
-        """Store vectors by position; return False if all are too old."""
+        """Store {position: vector} in memory; return False if all positions are too old."""
         # First the codes: a vector that leaves the exact ones must be found there.
         has_codes = self._codes.put(vectors)
         return self._exact.put(vectors) or has_codes
 
     def keep_only(self, positions: Sequence[int], *, after: int, until: int) -> None:
-        """Remove all held positions in the range (`after`, `until`] except these."""
+        """Remove every held position above `after` and up to `until`, except `positions`."""
         self._codes.keep_only(positions, after=after, until=until)
         self._exact.keep_only(positions, after=after, until=until)
 
     def cosines(self, question: bytes, positions: Iterable[int]) -> dict[int, float]:
-        """Return the question's cosine with each position that has a vector; older ones are read."""
+        """Return {position: cosine with the vector `question`} of `positions` with a vector.
+
+        Vectors too old to be held in memory are read from the table.
+        """
         wanted = list(positions)
         cosines = self._exact.cosines(question, wanted)
         floor = self._exact.floor
@@ -332,7 +350,11 @@ class VectorIndex:
         return cosines | self._older_cosines(question, older)
 
     def nearest(self, question: bytes, count: int, *, least: float) -> dict[int, float]:
-        """Return up to `count` positions with cosines of at least `least`, nearest first."""
+        """Return {position: cosine} of up to `count` vectors nearest to `question`, nearest first.
+
+        Only cosines of at least `least` count. Older vectors are found by their codes, so that some
+        may be missed.
+        """
         nearest = self._exact.nearest(question, count, least=least)
         # Read afterwards: a vector that moved meanwhile is found on either side.
         floor = self._exact.floor
@@ -347,7 +369,7 @@ class VectorIndex:
     def _older_cosines(
         self, question: bytes, positions: Sequence[int]
     ) -> dict[int, float]:
-        """Read the stored vectors of positions beyond memory, and return their cosines."""
+        """Read vectors too old to be in memory; return {position: cosine with `question`}."""
         return cosines(self._read(positions), question) if positions else {}
 
 
@@ -366,15 +388,20 @@ class NewestVectors(VectorSearch):
     def __init__(
         self, store: VectorStore, model: int, *, rows_max: int = READ_MAX
     ) -> None:
+        """Search the newest `rows_max` vectors of the model with the number `model` in `store`."""
         self._store = store
         self._model = model
         self._rows_max = rows_max
 
     def cosines(self, question: bytes, positions: Iterable[int]) -> dict[int, float]:
+        """Return {position: cosine with the vector `question`} of `positions` with a vector."""
         return cosines(self._store.vectors_of(self._model, list(positions)), question)
 
     def nearest(self, question: bytes, count: int, *, least: float) -> dict[int, float]:
-        """Return up to `count` positions with cosines of at least `least`, nearest first."""
+        """Return {position: cosine} of up to `count` vectors nearest to `question`, nearest first.
+
+        Only cosines of at least `least` count.
+        """
         near: dict[int, float] = {}
         for page in self._read_pages():
             compared = near | cosines(page, question)
@@ -383,7 +410,7 @@ class NewestVectors(VectorSearch):
         return near
 
     def _read_pages(self) -> Iterator[Mapping[int, bytes]]:
-        """Yield the newest stored vectors by position, page by page, up to `rows_max`."""
+        """Yield {position: vector} of the newest vectors, page by page, up to `rows_max`."""
         newest = self._store.newest_position()
         before, left = newest + 1, self._rows_max
         while left > 0:
@@ -401,6 +428,7 @@ class StorageIndex:
     full = True
 
     def __init__(self, search: StorageSearch) -> None:
+        """Answer by `search`, which compares vectors in the storage."""
         self.cosines = search.cosines
         self.nearest = search.nearest
         self._count = 0
@@ -410,10 +438,10 @@ class StorageIndex:
         return self._count
 
     def put(self, vectors: Mapping[int, bytes]) -> bool:
-        """Add the number of newly stored vectors to the count; return False, as none is held here."""
+        """Count the newly stored `vectors`; return False, as this index holds none itself."""
         self._count += len(vectors)
         return False
 
     def keep_only(self, positions: Sequence[int], *, after: int, until: int) -> None:  # noqa: ARG002
-        """Count these stored positions; a call with `after` 0 starts the count again."""
+        """Add the stored `positions` to the count of vectors; `after` 0 begins a new count."""
         self._count = len(positions) + (self._count if after else 0)

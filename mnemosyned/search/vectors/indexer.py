@@ -65,6 +65,12 @@ class VectorIndexer(EmbeddingThread, MemoryVectors):
         rows_max: int,
         retry_s: float = RETRY_S,
     ) -> None:
+        """Keep vectors of `store` by the model of `embedder`, at most `rows_max` of them in memory.
+
+        A question waits `wait_s` seconds for its vector; memories with a cosine below
+        `similarity_min` are not found by it alone. After an error, all is begun again in `retry_s`
+        seconds.
+        """
         super().__init__(embedder, retry_s=retry_s)
         self._store = store
         self._wait_s = wait_s
@@ -81,6 +87,7 @@ class VectorIndexer(EmbeddingThread, MemoryVectors):
         """Positions whose vectors are to be made again."""
 
     def __exit__(self, *_: object) -> None:
+        """Stop the thread and close the embedder, which ends its present call."""
         self._closing.set()
         self._embedder.close()  # ends its call, too
         super().__exit__()
@@ -89,7 +96,7 @@ class VectorIndexer(EmbeddingThread, MemoryVectors):
     # -------------------------------------------------------------- from outside
 
     def status(self) -> EmbedderStatus:
-        """Return the progress of the vectors, and the state of the model."""
+        """Return the counts of embedded and searched memories, and the model's state."""
         return self._status
 
     def note_new_memories(self) -> None:
@@ -102,12 +109,15 @@ class VectorIndexer(EmbeddingThread, MemoryVectors):
         self._wake.set()
 
     def note_edits(self, positions: Sequence[int]) -> None:
-        """Let the thread embed the edited memories at these positions again."""
+        """Let the thread embed again the edited memories with these row numbers."""
         self._reworded.extend(positions)
         self.note_deletions()
 
     def ask(self, text: str) -> QuestionVector | None:
-        """Queue a question for the model; return its pending vector, None if the model is not ready."""
+        """Queue a question for the model; return its pending vector, None if no model is ready.
+
+        If the queue is full, the pending vector is answered with None at once.
+        """
         if self._status.state is not EmbedderState.READY:
             return None
         question = QuestionVector(text, until=time.monotonic() + self._wait_s)
@@ -124,10 +134,10 @@ class VectorIndexer(EmbeddingThread, MemoryVectors):
         query: Query,
         candidates: SearchCandidates,
     ) -> tuple[SearchCandidates, str]:
-        """Return the candidates with vector similarities added, and an empty note.
+        """Return the candidates with similarities to the question's vector, and an empty note.
 
-        If the question has no vector yet, return the candidates unchanged with a note of the
-        reason.
+        If the question has no vector in time, or `question` is None, return the candidates
+        unchanged with a note of the reason.
         """
         found, note = add_nearness(
             query,
@@ -145,7 +155,7 @@ class VectorIndexer(EmbeddingThread, MemoryVectors):
     # ------------------------------------------------------------ in the thread
 
     def _run(self) -> None:
-        """Begin after a pause, and work until the indexer is closed."""
+        """Wait for `START_AFTER_S` seconds, then work until the indexer is closed."""
         self._closing.wait(START_AFTER_S)
         super()._run()
 
@@ -197,7 +207,10 @@ class VectorIndexer(EmbeddingThread, MemoryVectors):
                 )
 
     def _index_news(self, index: VectorIndex | StorageIndex, seen: VectorNews) -> None:
-        """Add the vectors that other daemons stored since the last look, and remove deleted ones."""
+        """Add the vectors that other daemons stored since `seen`, and remove deleted ones.
+
+        `seen` is the state of the store at the last look.
+        """
         before = seen
         while not self._closing.is_set():
             news = self._store.news(self._model, since=seen.version, limit=NEWS_AT_ONCE)
@@ -224,9 +237,10 @@ class VectorIndexer(EmbeddingThread, MemoryVectors):
         return [(position - 1, position + 1) for position in sorted(positions)]
 
     def _newest_position(self, top: int, *, gather: bool) -> int:
-        """Return the newest memory's position; with `gather` pause first if it is beyond `top`.
+        """Return the row number of the newest memory, 0 if there is none.
 
-        In the pause further memories arrive that share the commit, and questions are answered.
+        With `gather`, if that is beyond `top`, pause first for `GATHER_S` seconds: further memories
+        that arrive share the commit, and questions are answered.
         """
         newest = self._store.newest_position()
         if not gather or not newest > top > 0:
@@ -251,14 +265,20 @@ class VectorIndexer(EmbeddingThread, MemoryVectors):
         )
 
     def _load_older(self, index: VectorIndex | StorageIndex, *, before: int) -> int:
-        """Load stored vectors older than `before`; return the oldest loaded position, 0 at the end."""
+        """Load stored vectors of row numbers below `before` into the index.
+
+        Return the lowest row number loaded, or 0 if no more are stored or fit.
+        """
         if isinstance(index, StorageIndex):
             return 0  # the storage searches, and has counted them
         vectors = self._store.vectors(self._model, before=before, limit=LOADED_AT_ONCE)
         return min(vectors) if index.put(vectors) else 0
 
     def _recount_vectors(self, index: VectorIndex | StorageIndex) -> None:
-        """Count the stored vectors, and remove deleted ones from the index, part by part."""
+        """Count the stored vectors in the status, and remove deleted ones from the index.
+
+        It goes part by part, and answers questions in between.
+        """
         after = embedded = 0
         while after < sys.maxsize:
             if self._closing.is_set():
@@ -276,9 +296,10 @@ class VectorIndexer(EmbeddingThread, MemoryVectors):
     def _embed_batch(
         self, index: VectorIndex | StorageIndex, *, after: int, before: int
     ) -> int | None:
-        """Embed the newest memories between two positions that have no vector.
+        """Embed the newest memories without a vector with row numbers between `after` and `before`.
 
-        Return the oldest position of the batch, or None if there was no such memory.
+        Both ends are excluded. Return the lowest row number of the batch, or None if there was no
+        such memory.
         """
         rows = self._store.without_vector(
             self._model, after=after, before=before, limit=BATCH
@@ -296,13 +317,14 @@ class VectorIndexer(EmbeddingThread, MemoryVectors):
         self._count_events(failed=1)
 
     def _next_question(self) -> QuestionVector | None:
+        """Remove and return the next question, or None if no question waits."""
         try:
             return self._questions.get_nowait()
         except queue.Empty:
             return None
 
     def _count_events(self, *, missed: int = 0, failed: int = 0) -> None:
-        """Count in the status `missed` searches without vectors, and `failed` embeddings of memories."""
+        """Add to the status `missed` searches without vectors, and `failed` embeddings."""
         with self._changing:
             old = self._status
             self._status = replace(
@@ -311,7 +333,10 @@ class VectorIndexer(EmbeddingThread, MemoryVectors):
 
 
 def _merge_spans(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Merge spans of positions into one if too many wait; its rows are then read again."""
+    """Return the spans of row numbers, merged into one if more than `SPANS_MAX` wait.
+
+    The merged span covers all of them, so that rows in between are read again.
+    """
     if len(spans) <= SPANS_MAX:
         return spans
     return [(min(first for first, _ in spans), max(last for _, last in spans))]

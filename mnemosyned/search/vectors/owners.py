@@ -51,6 +51,7 @@ class OwnerTurns:
     """Queues of owners in turn: their questions, then their memories. Safe from any thread."""
 
     def __init__(self) -> None:
+        """Begin with empty queues."""
         self._lock = threading.Lock()
         self._questions: OrderedDict[int, deque[QuestionVector]] = OrderedDict()
         """By owner; the owner whose turn is next comes first."""
@@ -60,7 +61,7 @@ class OwnerTurns:
         self._ready: OrderedDict[int, None] = OrderedDict()
 
     def ask(self, owner: int, question: QuestionVector) -> bool:
-        """Queue an owner's question; return False if the queue is full."""
+        """Queue an owner's question; return False if the owner's queue or the whole is full."""
         with self._lock:
             own = self._questions.get(owner, ())
             if self._asked >= QUESTIONS_MAX or len(own) >= OWN_QUESTIONS_MAX:
@@ -70,7 +71,10 @@ class OwnerTurns:
         return True
 
     def next_question(self) -> QuestionVector | None:
-        """Remove and return the next question, and put its owner last; None if no question waits."""
+        """Remove and return the first question of the owner whose turn is next; None if none waits.
+
+        The owner then comes last.
+        """
         with self._lock:
             if not self._questions:
                 return None
@@ -82,7 +86,7 @@ class OwnerTurns:
         return question
 
     def add(self, owner: int, *, after_s: float = 0.0) -> None:
-        """Queue an owner's memories for a turn in `after_s` seconds or later."""
+        """Queue an owner for embedding memories in `after_s` seconds, unless queued already."""
         with self._lock:
             waiting = len(self._ready) + len(self._gathering)
             if owner in self._ready or owner in self._gathering or waiting > OWNERS_MAX:
@@ -101,7 +105,7 @@ class OwnerTurns:
             return self._ready.popitem(last=False)[0] if self._ready else None
 
     def next_s(self) -> float | None:
-        """Return the seconds until the next owner's turn, or None if no owner waits."""
+        """Return the seconds until an owner's memories are due, or None if no owner waits."""
         with self._lock:
             if self._ready:
                 return 0.0
@@ -142,9 +146,11 @@ class SharedVectors(EmbeddingThread):
         embedder: Embedder,
         retry_s: float = RETRY_S,
     ) -> None:
-        """Embed by one model; `store` returns the vectors of an owner.
+        """Embed by one model for all owners; `store(owner)` returns the vectors of an owner.
 
-        `lacking` lists owners who lack vectors of a model, above a number, up to a count.
+        `lacking(model identity, after, count)` returns up to `count` owner numbers above `after`
+        that lack vectors of the model. After an error of the model, begin again in `retry_s`
+        seconds.
         """
         super().__init__(embedder, retry_s=retry_s)
         self.turns = OwnerTurns()
@@ -166,7 +172,10 @@ class SharedVectors(EmbeddingThread):
         return self._status
 
     def ask(self, owner: int, text: str, *, wait_s: float) -> QuestionVector | None:
-        """Queue an owner's question; return its pending vector, or None if the model is not ready."""
+        """Queue an owner's question; return its pending vector, or None if the model is not ready.
+
+        The vector is waited for up to `wait_s` seconds.
+        """
         if self._status.state is not EmbedderState.READY:
             return None
         question = QuestionVector(text, until=time.monotonic() + wait_s)
@@ -176,14 +185,14 @@ class SharedVectors(EmbeddingThread):
         return question
 
     def note_new_memories(self, owner: int) -> None:
-        """Queue the new memories of an owner; return at once."""
+        """Queue an owner's new memories for embedding; return at once."""
         self.turns.add(owner, after_s=GATHER_S)
         self._wake.set()
 
     # ------------------------------------------------------------ in the thread
 
     def _work(self) -> None:
-        """Load the model, then embed owners' memories and answer questions until the end."""
+        """Load the model, then embed owners' memories and answer questions until stopped."""
         self.identity = self._embedder.identity()
         # The process is started before anybody waits.
         self._embedder.embed_question("ready")
@@ -203,7 +212,10 @@ class SharedVectors(EmbeddingThread):
                 self._wake.wait(soonest if next_s is None else min(soonest, next_s))
 
     def _find_owners(self) -> None:
-        """Queue the next page of owners that lack vectors; after the last page pause the round."""
+        """Queue the next page of owners that lack vectors; after the last, wait `ROUND_S`.
+
+        The next round then begins with the first owner.
+        """
         try:
             page = self._lacking(self.identity, self._round_after, ROUND_PAGE)
         except MnemosynedError as error:
@@ -216,9 +228,10 @@ class SharedVectors(EmbeddingThread):
             self._round_at = time.monotonic() + ROUND_S
 
     def _index_owner(self, owner: int) -> None:
-        """Embed a batch of an owner's memories; log an owner's errors, so that other owners go on.
+        """Embed a batch of an owner's memories, and queue the owner again if more are left.
 
-        Raises `ModelUnavailable`, which concerns all owners.
+        An error of one owner is logged, and its turn comes again later. Raises `ModelUnavailable`,
+        which concerns all owners.
         """
         try:
             goes_on = self._embed_batch(owner)
@@ -240,7 +253,10 @@ class SharedVectors(EmbeddingThread):
                 self.turns.add(owner)
 
     def _embed_batch(self, owner: int) -> bool:
-        """Embed and store a batch of an owner's memories; return whether more may be left."""
+        """Embed and store a batch of an owner's memories; return whether more may be left.
+
+        Return False also if another daemon has claimed the owner.
+        """
         store = self._store(owner)
         progress = store.claim(
             self._embedder.name,
@@ -275,7 +291,7 @@ class SharedVectors(EmbeddingThread):
         return not store.finish(descent.progress)
 
     def _count_refusal(self, row: EmbeddingInput, error: EmbedderFailed) -> None:
-        """Log and count a memory of the present owner that the model refused."""
+        """Log and count a memory, of the owner whose turn it is, that the model refused."""
         owner = self._owner
         log.warning(
             "embedding_refused",
@@ -287,6 +303,7 @@ class SharedVectors(EmbeddingThread):
             self.failed[owner] += 1
 
     def _next_question(self) -> QuestionVector | None:
+        """Remove and return the next question, or None if no question waits."""
         return self.turns.next_question()
 
 
@@ -302,6 +319,11 @@ class OwnerVectors(MemoryVectors):
         wait_s: float,
         similarity_min: float,
     ) -> None:
+        """Search the vectors of one owner in `store`, and have them made by `shared`.
+
+        A question waits `wait_s` seconds for its vector; memories with a cosine below
+        `similarity_min` are not found by it alone.
+        """
         self._owner = owner
         self._store = store
         self._shared = shared
@@ -326,17 +348,22 @@ class OwnerVectors(MemoryVectors):
         )
 
     def note_new_memories(self) -> None:
+        """Queue the owner's new memories for embedding; return at once."""
         self._shared.note_new_memories(self._owner)
 
     def note_deletions(self) -> None:
         """Do nothing: no search finds vectors that the database has deleted."""
 
     def note_edits(self, positions: Sequence[int]) -> None:
-        """Delete the vectors at these positions, and queue the owner's memories for embedding."""
+        """Delete the vectors of memories with these row numbers, and queue the owner.
+
+        All memories of the owner without a vector are then embedded.
+        """
         self._store.drop_vectors(positions)
         self._shared.note_new_memories(self._owner)
 
     def ask(self, text: str) -> PendingVector | None:
+        """Queue a question for the model; return its pending vector, None if no model is ready."""
         return self._shared.ask(self._owner, text, wait_s=self._wait_s)
 
     def near(
@@ -345,10 +372,10 @@ class OwnerVectors(MemoryVectors):
         query: Query,
         candidates: SearchCandidates,
     ) -> tuple[SearchCandidates, str]:
-        """Return the candidates with vector similarities added, and an empty note.
+        """Return the candidates with similarities to the question's vector, and an empty note.
 
-        If the question has no vector yet, return the candidates unchanged with a note of the
-        reason.
+        If the question has no vector in time, or `question` is None, return the candidates
+        unchanged with a note of the reason.
         """
         found, note = add_nearness(
             query,
@@ -363,17 +390,21 @@ class OwnerVectors(MemoryVectors):
         return found, note
 
     def _search(self) -> VectorSearch | None:
-        """Return the search in the owner's vectors, or None before the first of them."""
+        """Return an object that searches the owner's vectors; None if there are none so far."""
         model = self._model_number()
         if not model:
             return None
         return self._storage_search(model) or NewestVectors(self._store, model)
 
     def _storage_search(self, model: int) -> StorageSearch | None:
+        """Return an object that searches vectors of a model in the database; None if it cannot.
+
+        `model` is the model's number in the owner's tables.
+        """
         return self._store.search(model, limit_s=self._wait_s)
 
     def _model_number(self) -> int:
-        """Return the model's number in the owner's tables, or 0 if it has no vector of the owner."""
+        """Return the model's number in the owner's tables; 0 if no vector of it is there."""
         identity = self._shared.identity
         if identity and self._known[0] != identity:
             number = self._store.known_model(identity)
