@@ -29,9 +29,10 @@ Steps = Generator[Request[Any], Any, R]
 
 
 async def run_steps_async(steps: Steps[R], caller: AsyncCaller) -> R:
-    """Call each request that a generator yields, send its result back, and return the last value.
+    """Call each request that the generator yields, send each result back, and return its value.
 
-    An error of a call is thrown into the generator.
+    The value is what the generator returns at its end. An error of a call is thrown into the
+    generator.
     """
     resume: Callable[[Any], Request[Any]] = steps.send
     outcome: Any = None
@@ -48,7 +49,11 @@ async def run_steps_async(steps: Steps[R], caller: AsyncCaller) -> R:
 
 
 def run_steps(steps: Steps[R], caller: Caller) -> R:
-    """Do what `run_steps_async` does, with a caller that blocks."""
+    """Call each request that the generator yields, send each result back, and return its value.
+
+    The calls block. The value is what the generator returns at its end. An error of a call is
+    thrown into the generator.
+    """
 
     class Blocking(AsyncCaller):
         """A caller whose calls never suspend, so that one step of the coroutine ends it."""
@@ -83,10 +88,11 @@ PAGES_MAX = 20
 
 
 def make_record_memory(text: str, value: Mapping[str, Any], **fields: Any) -> Remember:  # noqa: ANN401
-    """Return a memory that holds `value` as JSON, to be restored exactly by `read_record_value`.
+    """Return a memory that holds the JSON object `value`, for `read_record_value` to restore.
 
-    A search finds the memory by `text`, or by the JSON itself if that is too large for metadata.
-    Raises `InvalidRequest` for a value that is no JSON.
+    A search finds the memory by `text`, or by the JSON itself if the value is too large for
+    metadata. `fields` are further fields of the memory. Raises `InvalidRequest` for a value that is
+    no JSON.
     """
     try:
         written = json.dumps(value, ensure_ascii=False, allow_nan=False)
@@ -102,10 +108,10 @@ def list_records(
     session: str | None = None,
     source: str | list[str] | None = None,
 ) -> Steps[list[PreviewLine]]:
-    """List the memories of sessions and sources, oldest first.
+    """Return steps that list the memories of a session and of sources, oldest first.
 
-    They are read by the dry run of a forget, and sorted by id, which orders them by time. Raises
-    `InvalidRequest` if there are too many.
+    Both must match; None matches all. `Forget` with `dry_run` lists them, and nothing is deleted.
+    Raises `InvalidRequest` if there are more than `PAGES_MAX` pages.
     """
     lines: list[PreviewLine] = []
     after: str | None = None
@@ -121,7 +127,10 @@ def list_records(
 
 
 def read_record_value(id: str) -> Steps[Any]:
-    """Return the value in a memory of `make_record_memory`, or None if forgotten or pruned."""
+    """Return steps that read the JSON object held by a memory, as `make_record_memory` stored it.
+
+    `id` is the memory's id. The value is None if the memory was forgotten or pruned.
+    """
     try:
         got: Got = yield Get(id, reveal=True)
     except NotFound:
@@ -149,10 +158,11 @@ async def memory_section(
     session: str | None = None,
     source: str | None = None,
 ) -> str:
-    """Return the memories and learnings for a message, under headings; empty if none matters.
+    """Return memories and learnings that matter to a message, as text under headings.
 
-    Texts in `before`, pairs of role and text, are in the conversation already and not repeated.
-    `tokens` bounds the section.
+    The text is empty if none matters, and has at most about `tokens` tokens. Texts in `before`,
+    pairs of role and text, are in the conversation already and not repeated. `session` and `source`
+    limit the memories; None means all.
     """
     share = tokens / WINDOW_TOKENS
     assembled: Assembled = await caller.call(

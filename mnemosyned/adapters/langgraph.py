@@ -83,15 +83,25 @@ class MnemosyneStore(BaseStore):
         self._name = name
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Run reads, then the last `put` of each item; return the results in the order of `ops`."""
+        """Run reads, then the last `put` of each item; return the results in the order of `ops`.
+
+        The result of a `put` is None.
+        """
         return run_steps(self._results_of(list(ops)), self._caller)
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Do what `batch` does, without blocking the event loop."""
+        """Run reads, then the last `put` of each item; return the results in the order of `ops`.
+
+        The result of a `put` is None. The event loop is not blocked.
+        """
         return await run_steps_async(self._results_of(list(ops)), self._async_caller)
 
     def _results_of(self, ops: list[Op]) -> Steps[list[Result]]:
-        """Return the results of operations as `batch` does."""
+        """Return steps that run operations, and whose value is the list of their results.
+
+        All reads run first, then the last `put` of each item. The results are in the order of
+        `ops`; the result of a `put` is None.
+        """
         order = [index for index, op in enumerate(ops) if not isinstance(op, PutOp)]
         puts = {
             (op.namespace, op.key): index
@@ -105,7 +115,10 @@ class MnemosyneStore(BaseStore):
         return results
 
     def _steps_of(self, op: Op) -> Steps[Result]:
-        """Return the generator of requests that runs an operation."""
+        """Return steps that run an operation, and whose value is its result.
+
+        A step is a request to the daemon. Raises `ValueError` for an unknown kind of operation.
+        """
         match op:
             case GetOp():
                 return self._get_item(op.namespace, op.key)
@@ -120,21 +133,27 @@ class MnemosyneStore(BaseStore):
     # ------------------------------------------------------------ one item
 
     def _source_of(self, namespace: Namespace) -> str:
-        """Return the source that stands for a namespace: the store's name and the labels."""
+        """Return the source for a namespace: the store's name, and the labels joined by dots."""
         return f"{self._name}:{'.'.join(namespace)}"
 
     def _origin_of(self, namespace: Namespace, key: str) -> tuple[str, str]:
-        """Return the session that stands for an item, and the source for its namespace."""
+        """Return the session and the source for the memories of an item.
+
+        The source stands for the namespace, and the session for the item with the key in it.
+        """
         source = self._source_of(namespace)
         return f"{source}{KEY_MARK}{key}", source
 
     def _get_item(self, namespace: Namespace, key: str) -> Steps[Item | None]:
-        """Return an item, or None if there is none."""
+        """Return steps that read an item; their value is None if there is none."""
         fields = yield from self._read_fields(namespace, key)
         return Item(**fields) if fields else None
 
     def _read_fields(self, namespace: Namespace, key: str) -> Steps[dict[str, Any]]:
-        """Return the fields of an item for `Item`; empty if there is no such item."""
+        """Return steps that read an item's newest value, as the arguments of LangGraph's `Item`.
+
+        The value is an empty dictionary if there is no such item.
+        """
         session, source = self._origin_of(namespace, key)
         versions = yield from list_records(session=session, source=source)
         value = (yield from read_record_value(versions[-1].id)) if versions else None
@@ -176,13 +195,17 @@ class MnemosyneStore(BaseStore):
     # ---------------------------------------------------------- namespaces
 
     def _all_namespaces(self) -> Steps[list[Namespace]]:
-        """Return all namespaces that have been registered in this store."""
+        """Return steps that list all namespaces of the store in which an item was ever stored."""
         lines = yield from list_records(session=self._name, source=self._name)
         prefix = f"{self._name}:"
         return [tuple(line.id.removeprefix(prefix).split(".")) for line in lines]
 
     def _list_namespaces(self, op: ListNamespacesOp) -> Steps[list[Namespace]]:
-        """Return one page of the namespaces that meet the conditions of an operation, sorted."""
+        """Return steps that list the namespaces under the conditions of an operation, sorted.
+
+        The value is one page. Namespaces are cut at the operation's `max_depth` labels and listed
+        once.
+        """
         conditions = op.match_conditions or ()
         namespaces = yield from self._all_namespaces()
         chosen = {
@@ -195,7 +218,10 @@ class MnemosyneStore(BaseStore):
     # -------------------------------------------------------------- search
 
     def _search_items(self, op: SearchOp) -> Steps[list[SearchItem]]:
-        """Return one page of the items below a namespace that match the query and filter."""
+        """Return steps that search the items below a namespace by an operation's query and filter.
+
+        The value is one page of items: the best match first, or oldest first without a query.
+        """
         depth = len(op.namespace_prefix)
         namespaces = yield from self._all_namespaces()
         sources = [
@@ -215,7 +241,10 @@ class MnemosyneStore(BaseStore):
     def _recall_sessions(
         self, query: str, sources: list[str]
     ) -> Steps[dict[str, float | None]]:
-        """Return the score of each session whose item matches a query, best first."""
+        """Return steps that recall items by a query; the value maps each item's session to a score.
+
+        `sources` stand for the namespaces to search. The best match comes first.
+        """
         recalled: Recalled = yield Recall(
             query[:QUERY_CHARS_MAX], source=sources, limit=SEARCHED_MAX
         )
@@ -231,9 +260,10 @@ class MnemosyneStore(BaseStore):
     def _read_result_page(
         self, op: SearchOp, candidates: Mapping[str, float | None]
     ) -> Steps[list[SearchItem]]:
-        """Return the items of one page that pass the filter.
+        """Return steps that read one page of the items found by a search, filtered.
 
-        `candidates` maps the session of each item to its score, in the order of the results.
+        `candidates` maps the session of each item to its score, in the order of the results. The
+        operation has the filter, and the offset and size of the page.
         """
         sessions = list(candidates)
         skipped = op.offset
@@ -253,7 +283,10 @@ class MnemosyneStore(BaseStore):
 def _searchable_text(
     key: str, value: Mapping[str, Any], paths: Iterable[str] | None
 ) -> str:
-    """Return the text that finds an item: the fields at `paths`, or all; never empty."""
+    """Return the text by which a search finds an item; never empty.
+
+    It has the fields of `value` at `paths`, or all fields for None; without any text it is `key`.
+    """
     if paths is None:
         texts = []
         for name, field in value.items():
@@ -269,7 +302,10 @@ def _searchable_text(
 
 
 def _matches_condition(namespace: Namespace, condition: MatchCondition) -> bool:
-    """Return whether a namespace begins or ends with a condition's path; `*` is any label."""
+    """Return whether a namespace begins with a condition's path, or ends with it for "suffix".
+
+    A `*` in the path is any label.
+    """
     path = tuple(condition.path)
     if len(namespace) < len(path):
         return False
@@ -282,7 +318,11 @@ def _matches_condition(namespace: Namespace, condition: MatchCondition) -> bool:
 def _passes_filter(
     value: Mapping[str, Any], conditions: Mapping[str, Any] | None
 ) -> bool:
-    """Return whether the fields of an item meet all conditions of a filter."""
+    """Return whether the fields of an item's value meet all conditions of a filter.
+
+    `conditions` maps a field's name to a value or to operators such as `{"$gt": 3}`; None passes
+    all.
+    """
     return all(
         _compare_field(value.get(name), condition)
         for name, condition in (conditions or {}).items()
@@ -290,9 +330,10 @@ def _passes_filter(
 
 
 def _compare_field(field: Any, condition: Any) -> bool:  # noqa: ANN401 values of JSON
-    """Return whether a field equals a value, or meets operators such as `{"$gt": 3}`.
+    """Return whether a field equals `condition`, or meets its operators such as `{"$gt": 3}`.
 
-    Raises `ValueError` for an unknown operator.
+    A condition with plain names is a filter of the fields within the field. Raises `ValueError` for
+    an unknown operator.
     """
     if not isinstance(condition, dict):
         return bool(field == condition)

@@ -45,7 +45,11 @@ class MnemosyneMemoryBlock(BaseMemoryBlock[str]):
         messages: list[ChatMessage] | None = None,
         **block_kwargs: Any,  # noqa: ANN401
     ) -> str:
-        """Return the section of memories for the last message; empty if there are no messages."""
+        """Return memories that matter to the last message, as text for the prompt.
+
+        Messages before the last are not repeated. The text is empty if there are no messages.
+        `block_kwargs` may hold the session to search, if `this_session` is set.
+        """
         said = [
             (message.role.value, message.content)
             for message in messages or []
@@ -78,7 +82,10 @@ class MnemosyneMemoryBlock(BaseMemoryBlock[str]):
         await remember_all(self._caller, memories)
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
-        """Drop last lines until `tokens_to_truncate` are saved; return None if no line is left."""
+        """Drop lines at the end of a text until `tokens_to_truncate` tokens are saved.
+
+        Return the shorter text, or None if no line is left.
+        """
         lines = content.splitlines()
         counter = TokenEstimator()
         wanted = counter.count(content) - tokens_to_truncate

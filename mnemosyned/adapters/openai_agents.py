@@ -52,7 +52,10 @@ class MnemosyneSession(SessionABC):
         self._source = source
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
-        """Return the newest `limit` items, oldest first; by default all or the settings' number."""
+        """Return the newest `limit` items of the conversation, oldest first.
+
+        For None, the limit of the session's settings counts; without one, all items are returned.
+        """
         most = resolve_session_limit(limit, self.session_settings)
         return await run_steps_async(self._newest_items(most), self._caller)
 
@@ -81,7 +84,10 @@ class MnemosyneSession(SessionABC):
         )
 
     def _newest_items(self, most: int | None) -> Steps[list[TResponseInputItem]]:
-        """Return the newest items, oldest first, at most `most`; pruned items are left out."""
+        """Return steps that read the newest items of the conversation, oldest first.
+
+        At most `most` items are read, all for None; pruned items are left out.
+        """
         lines = yield from list_records(session=self.session_id, source=self._source)
         items: list[TResponseInputItem] = []
         for line in reversed(lines):
@@ -93,7 +99,10 @@ class MnemosyneSession(SessionABC):
         return items[::-1]
 
     def _pop_newest(self) -> Steps[TResponseInputItem | None]:
-        """Forget the newest item that was not pruned and return it, or None if there is none."""
+        """Return steps that forget the newest item and whose value is that item.
+
+        Pruned items before it are forgotten too and skipped. The value is None if no item is left.
+        """
         lines = yield from list_records(session=self.session_id, source=self._source)
         for line in reversed(lines):
             item: TResponseInputItem | None = yield from read_record_value(line.id)
@@ -104,7 +113,7 @@ class MnemosyneSession(SessionABC):
 
 
 def _texts_in(value: object) -> Iterator[str]:
-    """Yield the texts in an item and its parts, such as content, arguments and output."""
+    """Yield the texts in an item: strings in its text fields and in lists, at any depth."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):

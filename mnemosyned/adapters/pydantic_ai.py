@@ -55,7 +55,11 @@ class MemoryProcessor:
     async def __call__(
         self, context: RunContext[Any], messages: list[ModelMessage]
     ) -> list[ModelMessage]:
-        """Store the messages, and return them with memories before the user's last message."""
+        """Store the messages, and return them with a section of memories at the last user message.
+
+        An earlier section is removed. `context` names the conversation, the session of the
+        messages.
+        """
         said = _without_section(messages)
         index, prompt = _last_prompt(said)
         shown = ""
@@ -79,9 +83,10 @@ class MemoryProcessor:
     async def remember(
         self, messages: Sequence[ModelMessage], *, conversation: str | None = None
     ) -> None:
-        """Store the texts of users and models in messages, each text once.
+        """Store each text of the users and the model in the messages once.
 
-        `conversation` is the session of messages without one of their own.
+        The session of a text is the processor's own, else `conversation`, else the message's
+        conversation.
         """
         memories = []
         for message in messages:
@@ -101,7 +106,10 @@ class MemoryProcessor:
 
 
 def _texts_in(message: ModelMessage) -> Iterator[tuple[str, str]]:
-    """Yield role and text for each part of a message with words of the user or the model."""
+    """Yield the pair (role, text) for each part of a message with words of the user or the model.
+
+    The role is "user" or "assistant".
+    """
     for part in message.parts:
         if isinstance(part, UserPromptPart):
             content = [part.content] if isinstance(part.content, str) else part.content

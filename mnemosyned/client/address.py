@@ -60,10 +60,13 @@ class Address:
         raise NotImplementedError
 
     def check(self, connection: socket.socket) -> None:
-        """Check that a trusted user runs the daemon, if known. Raises `ForeignDaemon`."""
+        """Raise `ForeignDaemon` if an untrusted user runs the daemon at the end of a connection.
+
+        Here nothing is checked: only a Unix socket tells the user.
+        """
 
     def refusal_message(self, words: str) -> str:
-        """Return the message for a refused token: here the daemon's own words."""
+        """Return the message for a refused token: here `words`, the daemon's own message."""
         return words
 
 
@@ -109,7 +112,10 @@ class TcpAddress(Address):
         return self.remote.url
 
     def refusal_message(self, words: str) -> str:
-        """Return the message for a refused token: the token's origin and the daemon's words."""
+        """Return the message for a refused token, with the token's origin.
+
+        `words` are the daemon's own message.
+        """
         return self.remote.refusal_message(words)
 
     def open(self) -> socket.socket:
@@ -147,11 +153,11 @@ def address_of(
     token: str | None = None,
     ca: str | os.PathLike[str] | None = None,
 ) -> Address:
-    """Return the address of the given socket or URL, or else the one that the environment names.
+    """Return the address of a daemon: its socket at `path`, or its URL.
 
-    Without either it is the usual socket. `ca` is the PEM file of a certificate authority. Raises
-    `ValueError` for arguments that do not belong together, and `InvalidRequest` for an unusable
-    path.
+    Without either, the environment names the URL or the socket, or else it is the usual socket.
+    `ca` is the PEM file of a certificate authority. Raises `ValueError` for arguments that do not
+    belong together, and `InvalidRequest` for an unusable path.
     """
     if path is None and url is None and token is None and ca is None:
         url = url_from_environment()
@@ -201,7 +207,10 @@ class IdleConnections(Generic[C]):
         self._connections: deque[C] = deque()
 
     def take(self) -> C | None:
-        """Remove and return the newest connection that is still open, or None."""
+        """Remove and return the newest idle connection that the daemon has not closed, or None.
+
+        Closed connections are removed on the way.
+        """
         while True:  # ends with the last idle one
             try:
                 connection = self._connections.pop()

@@ -125,7 +125,11 @@ class TlsChannel:
         return self._tls.pending() + self._incoming.pending
 
     async def _run_step(self, step: Callable[[], T]) -> T:
-        """Run a TLS operation, receive the bytes it waits for, and return its result."""
+        """Run a TLS operation until it succeeds, and return its result.
+
+        `step` is called again after each receipt of encrypted bytes, while it raises
+        `SSLWantReadError`. Bytes that it encrypted are sent. Raises `OSError`.
+        """
         while True:  # ends with the connection, or the caller's limit
             try:
                 result = step()
@@ -143,7 +147,11 @@ class TlsChannel:
                 return result
 
     async def _send_encrypted(self) -> None:
-        """Send the encrypted bytes; after a failure discard the others, as the answer says why."""
+        """Send all encrypted bytes that wait in the TLS buffer.
+
+        Raises `OSError` if sending fails; the unsent bytes are then discarded, as the daemon's
+        answer, which can still be read, says why it hung up.
+        """
         while data := self._outgoing.read(RECORD_BYTES):
             try:
                 await self._plain.send(data)
@@ -165,9 +173,10 @@ async def open_channel(address: Address) -> Channel:
 
 
 async def _connect_local(connection: socket.socket, address: Address) -> None:
-    """Connect a socket to a daemon on this machine, again and again while the backlog is full.
+    """Connect a non-blocking socket to a daemon on this machine.
 
-    A Unix socket with a full backlog is no connection in progress that asyncio could wait for.
+    For a Unix socket with a full backlog, asyncio cannot wait: the connection is tried again until
+    it succeeds. The caller limits the time. Raises `OSError`.
     """
     if connection.family != socket.AF_UNIX:
         await asyncio.get_running_loop().sock_connect(connection, address.target)
@@ -195,7 +204,8 @@ async def _open_tls(remote: RemoteDaemon, context: ssl.SSLContext) -> Channel:
 async def _connect_remote(remote: RemoteDaemon) -> socket.socket:
     """Return a TCP connection to the first address of a host that answers. Raises `RemoteFault`.
 
-    Each address gets an equal share of the remaining time.
+    The addresses are tried in turn; each gets an equal share of what is left of `CONNECT_S`
+    seconds.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + tls.CONNECT_S
@@ -245,7 +255,12 @@ class AsyncClient(AsyncVerbs):
         timeout_s: float = TIMEOUT_S,
         connections: int = CONNECTIONS_MAX,
     ) -> None:
-        """Make a client as `Client` does, with up to `connections` connections in each loop."""
+        """Make a client of the socket, of a URL with a token, or of the address in the environment.
+
+        `ca` is the PEM file of the authority that signed the certificate of an https:// URL. At
+        most `connections` connections are in use at once in each event loop. Raises `ValueError`
+        for arguments that do not belong together.
+        """
         if connections < 1:
             raise ValueError("connections must be at least 1")
         self._address = address_of(socket, url, token, ca)
@@ -283,7 +298,11 @@ class AsyncClient(AsyncVerbs):
         return result_of(request, answer, self._address)
 
     async def events(self, *, after: int | None = None) -> AsyncGenerator[Event, None]:
-        """Yield the daemon's events as they happen, until it stops, as `Client.events` does."""
+        """Yield the daemon's events as they happen, until the daemon stops.
+
+        `after` is the id of an event: later events that are still kept come first. Raises
+        `DaemonUnreachable` if the connection is lost, and `DaemonBusy` for too many readers.
+        """
         ended = False
         while not ended:  # a stream has a time limit; the next takes over
             reader = EventReader()
@@ -301,7 +320,12 @@ class AsyncClient(AsyncVerbs):
             ended = reader.ended_for_good
 
     async def _send_call(self, call: PreparedCall) -> HttpResponse:
-        """Send a call over an idle connection, else over a new one, and return the response."""
+        """Send a call and return the daemon's response.
+
+        A repeatable call goes over an idle connection first; other calls, and a call whose idle
+        connection was lost, go over a new one. A request that was not read is sent again,
+        `ATTEMPTS` times at most over new connections. Raises `OSError`.
+        """
         if call.repeatable and (idle := self._idle.take()):
             with contextlib.suppress(ConnectionError):
                 return await self._exchange_over(idle, call.data)
@@ -313,10 +337,11 @@ class AsyncClient(AsyncVerbs):
         return await self._exchange_over(await open_channel(self._address), call.data)
 
     async def _exchange_over(self, channel: Channel, data: bytes) -> HttpResponse:
-        """Send a request over a channel, return the response, and keep the channel or close it.
+        """Send a request over a channel, and return the complete response.
 
-        Raises `Unread` if the request can be sent again. Sockets and not streams: a stream that
-        cannot send loses the daemon's reason, which has come.
+        The channel is then kept for the next call, or closed if the daemon closes it or anything
+        fails. Raises `Unread` if the daemon did not read the whole request, which can be sent again
+        then, and `OSError`.
         """
         sent = False
         response = HttpResponse()

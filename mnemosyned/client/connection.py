@@ -64,9 +64,10 @@ class PreparedCall(msgspec.Struct, frozen=True):
 def make_call(
     request: Request[Any], *, timeout_s: float, headers: bytes
 ) -> PreparedCall:
-    """Return a request as HTTP bytes, with its time limit.
+    """Return a request as HTTP bytes, with its time limit and whether it may be sent twice.
 
-    Each of `headers` ends with a line break. The daemon validates the request; raises
+    `timeout_s` is the limit in seconds, except for requests that take long. `headers` are whole
+    header lines, each with its line break. The daemon validates the request; raises
     `InvalidRequest` for values that have no JSON.
     """
     body = encode(request)
@@ -96,7 +97,10 @@ def prepare_request(request: Request[R]) -> Request[R]:
 
 
 def _with_id(memory: object) -> object:
-    """Return a memory of a batch with an id; a memory may be a `Remember` or a dictionary."""
+    """Return a memory of a batch with an id, its own or a new one.
+
+    A memory may be a `Remember` or a dictionary; any other object is returned as it is.
+    """
     if isinstance(memory, Remember):
         return prepare_request(memory)
     if isinstance(memory, dict):
@@ -112,7 +116,11 @@ def result_of(request: Request[R], answer: HttpResponse, address: Address) -> R:
 
 
 def refusal_of(status: int, answer: bytes, address: Address) -> MnemosynedError:
-    """Return the error of a response; an error about the token names the token and its address."""
+    """Return the error in the body of a response that is not 200.
+
+    `status` and `answer` are the HTTP status and the body. The message of `Unauthorized` also names
+    the address and the origin of the token.
+    """
     error = error_of(status, answer)
     if isinstance(error, Unauthorized):
         return Unauthorized(address.refusal_message(error.message))
@@ -120,7 +128,11 @@ def refusal_of(status: int, answer: bytes, address: Address) -> MnemosynedError:
 
 
 def error_of(status: int, answer: bytes) -> MnemosynedError:
-    """Return the error in the body of a response with another status than 200."""
+    """Return the error in the JSON body of a response that is not 200.
+
+    `status` and `answer` are the HTTP status and the body. A body that is no error of the daemon
+    gives a plain `MnemosynedError` that quotes its beginning.
+    """
     try:
         error = msgspec.json.decode(answer)["error"]
         kind = error_classes_by_code().get(error["code"], MnemosynedError)
@@ -186,7 +198,10 @@ class Connection:
         return client
 
     def _set_up(self, address: Address, timeout_s: float) -> None:
-        """Set the address and time limit of a new client, which has no idle connections."""
+        """Store the daemon's address and the time limit of a call in seconds; make an empty pool.
+
+        The pool holds idle connections to the daemon. Nothing is connected yet.
+        """
         self._address = address
         self._timeout_s = timeout_s
         self._idle: IdleConnections[socket.socket] = IdleConnections()
@@ -199,7 +214,7 @@ class Connection:
 
     @property
     def identity(self) -> str:
-        """The daemon's URL and token, to tell memories apart; empty for a socket. Secret."""
+        """A secret text that names the daemon's memory: its URL and token; empty for a socket."""
         return self._address.identity
 
     def close(self) -> None:
@@ -261,9 +276,11 @@ class Connection:
         return answer.body.decode()
 
     def _send_call(self, call: PreparedCall) -> HttpResponse:
-        """Send a call over an idle connection, else over a new one, and return the response.
+        """Send a call and return the daemon's response. Raises `DaemonUnreachable`.
 
-        Raises `DaemonUnreachable`.
+        A repeatable call goes over an idle connection first; other calls, and a call whose idle
+        connection was lost, go over a new one. A request that was not read is sent again,
+        `ATTEMPTS` times at most over new connections.
         """
         try:
             if call.repeatable and (idle := self._idle.take()):
@@ -281,7 +298,11 @@ class Connection:
     def _exchange_over(
         self, connection: socket.socket, call: PreparedCall
     ) -> HttpResponse:
-        """Send a call over a connection and return the answer; the connection is kept or closed."""
+        """Send a call over a connection, and return the complete response.
+
+        The connection is then kept for the next call, or closed if the daemon closes it or anything
+        fails. Raises `OSError`.
+        """
         with ClosedOnFailure(connection):
             connection.settimeout(call.timeout_s)
             answer = exchange(

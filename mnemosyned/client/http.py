@@ -66,14 +66,16 @@ class HttpResponse:
         return bytes(self._body)
 
     def take_body(self) -> bytes:
-        """Return the part of the body received since the last call."""
+        """Return the received bytes of the body that no earlier call has returned."""
         body, self._body = self._body, bytearray()
         return bytes(body)
 
     def feed(self, data: bytes, *, sent: bool = True) -> None:
         """Add received bytes to the response; empty `data` means that the connection ended.
 
-        `sent` is True if the whole request was sent. Raises `Unread` and `NoAnswer`.
+        `sent` is True if the whole request was sent. Raises `Unread` if the connection ended before
+        anything was received and the request was not sent whole, and else `NoAnswer` for an end or
+        an invalid answer.
         """
         if not data:
             raise self.connection_error(sent=sent)
@@ -155,7 +157,8 @@ class EventBlocks:
     def feed(self, part: bytes) -> Iterator[bytes]:
         """Add a part of a body, and yield the data of each event that is now complete.
 
-        Raises `NoAnswer` for an event of more than `bytes_max`.
+        The data are the `data:` lines of the event without the prefix, joined. Raises `NoAnswer` if
+        more than `bytes_max` bytes wait for the end of an event.
         """
         self._text += part.replace(b"\r", b"")
         *blocks, rest = bytes(self._text).split(b"\n\n")

@@ -46,7 +46,10 @@ class RemoteDaemon(NamedTuple):
         return f"{self.url} {self.token}"
 
     def refusal_message(self, words: str) -> str:
-        """Return the message for a refused token: the token's origin and the daemon's words."""
+        """Return the message for a refused token, with the token's origin.
+
+        `words` are the daemon's own message.
+        """
         return f"{self.url} refuses the token {self.token_origin}: {words}"
 
     @property
@@ -64,10 +67,11 @@ def remote_daemon(
     token_file: str | None = None,
     ca: str | None = None,
 ) -> RemoteDaemon:
-    """Return the daemon behind a URL; token and authority come from the environment unless given.
+    """Return the daemon behind a URL, with its token and certificate authority.
 
-    Raises `ValueError` for a URL over which the token would cross a network in the clear, for a
-    missing token, and for a token file that others may read.
+    `token_file` is a file that holds the token; `ca` is a PEM file of the authority. What is None
+    comes from the environment. Raises `ValueError` for an invalid URL, a URL over which the token
+    would cross a network in the clear, a missing token, and a token file that others may read.
     """
     scheme, host, port = _parse_url(url)
     tls = scheme == "https"
@@ -115,7 +119,11 @@ def _parse_url(url: str) -> tuple[str, str, int | None]:
 
 
 def _find_token(url: str, token: str | None, token_file: str | None) -> tuple[str, str]:
-    """Return the token for a URL, and its origin in words for messages. Raises `ValueError`."""
+    """Return the token for a URL, and its origin in words for messages. Raises `ValueError`.
+
+    The first that is given counts: `token`, `token_file`, the environment's token, the
+    environment's token file. The URL is only for the message if there is none.
+    """
     if token is not None:
         return token, "given by the program"
     if not token_file and (token := os.environ.get(TOKEN_VARIABLE)):
@@ -131,9 +139,11 @@ def _find_token(url: str, token: str | None, token_file: str | None) -> tuple[st
 
 
 def read_token(file: str) -> str:
-    """Return the token in a file. Raises `ValueError` if other users may read or change the file.
+    """Return the token in a file, without the blanks around it.
 
-    A group may read a file of root: service managers hand secrets over like that.
+    Raises `ValueError` if the file cannot be read or has no token, if it belongs to another user
+    than this one or root, or if others may read or change it. A group may read a file of root, as
+    service managers hand secrets over like that.
     """
     try:
         with open(file, encoding="ascii") as opened:  # noqa: PTH123 a descriptor's path, too

@@ -37,7 +37,11 @@ EXPORT_LINE_BYTES_MAX = 64 << 20
 
 
 def events_request(after: int | None, headers: bytes) -> bytes:
-    """Return the HTTP request for events after the id `after`, or for new events if None."""
+    """Return the HTTP request for the daemon's stream of events.
+
+    `after` is the id of an event: later events are asked for, or only new events if it is None.
+    `headers` are whole header lines, each with its line break.
+    """
     query = b"" if after is None else b"?after=%d" % after
     return b"GET /v1/events%s HTTP/1.1\r\n%sAccept: text/event-stream\r\n\r\n" % (
         query,
@@ -57,14 +61,14 @@ class EventReader:
 
     @property
     def is_at_end(self) -> bool:
-        """Whether the stream ended properly, and was not cut off."""
+        """Whether the response is complete, so that the stream was not cut off."""
         return self._response.is_complete
 
     def feed(self, data: bytes) -> Iterator[Event]:
-        """Add received bytes, and yield the events that are complete.
+        """Add received bytes of the response, and yield each event that is now complete.
 
-        Empty `data` means that the connection ended. Raises `NoAnswer`, and the error of a refused
-        stream.
+        Empty `data` means that the connection ended, and raises `NoAnswer`. Events of unknown kinds
+        are skipped. If the daemon refused the stream, its error is raised.
         """
         if not data:
             raise NoAnswer("the stream of events was cut off")
@@ -105,7 +109,10 @@ class Transfers:
             yield _export_lines(parts)
 
     def restore(self, lines: bytes) -> RestoreReport:
-        """Send lines of an export to the daemon, return the report. Raises the daemon's error."""
+        """Send lines of an export to the daemon, to be stored, and return the daemon's report.
+
+        Raises the daemon's error.
+        """
         response, parts = self._send_request("POST", RESTORE_PATH, lines)
         try:
             restored = msgspec.json.decode(b"".join(parts), type=RestoreReport)
@@ -156,9 +163,10 @@ class Transfers:
 
 
 def _export_lines(parts: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the lines of an export from the parts of a body; stop early if the connection breaks.
+    """Yield the lines of an export, with their line breaks, from the parts of a response body.
 
-    A caller notices the missing footer.
+    If the connection breaks, or a line is too long, the iterator ends early without an error: the
+    caller notices that the export's footer is missing.
     """
     pending = bytearray()
     searched = 0

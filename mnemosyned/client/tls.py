@@ -120,7 +120,10 @@ def connect(
 
 
 def list_targets(addresses: Iterable[Any]) -> list[Target]:
-    """Return the family and address of each result of `getaddrinfo`, at most `ADDRESSES_MAX`."""
+    """Return the pair (address family, socket address) of each result of `getaddrinfo`.
+
+    At most `ADDRESSES_MAX` are returned, in the given order.
+    """
     return [(family, place) for family, *_, place in addresses][:ADDRESSES_MAX]
 
 
@@ -129,7 +132,8 @@ def _connect_to_any(
 ) -> socket.socket:
     """Return a TCP connection to the first address that answers. Raises `RemoteFault`.
 
-    Each address gets an equal share of the remaining `limit_s`.
+    `tried` are the addresses of the host, each with an equal share of what is left of `limit_s`
+    seconds. `remote` is named in the error.
     """
     deadline = time.monotonic() + limit_s
     failure: OSError = OSError("the host has no address")
