@@ -168,7 +168,10 @@ class MnemosyneStore(BaseStore):
         }
 
     def _put_item(self, op: PutOp) -> Steps[None]:
-        """Store a new version of an item, or forget the item if the value is None."""
+        """Return steps that store an operation's value as a new version of its item.
+
+        If the value is None, the item is forgotten instead.
+        """
         session, source = self._origin_of(op.namespace, op.key)
         versions = yield from list_records(session=session, source=source)
         if op.value is None:

@@ -73,7 +73,7 @@ class MnemosyneSession(SessionABC):
         await self._caller.call(Forget(session=self.session_id, source=self._source))
 
     def _memory_of(self, item: Mapping[str, Any]) -> Remember:
-        """Return the memory to store for an item of the conversation."""
+        """Return the memory that stores an item of the conversation, with its role or type."""
         text = "\n".join(_texts_in(item)) or json.dumps(item, ensure_ascii=False)
         return make_record_memory(
             text,

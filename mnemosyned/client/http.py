@@ -149,7 +149,7 @@ class EventBlocks:
     """The data of server-sent events, assembled from parts of a body."""
 
     def __init__(self, *, bytes_max: int | None = None) -> None:
-        """Set the limit of an unfinished event in bytes, or None for no limit."""
+        """Set the most bytes that an event may have before its end arrives; None for no limit."""
         self._text = bytearray()
         """The beginning of an event that has not ended."""
         self._bytes_max = bytes_max
@@ -256,8 +256,8 @@ def is_quiet(connection: IdleConnection) -> bool:
 def foreign_listener(connection: socket.socket, path: str) -> int | None:
     """Return the id of the user who listens on a Unix socket, or None for a trusted user.
 
-    Trusted are root and the own user. Root may also ask the daemon of another user, if only that
-    user can write to its directory.
+    `path` is the socket's file. Trusted are root and the user of this process. Root may also ask
+    the daemon of another user, if only that user can write to the directory of the socket.
     """
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
     _, uid, _ = struct.unpack("3i", credentials)

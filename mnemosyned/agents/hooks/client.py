@@ -60,7 +60,7 @@ class TimeIsUp(Exception):
 
 
 def main() -> None:
-    """Handle one event and exit with 0, without the interpreter's slow shutdown.
+    """Handle one event of a tool and exit with 0, without the interpreter's slow shutdown.
 
     Exactly one JSON object is printed, whatever happens.
     """
@@ -74,8 +74,9 @@ def main() -> None:
 def _handle_event(started: float) -> None:
     """Read the tool's JSON object, post it to the daemon and print the daemon's answer.
 
-    `started` is the monotonic time of the start. After an answer, calls in the spool are posted.
-    Without an answer this call goes into the spool, unless the daemon refused it.
+    `started` is the process's start by the monotonic clock. After an answer, calls that wait in the
+    spool are posted. If the daemon does not answer, the call goes into the spool; if it refuses the
+    call, an empty object is printed.
     """
     payload = _read_payload(started + STDIN_S)
     if not payload:
@@ -111,7 +112,11 @@ def _raise_time_is_up(*_: object) -> None:
 
 
 def _post_in_time(path: str, envelope: bytes) -> tuple[int, bytes]:
-    """Post a call within the time limit; return HTTP status and body, or status 0 if it failed."""
+    """Post a call to the socket `path`; return HTTP status and body of the answer.
+
+    The status is 0 if the daemon is not reached or exceeds the time limit, which the user can set
+    in the environment. `envelope` is the call's JSON.
+    """
     try:
         wanted = float(os.environ.get(WAIT_VARIABLE, LIMIT_S))
     except ValueError:
@@ -128,9 +133,10 @@ def _post_in_time(path: str, envelope: bytes) -> tuple[int, bytes]:
 
 
 def post(path: str, body: bytes) -> tuple[int, bytes]:
-    """Post a body to the daemon's Unix socket at `path`; return HTTP status and body of the answer.
+    """Post a hook call to the daemon's Unix socket at `path`; return HTTP status and body.
 
-    Raises `OSError` if the answer is incomplete. The caller limits the time.
+    Raises `OSError` if the daemon is not reached, another user listens there, or the answer is
+    incomplete. The caller limits the time.
     """
     head = (
         f"POST {HOOKS_PATH} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -150,7 +156,10 @@ def post(path: str, body: bytes) -> tuple[int, bytes]:
 
 
 def _print_once(answer: bytes) -> None:
-    """Print a JSON object, unless this process printed an object before."""
+    """Print a JSON object to standard output, unless this process printed an object before.
+
+    The alarm for the time limit is switched off first. Nothing is raised if nobody reads.
+    """
     signal.setitimer(signal.ITIMER_REAL, 0)
     global _printed  # noqa: PLW0603 a process prints once
     if _printed:
@@ -170,7 +179,8 @@ _printed = False
 def _read_payload(deadline: float) -> bytes:
     """Return the tool's JSON object from standard input, not waiting for the end of input.
 
-    Empty if there is no input before the deadline, or if the input is a terminal.
+    Empty if the input does not end in time, is a terminal or is closed. `deadline` is a monotonic
+    time in seconds.
     """
     poll = select.poll()
     try:
@@ -218,9 +228,10 @@ def _cut_first_object(data: bytes) -> bytes:
 
 
 def _build_envelope(payload: bytes, *, late: bool) -> bytes:
-    """Return the JSON of a call: payload, environment, arguments, directory and time.
+    """Return the JSON of a call: the tool's payload, environment, arguments, directory and time.
 
-    `late` marks a call for the spool. Written without `json`, which takes long to import.
+    `late` is True for a call to put into the spool. The text is put together without `json`, which
+    takes long to import.
     """
     variables = ",".join(
         f"{_quote_json_string(name)}:{_quote_json_string(os.environ[name])}"

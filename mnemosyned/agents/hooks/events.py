@@ -93,10 +93,10 @@ def parse_call(
     directory: str = "",
     arguments: tuple[str, ...] = (),
 ) -> HookCall:
-    """Parse a tool's payload into a call in the common form.
+    """Return a tool's hook call, read from the JSON object that the tool sent, in the common form.
 
-    `directory` is the hook's own, used if the payload names none. `arguments` are those of the
-    hook's command line. Names with a NUL character become empty, as no store takes them, except
+    `directory` is the hook process's own, used if the payload names none. `arguments` are those of
+    the hook's command line. Names with a NUL character become empty, as no store takes them, except
     a transcript's, which is refused later.
     """
     transcript = _find_first_text(
@@ -134,9 +134,11 @@ def client_of(
     transcript: str,
     arguments: tuple[str, ...] = (),
 ) -> str:
-    """Return the name of the tool that called the hook.
+    """Return the name of the tool that called the hook, such as "cursor".
 
-    Marks in the payload come first: several tools run the hooks of one settings file.
+    Marks in payload and environment come first, as several tools run the hooks of one settings
+    file; then the first argument or the payload's `client`, the transcript's path, and weaker
+    marks. Without any it is `UNKNOWN_CLIENT`.
     """
     marks = _find_marked_clients("marks", payload, environment)
     if client := next(marks, ""):
@@ -153,7 +155,11 @@ def client_of(
 def _find_marked_clients(
     table: str, payload: Payload, environment: Environment
 ) -> Iterator[str]:
-    """Yield each tool of which the call has a mark of this table."""
+    """Yield the name of each tool in a table of marks that matches the call.
+
+    A row of the table names payload keys and environment variables that must all be present, and a
+    payload key that must be missing.
+    """
     for row in _TABLES[table]:
         is_marked = payload.keys() >= {*row.get("keys", ())}
         is_marked &= environment.keys() >= {*row.get("variables", ())}
@@ -162,9 +168,10 @@ def _find_marked_clients(
 
 
 def _find_event_name(payload: Payload, arguments: tuple[str, ...]) -> str:
-    """Return the tool's own name of the event, or an empty text.
+    """Return the event's name in the tool's own words; empty if unknown.
 
-    It is in the payload, in the arguments, or follows from the payload's other keys.
+    It is in the payload, or the second argument of the command line, or follows from the payload's
+    keys.
     """
     if named := _find_first_text(payload, "name"):
         return named
@@ -179,7 +186,10 @@ def _find_event_name(payload: Payload, arguments: tuple[str, ...]) -> str:
 def _find_conversation_id(
     payload: Payload, environment: Environment, transcript: str
 ) -> str:
-    """Return the conversation's id: from payload, environment or the transcript's name."""
+    """Return the conversation's id, from the payload or else the environment.
+
+    Without either it is the file name of `transcript`, a path, up to its first dot.
+    """
     limit = CONVERSATION_CHARS_MAX
     if named := _find_first_text(payload, "conversation", limit=limit):
         return named
@@ -190,7 +200,10 @@ def _find_conversation_id(
 
 
 def _find_directory(client: str, payload: Payload, environment: Environment) -> str:
-    """Return the conversation's directory: the tool's project, or its current folder."""
+    """Return the directory that the tool works in: its project's, or else its current one.
+
+    Environment variables of the tool come first, then the payload; empty without any.
+    """
     for variable in _TABLES["project_variables"].get(client, ()):
         if environment.get(variable):
             return environment[variable][:PATH_CHARS_MAX]
@@ -204,9 +217,10 @@ def _find_directory(client: str, payload: Payload, environment: Environment) -> 
 
 
 def _find_said(table: str, payload: Payload, letters: str) -> str:
-    """Return the words of a person or an agent in the fields of a table, or an empty text.
+    """Return the words of the user or the agent in a payload; empty if there are none.
 
-    `letters` are the lower-case letters of the event's name.
+    `table` is "prompt" or "reply": its rows say which keys of the payload hold the words at which
+    event. `letters` are the lower-case letters of the event's name.
     """
     for row in _TABLES[table]:
         holder = payload.get(row["inside"]) if "inside" in row else payload
@@ -223,14 +237,17 @@ def _find_said(table: str, payload: Payload, letters: str) -> str:
 
 
 def _empty_if_nul(text: str) -> str:
-    """Return an empty text for a text with a NUL character, else the text."""
+    """Return the text, or an empty text if a NUL character is in it."""
     return "" if "\0" in text else text
 
 
 def _find_first_text(
     payload: Payload, table: str, *, limit: int = NAME_CHARS_MAX
 ) -> str:
-    """Return the first non-empty text under the keys of a table, cut at `limit`; else empty."""
+    """Return the first non-empty text under a list of keys in the payload, else an empty text.
+
+    `table` is the name of the list in `_TABLES`. The text is cut at `limit` characters.
+    """
     for key in _TABLES["fields"][table]:
         value = payload.get(key)
         if isinstance(value, str) and value:
@@ -251,7 +268,10 @@ def takes_context(call: HookCall) -> bool:
 
 
 def make_answer(call: HookCall, context: str = "") -> Json:
-    """Return the JSON object to print: with the context to inject, or one without any effect."""
+    """Return the JSON object for the hook to print, in the form that the calling tool takes.
+
+    The tool injects `context`; for an empty one, the object has no effect.
+    """
     if not context:
         return {"continue": True} if call.name == "beforeSubmitPrompt" else {}
     return _ANSWER_FORMS.get(call.client, _make_claude_answer)(call, context)
@@ -268,7 +288,11 @@ def _make_claude_answer(call: HookCall, context: str) -> Json:
 
 
 def _make_cursor_answer(call: HookCall, context: str) -> Json:
-    """Return the answer in Cursor's form; Claude Code's for hooks of Claude Code's settings."""
+    """Return the answer with the context in Cursor's form.
+
+    A capital in the event's name shows a hook of Claude Code's settings: Cursor then takes the form
+    of Claude Code.
+    """
     if call.name[:1].isupper():
         return _make_claude_answer(call, context)
     if call.event is HookEvent.PROMPT:
@@ -290,7 +314,11 @@ MESSAGES_MAX = 1_000
 
 
 def hook_messages(call: HookCall) -> tuple[TranscriptMessage, ...]:
-    """Return the messages sent by a tool's plugin, or else the event's prompt and reply."""
+    """Return the messages in a call: those sent by a tool's plugin, or else prompt and reply.
+
+    Each text is cleaned of tags; empty messages are left out. Of a plugin's messages the newest
+    `MESSAGES_MAX` are read.
+    """
     if call.messages:
         return tuple(_parse_messages(call.messages[-MESSAGES_MAX:]))
     if call.client == "opencode":  # its plugin sends the same again, with ids
@@ -307,7 +335,10 @@ def hook_messages(call: HookCall) -> tuple[TranscriptMessage, ...]:
 
 
 def _parse_messages(messages: tuple[Payload, ...]) -> Iterator[TranscriptMessage]:
-    """Yield a plugin's messages with a known role and words, without tags of tools."""
+    """Yield the messages in a plugin's list that have a known role and words.
+
+    Tags that tools insert into texts are removed. Time and id are taken over if present.
+    """
     for message in messages:
         kind = message.get("role")
         role = ROLES.get(kind) if isinstance(kind, str) else None

@@ -47,7 +47,10 @@ class InjectedQuote:
     speaker: str = ""
 
     def line(self, chars_max: int) -> str:
-        """Return the text as a list item with its origin, cut at `chars_max` characters."""
+        """Return the quote as a list item with its date, source and speaker.
+
+        Its text has at most `chars_max` characters, with secrets masked and markup made harmless.
+        """
         source = format_origin(self.said.date().isoformat(), self.source, self.speaker)
         words = _cut_at_space(mask_secrets(neutralize_line(self.text)), chars_max)
         return f"- [{source}] {neutralize_line(words)}"  # a cut can end a tag's name
@@ -65,7 +68,10 @@ class InjectedSection:
 
 
 def _cut_at_space(text: str, chars_max: int) -> str:
-    """Return at most `chars_max` characters of a text, cut at a space if possible."""
+    """Return at most `chars_max` characters of a text; a cut text ends with an ellipsis.
+
+    The cut is at the last space, if there is one in the second half.
+    """
     if len(text) <= chars_max:
         return text
     head = text[: chars_max - 1]
@@ -76,9 +82,10 @@ def _cut_at_space(text: str, chars_max: int) -> str:
 def assemble_sections(
     sections: Iterable[InjectedSection], *, chars_max: int
 ) -> Injection:
-    """Return the text to inject, and the ids of the quotes in it; both empty without quotes.
+    """Return the sections as one text to inject, and the ids of the quotes in it.
 
-    Quotes that do not fit in their section or in `chars_max` are left out.
+    Quotes that do not fit in their section or in `chars_max` characters of the text are left out,
+    and so is a section without quotes. Without any quote, text and ids are empty.
     """
     room = chars_max - len(f"{OPENING}\n{NOTICE}\n{CLOSING}") - 1
     lines: list[str] = []
@@ -136,7 +143,11 @@ class Briefing:
         self._learnings = learnings
 
     def compose(self, session: AgentSession) -> Injection:
-        """Return the text for the start of a session, and the ids of its quotes."""
+        """Return the text to inject at the start of a session, and the ids of its quotes.
+
+        It has learnings, decisions and open tasks of the project, and a summary of the project's
+        last session before. Text and ids are empty if there are none.
+        """
         learnings = self._find_learnings(session.project)
         others = [
             other
@@ -176,14 +187,21 @@ class Briefing:
         return assemble_sections(sections, chars_max=BRIEFING_CHARS_MAX)
 
     def _find_learnings(self, project: str) -> list[Learning]:
-        """Return learnings in force: the project's, then unassigned, then personal ones."""
+        """Return the learnings to show in a project, at most `LEARNINGS_MAX`.
+
+        Those of the project come first, then those of no project, then names and preferences from
+        other projects; in each group the newest come first.
+        """
         in_force = self._learnings.find(limit=LEARNINGS_READ_MAX)
         projects = self._agents.projects_of(
             list({learning.session for learning in in_force})
         )
 
         def rank(learning: Learning) -> int:
-            """Return the place of a learning among the others; 3 for one of another project."""
+            """Return the rank of a learning: 0 in this project, 1 in no project, else 2 or 3.
+
+            In another project, a name or a preference has rank 2, and anything else 3.
+            """
             place = projects.get(learning.session, "")
             if place == project or not place:
                 return 0 if place else 1
@@ -195,9 +213,10 @@ class Briefing:
     def _summarize_last_session(
         self, memories: Sequence[MemoryRecord]
     ) -> list[InjectedQuote]:
-        """Return one quote with the summary of the newest memory's session; empty without one.
+        """Return a list of one quote, with the summary of the newest memory's session.
 
-        `memories` come newest first. The summary is the session's episode, or else an extract.
+        `memories` come newest first; without any the list is empty. The summary is the session's
+        stored episode if the newest memory is in it, or else an extract.
         """
         if not memories:
             return []
@@ -218,7 +237,10 @@ class Briefing:
 
 
 def _extract_summary(talk: Sequence[MemoryRecord]) -> str:
-    """Return the most important sentences of memories that are given newest first."""
+    """Return a summary of memories, made of their most important sentences.
+
+    `talk` comes newest first; the sentences are in the order in which they were said.
+    """
     read = [
         replace(memory, content=memory.content[:MEMORY_CHARS_READ_MAX])
         for memory in reversed(talk)
@@ -229,9 +251,10 @@ def _extract_summary(talk: Sequence[MemoryRecord]) -> str:
 
 
 def _find_decisions(memories: Sequence[MemoryRecord]) -> Iterator[InjectedQuote]:
-    """Yield at most one decision or open task per memory, as a quote, without repetitions.
+    """Yield the first new decision or open task in each memory, as a quote.
 
-    `memories` come newest first; superseded memories are skipped.
+    `memories` come newest first; superseded memories are skipped, and so are decisions that share
+    most words with a quote before. At most `DECISIONS_MAX` are yielded.
     """
     known: list[set[str]] = []
     for memory in memories:
@@ -258,7 +281,10 @@ def _find_decisions(memories: Sequence[MemoryRecord]) -> Iterator[InjectedQuote]
 
 
 def _find_decision_sentences(text: str) -> Iterator[str]:
-    """Yield the sentences of a text that state a decision or an open task."""
+    """Yield the sentences of a text that state a decision or an open task.
+
+    Questions, headings that end with a colon, and very short or long sentences are skipped.
+    """
     for sentence, _ in split_sentences(text):
         is_statement = not sentence.rstrip().endswith(("?", ":", "？"))
         if not (is_statement and len(sentence) in DECISION_CHARS):
@@ -296,7 +322,10 @@ class Reminder:
     def compose(
         self, session: AgentSession, prompt: str, *, now: datetime
     ) -> Injection:
-        """Return the text to inject beside a prompt and the ids in it; both may be empty."""
+        """Return the text to inject with a prompt, and the ids of the memories quoted in it.
+
+        Both are empty if no memory is relevant. `now` is the time from which "yesterday" counts.
+        """
         query = " ".join(prompt.replace("\0", " ").split())[:QUERY_CHARS_MAX]
         relevance = Relevance(query, parse_times(query, in_zone(now, local_zone())))
         if not relevance.has_content:
@@ -312,9 +341,10 @@ class Reminder:
     def _find_quotes(
         self, session: AgentSession, query: str, relevance: Relevance
     ) -> list[InjectedQuote]:
-        """Return quotes relevant to the query, from the project's other sessions.
+        """Return quotes of memories relevant to the query, best first.
 
-        Without any, search all memories that belong to no other project.
+        The project's other sessions are searched first; if nothing is found, all memories that
+        belong to no other project. Nothing from the session itself is quoted.
         """
 
         def recall_hits(sessions: list[str] | None) -> list[Hit]:
@@ -339,7 +369,10 @@ class Reminder:
 def _choose_quotes(
     session: AgentSession, query: str, hits: Iterable[Hit]
 ) -> list[InjectedQuote]:
-    """Return lines of hits that are relevant to the query and were not shown in the session."""
+    """Return the lines of hits that are relevant to the query, as quotes cut to a snippet.
+
+    Lines from the session itself, or already shown in it, are left out.
+    """
     asked = parse_terms(query)
     keywords = _stem_keywords(query)
     shown = set(session.shown)
@@ -363,9 +396,10 @@ def _choose_quotes(
 
 
 def _is_relevant(asked: frozenset[str], text: str, role: str) -> bool:
-    """Return True if a text shares enough of the query's keywords and adds a new one.
+    """Return True if a text shares enough of the query's keywords and has a further keyword.
 
-    Questions are never relevant, and lines of an assistant need more common keywords.
+    `asked` are the stems of the query's keywords. Questions are never relevant, and a text with the
+    role "assistant" must share one keyword more.
     """
     if text.rstrip().endswith(("?", "？")):
         return False
@@ -380,7 +414,7 @@ def _is_relevant(asked: frozenset[str], text: str, role: str) -> bool:
 
 
 def _stem_keywords(text: str) -> frozenset[str]:
-    """Return the stems of a text's words, without commonplace words."""
+    """Return the stems of a text's words, without commonplace words such as "the"."""
     return frozenset(
         token.stem for token in tokenize(text) if token.kind not in COMMONPLACE_KINDS
     )

@@ -99,15 +99,19 @@ class HookService:
         self.capture.close()
 
     def _warm_up(self) -> None:
-        """Compose one reminder and briefing, so that the first prompt waits for nothing to load."""
+        """Compose a reminder and a briefing for the newest session, and discard them.
+
+        Their modules and data are then loaded, and the first prompt does not wait.
+        """
         for session in self._agents.recent(1):
             self._reminder.compose(session, SAMPLE, now=self._clock.now())
             self._briefing.compose(session)
 
     def handle(self, envelope: HookEnvelope) -> Json:
-        """Capture and inject for one call of a hook; return the JSON object for the hook to print.
+        """Store the conversation of a hook call and return the JSON object for the hook to print.
 
-        Raises storage errors; if the same call is sent again, nothing is stored twice.
+        The object holds the context to inject, if any. Raises storage errors; if the same call is
+        sent again, nothing is stored twice.
         """
         started = time.monotonic()
         call = parse_call(
@@ -133,7 +137,11 @@ class HookService:
     def _handle_call(
         self, call: HookCall, envelope: HookEnvelope, outcome: HookOutcome
     ) -> None:
-        """Store the call's messages and compose its context; put both into `outcome`."""
+        """Store the call's messages and compose the context to inject.
+
+        The number of stored messages, the context and a failure are set in `outcome`. A late call,
+        from the spool, gets no context.
+        """
         if not call.session:
             outcome.failure = NO_CONVERSATION
             return
@@ -144,7 +152,11 @@ class HookService:
             outcome.context = self._compose_context(call, session)
 
     def _update_session(self, call: HookCall) -> AgentSession:
-        """Return the agent's session of a call, new or known, saved with what the call tells."""
+        """Return the agent's session of a call, found in the store or new.
+
+        The transcript's path and the time it was last seen are updated; a session that is new or
+        changed is saved.
+        """
         now = self._clock.now()
         known = self._agents.session(call.session)
         session = known
@@ -174,7 +186,9 @@ class HookService:
     ) -> tuple[int, str]:
         """Store the conversation from its transcript, or else the messages of the call.
 
-        Return the number of stored messages and the reason of a failure, empty for none.
+        Return the number of stored messages and the reason of a failure, empty for none. At an
+        event during which the user waits, a transcript is only queued to be read: the number is
+        then 0.
         """
         if call.event is HookEvent.START:
             self.capture.queue_grown_sessions(session)
@@ -227,7 +241,10 @@ class HookService:
     def _count_call(
         self, call: HookCall, outcome: HookOutcome, duration_s: float
     ) -> None:
-        """Save a call's outcome in the counts of agents' calls, and publish it as an event."""
+        """Add a call and its outcome to the stored counts of hook calls, and publish an event.
+
+        If the counts cannot be stored, a warning is logged.
+        """
         try:
             self._agents.count(
                 AgentCall(
@@ -251,7 +268,10 @@ class HookService:
 
 
 def _find_late_call_time(envelope: HookEnvelope) -> datetime | None:
-    """Return the time of a call from the spool; None for any other call."""
+    """Return the time at which a call was put into the spool; None for a call never in the spool.
+
+    None also for a time that is invalid.
+    """
     if not envelope.late:
         return None
     try:

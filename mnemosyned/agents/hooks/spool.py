@@ -38,7 +38,7 @@ _usual = os.path.join(os.path.expanduser("~"), ".local", "state")
 
 
 def folder() -> str:
-    """Return the path of the spool's directory, inside the state directory."""
+    """Return the path of the spool's directory, in the user's directory for program state."""
     return os.path.join(
         standard_directory("STATE_DIRECTORY", "XDG_STATE_HOME", _usual), "spool"
     )
@@ -85,11 +85,11 @@ def put(name: str, content: bytes) -> bool:
 
 
 def hand_in(post: Callable[[bytes], int]) -> None:
-    """Post waiting calls, the oldest first, and delete each that is stored, refused or too old.
+    """Post calls that wait in the spool, the oldest first, at most `HANDED_IN_MAX`.
 
-    `post` returns the HTTP status of the answer; its errors are raised. A server error stops the
-    loop. Two hooks may post the same call: the daemon stores nothing twice. An entry that is no
-    file, or cannot be read, is renamed, so that it blocks no others.
+    `post` sends a call's content and returns the HTTP status of the answer; its errors are raised.
+    A call that is stored, refused (4xx) or too old is deleted; at any other status the loop stops.
+    An entry that is no file, or cannot be read, is renamed, so that it blocks no others.
     """
     place = folder()
     handed_in = 0
@@ -126,7 +126,10 @@ def hand_in(post: Callable[[bytes], int]) -> None:
 
 
 def _list_waiting_names(place: str) -> list[str]:
-    """Return the sorted file names of waiting calls; delete old unfinished files."""
+    """Return the sorted file names of calls that wait in the directory `place`.
+
+    Temporary files older than `UNFINISHED_S`, left by a hook that was stopped, are deleted.
+    """
     names = []
     for name in os.listdir(place):
         if name.startswith(TEMPORARY):
@@ -142,7 +145,10 @@ def _list_waiting_names(place: str) -> list[str]:
 
 
 def _set_aside(path: str) -> None:
-    """Rename an entry so that hooks ignore it; do nothing if the file system refuses."""
+    """Rename a file or directory of the spool to a hidden name, so that hooks ignore it.
+
+    Do nothing if the file system refuses.
+    """
     place, name = os.path.split(path)
     try:
         os.rename(
@@ -153,7 +159,7 @@ def _set_aside(path: str) -> None:
 
 
 def _delete_unchanged(path: str, before: int) -> None:
-    """Delete a file if its modification time in nanoseconds is still `before`."""
+    """Delete a file unless it was changed: `before` is its modification time in nanoseconds."""
     try:
         if os.stat(path).st_mtime_ns == before:
             os.unlink(path)
