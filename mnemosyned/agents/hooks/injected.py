@@ -348,7 +348,7 @@ class Reminder:
         """
 
         def recall_hits(sessions: list[str] | None) -> list[Hit]:
-            """Return the relevant hits in these sessions or, for None, in all."""
+            """Return the relevant hits of the query in these sessions, or in all for None."""
             recall = Recall(query, limit=HITS_MAX, session=sessions, explain=True)
             return relevance.select_relevant_hits(self._service.call(recall).hits)
 

@@ -217,9 +217,10 @@ class HookService:
         return 0, failure if counts else ""
 
     def _compose_context(self, call: HookCall, session: AgentSession) -> str:
-        """Return the text to inject at a prompt or a fresh start; empty otherwise.
+        """Return the text to inject: a reminder at a prompt, a briefing at a fresh start.
 
-        No memory is injected twice in a session.
+        It is empty at any other event, and without relevant memories. The ids of the memories in
+        the text are saved, and none is injected twice in a session.
         """
         with self._injecting[hash(session.session) % LOCKS]:
             session = self._agents.session(session.session) or session

@@ -34,7 +34,10 @@ def dotted_path(path: KeyPath) -> str:
 
 
 def values_along(data: Json, path: KeyPath) -> list[Json]:
-    """Return parsed data, and the value after each step of a path as far as they exist."""
+    """Return a list of the parsed data and the value after each step of a path.
+
+    It ends early where a step leads to no value, and is then shorter than the path.
+    """
     values = [data]
     for step in path:
         if isinstance(values[-1], str):  # whose characters are no elements
@@ -53,7 +56,10 @@ def value_at(data: Json, path: KeyPath) -> Json:
 
 
 def with_value(data: Json, path: KeyPath, value: Json) -> Json:
-    """Return a copy of parsed data with the value set at a path, creating missing objects."""
+    """Return a copy of parsed data with the value set at a path.
+
+    Objects that are missing along the path are created.
+    """
     copy = deepcopy(data)
     inner = copy
     for step in path[:-1]:
@@ -65,7 +71,10 @@ def with_value(data: Json, path: KeyPath, value: Json) -> Json:
 
 
 def with_element(data: Json, path: KeyPath, value: Json) -> Json:
-    """Return a copy of parsed data with the value appended to the list at a path."""
+    """Return a copy of parsed data with the value appended to the list at a path.
+
+    A missing list is created.
+    """
     elements = value_at(data, path) or []
     return with_value(data, path, [*elements, value])
 
@@ -79,7 +88,11 @@ def without_value(data: Json, path: KeyPath) -> Json:
 
 
 def without_empty_objects(data: Json, path: KeyPath) -> Json:
-    """Return parsed data without the empty objects along a path, from its end upwards."""
+    """Return parsed data without the empty objects along a path.
+
+    They are removed from the end of the path upwards, so that an object emptied by a removal goes
+    too.
+    """
     for length in range(len(path), 0, -1):
         if value_at(data, path[:length]) == {}:
             data = without_value(data, path[:length])
@@ -110,7 +123,7 @@ class JsonNode:
 
     @property
     def duplicates(self) -> set[str | None]:
-        """Keys that occur more than once in an object, of which programs read different values."""
+        """Keys that occur more than once in an object: programs differ on their value."""
         seen = Counter(item.key for item in self.items if item.key is not None)
         return {key for key, times in seen.items() if times > 1}
 
@@ -132,14 +145,20 @@ class _JsonReader:
     depth: int = 0
 
     def syntax_error(self, expected: str) -> Unreadable:
-        """Return the error for the present position, naming what was expected there."""
+        """Return the error for the present position, with its line and column.
+
+        `expected` says what should be there, such as "a value".
+        """
         before = self.text[: self.position]
         line = before.count("\n") + 1
         column = self.position - (before.rfind("\n") + 1) + 1
         return Unreadable(f"line {line}, column {column}: {expected} expected")
 
     def peek(self) -> str:
-        """Skip blanks and comments and return the next character; empty at the end."""
+        """Skip blanks and comments, and return the next character without moving past it.
+
+        The result is empty at the end of the text.
+        """
         match = _BETWEEN.match(self.text, self.position)
         self.position = match.end() if match else self.position
         return self.text[self.position : self.position + 1]
@@ -177,7 +196,10 @@ class _JsonReader:
         return JsonNode(start, self.position, data, tuple(items))
 
     def _read_member(self, *, named: bool) -> JsonMember:
-        """Read a member with its comma; `named` if a key comes first. Raises `Unreadable`."""
+        """Read a member of an object or list, with the comma after it. Raises `Unreadable`.
+
+        `named` is True in an object, where a key and a colon come first.
+        """
         start, key = self.position, None
         if named:
             key = self._read_token(_STRING, "a string")
@@ -193,9 +215,9 @@ class _JsonReader:
         return JsonMember(key, start, value, self.position)
 
     def _read_token(self, pattern: re.Pattern[str], noun: str) -> Json:
-        """Read a text that matches the pattern and return its value as JSON.
+        """Read the string, number or word that matches a pattern, and return its value.
 
-        Raises `Unreadable`, saying that `noun` was expected.
+        Raises `Unreadable`, saying that `noun` was expected, if the pattern does not match.
         """
         match = pattern.match(self.text, self.position)
         if match is None:
@@ -231,9 +253,10 @@ def read_jsonc(text: str) -> Json:
 
 
 def set_in_jsonc(text: str, path: KeyPath, value: Json, *, append: bool = False) -> str:
-    """Return the text with a value at a path, or, with `append`, in the list at the path.
+    """Return a text of JSON with comments with the value set at a path.
 
-    Missing objects are created. Raises `Unreadable` and `NotEditable`.
+    With `append`, the value is appended to the list at the path. Missing objects and lists are
+    created. Raises `Unreadable` and `NotEditable`.
     """
     root = read_tree(text)
     newline = _line_end(text)
@@ -266,7 +289,10 @@ def _wrap_in_objects(path: KeyPath, value: Json) -> Json:
 
 
 def remove_from_jsonc(text: str, path: KeyPath) -> str:
-    """Return the text without the value at a path, which must exist."""
+    """Return a text of JSON with comments without the value at a path.
+
+    Raises `NotEditable` if there is no value, and `Unreadable`.
+    """
     root = read_tree(text)
     if root is None:
         raise NotEditable("it is empty")
@@ -278,7 +304,10 @@ def remove_from_jsonc(text: str, path: KeyPath) -> str:
 
 
 def _find_deepest_node(root: JsonNode, path: KeyPath) -> tuple[JsonNode, int]:
-    """Return the deepest node that exists along a path, and the number of steps to it."""
+    """Return the deepest node that exists along a path, and the number of steps to the node.
+
+    Raises `NotEditable` if a key on the way occurs twice.
+    """
     value = root
     for depth, step in enumerate(path):
         index = _find_item_index(value, step)
@@ -289,9 +318,10 @@ def _find_deepest_node(root: JsonNode, path: KeyPath) -> tuple[JsonNode, int]:
 
 
 def _find_item_index(container: JsonNode, step: str | int) -> int | None:
-    """Return the index of the member with a key, or of a list element; None if missing.
+    """Return the index in `container.items` of a key's member or of a list's element.
 
-    Raises `NotEditable` if the key occurs twice.
+    `step` is the key or the position in the list. None if there is none. Raises `NotEditable` if
+    the key occurs twice.
     """
     if step in container.duplicates:
         raise NotEditable(f'it has "{step}" twice')
@@ -313,7 +343,8 @@ def _insert_member(
 ) -> str:
     """Return the text with a new last member in an object, or in a list if `key` is None.
 
-    It follows the layout of the members before it, or else that of the text.
+    `root` is the whole document, `container` the object or list. The member has the layout of the
+    members before it, or else that of the document, with `unit` as one step of indentation.
     """
     newline, stop = _line_end(text), container.end - 1
     last = container.items[-1] if container.items else None
@@ -345,8 +376,9 @@ def _format_json(
 ) -> str:
     """Return a value as JSON with one line per member; short list elements stay on one line.
 
-    `start` is the line end and indentation of the value's line, or None for a value on one line;
-    `unit` is one more indentation. `is_element` is True for an element of a list.
+    `start` is the line break and indentation before the value's closing bracket, or None to write
+    all on one line; `unit` is one step of indentation. `is_element` is True for an element of a
+    list.
     """
     short = json.dumps(value, ensure_ascii=False)
     if start is None or (is_element and len(short) <= ELEMENT_CHARS_MAX):
@@ -367,7 +399,10 @@ def _format_json(
 
 
 def _remove_item(text: str, container: JsonNode, index: int) -> str:
-    """Return the text without the container's item at `index` and without its comma."""
+    """Return the text without the container's item at `index`, and without its comma.
+
+    A last item takes the comma before it along.
+    """
     item = container.items[index]
     previous: JsonMember | None = container.items[index - 1] if index else None
     before_end = previous.comma_end if previous else container.start + 1
@@ -386,9 +421,9 @@ def _remove_item(text: str, container: JsonNode, index: int) -> str:
 
 
 def _find_end_of_comments(text: str, start: int, stop: int) -> tuple[int, bool]:
-    """Return the end of the last comment in a range, or its start without comments.
+    """Return the end of the last comment between two positions, or `start` without comments.
 
-    The second value is True if a line break must follow, after `//`.
+    The second value is True if the comment began with `//`, so that a line break must follow.
     """
     end, own_line = start, False
     for comment in _COMMENT.finditer(text, start, stop):
@@ -409,7 +444,10 @@ def _line_indent(text: str, position: int) -> str:
 
 
 def _indent_before(text: str, position: int) -> str | None:
-    """Return the indentation before a position; None if other text or no line comes before."""
+    """Return the blanks between the start of a position's line and the position.
+
+    None if other text comes before it on the line, or if it is on the first line.
+    """
     start = text.rfind("\n", 0, position) + 1
     blanks = text[start:position]
     return blanks if start and not blanks.strip(" \t") else None
@@ -433,7 +471,11 @@ def read_toml(text: str) -> Json:
 
 
 def set_in_toml(text: str, path: KeyPath, value: Json) -> str:
-    """Return the TOML text with the value as the table at a path, replaced or at the end."""
+    """Return a TOML text with a value, which is an object, as the table at a path.
+
+    A table there is replaced with its subtables; a new table goes to the end. Raises `Unreadable`
+    and `NotEditable`.
+    """
     newline = _line_end(text)
     table = newline.join(_format_toml_table(path, value)) + newline
     if value_at(read_toml(text), path) is not None:
@@ -445,7 +487,10 @@ def set_in_toml(text: str, path: KeyPath, value: Json) -> str:
 
 
 def remove_from_toml(text: str, path: KeyPath) -> str:
-    """Remove the table at a path, its subtables and the blank line before; return the other text."""
+    """Return a TOML text without the table at a path, its subtables and the blank line before.
+
+    Raises `NotEditable` if there is no such table.
+    """
     start, end = _find_table_range(text, path)
     lines = text[:start].splitlines(keepends=True)
     if lines and not lines[-1].strip():
@@ -454,7 +499,10 @@ def remove_from_toml(text: str, path: KeyPath) -> str:
 
 
 def _format_toml_table(path: KeyPath, value: Json) -> list[str]:
-    """Return the TOML lines of a table and its subtables. Raises `NotEditable` if it is none."""
+    """Return the TOML lines of a table and its subtables, headings included.
+
+    Raises `NotEditable` if the value is no object.
+    """
     if not isinstance(value, dict):
         raise NotEditable(f"{dotted_path(path)} is not a table")
     head = ".".join(map(_quote_toml_key, path))
@@ -474,9 +522,10 @@ def _quote_toml_key(key: str | int) -> str:
 
 
 def _find_table_range(text: str, path: KeyPath) -> tuple[int, int]:
-    """Return start and end, in characters, of the table at a path with its subtables.
+    """Return start and end, in characters, of the table at a path in a TOML text.
 
-    Raises `NotEditable` if the table has no heading of its own, or its subtables are scattered.
+    Its subtables are included. Raises `NotEditable` if the table has no heading of its own, or its
+    subtables are scattered.
     """
     dot = r"[ \t]*\.[ \t]*"
     keys = dot.join(rf"""(?:{key}|"{key}"|'{key}')""" for key in map(str, path))
@@ -512,7 +561,11 @@ def read_yaml(text: str) -> Json:
 
 
 def set_in_yaml(text: str, path: KeyPath, value: Json) -> str:
-    """Return the YAML text with an entry at a path of two steps, last in its mapping."""
+    """Return a YAML text with an entry set, as the last of its mapping.
+
+    `path` has two steps: a key of the root mapping, and the entry's key in the mapping there. An
+    entry of this key is replaced. `value` is an object. Raises `Unreadable` and `NotEditable`.
+    """
     section, name = map(str, path)
     newline = _line_end(text)
     pair = _find_yaml_pair(_parse_yaml_root(text), section)
@@ -534,7 +587,11 @@ def set_in_yaml(text: str, path: KeyPath, value: Json) -> str:
 
 
 def remove_from_yaml(text: str, path: KeyPath) -> str:
-    """Return the YAML text without the entry at a path of one or two steps."""
+    """Return a YAML text without the entry at a path of one or two keys.
+
+    A mapping that becomes empty is left as `{}`. Raises `NotEditable` if there is no entry, and
+    `Unreadable`.
+    """
     node: yaml.Node | None = _parse_yaml_root(text)
     pairs: list[_Pair] = []
     for step in path:
@@ -553,9 +610,9 @@ def remove_from_yaml(text: str, path: KeyPath) -> str:
 
 
 def _parse_yaml_root(text: str) -> yaml.Node | None:
-    """Return the root mapping of a YAML text; None if it is empty.
+    """Return the node of a YAML text's root mapping; None if the text is empty.
 
-    Raises `Unreadable`, or `NotEditable` if the root is not a block mapping.
+    Raises `Unreadable`, or `NotEditable` if the root is not a mapping of one key per line.
     """
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
@@ -567,9 +624,9 @@ def _parse_yaml_root(text: str) -> yaml.Node | None:
 
 
 def _find_yaml_pair(node: yaml.Node | None, key: str) -> _Pair | None:
-    """Return the key and value nodes of a mapping's entry, or None if there is no such key.
+    """Return the nodes (key, value) of the entry with a key in a mapping, or None without one.
 
-    Raises `NotEditable` for a repeated key.
+    None also for a node that is no mapping. Raises `NotEditable` for a repeated key.
     """
     if not isinstance(node, yaml.MappingNode):
         return None
@@ -587,7 +644,12 @@ def _is_empty_node(node: yaml.Node) -> bool:
 
 
 def _find_insertion_point(pair: _Pair) -> tuple[int, int]:
-    """Return the column and the line index for a new entry at the end of a pair's mapping."""
+    """Return where in a YAML text a new entry goes, at the end of the mapping under a key.
+
+    `pair` are the nodes of the key and of the mapping, its value. The result is the column of the
+    entry's first character, and the index of the line before which it is inserted. Raises
+    `NotEditable` for a value in another form.
+    """
     key, mapping = pair
     if _is_empty_node(mapping):
         return key.start_mark.column + _YAML_INDENT, key.start_mark.line + 1
@@ -597,7 +659,10 @@ def _find_insertion_point(pair: _Pair) -> tuple[int, int]:
 
 
 def _remove_empty_value(line: str, pair: _Pair) -> str:
-    """Return a key's line without its empty value, such as `{}`, so that entries can follow."""
+    """Return a key's line without its empty value, such as `{}`, so that entries can follow.
+
+    `pair` are the nodes of key and value. Raises `NotEditable` if the value is on another line.
+    """
     key, value = pair
     if value.end_mark.line != key.start_mark.line:
         raise NotEditable(f"{key.value} has a value of an unusual form")
@@ -606,7 +671,10 @@ def _remove_empty_value(line: str, pair: _Pair) -> str:
 
 
 def _find_last_line(pair: _Pair) -> int:
-    """Return the index of the last line of a key's entry."""
+    """Return the index of the last line of a YAML entry.
+
+    `pair` are the nodes of the entry's key and value.
+    """
     node = pair[1]
     while isinstance(node, yaml.CollectionNode) and node.value and not node.flow_style:
         last = node.value[-1]
@@ -617,7 +685,11 @@ def _find_last_line(pair: _Pair) -> int:
 
 
 def _format_yaml_entry(name: str, value: Json, indent: int, newline: str) -> str:
-    """Return the lines of an entry for the end of a mapping, with its members as JSON."""
+    """Return the YAML lines of an entry: its name, then each member of `value` written as JSON.
+
+    `indent` is the number of blanks before the name. Raises `NotEditable` if the value is no
+    object.
+    """
     if not isinstance(value, dict):
         raise NotEditable(f"{name} is not a mapping")
     blanks = " " * indent
@@ -669,11 +741,14 @@ class Document:
         self._apply_edit(path, self._set, with_value, value)
 
     def append(self, path: KeyPath, value: Json) -> None:
-        """Append a value to the list at a path of a JSON document. Raises `NotEditable`."""
+        """Append a value to the list at a path, in a JSON document. Raises `NotEditable`."""
         self._apply_edit(path, partial(set_in_jsonc, append=True), with_element, value)
 
     def remove(self, path: KeyPath) -> None:
-        """Remove the value at a path, in TOML with objects left empty. Raises `NotEditable`."""
+        """Remove the value at a path from text and data. Raises `NotEditable`.
+
+        Objects emptied by the removal may be removed with it.
+        """
         self._apply_edit(path, self._remove, without_value)
 
     def _apply_edit(
@@ -683,10 +758,11 @@ class Document:
         model: Callable[..., Json],
         *value: Json,
     ) -> None:
-        """Change the text with `edit`, and check that its data is as `model` says.
+        """Change the document's text, and check that its data changed as expected.
 
-        Both take the path and the value: `edit` with the text, `model` with the data. Raises
-        `NotEditable` if the results differ.
+        `edit` takes the text, the path and the value, and returns the new text; `model` takes the
+        data instead and returns the expected data. Raises `NotEditable` if the new text holds other
+        data, except for empty objects.
         """
         try:
             expected = model(self.data, path, *value)

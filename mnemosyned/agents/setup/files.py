@@ -98,7 +98,7 @@ def _copy_mode(target: Path, descriptor: int) -> None:
 
 
 def delete_file(file: Path) -> None:
-    """Delete a file created by setup. Raises `FileRefused`."""
+    """Delete a file, or the target of a link; a missing file is no error. Raises `FileRefused`."""
     try:
         file.resolve().unlink(missing_ok=True)
     except OSError as error:
@@ -170,7 +170,10 @@ class SetupJournal:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Keep other setups waiting during the block, and read the edits they saved."""
+        """Hold the journal's lock within the block, and read the edits saved by other setups first.
+
+        After the block, the directory is deleted if the journal has no edits.
+        """
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with (self._folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -180,16 +183,19 @@ class SetupJournal:
                 shutil.rmtree(self._folder, ignore_errors=True)
 
     def edit_of(self, tool: str, file: Path) -> FileEdit | None:
-        """Return the edit of a file made for a tool; None if there is none."""
+        """Return the edit of a file that setup made for a tool; None if there is none."""
         edits = self.edits_of_file(file)
         return next((edit for edit in edits if edit.tool == tool), None)
 
     def edits_of_file(self, file: Path) -> list[FileEdit]:
-        """Return the edits of a file made for any tool."""
+        """Return the edits of a file in the journal, made for any tool."""
         return [edit for edit in self.edits if edit.file == str(file)]
 
     def add(self, edit: FileEdit, before: bytes | None) -> None:
-        """Save an edit in place of an older one; `before` is the file's content to restore."""
+        """Save an edit in the journal, in place of an older one for the same tool and file.
+
+        `before` is the file's content that an undo restores; None if there was no file.
+        """
         if before is not None:
             folder = self._folder / "before"
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -210,7 +216,10 @@ class SetupJournal:
             return None
 
     def _write_edits(self, edits: list[FileEdit]) -> None:
-        """Write the edits to the journal's file; delete saved contents no edit refers to."""
+        """Write the list of edits to the journal's file, in place of the list before.
+
+        Saved contents to which no edit refers are deleted.
+        """
         self.edits = edits
         content = msgspec.json.encode(_JournalFile(edits=edits))
         self._replace_file(self.file, msgspec.json.format(content, indent=2))
@@ -232,5 +241,5 @@ class SetupJournal:
 
 
 def digest(content: bytes | None) -> str:
-    """Return the SHA-256 of a file's content; `ABSENT` for None, when there is no file."""
+    """Return the SHA-256 of a file's content in hexadecimal; `ABSENT` for None, without a file."""
     return ABSENT if content is None else hashlib.sha256(content).hexdigest()

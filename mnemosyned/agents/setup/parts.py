@@ -74,9 +74,9 @@ class Programs:
 
     @classmethod
     def of(cls, machine: Machine, started: Path) -> Programs:
-        """Return `mnem` and `mnem-hook` from the directory of the program `started`.
+        """Return the paths of `mnem` and `mnem-hook`, next to the program `started`.
 
-        A link on the PATH to a program takes precedence over its own path.
+        A link to the program on the PATH is preferred to its own path, as links survive an upgrade.
         """
         folder = started.resolve().parent
         if not (folder / "mnem").exists():  # such as `python -m`
@@ -93,13 +93,16 @@ class Programs:
 
     @property
     def temporary(self) -> bool:
-        """Whether the programs are in a cache, from which they may be deleted."""
+        """Whether a program is in a cache directory, from which it may be deleted."""
         caches = (Path(".cache") / name for name in ("uv", "pipx"))
         return any(f"/{cache}/" in str(self.mnem) for cache in caches)
 
 
 def _find_stable_path(machine: Machine, program: Path) -> Path:
-    """Return a link on the PATH to a program, as links survive an upgrade, or its own path."""
+    """Return a link on the PATH to a program, as links survive an upgrade, or its own path.
+
+    The path is absolute.
+    """
     for folder in machine.environment.get("PATH", "").split(os.pathsep):
         link = (Path(folder) / program.name).absolute()
         if folder and link.is_symlink() and link.resolve() == program.resolve():
@@ -138,19 +141,19 @@ class SettingsPart:
     """Name of the part in plans and checks."""
 
     def state(self, document: Document) -> PartState:
-        """Return whether the part is missing or current, whatever its value.
+        """Return whether the document has a value at the part's path: current if so, else missing.
 
-        Subclasses compare values too: a part may be stale, or another program's.
+        Subclasses compare values too: a part may also be stale, or another program's.
         """
         is_missing = value_at(document.data, self.path) is None
         return PartState.MISSING if is_missing else PartState.CURRENT
 
     def write(self, document: Document) -> None:
-        """Write the part into the document, new or brought up to date. Raises `NotEditable`."""
+        """Set the part's value in the document. Raises `NotEditable`."""
         document.set_value(self.path, self.value)
 
     def remove(self, document: Document) -> None:
-        """Remove the part from the document if it is ours. Raises `NotEditable`."""
+        """Remove the value at the part's path from the document. Raises `NotEditable`."""
         document.remove(self.path)
 
 
@@ -171,7 +174,10 @@ class EntryPart(SettingsPart):
     take_out: tuple[str, ...] = ()
 
     def state(self, document: Document) -> PartState:
-        """Return whether the entry is missing, current, outdated or another program's."""
+        """Return whether the entry is missing, current, stale, or another program's (foreign).
+
+        Choices of the user, such as a timeout, are not compared.
+        """
         present = value_at(document.data, self.path)
         if present is None:
             return PartState.MISSING
@@ -185,14 +191,17 @@ class EntryPart(SettingsPart):
         return PartState.CURRENT if is_current else PartState.STALE
 
     def write(self, document: Document) -> None:
-        """Write the entry, keeping the user's choices and further members."""
+        """Write the entry, and keep the user's choices and members that we do not write.
+
+        Raises `NotEditable`.
+        """
         present = value_at(document.data, self.path) or {}
         choices = {key: present[key] for key in _USERS_CHOICE if key in present}
         others = {key: present[key] for key in present.keys() - self.value.keys()}
         document.set_value(self.path, {**self.value, **choices, **others})
 
     def remove(self, document: Document) -> None:
-        """Remove the entry if it starts our program."""
+        """Remove the entry if all its commands start our programs. Raises `NotEditable`."""
         if self.state(document) in OURS:
             document.remove(self.path)
 
@@ -204,9 +213,10 @@ class HookPart(SettingsPart):
     label: str = "hook"
 
     def state(self, document: Document) -> PartState:
-        """Return whether our hook of the event is missing, current or outdated.
+        """Return whether our hook of the event is missing, current or stale.
 
-        It is foreign if there is no list of hooks in the event's place.
+        A stale hook starts our program in another way. The state is foreign if the value at the
+        event is no list.
         """
         elements = value_at(document.data, self.path)
         if elements is None:
@@ -222,7 +232,10 @@ class HookPart(SettingsPart):
         return PartState.STALE if ours else PartState.MISSING
 
     def write(self, document: Document) -> None:
-        """Write the hook in place of our first one, or at the end of the event's list."""
+        """Write the hook in place of our first one, or at the end of the event's list.
+
+        Raises `NotEditable`.
+        """
         place = next(self._find_places(document), None)
         if place is None:
             document.append(self.path, dict(self.value))
@@ -232,12 +245,16 @@ class HookPart(SettingsPart):
             document.set_value(place, dict(self.value))
 
     def remove(self, document: Document) -> None:
-        """Remove all our hooks of the event, and no others."""
+        """Remove all our hooks of the event, and no others. Raises `NotEditable`."""
         for place in reversed(list(self._find_places(document))):
             document.remove(place)
 
     def _find_places(self, document: Document) -> Iterator[KeyPath]:
-        """Yield the path of each of our hooks: a list element, or a command in a group."""
+        """Yield the path of each of our hooks of the event in the document.
+
+        The path leads to an element of the event's list, or to a command in a group with others'
+        commands.
+        """
         elements = value_at(document.data, self.path)
         for index, element in enumerate(elements if isinstance(elements, list) else []):
             if _is_ours(element):
@@ -258,7 +275,10 @@ class OwnFile:
     label: str = "plugin"
 
     def state_of(self, text: str | None) -> PartState:
-        """Return the state of the file with this text; missing for None."""
+        """Return the state of the file, given its present text, or None if there is no file.
+
+        It is current if the text is ours exactly, stale if it has our mark, and else foreign.
+        """
         if text is None:
             return PartState.MISSING
         if text == self.content:
@@ -270,7 +290,7 @@ Parts = list[SettingsPart | OwnFile]
 
 
 def describe_foreign_value(part: SettingsPart, document: Document) -> str:
-    """Return why a part cannot be written: which other value is in its place."""
+    """Return a message that names the value of others found in the place of a part."""
     if isinstance(part, HookPart):
         return f"{dotted_path(part.path)} is not a list"
     command = next(_find_commands(value_at(document.data, part.path)), "")
@@ -279,7 +299,7 @@ def describe_foreign_value(part: SettingsPart, document: Document) -> str:
 
 
 def command_line(program: Path) -> str:
-    """Return the shell command that starts a program without arguments, quoted."""
+    """Return the path of a program, quoted for a shell."""
     return shlex.quote(str(program))
 
 
@@ -291,7 +311,10 @@ def _includes_value(present: Json, value: Json) -> bool:
 
 
 def _find_commands(value: Json) -> Iterator[str]:
-    """Yield every command line or program within settings, at any depth."""
+    """Yield every command in settings, at any depth: the value of a key such as "command".
+
+    Of a command that is a list of words, only the first word is yielded.
+    """
     if isinstance(value, list):
         for part in value:
             yield from _find_commands(part)
@@ -306,7 +329,7 @@ def _find_commands(value: Json) -> Iterator[str]:
 
 
 def starts_our_program(command: str) -> bool:
-    """Return True if a command line starts `mnem` or `mnem-hook`."""
+    """Return True if a command line, or a path, starts `mnem` or `mnem-hook`."""
     if Path(command).name in PROGRAMS:
         return True
     try:
@@ -337,7 +360,7 @@ class SetupSite:
 
 
 def settings_of(file: Path) -> Json:
-    """Return the data of a configuration file; an empty object if it cannot be read."""
+    """Return the data of a configuration file; an empty object if missing or unreadable."""
     document = read_document(file)
     return document.data if document else {}
 

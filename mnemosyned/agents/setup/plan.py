@@ -66,11 +66,11 @@ class FileChange:
 
     @property
     def changes(self) -> bool:
-        """Whether the plan changes the content; false if there is a problem."""
+        """Whether the planned content differs from the present one; False if there is a problem."""
         return not self.problem and self.before != self.after
 
     def diff(self, name: str) -> str:
-        """Return the change as a unified diff, with `name` for the file."""
+        """Return the change as a unified diff, with `name` as the file's name in its head."""
         changes = difflib.unified_diff(
             (self.before or b"").decode(errors="replace").splitlines(),
             (self.after or b"").decode(errors="replace").splitlines(),
@@ -83,7 +83,7 @@ class FileChange:
 
 
 def group_by_file(parts: Parts) -> dict[Path, Parts]:
-    """Return the parts of each file, by its path."""
+    """Return a mapping of each file to the parts that setup writes into it, in the given order."""
     by_file: dict[Path, Parts] = {}
     for part in parts:
         by_file.setdefault(part.file, []).append(part)
@@ -91,7 +91,10 @@ def group_by_file(parts: Parts) -> dict[Path, Parts]:
 
 
 def plan_files(parts: Parts, *, tool: str, journal: SetupJournal) -> list[FileChange]:
-    """Return the planned change of each file in which a tool has parts; nothing is written."""
+    """Return the planned change of each file into which setup writes parts for a tool.
+
+    Nothing is written. A change that is impossible holds the problem.
+    """
     return [
         _plan_file(file, members, tool=tool, journal=journal)
         for file, members in group_by_file(parts).items()
@@ -101,7 +104,10 @@ def plan_files(parts: Parts, *, tool: str, journal: SetupJournal) -> list[FileCh
 def _plan_file(
     file: Path, parts: Parts, *, tool: str, journal: SetupJournal
 ) -> FileChange:
-    """Plan the change of one file; if it cannot be changed, the plan holds the problem."""
+    """Return the planned change of one file, with the parts of a tool written into it.
+
+    If the file cannot be changed, its content stays and the change holds the problem in words.
+    """
     content: bytes | None = None
     try:
         content = read_file(file)
@@ -127,9 +133,10 @@ def _plan_file(
 def _plan_own_file(
     part: OwnFile, content: bytes | None, edit: FileEdit | None
 ) -> FileChange:
-    """Plan the change of a file that is ours as a whole.
+    """Return the planned change of a file that is ours as a whole.
 
-    `edit` is its entry in the journal, if any. Raises `NotEditable` for a file of others.
+    `content` is the present one, None without a file; `edit` is the file's edit in the journal, if
+    any. Raises `NotEditable` if the file is not ours.
     """
     state = part.state_of(decode_text(content))
     if state is PartState.FOREIGN:
@@ -153,9 +160,10 @@ def _plan_settings(
     tool: str,
     journal: SetupJournal,
 ) -> FileChange:
-    """Plan writing our missing and outdated parts into a configuration file.
+    """Return the change that writes our missing and outdated parts into a configuration file.
 
-    Raises `Unreadable`, and `NotEditable` if others' settings are in the place of a part.
+    `content` is the present one, None without a file. Raises `Unreadable`, and `NotEditable` if a
+    value of others is in the place of a part.
     """
     document = _parse_document(file, content)
     states = [(part, part.state(document)) for part in parts]
@@ -201,7 +209,10 @@ def _parse_document(file: Path, content: bytes | None) -> Document:
 
 
 def _make_written_part(part: SettingsPart, kept: int) -> WrittenPart:
-    """Return a part's entry in the journal; `kept` steps of its path existed before."""
+    """Return the journal's record of a part that setup writes.
+
+    `kept` is the number of steps of its path that existed before.
+    """
     return WrittenPart(kind=_KINDS[type(part)], path=[*map(str, part.path)], kept=kept)
 
 
@@ -210,8 +221,9 @@ def _restore_content(
 ) -> tuple[bytes | None, bool]:
     """Return a file's content without an edit, and whether an undo deletes the file.
 
-    It is deleted if setup made it and nothing else is in it. If the file did not change since the
-    edit, the content is the earlier one, byte for byte; else the parts are removed from it.
+    If the file did not change since the edit, its earlier content is restored byte for byte; else
+    the edit's parts are removed from `content`, the present one. The pair is (None, True) for a
+    file that setup made and in which nothing else is left.
     """
     if digest(content) == edit.after:
         if edit.before == ABSENT:
@@ -241,7 +253,10 @@ def _restore_content(
 
 
 def plan_undo(edit: FileEdit, journal: SetupJournal) -> FileChange:
-    """Return the change that undoes an edit; parts that another tool needs stay."""
+    """Return the planned change that undoes an edit of a file; nothing is written.
+
+    Parts that another tool needs stay. If the undo is impossible, the change holds the problem.
+    """
     file = Path(edit.file)
     content: bytes | None = None
     try:
@@ -259,7 +274,8 @@ def _remove_edit_content(
 ) -> bytes | None:
     """Return a file's content without an edit's parts, except parts that other tools need.
 
-    None if the file is to be deleted. Raises `NotEditable` if a file of ours was changed since.
+    `content` is the present one. None means that the file is to be deleted. Raises `NotEditable` if
+    a file that is ours as a whole was changed since the edit.
     """
     if any(part.kind == "file" for part in edit.parts):
         if content is None or digest(content) == edit.after:
@@ -279,9 +295,10 @@ def _remove_edit_content(
 def recognize_edit(
     file: Path, parts: Parts, *, tool: str, scope: str
 ) -> FileEdit | None:
-    """Return our parts found in a file as an edit; None if the file has none.
+    """Return the edit that setup would have made to a file, judged by our parts found in it.
 
-    Finds setups that no journal knows of.
+    With it, a setup that no journal knows can be undone. `tool` and `scope` (the user or a project)
+    are stored in the edit. None if the file has no part of ours or cannot be read.
     """
     try:
         content = read_file(file)
@@ -317,9 +334,9 @@ def recognize_edit(
 def _find_our_parts(
     document: Document, parts: Iterable[SettingsPart]
 ) -> list[WrittenPart]:
-    """Return the parts in a document that are ours, as entries of the journal.
+    """Return the journal's records of the parts in a document that are ours.
 
-    Includes hooks of events that setup no longer writes.
+    `parts` are those that setup writes now; hooks of ours at other events are found too.
     """
     sought = {part.path: part for part in parts}
     headings = [part for part in sought.values() if isinstance(part, HeadingPart)]

@@ -65,7 +65,11 @@ class PartRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     mark: str = ""
 
     def make_parts(self, target: SetupTarget, site: SetupSite) -> Parts:
-        """Return the row's parts in each of its files, for a user or a project."""
+        """Return the parts of this row of the table: entries, hooks or files for setup to write.
+
+        They go into the project's file if the site has a project, else into the user's files. A
+        tool that runs the hooks in another tool's settings gets none if ours are there already.
+        """
         if site.project:
             places = [site.project / self.project] if self.project else []
         elif self.unless_hooks_of and _has_our_hooks(self.unless_hooks_of, site):
@@ -79,7 +83,11 @@ class PartRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         ]
 
     def _select_places(self, machine: Machine) -> Iterator[Path]:
-        """Yield the files of a user in which the tool is used, or else the first."""
+        """Yield the user's files that belong to an installed variant of the tool.
+
+        A variant is installed if a certain path, or the file's directory, exists. Without any, the
+        first file is yielded.
+        """
         places = [
             place if isinstance(place, TargetPlace) else TargetPlace(place)
             for place in self.user
@@ -100,7 +108,10 @@ class PartRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     def _make_parts_of_file(
         self, file: Path, target: SetupTarget, site: SetupSite
     ) -> Parts:
-        """Return the row's parts in one file."""
+        """Return the parts to write into one file for this row of the table.
+
+        Hooks give a part for each event; every other kind gives one part.
+        """
         if self.kind == "file":
             return [
                 OwnFile(file, template_text(self.content, site.programs), self.mark)
@@ -138,7 +149,7 @@ class ToolSetting(msgspec.Struct, frozen=True, kw_only=True):
     path: tuple[str, ...]
 
     def read(self, machine: Machine) -> Json:
-        """Return the value; None if there is none."""
+        """Return the setting's value in the tool's file on this machine; None if there is none."""
         return value_at(settings_of(expand_path(self.file, machine)), self.path)
 
 
@@ -181,15 +192,18 @@ class SetupTarget(
 
     @property
     def has_project(self) -> bool:
-        """Whether the tool has settings of a project."""
+        """Whether the tool has settings for one project, besides those of the user."""
         return any(row.project for row in self.rows)
 
     def parts(self, site: SetupSite) -> Parts:
-        """Return the parts to write for a user or a project."""
+        """Return the parts that setup writes: entries, hooks and files, for a user or a project."""
         return [part for row in self.rows for part in row.make_parts(self, site)]
 
     def plugins(self, machine: Machine) -> list[str]:
-        """Return the names and directories with which our plugin is installed already."""
+        """Return the places where our plugin is already installed in the tool.
+
+        They are names in the tool's lists of plugins, and existing directories.
+        """
         lists = [setting.read(machine) for setting in self.plugin_lists]
         folders = [expand_path(folder, machine) for folder in self.plugin_folders]
         return [
@@ -204,7 +218,10 @@ class SetupTarget(
         ]
 
     def hook_obstacles(self, machine: Machine) -> list[str]:
-        """Return the reasons why our hooks do not run: settings, and missing trust."""
+        """Return the reasons why the tool does not run our hooks; empty if none is known.
+
+        Settings may switch hooks off; Codex also skips hooks that the user does not trust yet.
+        """
         reasons = dict.fromkeys(
             obstacle.reason
             for obstacle in self.obstacles
@@ -230,10 +247,14 @@ _VARIABLE = re.compile(r"\$\{(\w+):-(.*?)\}|\$(\w+)|^~")
 
 
 def expand_path(path: str, machine: Machine) -> Path:
-    """Return a path of the table on a machine, with its directories and variables filled in."""
+    """Return a path of the table on a machine, with variables and `~` replaced.
+
+    `$config`, `$applications` and `$editors` are directories; `${NAME:-default}` is an environment
+    variable.
+    """
 
     def expand(match: re.Match[str]) -> str:
-        """Return the directory that stands for a variable or a `~`."""
+        """Return the text that replaces a match: a directory, or a variable's value or default."""
         variable, default, name = match.groups()
         if variable:
             return machine.environment.get(variable) or str(
@@ -252,14 +273,20 @@ def expand_path(path: str, machine: Machine) -> Path:
 
 
 def _choose_suffix(file: Path) -> Path:
-    """Return the file that a name ending in `.json[c]` stands for; other paths as they are."""
+    """Return the path for a name that ends in `.json[c]`: the `.jsonc` file if it exists.
+
+    Without it the name ends in `.json`. Other paths are returned as they are.
+    """
     stem = str(file).removesuffix("[c]")
     commented = Path(f"{stem}c")
     return commented if stem != str(file) and commented.exists() else Path(stem)
 
 
 def _has_our_hooks(tool: str, site: SetupSite) -> bool:
-    """Return True if our hooks are in a tool's settings of the user, by their first event."""
+    """Return True if the settings of a tool have our hook of its first event.
+
+    `tool` is a name in the table. The hook may be current or outdated.
+    """
     parts = TARGETS[tool].parts(site)
     hook = next(part for part in parts if isinstance(part, HookPart))
     document = read_document(hook.file)
@@ -267,7 +294,11 @@ def _has_our_hooks(tool: str, site: SetupSite) -> bool:
 
 
 def filled_form(form: str, programs: Programs, limit: int = 0) -> Json:
-    """Return a form of the table with our programs and the time limit of a hook filled in."""
+    """Return the JSON of a form in the table, with its placeholders replaced.
+
+    They stand for the path of `mnem`, the command of `mnem-hook`, and a hook's time limit, in the
+    tool's own unit.
+    """
     words: dict[str, Json] = {
         "{mnem}": str(programs.mnem),
         "{hook}": command_line(programs.hook),
@@ -275,7 +306,7 @@ def filled_form(form: str, programs: Programs, limit: int = 0) -> Json:
     }
 
     def fill(value: Json) -> Json:
-        """Return a value with each word replaced, at any depth."""
+        """Return a value with each placeholder in it replaced, at any depth."""
         if isinstance(value, dict):
             return {key: fill(member) for key, member in value.items()}
         if isinstance(value, list):
@@ -286,7 +317,11 @@ def filled_form(form: str, programs: Programs, limit: int = 0) -> Json:
 
 
 def hooks_by_event(form: str, events: str, programs: Programs) -> dict[str, Json]:
-    """Return the hook of each event in a list of the table, by the event's name."""
+    """Return a mapping of each event's name to its hook, the JSON for a tool's settings.
+
+    `form` and `events` are names in the table: of the hook's form, and of a list of events with
+    their time limits.
+    """
     return {
         event: filled_form(form, programs, limit)
         for event, limit in _TABLES["events"][events].items()
@@ -294,7 +329,10 @@ def hooks_by_event(form: str, events: str, programs: Programs) -> dict[str, Json
 
 
 def template_text(name: str, programs: Programs) -> str:
-    """Return a file of our own from its template, with our program and version filled in."""
+    """Return the text of a file of our own, from the template `name` next to this module.
+
+    The path of `mnem-hook` and our version are filled in.
+    """
     text = Path(__file__).with_name(name).read_text(encoding="utf-8")
     hook = json.dumps(str(programs.hook))
     return text.replace('"mnem-hook"', hook, 1).replace("{version}", __version__)
@@ -311,9 +349,10 @@ _LISTING = 2
 
 
 def untrusted_events(machine: Machine, folder: Path) -> list[str]:
-    """Return the events for which Codex skips our hooks, as it does not trust them.
+    """Return the names of the events for which Codex skips our hooks, as it does not trust them.
 
-    Codex itself is asked, or else its files in `folder` are read.
+    Codex's program is asked; if it does not answer, its files in `folder` are read. Disabled hooks
+    count too.
     """
     program = machine.program("codex")
     listed = None if program is None else listed_hooks(program, machine)
@@ -336,7 +375,10 @@ def untrusted_events(machine: Machine, folder: Path) -> list[str]:
 
 
 def _find_trust_keys(file: Path) -> Iterator[tuple[str, str]]:
-    """Yield each event with a hook of ours, and the key of its trust in Codex's settings."""
+    """Yield the pair (event, key) for each hook of ours in Codex's file of hooks.
+
+    Under the key, Codex's settings say whether the hook is trusted.
+    """
     events = settings_of(file).get("hooks")
     for event, groups in (events if isinstance(events, dict) else {}).items():
         label = re.sub(r"(?<!^)(?=[A-Z])", "_", event).lower()
@@ -383,7 +425,10 @@ def listed_hooks(program: Path, machine: Machine) -> list[dict[str, Json]] | Non
 def _ask_for_hooks(
     process: subprocess.Popen[bytes], messages: list[Json]
 ) -> list[dict[str, Json]] | None:
-    """Send messages to a running Codex and return the hooks it lists; None if it lists none."""
+    """Send messages to a running Codex, and return the hooks in its answer to `hooks/list`.
+
+    None if it answers with an error or not in time.
+    """
     if process.stdin is None or process.stdout is None:
         return None
     lines = [json.dumps(message).encode() + b"\n" for message in messages]

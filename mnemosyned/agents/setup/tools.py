@@ -51,9 +51,10 @@ _CHANGED_MEANWHILE = "it was changed meanwhile; run this again"
 def apply_change(
     change: FileChange, *, tool: str, scope: str, journal: SetupJournal
 ) -> None:
-    """Write a planned change and add it to the journal.
+    """Write a planned change to its file, and save it as an edit in the journal.
 
-    Raises `FileRefused` if the file was changed since it was planned, or cannot be written.
+    `scope` names the user or the project. Raises `FileRefused` if the file was changed since the
+    plan was made, or cannot be written.
     """
     with journal.lock():
         if read_file(change.file) != change.before:
@@ -91,7 +92,10 @@ def apply_change(
 
 
 def _find_created_folders(file: Path, journal: SetupJournal) -> list[str]:
-    """Return the directories above a file that setup created or will create, outermost first."""
+    """Return the directories above a file that setup created or has yet to create.
+
+    The outermost comes first.
+    """
     above = file.resolve().parents
     made = {folder for edit in journal.edits for folder in edit.folders}
     folders = (folder for folder in above if str(folder) in made or not folder.exists())
@@ -99,10 +103,10 @@ def _find_created_folders(file: Path, journal: SetupJournal) -> list[str]:
 
 
 def _write_by_program(change: FileChange) -> bool:
-    """Have the tool's own program write its entry; return True if the entry is current now.
+    """Have the tool's own program write its entry; return True if the entry is current then.
 
-    False if there is no such program, or it changed nothing. Raises `FileRefused` if it changed
-    something else.
+    False if the tool has no such program, or it changed nothing: the caller writes the file itself.
+    Raises `FileRefused` if the program changed something else.
     """
     entry = change.entry
     if entry is None:
@@ -119,7 +123,10 @@ def _write_by_program(change: FileChange) -> bool:
 
 
 def _read_entry_state(entry: EntryPart) -> PartState:
-    """Return the state of an entry in its file; foreign if the file cannot be read."""
+    """Return the state of an entry in its file; foreign if the file has an invalid form.
+
+    Raises `FileRefused` if it cannot be read.
+    """
     try:
         text = decode_text(read_file(entry.file)) or ""
         return entry.state(Document(entry.file, text))
@@ -130,9 +137,10 @@ def _read_entry_state(entry: EntryPart) -> PartState:
 def _run_program(
     command: Sequence[str | Path], folder: Path, *, limit_s: float
 ) -> tuple[int, str] | None:
-    """Run a tool's own program in a directory; return its exit code and output.
+    """Run a command in a directory; return its exit code and its output.
 
-    None if it cannot be run, or does not end within `limit_s`.
+    The output includes standard error. None if it cannot be run, or does not end within `limit_s`
+    seconds.
     """
     try:
         done = subprocess.run(  # noqa: S603 the program was found on the user's PATH
@@ -150,9 +158,10 @@ def _run_program(
 
 
 def undo_edit(edit: FileEdit, change: FileChange, journal: SetupJournal) -> None:
-    """Write the planned undo of an edit, remove it from the journal and delete empty directories.
+    """Write the planned undo of an edit to its file, and remove the edit from the journal.
 
-    Raises `FileRefused`.
+    Directories that setup created and that are empty now are deleted. Raises `FileRefused` if the
+    file was changed since the plan was made, or cannot be written.
     """
     with journal.lock():
         if read_file(change.file) != change.before:
@@ -171,7 +180,8 @@ def undo_edit(edit: FileEdit, change: FileChange, journal: SetupJournal) -> None
 def _remove_by_program(edit: FileEdit, change: FileChange) -> bool:
     """Have the tool's own program remove its entry; return True if the entry is gone.
 
-    False if the file has not changed since the edit: its earlier content is then restored.
+    False, without running it, if the tool has no such program or the file has not changed since the
+    edit: the caller then writes the planned content.
     """
     if not edit.take_out or digest(change.before) == edit.after:
         return False
@@ -202,12 +212,12 @@ class ToolPlan:
 
     @property
     def scope(self) -> str:
-        """The scope as the journal names it: the user, or a project by its path."""
+        """The scope of the setup in the journal's words: the user, or a project by its path."""
         return scope_name(self.site.project)
 
     @property
     def problems(self) -> list[str]:
-        """Reasons why the setup is impossible; with any, nothing is written."""
+        """Reasons why the setup is impossible, as sentences; with any, nothing is written."""
         in_files = [
             f"{self.site.machine.short_path(change.file)}: {change.problem}"
             for change in self.changes
@@ -217,17 +227,20 @@ class ToolPlan:
 
     @property
     def changed_files(self) -> list[FileChange]:
-        """The changes of files whose content really changes."""
+        """The planned changes, without files whose content stays the same or has a problem."""
         return [change for change in self.changes if change.changes]
 
 
 def scope_name(project: Path | None) -> str:
-    """Return the journal's name of a scope: the user for None, else the project's path."""
+    """Return the name of a scope in the journal: the user for None, else the project's path."""
     return USER_SCOPE if project is None else f"project {project}"
 
 
 def plan_tool(target: SetupTarget, site: SetupSite, journal: SetupJournal) -> ToolPlan:
-    """Return the planned changes for a tool; nothing is written."""
+    """Return the plan of a tool's setup: the changes of its files, or reasons against it.
+
+    Nothing is written.
+    """
     refusals = [
         f"our plugin is installed ({plugin}): remove it first, or leave it at that"
         for plugin in target.plugins(site.machine)
@@ -245,7 +258,10 @@ def plan_tool(target: SetupTarget, site: SetupSite, journal: SetupJournal) -> To
 
 
 def set_up(plan: ToolPlan, journal: SetupJournal) -> list[str]:
-    """Write the changes of a plan; return the problems, which are empty on success."""
+    """Write the changes of a plan to the files; return the problems, empty on success.
+
+    The first file that cannot be written ends the setup.
+    """
     if plan.problems:
         return plan.problems
     for change in plan.changes:
@@ -259,9 +275,9 @@ def set_up(plan: ToolPlan, journal: SetupJournal) -> list[str]:
 
 
 def confirm_by_program(target: SetupTarget, site: SetupSite) -> str:
-    """Ask the tool's own program whether it has our server; return a sentence about it.
+    """Ask the tool's own program whether it lists our MCP server; return the answer in words.
 
-    The sentence is empty if the tool has no such program, or the setup is a project's.
+    Empty if the tool has no such program, or the setup is for a project.
     """
     program = site.machine.program(*target.programs) if target.listing else None
     if program is None or site.project is not None:
@@ -281,7 +297,8 @@ def edits_to_undo(
 ) -> list[FileEdit]:
     """Return the journal's edits for these tools and this project, the newest first.
 
-    Empty `tools` stands for every tool, and None for every project and the user.
+    Empty `tools` selects every tool; None as the project selects the edits of every project and of
+    the user.
     """
     return [
         edit
@@ -294,9 +311,10 @@ def edits_to_undo(
 def recognized_edits(
     targets: Iterable[SetupTarget], site: SetupSite, journal: SetupJournal
 ) -> list[FileEdit]:
-    """Return our parts in the files of tools that the journal does not know, as edits.
+    """Return an edit for each file that has our parts, for tools unknown to the journal.
 
-    Two tools may read one file: a tool without a file of its own has no edits.
+    With these edits, setups that were not recorded can be undone. A tool whose files are all in the
+    edits of other tools has none.
     """
     scope = scope_name(site.project)
     known = {edit.tool for edit in journal.edits if edit.scope == scope}
@@ -319,7 +337,10 @@ def recognized_edits(
 def undo_all(
     edits: list[FileEdit], journal: SetupJournal, machine: Machine
 ) -> Iterator[tuple[FileEdit, FileChange, str]]:
-    """Undo edits one by one; yield each with its change and its error, empty if it succeeded."""
+    """Undo edits one by one; yield the triple (edit, change, problem) for each.
+
+    The problem is a sentence, empty if the undo succeeded.
+    """
     for edit in edits:
         change = plan_undo(edit, journal)
         problem = change.problem
@@ -333,7 +354,7 @@ def undo_all(
 
 
 def summarize_parts(change: FileChange) -> str:
-    """Return the states of a file's parts in a few words: "MCP server: new"."""
+    """Return what happens to the parts of a file, by state: "MCP server: new; 5 hooks: there"."""
     words = {
         PartState.MISSING: "new",
         PartState.STALE: "outdated, to be renewed",
@@ -349,7 +370,10 @@ def summarize_parts(change: FileChange) -> str:
 
 
 def _join_labels(labels: list[str]) -> str:
-    """Return labels separated by commas, with several hooks counted: "MCP server, 5 hooks"."""
+    """Return the labels of parts with commas between, several hooks as a count.
+
+    For example "MCP server, 5 hooks".
+    """
     hooks = [label for label in labels if label.startswith("hook ")]
     others = [label for label in labels if label not in hooks and label != "version"]
     others += [f"{len(hooks)} hooks"] if len(hooks) > 1 else hooks
@@ -387,12 +411,18 @@ class ToolActivity:
 
     @classmethod
     def of(cls, reports: Sequence[AgentActivity]) -> ToolActivity:
-        """Add up the reports of a tool's events."""
+        """Return the sums of the daemon's reports on a tool's hooks, one report per kind of event.
+
+        Calls and durations do not count captures that the daemon made without a hook.
+        """
 
         def newest(
             field: str, among: Sequence[AgentActivity] = reports
         ) -> datetime | None:
-            """Return the newest time in a field of the reports; None if there is none."""
+            """Return the newest time that the reports have in a field; None if there is none.
+
+            `among` are the reports to look at, by default all.
+            """
             times = (getattr(report, field) for report in among)
             return max(filter(None, times), default=None)
 
@@ -445,9 +475,9 @@ def check_tool(
     journal: SetupJournal,
     reports: Sequence[AgentActivity] | None,
 ) -> ToolCheck:
-    """Check a tool's setup by its files and by the daemon's reports of its hooks.
+    """Return the state of a tool's setup, by its files and the reports of its hooks.
 
-    `reports` are None if no daemon answers.
+    `reports` come from the daemon, one per tool and kind of event; None if no daemon answers.
     """
     plan = plan_tool(target, site, journal)
     plugins = target.plugins(site.machine)
@@ -479,7 +509,10 @@ def check_tool(
 
 
 def _list_problems(plan: ToolPlan, site: SetupSite) -> list[str]:
-    """Return the problems of a plan, and the parts in each file that are missing or outdated."""
+    """Return the problems of a tool's setup as sentences.
+
+    They are those of its plan, and the parts in each file that are missing or outdated.
+    """
     words = {PartState.MISSING: "missing", PartState.STALE: "outdated"}
     problems = list(plan.problems)
     for change in plan.changes:
@@ -494,9 +527,9 @@ def _list_problems(plan: ToolPlan, site: SetupSite) -> list[str]:
 def _warn_of_silence(
     target: SetupTarget, machine: Machine, activity: ToolActivity | None
 ) -> list[str]:
-    """Return a warning if the tool's newest transcript is newer than its last memory.
+    """Return a list of one warning if the tool writes transcripts but none are stored, else empty.
 
-    Empty otherwise.
+    Then the newest transcript is more than `TRANSCRIPT_LEAD` newer than the last stored memory.
     """
     newest = newest_transcript(target, machine)
     if activity is None or newest is None:
@@ -511,7 +544,7 @@ def _warn_of_silence(
 
 
 def newest_transcript(target: SetupTarget, machine: Machine) -> datetime | None:
-    """Return when the tool's newest transcript was last written; None without any."""
+    """Return when the newest of a tool's transcript files was written; None if there is none."""
     paths = chain.from_iterable(map(machine.home.glob, target.transcripts))
     newest = 0.0
     for path in islice(paths, TRANSCRIPTS_MAX):
