@@ -79,8 +79,8 @@ class DueQueue:
     ) -> None:
         """Make a name due `after_s` seconds from now, in place of its earlier due time.
 
-        It is due at the latest `at_most_s` seconds after it was first put, or `after_s` if that is
-        None. If there are too many names, a new one is ignored: it is found later.
+        Repeated calls delay a name until at most `at_most_s` seconds after its first call (None:
+        `after_s`). A new name is ignored if the queue already has its maximum of names.
         """
         now = time.monotonic()
         with self._changed:
@@ -95,9 +95,10 @@ class DueQueue:
             self._changed.notify()
 
     def take(self, timeout_s: float, *, early: bool = False) -> str:
-        """Wait for a name to be due, and remove and return it; with `early`, do not wait.
+        """Wait until a name is due, remove it from the queue and return it.
 
-        Empty after `timeout_s` seconds without one, or when woken or stopped.
+        With `early`, take the name that is due first without waiting for its time. Returns an empty
+        text after `timeout_s` seconds without a name, or after `wake` or `stop`.
         """
         until = time.monotonic() + timeout_s
         with self._changed:
@@ -115,9 +116,9 @@ class DueQueue:
             return ""
 
     def _find_first_due(self, default: float) -> float:
-        """Return the first due time (monotonic), or `default` without one.
+        """Return the earliest due time of any name, in seconds of `time.monotonic`, or `default`.
 
-        Due times that were replaced are dropped from the heap.
+        Entries of the heap whose due time was replaced or taken are removed from its top.
         """
         while self._heap:
             due, name = self._heap[0]
@@ -128,12 +129,12 @@ class DueQueue:
         return default
 
     def rest(self, seconds: float) -> None:
-        """Sleep for some seconds; return at once when stopped."""
+        """Sleep for this many seconds, or until `stop` is called."""
         with self._changed:
             self._changed.wait_for(lambda: self._stopping, seconds)
 
     def wake(self) -> None:
-        """Make the waiting thread return from `take` at once."""
+        """Make the thread that waits in `take` return at once with an empty text."""
         with self._changed:
             self._woken = True
             self._changed.notify_all()
@@ -145,7 +146,7 @@ class DueQueue:
             return self._stopping
 
     def stop(self) -> None:
-        """Make the reading thread end, waking it if it waits."""
+        """Tell the reading thread to end, and wake it if it waits in `take` or `rest`."""
         with self._changed:
             self._stopping = True
             self._changed.notify_all()
@@ -174,9 +175,10 @@ class Capture:
         self._thread: threading.Thread | None = None
 
     def start(self, warm_up: Callable[[], object]) -> None:
-        """Start the thread, and queue transcripts that grew while no daemon ran.
+        """Start the capture thread, and queue each session whose transcript changed meanwhile.
 
-        `warm_up` is called in the thread before the first reading.
+        `warm_up` is called once in the thread before it reads. Of the `WAITING_MAX` sessions seen
+        last, those are queued whose transcript has another size than when it was last read.
         """
         self._thread = threading.Thread(
             target=self._run_thread, args=[warm_up], name="capture", daemon=True
@@ -187,16 +189,19 @@ class Capture:
                 self._due.put(session.session)
 
     def close(self) -> None:
-        """Stop the thread after the share that it is reading; the next start reads the rest."""
+        """Stop the capture thread once it has stored the part of a transcript that it is reading.
+
+        Waits at most 5 seconds. What is still queued is read after the next start.
+        """
         self._due.stop()
         if self._thread:
             self._thread.join(5.0)
 
     def read_session(self, session: AgentSession) -> int:
-        """Capture a share of the transcript's new lines; return the number of messages stored.
+        """Store the messages in the next `CALL_BYTES` of a transcript, and return their number.
 
-        The thread reads the rest. If another capture is running, only queue the session.
-        Raises `TranscriptRefused` and storage errors.
+        The session is queued, so that the thread reads the rest. If another capture is running, the
+        session is only queued, and 0 returned. Raises `TranscriptRefused` and storage errors.
         """
         if not self._capturing.acquire(timeout=CALL_WAIT_S):
             self._due.put(session.session)
@@ -209,7 +214,7 @@ class Capture:
         return stored
 
     def queue_session(self, session: AgentSession) -> bool:
-        """Queue a session for the thread; return False if it has no transcript."""
+        """Queue a session for the capture thread; return False if it has no readable transcript."""
         path = session.transcript
         if not (is_plausible(path) and size_of(path)):
             return False
@@ -217,7 +222,10 @@ class Capture:
         return True
 
     def queue_grown_sessions(self, session: AgentSession) -> None:
-        """Queue the other sessions whose transcripts grew since they were read."""
+        """Queue the recent sessions, except the given one, whose transcripts have changed in size.
+
+        The size is compared with the position up to which each transcript was read.
+        """
         for other in self._agents.recent(CATCH_UP):
             grew = size_of(other.transcript) != other.position
             if grew and other.session != session.session:
@@ -231,10 +239,11 @@ class Capture:
         conversation: str = "",
         by_hook: bool = True,
     ) -> int:
-        """Store new messages of a session and return how many were new.
+        """Store a session's messages that are new to the memory, and return how many were stored.
 
-        `conversation` takes the place of the session's own in the ids of messages. Messages of
-        hooks are skipped for good while capture is switched off. Raises storage errors.
+        `conversation` is used for the memories' ids in place of the session's own. With `by_hook`,
+        nothing is stored while the setting `hooks.capture` is off; without it, the requests run in
+        the background. Raises storage errors.
         """
         stored = 0
         if by_hook and not self._settings.config.hooks.capture:
@@ -254,12 +263,15 @@ class Capture:
         return stored
 
     def drain(self) -> None:
-        """Capture the transcripts of all queued sessions now, in the caller's thread."""
+        """Read a part of each queued session's transcript now, until the queue is empty."""
         while session := self._due.take(0.0, early=True):
             self._read_due_session(session)
 
     def _run_thread(self, warm_up: Callable[[], object]) -> None:
-        """Read due sessions, with a pause after each, until the thread is stopped."""
+        """Read the transcripts of due sessions until the queue is stopped, pausing after each one.
+
+        `warm_up` is called first; its errors are logged.
+        """
         try:
             warm_up()
         except Exception:
@@ -270,9 +282,10 @@ class Capture:
                 self._due.rest(REST_S)
 
     def _read_due_session(self, session: str) -> None:
-        """Read a share of a session; queue the session again if a share is left.
+        """Read the next `BACKGROUND_BYTES` of the transcript of the session with this id.
 
-        Errors are logged.
+        The session is queued again if its transcript has more, and later if the database is
+        unreachable or busy. Errors are logged.
         """
         try:
             complete = self._read_share(session)
@@ -287,7 +300,10 @@ class Capture:
                 self._due.put(session)
 
     def _read_share(self, session_id: str) -> bool:
-        """Capture a share of a session's transcript; return True if nothing is left of it."""
+        """Store the messages in the next `BACKGROUND_BYTES` of a session's transcript.
+
+        Return False if the transcript has more. True also for an unknown session or a missing file.
+        """
         session = self._agents.session(session_id)
         if session is None or not session.transcript:
             return True
@@ -335,7 +351,11 @@ class Capture:
         messages: Sequence[TranscriptMessage],
         conversation: str,
     ) -> list[Remember]:
-        """Return requests to store the messages that memory does not have yet."""
+        """Return a `Remember` request for each message whose ids are all unknown to the memory.
+
+        `conversation` is the conversation's id, of which the ids are made. In the order of the
+        messages.
+        """
         ids = [memory_ids(message, conversation) for message in messages]
         new = set(self._agents.unknown([id for each in ids for id in each]))
         now = self._clock.now()
@@ -353,10 +373,11 @@ def store_batch(
     background: bool,
     refusal_event: str,
 ) -> int:
-    """Store memories in one call and return how many were new; if refused, one by one.
+    """Store memories in one request and return how many were new.
 
-    `refusal_event` is the log event of a refused memory. Raises errors that are not the fault of
-    one memory.
+    If the request is refused for a fault of a memory, store them one by one and log each refused
+    memory as the event `refusal_event`. `background` gives way to requests in the foreground.
+    Raises any other error.
     """
     if not memories:
         return 0
@@ -378,9 +399,10 @@ def store_batch(
 def store_one(
     service: MemoryService, memory: Remember, *, background: bool, refusal_event: str
 ) -> bool:
-    """Store one memory; return False if it was known or is refused. Raises other errors.
+    """Store one memory and return True if it was new; False if it was known already or is refused.
 
-    `refusal_event` is the log event of a refusal.
+    A refusal for a fault of the memory is logged as the event `refusal_event`; any other error is
+    raised. `background` gives way to requests in the foreground.
     """
     try:
         return service.call(memory, background=background).stored
@@ -394,7 +416,10 @@ def store_one(
 def _make_request(
     session: AgentSession, message: TranscriptMessage, id: str, now: datetime
 ) -> Remember:
-    """Return the request that stores a message under this id, in the agent's session."""
+    """Return the request to store a message under the id `id` in the session of an agent.
+
+    Its time is the message's, or `now` for a message without a time or with a later one.
+    """
     said = message.created_at or now
     metadata = {
         "project": session.project,

@@ -93,27 +93,27 @@ class ImportSource:
 
     @classmethod
     def of_path(cls, path: Path) -> ImportSource:
-        """Return the source for a file or folder at a path."""
+        """Return the source for a file or folder that the user named by its path."""
         return cls(path, path)
 
     @classmethod
     def of_stream(cls, stream: BinaryIO, path: Path = STANDARD_INPUT) -> ImportSource:
-        """Return the source for standard input, or for a pipe at a path."""
+        """Return the source for a stream to be read once: standard input, or the pipe at `path`."""
         return cls(path, path, stream)
 
     @property
     def name(self) -> str:
-        """The source's name in error messages."""
+        """The source's name in error messages: its path, or "standard input"."""
         return "standard input" if self.path == STANDARD_INPUT else str(self.text_path)
 
     @property
     def text_path(self) -> Path:
-        """The path as valid Unicode, for people: bytes that are not UTF-8 are replaced."""
+        """The path as valid Unicode, for people: bytes that are not UTF-8 are escaped."""
         return Path(printable_path(self.path))
 
     @property
     def is_folder(self) -> bool:
-        """Whether the source is a folder, also by a link that the user typed."""
+        """Whether the path is a folder or a link to one; False for a stream."""
         return self.stream is None and self.path.is_dir()
 
     @cached_property
@@ -162,16 +162,16 @@ class ImportFormat(ABC):
 
     @abstractmethod
     def recognizes(self, source: ImportSource) -> bool:
-        """Return True if a source has this format, by content and only then by name.
+        """Return True if this format can read a source, judged by content first and then by name.
 
-        A format that reads a whole folder recognizes it. Of other folders each file is a source.
+        True for a folder only if the format reads folders as a whole.
         """
 
     def read(self, source: ImportSource, position: str) -> Records:
-        """Yield the records after a position, in the order of each conversation.
+        """Yield the source's records after a position, in the order of each conversation.
 
-        Holds one record in memory at a time, or a bounded number. Raises `OSError` if the source
-        cannot be read; any other fault is a `BadRecord`.
+        `position` is that of the last record already imported; empty for all records. Raises
+        `OSError` if the source cannot be read; any other fault is yielded as a `BadRecord`.
         """
         try:
             yield from self.read_records(source, position)
@@ -180,24 +180,28 @@ class ImportFormat(ABC):
 
     @abstractmethod
     def read_records(self, source: ImportSource, position: str) -> Records:
-        """Yield the records after a position, as `read` does. Raises also `SourceRefused`."""
+        """Yield the source's memories and bad records after `position`, a text that they carry.
+
+        An empty position means all records. Raises `OSError`, and `SourceRefused` if the rest of
+        the source cannot be read.
+        """
 
     def size(self, source: ImportSource) -> int:
-        """Return the number of bytes to read, for showing progress; 0 if unknown."""
+        """Return how many bytes of a source will be read, for showing progress; 0 if unknown."""
         return source.size()
 
 
 def stable_id(*parts: str, prefix: str = IMPORTED_PREFIX) -> str:
-    """Return an id made of the parts' hash: the same parts always give the same id.
+    """Return `prefix` and a hash of the parts: equal parts give the same id at every import.
 
-    Parts are the format's name, then the record's own id or its words.
+    The parts are the format's name, then the record's own id or its words.
     """
     text = "\0".join(parts).encode("utf-8", "replace")
     return prefix + hashlib.sha256(text).hexdigest()[:ID_CHARS]
 
 
 def file_identity(status: os.stat_result) -> str:
-    """Return device and inode of a file as a text: the same under every name of the file."""
+    """Return a file's "device:inode" from its status; a renamed or linked file keeps the text."""
     return f"{status.st_dev}:{status.st_ino}"
 
 
@@ -212,7 +216,10 @@ class _ChainedStream(io.RawIOBase):
         return True
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
-        """Fill the buffer from the head, then from the stream; return the number of bytes."""
+        """Fill the buffer from the head, or once that is used up from the stream.
+
+        Returns the number of bytes written, 0 at the end; it may be less than the buffer holds.
+        """
         room = memoryview(buffer)
         data: bytes | memoryview = self._head[: len(room)]
         self._head = self._head[len(data) :]
@@ -223,7 +230,10 @@ class _ChainedStream(io.RawIOBase):
 
 
 def _read_available(stream: BinaryIO, count: int) -> bytes:
-    """Return at most `count` bytes that have arrived, without waiting for more."""
+    """Read and return at most `count` bytes, after at most one read of the underlying stream.
+
+    An empty result is the end of the stream.
+    """
     if isinstance(stream, io.BufferedReader):
         return stream.read1(count)
     return stream.read(count)
@@ -256,10 +266,11 @@ def parse_record(
     *,
     exact: bool = False,
 ) -> Iterator[ImportItem | BadRecord]:
-    """Call `parse` and yield its memory as an item, or its error as a bad record.
+    """Call `parse` and yield its memory as an `ImportItem`, or its error as a `BadRecord`.
 
-    Nothing is yielded if it returns None. `size` is the number of bytes read for the record, if
-    that is known. Unless `exact`, the memory is made one that the daemon accepts.
+    Yields nothing if it returns None. `place` names the record in messages, `position` is where an
+    import goes on after it, `size` the bytes read for it (0: the length of its text). Unless
+    `exact`, the memory's fields are first made acceptable to the daemon.
     """
     try:
         memory = parse()
@@ -281,9 +292,9 @@ TAGS_MAX = 50
 
 
 def sendable(memory: Remember) -> Remember:
-    """Return the memory with text, names and metadata that the daemon accepts.
+    """Return the memory with its fields changed as needed for the daemon to accept them.
 
-    Names are cut, and empty metadata is left out.
+    Texts are cleaned, names cut, invalid tags and empty metadata left out.
     """
     metadata = {key: value for key, value in memory.metadata.items() if value}
     return msgspec.structs.replace(
@@ -298,7 +309,7 @@ def sendable(memory: Remember) -> Remember:
 
 
 def _make_json_safe(metadata: dict[str, Any]) -> dict[str, Any]:
-    """Return the metadata unchanged, or with all values as text if JSON cannot hold one."""
+    """Return the metadata unchanged if JSON can hold it, else with every value as its `repr`."""
     try:
         msgspec.json.encode(metadata)
     except (TypeError, ValueError, OverflowError, RecursionError):
@@ -309,14 +320,14 @@ def _make_json_safe(metadata: dict[str, Any]) -> dict[str, Any]:
 
 
 def clean_text(text: str) -> str:
-    """Return the text without NUL characters, lone surrogates and blanks at its ends."""
+    """Return the text without NUL characters and outer blanks, lone surrogates replaced by "?"."""
     if text.isascii():
         return text.replace("\0", "").strip()
     return text.replace("\0", "").encode("utf-8", "replace").decode().strip()
 
 
 def clean_name(name: str) -> str:
-    """Return a name on one line, cut at `TEXT_MAX` characters."""
+    """Return a name on one line, with single spaces, cut at `TEXT_MAX` characters."""
     return " ".join(clean_text(name).split())[:TEXT_MAX].strip()
 
 
@@ -326,9 +337,9 @@ def text_in(value: object) -> str:
 
 
 def tags_in(value: object) -> list[str]:
-    """Return the valid tags in a list, or in a text separated by commas or spaces.
+    """Return the valid tags of a record's value: a list, or a text separated by commas or spaces.
 
-    At most `TAGS_MAX`; anything else has none.
+    Normalized, each once, at most `TAGS_MAX`; empty for any other value.
     """
     if isinstance(value, str):
         value = value.split(",") if "," in value else value.split()
@@ -350,10 +361,11 @@ _NUMBER = re.compile(r"-?\d{1,20}(?:\.\d+)?")
 
 
 def moment_from(value: object, *, zone: tzinfo | None = None) -> datetime | None:
-    """Return a time of any usual form with its zone; None if the value is no time.
+    """Return the time in a value of another program, with its zone; None if there is none.
 
-    A time without a zone is local, or of `zone`; a number counts seconds, milliseconds or
-    microseconds since 1970, as its size tells, and none up to 0 is a time.
+    Takes ISO texts, dates, and positive numbers, which count seconds, milliseconds or microseconds
+    since 1970 by their magnitude. A time without a zone is in `zone`, or in local time if that is
+    None.
     """
     try:
         if isinstance(value, str):

@@ -37,7 +37,7 @@ class FormatEntry:
     """`module:class`, in `mnemosyned.importers.formats`."""
 
     def load(self) -> ImportFormat:
-        """Import the format's module and return a new object of its class."""
+        """Import the format's module and return a new instance of its class."""
         module, _, attribute = self.target.partition(":")
         loaded = import_module(f"mnemosyned.importers.formats.{module}")
         return cast("ImportFormat", getattr(loaded, attribute)())
@@ -51,7 +51,7 @@ FORMATS = tuple(
 
 
 def format_named(name: str) -> ImportFormat:
-    """Return a new format by its name for `--format`. Raises `InvalidRequest`."""
+    """Return a new instance of the import format of this name. Raises `InvalidRequest` for none."""
     for entry in FORMATS:
         if entry.name == name:
             return entry.load()
@@ -66,7 +66,10 @@ def format_names() -> str:
 
 
 def recognize_format(source: ImportSource) -> ImportFormat | None:
-    """Return the first format that recognizes a source, or None. Raises `OSError`."""
+    """Return a new instance of the first import format that can read a source, or None.
+
+    Raises `OSError` if the source cannot be read.
+    """
     formats = (entry.load() for entry in FORMATS)
     return next((format for format in formats if format.recognizes(source)), None)
 
@@ -94,17 +97,17 @@ class ImportPlan:
 
     @property
     def size(self) -> int:
-        """The number of bytes to read; 0 if it is unknown for any source."""
+        """The number of bytes that the import will read; 0 if unknown for any source."""
         sizes = [part.size for part in self.parts]
         return sum(sizes) if all(sizes) else 0
 
 
 def plan_import(sources: list[ImportSource], format: str | None) -> ImportPlan:
-    """Return the sources to import with their formats, ordered by their first records' times.
+    """Return the plan of an import: each source with its format, oldest first record first.
 
-    A folder that no format recognizes stands for its files; links in it are not followed.
-    `format` is the name of the only format to use, or None. Raises `InvalidRequest` for a source
-    that has no format or cannot be read.
+    A folder that no format reads as a whole is replaced by its files, without links and hidden
+    folders. `format` names the only format to use, None means to recognize it. Raises
+    `InvalidRequest` for a source that has no format or cannot be read.
     """
     plan = ImportPlan()
     given = format_named(format) if format else None
@@ -122,9 +125,10 @@ def plan_import(sources: list[ImportSource], format: str | None) -> ImportPlan:
 def _add_source(
     plan: ImportPlan, source: ImportSource, given: ImportFormat | None
 ) -> None:
-    """Add a source with its format to the plan, or each file of a folder.
+    """Add a source with its format to the plan; of a folder of no format add each file.
 
-    `given` is the format the user named. Raises `InvalidRequest` for a source without a format.
+    `given` is the format that the user named, or None to recognize it. Raises `InvalidRequest` for
+    a source without a format.
     """
     if source.stream and (problem := _find_stream_problem(source, given)):
         raise InvalidRequest(problem, field="path")
@@ -140,7 +144,11 @@ def _add_source(
 
 
 def _find_stream_problem(source: ImportSource, given: ImportFormat | None) -> str:
-    """Return the reason why a stream must be saved to a file first; empty for none."""
+    """Return why a stream must first be saved to a file to be imported; empty if it need not.
+
+    Databases and archives must, and the formats with `needs_file`; `given` is the format that the
+    user named, or None.
+    """
     if source.head.startswith((SQLITE, ARCHIVE)):
         kind = "a database or an archive"
     elif given and given.needs_file:
@@ -151,7 +159,7 @@ def _find_stream_problem(source: ImportSource, given: ImportFormat | None) -> st
 
 
 def _describe_unknown(source: ImportSource) -> str:
-    """Return the error message for a source without a format, with the next step."""
+    """Return the error message, with advice, for a source that no import format recognizes."""
     if not source.head:
         return f"{source.name} is empty"
     if source.head.startswith(SQLITE):
@@ -168,9 +176,10 @@ def _describe_unknown(source: ImportSource) -> str:
 def _add_files_of_folder(
     plan: ImportPlan, folder: ImportSource, given: ImportFormat | None
 ) -> None:
-    """Add the files of a folder to the plan; count those that have no format.
+    """Add each file below a folder whose format is recognized to the plan; count the others.
 
-    With `given`, only files of this format count. Unreadable files become bad records.
+    Of files of a format other than `given`, if not None, only the count is kept. A file that cannot
+    be read is added to the plan's bad records.
     """
     for path in _files_below(folder.path):
         source = ImportSource(path, folder.root)
@@ -188,7 +197,7 @@ def _add_files_of_folder(
 
 
 def _files_below(folder: Path) -> Iterator[Path]:
-    """Yield the regular files under a folder by name, without links and hidden folders."""
+    """Yield the regular files below a folder, sorted by name, without links and hidden folders."""
     for directory, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
@@ -198,9 +207,10 @@ def _files_below(folder: Path) -> Iterator[Path]:
 
 
 def _read_first_time(part: PlannedPart) -> datetime:
-    """Return the time of a part's first record, or the latest possible time without one.
+    """Return the time of a source's first memory, for sorting the plan.
 
-    Streams get the latest time too, as they can be read only once.
+    The latest possible time if it has none, cannot be read, or is a stream, which can be read only
+    once.
     """
     if part.source.stream:
         return _LAST

@@ -47,9 +47,9 @@ def project_of(
 ) -> Project:
     """Return the project of a directory, or `NO_PROJECT` for the home directory or the root.
 
-    An `override` is used as the project's key. The key of a repository is its origin
-    ("github.com/ann/shop"), or else the path that its worktrees have in common. Elsewhere it is the
-    directory itself. Reads a few small files of the repository and starts no process.
+    The key of a git repository is its remote `origin` ("github.com/ann/shop"), or without one the
+    path that its worktrees share; elsewhere it is the directory. `override` is used as the key if
+    not empty, `home` replaces the user's home directory. Starts no process.
     """
     path = os.fspath(directory) if directory else ""
     if chosen := override.strip()[:KEY_CHARS_MAX]:
@@ -67,7 +67,10 @@ def project_of(
 
 
 def _walk_up_directories(start: str, stop_at: set[str]) -> Iterator[str]:
-    """Yield a directory, its parent and so on, ending before one in `stop_at`."""
+    """Yield a directory, its parent and so on, ending before a directory in `stop_at`.
+
+    At most `PARENTS_MAX` are yielded.
+    """
     path = start
     for _ in range(PARENTS_MAX):
         if path in stop_at:
@@ -93,9 +96,9 @@ def _find_git_directory(root: str) -> str | None:
 
 
 def _identify_repository(root: str, git: str) -> Project:
-    """Return the project of a repository, which all its worktrees share.
+    """Return the project of a repository, which has the same key in all its worktrees.
 
-    `root` is the checkout, `git` its git directory.
+    `root` is the directory of the checkout, `git` its git directory.
     """
     shared = _read_text(os.path.join(git, "commondir")).strip()
     common = os.path.realpath(os.path.join(git, shared or "."))
@@ -119,9 +122,9 @@ def _find_origin_url(config: str) -> str:
 
 
 def _normalize_url(url: str, *, root: str) -> str:
-    """Return a remote's host and path, without user, password, default port and ".git".
+    """Return a git remote's URL as "host/path", without user, password, default port and ".git".
 
-    A remote on this machine gives its path, relative to `root` if need be.
+    For a remote on this machine return its absolute path, taken relative to the directory `root`.
     """
     if url.lower().startswith("file://"):
         return _make_local_key(url[len("file://") :], root)
@@ -136,7 +139,10 @@ def _normalize_url(url: str, *, root: str) -> str:
 
 
 def _make_remote_key(host: str, port: str, path: str) -> str:
-    """Return host and path as a project's key, in lower case where the host ignores case."""
+    """Return "host:port/path" of a git remote as a project's key, without query and ".git".
+
+    `port` is empty or begins with its colon. The path is in lower case on hosts that ignore case.
+    """
     host = host.lower()
     path = re.split(r"[?#]", path)[0].strip("/").removesuffix(".git").strip("/")
     if host in CASELESS_HOSTS:
@@ -145,18 +151,21 @@ def _make_remote_key(host: str, port: str, path: str) -> str:
 
 
 def _make_local_key(path: str, root: str) -> str:
-    """Return the absolute path of an origin on this machine, without ".git"."""
+    """Return the absolute path of a git remote on this machine, without ".git".
+
+    `path` may be relative to the directory `root`.
+    """
     place = os.path.realpath(os.path.join(root, path))
     return place.removesuffix("/.git").removesuffix(".git")
 
 
 def _cut_last_part(key: str) -> str:
-    """Return the last step of a path or key, as a short name."""
+    """Return what follows the last slash of a path or project key, as a short name."""
     return key.rstrip("/").rpartition("/")[2] or key
 
 
 def _read_text(path: str) -> str:
-    """Return the beginning of a regular file as text; empty if it cannot be read."""
+    """Return the first `FILE_BYTES_MAX` bytes of a regular file as text; empty if unreadable."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError):

@@ -43,7 +43,10 @@ class OccurrenceCounter:
         self._seen: Counter[bytes] = Counter()
 
     def count(self, text: str) -> int:
-        """Count one more occurrence of a text and return the number so far."""
+        """Count an occurrence of a text and return how often it has occurred, from 1.
+
+        Beyond `DIFFERENT_MAX` different texts, a new text always gives 1.
+        """
         key = hashlib.sha256(text.encode("utf-8", "replace")).digest()[:8]
         if key not in self._seen and len(self._seen) >= DIFFERENT_MAX:
             return 1
@@ -73,7 +76,10 @@ ARCHIVE_ERRORS = (
 
 @contextmanager
 def _open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
-    """Open an archive for the block. Raises `SourceRefused` for broken content in the block."""
+    """Return a context manager that opens a ZIP archive and gives its `ZipFile`.
+
+    Any error of reading the archive, also within the block, is raised as `SourceRefused`.
+    """
     try:
         with zipfile.ZipFile(path) as archive:
             yield archive
@@ -83,9 +89,10 @@ def _open_archive(path: Path) -> Iterator[zipfile.ZipFile]:
 
 
 def members_of(path: Path, names: re.Pattern[str]) -> list[zipfile.ZipInfo]:
-    """Return the archive's members whose file name matches, in the order of their paths.
+    """Return the members of a ZIP archive whose file name matches a pattern, sorted by path.
 
-    Raises `SourceRefused`.
+    `names` must match the whole name without folders. Raises `SourceRefused` for a broken archive,
+    or one with too many members.
     """
     with _open_archive(path) as archive:
         listed = archive.infolist()
@@ -99,7 +106,7 @@ def members_of(path: Path, names: re.Pattern[str]) -> list[zipfile.ZipInfo]:
 
 @contextmanager
 def open_member(path: Path, member: zipfile.ZipInfo) -> Iterator[BinaryIO]:
-    """Open a member of the archive at `path` for the block.
+    """Return a context manager that opens a member of the ZIP archive at `path` for reading.
 
     Raises `SourceRefused` for a broken archive, and for a member that is too large unpacked.
     """
@@ -127,9 +134,9 @@ LENIENT = "mnemosyned-latin"
 
 
 def _decode_as_latin(error: UnicodeError) -> tuple[str, int]:
-    """Return the text for bytes that are not UTF-8, and the position after them.
+    """Decode the bytes at which UTF-8 failed as Windows-1252; return their text and their end.
 
-    An error handler for `bytes.decode`.
+    Registered as an error handler for `bytes.decode`, which goes on at the returned position.
     """
     if not isinstance(error, UnicodeDecodeError):
         raise error
@@ -166,7 +173,7 @@ class _Transcoded(io.RawIOBase):
         return True
 
     def readinto(self, buffer: object) -> int:
-        """Fill the buffer with UTF-8 and return the number of bytes; 0 at the end."""
+        """Fill the buffer with text as UTF-8 and return the number of bytes; 0 at the end."""
         view = memoryview(cast("bytearray", buffer))
         # A character has at most four bytes.
         data = self._source.read(len(view) // 4).encode("utf-8", "replace")
@@ -179,7 +186,10 @@ class _Transcoded(io.RawIOBase):
 
 
 def as_utf8(stream: BinaryIO) -> BinaryIO:
-    """Return a stream of the same text in UTF-8, without a byte order mark."""
+    """Return a stream of the given text in UTF-8, without its byte order mark.
+
+    UTF-16 is recognized by its mark and transcoded; anything else is passed on unchanged.
+    """
     source = io.BufferedReader(cast("io.RawIOBase", stream), CHUNK_BYTES)
     mark = source.peek(4)[:4]
     for signature, encoding in _WIDE.items():
@@ -196,9 +206,10 @@ def as_utf8(stream: BinaryIO) -> BinaryIO:
 def open_text(
     source: ImportSource, member: zipfile.ZipInfo | None = None
 ) -> Iterator[BinaryIO]:
-    """Open a source, or a member of its archive, as a stream of UTF-8 for the block.
+    """Return a context manager that opens a source as a stream of UTF-8.
 
-    Raises `OSError` and `SourceRefused`.
+    `member` is the member to open if the source is a ZIP archive. Raises `OSError` and
+    `SourceRefused`.
     """
     with (
         open_member(source.path, member) if member else source.open() as opened,
@@ -208,20 +219,21 @@ def open_text(
 
 
 def is_binary(head: bytes) -> bool:
-    """Return True if the first bytes of a file are not text."""
+    """Return True if a file's first bytes hold a NUL and are not marked as UTF-16."""
     beginning = head[:BEGINNING_BYTES]
     return b"\0" in beginning and not beginning.startswith(tuple(_WIDE))
 
 
 def decode_text(data: bytes) -> str:
-    """Return bytes as text: UTF-8, with other bytes read as Latin-1."""
+    """Return UTF-8 bytes as text; bytes that are not UTF-8 are read as Windows-1252."""
     return data.decode("utf-8", LENIENT)
 
 
 def lines_of(stream: BinaryIO, *, offset: int = 0) -> Iterator[TextLine]:
-    """Yield the lines from the byte `offset` on; the first has the number 1.
+    """Yield the lines of a stream, each with its number and byte range, from byte `offset` on.
 
-    A line over `LINE_BYTES_MAX` has empty data and is marked as too long.
+    The first line yielded has the number 1. A line longer than `LINE_BYTES_MAX` has no data and is
+    marked as too long.
     """
     skip(stream, offset)
     number = 0
@@ -238,7 +250,7 @@ def lines_of(stream: BinaryIO, *, offset: int = 0) -> Iterator[TextLine]:
 
 
 def skip(stream: BinaryIO, size: int) -> None:
-    """Go on after the next `size` bytes."""
+    """Move a stream forward by `size` bytes, reading them if it cannot seek."""
     if stream.seekable():
         stream.seek(size, io.SEEK_CUR)
         return
@@ -285,10 +297,10 @@ class JsonReader:
         """Bytes read since the last element."""
 
     def elements(self) -> Iterator[JsonElement]:
-        """Yield the elements of the document's list, or the values of its object.
+        """Yield the elements of the document's list, or the values of its object, one at a time.
 
-        A list in the object gives its elements instead. Raises `SourceRefused` where the text
-        stops being JSON.
+        Of an object's value that is a list, each element is yielded alone, with the list's key.
+        Raises `SourceRefused` at the first text that is not JSON.
         """
         opening = self._peek_char()
         if opening == "[":
@@ -301,7 +313,7 @@ class JsonReader:
             raise self._make_error_here("more text follows the end of the document")
 
     def _read_object(self) -> Iterator[JsonElement]:
-        """Yield the values of the object that begins here, and the elements of its lists."""
+        """Yield the values of the JSON object at the present position; of a list each element."""
         for _ in self._step_through("}"):
             key = self._read_value()
             if not isinstance(key, str) or self._peek_char() != ":":
@@ -314,20 +326,27 @@ class JsonReader:
                 yield self._read_element(key, 0)
 
     def _read_list(self, key: str) -> Iterator[JsonElement]:
-        """Yield the elements of the list that begins here; `key` is its name in the document."""
+        """Yield the elements of the JSON list at the present position, each with `key`.
+
+        `key` is the list's key in the document, empty for the document itself.
+        """
         for index, _ in enumerate(self._step_through("]")):
             yield self._read_element(key, index)
 
     def _read_element(self, key: str, index: int) -> JsonElement:
-        """Read one value and return it with the number of bytes read since the last."""
+        """Read the next JSON value and return it as an element with this key and index.
+
+        Its size is the number of bytes read from the stream since the element before.
+        """
         value = self._read_value()
         size, self._uncounted = self._uncounted, 0
         return JsonElement(key, index, value, size)
 
     def _step_through(self, closing: str) -> Iterator[None]:
-        """Stop at each member of the list or object that begins here, for the caller to read it.
+        """Yield at each member of the list or object at the present position; the caller reads it.
 
-        The brackets and the commas between members are read; `closing` is the bracket at the end.
+        Brackets and commas are read here; `closing` is the bracket at the end. Raises
+        `SourceRefused` for anything else between members.
         """
         self._place += 1
         mark = closing if self._peek_char() == closing else ","
@@ -342,7 +361,7 @@ class JsonReader:
         self._place += 1
 
     def _peek_char(self) -> str:
-        """Skip blanks and return the next character without reading it; empty at the end."""
+        """Skip blanks and return the next character without consuming it; empty at the end."""
         while True:
             match = _SPACE.match(self._text, self._place)
             self._place = match.end() if match else self._place
@@ -353,7 +372,7 @@ class JsonReader:
             self._read_more(JSON_CHUNK_BYTES)
 
     def _read_value(self) -> Any:  # noqa: ANN401 any JSON
-        """Read and return one whole value of any kind. Raises `SourceRefused`."""
+        """Read and return the next JSON value, of any kind, as a whole. Raises `SourceRefused`."""
         if not self._peek_char():
             raise self._make_error_here("the document is cut off")
         while True:
@@ -368,9 +387,10 @@ class JsonReader:
             self._read_more(max(JSON_CHUNK_BYTES, waiting))
 
     def _scan_value(self) -> tuple[Any, int] | None:
-        """Parse the value at the present position; return it with its end.
+        """Parse the JSON value at the present position; return it with the index of its end.
 
-        None if more text is needed. Raises `SourceRefused`.
+        Returns None if more text must be read first. Raises `SourceRefused` for text that is not
+        JSON.
         """
         try:
             value, end = _scan(self._text, self._place)
@@ -388,7 +408,7 @@ class JsonReader:
         return (value, end) if end < len(self._text) or self._ended else None
 
     def _read_more(self, size: int) -> None:
-        """Read `size` more bytes, dropping the text already parsed."""
+        """Read up to `size` bytes from the stream, and drop the text already parsed."""
         data = self._stream.read(size)
         self._ended = not data
         self._uncounted += len(data)
@@ -398,7 +418,7 @@ class JsonReader:
         self._place = 0
 
     def _make_error_here(self, reason: str) -> SourceRefused:
-        """Return the error with this reason and the present position in the document."""
+        """Return an error with a reason and the present position in the document."""
         place = self._consumed + self._place
         return SourceRefused(f"{reason}, at character {place + 1:,}")
 
@@ -414,7 +434,11 @@ class JsonOutline:
 
 @lru_cache(maxsize=4)
 def outline_document(head: bytes) -> JsonOutline | None:
-    """Return the outline of a JSON document by its first bytes; None if it is no JSON."""
+    """Return whether a JSON document is a list, and its top keys, judged by its first bytes.
+
+    The keys are the object's, or those of the list's first object. None if the bytes do not begin a
+    list or an object.
+    """
     with as_utf8(io.BytesIO(head)) as stream:
         text = stream.read().lstrip()
     is_list = text.startswith(b"[")
@@ -433,9 +457,9 @@ def outline_document(head: bytes) -> JsonOutline | None:
 def outline_source(
     source: ImportSource, member: re.Pattern[str] | None
 ) -> JsonOutline | None:
-    """Return the outline of a source's JSON; None if it is no JSON.
+    """Return whether a source's JSON document is a list, and its top keys; None if it is no JSON.
 
-    Of an archive it is the outline of the first member whose file name matches.
+    Of a ZIP archive, the first member whose file name matches the pattern `member` is judged.
     """
     if not source.head.startswith(ZIP_SIGNATURE) or source.stream:
         return outline_document(source.head)
@@ -457,7 +481,7 @@ class RecordPosition:
 
     @classmethod
     def parse(cls, position: str) -> RecordPosition:
-        """Parse a position written by `str`; an empty text is the beginning."""
+        """Parse a position from its text "offset/number"; an empty text is the beginning."""
         return cls(*map(int, position.split("/"))) if position else cls()
 
     def __str__(self) -> str:
@@ -486,10 +510,10 @@ def group_lines(
     take_line: Callable[[TextLine, Record | None], Record | None],
     number: int = 0,
 ) -> Iterator[Record]:
-    """Yield the records that lines make up; `number` records came before them.
+    """Group lines into records and yield each record, numbered from `number` + 1.
 
-    `take_line` is given a line and the last record, if any. It returns the record that the line
-    begins, or adds the line to the last record and returns None.
+    `take_line` is called with each line and the record before it, or None. It returns a new record
+    if the line begins one; otherwise it may add the line to that record and returns None.
     """
     last: Record | None = None
     for line in lines:
@@ -514,10 +538,11 @@ def convert_records(
     noun: str,
     start: RecordPosition,
 ) -> Records:
-    """Yield the memories of records as items, and those that cannot be read as bad records.
+    """Yield the memory of each record as an item, or as a bad record if it cannot be read.
 
-    `convert` returns None for a record without a memory; it raises `RecordRefused` or
-    `PARSE_ERRORS`. `noun` names a record in error messages.
+    `convert` makes the memory, or returns None for a record without one; it raises `RecordRefused`
+    or `PARSE_ERRORS`. `noun` names a record in messages; `start` is the position before the first
+    record.
     """
     end = start.offset
     for record in records:
@@ -541,11 +566,10 @@ SQLITE_STEPS_AT_A_TIME = 10_000_000
 
 @contextmanager
 def open_database(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open a SQLite database read-only for the block.
+    """Return a context manager that opens a SQLite database for reading and gives its connection.
 
-    Raises `SourceRefused`, also for broken content read within the block. A file without a
-    write-ahead log is opened as one that never changes, which needs no lock and writes nothing next
-    to it. With a log SQLite reads both, in a copy if no program has them open.
+    The file and its folder are not written to: a database with an unused write-ahead log is read
+    from a temporary copy. Raises `SourceRefused`, also for broken content read within the block.
     """
     log, index = Path(f"{path}-wal"), Path(f"{path}-shm")
     has_log = log.exists() and log.stat().st_size > 0
@@ -564,14 +588,15 @@ def open_database(path: Path) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def _open_read_only(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
-    """Open a database for the block, limited in time and value size.
+    """Return a context manager that connects to a SQLite file, limited in steps and value size.
 
-    `mode` is the query of SQLite's URI. Raises `SourceRefused`.
+    `mode` is the query of SQLite's URI, such as "mode=ro". Errors of SQLite within the block are
+    raised as `SourceRefused`.
     """
     steps = 0
 
     def count() -> bool:
-        """Count SQLite's steps; return True to interrupt beyond the limit."""
+        """Count the steps that SQLite has run; return True, to interrupt it, beyond the limit."""
         nonlocal steps
         steps += SQLITE_STEPS_AT_A_TIME
         return steps > SQLITE_STEPS_MAX
@@ -590,7 +615,7 @@ def _open_read_only(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
 
 
 def tables_of(source: ImportSource) -> frozenset[str]:
-    """Return the names of a SQLite database's tables; empty for other sources."""
+    """Return the names of a SQLite database's tables; empty for any other or broken source."""
     if (
         source.stream
         or source.is_folder

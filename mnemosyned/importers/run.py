@@ -70,16 +70,17 @@ class ImportJournal:
     """
 
     def __init__(self, path: Path | None) -> None:
-        """Read the journal at a path, if it exists; for None, keep no positions."""
+        """Read the journal file at a path, if it exists; with None, keep no positions."""
         self._path = path
         self._entries = _read_entries(path) if path else {}
         self.found = bool(self._entries)
 
     @classmethod
     def of(cls, database: str, root: Path, format: str) -> ImportJournal:
-        """Return the journal of importing the path `root` into a database.
+        """Return the journal for importing from `root`, in this format, into this database.
 
-        Old journals are deleted. If the state directory cannot be written, no positions are kept.
+        `database` is the path of the database. Journals older than `KEPT_S` are deleted. If the
+        state directory cannot be written, the journal keeps no positions.
         """
         folder = state_dir() / "imports"
         try:
@@ -100,9 +101,9 @@ class ImportJournal:
         return cls(folder / f"{name}.jsonl")
 
     def entry(self, source: ImportSource) -> ImportEntry | None:
-        """Return the saved entry of a source; None if it was replaced or cut since.
+        """Return a source's saved entry; None without one, or if the file was replaced or cut.
 
-        A file that grew since it was done is read on; for a folder growth is unknown.
+        The entry is no longer marked as done if the file has grown, or if the source is a folder.
         """
         entry = self._entries.get(str(source.text_path.absolute()))
         if entry is None:
@@ -119,9 +120,9 @@ class ImportJournal:
     def write(
         self, source: ImportSource, position: str, bytes: int, *, done: bool = False
     ) -> None:
-        """Save that a source is stored up to a position, after this number of bytes.
+        """Save that a source was imported up to `position`, after `bytes` bytes of it.
 
-        If the journal cannot be written, no positions are kept any more.
+        `done` means to its end. If the file cannot be written, the journal keeps no more positions.
         """
         if self._path is None or (position == START and not done):
             return
@@ -136,7 +137,7 @@ class ImportJournal:
             self._path = None
 
     def delete(self) -> None:
-        """Delete the journal's file, as the import is finished."""
+        """Forget all positions and delete the journal's file."""
         self._entries = {}
         if self._path:
             self._path.unlink(missing_ok=True)
@@ -146,7 +147,10 @@ _decode = msgspec.json.Decoder(ImportEntry).decode
 
 
 def _read_entries(path: Path) -> dict[str, ImportEntry]:
-    """Return the last entry of each source in a journal, by its path; empty without a file."""
+    """Return the last entry of each source in a journal, by the source's path.
+
+    Lines that were cut off are skipped; empty without a file.
+    """
     entries: dict[str, ImportEntry] = {}
     try:
         opened = path.open("rb")
@@ -163,9 +167,9 @@ def _read_entries(path: Path) -> dict[str, ImportEntry]:
 
 
 def _identify_file(source: ImportSource) -> tuple[str, int]:
-    """Return a text of device, inode and hash of the file's beginning, and its size in bytes.
+    """Return "device:inode:hash of the first bytes" of a source, and its size in bytes.
 
-    A folder's size is 0. Raises `OSError`.
+    The size of a folder is 0. Raises `OSError`.
     """
     status = source.path.stat()
     head = hashlib.sha256(source.head[:HEAD_HASHED_BYTES]).hexdigest()[:16]
@@ -206,13 +210,13 @@ class ImportReport:
     """Whether it went on where an earlier import had stopped."""
 
     def add_problem(self, problem: BadRecord) -> None:
-        """Count a bad record; keep place and reason of the first ones."""
+        """Count a bad record; list the place and reason of the first `PROBLEMS_SHOWN_MAX`."""
         self.bad += 1
         if len(self.problems) < PROBLEMS_SHOWN_MAX:
             self.problems.append(f"{problem.place}: {problem.reason}")
 
     def add_stored(self, answer: RememberedMany) -> None:
-        """Add the daemon's answer to a batch of memories to the counts."""
+        """Count the memories of a batch as stored, known or forgotten, by the daemon's answer."""
         stored = sum(memory.stored for memory in answer)
         forgotten = sum(memory.forgotten for memory in answer)
         self.stored += stored
@@ -221,7 +225,10 @@ class ImportReport:
         self.learned += answer.learned
 
     def add_restored(self, restored: RestoreReport, place: str) -> None:
-        """Add the restored lines of an export to the counts; `place` is for conflicts."""
+        """Count the restored records of an export, by the daemon's answer.
+
+        Each conflict is reported as a bad record at `place`, the place of the batch.
+        """
         for kind, count in restored.stored.items():
             self.restored[kind] = self.restored.get(kind, 0) + count
         self.stored += restored.stored.get("memory", 0)
@@ -251,14 +258,14 @@ class Preview:
     """The first texts that would be learned."""
 
     def add(self, items: Sequence[ImportItem], format: str) -> None:
-        """Count items of a format that the daemon would store."""
+        """Count memories that the daemon would store; `format` is the name of their format."""
         self.memories += len(items)
         self.formats[format] += len(items)
         for item in items:
             self._count_memory(item.memory)
 
     def _count_memory(self, memory: Remember | ExportedMemory) -> None:
-        """Count a memory by role, source, session and time."""
+        """Count a memory by role, source and session, and widen the span of times to its own."""
         self.roles[memory.role] += 1
         self.sources[memory.source or ""] += 1
         if memory.session in self.sessions or len(self.sessions) < SESSIONS_MAX:
@@ -271,7 +278,10 @@ class Preview:
         self.latest = max(self.latest or moment, moment)
 
     def add_group(self, group: ExportGroup, format: str) -> None:
-        """Count the memories and learnings in lines of an export."""
+        """Count the memories and learnings in a group of lines of an export.
+
+        `format` is the name under which memories are counted.
+        """
         for line in group.data.splitlines():
             if parse_line_kind(line).record == FOOTER:
                 continue
@@ -284,13 +294,13 @@ class Preview:
                 self._count_learning(record)
 
     def _count_learning(self, learning: Learning) -> None:
-        """Count a learning; keep the first texts."""
+        """Count a learning; list the texts of the first `LEARNINGS_SHOWN_MAX`."""
         self.learned += 1
         if len(self.learnings) < LEARNINGS_SHOWN_MAX:
             self.learnings.append(learning.text)
 
     def add_learnings(self, answer: RememberedMany) -> None:
-        """Count the learnings that a batch of memories would teach."""
+        """Count the learnings that the memories of a checked batch would teach."""
         for learning in answer.would_learn:
             self._count_learning(learning)
 
@@ -315,9 +325,10 @@ class ImportRun:
     report: ImportReport = field(default_factory=ImportReport)
 
     def run(self) -> ImportReport:
-        """Import all parts of the plan and return the counts; delete the journals at the end.
+        """Import all sources of the plan and return the counts; then delete the journals.
 
-        Raises errors that are not the fault of a record.
+        Records that cannot be read or are refused are counted. Raises all other errors, and keeps
+        the journals then, for the next import to go on.
         """
         self.report.unknown_files = self.plan.unknown_files
         for problem in self.plan.unreadable:
@@ -346,7 +357,11 @@ class PartImport:
         self._group_bytes = 0
 
     def read(self) -> None:
-        """Read all records after the saved position, and send them in batches."""
+        """Read the source's records after the position in the journal, and send them to the daemon.
+
+        Does nothing for a source that the journal marks as done, which it marks this one as at the
+        end.
+        """
         run, source = self._run, self._part.source
         if self._entry:
             run.report.continued = True
@@ -362,7 +377,7 @@ class PartImport:
             self._journal.write(source, position, self._bytes, done=True)
 
     def _read_records(self, position: str) -> Iterator[ImportRecord]:
-        """Yield the records after a position; end with a bad one if reading fails."""
+        """Yield the source's records after a position; an `OSError` ends them as a bad record."""
         source = self._part.source
         try:
             yield from self._part.format.read(source, position)
@@ -370,7 +385,7 @@ class PartImport:
             yield BadRecord(source.name, f"cannot be read: {error.strerror or error}")
 
     def _add_record(self, record: ImportRecord) -> None:
-        """Add a record to its batch and send a full batch; report a bad record."""
+        """Add a record to the next batch, and send the batch if it is full; count a bad record."""
         run = self._run
         self._bytes += record.size
         if isinstance(record, BadRecord):
@@ -394,7 +409,11 @@ class PartImport:
         run.progress(record.size, run.report)
 
     def _send_items(self) -> None:
-        """Send the batch of items; report and leave out items that the daemon refuses."""
+        """Send the waiting memories to the daemon as one batch, and save the position after it.
+
+        A memory that the daemon refuses is reported as bad, and the batch sent again without it.
+        For a preview the daemon only checks the memories.
+        """
         run = self._run
         items, self._items, self._chars = self._items, [], 0
         while items:
@@ -417,7 +436,10 @@ class PartImport:
             return
 
     def _send_groups(self) -> None:
-        """Send the batch of groups; report and leave out groups with a refused line."""
+        """Send the waiting lines of an export to the daemon as one batch, and save the position.
+
+        If the daemon refuses a line, its group is reported as bad, and the batch sent without it.
+        """
         run = self._run
         groups, self._groups = self._groups, []
         while groups:
@@ -434,15 +456,18 @@ class PartImport:
             return
 
     def _save_position(self, last: ImportItem | ExportGroup) -> None:
-        """Save the position after a stored record in the journal, if there is one."""
+        """Save in the journal that the source was imported up to and with this record.
+
+        Does nothing without a journal.
+        """
         if self._journal:
             self._journal.write(self._part.source, last.position, self._bytes)
 
 
 def _find_refused_item(error: MnemosynedError, count: int) -> int:
-    """Return the index of the item that the daemon refused; `count` were sent.
+    """Return the index, in a batch of `count` memories, of the memory that an error names.
 
-    Raises the error again if no item is at fault.
+    Raises the error itself if it names none.
     """
     place = _MEMORY_PLACE.match(error.field or "")
     if isinstance(error, MalformedJson):
@@ -455,9 +480,9 @@ def _find_refused_item(error: MnemosynedError, count: int) -> int:
 
 
 def _find_refused_group(batch: Sequence[ExportGroup], error: MnemosynedError) -> int:
-    """Return the index of the group with the line that the daemon refused.
+    """Return the index of the group with the line, counted over the batch, that an error names.
 
-    Raises the error again if it names no line.
+    Raises the error itself if it names none.
     """
     place = _LINE_PLACE.match(error.field or "")
     if place is None:

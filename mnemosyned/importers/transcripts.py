@@ -46,9 +46,9 @@ class TranscriptMessage:
 
 
 def memory_ids(message: TranscriptMessage, conversation: str) -> tuple[str, ...]:
-    """Return the ids under which a message may be stored; the first is for storing it.
+    """Return the ids under which a message may be in memory; the first is used to store it.
 
-    The last id is made of the words, the only identity in payloads and in transcripts without ids.
+    The last is made of conversation, role and words, for messages without an id of their own.
     """
     words = " ".join(message.text.split())
     by_words = stable_id(
@@ -66,7 +66,7 @@ _TABLES = read_tables(__file__, "transcripts.toml")
 
 
 def _compile(pattern: str, flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str]:
-    """Compile a pattern of the tables, which may take several lines."""
+    """Compile a regular expression of the TOML file, removing its line breaks."""
     return re.compile(pattern.replace("\n", ""), flags)
 
 
@@ -89,9 +89,9 @@ NOTHING = ParsedLine()
 
 
 def head_of(line: TranscriptLine) -> tuple[str, bool]:
-    """Return the conversation in a transcript's first line, and whether it is by a subagent.
+    """Return the conversation named by a transcript's first line, and whether it is a subagent's.
 
-    Of a copied conversation it is the original; without a name it is empty.
+    For a copy of a conversation the id is the original's; empty if the line names none.
     """
     payload = line.get("payload")
     if line.get("type") == "session_meta" and isinstance(payload, Mapping):
@@ -104,9 +104,9 @@ def head_of(line: TranscriptLine) -> tuple[str, bool]:
 
 
 def parse_line(line: TranscriptLine) -> ParsedLine:
-    """Return the messages or the tool call in one line; empty for other kinds.
+    """Return the messages in a decoded line of a transcript, and whether it calls a tool.
 
-    The first form that fits is the line's; no two tools write lines that fit the same.
+    The tool that wrote the line is recognized by its keys. Nothing for a line of another kind.
     """
     kind, message, time = line.get("type"), line.get("message"), line.get("timestamp")
     if isinstance(line.get("payload"), Mapping):
@@ -137,7 +137,10 @@ def parse_line(line: TranscriptLine) -> ParsedLine:
 
 
 def _parse_claude(line: TranscriptLine, message: TranscriptLine) -> ParsedLine:
-    """Parse a line of Claude Code or Qwen Code; `message` is the line's message object."""
+    """Return the message or tool call in a line of Claude Code or Qwen Code.
+
+    `message` is the object under the line's key `message`.
+    """
     if "toolUseResult" in line or any(map(line.get, _TABLES["claude_not_said"])):
         return NOTHING
     content = message.get("content", message.get("parts"))
@@ -152,9 +155,9 @@ def _parse_claude(line: TranscriptLine, message: TranscriptLine) -> ParsedLine:
 
 
 def _parse_codex(line: TranscriptLine) -> ParsedLine:
-    """Parse a line of Codex.
+    """Return the message or tool call in a line of Codex.
 
-    Codex writes a message as an event, and once more as an item beside injected ones.
+    Codex writes each message twice, as an event and as an item; the item is marked as a copy.
     """
     payload, kind, time = line["payload"], line.get("type"), line.get("timestamp")
     inner = payload.get("type")
@@ -171,7 +174,10 @@ def _parse_codex(line: TranscriptLine) -> ParsedLine:
 
 
 def parse_document(document: TranscriptLine) -> Iterator[TranscriptMessage]:
-    """Yield the messages of a transcript that is one JSON object."""
+    """Yield the messages in the list `messages` of a transcript that is one JSON object.
+
+    Each element of the list has the form of a line in a transcript of lines.
+    """
     messages = document.get("messages")
     for line in messages if isinstance(messages, list) else ():
         if isinstance(line, Mapping):
@@ -182,7 +188,7 @@ _OBJECT_DECODER = msgspec.json.Decoder(dict[str, Any])
 
 
 def decode_object(text: bytes) -> dict[str, Any] | None:
-    """Return the JSON object in these bytes; None if they hold anything else."""
+    """Decode bytes as a JSON object; return None if they hold anything else."""
     try:
         return _OBJECT_DECODER.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -190,7 +196,10 @@ def decode_object(text: bytes) -> dict[str, Any] | None:
 
 
 def text_of(content: object) -> str:
-    """Return the text in a message's content: a text, or the text parts joined by line ends."""
+    """Return the text in the content of a message: a string, a part, or a list of parts.
+
+    The texts of parts are joined by line breaks; thoughts and parts of other kinds are left out.
+    """
     if isinstance(content, str):
         return content
     parts = [content] if isinstance(content, Mapping) else content
@@ -205,7 +214,7 @@ def text_of(content: object) -> str:
 
 
 def _calls_tool(content: object) -> bool:
-    """Return True if the content has a part that calls a tool."""
+    """Return True if a message's content, a list of parts, has a part that calls a tool."""
     parts = content if isinstance(content, list) else []
     return any(
         isinstance(part, Mapping)
@@ -222,7 +231,11 @@ def _parse_message(
     id: object = None,
     is_copied: bool = False,
 ) -> tuple[TranscriptMessage, ...]:
-    """Return a tuple with the message; empty without text, or if the kind is no role's."""
+    """Return a tuple with the message of these values from a transcript, or an empty tuple.
+
+    It is empty if the text is blank, or `kind`, the tool's name for the speaker, is unknown.
+    `moment` is the time as written; `is_copied` tells that copies of the conversation keep `id`.
+    """
     role = ROLES.get(kind) if isinstance(kind, str) else None
     if role is None or not isinstance(text, str) or not text.strip():
         return ()
@@ -255,20 +268,20 @@ class TranscriptIdentity:
 
     @property
     def session(self) -> str:
-        """Session id of the transcript's memories, `client:conversation`."""
+        """The session id of the transcript's memories, `client:conversation`."""
         return f"{self.client}:{self.conversation}"
 
 
 def client_of_path(path: str) -> str:
-    """Return the tool whose transcripts are kept in the path's folder; empty for none."""
+    """Return the name of the tool whose transcripts are in the folder of a path; empty for none."""
     clients = (each for each, folder in _CLIENT_FOLDERS.items() if folder.search(path))
     return next(clients, "")
 
 
 def identify_transcript(path: str, head: bytes) -> TranscriptIdentity | None:
-    """Return tool and conversation of a transcript, from path and first bytes.
+    """Return the tool, conversation and directory of a transcript, from its path and first bytes.
 
-    None for other files.
+    None if the file is not a transcript of a known tool.
     """
     if head[:1] == b"{" and path.endswith(".json"):
         return _identify_document(path, head)
@@ -286,7 +299,7 @@ def identify_transcript(path: str, head: bytes) -> TranscriptIdentity | None:
 
 
 def _identify_document(path: str, head: bytes) -> TranscriptIdentity | None:
-    """Return tool and conversation of a transcript in one JSON object; None for others."""
+    """Return tool and conversation of a transcript that is one JSON object; None for other JSON."""
     fields = dict(_FIELD.findall(head[:_FIELDS_BYTES].decode("utf-8", "replace")))
     if "sessionId" not in fields or b'"messages"' not in head:
         return None
@@ -299,7 +312,7 @@ _FIELDS_BYTES = 2_048
 
 
 def _recognize_client(line: TranscriptLine) -> str:
-    """Return the tool that writes lines of this form; empty if there is none."""
+    """Return the name of the tool that writes lines of this form; empty if none is known."""
     payload, kind = line.get("payload"), line.get("type")
     if isinstance(payload, Mapping) and _name_or_empty(kind) in _TABLES["codex_kinds"]:
         return "codex"
@@ -314,9 +327,9 @@ def _recognize_client(line: TranscriptLine) -> str:
 def _find_conversation_id(
     client: str, path: str, lines: Sequence[TranscriptLine]
 ) -> str:
-    """Return the conversation's id as the tool's hooks name it.
+    """Return the id that the tool's hooks give to the conversation of a transcript.
 
-    Depending on the tool, it is an id in the lines or the file's name.
+    Depending on the tool it is taken from the lines or from the file's name.
     """
     name = PurePath(path).name.partition(".")[0]
     if client == "codex":
@@ -328,7 +341,7 @@ def _find_conversation_id(
 
 
 def _find_first_text(lines: Sequence[TranscriptLine], key: str) -> str:
-    """Return the first text under this key in a line or its payload; empty without one."""
+    """Return the first text under `key` in any line or its `payload`; empty if there is none."""
     for line in lines:
         payload = line.get("payload")
         inner = payload.get(key) if isinstance(payload, Mapping) else None
@@ -361,9 +374,10 @@ _REASON = _compile(_TABLES["reason"], re.IGNORECASE)
 
 
 def clean(text: str) -> str:
-    """Return a message's words without tags and notes of tools; empty if none are left.
+    """Return a message's words without markup and remarks of the agent's tool, and private blocks.
 
-    A long message is cut.
+    At most `CHARS_MAX` characters, then "…"; empty if no letter or digit is left, or if a person or
+    agent did not say the text.
     """
     text = text[:READ_CHARS_MAX]
     if "<" in text:
@@ -377,9 +391,10 @@ def clean(text: str) -> str:
 
 
 def without_blocks(text: str) -> str:
-    """Return the text without private blocks, our own blocks and blocks of tools.
+    """Return the text without private blocks, blocks of recalled memories and blocks of tools.
 
-    A private block without an end hides the rest of the text.
+    A block is a pair of known tags and all between them. A private or recalled block without an end
+    removes the rest of the text.
     """
     kept: list[str] = []
     position = 0
@@ -403,12 +418,12 @@ def without_blocks(text: str) -> str:
 
 @lru_cache(maxsize=128)
 def _closing_tag(tag: str) -> re.Pattern[str]:
-    """Return the pattern of a tag's end, in any case."""
+    """Return the pattern that matches the closing tag of this name, in either case."""
     return re.compile(rf"</{tag}\s{{0,9}}>", re.IGNORECASE)
 
 
 def announces_tool(text: str) -> bool:
-    """Return True if a text only announces a tool call, without a reason or a decision."""
+    """Return True if an agent's text only announces a tool call and gives no reason for it."""
     return _ANNOUNCEMENT.match(text) is not None and not _REASON.search(text)
 
 
@@ -443,7 +458,10 @@ class TranscriptReading:
 
 
 def is_plausible(path: str) -> bool:
-    """Return True if a path looks like the path of a transcript, without reading it."""
+    """Return True if an absolute path has the folder and name of a tool's transcript.
+
+    The file system is not asked.
+    """
     if not path.startswith("/") or "\0" in path or "/../" in path:
         return False
     folder, _, name = path.rpartition("/")
@@ -451,7 +469,7 @@ def is_plausible(path: str) -> bool:
 
 
 def size_of(path: str) -> int:
-    """Return the size of a transcript in bytes; 0 if the path is no regular file."""
+    """Return the size of a file in bytes; 0 if it is missing or no regular file."""
     try:
         status = os.lstat(path)
     except (OSError, ValueError):
@@ -468,11 +486,11 @@ def read_transcript(
     anywhere: bool = False,
     finished: bool = False,
 ) -> TranscriptReading:
-    """Return the messages after a position; from the beginning if the file was replaced.
+    """Return the cleaned messages in about `bytes_max` bytes of a transcript after a position.
 
-    `file` is the device and inode that the position belongs to. With `anywhere` the user named the
-    file, which may have any name and owner; with `finished` nobody writes to it any more, so that
-    its last line needs no end. Raises `TranscriptRefused`.
+    Read from the beginning if `file`, the "device:inode" of the last reading, is not the present
+    one. With `anywhere` the file may have any name and owner; with `finished` its last line may
+    lack a line break. Raises `TranscriptRefused`.
     """
     descriptor, status = _open_transcript(path, anywhere=anywhere)
     identity, size = file_identity(status), status.st_size
@@ -493,10 +511,10 @@ def read_transcript(
 
 
 def _open_transcript(path: str, *, anywhere: bool) -> tuple[int, os.stat_result]:
-    """Return the descriptor and status of a transcript opened for reading.
+    """Open a transcript for reading; return its descriptor and status. Raises `TranscriptRefused`.
 
-    Without `anywhere`, it must be at a plausible path, this user's own and no link. Raises
-    `TranscriptRefused`.
+    Unless `anywhere`, its path must be that of a tool's transcript, its owner this user, and it no
+    link.
     """
     if not (anywhere or is_plausible(path)):
         raise TranscriptRefused(NO_TRANSCRIPT)
@@ -515,7 +533,7 @@ def _open_transcript(path: str, *, anywhere: bool) -> tuple[int, os.stat_result]
 
 
 def _ends_record(stream: BinaryIO, position: int) -> bool:
-    """Return True if a line or a document ends at this position of a transcript."""
+    """Return True if a line or a JSON object ends just before this byte; True at 0."""
     if position == 0:
         return True
     stream.seek(position - 1)
@@ -523,9 +541,10 @@ def _ends_record(stream: BinaryIO, position: int) -> bool:
 
 
 def _read_document(stream: BinaryIO, size: int, position: int) -> TranscriptReading:
-    """Return the messages of a transcript in one JSON object of `size` bytes.
+    """Return the messages of a transcript that is one JSON object of `size` bytes.
 
-    None are read if the position shows that the size is unchanged.
+    None if `position` is `size`, so that the file is unchanged, or if it is too large or not
+    complete JSON.
     """
     if size in (0, position) or size > DOCUMENT_BYTES_MAX:
         return TranscriptReading(position=position)
@@ -539,10 +558,10 @@ def _read_document(stream: BinaryIO, size: int, position: int) -> TranscriptRead
 def _read_lines(
     stream: BinaryIO, size: int, position: int, bytes_max: int, *, finished: bool
 ) -> TranscriptReading:
-    """Return the messages in the lines after a position, reading about `bytes_max` bytes.
+    """Return the messages in about `bytes_max` bytes of a transcript's lines after a position.
 
-    `size` is the file's; `finished` means that the last line needs no line end. A line that is too
-    long is a tool's result, and passed over.
+    `size` is the file's. A last line without a line break is left for later unless `finished`.
+    Lines too long or not JSON are counted; a subagent's transcript gives no messages.
     """
     stream.seek(0)
     first = decode_object(stream.readline(HEAD_BYTES_MAX)) or {}
@@ -577,9 +596,9 @@ def _read_lines(
 def _collect_messages(
     parsed_lines: Sequence[ParsedLine],
 ) -> tuple[TranscriptMessage, ...]:
-    """Return the messages of the lines in order, each marked if a tool call follows.
+    """Return the messages of the lines in order, each marked if a tool call follows it.
 
-    Copies are left out if the original messages are there.
+    Copies are left out if any line has an original message.
     """
     has_events = any(each.messages and not each.is_copy for each in parsed_lines)
     messages: list[TranscriptMessage] = []
@@ -594,9 +613,9 @@ def _collect_messages(
 def _clean_messages(
     messages: Sequence[TranscriptMessage],
 ) -> Iterator[TranscriptMessage]:
-    """Yield messages with cleaned text, without empty ones and announced tool calls.
+    """Yield the messages with cleaned text, leaving out empty ones and mere announcements of tools.
 
-    Of messages with the same id only the last counts.
+    Of messages with the same id only the last is yielded.
     """
     latest: dict[str, TranscriptMessage] = {}
     for position, message in enumerate(messages):

@@ -52,7 +52,10 @@ class FileBlock(FileRecord):
 
     @property
     def text(self) -> str:
-        """The text for the library. Raises `RecordRefused` for a block too long or without end."""
+        """The block's lines as text for the parser's library.
+
+        Raises `RecordRefused` for a block that is too long or has no end.
+        """
         if not self.is_ended:
             raise RecordRefused(f"it has no END:{self.kind}")
         if self.size > COMPONENT_CHARS_MAX:
@@ -77,13 +80,13 @@ class BlockFormat(ImportFormat):
     def memory_of(
         self, library: ModuleType, source: ImportSource, block: FileBlock
     ) -> Remember | None:
-        """Return the memory of a block parsed with `library`; None for a definition.
+        """Return the memory of a block, parsed with `library`; None for a block that only defines.
 
         Raises `RecordRefused` and `PARSE_ERRORS`.
         """
 
     def recognizes(self, source: ImportSource) -> bool:
-        """Return True if the source begins with the format's outermost block."""
+        """Return True if the source begins with "BEGIN:" and the format's outermost block."""
         if source.is_folder:
             return False
         with as_utf8(io.BytesIO(source.head)) as head:
@@ -91,9 +94,10 @@ class BlockFormat(ImportFormat):
         return first.startswith(f"BEGIN:{self.outermost}")
 
     def read_records(self, source: ImportSource, position: str) -> Records:
-        """Yield the records of the blocks after a position, the byte at which a block ends.
+        """Yield the memories of a source's blocks after the block that ends at `position`.
 
-        Definitions before the position are parsed again.
+        Definitions, such as time zones, before the position are parsed again. Raises
+        `SourceRefused` if the library is not installed.
         """
         try:
             library = import_module(self.library)
@@ -114,7 +118,10 @@ class BlockFormat(ImportFormat):
             )
 
     def _take_line(self, line: TextLine, last: FileBlock | None) -> FileBlock | None:
-        """Return the block of a known kind that a line begins; add any other line to the last."""
+        """Return a new block if the line begins one of a known kind, outside of the last block.
+
+        Add any other line to the last block, unless that has ended, and return None.
+        """
         text = line.text
         upper = text.strip().upper()
         begins = upper.startswith("BEGIN:") and upper[len("BEGIN:") :] in self.kinds
@@ -148,7 +155,10 @@ class Calendar(BlockFormat):
     def memory_of(
         self, library: ModuleType, source: ImportSource, block: FileBlock
     ) -> Remember | None:
-        """Return the memory of an entry; for a time zone, define it in the library."""
+        """Return the memory of an event, task or note; None for a time zone.
+
+        The library reads later times by the zones parsed before.
+        """
         if block.kind == ZONE:  # from now on the library knows the zone
             text = f"BEGIN:VCALENDAR\r\n{block.text}END:VCALENDAR\r\n"
             library.Calendar.from_ical(text)
@@ -158,7 +168,10 @@ class Calendar(BlockFormat):
 
 
 def _entry_memory(entry: CalendarEntry, session: str) -> Remember:
-    """Return the memory of a calendar entry in a session. Raises `PARSE_ERRORS`."""
+    """Return the memory of a calendar entry: title, time, place, people and description as text.
+
+    Raises `PARSE_ERRORS`.
+    """
     begin = _read_property_time(entry, "DTSTART") or _read_property_time(entry, "DUE")
     end = _read_property_time(entry, "DTEND")
     title = _read_property_text(entry, "SUMMARY") or "Without title"
@@ -200,9 +213,9 @@ def _entry_memory(entry: CalendarEntry, session: str) -> Remember:
 
 
 def _find_past_time(entry: CalendarEntry, begin: date | None) -> datetime | None:
-    """Return the begin of a past entry, or else the past time at which it was written.
+    """Return when an entry began if that is past, else the past time at which it was written.
 
-    None without such a time.
+    None if there is neither.
     """
     now = datetime.now(UTC)
     written = [
@@ -217,7 +230,7 @@ def _find_past_time(entry: CalendarEntry, begin: date | None) -> datetime | None
 
 
 def _format_time_span(begin: date, end: date | None) -> str:
-    """Return begin and end as text with their zone; for a whole day its date."""
+    """Return begin and end as text with their time zone; for an all-day entry its first date."""
     if not isinstance(begin, datetime):
         return f"{begin:%Y-%m-%d}"
     zone = getattr(begin.tzinfo, "key", "") or begin.tzname() or ""
@@ -229,13 +242,13 @@ def _format_time_span(begin: date, end: date | None) -> str:
 
 
 def _read_property_time(entry: CalendarEntry, name: str) -> date | None:
-    """Return the date or time in an entry's property; None without one."""
+    """Return the date or time in an entry's property, or None if there is none."""
     value = getattr(entry.get(name), "dt", None)
     return value if isinstance(value, date) else None
 
 
 def _read_property_text(entry: CalendarEntry, name: str) -> str:
-    """Return the text of an entry's property, the first if repeated; empty without one."""
+    """Return an entry's property as text, the first value of a list; empty if there is none."""
     value = entry.get(name)
     value = value[0] if isinstance(value, list) and value else value
     return "" if value is None else str(value).strip()
@@ -270,7 +283,7 @@ class Contacts(BlockFormat):
     def memory_of(
         self, library: ModuleType, _source: ImportSource, block: FileBlock
     ) -> Remember:
-        """Return the memory of a vCard. Raises `PARSE_ERRORS`."""
+        """Return the memory of a person in a vCard. Raises `PARSE_ERRORS`."""
         try:
             card = library.readOne(block.text)
         except library.base.VObjectError as error:
@@ -279,7 +292,10 @@ class Contacts(BlockFormat):
 
 
 def _contact_memory(card: CardFields) -> Remember:
-    """Return the memory of a person, with a line for each field. Raises `PARSE_ERRORS`."""
+    """Return the memory of a person: the name, and a line for each kind of field.
+
+    Raises `PARSE_ERRORS`, so for a card without a name.
+    """
     names = (*_read_field_values(card, "fn"), *_read_field_values(card, "n"))
     if not names:
         raise ValueError("it has no name")
@@ -303,7 +319,7 @@ def _contact_memory(card: CardFields) -> Remember:
 
 
 def _read_field_values(card: CardFields, key: str) -> Iterator[str]:
-    """Yield the values of a card's field, each on one line."""
+    """Yield the values of the card's fields of this name, each as one line."""
     for content in card.get(key, [])[:VALUES_MAX]:
         value = content.value
         parts = value if isinstance(value, list) else str(value).split("\n")

@@ -46,21 +46,21 @@ class ChatExport(ImportFormat):
 
     @abstractmethod
     def parse_conversation(self, value: Json) -> tuple[str, str, Iterator[Remember]]:
-        """Return the id and title of a conversation in JSON, and its messages.
+        """Return a conversation's id and title, and an iterator over its messages.
 
         The messages have the ids that the service gave them. Raises `KeyError`, `TypeError` or
-        `ValueError`, also while the messages are read.
+        `ValueError` for another form, also while the messages are read.
         """
 
     def recognizes(self, source: ImportSource) -> bool:
-        """Return True for a list of this service's conversations, also in an archive."""
+        """Return True for a JSON list of this service's conversations, also in a ZIP archive."""
         outline = outline_source(source, CONVERSATIONS)
         return (
             outline is not None and outline.is_list and bool(self.keys & outline.keys)
         )
 
     def size(self, source: ImportSource) -> int:
-        """Return the number of bytes to read: of an archive, its conversations unpacked."""
+        """Return the number of bytes to read: the file's, or of an archive's conversations."""
         if not source.head.startswith(ZIP_SIGNATURE):
             return source.size()
         try:
@@ -70,7 +70,10 @@ class ChatExport(ImportFormat):
             return source.size()
 
     def read_records(self, source: ImportSource, position: str) -> Records:
-        """Yield the messages after a position, from the document or each one in the archive."""
+        """Yield the messages after a position, of one JSON document or of all in a ZIP archive.
+
+        `position` is "document/conversation/message"; empty for the beginning.
+        """
         start = tuple(map(int, position.split("/"))) if position else (0, 0, 0)
         members: Sequence[zipfile.ZipInfo | None] = [None]
         if source.head.startswith(ZIP_SIGNATURE):
@@ -85,9 +88,10 @@ class ChatExport(ImportFormat):
     def _read_document(
         self, name: str, opened: BinaryIO, start: Position, member: int
     ) -> Records:
-        """Yield the messages of a document with conversations, after position `start`.
+        """Yield the messages of a JSON list of conversations after the position `start`.
 
-        `member` is the number of the document in its archive, `name` its name in error messages.
+        `member` is the document's number in its archive, from 0; `name` names it in error messages.
+        Broken JSON ends the messages with a bad record.
         """
         _, begin, done = start
         try:
@@ -113,7 +117,10 @@ class ChatExport(ImportFormat):
         name: str,
         start: Position,
     ) -> Records:
-        """Yield the messages of one conversation after position `start`."""
+        """Yield the messages of one conversation, without those up to the last number in `start`.
+
+        `name` names it in error messages. A value of another form gives a bad record.
+        """
         if not isinstance(value, Mapping):
             yield BadRecord(name, "it is not a conversation")
             return
@@ -154,7 +161,7 @@ class ChatGptExport(ChatExport):
     keys = frozenset({"mapping", "current_node"})
 
     def parse_conversation(self, value: Json) -> tuple[str, str, Iterator[Remember]]:
-        """Return id, title and messages on the shown branch of a ChatGPT conversation."""
+        """Return the id and title of a ChatGPT conversation, and its shown branch's messages."""
         mapping = value["mapping"]
         first = next(iter(mapping), "")
         id = str(value.get("conversation_id") or value.get("id") or first)
@@ -163,9 +170,9 @@ class ChatGptExport(ChatExport):
 
 
 def _read_chatgpt_messages(conversation: Json, mapping: Json) -> Iterator[Remember]:
-    """Yield the messages on a ChatGPT conversation's shown branch.
+    """Yield the visible messages on the branch of a ChatGPT conversation that is shown last.
 
-    `mapping` is its tree of nodes by id.
+    `mapping` has the nodes of the conversation's tree by id.
     """
     begun = conversation.get("create_time")
     for node in _find_shown_branch(conversation, mapping):
@@ -186,7 +193,10 @@ def _read_chatgpt_messages(conversation: Json, mapping: Json) -> Iterator[Rememb
 
 
 def _find_shown_branch(conversation: Json, mapping: Json) -> list[str]:
-    """Return the ids of the nodes from the root to the last shown node."""
+    """Return the ids of the nodes from the root of a ChatGPT conversation to its current node.
+
+    Without a current node, to the last leaf. `mapping` has the nodes by id.
+    """
     node = conversation.get("current_node")
     if node not in mapping:
         leaves = [name for name, each in mapping.items() if not each.get("children")]
@@ -199,7 +209,7 @@ def _find_shown_branch(conversation: Json, mapping: Json) -> list[str]:
 
 
 def _is_visible_message(message: Json) -> bool:
-    """Return True if a person or the model said the message, and it is not hidden."""
+    """Return True if a ChatGPT message was said by the user or the model and is shown as text."""
     content, author = message.get("content"), message.get("author") or {}
     if not isinstance(content, Mapping) or author.get("role") not in CHATGPT_ROLES:
         return False
@@ -216,7 +226,7 @@ def _is_visible_message(message: Json) -> bool:
 
 
 def _read_part_text(part: Any) -> str:  # noqa: ANN401 any JSON
-    """Return a message part as text: its words, a word for its kind, or an empty text."""
+    """Return the text of a part of a ChatGPT message: its words, or "[image]"; else empty."""
     if isinstance(part, str):
         return part
     if not isinstance(part, Mapping):
@@ -237,13 +247,13 @@ class ClaudeExport(ChatExport):
     keys = frozenset({"chat_messages"})
 
     def parse_conversation(self, value: Json) -> tuple[str, str, Iterator[Remember]]:
-        """Return id, title and messages of a Claude conversation."""
+        """Return the id and title of a Claude conversation, and its messages."""
         messages = _read_claude_messages(value)
         return text_in(value["uuid"]), text_in(value.get("name")), messages
 
 
 def _read_claude_messages(conversation: Json) -> Iterator[Remember]:
-    """Yield the messages of a Claude conversation that have text."""
+    """Yield the messages of a Claude conversation, without those that have no text."""
     begun = conversation.get("created_at")
     for message in conversation["chat_messages"]:
         role = CLAUDE_ROLES.get(text_in(message.get("sender")))
@@ -258,7 +268,10 @@ def _read_claude_messages(conversation: Json) -> Iterator[Remember]:
 
 
 def _read_claude_text(message: Json) -> str:
-    """Return a message's words and attached files, without thoughts and results of tools."""
+    """Return a Claude message's words and the text of its attached files, each below its name.
+
+    Thoughts and results of tools are left out.
+    """
     parts = message.get("content")
     texts = [
         text_in(part.get("text"))

@@ -85,7 +85,7 @@ class GitRepository(ImportFormat):
     needs_file = True
 
     def recognizes(self, source: ImportSource) -> bool:
-        """Return True for a git repository that is not a vault of notes."""
+        """Return True for the folder of a git repository that is not an Obsidian vault."""
         path = source.path
         is_bare = (path / "HEAD").is_file() and (path / "objects").is_dir()
         is_vault = (path / VAULT_FOLDER).is_dir()
@@ -93,11 +93,15 @@ class GitRepository(ImportFormat):
         return source.is_folder and is_repository and not is_vault
 
     def size(self, _source: ImportSource) -> int:
-        """Return 0: the number of bytes is unknown before git has run."""
+        """Return 0: the size of the history is unknown before git has run."""
         return 0  # unknown before git ran
 
     def read_records(self, source: ImportSource, position: str) -> Records:
-        """Yield the commits after a position, the number of commits already read."""
+        """Yield the commits of the checked-out branch after a position, the oldest first.
+
+        Commits are skipped by the number in `position`. Raises `SourceRefused` if git fails or is
+        not installed.
+        """
         start = RecordPosition.parse(position)
         make = partial(_memory_of_commit, project_of(source.path).key)
         try:
@@ -119,9 +123,10 @@ class GitRepository(ImportFormat):
 
 @contextmanager
 def _run_git_log(path: Path, errors: BinaryIO) -> Iterator[subprocess.Popen[bytes]]:
-    """Run `git log` on a repository for the block, with standard error going to `errors`.
+    """Return a context manager that runs `git log` on a repository and gives the process.
 
-    Raises `FileNotFoundError` without git.
+    Its error output goes to the file `errors`; it is killed at the end of the block. Raises
+    `FileNotFoundError` without git.
     """
     arguments = [
         "git", "-C", str(path.absolute()), *_SAFE, "log", "--reverse", "--topo-order",
@@ -142,7 +147,7 @@ def _run_git_log(path: Path, errors: BinaryIO) -> Iterator[subprocess.Popen[byte
 
 
 def _split_git_records(process: subprocess.Popen[bytes]) -> Iterator[str]:
-    """Yield the output of `git log` for each commit, cut at `COMMIT_BYTES_MAX`."""
+    """Yield the text that `git log` prints for each commit, cut at `COMMIT_BYTES_MAX` bytes."""
     waiting = b""
     output = process.stdout
     while output and (data := output.read(1 << 16)):
@@ -157,7 +162,10 @@ def _split_git_records(process: subprocess.Popen[bytes]) -> Iterator[str]:
 
 
 def _parse_git_log(process: subprocess.Popen[bytes], done: int) -> Iterator[_Commit]:
-    """Yield the commits in the output of `git log` without the first `done` of them."""
+    """Yield the commits in the output of `git log`, without the first `done`.
+
+    Output of another form is yielded as a commit with a problem.
+    """
     end = 0
     for number, text in enumerate(_split_git_records(process), 1):
         end += len(text)
@@ -185,7 +193,7 @@ class SavedLog(ImportFormat):
     name = "git-log"
 
     def recognizes(self, source: ImportSource) -> bool:
-        """Return True if the source begins like the output of `git log`."""
+        """Return True if a file begins like the output of `git log`: hash, author or date."""
         lines = decode_text(source.head[:8_192]).lstrip("\ufeff").splitlines()
         return bool(lines) and bool(
             _SAVED_HASH.match(lines[0])
@@ -193,7 +201,7 @@ class SavedLog(ImportFormat):
         )
 
     def read_records(self, source: ImportSource, position: str) -> Records:
-        """Yield the commits after a position, the byte offset and number of a commit."""
+        """Yield the commits in the output of `git log` after a position, "byte offset/number"."""
         start = RecordPosition.parse(position)
         make = partial(_memory_of_commit, source.text_path.stem)
         with open_text(source) as text:
@@ -205,9 +213,9 @@ class SavedLog(ImportFormat):
 
 
 def _take_saved_line(line: TextLine, commit: _Commit | None) -> _Commit | None:
-    """Return the commit that a line of a saved log begins.
+    """Return a new commit if the line, "commit <hash>", begins one.
 
-    Add any other line to the last commit: an author, a date, or a line of the message.
+    Otherwise add the line's author, date or text to the commit, if there is one, and return None.
     """
     text = line.text
     if begins := _SAVED_HASH.match(text):
@@ -228,7 +236,10 @@ def _take_saved_line(line: TextLine, commit: _Commit | None) -> _Commit | None:
 
 
 def _memory_of_commit(project: str, commit: _Commit) -> Remember:
-    """Return the memory of a commit. Raises `RecordRefused` without message or date."""
+    """Return the memory of a commit in the session `git:project`; its text is the message.
+
+    Raises `RecordRefused` without a message or a readable date.
+    """
     text = "\n".join(commit.lines).strip()[:BODY_CHARS_MAX]
     moment = _parse_date(commit.date)
     if not text:
@@ -251,7 +262,7 @@ def _memory_of_commit(project: str, commit: _Commit) -> Remember:
 
 
 def _parse_date(text: str) -> datetime | None:
-    """Return the time in one of git's date forms; None for anything else."""
+    """Return the time in one of the forms in which git writes dates; None for any other text."""
     if moment := moment_from(text):
         return moment
     for form in _DATE_FORMS:

@@ -66,7 +66,10 @@ class JsonLines(ImportFormat):
     name = "jsonl"
 
     def recognizes(self, source: ImportSource) -> bool:
-        """Return True if a line in the source's head is an object with a text as `content`."""
+        """Return True if a line in the source's head is a JSON object with a text as `content`.
+
+        A first line that is longer than the head need only look like one.
+        """
         lines = as_utf8(io.BytesIO(source.head)).read().split(b"\n")
         if any(isinstance(_decode_identity(line).content, str) for line in lines):
             return True
@@ -75,7 +78,10 @@ class JsonLines(ImportFormat):
         return is_cut and lines[0].startswith(b"{") and b'"content"' in lines[0]
 
     def read_records(self, source: ImportSource, position: str) -> Records:
-        """Yield the memories in the lines after a position, a byte offset."""
+        """Yield the memories in the lines after `position`, the byte at which a line ends.
+
+        Earlier lines are read again to count equal lines, of which ids are made.
+        """
         # Ids depend on the lines before: these are read again, without storing them.
         start = int(position or 0)
         occurrences = OccurrenceCounter()
@@ -97,7 +103,7 @@ class JsonLines(ImportFormat):
 
 
 def _decode_identity(line: bytes) -> _Identity:
-    """Return the content, id and time in a JSON line; all None if it is not valid."""
+    """Return the content, id and time in a JSON line; all None if it is not such an object."""
     try:
         return _IDENTITY_DECODER.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -105,9 +111,9 @@ def _decode_identity(line: bytes) -> _Identity:
 
 
 def _make_line_id(line: TextLine, occurrences: OccurrenceCounter) -> str:
-    """Return the id for a memory without one; empty if the line has an id.
+    """Return an id for the memory in a line that has none; empty if the line has an id.
 
-    Equal lines without a time are different memories: their occurrences are counted.
+    Equal lines without a time are different memories, whose ids are made with their occurrence.
     """
     identity = _decode_identity(line.data)
     if identity.id or identity.content is None:
@@ -119,9 +125,9 @@ def _make_line_id(line: TextLine, occurrences: OccurrenceCounter) -> str:
 
 
 def _parse_memory(data: bytes, noun: str, id: str) -> Remember:
-    """Return the memory in JSON, with `id` if it has none. Raises `RecordRefused`.
+    """Return the memory in JSON bytes, with the id `id` if it has none of its own.
 
-    `noun` names the memory in errors.
+    Raises `RecordRefused` with a reason in which `noun` names the record.
     """
     try:
         memory = parse(Remember, data)
@@ -137,12 +143,12 @@ class JsonArray(ImportFormat):
     name = "json"
 
     def recognizes(self, source: ImportSource) -> bool:
-        """Return True for a list whose first object has `content`."""
+        """Return True for a JSON list whose first object has the key `content`."""
         outline = outline_document(source.head)
         return outline is not None and outline.is_list and "content" in outline.keys
 
     def read_records(self, source: ImportSource, position: str) -> Records:
-        """Yield the memories after the first `position` entries; all if `position` is empty."""
+        """Yield the memories in a JSON list after the first `position` elements; empty is 0."""
         done = int(position or 0)
         occurrences = OccurrenceCounter()
         with open_text(source) as text:
@@ -180,7 +186,7 @@ class ExportFile(ImportFormat):
     name = "export"
 
     def recognizes(self, source: ImportSource) -> bool:
-        """Return True if the first line is the header of an export."""
+        """Return True if the first line is the header of an export by `mnem export`."""
         first = source.head.partition(b"\n")[0]
         try:
             kind = parse_line_kind(first)
@@ -189,9 +195,10 @@ class ExportFile(ImportFormat):
         return kind.record == HEADER and kind.format == FORMAT
 
     def read_records(self, source: ImportSource, position: str) -> Records:
-        """Yield groups of lines: an episode with its originals, or any other line alone.
+        """Yield groups of lines to restore together, after the byte `position`.
 
-        The lines before the position are read again, for the hash in the last line.
+        A group is an episode with its originals, or any other line alone. Earlier lines are read
+        again for the checksum.
         """
         reader = _ExportReader(source, start=int(position or 0))
         with source.open() as opened:
@@ -213,7 +220,7 @@ class _ExportReader:
         """Originals still missing in the group."""
 
     def read(self, file: BinaryIO) -> Records:
-        """Yield the groups of lines after the start, and a bad record for each fault."""
+        """Yield the groups of lines that end after the start, and a bad record for each fault."""
         ended = ""
         number = end = 0
         while data := file.readline(EXPORT_LINE_BYTES_MAX):
@@ -245,7 +252,10 @@ class _ExportReader:
             yield BadRecord(self._source.name, reason)
 
     def _group_line(self, line: _ExportLine, kind: LineKind) -> Records:
-        """Add a line to the group, and yield the group once it is complete or full."""
+        """Add a line of a kind to the present group; yield the group if it is complete or full.
+
+        If the line interrupts an incomplete episode, what there is of the episode is yielded first.
+        """
         if self._missing and kind.record != "memory":
             yield from self._finish_incomplete_group()
         if kind.record == "episode":
@@ -262,7 +272,7 @@ class _ExportReader:
             yield self._finish_group()
 
     def _finish_group(self) -> ExportGroup:
-        """Return the lines collected so far as a group, and begin another."""
+        """Return the collected lines as a group, and begin an empty group."""
         group, self._group = self._group, []
         self._group_bytes, self._begins_with_episode = 0, False
         data = b"".join(line.data.rstrip(b"\n") + b"\n" for line in group)
@@ -272,7 +282,10 @@ class _ExportReader:
         return ExportGroup(data, len(group), place, str(end), size)
 
     def _finish_incomplete_group(self) -> Records:
-        """Yield the originals of an incomplete episode, and report the episode."""
+        """Yield the collected originals as a group, and their episode as a bad record.
+
+        Used when an episode lacks originals; yields nothing if no lines are collected.
+        """
         self._missing = 0
         if self._begins_with_episode:
             yield self._make_bad_line(
@@ -283,9 +296,10 @@ class _ExportReader:
         self._begins_with_episode = False
 
     def _read_last_line(self, line: _ExportLine, kind: LineKind) -> Records:
-        """Yield what is left before the export's last line, its faults and itself.
+        """Yield the lines still collected, then faults of the export, then its last line.
 
-        The last line is a footer with hash and counts, or says that the daemon ended the export.
+        The last line is a footer with checksum and counts, or says that the daemon broke the export
+        off; then it is yielded as a bad record.
         """
         yield from self._finish_incomplete_group()
         if kind.record == CUT_OFF:
@@ -297,7 +311,7 @@ class _ExportReader:
         yield self._finish_group()
 
     def _find_footer_problem(self, footer: bytes) -> str:
-        """Return how the lines differ from hash or counts in the footer; empty if they agree."""
+        """Return how the lines differ from the footer's counts or checksum, or an empty text."""
         try:
             expected = decoder_of(Footer).decode(footer)
         except msgspec.DecodeError as error:
@@ -309,5 +323,5 @@ class _ExportReader:
         return ""
 
     def _make_bad_line(self, line: _ExportLine, reason: str) -> BadRecord:
-        """Return the bad record for a line of this export."""
+        """Return a bad record that names a line of the export and the reason."""
         return BadRecord(f"{self._source.name}:{line.number}", reason)

@@ -51,13 +51,13 @@ class Mailbox(ImportFormat):
     name = "mbox"
 
     def recognizes(self, source: ImportSource) -> bool:
-        """Return True if the source begins with a mail's "From …" line and headers."""
+        """Return True if the source begins with the "From …" line of an mbox file and headers."""
         lines = source.head.split(b"\n", 20)
         has_fields = any(b": " in line for line in lines[1:20])
         return bool(_BEGIN.match(lines[0])) and has_fields
 
     def read_records(self, source: ImportSource, position: str) -> Records:
-        """Yield the mails after a position, the byte offset and number of a mail."""
+        """Yield the mails of an mbox file after a position, "byte offset/number of the mail"."""
         start = RecordPosition.parse(position)
         with source.open() as opened:
             lines = lines_of(opened, offset=start.offset)
@@ -68,9 +68,9 @@ class Mailbox(ImportFormat):
 
 
 def _take_mail_line(line: TextLine, mail: _Mail | None) -> _Mail | None:
-    """Return the mail that a line begins with "From …" after a blank line.
+    """Return a new mail if the line, "From …" after a blank line, begins one.
 
-    Add any other line to the last mail.
+    Otherwise add the line to the given mail, if there is one, and return None.
     """
     if (mail is None or mail.is_after_blank) and _BEGIN.match(line.data):
         return _Mail()
@@ -82,7 +82,10 @@ def _take_mail_line(line: TextLine, mail: _Mail | None) -> _Mail | None:
 
 
 def _memory_of_mail(mail: _Mail) -> Remember:
-    """Return the memory of a mail. Raises `PARSE_ERRORS`."""
+    """Return the memory of a mail: subject and text, in a session named after the subject.
+
+    Raises `PARSE_ERRORS`, so for a mail without both.
+    """
     data = _QUOTED_BEGIN.sub(rb"\1", bytes(mail.data))
     message = message_from_bytes(data, policy=policy.default)
     subject = clean_name(_decode_header(message, "subject"))
@@ -115,7 +118,7 @@ def _memory_of_mail(mail: _Mail) -> Remember:
 
 
 def _decode_header(message: EmailMessage, name: str) -> str:
-    """Return a mail's header as text; empty if it is missing or broken."""
+    """Return a mail's header of this name as text; empty if it is missing or broken."""
     try:
         return str(message.get(name) or "")
     except PARSE_ERRORS:
@@ -123,7 +126,10 @@ def _decode_header(message: EmailMessage, name: str) -> str:
 
 
 def _extract_mail_text(message: EmailMessage) -> str:
-    """Return the text of a mail without quoted lines at its end; empty without text."""
+    """Return a mail's plain text, or that of its HTML, without the quoted lines at the end.
+
+    At most `TEXT_CHARS_MAX` characters; empty if the mail has no text.
+    """
     part = message.get_body(preferencelist=("plain", "html"))
     if part is None:
         return ""
@@ -159,16 +165,16 @@ class _PageText(HTMLParser):
         self._hidden = 0
 
     def handle_starttag(self, tag: str, _attrs: object) -> None:
-        """Begin hidden text, or a line, depending on the tag."""
+        """Hide the text that follows such a tag as `script`; begin a new line for such as `p`."""
         self._hidden += tag in self.HIDDEN
         if tag in self.BREAKS:
             self.parts.append("\n")
 
     def handle_endtag(self, tag: str) -> None:
-        """End the hidden text of a tag."""
+        """Show text again after the closing tag of a hidden element."""
         self._hidden = max(0, self._hidden - (tag in self.HIDDEN))
 
     def handle_data(self, data: str) -> None:
-        """Collect the words of a text, unless it is hidden."""
+        """Keep a piece of the page's text, with single spaces, unless it is in a hidden element."""
         if not self._hidden:
             self.parts.append(" ".join(data.split()) + " " if data.strip() else "")

@@ -70,13 +70,13 @@ class StoreFormat(ImportFormat):
 
     @abstractmethod
     def convert(self, row: Row) -> Remember | None:
-        """Return the memory of a row; None for a deleted row.
+        """Return the memory of a table's row or an export's object; None if it was deleted.
 
         Raises `RecordRefused` and `PARSE_ERRORS`.
         """
 
     def recognizes(self, source: ImportSource) -> bool:
-        """Return True for the program's database or one of its exports."""
+        """Return True for the SQLite database of the other memory program, or an export of it."""
         if source.is_folder:
             return False
         if self._find_tables(source):
@@ -84,7 +84,10 @@ class StoreFormat(ImportFormat):
         return self._recognize_export(source) is not None
 
     def read_records(self, source: ImportSource, position: str) -> Records:
-        """Yield the memories after a position, from the database or the export."""
+        """Yield the memories in the database or export of the other program after a position.
+
+        Raises `SourceRefused` if the source is neither.
+        """
         if self._find_tables(source):
             yield from self._read_rows(source, position)
         elif export := self._recognize_export(source):
@@ -93,7 +96,10 @@ class StoreFormat(ImportFormat):
             raise SourceRefused("it has not the form of a store that can be read")
 
     def _find_tables(self, source: ImportSource) -> list[StoreTable]:
-        """Return the known tables in a database with their columns; empty for others."""
+        """Return the program's tables that a database has with their required columns.
+
+        Empty for any other source.
+        """
         present = tables_of(source)
         named = [table for table in self._tables if table.name in present]
         if not named:
@@ -111,7 +117,10 @@ class StoreFormat(ImportFormat):
             return []
 
     def _read_rows(self, source: ImportSource, position: str) -> Records:
-        """Yield the memories in a database's tables after a position, "table/rowid"."""
+        """Yield the memories in the rows of a database's tables after a position.
+
+        `position` is "number of the table/rowid"; empty for the beginning.
+        """
         begun, _, row = position.partition("/")
         with open_database(source.path) as database:
             for number, table in enumerate(self._find_tables(source)):
@@ -133,7 +142,7 @@ class StoreFormat(ImportFormat):
                     yield from parse_record(read, place, f"{number}/{rowid}")
 
     def _recognize_export(self, source: ImportSource) -> StoreExport | None:
-        """Return the known export whose form a JSON document or archive has; None for others."""
+        """Return the kind of export of the program that a JSON document or archive is, or None."""
         for export in self._exports:
             outline = outline_source(source, _member_pattern(export))
             if outline is None or not outline.keys.issuperset(export.keys):
@@ -145,9 +154,9 @@ class StoreFormat(ImportFormat):
     def _read_export(
         self, source: ImportSource, export: StoreExport, done: int
     ) -> Records:
-        """Yield the memories in the lists of an export, without the first `done` elements.
+        """Yield the memories in an export's lists, without the document's first `done` elements.
 
-        Raises `SourceRefused`.
+        An element that is not an object is yielded as a bad record. Raises `SourceRefused`.
         """
         member: zipfile.ZipInfo | None = None
         pattern = _member_pattern(export)
@@ -167,12 +176,12 @@ class StoreFormat(ImportFormat):
 
 
 def _member_pattern(export: StoreExport) -> re.Pattern[str] | None:
-    """Return the pattern of an export's name in an archive; None if it is in none."""
+    """Return the pattern of the export's file name in a ZIP archive; None if it is never in one."""
     return re.compile(export.member) if export.member else None
 
 
 def content_in(row: Row, *keys: str) -> str:
-    """Return the first text under these keys of a row. Raises `RecordRefused` without one."""
+    """Return the first text under these keys that is not blank. Raises `RecordRefused` for none."""
     for key in keys:
         if text := text_in(row.get(key)).strip():
             return text
@@ -180,7 +189,7 @@ def content_in(row: Row, *keys: str) -> str:
 
 
 def object_in(value: object) -> dict[str, Any]:
-    """Return a JSON object, also one written as text; an empty dict for anything else."""
+    """Return a value as a dict: a mapping, or JSON text of an object; empty for anything else."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -198,7 +207,7 @@ class BasicMemory(StoreFormat):
     name = "basic-memory"
 
     def convert(self, row: Row) -> Remember:
-        """Return the memory of a note in basic-memory's database."""
+        """Return the memory of a note in basic-memory: its title, observations and relations."""
         title = content_in(row, "title")
         lines = [title, ""]
         for category, content, context in json.loads(row["observations"])[:LINES_MAX]:
@@ -234,7 +243,7 @@ class McpMemoryService(StoreFormat):
     name = "mcp-memory-service"
 
     def convert(self, row: Row) -> Remember | None:
-        """Return the memory of a row of mcp-memory-service; None if it was deleted."""
+        """Return the memory of a row of mcp-memory-service; None for one marked as deleted."""
         if row.get("deleted_at"):
             return None
         created_at = moment_from(row.get("created_at")) or moment_from(
@@ -260,7 +269,7 @@ class Mem0(StoreFormat):
     name = "mem0"
 
     def convert(self, row: Row) -> Remember | None:
-        """Return the memory of a row of mem0 or OpenMemory; None if it was deleted."""
+        """Return the memory of a row of mem0 or OpenMemory; None for a row marked as deleted."""
         if text_in(row.get("state")).lower() == "deleted":
             return None
         user = text_in(row.get("user_id"))
@@ -293,7 +302,7 @@ class MnemosyneMemory(StoreFormat):
     name = "mnemosyne-memory"
 
     def convert(self, row: Row) -> Remember:
-        """Return the memory of a row of mnemosyne-memory."""
+        """Return the memory of a row of the database or export of mnemosyne-memory."""
         content = content_in(row, "content")
         importance = row.get("importance")
         is_fraction = isinstance(importance, int | float) and 0 <= importance <= 1

@@ -50,7 +50,7 @@ class _LoaderWithoutAliases(yaml.SafeLoader):
     """A loader that refuses aliases: a few lines with them make gigabytes."""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        """Read the next node. Raises an error of YAML for an alias."""
+        """Compose the next YAML node; raise `ConstructorError` for an alias."""
         if self.check_event(yaml.AliasEvent):
             event = self.peek_event()  # type: ignore[no-untyped-call]
             raise yaml.constructor.ConstructorError(
@@ -60,7 +60,10 @@ class _LoaderWithoutAliases(yaml.SafeLoader):
 
 
 def split_note(text: str) -> ParsedNote:
-    """Split a note's text into the fields of its front matter and the body."""
+    """Split a note's text into the fields of its YAML front matter and the body.
+
+    With front matter that is not YAML, the body is the whole text, and the problem is named.
+    """
     text = text.replace("\r\n", "\n")
     block = _BLOCK.match(text[:FRONT_MATTER_CHARS_MAX])
     if block is None:
@@ -93,7 +96,11 @@ class NoteSection:
 
 
 def sections_of(body: str) -> list[NoteSection]:
-    """Return a short note as one section, and a long one as sections along its headings."""
+    """Return a note's body in sections of at most `SECTION_CHARS_MAX` characters.
+
+    A short body is one section; a longer one is divided at its headings, and then at blank lines.
+    Empty for a blank body.
+    """
     if len(body) <= SECTION_CHARS_MAX:
         return [NoteSection(body.strip())] if body.strip() else []
     parts: list[NoteSection] = []
@@ -110,7 +117,7 @@ def sections_of(body: str) -> list[NoteSection]:
 
 
 def heading_of(line: str) -> tuple[int, str] | None:
-    """Return the level and title of a Markdown heading; None for other lines."""
+    """Return the level, from 1, and the title of a Markdown heading; None for any other line."""
     match = _HEADING.match(line)
     if match is None:
         return None
@@ -119,7 +126,7 @@ def heading_of(line: str) -> tuple[int, str] | None:
 
 
 def _split_at_headings(body: str) -> Iterator[NoteSection]:
-    """Yield the text from each heading to the next; headings in code do not count."""
+    """Yield a section from each Markdown heading to the next; lines in code are no headings."""
     path: dict[int, str] = {}
     lines: list[str] = []
     begin, fence = 1, ""
@@ -141,9 +148,9 @@ def _split_at_headings(body: str) -> Iterator[NoteSection]:
 def _make_section(
     lines: list[str], path: dict[int, str], begin: int
 ) -> Iterator[NoteSection]:
-    """Yield one section with these lines, or none if they are blank.
+    """Yield one section with these lines, or nothing if they are blank.
 
-    `path` gives the headings by level, `begin` is the number of the first line in the body.
+    `path` has the headings above by level, `begin` is the number of the first line in the body.
     """
     text = "\n".join(lines).strip()
     if text:
@@ -151,7 +158,10 @@ def _make_section(
 
 
 def _cut_section(section: NoteSection) -> Iterator[NoteSection]:
-    """Yield a short section as it is, and a long one in pieces, cut at blank lines or words."""
+    """Yield a section as it is, or in pieces of at most `SECTION_CHARS_MAX` characters.
+
+    It is cut at a blank line if possible, or else at a line break or blank.
+    """
     text, line = section.text, section.line
     while len(text) > SECTION_CHARS_MAX:
         end = SECTION_CHARS_MAX
@@ -187,12 +197,15 @@ class Notes(ImportFormat):
     needs_file = True
 
     def recognizes(self, source: ImportSource) -> bool:
-        """Return True for a file with a suffix of Markdown."""
+        """Return True for a file whose name has a suffix of Markdown, such as ".md"."""
         is_note = source.path.name.lower().endswith(NOTE_SUFFIXES)
         return is_note and not source.stream and not source.is_folder
 
     def read_records(self, source: ImportSource, position: str) -> Records:
-        """Yield the sections of a note as memories; none after any position but the beginning."""
+        """Yield the sections of a note as memories; nothing if `position` is not empty.
+
+        Raises `SourceRefused` for a file that is too large or not text.
+        """
         size = source.size()
         if position:
             return
@@ -219,7 +232,7 @@ class Notes(ImportFormat):
 
 
 def session_of(path: Path) -> str:
-    """Return the session of a note, named after its vault or else its folder."""
+    """Return a note's session: "notes:" and the name of its Obsidian vault, or else its folder."""
     folder = path.resolve().parent
     for parent in [folder, *folder.parents][:PARENTS_MAX]:
         if (parent / VAULT_FOLDER).is_dir():
@@ -228,7 +241,10 @@ def session_of(path: Path) -> str:
 
 
 def _make_section_template(source: ImportSource, note: ParsedNote) -> Remember:
-    """Return a memory with the fields of a note and no text, to copy for each section of the note."""
+    """Return a memory with the note's title, session, time and tags, but no text or id.
+
+    Each section of the note becomes a copy of it.
+    """
     title = text_in(note.fields.get("title")).strip() or source.text_path.stem
     tags = [*tags_in(note.fields.get("tags")), *tags_in(note.fields.get("tag"))]
     return Remember(
@@ -247,9 +263,9 @@ def _make_section_template(source: ImportSource, note: ParsedNote) -> Remember:
 
 
 def _created_at(path: Path, note: ParsedNote) -> datetime:
-    """Return a note's time: in its front matter, in the file's name, or of the last change.
+    """Return when a note was written: by its front matter, its file's name, or its last change.
 
-    Times in the future do not count.
+    The first of these that is not in the future counts.
     """
     now = datetime.now(UTC)
     named = _DATE_IN_NAME.search(path.stem)
@@ -263,7 +279,10 @@ def _created_at(path: Path, note: ParsedNote) -> datetime:
 
 
 def _add_title_and_headings(title: str, section: NoteSection) -> str:
-    """Return a section's text below the note's title and the headings above it."""
+    """Return a section's text below a line with the note's title and the headings above it.
+
+    Names are joined by " › ", without repeating the section's own heading.
+    """
     first = heading_of(section.text.partition("\n")[0])
     own = first[1] if first else ""
     above = [title, *section.headings]

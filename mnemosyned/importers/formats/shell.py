@@ -47,7 +47,7 @@ class _Command(FileRecord):
     """Seconds since 1970; 0 if unknown."""
 
     def add_line(self, text: str) -> bool:
-        """Add a line to the command; return False if it has `LINES_MAX` lines already."""
+        """Add a line to the command; if it has `LINES_MAX` lines, return False and add nothing."""
         has_room = self.text.count("\n") < LINES_MAX
         if has_room:
             self.text += f"\n{text}"
@@ -61,13 +61,13 @@ class ShellHistory(ImportFormat):
     needs_file = True
 
     def recognizes(self, source: ImportSource) -> bool:
-        """Return True for a history of a known shell."""
+        """Return True for a file that is a command history of bash, zsh or fish."""
         if source.stream or source.is_folder or is_binary(source.head):
             return False
         return shell_of(source) != ""
 
     def read_records(self, source: ImportSource, position: str) -> Records:
-        """Yield the commands after a position, the byte offset and number of a command."""
+        """Yield the commands of a history after a position, "byte offset/number of the command"."""
         shell = shell_of(source) or "bash"
         modified = datetime.fromtimestamp(source.path.stat().st_mtime, tz=UTC)
         start = RecordPosition.parse(position)
@@ -84,7 +84,10 @@ class ShellHistory(ImportFormat):
 
 
 def shell_of(source: ImportSource) -> str:
-    """Return the shell that wrote a history, by content or name; empty for other files."""
+    """Return the shell whose history a file is: "bash", "zsh" or "fish"; empty if none.
+
+    The first lines decide, or else the file's name.
+    """
     lines = source.head.split(b"\n")[:50]
     if lines[0].startswith(_FISH_COMMAND):
         return "fish"
@@ -101,9 +104,10 @@ def shell_of(source: ImportSource) -> str:
 def _memory_of_command(
     shell: str, modified: datetime, command: _Command
 ) -> Remember | None:
-    """Return the memory of a command, or None for a blank one; without a time, it gets the file's.
+    """Return the memory of a command; None if it is blank. Raises `RecordRefused` for no text.
 
-    Equal commands without a time have one id. Raises `RecordRefused`.
+    Its time is the command's, or without one `modified`, the file's. Equal commands without a time
+    get the same id.
     """
     text = command.text.strip()
     if "\0" in text:
@@ -123,7 +127,10 @@ def _memory_of_command(
 
 
 def _take_line(shell: str, line: TextLine, last: _Command | None) -> _Command | None:
-    """Return the command that a line of a history begins, or add the line to the last command."""
+    """Return a new command if the line of a history begins one; else add the line to the last.
+
+    Returns None in the second case. A line that is too long becomes a command with a problem.
+    """
     if line.too_long:
         problem = f"the line is longer than {LINE_BYTES_MAX:,} bytes"
         return _Command(problem=problem, time=last.time if last else 0)
@@ -131,9 +138,10 @@ def _take_line(shell: str, line: TextLine, last: _Command | None) -> _Command | 
 
 
 def _take_bash_line(line: TextLine, last: _Command | None) -> _Command | None:
-    """Return a new command for a time, or for a line without one.
+    """Return a new command, or add the line to the last command and return None.
 
-    The lines after a time are one command.
+    A line "#<seconds since 1970>" begins a command with that time, to which all lines belong up to
+    the next such line. Without times each line is a command.
     """
     if stamp := _STAMP.match(line.data):
         return _Command(time=int(stamp[1]))
@@ -143,7 +151,10 @@ def _take_bash_line(line: TextLine, last: _Command | None) -> _Command | None:
 
 
 def _take_zsh_line(line: TextLine, last: _Command | None) -> _Command | None:
-    """Return a new command, unless a backslash ends the line before."""
+    """Return a new command; after a backslash at its end, add the line to the last one instead.
+
+    Returns None in the second case. The line may begin with ": <time>:<duration>;".
+    """
     data = _decode_meta(line.data)
     text = data.decode("utf-8", "replace").rstrip("\r\n")
     if last and last.text.endswith("\\") and last.text.count("\n") < LINES_MAX:
@@ -156,7 +167,10 @@ def _take_zsh_line(line: TextLine, last: _Command | None) -> _Command | None:
 
 
 def _take_fish_line(line: TextLine, last: _Command | None) -> _Command | None:
-    """Return a new command for a line of a command, in which fish escapes line ends."""
+    """Return a new command for a line "- cmd: …"; for a line with a time, set the last one's.
+
+    Any line but the first kind returns None.
+    """
     if line.data.startswith(_FISH_COMMAND):
         written = line.text[len(_FISH_COMMAND) :]
         text = re.sub(r"\\(n|\\)", lambda m: "\n" if m[1] == "n" else "\\", written)
@@ -174,7 +188,7 @@ _LINE_TAKERS = {
 
 
 def _decode_meta(data: bytes) -> bytes:
-    """Return the bytes as they were typed, decoded from zsh's own encoding."""
+    """Return the bytes as typed from a line of a zsh history, which escapes bytes above 0x82."""
     if _META not in data:
         return data
     kept = bytearray()

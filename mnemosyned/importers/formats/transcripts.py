@@ -48,11 +48,14 @@ class Transcript(ImportFormat):
     needs_file = True
 
     def recognizes(self, source: ImportSource) -> bool:
-        """Return True for a transcript of a known tool."""
+        """Return True for a conversation file of a tool that is known, such as Claude Code."""
         return _identify_source(source) is not None
 
     def read_records(self, source: ImportSource, position: str) -> Records:
-        """Yield the messages of a transcript after a position, a byte offset."""
+        """Yield the messages of a transcript after a position, a byte offset.
+
+        Raises `SourceRefused` if the file is no transcript or too large.
+        """
         identity = _identify_source(source)
         if identity is None:
             raise SourceRefused("it is not a transcript of a known tool")
@@ -80,7 +83,7 @@ def _make_transcript_items(
     reading: TranscriptReading,
     begin: int,
 ) -> Records:
-    """Yield the messages of a reading that began at byte `begin`, and its broken lines."""
+    """Yield the messages read from byte `begin` on, after a bad record that counts broken lines."""
     conversation = reading.conversation or identity.conversation
     size = reading.position - begin
     place = f"{source.name}, bytes {begin:,} to {reading.position:,}"
@@ -99,7 +102,10 @@ def _make_transcript_items(
 def captured_memory(
     message: TranscriptMessage, identity: TranscriptIdentity, conversation: str
 ) -> Remember:
-    """Return the memory of a message, with the id that capture by hooks gives it."""
+    """Return the memory of a transcript's message, with the id that live capture would give it.
+
+    `conversation` is the id of the conversation from which ids are made.
+    """
     said = message.created_at
     stored = sendable(
         Remember(
@@ -121,12 +127,12 @@ def captured_memory(
 
 @lru_cache(maxsize=256)
 def _find_project_key(directory: str) -> str:
-    """Return the key of a directory's project; empty for none."""
+    """Return the key of the project that a directory belongs to; empty if it has none."""
     return project_of(directory).key
 
 
 def _identify_source(source: ImportSource) -> TranscriptIdentity | None:
-    """Return the tool and conversation of a transcript; None for other sources."""
+    """Return the tool and conversation of a transcript file; None for any other source."""
     path = str(source.text_path.absolute())
     if source.stream or source.is_folder or not path.endswith(SUFFIXES):
         return None
@@ -148,11 +154,11 @@ class OpenCodeDatabase(ImportFormat):
     needs_file = True
 
     def recognizes(self, source: ImportSource) -> bool:
-        """Return True for a database with OpenCode's tables."""
+        """Return True for a SQLite database with the tables of OpenCode."""
         return tables_of(source) >= TABLES
 
     def read_records(self, source: ImportSource, position: str) -> Records:
-        """Yield the messages of main conversations after a position, a row id."""
+        """Yield the messages after a position, a message's row id, without those of subagents."""
         with open_database(source.path) as database:
             rows = database.execute(
                 "SELECT m.rowid, m.id, m.session_id, s.directory, m.time_created, m.data "
@@ -184,7 +190,7 @@ class OpenCodeFolder(ImportFormat):
     needs_file = True
 
     def recognizes(self, source: ImportSource) -> bool:
-        """Return True for OpenCode's folder, unless a database is beside it."""
+        """Return True for OpenCode's folder of files, unless it also has a database."""
         # Where there is a database too, it has all of the files, and more.
         return (
             source.is_folder
@@ -193,7 +199,10 @@ class OpenCodeFolder(ImportFormat):
         )
 
     def read_records(self, source: ImportSource, position: str) -> Records:
-        """Yield the messages after a position, the number of sessions already read."""
+        """Yield the messages of all sessions after the first `position` sessions.
+
+        Sessions of subagents are left out.
+        """
         storage = _storage_folder(source.path)
         for number, path in enumerate(sorted(storage.glob("session/*/*.json")), 1):
             if number > OPENCODE_FILES_MAX or number <= int(position or 0):
@@ -206,14 +215,15 @@ class OpenCodeFolder(ImportFormat):
 
 
 def _storage_folder(folder: Path) -> Path:
-    """Return the folder `storage` in a folder, or the folder itself."""
+    """Return the subfolder `storage`, or the folder itself if it has none."""
     return folder / "storage" if (folder / "storage").is_dir() else folder
 
 
 def _read_session_messages(storage: Path, session: Json, number: int) -> Records:
-    """Yield the messages of an OpenCode session from the files in `storage`.
+    """Yield the messages of an OpenCode session from the files in the folder `storage`.
 
-    `number` is the session's number among all sessions.
+    `number` is the session's number among all sessions, from 1. A file that cannot be read is
+    yielded as a bad record.
     """
     id = text_in(session.get("id"))
     identity = TranscriptIdentity("opencode", id, text_in(session.get("directory")))
@@ -233,7 +243,7 @@ def _read_session_messages(storage: Path, session: Json, number: int) -> Records
 
 
 def _read_object(path: Path) -> Json | str:
-    """Return a file's JSON object, or the reason as text why it cannot be read."""
+    """Return a file's JSON object, or a text with the reason why there is none."""
     try:
         if path.stat().st_size > FILE_BYTES_MAX:
             return f"it exceeds {FILE_BYTES_MAX:,} bytes"
@@ -252,7 +262,11 @@ def _make_opencode_item(
     place: str,
     position: str,
 ) -> Iterator[ImportItem]:
-    """Yield an OpenCode message with its parts as an item; none without a speaker or words."""
+    """Yield one OpenCode message, with the texts of its parts, as an item to import.
+
+    `place` names it in error messages, `position` is where an import goes on. Nothing without a
+    known speaker or words.
+    """
     role = ROLES.get(text_in(info.get("role")))
     texts = [
         text_in(part.get("text"))

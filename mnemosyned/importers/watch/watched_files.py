@@ -54,12 +54,12 @@ def store_note(
     *,
     version: str,
 ) -> tuple[dict[str, str], int]:
-    """Store the new parts of a changed note.
+    """Store the parts of a note whose ids are not in `before`, and return the note's memory ids.
 
-    Return the ids of the note's memories by the ids of its parts, and the number of new memories.
-    A new part supersedes a part that is gone. `before` gives the stored memories' ids by the ids
-    of parts; `version` tells this change from others. With more parts gone than new, the first
-    part supersedes the others; the memories of an empty note stay. Raises storage errors.
+    `before` and the result map a part's id to its memory's id; the number is that of new memories.
+    Each new part supersedes a memory whose part is gone from the note; if more parts are gone than
+    new, the note's first part supersedes their memories too, and an empty note changes nothing.
+    `version` distinguishes this change of the note in the new ids of parts that come back.
     """
     memories: dict[str, str] = {}
     stored = 0
@@ -84,9 +84,10 @@ def store_note(
 def _renew_superseded_id(
     service: MemoryService, part: Remember, version: str
 ) -> Remember:
-    """Return a part with a new id if its own memory was superseded once.
+    """Return the part, with a new id if a memory with its id exists and was superseded.
 
-    So a text that comes back to a note is stored again.
+    The new id is made from the old one and `version`, so that a text that comes back to a note is
+    stored again.
     """
     try:
         known = service.call(Get(str(part.id)), background=True).memory
@@ -98,9 +99,9 @@ def _renew_superseded_id(
 
 
 def _store_part(service: MemoryService, part: Remember, replaced: str | None) -> bool:
-    """Store a part in place of the memory `replaced`, if any; return True if it was new.
+    """Store a part of a note, superseding the memory with the id `replaced`; True if it was new.
 
-    If it cannot replace the memory, it is stored beside it.
+    With None, or if that memory cannot be superseded, the part is just stored.
     """
     attempts = [part]
     if replaced is not None and replaced != part.id:
@@ -131,7 +132,10 @@ class FileState:
 
 
 def state_of(path: str) -> FileState | None:
-    """Return identity, size and time of this user's regular file; None for anything else."""
+    """Return a file's path, device and inode, size and time of change.
+
+    None unless it is a regular file, no link, and owned by this user.
+    """
     try:
         status = os.lstat(path)
     except (OSError, ValueError):
@@ -144,7 +148,10 @@ def state_of(path: str) -> FileState | None:
 
 
 def may_have_format(path: str) -> bool:
-    """Return True if a file's name fits a format that is watched."""
+    """Return True if a file's name fits a watched format: a note, JSON or a shell history.
+
+    Notes and JSON in folders of programs, such as ".git", do not count.
+    """
     folder, _, name = path.rpartition("/")
     lower = name.lower()
     if lower.endswith(WATCHED_SUFFIXES):
@@ -153,9 +160,9 @@ def may_have_format(path: str) -> bool:
 
 
 def files_below(root: str) -> Iterator[FileState]:
-    """Yield the files below a folder that may have a watched format, or the file itself.
+    """Yield the files below a folder whose names fit a watched format; if `root` is a file, that.
 
-    Links and hidden folders are skipped.
+    Links, hidden folders and folders of dependencies are skipped.
     """
     state = state_of(root)
     if state:
@@ -203,10 +210,11 @@ class FileReader:
         self._clock = clock
 
     def read(self, path: str, pause: Callable[[], bool]) -> int:
-        """Store a file's new content and return the number of new memories.
+        """Store what is new in a file since its last reading; return the number of new memories.
 
-        `pause` is called between parts and returns True if reading should stop. Raises storage
-        errors and `OSError`; the file is then read again from the same place.
+        `pause` is called between pieces of a transcript; if it returns True, the reading stops
+        there, to go on the next time. Raises storage errors and `OSError`, after which a file is
+        read again from the same position. 0 for a file of no watched format.
         """
         present = state_of(path)
         if present is None:
@@ -225,7 +233,11 @@ class FileReader:
         return 0
 
     def _find_saved_state(self, present: FileState) -> WatchedFile | None:
-        """Return the state saved at the last reading, also under a former name, or None."""
+        """Return what was saved about a file at its last reading, or None if it was never read.
+
+        A file that was renamed is found by device and inode; its entry under the former name is
+        deleted.
+        """
         known = self._watches.file(printable_path(present.path))
         if known:
             return known
@@ -245,9 +257,10 @@ class FileReader:
         memories: dict[str, str] | None = None,
         stored: int = 0,
     ) -> None:
-        """Save the state of a file and the position up to which it was read.
+        """Save a file's state, its format, and the position up to which it was read.
 
-        `stored` is the number of new memories, added to the number stored before.
+        `memories` maps the ids of a note's parts to memory ids. `stored` is the number of new
+        memories, added to the number in `before`, the state saved earlier.
         """
         self._watches.keep_file(
             WatchedFile(
@@ -272,7 +285,11 @@ class FileReader:
         identity: TranscriptIdentity,
         pause: Callable[[], bool],
     ) -> int:
-        """Store a transcript's new messages and return how many were new."""
+        """Store a transcript's messages from the saved position on, and return how many were new.
+
+        `before` is the state saved at the last reading. If `pause` returns True after a piece, the
+        reading stops, and the file is saved as unread to be read on later.
+        """
         session = self._find_or_add_session(present, identity)
         position, file, stored = 0, "", 0
         if before:
@@ -313,9 +330,9 @@ class FileReader:
     def _find_or_add_session(
         self, present: FileState, identity: TranscriptIdentity
     ) -> AgentSession:
-        """Return the session of a transcript; a new one is saved with its project.
+        """Return the agent's session of a transcript, adding it with its project if it is unknown.
 
-        Its transcript stays unnamed: only hooks name transcripts, and then read them.
+        A session added here has no path of a transcript, since hooks would read the file again.
         """
         known = self._agents.session(identity.session)
         if known:
@@ -339,7 +356,10 @@ class FileReader:
     def _read_note(
         self, present: FileState, before: WatchedFile | None, source: ImportSource
     ) -> int:
-        """Store the changed parts of a note and return how many were new."""
+        """Store the changed sections of a note as memories, and return how many were new.
+
+        `before` is the state saved at the last reading, or None.
+        """
         records = NOTES_FORMAT.read(source, START)
         parts = [each.memory for each in records if isinstance(each, ImportItem)]
         known = dict(before.memories) if before else {}
@@ -362,9 +382,9 @@ class FileReader:
         format: ImportFormat,
         source: ImportSource,
     ) -> int:
-        """Store the new records of a file that only grows; return how many were new.
+        """Store a file's records after the saved position, and return how many memories were new.
 
-        A file that was replaced or cut is read from the beginning.
+        A file that was replaced or has become smaller is read from its beginning.
         """
         is_same = (
             before is not None

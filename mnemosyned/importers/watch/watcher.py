@@ -51,7 +51,7 @@ FOLDERS_MAX = 20_000
 
 
 def check_room(folder: str) -> None:
-    """Raise `OSError` if a folder has too many folders below it for events."""
+    """Raise `OSError` if a folder has `FOLDERS_MAX` or more folders below it, too many to watch."""
     below = (len(folders) for _, folders, _ in os.walk(folder))
     if sum(islice(below, FOLDERS_MAX)) >= FOLDERS_MAX:
         raise OSError(errno.ENOSPC, f"it has more than {FOLDERS_MAX:,} folders")
@@ -63,10 +63,10 @@ class Notifications(FileSystemEventHandler):
     def __init__(
         self, on_change: Callable[[str], None], on_loss: Callable[[], None]
     ) -> None:
-        """`on_change` is called with the path of each changed file, in a thread of its own.
+        """`on_change` is called with the path of each changed file, in the observer's thread.
 
-        `on_loss` is called when a watched folder is deleted: its events end, even if a folder of
-        the same name is created at once.
+        `on_loss` is called when a watched folder is deleted, which ends its events, even if a
+        folder of the same name is created at once.
         """
         self._on_change = on_change
         self._on_loss = on_loss
@@ -74,7 +74,7 @@ class Notifications(FileSystemEventHandler):
         self._places: set[str] = set()
 
     def follow(self, folders: list[str]) -> dict[str, str]:
-        """Watch these folders and no others; return the reasons of failures by folder."""
+        """Watch exactly these paths; return the reason of the failure for each path that failed."""
         self.close()
         if not folders:
             return {}
@@ -93,7 +93,7 @@ class Notifications(FileSystemEventHandler):
         return problems
 
     def close(self) -> None:
-        """Stop watching all folders."""
+        """Stop watching all paths."""
         observer, self._observer = self._observer, None
         if observer is None:
             return
@@ -102,7 +102,7 @@ class Notifications(FileSystemEventHandler):
             observer.join(CLOSE_S)
 
     def on_any_event(self, event: FileSystemEvent) -> None:
-        """Report a changed file, or the deletion of a watched folder."""
+        """Call `on_change` with a changed file's path, `on_loss` for a deleted watched folder."""
         if event.event_type == EVENT_TYPE_DELETED and event.src_path in self._places:
             self._on_loss()
         if event.is_directory or event.event_type not in CHANGES:
@@ -111,7 +111,7 @@ class Notifications(FileSystemEventHandler):
 
 
 def event_folder(path: str) -> str:
-    """Return the folder whose events tell of a path: a file's folder, or the path itself."""
+    """Return the folder to watch for changes of a path: a file's folder, or the path itself."""
     return os.path.dirname(path) if os.path.isfile(path) else path  # noqa: PTH113, PTH120
 
 
@@ -187,7 +187,10 @@ class Watcher:
     # ----------------------------------------------------------------- verb
 
     def watch(self, request: Watch) -> Watching:
-        """Add or remove the folders of a request; return all watched folders."""
+        """Add the request's paths to the watched folders, or remove them; return all of them.
+
+        With no paths, only return the watched folders and the number of files waiting.
+        """
         for path in request.paths:
             if request.remove:
                 self._remove_folder(path)
@@ -215,7 +218,7 @@ class Watcher:
         return folders
 
     def _add_folder(self, path: str) -> None:
-        """Save a folder to be watched. Raises `InvalidRequest` if it cannot be."""
+        """Save that a folder is to be watched. Raises `InvalidRequest` if it cannot be watched."""
         problem = _find_watch_problem(path)
         if problem:
             raise InvalidRequest(
@@ -230,7 +233,10 @@ class Watcher:
         self._watches.add_folder(os.path.realpath(path), self._clock.now())
 
     def _remove_folder(self, path: str) -> None:
-        """Remove a saved folder. Raises `InvalidRequest` for one of the settings, `NotFound`."""
+        """Delete a saved watched folder. Raises `NotFound` if it is not watched.
+
+        Raises `InvalidRequest` if it is watched by the settings, where it must be removed.
+        """
         plain = os.path.realpath(path)
         if self._watches.remove_folder(plain):
             return
@@ -244,7 +250,7 @@ class Watcher:
         )
 
     def _list_watched_paths(self) -> dict[str, bool]:
-        """Return the watched paths, each with True if it comes from the settings."""
+        """Return the watched paths, each with True if it is named by the settings, else False."""
         named = self._settings.config.watch.paths
         configured = [os.path.realpath(os.path.expanduser(path)) for path in named]  # noqa: PTH111 no such user: as it is
         added = dict.fromkeys(self._watches.folders(), False)
@@ -253,7 +259,10 @@ class Watcher:
     # --------------------------------------------------------------- thread
 
     def update_folders(self) -> None:
-        """Have the thread watch the present folders; start it if need be."""
+        """Make the reading thread watch the folders that are saved at present.
+
+        If the thread is not running, it is started if there are any.
+        """
         if self._thread:
             self._changed.set()
             self._due.wake()
@@ -261,7 +270,7 @@ class Watcher:
             self._start_thread()
 
     def _start_thread(self) -> None:
-        """Start the thread that reads changed files."""
+        """Start the thread that watches the folders and reads changed files."""
         self._changed.set()
         self._thread = threading.Thread(
             target=self._run_thread, name="watch", daemon=True
@@ -269,7 +278,7 @@ class Watcher:
         self._thread.start()
 
     def _run_thread(self) -> None:
-        """Read changed files until stopped; after an unexpected error, log it and go on."""
+        """Watch and read files until stopped; log any other error and begin again after a pause."""
         while not self._due.stopping:
             try:
                 self._read_until_stopped()
@@ -278,7 +287,10 @@ class Watcher:
                 self._due.rest(RETRY_S)
 
     def _read_until_stopped(self) -> None:
-        """Read due files, and meanwhile the files found by scans, until stopped."""
+        """Read changed files as they become due, and files found by scans, until stopped.
+
+        Folders are scanned at the start, at each change of the watched folders, and at intervals.
+        """
         scan: Iterator[str] = iter(())
         rescan_at = look_at = 0.0
         while not self._due.stopping:
@@ -305,7 +317,10 @@ class Watcher:
                 self._read_file(path)
 
     def _begin_watching(self) -> None:
-        """Set the roots to the present watched paths and follow their events."""
+        """Follow the events of the watched paths as saved at present, and of no others.
+
+        Paths for which there are no events are logged and scanned more often.
+        """
         self._roots = list(self._list_watched_paths())
         self._places = _read_folder_identities(self._roots)
         fit = [root for root in self._roots if not _find_watch_problem(root)]
@@ -315,9 +330,10 @@ class Watcher:
             log.warning("watch_without_events", folder=folder, reason=problem)
 
     def _scan_roots(self) -> Iterator[str]:
-        """Yield the paths of files that changed since they were last read.
+        """Yield the paths of files below the watched paths that changed since they were last read.
 
-        Files that are missing are removed from the store.
+        What was saved about files that are gone is deleted. Ends once `watch.files_max` files were
+        seen.
         """
         room = files_max = self._settings.config.watch.files_max
         for root in self._roots:
@@ -341,7 +357,10 @@ class Watcher:
             self._watches.drop_files(missing)
 
     def _read_file(self, path: str) -> None:
-        """Store a changed file's new content; after a storage error, make it due again."""
+        """Store a changed file's new content, then pause; after a storage error queue it again.
+
+        Errors of reading or parsing the file are logged.
+        """
         began = time.thread_time()
         try:
             stored = self._reader.read(path, self._pause)
@@ -365,14 +384,21 @@ class Watcher:
         self._due.put(path, after_s=RETRY_S)
 
     def _delay_slow_file(self, path: str, took_s: float, stored: int) -> None:
-        """Delay the next reading of a file if this one took long for few memories."""
+        """Set how long a file waits after its next change, if this reading was slow.
+
+        `took_s` is the processor time, slow beyond `SLOW_S` seconds for each of `stored` new
+        memories.
+        """
         self._pauses.pop(path, None)
         has_room = len(self._pauses) < SLOW_FILES_MAX
         if took_s > SLOW_S * max(1, stored) and has_room:
             self._pauses[path] = SLOW_PAUSE * took_s
 
     def _pause(self) -> bool:
-        """Sleep to leave the processor to others; return True if reading should stop."""
+        """Sleep as long as the time since the last pause, then wait while requests are busy.
+
+        Both waits have a limit. Returns True if the watcher is stopping.
+        """
         now = time.monotonic()
         self._due.rest(min(REST_MAX_S, max(0.0, now - self._rested_at)))
         while self._gate.busy and time.monotonic() < now + BUSY_S:
@@ -383,7 +409,10 @@ class Watcher:
         return self._due.stopping
 
     def _put_changed_file(self, path: str) -> None:
-        """Make the file of an event due if it is watched; called by the events' thread."""
+        """Queue a changed file for reading after a delay, if it is watched and may have a format.
+
+        Called by the thread of events. Notes wait until they have not changed for a while.
+        """
         if not may_have_format(path) or not self._is_followed(path):
             return
         pause = self._pauses.get(path, 0.0)
@@ -396,7 +425,7 @@ class Watcher:
         )
 
     def _is_followed(self, path: str) -> bool:
-        """Return True if a path is a watched path or below one, in no hidden folder there."""
+        """Return True if a path is a watched path, or below one without a hidden folder between."""
         for root in self._roots:
             if path == root:
                 return True
@@ -407,7 +436,7 @@ class Watcher:
 
 
 def _read_folder_identities(roots: Iterable[str]) -> list[str]:
-    """Return device and inode of each path's event folder; empty for a missing one."""
+    """Return "device:inode" of the folder to watch for each path; empty texts for missing ones."""
     places = []
     for root in roots:
         try:
@@ -418,7 +447,7 @@ def _read_folder_identities(roots: Iterable[str]) -> list[str]:
 
 
 def _find_watch_problem(path: str) -> str:
-    """Return the reason why a path cannot be watched; empty if it can."""
+    """Return the reason why a path cannot be watched, as a clause; empty if it can."""
     if not os.path.isabs(path):  # noqa: PTH117
         return "its path is not absolute"
     if fault := path_fault(path):
