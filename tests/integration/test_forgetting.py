@@ -311,7 +311,7 @@ def test_another_program_that_reads_keeps_the_log_until_it_is_done(
     retention: RetentionService,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("mnemosyned.storage.sqlite.purge.CHECKPOINT_TRIES", 3)
+    monkeypatch.setattr("mnemosyned.storage.sqlite.forgetting.CHECKPOINT_TRIES", 3)
     remember_batch(file_store, memory("1", WORDS["words"]))
     with closing(sqlite3.connect(file_store.database, isolation_level=None)) as reader:
         reader.execute("BEGIN")

@@ -22,7 +22,7 @@ from support.fakes import (
 from mnemosyned.errors import SchemaTooNew, StorageFailed
 from mnemosyned.paths import shipped
 from mnemosyned.storage.sqlite.connections import open_writer
-from mnemosyned.storage.sqlite.insert import SAID_BEFORE
+from mnemosyned.storage.sqlite.memories import SAID_BEFORE
 from mnemosyned.storage.sqlite.store import open_store
 
 LATEST = int(max(shipped("migrations").glob("*.sql")).name[:4])

@@ -1,40 +1,139 @@
-"""Forgetting: memories and learnings are selected by a filter, and deleted with all their traces."""
+"""Forgetting: memories and learnings selected by a filter, deleted with all traces, and put back.
+
+Memories forgotten with a grace period are put back from their copies, also from the form in which
+files kept them once. Secure delete: forgotten words leave index segments, pages and the write-
+ahead log.
+"""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
+
+import msgspec
 
 from mnemosyned.memory.fields import NAMING_FIELDS
-from mnemosyned.memory.forgetting import (
-    ForgetFilter,
-    is_named_in,
-    name_matcher,
-)
+from mnemosyned.memory.forgetting import ForgetFilter, is_named_in, name_matcher
+from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.storage.common.filters import tag_conditions
 from mnemosyned.storage.common.forgetting import (
     CommonDeletion,
     FoundMemory,
     chosen_conditions,
 )
+from mnemosyned.storage.common.grace import (
+    CommonGrace,
+    ForgottenCopy,
+    ForgottenRevision,
+    decode_copy,
+)
+from mnemosyned.storage.common.rows import learning_from
 from mnemosyned.storage.common.session import BELOW
 from mnemosyned.storage.sqlite.connections import Readers
-from mnemosyned.storage.sqlite.filters import bind_by_place
 from mnemosyned.storage.sqlite.fulltext import (
+    DEPTH_MAX,
+    INDEXES,
     any_of,
     glued_terms,
+    index_depth,
     index_memories,
+    purge_steps,
+    rebuild_index,
     unindex_memory,
 )
-from mnemosyned.storage.sqlite.insert import known_records
-from mnemosyned.storage.sqlite.memories import leave_secrets
-from mnemosyned.storage.sqlite.purge import Purge
+from mnemosyned.storage.sqlite.listing import bind_by_place
+from mnemosyned.storage.sqlite.memories import (
+    insert_with_number,
+    known_records,
+    leave_secrets,
+)
 from mnemosyned.storage.sqlite.session import SqliteSession
 from mnemosyned.storage.sqlite.writer import SqlitePart, Writer
 from mnemosyned.text.stems import accent_variants
 from mnemosyned.text.terms import Terms
+
+T = TypeVar("T")
+
+CHECKPOINT_TRIES = 40
+CHECKPOINT_PAUSE_S = 0.05
+"""Two seconds in all: a recall of ours has ended by then, another program may go on for ever."""
+
+
+class Purge:
+    """Purges one file. Safe from any thread; one runs at a time."""
+
+    def __init__(
+        self, writer: Writer, readers: Readers, *, checkpoint: Callable[[], object]
+    ) -> None:
+        """Purge one file; `checkpoint` copies its log into the file beside readers and writers."""
+        self._writer = writer
+        self._readers = readers
+        self._checkpoint = checkpoint
+        self._running = threading.Lock()
+
+    def due(self) -> bool:
+        """Return whether deleted words wait for a purge."""
+        with self._readers.snapshot() as session:
+            return session.scalar("SELECT 1 FROM scrub_due LIMIT 1") is not None
+
+    def run(self) -> bool:
+        """Remove deleted words from indexes, pages and log; return False if a program prevents it."""
+        with self._running:
+            with self._readers.snapshot() as session:
+                newest = session.scalar("SELECT max(asked) FROM scrub_due")
+            if newest is None:
+                return True
+            for index in INDEXES:
+                self._purge_index(index)
+            clean = self._writer.compact() and self._empty_log()
+            if clean:
+                self._write(
+                    lambda session: session.execute(
+                        "DELETE FROM scrub_due WHERE asked <= ?", (newest,)
+                    )
+                )
+        return clean
+
+    def _write(self, work: Callable[[SqliteSession], T]) -> T:
+        """Run `work` in a transaction without waiting for the disk, as a lost purge is run again."""
+        return self._writer.write(work, durable=False)
+
+    def _purge_index(self, index: str) -> None:
+        """Merge an index step by step, so that writers wait for one step only; rebuild a deep index."""
+        depth = self._write(partial(index_depth, index=index))
+        if depth is None or depth > DEPTH_MAX:
+            self._write(partial(rebuild_index, index=index))
+            return
+        for statement in purge_steps(index):
+            if not self._write(partial(_merge_step, statement=statement)):
+                break
+
+    def _empty_log(self) -> bool:
+        """Copy the log into the file and truncate it; return False if a reader prevents it.
+
+        Most of it is copied while others read. For the rest our own readers are paused for moments,
+        as otherwise some recall would always be under way.
+        """
+        self._checkpoint()
+        for _ in range(CHECKPOINT_TRIES):
+            with self._readers.pause(wait_s=CHECKPOINT_PAUSE_S) as alone:
+                if alone and self._writer.checkpoint(wait_s=0):
+                    return True
+            time.sleep(CHECKPOINT_PAUSE_S)
+        return False
+
+
+def _merge_step(session: SqliteSession, statement: str) -> bool:
+    """Run one step of a merge; return False if there was nothing left to do."""
+    before = session.total_changes
+    session.execute(statement)
+    return session.total_changes - before >= 2
+
 
 CHUNK = 500
 _TABLES = {
@@ -224,3 +323,69 @@ class SqliteDeletion(SqlitePart, CommonDeletion):
 
     def beyond_purge(self) -> tuple[str, ...]:
         return ()
+
+
+_FORMER_ROW = (
+    "seq", "id", "session", "source", "role", "content", "importance", "pinned", "metadata",
+    "created_at", "content_hash",
+)  # fmt: skip
+
+
+class _FormerCopy(msgspec.Struct):
+    """A copy as files kept it before its values had names: in the order of the columns."""
+
+    row: list[Any] = msgspec.field(default_factory=list)
+    state: list[Any] = msgspec.field(default_factory=list)
+    supersedes: list[int] = msgspec.field(default_factory=list)
+    tags: list[str] = msgspec.field(default_factory=list)
+    revisions: list[ForgottenRevision] = msgspec.field(default_factory=list)
+    learnings: list[dict[str, Any] | list[Any]] = msgspec.field(default_factory=list)
+
+
+_decode_former = msgspec.json.Decoder(_FormerCopy).decode
+
+
+def decode_any_copy(data: str) -> ForgottenCopy:
+    """Return the copy of a forgotten memory from its stored form, also from the former one."""
+    former = _decode_former(data)
+    learnings = [each for each in former.learnings if isinstance(each, list)]
+    if not former.row and not learnings:
+        return decode_copy(data)
+    copy = ForgottenCopy(
+        supersedes=former.supersedes,
+        revisions=former.revisions,
+        learnings=list(map(learning_from, learnings)),
+    )
+    if former.row:
+        memory = dict(zip(_FORMER_ROW, former.row, strict=True))
+        copy.seq = memory.pop("seq")
+        del memory["content_hash"]
+        valid_until, superseded_at, copy.superseded_by = former.state or (None,) * 3
+        copy.memory = memory | {
+            "pinned": bool(memory["pinned"]),
+            "metadata": msgspec.json.decode(memory["metadata"]),
+            "tags": former.tags,
+            "valid_until": valid_until,
+            "superseded_at": superseded_at,
+        }
+    return copy
+
+
+class SqliteGrace(SqlitePart, CommonGrace):
+    """The `GraceStore` on one SQLite file."""
+
+    _decode = staticmethod(decode_any_copy)
+
+    def _insert(
+        self, session: SqliteSession, memory: MemoryRecord, seq: int | None
+    ) -> int:
+        return insert_with_number(session, memory, seq)
+
+    def _index(
+        self, session: SqliteSession, memories: Mapping[int, MemoryRecord]
+    ) -> None:
+        """Index the memories, after all rows as when they were remembered."""
+        index_memories(
+            session,
+            [(seq, memory.content, memory.role) for seq, memory in memories.items()],
+        )

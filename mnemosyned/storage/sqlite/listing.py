@@ -1,17 +1,125 @@
-"""Pages of lists in a file: its tables, and lookups of ids and speakers."""
+"""Pages of lists in a file, and filters of its memories, bound by place as its statements are."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from mnemosyned.memory.listing import LIST_LIMITS
 from mnemosyned.memory.values import Tier
-from mnemosyned.storage.common.filters import Condition
+from mnemosyned.search.query import Query
+from mnemosyned.storage.common.filters import (
+    Condition,
+    asked_conditions,
+    column_conditions,
+    in_force_conditions,
+    join_conditions,
+    one_of_condition,
+    source_name_conditions,
+    summary_conditions,
+    time_conditions,
+)
 from mnemosyned.storage.common.listing import CommonLists, MemoryTable, id_range
-from mnemosyned.storage.sqlite.filters import tables_of
 from mnemosyned.storage.sqlite.fulltext import any_of
-from mnemosyned.storage.sqlite.session import SqliteSession
+from mnemosyned.storage.sqlite.session import SqliteSession, stored_form, translate
 from mnemosyned.storage.sqlite.writer import SqlitePart
+
+FEW_MAX = 5_000
+"""So many rows of the sessions asked for are named before the words are looked for."""
+_VALUE = re.compile(r":(\w+)")
+
+
+class SqliteFilter(NamedTuple):
+    """Joins, conditions and bound values that narrow a search."""
+
+    joins: str
+    where: str
+    values: Sequence[Any]
+    only: Sequence[int] | None = None
+    """All rows that pass, ascending, where they are so few that words are looked for around them
+    alone: a session has lines side by side, and a common word a million."""
+
+
+EVERYTHING = SqliteFilter("", "", ())
+
+
+def bind_by_place(conditions: Iterable[Condition]) -> tuple[str, list[Any]]:
+    """Return conditions in SQLite's dialect, each after an `AND`, and their values by place."""
+    joined = join_conditions(conditions)
+    text, names = _text_by_place(joined.text)
+    return text, [stored_form(joined.values[name]) for name in names]
+
+
+@lru_cache(maxsize=256)
+def _text_by_place(text: str) -> tuple[str, Sequence[str]]:
+    """Return a condition in SQLite's dialect, and the names of its values in their places."""
+    translated = translate(text)
+    return _VALUE.sub("?", translated), _VALUE.findall(translated)
+
+
+def tables_of(tier: Tier | None) -> tuple[str, ...]:
+    """Return the tables with the memories of a tier, or of both tiers for None."""
+    tables = {None: ("working_memory", "archive"), Tier.WORKING: ("working_memory",)}
+    return tables.get(tier, ("archive",))
+
+
+def query_filter(session: SqliteSession, query: Query) -> SqliteFilter:
+    """Return a question's filters on originals, with the rows that pass if they are few.
+
+    Only sessions and tags can name the rows.
+    """
+    narrow = memory_filter(query)
+    if not (query.sessions or query.tags):
+        return narrow
+    conditions = [
+        *column_conditions(query.columns, "+{}"),
+        *source_name_conditions(query.source_names, "+source"),
+        *time_conditions(query, first="+created_at", last="+created_at"),
+        *in_force_conditions(query.valid_at, superseded=query.superseded, seq="seq"),
+    ]
+    if query.tags:  # few rows, so that the others need not be looked at
+        named = one_of_condition("name", "tags", query.tags)
+        text = f"seq IN (SELECT memory_seq FROM tag WHERE {named.text})"
+        conditions.append(named._replace(text=text))
+    where, values = bind_by_place(conditions)
+    rows: list[int] = []
+    for table in tables_of(query.tier):
+        found = session.execute(
+            f"SELECT seq FROM {table} WHERE 1{where} LIMIT ?",
+            (*values, FEW_MAX + 1 - len(rows)),
+        )
+        rows += [seq for (seq,) in found]
+    return narrow if len(rows) > FEW_MAX else narrow._replace(only=sorted(rows))
+
+
+def memory_filter(query: Query) -> SqliteFilter:
+    """Return a question's filters for a search in the index of originals."""
+    if query.selects_all:
+        return EVERYTHING
+    column = "ifnull(w.{0}, a.{0})"
+    when = column.format("created_at")
+    conditions = [
+        *column_conditions(query.columns, column),
+        *source_name_conditions(query.source_names, column.format("source")),
+        *time_conditions(query, first=when, last=when),
+    ]
+    if query.tier is not None:
+        table = "w" if query.tier is Tier.WORKING else "a"
+        conditions.append(Condition(f"{table}.seq IS NOT NULL", {}))
+    joins = "LEFT JOIN working_memory AS w ON w.seq = f.rowid "
+    joins += "LEFT JOIN archive AS a ON a.seq = f.rowid"
+    where, values = bind_by_place([*conditions, *asked_conditions(query, "f.rowid")])
+    return SqliteFilter(joins if conditions else "", where, values)
+
+
+def episode_filter(query: Query) -> SqliteFilter:
+    """Return a question's filters for a search in the indexes of summaries."""
+    conditions = summary_conditions(query)
+    joins = "JOIN episodic_memory AS e ON e.seq = f.rowid" if conditions else ""
+    return SqliteFilter(joins, *bind_by_place(conditions))
+
 
 _HOMES = ("working_memory", "archive", "episodic_memory")
 _ANY = " UNION ALL ".join(

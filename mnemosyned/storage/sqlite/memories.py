@@ -1,14 +1,22 @@
-"""Memories, episodes and exact values by their rows, and the hierarchy of summaries."""
+"""Memories, episodes and exact values by their rows: inserted unless known, moved, and read by id."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import TypeVar
+from datetime import datetime
+from itertools import chain
+from typing import TypeVar, cast
 
-from mnemosyned.storage.sqlite.rows import (
-    MEMORY_COLUMNS,
-)
-from mnemosyned.storage.sqlite.session import SqliteSession
+from mnemosyned.memory.intake import Known, content_hash
+from mnemosyned.memory.ports import Draft, RememberReport
+from mnemosyned.memory.values import MemoryRecord, Tier
+from mnemosyned.storage.common.records import CommonIntake, CommonRecords
+from mnemosyned.storage.common.rows import instant
+from mnemosyned.storage.common.session import BELOW, writes
+from mnemosyned.storage.common.state import insert_tags_and_validity
+from mnemosyned.storage.sqlite.fulltext import index_memories
+from mnemosyned.storage.sqlite.session import MEMORY_COLUMNS, SqliteSession, memory_row
+from mnemosyned.storage.sqlite.writer import SqlitePart
 from mnemosyned.text.details import Detail
 
 T = TypeVar("T")
@@ -94,3 +102,140 @@ def return_one(session: SqliteSession, seq: int, episode: int) -> None:
     )
     leave_secrets(session, seq, episode)
     session.execute("DELETE FROM archive WHERE seq = ?", (seq,))
+
+
+TOGETHER = 50
+"""Memories that one statement takes: it binds all values of each, and older builds bind 999 in all."""
+
+# What was superseded or may expire does not stand for words that are said again.
+_SAME = (
+    "+session_id = ? AND content_hash = ? AND content = ? AND source IS ? "
+    "AND seq NOT IN (SELECT memory_seq FROM memory_state)"
+)
+SAID_BEFORE = (
+    f"SELECT id, created_at FROM working_memory WHERE {_SAME} "
+    f"UNION ALL SELECT id, created_at FROM archive WHERE {_SAME} "
+    "ORDER BY created_at LIMIT 1"
+)
+
+
+def _statement_of_ids(count: int) -> str:
+    """Return the statement that reads the known records for this many ids."""
+    among = f"id IN ({', '.join('?' * count)})"
+    return (
+        f"SELECT id, content, created_at, content_hash FROM working_memory WHERE {among} "
+        f"UNION ALL SELECT id, content, created_at, content_hash FROM archive WHERE {among} "
+        f"UNION ALL SELECT id, NULL, created_at, NULL FROM episodic_memory WHERE {among}"
+    )
+
+
+# Two of each, so that they stay prepared whatever the size of a batch.
+_PLACES = f"({', '.join('?' for _ in MEMORY_COLUMNS.split(', '))})"
+_INSERT = {
+    count: f"INSERT INTO working_memory ({MEMORY_COLUMNS}) VALUES {', '.join([_PLACES] * count)}"
+    for count in (1, TOGETHER)
+}
+INSERT_NUMBERED = (
+    f"INSERT INTO working_memory (seq, {MEMORY_COLUMNS}) "
+    f"VALUES (?, {_PLACES.removeprefix('(')}"
+)
+_HAVING_ID = {count: _statement_of_ids(count) for count in (1, TOGETHER)}
+
+
+def known_records(session: SqliteSession, ids: Sequence[str]) -> dict[str, Known]:
+    """Return text, time and text hash of the stored memories and episodes with these ids, by id."""
+    known: dict[str, Known] = {}
+    for chunk in _statement_chunks(ids):
+        rows = session.execute(_HAVING_ID[len(chunk)], tuple(chunk) * 3)
+        for id, content, created_at, said in rows:
+            known[id] = (content, instant(created_at), said)
+    return known
+
+
+def _statement_chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Yield the items in chunks of the prepared statement's size, the remainder one by one."""
+    whole = len(items) - len(items) % TOGETHER
+    for start in range(0, whole, TOGETHER):
+        yield items[start : start + TOGETHER]
+    for item in items[whole:]:
+        yield (item,)
+
+
+class SqliteIntake(CommonIntake):
+    """New memories on their way into working memory and its index."""
+
+    _session: SqliteSession
+    _known_records = staticmethod(known_records)
+
+    def __init__(self, session: SqliteSession) -> None:
+        super().__init__(session)
+        self._inserted: list[tuple[int, MemoryRecord]] = []
+
+    def said_before(self, memory: MemoryRecord) -> tuple[str, datetime] | None:
+        """Return id and time of the first memory with the same text, session and source, or None.
+
+        Superseded memories, and memories that may expire, do not count.
+        """
+        content = memory.content
+        row = self._session.execute(
+            SAID_BEFORE,
+            (memory.session, content_hash(content), content, memory.source) * 2,
+        ).fetchone()
+        return (row[0], instant(row[1])) if row else None
+
+    def insert(self, memories: Sequence[MemoryRecord]) -> None:
+        """Insert memories into working memory with their tags and validity."""
+        before = len(self._inserted)
+        for share in _statement_chunks(memories):
+            values = list(chain.from_iterable(map(memory_row, share)))
+            insert = self._session.execute(_INSERT[len(share)], values)
+            last = cast("int", insert.lastrowid)
+            seqs = range(last - len(share) + 1, last + 1)
+            self._inserted += zip(seqs, share, strict=True)
+        insert_tags_and_validity(self._session, self._inserted[before:])
+
+    def finish(self) -> int:
+        """Index the inserted memories; return the number of memories in working memory."""
+        # Indexed after all rows: an insert with a trigger is a savepoint, at which FTS5 would write
+        # out what it has gathered, row by row (twice the time of the batch).
+        texts = [(seq, memory.content, memory.role) for seq, memory in self._inserted]
+        index_memories(self._session, texts)
+        return self._session.totals()[Tier.WORKING][0]
+
+
+def insert_with_number(
+    session: SqliteSession, memory: MemoryRecord, seq: int | None
+) -> int:
+    """Insert a memory into working memory, not yet into its index; return its row number.
+
+    The number is new if `seq` is None.
+    """
+    inserted = session.execute(INSERT_NUMBERED, (seq, *memory_row(memory)))
+    number = cast("int", inserted.lastrowid)
+    insert_tags_and_validity(session, [(number, memory)])
+    return number
+
+
+class SqliteRecords(SqlitePart, CommonRecords):
+    """A `RecordStore` on one SQLite file."""
+
+    @writes
+    def remember(
+        self, session: SqliteSession, drafts: Sequence[Draft]
+    ) -> RememberReport:
+        """Store new memories in one transaction; return the report."""
+        return SqliteIntake(session).remember(drafts)
+
+    def _originals(self, session: SqliteSession, summary: str) -> list[MemoryRecord]:
+        """Return the originals below a summary of any level, the oldest first."""
+        seqs = [
+            seq
+            for (seq,) in session.execute(
+                f"{BELOW} SELECT a.seq FROM below "
+                "CROSS JOIN archive AS a ON a.episode_seq = below.seq "
+                "ORDER BY a.created_at, a.seq",
+                summary=summary,
+            )
+        ]
+        memories = session.memories_at(seqs)
+        return [memories[seq] for seq in seqs]

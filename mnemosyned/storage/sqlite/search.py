@@ -42,14 +42,6 @@ from mnemosyned.storage.common.filters import (
 from mnemosyned.storage.common.rows import instant
 from mnemosyned.storage.common.search import CommonIndex, TimeWalk
 from mnemosyned.storage.sqlite.connections import Readers
-from mnemosyned.storage.sqlite.filters import (
-    EVERYTHING,
-    SqliteFilter,
-    bind_by_place,
-    episode_filter,
-    memory_filter,
-    query_filter,
-)
 from mnemosyned.storage.sqlite.fulltext import (
     GLUED,
     all_of,
@@ -57,8 +49,15 @@ from mnemosyned.storage.sqlite.fulltext import (
     glued_terms,
     quote_word,
 )
-from mnemosyned.storage.sqlite.rows import SEQ_AMONG, instant_text
-from mnemosyned.storage.sqlite.session import SqliteSession
+from mnemosyned.storage.sqlite.listing import (
+    EVERYTHING,
+    SqliteFilter,
+    bind_by_place,
+    episode_filter,
+    memory_filter,
+    query_filter,
+)
+from mnemosyned.storage.sqlite.session import SEQ_AMONG, SqliteSession, instant_text
 from mnemosyned.storage.sqlite.writer import SqlitePart, Writer
 from mnemosyned.text.dates.mentions import MENTION_CHARS_MAX
 from mnemosyned.text.languages.tables import TimeOrder

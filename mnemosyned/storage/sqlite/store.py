@@ -21,8 +21,6 @@ from mnemosyned.storage.common.surroundings import (
     CommonClock,
     CommonWatches,
 )
-from mnemosyned.storage.sqlite.archive import SqliteRetention, SqliteUndo
-from mnemosyned.storage.sqlite.compactions import SqliteCompactions
 from mnemosyned.storage.sqlite.connections import (
     Readers,
     open_writer,
@@ -30,29 +28,30 @@ from mnemosyned.storage.sqlite.connections import (
     storage_failed,
 )
 from mnemosyned.storage.sqlite.copies import CopyDamaged, back_up
-from mnemosyned.storage.sqlite.edits import SqliteChanges
+from mnemosyned.storage.sqlite.exchange import SqliteExchange
 from mnemosyned.storage.sqlite.file import DatabaseFile
-from mnemosyned.storage.sqlite.forgetting import SqliteDeletion
+from mnemosyned.storage.sqlite.forgetting import Purge, SqliteDeletion, SqliteGrace
 from mnemosyned.storage.sqlite.fulltext import (
     REINDEXING,
     failing_indexes,
     finish_reindexing,
     heal_indexes,
 )
-from mnemosyned.storage.sqlite.grace import SqliteGrace
-from mnemosyned.storage.sqlite.insert import SqliteRecords
 from mnemosyned.storage.sqlite.listing import SqliteLists
+from mnemosyned.storage.sqlite.memories import SqliteRecords
 from mnemosyned.storage.sqlite.ownership import DatabaseFileGuard, own_database
-from mnemosyned.storage.sqlite.purge import Purge
-from mnemosyned.storage.sqlite.restore import SqliteExchange
+from mnemosyned.storage.sqlite.parts import (
+    SqliteAgents,
+    SqliteChanges,
+    SqliteCompactions,
+    SqliteRetention,
+    SqliteSleep,
+    SqliteUndo,
+    SqliteVectors,
+)
 from mnemosyned.storage.sqlite.schema import refuse_foreign, schema_version, upgrade
 from mnemosyned.storage.sqlite.search import SqliteSearch
 from mnemosyned.storage.sqlite.session import SqliteSession
-from mnemosyned.storage.sqlite.sleep import SqliteSleep
-from mnemosyned.storage.sqlite.surroundings import (
-    SqliteAgents,
-)
-from mnemosyned.storage.sqlite.vectors import SqliteVectors
 from mnemosyned.storage.sqlite.wal import Checkpoints, frames_left, lost_transactions
 from mnemosyned.storage.sqlite.writer import SqlitePart, Writer
 

@@ -1,8 +1,9 @@
-"""Memories and vectors of a file as records of an export and of a move."""
+"""Memories and vectors of a file as records of an export and of a move, and stored from them again."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
@@ -12,12 +13,19 @@ from mnemosyned.memory.exchange import (
     ExportedMemory,
     ExportedRevision,
     ExportedSupersession,
+    KeptVector,
+    Outcome,
     Record,
 )
 from mnemosyned.memory.fields import column_list
+from mnemosyned.memory.intake import Known
+from mnemosyned.memory.restore import PlacedMemory
 from mnemosyned.storage.common.exchange import (
+    CommonExchange,
     CommonExporting,
+    CommonRestoring,
     export_condition,
+    insert_states,
 )
 from mnemosyned.storage.common.rows import (
     EXPORTED_EPISODE,
@@ -26,7 +34,12 @@ from mnemosyned.storage.common.rows import (
     instant,
     optional_instant,
 )
-from mnemosyned.storage.sqlite.grace import decode_any_copy
+from mnemosyned.storage.common.session import Row
+from mnemosyned.storage.sqlite.forgetting import decode_any_copy
+from mnemosyned.storage.sqlite.fulltext import index_memories
+from mnemosyned.storage.sqlite.memories import INSERT_NUMBERED, known_records
+from mnemosyned.storage.sqlite.session import MEMORY_COLUMNS, SqliteSession, memory_row
+from mnemosyned.storage.sqlite.writer import SqlitePart
 
 _STATE = (
     "(SELECT json_array(s.valid_until, s.superseded_at, s.pruned_at) "
@@ -175,3 +188,116 @@ def _decode_json_list(text: str | None, otherwise: Sequence[Any]) -> Sequence[An
     """Return the values of a JSON list, or `otherwise` for NULL."""
     values: Sequence[Any] = msgspec.json.decode(text) if text else otherwise
     return values
+
+
+_INSERT_ARCHIVED = (
+    f"INSERT INTO archive (seq, {MEMORY_COLUMNS}, episode_seq) "
+    f"VALUES (?, ?, {', '.join('?' for _ in MEMORY_COLUMNS.split(', '))})"
+)
+
+
+class SqliteRestoring(CommonRestoring):
+    """The restoring of records in one transaction."""
+
+    _session: SqliteSession
+
+    def __init__(self, session: SqliteSession) -> None:
+        super().__init__(session)
+        self._kinds: dict[str, int] = {}
+
+    def known_records(self, ids: Sequence[str]) -> dict[str, Known]:
+        return known_records(self._session, ids)
+
+    def taken_numbers(self, seqs: Sequence[int]) -> set[int]:
+        """Return the numbers, among these, that memories of this store have."""
+        rows = self._session.execute(
+            "SELECT seq FROM working_memory WHERE seq = ANY(%(seqs)s) "
+            "UNION ALL SELECT seq FROM archive WHERE seq = ANY(%(seqs)s)",
+            seqs=list(seqs),
+        )
+        return {seq for (seq,) in rows}
+
+    def last_number(self) -> int:
+        """Return the highest row number that was ever given to a memory."""
+        last: int | None = self._session.scalar(
+            "SELECT seq FROM sqlite_sequence WHERE name = 'working_memory'"
+        )
+        if last is None:
+            self._session.execute(
+                "INSERT INTO sqlite_sequence VALUES ('working_memory', 0)"
+            )
+        return last or 0
+
+    def insert_memories(
+        self, memories: Sequence[PlacedMemory], *, last_number: int
+    ) -> None:
+        """Insert exported memories at their places, with states, details and index entries."""
+        for memory, seq, home in memories:
+            values: Row = (seq, *memory_row(memory))
+            if memory.content_hash is not None:  # of words that were pruned
+                values = (*values[:-1], memory.content_hash)
+            if home is None:
+                self._session.execute(INSERT_NUMBERED, values)
+            else:
+                self._session.execute(_INSERT_ARCHIVED, (*values, home))
+                self._insert_details(memory, seq)
+        insert_states(self._session, memories)
+        index_memories(
+            self._session,
+            [
+                (seq, memory.content, memory.role)
+                for memory, seq, _ in memories
+                if memory.content
+            ],
+        )
+        self._session.execute(
+            "UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = 'working_memory'",
+            (last_number,),
+        )
+
+    def _restore_vector(self, vector: KeptVector) -> Outcome:
+        """Store the vector of a memory that has none; return None if the memory is missing."""
+        session = self._session
+        session.execute(
+            "INSERT OR IGNORE INTO embedding_model (name, digest) VALUES (?, ?)",
+            (vector.model, vector.digest),
+        )
+        position = session.position_of(vector.memory)
+        if position is None:
+            return None
+        inserted = session.execute(
+            "INSERT OR IGNORE INTO embedding (memory_seq, model, vector) "
+            "SELECT ?, number, ? FROM embedding_model WHERE digest = ?",
+            (position[0], vector.vector, vector.digest),
+        )
+        return bool(inserted.rowcount)
+
+    def _insert_details(self, memory: ExportedMemory, seq: int) -> None:
+        """Insert the exact values of an original."""
+        for kind, value, sensitive in memory.details:
+            self._session.execute(
+                "INSERT OR IGNORE INTO detail (memory_seq, kind, value, sensitive) "
+                "VALUES (?, ?, ?, ?)",
+                (seq, self._kind(kind), value, sensitive),
+            )
+
+    def _kind(self, name: str) -> int:
+        """Return the number of a kind of exact value, a new one for a new kind."""
+        if name not in self._kinds:
+            self._session.execute(
+                "INSERT OR IGNORE INTO detail_kind (name) VALUES (?)", (name,)
+            )
+            self._kinds = dict(
+                self._session.execute("SELECT name, number FROM detail_kind")
+            )
+        return self._kinds[name]
+
+
+class SqliteExchange(SqlitePart, CommonExchange):
+    """An `ExchangeStore` on one SQLite file."""
+
+    _exporting = SqliteExporting
+    _restoring = SqliteRestoring
+
+    def _snapshot(self) -> AbstractContextManager[SqliteSession]:
+        return self._readers.snapshot()

@@ -1,0 +1,411 @@
+"""The small parts of a file's store: its archive, compactions, agents, edits, vectors and sleep.
+
+Most of their work is done by the common classes; here are the statements that read and write a
+file's tables.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from datetime import datetime
+from functools import partial
+
+from mnemosyned.memory.consolidation import ActivityGroup, WorkingActivity, activity_of
+from mnemosyned.memory.edit import EditTarget, details_with
+from mnemosyned.memory.engine_ports import TEXT_CHARS_MAX, EmbeddingInput, VectorNews
+from mnemosyned.memory.fields import EDITED_FIELDS, column_list
+from mnemosyned.memory.intake import content_hash
+from mnemosyned.memory.ports import Promotion
+from mnemosyned.memory.values import MemoryRecord
+from mnemosyned.search.query import Match, Query
+from mnemosyned.storage.common.archive import CommonRetention, CommonUndo
+from mnemosyned.storage.common.compactions import CommonCompactions
+from mnemosyned.storage.common.edits import CommonChanges, CommonEditing
+from mnemosyned.storage.common.rows import instant
+from mnemosyned.storage.common.session import reads, writes
+from mnemosyned.storage.common.sleep import CommonPromoting, CommonSleep
+from mnemosyned.storage.common.state import set_state
+from mnemosyned.storage.common.surroundings import CommonAgents
+from mnemosyned.storage.common.vectors import CommonVectors
+from mnemosyned.storage.sqlite.fulltext import index_memories, unindex_memory
+from mnemosyned.storage.sqlite.memories import (
+    SqliteIntake,
+    insert_details,
+    leave_secrets,
+    placeholders,
+    return_one,
+    sensitive_details,
+)
+from mnemosyned.storage.sqlite.search import matches_at
+from mnemosyned.storage.sqlite.session import (
+    MEMORY_COLUMNS,
+    SqliteSession,
+    instant_text,
+)
+from mnemosyned.storage.sqlite.writer import SqlitePart
+from mnemosyned.text.details import Detail
+
+
+class SqliteRetention(SqlitePart, CommonRetention):
+    """A `RetentionStore` on one SQLite file."""
+
+    def _return_pinned(self, session: SqliteSession, seq: int, episode: int) -> None:
+        """Move an original to working memory, pinned; keep its secrets secret in other originals."""
+        return_one(session, seq, episode)
+        session.execute("UPDATE working_memory SET pinned = 1 WHERE seq = ?", (seq,))
+
+    @writes
+    def prune(
+        self, session: SqliteSession, ids: Sequence[str], *, now: datetime
+    ) -> int:
+        """Delete the text of these originals; return the number pruned. Details and provenance stay."""
+        pruned = 0
+        for id in ids:
+            row = session.execute(
+                "SELECT seq, content, role FROM archive WHERE id = ? AND content != ''",
+                (id,),
+            ).fetchone()
+            if row is None:  # forgotten or restored meanwhile
+                continue
+            unindex_memory(session, *row)
+            session.execute(
+                "UPDATE archive SET content = '', metadata = '{}' WHERE seq = ?",
+                row[:1],
+            )
+            for table in ("embedding", "revision"):
+                session.execute(f"DELETE FROM {table} WHERE memory_seq = ?", row[:1])
+            set_state(session, row[0], "pruned_at", now)
+            pruned += 1
+        return pruned
+
+
+class SqliteUndo(SqlitePart, CommonUndo):
+    """An `UndoStore` on one SQLite file."""
+
+    def _return_originals(self, session: SqliteSession, episode: int) -> list[int]:
+        """Move all originals of an episode to working memory; return their row numbers."""
+        seqs = session.execute(
+            "SELECT seq FROM archive WHERE episode_seq = ?", (episode,)
+        ).fetchall()
+        session.execute(
+            f"INSERT INTO working_memory (seq, {MEMORY_COLUMNS}) "
+            f"SELECT seq, {MEMORY_COLUMNS} FROM archive WHERE episode_seq = ?",
+            (episode,),
+        )
+        session.execute("DELETE FROM archive WHERE episode_seq = ?", (episode,))
+        return [seq for (seq,) in seqs]
+
+
+# Ids that the product gave are no agent's own.
+_SAME = (
+    "content_hash = :hash AND content = :content AND +session_id = :session AND source IS :source "
+    "AND role = :role AND id NOT GLOB 'm-*' "
+    "AND (:earliest IS NULL OR created_at BETWEEN :earliest AND :latest)"
+)
+
+
+class SqliteCompactions(SqlitePart, CommonCompactions):
+    """A `CompactionStore` on one SQLite file."""
+
+    _intake = SqliteIntake
+    # CROSS JOIN: SQLite takes the compactions of a recursion to be many.
+    _parts_below = (
+        "WITH RECURSIVE below (id) AS (SELECT :id UNION "
+        "SELECT c.part FROM below CROSS JOIN compacted AS c ON c.compaction = below.id) "
+        "SELECT c.compaction, c.part FROM below "
+        "CROSS JOIN compacted AS c ON c.compaction = below.id "
+        "ORDER BY c.compaction, c.position"
+    )
+
+    def _same_memory(
+        self,
+        session: SqliteSession,
+        memory: MemoryRecord,
+        earliest: datetime | None,
+        latest: datetime | None,
+    ) -> str | None:
+        """Return the id of a stored memory with the same text, session, source and role, or None.
+
+        Only memories with an id chosen by the agent count. `earliest` and `latest` bound their
+        creation.
+        """
+        id: str | None = session.scalar(
+            f"SELECT id FROM working_memory WHERE {_SAME} "
+            f"UNION ALL SELECT id FROM archive WHERE {_SAME} LIMIT 1",
+            hash=content_hash(memory.content),
+            content=memory.content,
+            session=memory.session,
+            source=memory.source,
+            role=memory.role,
+            earliest=earliest,
+            latest=latest,
+        )
+        return id
+
+
+class SqliteAgents(SqlitePart, CommonAgents):
+    """An `AgentStore` on one SQLite file."""
+
+    _has_memories = (
+        "EXISTS (SELECT 1 FROM working_memory AS w WHERE +w.session_id = +s.session_id) OR "
+        "EXISTS (SELECT 1 FROM episodic_memory AS e WHERE e.session_id = s.session_id)"
+    )
+    _memory_tables = ("working_memory", "archive")
+
+    def _latest(
+        self, session: SqliteSession, names: list[str], limit: int
+    ) -> list[MemoryRecord]:
+        """Return up to `limit` of the newest memories of these sessions from each tier."""
+        values = (json.dumps(names), limit)
+        among = "session_id IN (SELECT value FROM json_each(?))"
+        working = session.working_memories(
+            f"WHERE {among} ORDER BY created_at DESC, seq DESC LIMIT ?", values
+        )
+        archived = session.archived_memories(
+            f"WHERE e.{among} AND e.level = 0 "
+            "ORDER BY e.covers_from DESC, a.created_at DESC, a.seq DESC LIMIT ?",
+            values,
+        )
+        return [*working.values(), *archived.values()]
+
+
+_EDITED = column_list(EDITED_FIELDS)
+
+
+class SqliteEditing(CommonEditing):
+    """The edits of one transaction."""
+
+    _session: SqliteSession
+
+    _edited = (
+        f"SELECT seq, NULL, {_EDITED} FROM working_memory WHERE id = :id UNION ALL "
+        f"SELECT seq, episode_seq, {_EDITED} FROM archive WHERE id = :id"
+    )
+
+    def _memory_table(self, target: EditTarget) -> str:
+        return "working_memory" if target.episode is None else "archive"
+
+    def _write_words(self, target: EditTarget) -> None:
+        """Write the text and the index entries of an edited memory, and delete its vector."""
+        session, seq = self._session, target.seq
+        before, after = target.edit.before, target.edit.after
+        if before.content != after.content:
+            session.execute(
+                f"UPDATE {self._memory_table(target)} SET content = ?, content_hash = ? WHERE seq = ?",
+                (after.content, content_hash(after.content), seq),
+            )
+        unindex_memory(session, seq, before.content, before.role)
+        index_memories(session, [(seq, after.content, after.role)])
+        session.execute("DELETE FROM embedding WHERE memory_seq = ?", (seq,))
+
+    def _restate_details(self, target: EditTarget, episode: int) -> None:
+        """Extract an edited original's exact values again; keep its secrets secret in other originals."""
+        session, seq = self._session, target.seq
+        leave_secrets(session, seq, episode)
+        session.execute("DELETE FROM detail WHERE memory_seq = ?", (seq,))
+        secrets = sensitive_details(session, episode)
+        insert_details(session, details_with(target.edit.after, secrets), episode)
+        leave_secrets(session, seq, episode)
+
+    def move_back(self, seq: int, episode: int) -> None:
+        return_one(self._session, seq, episode)
+
+
+class SqliteChanges(SqlitePart, CommonChanges):
+    """A `ChangeStore` on one SQLite file."""
+
+    _editing = SqliteEditing
+
+    @writes
+    def pin(self, session: SqliteSession, ids: Sequence[str], *, pinned: bool) -> int:
+        """Pin or unpin working memories; return how many of the ids are working memories."""
+        changed = 0
+        for id in ids:
+            if not pinned:
+                session.execute(
+                    "UPDATE working_state SET held_until = NULL "
+                    "WHERE memory_seq = (SELECT seq FROM working_memory WHERE id = ?)",
+                    (id,),
+                )
+            changed += session.execute(
+                "UPDATE working_memory SET pinned = ? WHERE id = ?", (int(pinned), id)
+            ).rowcount
+        return changed
+
+
+class SqliteVectors(SqlitePart, CommonVectors):
+    """A `VectorStore` in the file of a `SqliteStore`."""
+
+    @writes
+    def use_model(self, session: SqliteSession, name: str, identity: str) -> int:
+        """Return the number of a model with this identity; add it, or update its name."""
+        number: int = session.scalar(
+            "INSERT INTO embedding_model (name, digest) VALUES (?, ?) "
+            "ON CONFLICT (digest) DO UPDATE SET name = excluded.name RETURNING number",
+            (name, identity),
+        )
+        return number
+
+    @reads
+    def newest_position(self, session: SqliteSession) -> int:
+        """Return the highest row number of a memory, 0 if there is none."""
+        newest: int = session.scalar(
+            "SELECT max((SELECT ifnull(max(seq), 0) FROM working_memory), "
+            "(SELECT ifnull(max(seq), 0) FROM archive))"
+        )
+        return newest
+
+    @reads
+    def without_vector(
+        self, session: SqliteSession, model: int, *, after: int, before: int, limit: int
+    ) -> list[EmbeddingInput]:
+        """Return memories between two positions without a vector of the model, the newest first."""
+        rows = [
+            EmbeddingInput._make(row)
+            for table in ("working_memory", "archive")
+            for row in session.execute(
+                f"SELECT seq, role, substr(content, 1, {TEXT_CHARS_MAX}) FROM {table} AS m "
+                "WHERE seq > ? AND seq < ? AND content != '' AND NOT EXISTS "
+                "(SELECT 1 FROM embedding WHERE model = ? AND memory_seq = m.seq) "
+                "ORDER BY seq DESC LIMIT ?",
+                (after, before, model, limit),
+            )
+        ]
+        return sorted(rows, reverse=True)[:limit]
+
+    @writes
+    def keep_vectors(
+        self, session: SqliteSession, model: int, vectors: Mapping[int, bytes]
+    ) -> list[int]:
+        """Store vectors by their memories' positions; return the positions that were stored.
+
+        Memories that were forgotten or pruned while the model worked are left out.
+        """
+        return [
+            seq
+            for seq, vector in vectors.items()
+            if session.execute(
+                "INSERT INTO embedding (memory_seq, model, vector) SELECT ?, ?, ? "
+                "WHERE EXISTS (SELECT 1 FROM working_memory WHERE seq = ?) "
+                "OR EXISTS (SELECT 1 FROM archive WHERE seq = ? AND content != '') "
+                "ON CONFLICT (memory_seq) DO UPDATE SET model = excluded.model, "
+                "vector = excluded.vector",
+                (seq, model, vector, seq, seq),
+            ).rowcount
+        ]
+
+    def search(self, model: int, *, limit_s: float | None = None) -> None:  # noqa: ARG002 a file compares no vectors
+        return None
+
+    def news(self, model: int, *, since: int | None, limit: int) -> VectorNews | None:  # noqa: ARG002 the file has one process
+        return None
+
+    @reads
+    def candidates(
+        self, session: SqliteSession, query: Query, positions: Sequence[int]
+    ) -> list[Match]:
+        return matches_at(session, query, positions)
+
+
+class SqliteSleep(SqlitePart, CommonSleep):
+    """A `SleepStore` on one SQLite file."""
+
+    @reads
+    def activity(
+        self,
+        session: SqliteSession,
+        *,
+        fresh: datetime,
+        now: datetime,
+        limit: int,
+    ) -> WorkingActivity:
+        """Return the state of working memory from its first `limit` rows, for the triggers.
+
+        `by_source` counts memories created before `fresh`. Memories held back beyond `now` by an
+        undo do not count as movable.
+        """
+        groups = session.execute(
+            "SELECT session_id, source, pinned OR seq IN "
+            "(SELECT memory_seq FROM working_state WHERE held_until > ?) AS stays, "
+            "count(*), sum(length(content)), "
+            "sum(length(CAST(content AS BLOB))), min(created_at), sum(created_at < ?) "
+            "FROM (SELECT * FROM working_memory ORDER BY created_at LIMIT ?) "
+            "GROUP BY session_id, source, stays",
+            (instant_text(now), instant_text(fresh), limit),
+        )
+        return activity_of(
+            ActivityGroup._make((*sizes, instant(oldest), seasoned))
+            for *sizes, oldest, seasoned in groups
+        )
+
+    def claim(self) -> AbstractContextManager[Callable[[], bool]]:
+        return nullcontext(lambda: True)  # the file has one daemon
+
+    def _may_have_future(self, session: SqliteSession) -> bool:
+        # To ask first keeps the bound on the index.
+        future = session.scalar(
+            "SELECT 1 FROM working_state WHERE future_since IS NOT NULL LIMIT 1"
+        )
+        return future is not None
+
+    def consolidate(
+        self, groups: Sequence[Sequence[Promotion]], *, durable: bool = True
+    ) -> list[Exception | None]:
+        """Promote each group of batches in a transaction; return an error or None for each group."""
+        return self._writer.write_each(
+            [
+                partial(SqlitePromoting.promote_in, promotions=promotions)
+                for promotions in groups
+            ],
+            durable=durable,
+        )
+
+
+class SqlitePromoting(CommonPromoting):
+    """Promotions in rows. The index keeps its rows: a memory's `seq` goes with it."""
+
+    _session: SqliteSession
+
+    @classmethod
+    def promote_in(
+        cls, session: SqliteSession, promotions: Sequence[Promotion]
+    ) -> None:
+        """Promote batches within the transaction of a session."""
+        cls(session).promote(promotions)
+
+    def any_superseded(self, ids: Collection[str]) -> bool:
+        """Return whether one of these working memories was superseded."""
+        row = self._session.execute(
+            "SELECT 1 FROM memory_state AS s JOIN working_memory AS w ON w.seq = s.memory_seq "
+            f"WHERE s.superseded_at IS NOT NULL AND w.id IN ({placeholders(ids)})",
+            tuple(ids),
+        ).fetchone()
+        return row is not None
+
+    def any_edited(self, ids: Sequence[str], *, since: int) -> bool:
+        """Return whether one of these working memories was edited after revision `since`."""
+        row = self._session.execute(
+            "SELECT 1 FROM revision AS r JOIN working_memory AS w ON w.seq = r.memory_seq "
+            f"WHERE r.seq > ? AND w.id IN ({placeholders(ids)})",
+            (since, *ids),
+        ).fetchone()
+        return row is not None
+
+    def evict(self, ids: Sequence[str], episode: int, details: Sequence[Detail]) -> int:
+        """Move unpinned memories into the archive, under an episode; return the number moved."""
+        among = f"id IN ({placeholders(ids)})"
+        moved = self._session.execute(
+            f"INSERT INTO archive (seq, {MEMORY_COLUMNS}, episode_seq) "
+            f"SELECT seq, {MEMORY_COLUMNS}, ? FROM working_memory "
+            f"WHERE {among} AND NOT pinned ORDER BY seq",
+            (episode, *ids),
+        ).rowcount
+        self._session.execute(
+            f"DELETE FROM working_memory WHERE {among} AND NOT pinned", ids
+        )
+        # Where some were not there or are pinned, the caller takes all of it back.
+        if details and moved == len(ids):
+            insert_details(self._session, details, episode)
+        return moved
