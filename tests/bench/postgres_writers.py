@@ -24,8 +24,8 @@ from mnemosyned.errors import MnemosynedError
 from mnemosyned.memory.ports import Draft
 from mnemosyned.paths import shipped
 from mnemosyned.service.intake import DraftMaker
-from mnemosyned.storage.postgres.insert import INSERT_MEMORIES, values_by_column
-from mnemosyned.storage.postgres.rows import memory_values
+from mnemosyned.storage.postgres.memories import INSERT_MEMORIES, values_by_column
+from mnemosyned.storage.postgres.session import memory_values
 from mnemosyned.storage.postgres.store import open_store
 
 ANSWER_S = 120.0

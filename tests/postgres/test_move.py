@@ -46,8 +46,8 @@ from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.paths import shipped
 from mnemosyned.service import move as moves
 from mnemosyned.service.move import compare_recalls
+from mnemosyned.storage.postgres.exchange import PostgresExchange
 from mnemosyned.storage.postgres.owners import PostgresOwners
-from mnemosyned.storage.postgres.restore import PostgresExchange
 from mnemosyned.storage.postgres.store import (
     open_owners,
     open_store as open_server_store,

@@ -34,8 +34,8 @@ from mnemosyned.memory.values import Episode
 from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres.fulltext import word_hashes
 from mnemosyned.storage.postgres.memories import detail_columns
-from mnemosyned.storage.postgres.rows import Values, values_of
 from mnemosyned.storage.postgres.schema import upgrade
+from mnemosyned.storage.postgres.session import Values, values_of
 from mnemosyned.storage.postgres.store import PostgresStore, open_store
 from mnemosyned.text.details import Detail, DetailKind
 from mnemosyned.text.terms import parse_terms

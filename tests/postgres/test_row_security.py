@@ -22,7 +22,7 @@ from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.paths import shipped
 from mnemosyned.storage.postgres import roles
-from mnemosyned.storage.postgres.insert import SAID_BEFORE
+from mnemosyned.storage.postgres.memories import SAID_BEFORE
 from mnemosyned.storage.postgres.owners import PostgresServer
 from mnemosyned.storage.postgres.roles import ROLES, ensure_role, request_role
 from mnemosyned.storage.postgres.session import PostgresSession

@@ -26,9 +26,9 @@ from mnemosyned.sleep.context import CommitPacing, CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.sleep.sleeper import Sleeper
+from mnemosyned.storage.postgres.parts import PostgresSleep
 from mnemosyned.storage.postgres.pool import Pool
 from mnemosyned.storage.postgres.session import PostgresSession
-from mnemosyned.storage.postgres.sleep import PostgresSleep
 from mnemosyned.storage.postgres.store import PostgresStore, open_store
 
 pytestmark = pytest.mark.postgres

@@ -1,4 +1,4 @@
-"""Forgetting: memories and learnings are selected by a filter, and deleted with all their traces."""
+"""Forgetting: memories and learnings selected by a filter, deleted with all traces, and put back."""
 
 from __future__ import annotations
 
@@ -8,31 +8,33 @@ from typing import Any, NamedTuple
 import msgspec
 
 from mnemosyned.memory.fields import NAMING_FIELDS, column_list
-from mnemosyned.memory.forgetting import (
-    ForgetFilter,
-    name_matcher,
-)
-from mnemosyned.memory.values import Tier
+from mnemosyned.memory.forgetting import ForgetFilter, name_matcher
+from mnemosyned.memory.values import MemoryRecord, Tier
 from mnemosyned.storage.common.filters import Condition, tag_conditions
 from mnemosyned.storage.common.forgetting import (
     CommonDeletion,
     FoundMemory,
     chosen_conditions,
 )
+from mnemosyned.storage.common.grace import CommonGrace
 from mnemosyned.storage.common.session import BELOW, Row
 from mnemosyned.storage.postgres import purge
-from mnemosyned.storage.postgres.filters import postgres_filter
 from mnemosyned.storage.postgres.fulltext import (
     gram_term_hashes,
     gram_words,
     index_words,
     phrase_hashes,
 )
-from mnemosyned.storage.postgres.insert import known_records
-from mnemosyned.storage.postgres.memories import leave_secrets
+from mnemosyned.storage.postgres.listing import postgres_filter
+from mnemosyned.storage.postgres.memories import (
+    insert_again,
+    insert_new,
+    known_records,
+    leave_secrets,
+    newest_number,
+)
 from mnemosyned.storage.postgres.pool import PostgresPart
-from mnemosyned.storage.postgres.rows import OF_IDS, values_of
-from mnemosyned.storage.postgres.session import PostgresSession
+from mnemosyned.storage.postgres.session import OF_IDS, PostgresSession, values_of
 from mnemosyned.text.stems import accent_variants
 from mnemosyned.text.terms import Terms, glued_words, gram_text
 
@@ -299,3 +301,20 @@ class PostgresDeletion(PostgresPart, CommonDeletion):
 
     def beyond_purge(self) -> tuple[str, ...]:
         return purge.BEYOND
+
+
+class PostgresGrace(PostgresPart, CommonGrace):
+    """The `GraceStore` of one owner in PostgreSQL."""
+
+    def _insert(
+        self, session: PostgresSession, memory: MemoryRecord, seq: int | None
+    ) -> int:
+        """Insert a memory into working memory with tags and validity; return its row number.
+
+        The number is new if `seq` is None.
+        """
+        if seq is None:
+            insert_new(session, [memory])
+            return newest_number(session)
+        insert_again(session, memory, seq)
+        return seq

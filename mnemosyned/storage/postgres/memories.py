@@ -1,19 +1,35 @@
-"""Memories, episodes and exact values by their rows, and the hierarchy of summaries."""
+"""Memories, episodes and exact values by their rows: inserted unless known, moved, and read by id."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from mnemosyned.storage.postgres.rows import (
+from mnemosyned.fairness import pause_for_other_owners
+from mnemosyned.memory.fields import ROW_FIELDS, FieldKind
+from mnemosyned.memory.intake import Known
+from mnemosyned.memory.ports import Draft, RememberReport
+from mnemosyned.memory.values import MemoryRecord, Tier
+from mnemosyned.storage.common.records import CommonIntake, CommonRecords
+from mnemosyned.storage.common.session import BELOW
+from mnemosyned.storage.common.state import insert_tags_and_validity
+from mnemosyned.storage.postgres.pool import PostgresPart
+from mnemosyned.storage.postgres.session import (
     KIND_NUMBERS,
+    MEMORY_FIELDS,
+    MEMORY_TABLES,
+    OF_IDS,
+    PostgresSession,
     Values,
     detail_pairs,
+    memory_from,
+    memory_values,
     values_of,
 )
-from mnemosyned.storage.postgres.session import PostgresSession
 from mnemosyned.text.details import Detail
 
 _HOLDING = (
@@ -114,3 +130,267 @@ def _detail_text(pairs: Iterable[tuple[str, str]]) -> str | None:
         item for kind, value in sorted(pairs) for item in (KIND_NUMBERS[kind], value)
     ]
     return msgspec.json.encode(items).decode() if items else None
+
+
+_TYPES = {
+    FieldKind.TEXT: "text",
+    FieldKind.NUMBER: "float8",
+    FieldKind.FLAG: "bool",
+    FieldKind.TIME: "timestamptz",
+    FieldKind.JSON: "text",
+}
+_ARRAYS = {
+    **{field.column: _TYPES[field.kind] for field in ROW_FIELDS},
+    "content_hash": "bigint",
+}
+_COLUMNS = ", ".join(_ARRAYS)
+_GIVEN = ", ".join(f"%({name})s::{kind}[]" for name, kind in _ARRAYS.items())
+_VALUES = ", ".join(f"%({name})s::{kind}" for name, kind in _ARRAYS.items())
+_INSERTED = (
+    f"INSERT INTO memory (owner, {_COLUMNS}, words, grams, seq) "
+    f"SELECT o.owner, {', '.join(f'r.{name}' for name in _ARRAYS)}, "
+    "r.words::integer[], r.grams::integer[], "
+)
+INSERT_MEMORIES = (
+    f"{_INSERTED} r.seq FROM owner AS o "
+    f"CROSS JOIN unnest({_GIVEN}, %(words)s::text[], %(grams)s::text[], %(seq)s::bigint[]) "
+    f"AS r ({_COLUMNS}, words, grams, seq) WHERE o.owner = %(owner)s"
+)
+"""All rows in one statement; arrays within arrays go as text, as their lengths differ."""
+INSERT_FRESH = (
+    "INSERT INTO fresh (owner, seq, created_at) "
+    "SELECT o.owner, r.seq, r.created_at FROM owner AS o "
+    "CROSS JOIN unnest(%(seq)s::bigint[], %(created_at)s::timestamptz[]) AS r (seq, created_at) "
+    "WHERE o.owner = %(owner)s"
+)
+# The numbers of new memories come from the owner's row: nobody waits for them, and nothing is
+# inserted for an owner that was removed.
+_COUNT_NEW = (
+    "UPDATE owner SET last_memory = last_memory + %(count)s, "
+    "working_count = working_count + %(count)s, "
+    "working_characters = working_characters + %(characters)s WHERE owner = %(owner)s "
+    "RETURNING last_memory - %(count)s, working_count - %(count)s"
+)
+_INSERT_ONE = (
+    "WITH counted AS (UPDATE owner SET last_memory = last_memory + 1, "
+    "working_count = working_count + 1, "
+    "working_characters = working_characters + %(characters)s WHERE owner = %(owner)s "
+    "RETURNING owner, last_memory, working_count), "
+    f"kept AS (INSERT INTO memory (owner, {_COLUMNS}, words, grams, seq) "
+    f"SELECT o.owner, {_VALUES}, %(words)s::integer[], %(grams)s::integer[], o.last_memory "
+    "FROM counted AS o RETURNING owner, seq, created_at), "
+    "begun AS (INSERT INTO fresh (owner, seq, created_at) "
+    "SELECT k.owner, k.seq, k.created_at FROM kept AS k) "
+    "SELECT o.last_memory - 1, o.working_count - 1 FROM counted AS o"
+)
+"""One memory by one statement, as most come; Citus would write its rows by way of another node."""
+_INSERT_NEW = (
+    f"{_INSERTED} o.last_memory - %(count)s + r.place FROM owner AS o "
+    f"CROSS JOIN unnest({_GIVEN}, %(words)s::text[], %(grams)s::text[]) "
+    f"WITH ORDINALITY AS r ({_COLUMNS}, words, grams, place) WHERE o.owner = %(owner)s"
+)
+_INSERT_NEW_FRESH = (
+    "INSERT INTO fresh (owner, seq, created_at) "
+    "SELECT o.owner, o.last_memory - %(count)s + r.place, r.created_at FROM owner AS o "
+    "CROSS JOIN unnest(%(created_at)s::timestamptz[]) WITH ORDINALITY AS r (created_at, place) "
+    "WHERE o.owner = %(owner)s"
+)
+SAID = 'm.said = hashtext(%(session)s::text COLLATE "C") # hashtext(%(content)s::text COLLATE "C")'
+"""What may have these words in this session; what has them is to be compared."""
+# What was superseded or may expire does not stand for words that are said again.
+SAID_BEFORE = (
+    "SELECT m.id, m.created_at FROM memory AS m WHERE m.owner = %(owner)s "
+    f"AND {SAID} AND m.session_id = %(session)s "
+    "AND m.content = %(content)s AND m.source IS NOT DISTINCT FROM %(source)s::text "
+    "AND NOT EXISTS (SELECT 1 FROM memory_state AS s "
+    "WHERE s.owner = %(owner)s AND s.memory_seq = m.seq) ORDER BY m.created_at LIMIT 1"
+)
+
+
+def known_records(session: PostgresSession, ids: Sequence[str]) -> dict[str, Known]:
+    """Return text, time and text hash of the stored memories and episodes with these ids, by id."""
+    if not ids:
+        return {}
+    rows = session.execute(
+        "SELECT id, content, created_at, content_hash FROM memory "
+        "WHERE owner = %(owner)s AND id = ANY(%(ids)s) UNION ALL "
+        "SELECT id, NULL, created_at, NULL FROM episode "
+        "WHERE owner = %(owner)s AND id = ANY(%(ids)s)",
+        ids=list(ids),
+    )
+    return {id: (content, moment, said) for id, content, moment, said in rows}
+
+
+class PostgresIntake(CommonIntake):
+    """New memories on their way into working memory.
+
+    The owner's row is locked before anything is read. Memories that are known to be new need no
+    lock of their own: counting them takes it.
+    """
+
+    _session: PostgresSession
+    _known_records = staticmethod(known_records)
+
+    def _lock(self) -> None:
+        self._session.lock()
+
+    def said_before(self, memory: MemoryRecord) -> tuple[str, datetime] | None:
+        """Return id and time of the first memory with the same text, session and source, or None.
+
+        Superseded memories, and memories that may expire, do not count.
+        """
+        self._session.lock()
+        row = self._session.execute(
+            SAID_BEFORE,
+            session=memory.session,
+            content=memory.content,
+            source=memory.source,
+        ).fetchone()
+        return (row[0], row[1]) if row else None
+
+    def insert(self, memories: Sequence[MemoryRecord]) -> None:
+        insert_new(self._session, memories)
+
+    def finish(self) -> int:
+        """Return the number of memories in working memory, for the report."""
+        self._session.lock()
+        return self._session.numbered
+
+    @property
+    def working(self) -> int:
+        """The number of memories in working memory; after the commit it costs no round trip."""
+        _, before = self._session.locked_row or (0, 0)
+        return int(before) + self._session.numbered
+
+
+def insert_new(session: PostgresSession, memories: Sequence[MemoryRecord]) -> None:
+    """Insert new memories into working memory, numbered in sequence, with tags and validity."""
+    if not memories:
+        return
+    rows = [memory_values(memory, session.owner) for memory in memories]
+    count = len(memories)
+    characters = sum(len(memory.content) for memory in memories)
+    if count == 1 and not session.has_citus:
+        terms = {name: _array_text(rows[0][name]) for name in ("words", "grams")}
+        session.lock_by(_INSERT_ONE, **(rows[0] | terms), characters=characters)
+    else:
+        values = values_by_column(rows)
+        session.lock_by(_COUNT_NEW, count=count, characters=characters)
+        session.execute(_INSERT_NEW, count=count, **values)
+        session.execute(_INSERT_NEW_FRESH, count=count, created_at=values["created_at"])
+    session.numbered += count
+    session.grown += count
+    if any(memory.valid_until or memory.tags for memory in memories):
+        first = newest_number(session) - count + 1
+        insert_tags_and_validity(session, enumerate(memories, start=first))
+
+
+def insert_again(session: PostgresSession, memory: MemoryRecord, seq: int) -> None:
+    """Insert a memory into working memory under the number that it had before."""
+    session.note_rewording()
+    values = values_by_column([memory_values(memory, session.owner)])
+    session.execute(INSERT_MEMORIES, seq=[seq], **values)
+    session.execute(INSERT_FRESH, seq=[seq], created_at=values["created_at"])
+    characters = len(memory.content)
+    session.add_to_totals(Tier.WORKING, count=1, characters=characters)
+    insert_tags_and_validity(session, [(seq, memory)])
+
+
+def newest_number(session: PostgresSession) -> int:
+    """Return the row number of the newest memory, including those of this transaction."""
+    last, _ = session.locked_row or (0, 0)
+    return int(last) + session.numbered
+
+
+def values_by_column(rows: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
+    """Return the bind values of `INSERT_MEMORIES`: for each column a list with one value per row."""
+    lists = {name: [row[name] for row in rows] for name in _ARRAYS}
+    lists["words"] = [_array_text(row["words"]) for row in rows]
+    lists["grams"] = [_array_text(row["grams"]) for row in rows]
+    return lists
+
+
+def _array_text(numbers: Sequence[int] | None) -> str | None:
+    """Return numbers as the text of a PostgreSQL array, or None."""
+    pause_for_other_owners()
+    return None if numbers is None else f"{{{','.join(map(str, numbers))}}}"
+
+
+_EVICT = (
+    "DELETE FROM fresh AS f USING memory AS m "
+    "WHERE f.owner = %(owner)s AND m.owner = %(owner)s AND m.seq = f.seq "
+    f"AND {OF_IDS} AND NOT m.pinned RETURNING m.seq, m.id, length(m.content)"
+)
+INSERT_PLACED = (
+    "INSERT INTO placed (owner, seq, episode_seq, details, secrets) SELECT o.owner, r.* "
+    "FROM owner AS o CROSS JOIN unnest(%(seqs)s::bigint[], %(homes)s::bigint[], "
+    "%(details)s::text[], %(secrets)s::text[]) AS r WHERE o.owner = %(owner)s"
+)
+_RETURN = (
+    "DELETE FROM placed AS p USING memory AS m "
+    "WHERE p.owner = %(owner)s AND m.owner = %(owner)s AND m.seq = p.seq AND p.{key} = %(value)s "
+    "RETURNING m.seq, m.created_at, length(m.content)"
+)
+
+
+def evict(
+    session: PostgresSession,
+    ids: Sequence[str],
+    episode_seq: int,
+    details: Sequence[Detail],
+) -> int:
+    """Move unpinned memories into the archive, under an episode; return the number moved."""
+    evicted = sorted(session.execute(_EVICT, ids=list(ids)).fetchall())
+    values = details_by_memory(details)
+    if evicted:
+        session.execute(
+            INSERT_PLACED,
+            seqs=[seq for seq, _, _ in evicted],
+            homes=[episode_seq] * len(evicted),
+            **detail_columns(values.get(id, {}) for _, id, _ in evicted)._asdict(),
+        )
+        session.grown += len(evicted)
+    count, characters = len(evicted), sum(size for _, _, size in evicted)
+    session.add_to_totals(Tier.WORKING, count=-count, characters=-characters)
+    session.add_to_totals(Tier.ARCHIVE, count=count, characters=characters)
+    return count
+
+
+def return_originals(
+    session: PostgresSession, key: Literal["seq", "episode_seq"], value: int
+) -> list[int]:
+    """Move an original (`seq`), or all of an episode (`episode_seq`), to working memory.
+
+    Their details are deleted. Return the row numbers.
+    """
+    rows = session.execute(_RETURN.format(key=key), value=value).fetchall()
+    rows.sort()
+    seqs = [seq for seq, _, _ in rows]
+    if seqs:
+        times = [created_at for _, created_at, _ in rows]
+        session.execute(INSERT_FRESH, seq=seqs, created_at=times)
+    characters = sum(size for _, _, size in rows)
+    session.add_to_totals(Tier.ARCHIVE, count=-len(seqs), characters=-characters)
+    session.add_to_totals(Tier.WORKING, count=len(seqs), characters=characters)
+    return seqs
+
+
+class PostgresRecords(PostgresPart, CommonRecords):
+    """A `RecordStore` of one owner in PostgreSQL."""
+
+    def remember(self, drafts: Sequence[Draft]) -> RememberReport:
+        """Store new memories in one transaction; return the report."""
+        with self._pool.writing_at_once(self._owner) as session:
+            intake = PostgresIntake(session)
+            remembered = intake.remember(drafts)
+        return replace(remembered, working=intake.working)
+
+    def _originals(self, session: PostgresSession, summary: str) -> list[MemoryRecord]:
+        """Return the originals below a summary of any level, the oldest first."""
+        rows = session.execute(
+            f"{BELOW} SELECT {MEMORY_FIELDS} FROM {MEMORY_TABLES} "
+            "WHERE m.owner = %(owner)s AND p.episode_seq IN (SELECT seq FROM below) "
+            "ORDER BY m.created_at, m.seq",
+            summary=summary,
+        )
+        return list(map(memory_from, rows))

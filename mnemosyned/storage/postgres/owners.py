@@ -44,9 +44,8 @@ from mnemosyned.storage.postgres.roles import (
     revoke_from_others,
     role_in_use,
 )
-from mnemosyned.storage.postgres.rows import utc
 from mnemosyned.storage.postgres.schema import distribute, index_glued_words, upgrade
-from mnemosyned.storage.postgres.session import PostgresSession
+from mnemosyned.storage.postgres.session import PostgresSession, utc
 
 SECRET_BYTES = 32
 ID_BYTES = 5

@@ -22,8 +22,8 @@ from typing import NamedTuple
 
 from mnemosyned.search.finding import SCORED_MAX
 from mnemosyned.search.words import Forms, Having, WordRows
-from mnemosyned.storage.postgres.filters import PostgresFilter
 from mnemosyned.storage.postgres.fulltext import COLUMN_END, phrase_hashes
+from mnemosyned.storage.postgres.listing import PostgresFilter
 from mnemosyned.storage.postgres.postings import (
     SINCE_MAX,
     AnyOf,

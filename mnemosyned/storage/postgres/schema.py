@@ -36,8 +36,7 @@ from mnemosyned.storage.postgres.roles import (
     request_role,
     table_owner,
 )
-from mnemosyned.storage.postgres.rows import episode_words
-from mnemosyned.storage.postgres.session import PostgresSession
+from mnemosyned.storage.postgres.session import PostgresSession, episode_words
 from mnemosyned.text.terms import glued_words
 
 log = logger()

@@ -39,7 +39,8 @@ from mnemosyned.storage.common.filters import (
 from mnemosyned.storage.common.rows import EPISODE_COLUMNS, episode_from
 from mnemosyned.storage.common.search import CommonIndex, TimeWalk
 from mnemosyned.storage.common.session import Row
-from mnemosyned.storage.postgres.filters import (
+from mnemosyned.storage.postgres.fulltext import gram_term_hashes, phrase_hashes
+from mnemosyned.storage.postgres.listing import (
     EVERYTHING,
     PostgresFilter,
     episode_filter,
@@ -48,7 +49,6 @@ from mnemosyned.storage.postgres.filters import (
     query_filter,
     tier_condition,
 )
-from mnemosyned.storage.postgres.fulltext import gram_term_hashes, phrase_hashes
 from mnemosyned.storage.postgres.pool import Pool, PostgresPart
 from mnemosyned.storage.postgres.postings import (
     AnyOf,
@@ -66,8 +66,12 @@ from mnemosyned.storage.postgres.ranking import (
     PostgresWords,
     newest_with_all,
 )
-from mnemosyned.storage.postgres.rows import MEMORIES_AT, memory_from
-from mnemosyned.storage.postgres.session import PostgresSession, Statement
+from mnemosyned.storage.postgres.session import (
+    MEMORIES_AT,
+    PostgresSession,
+    Statement,
+    memory_from,
+)
 from mnemosyned.text.dates.mentions import MENTION_CHARS_MAX
 from mnemosyned.text.languages.tables import TimeOrder
 

@@ -24,18 +24,22 @@ from mnemosyned.storage.common.surroundings import (
     CommonWatches,
 )
 from mnemosyned.storage.postgres import health
-from mnemosyned.storage.postgres.archive import PostgresRetention, PostgresUndo
-from mnemosyned.storage.postgres.compactions import PostgresCompactions
 from mnemosyned.storage.postgres.connections import connected_once, explaining_failures
-from mnemosyned.storage.postgres.edits import PostgresChanges
-from mnemosyned.storage.postgres.forgetting import PostgresDeletion
-from mnemosyned.storage.postgres.grace import PostgresGrace
+from mnemosyned.storage.postgres.exchange import PostgresExchange
+from mnemosyned.storage.postgres.forgetting import PostgresDeletion, PostgresGrace
 from mnemosyned.storage.postgres.health import check_server
-from mnemosyned.storage.postgres.insert import PostgresRecords
 from mnemosyned.storage.postgres.listing import PostgresLists
+from mnemosyned.storage.postgres.memories import PostgresRecords
 from mnemosyned.storage.postgres.owners import PostgresOwners, PostgresServer
+from mnemosyned.storage.postgres.parts import (
+    PostgresAgents,
+    PostgresChanges,
+    PostgresCompactions,
+    PostgresRetention,
+    PostgresSleep,
+    PostgresUndo,
+)
 from mnemosyned.storage.postgres.pool import Pool, PostgresPart
-from mnemosyned.storage.postgres.restore import PostgresExchange
 from mnemosyned.storage.postgres.roles import (
     ensure_role,
     request_role,
@@ -52,10 +56,6 @@ from mnemosyned.storage.postgres.schema import (
 )
 from mnemosyned.storage.postgres.search import PostgresSearch
 from mnemosyned.storage.postgres.session import PostgresSession
-from mnemosyned.storage.postgres.sleep import PostgresSleep
-from mnemosyned.storage.postgres.surroundings import (
-    PostgresAgents,
-)
 from mnemosyned.storage.postgres.vectors import PostgresVectors
 
 _NO_COPY = (

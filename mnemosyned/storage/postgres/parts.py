@@ -1,0 +1,392 @@
+"""The small parts of an owner's store: the archive, compactions, agents, edits and sleep.
+
+Most of their work is done by the common classes; here are the statements that read and write a
+server's tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from functools import partial
+
+from mnemosyned.errors import DatabaseUnreachable, MemoryBusy
+from mnemosyned.memory.consolidation import ActivityGroup, WorkingActivity, activity_of
+from mnemosyned.memory.edit import EditTarget, details_with
+from mnemosyned.memory.fields import EDITED_FIELDS, column_list
+from mnemosyned.memory.ports import Promotion
+from mnemosyned.memory.values import MemoryRecord, Tier
+from mnemosyned.storage.common.archive import CommonRetention, CommonUndo
+from mnemosyned.storage.common.compactions import CommonCompactions
+from mnemosyned.storage.common.edits import CommonChanges, CommonEditing
+from mnemosyned.storage.common.session import reads, writes
+from mnemosyned.storage.common.sleep import CommonPromoting, CommonSleep
+from mnemosyned.storage.common.surroundings import CommonAgents
+from mnemosyned.storage.postgres.fulltext import gram_hashes, word_hashes
+from mnemosyned.storage.postgres.memories import (
+    SAID,
+    PostgresIntake,
+    evict,
+    leave_secrets,
+    replace_details,
+    return_originals,
+)
+from mnemosyned.storage.postgres.pool import PostgresPart
+from mnemosyned.storage.postgres.session import OF_ID, OF_IDS, PostgresSession, utc
+from mnemosyned.storage.postgres.vectors import requeue_embedding
+from mnemosyned.text.details import Detail
+from mnemosyned.text.terms import glued_words
+
+_HASH = "('x' || encode(substr(sha256(convert_to(m.content, 'UTF8')), 1, 8), 'hex'))::bit(64)::bigint"
+"""`content_hash` of what is to be pruned."""
+_PRUNE = (
+    "UPDATE memory AS m SET content = '', metadata = '{}', words = '{}', grams = NULL, "
+    "content_hash = r.hash FROM unnest(%(seqs)s::bigint[], %(hashes)s::bigint[]) AS r (seq, hash) "
+    "WHERE m.owner = %(owner)s AND m.seq = r.seq"
+)
+
+
+class PostgresRetention(PostgresPart, CommonRetention):
+    """A `RetentionStore` of one owner in PostgreSQL."""
+
+    def _return_pinned(self, session: PostgresSession, seq: int, episode: int) -> None:
+        """Move an original to working memory, pinned; keep its secrets secret in other originals."""
+        leave_secrets(session, seq, episode)
+        return_originals(session, "seq", seq)
+        session.execute(
+            "UPDATE memory SET pinned = true WHERE owner = %(owner)s AND seq = %(seq)s",
+            seq=seq,
+        )
+
+    @writes
+    def prune(
+        self, session: PostgresSession, ids: Sequence[str], *, now: datetime
+    ) -> int:
+        """Delete the text of these originals; return the number pruned. Details and provenance stay."""
+        # What was forgotten or restored meanwhile is not among them.
+        rows = session.execute(
+            f"SELECT m.seq, length(m.content), {_HASH} FROM placed AS p "
+            "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
+            f"WHERE m.owner = %(owner)s AND {OF_IDS} AND m.content != ''",
+            ids=list(ids),
+        ).fetchall()
+        seqs = [seq for seq, _, _ in rows]
+        # Not in the statement that changes the words: Citus calls no such function there.
+        session.execute(_PRUNE, seqs=seqs, hashes=[hash for _, _, hash in rows])
+        for table in ("embedding", "revision"):
+            session.execute(
+                f"DELETE FROM {table} "
+                "WHERE owner = %(owner)s AND memory_seq = ANY(%(seqs)s::bigint[])",
+                seqs=seqs,
+            )
+        session.execute(
+            "INSERT INTO memory_state (owner, memory_seq, pruned_at) "
+            "SELECT o.owner, r.seq, %(now)s FROM owner AS o "
+            "CROSS JOIN unnest(%(seqs)s::bigint[]) AS r (seq) WHERE o.owner = %(owner)s "
+            "ON CONFLICT (owner, memory_seq) DO UPDATE SET pruned_at = excluded.pruned_at",
+            seqs=seqs,
+            now=now,
+        )
+        session.note_rewording()
+        session.add_to_totals(
+            Tier.ARCHIVE, characters=-sum(size for _, size, _ in rows)
+        )
+        return len(seqs)
+
+
+class PostgresUndo(PostgresPart, CommonUndo):
+    """An `UndoStore` of one owner in PostgreSQL."""
+
+    def _return_originals(self, session: PostgresSession, episode: int) -> list[int]:
+        """Move all originals of an episode to working memory; return their row numbers."""
+        return return_originals(session, "episode_seq", episode)
+
+
+IDS_PER_QUERY = 5_000
+# Ids that the product gave are no agent's own.
+_SAME = (
+    f"SELECT m.id FROM memory AS m WHERE m.owner = %(owner)s AND {SAID} "
+    "AND m.session_id = %(session)s AND m.content = %(content)s "
+    "AND m.source IS NOT DISTINCT FROM %(source)s::text AND m.role = %(role)s "
+    "AND NOT starts_with(m.id, 'm-') AND (%(earliest)s::timestamptz IS NULL "
+    "OR m.created_at BETWEEN %(earliest)s::timestamptz AND %(latest)s::timestamptz) "
+    "ORDER BY EXISTS (SELECT 1 FROM placed AS p WHERE p.owner = %(owner)s AND p.seq = m.seq), "
+    "m.seq LIMIT 1"
+)
+
+
+class PostgresCompactions(PostgresPart, CommonCompactions):
+    """A `CompactionStore` of one owner in PostgreSQL."""
+
+    _intake = PostgresIntake
+    _parts_below = (
+        'WITH RECURSIVE below (id) AS (SELECT %(id)s::text COLLATE "C" UNION '
+        "SELECT c.part FROM below "
+        "JOIN compacted AS c ON c.owner = %(owner)s AND c.compaction = below.id) "
+        "SELECT c.compaction, c.part FROM below "
+        "JOIN compacted AS c ON c.owner = %(owner)s AND c.compaction = below.id "
+        "ORDER BY c.compaction, c.position"
+    )
+
+    def _same_memory(
+        self,
+        session: PostgresSession,
+        memory: MemoryRecord,
+        earliest: datetime | None,
+        latest: datetime | None,
+    ) -> str | None:
+        """Return the id of a stored memory with the same text, session, source and role, or None.
+
+        Only memories with an id chosen by the agent count. `earliest` and `latest` bound their
+        creation.
+        """
+        id: str | None = session.scalar(
+            _SAME,
+            session=memory.session,
+            content=memory.content,
+            source=memory.source,
+            role=memory.role,
+            earliest=earliest,
+            latest=latest,
+        )
+        return id
+
+
+_LATEST_WORKING = (
+    "SELECT f.seq FROM fresh AS f JOIN memory AS m ON m.owner = f.owner AND m.seq = f.seq "
+    "WHERE f.owner = %(owner)s AND m.session_id = ANY(%(names)s::text[]) "
+    "ORDER BY f.created_at DESC, f.seq DESC LIMIT %(limit)s"
+)
+_LATEST_ARCHIVED = (
+    "SELECT p.seq FROM episode AS e "
+    "JOIN placed AS p ON p.owner = e.owner AND p.episode_seq = e.seq "
+    "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
+    "WHERE e.owner = %(owner)s AND e.session_id = ANY(%(names)s::text[]) AND e.level = 0 "
+    "ORDER BY e.covers_from DESC, m.created_at DESC, m.seq DESC LIMIT %(limit)s"
+)
+
+
+class PostgresAgents(PostgresPart, CommonAgents):
+    """An `AgentStore` of one owner in PostgreSQL."""
+
+    _has_memories = (
+        "EXISTS (SELECT 1 FROM memory AS m "
+        "WHERE m.owner = %(owner)s AND m.session_id = s.session_id)"
+    )
+    _memory_tables = ("memory",)
+
+    def _latest(
+        self, session: PostgresSession, names: list[str], limit: int
+    ) -> list[MemoryRecord]:
+        """Return up to `limit` of the newest memories of these sessions from each tier."""
+        seqs: list[int] = []
+        for statement in (_LATEST_WORKING, _LATEST_ARCHIVED):
+            rows = session.execute(statement, names=names, limit=limit)
+            seqs += [seq for (seq,) in rows]
+        found = session.memories_at(seqs)
+        return [found[seq] for seq in seqs]
+
+
+_EDITED = column_list(EDITED_FIELDS, "m.")
+_WRITE_WORDS = (
+    "UPDATE memory SET content = %(content)s, words = %(words)s, "
+    "grams = %(grams)s WHERE owner = %(owner)s AND seq = %(seq)s"
+)
+
+
+class PostgresEditing(CommonEditing):
+    """The edits of one transaction."""
+
+    _session: PostgresSession
+
+    _edited = (
+        f"SELECT m.seq, p.episode_seq, {_EDITED} FROM memory AS m "
+        "LEFT JOIN placed AS p ON p.owner = m.owner AND p.seq = m.seq "
+        f"WHERE m.owner = %(owner)s AND {OF_ID}"
+    )
+
+    def _memory_table(self, target: EditTarget) -> str:
+        del target  # one table has the memories of both tiers
+        return "memory"
+
+    def _write_fields(self, target: EditTarget) -> None:
+        """Write the fields of an edited memory, except text and tags."""
+        super()._write_fields(target)
+        before, after = target.edit.before, target.edit.after
+        if before.created_at != after.created_at:
+            self._session.execute(
+                "UPDATE fresh SET created_at = %(moment)s "
+                "WHERE owner = %(owner)s AND seq = %(seq)s",
+                moment=after.created_at,
+                seq=target.seq,
+            )
+
+    def _write_words(self, target: EditTarget) -> None:
+        """Write the text and the index entries of an edited memory, and delete its vector."""
+        session = self._session
+        before, after = target.edit.before, target.edit.after
+        session.execute(
+            _WRITE_WORDS,
+            seq=target.seq,
+            content=after.content,
+            words=word_hashes(
+                session.owner, after.content, after.role, *glued_words(after.content)
+            ),
+            grams=gram_hashes(session.owner, after.content),
+        )
+        session.execute(
+            "DELETE FROM embedding WHERE owner = %(owner)s AND memory_seq = %(seq)s",
+            seq=target.seq,
+        )
+        requeue_embedding(session, [target.seq])
+        session.note_rewording()
+        tier = Tier.WORKING if target.episode is None else Tier.ARCHIVE
+        session.add_to_totals(tier, characters=len(after.content) - len(before.content))
+
+    def _restate_details(self, target: EditTarget, episode: int) -> None:
+        """Extract an edited original's exact values again; keep its secrets secret in other originals."""
+        leave_secrets(self._session, target.seq, episode)
+        restated = partial(details_with, target.edit.after)
+        replace_details(self._session, target.seq, episode, restated)
+        leave_secrets(self._session, target.seq, episode)
+
+    def move_back(self, seq: int, episode: int) -> None:
+        leave_secrets(self._session, seq, episode)
+        return_originals(self._session, "seq", seq)
+
+
+# Rows beside those of an id are looked up by their key: `OFFSET 0` is not taken apart by a planner
+# that believes an owner to be small.
+_WORKING = (
+    "SELECT m.seq FROM memory AS m WHERE m.owner = %(owner)s AND m.id = ANY(%(ids)s::text[]) "
+    "AND EXISTS (SELECT 1 FROM fresh AS f "
+    "WHERE f.owner = %(owner)s AND f.seq = m.seq OFFSET 0)"
+)
+
+
+class PostgresChanges(PostgresPart, CommonChanges):
+    """A `ChangeStore` of one owner in PostgreSQL."""
+
+    _editing = PostgresEditing
+
+    @writes
+    def pin(self, session: PostgresSession, ids: Sequence[str], *, pinned: bool) -> int:
+        """Pin or unpin working memories; return how many of the ids are working memories."""
+        seqs = [seq for (seq,) in session.execute(_WORKING, ids=list(ids))]
+        if not pinned:
+            session.execute(
+                "UPDATE working_state SET held_until = NULL "
+                "WHERE owner = %(owner)s AND memory_seq = ANY(%(seqs)s::bigint[])",
+                seqs=seqs,
+            )
+        return session.execute(
+            "UPDATE memory SET pinned = %(pinned)s "
+            "WHERE owner = %(owner)s AND seq = ANY(%(seqs)s::bigint[])",
+            seqs=seqs,
+            pinned=pinned,
+        ).rowcount
+
+
+_ACTIVITY = (
+    "SELECT m.session_id, m.source, "
+    "m.pinned OR coalesce(w.held_until > %(now)s, false) AS stays, "
+    "count(*), sum(length(m.content)), sum(octet_length(m.content)), min(m.created_at), "
+    "count(*) FILTER (WHERE m.created_at < %(fresh)s) FROM ("
+    "SELECT owner, seq FROM fresh WHERE owner = %(owner)s "
+    "ORDER BY created_at, seq LIMIT %(limit)s) AS f "
+    "JOIN memory AS m ON m.owner = %(owner)s AND m.seq = f.seq "
+    "LEFT JOIN working_state AS w ON w.owner = %(owner)s AND w.memory_seq = f.seq "
+    "GROUP BY m.session_id, m.source, stays"
+)
+
+PROMOTION_TRIES = 10
+"""Waits of a group for its owner's row, of two seconds each."""
+
+
+class PostgresSleep(PostgresPart, CommonSleep):
+    """A `SleepStore` of one owner in PostgreSQL."""
+
+    @reads
+    def activity(
+        self, session: PostgresSession, *, fresh: datetime, now: datetime, limit: int
+    ) -> WorkingActivity:
+        """Return the state of working memory from its first `limit` rows, for the triggers.
+
+        `by_source` counts memories created before `fresh`. Memories held back beyond `now` by an
+        undo do not count as movable.
+        """
+        groups = session.execute(_ACTIVITY, now=utc(now), fresh=utc(fresh), limit=limit)
+        return activity_of(map(ActivityGroup._make, groups))
+
+    def claim(self) -> AbstractContextManager[Callable[[], bool]]:
+        return self._pool.claims.sleep_claim(self._owner)
+
+    def consolidate(
+        self, groups: Sequence[Sequence[Promotion]], *, durable: bool = True
+    ) -> list[Exception | None]:
+        """Promote each group of batches in a transaction; return an error or None for each group."""
+        outcomes: list[Exception | None] = []
+        for promotions in groups:
+            error = self._promote_batch(promotions, durable=durable)
+            outcomes.append(error)
+            if isinstance(error, DatabaseUnreachable):
+                # The others would wait as long for nothing.
+                outcomes += [error] * (len(groups) - len(outcomes))
+                break
+        return outcomes
+
+    def _promote_batch(
+        self, promotions: Sequence[Promotion], *, durable: bool
+    ) -> Exception | None:
+        """Promote a group in one transaction; return the error, or None.
+
+        No request waits for it: it waits longer for others' writes, and holds no connection
+        meanwhile.
+        """
+        for tries_left in reversed(range(PROMOTION_TRIES)):
+            try:
+                with self._pool.writing(self._owner, durable=durable) as session:
+                    PostgresPromoting(session).promote(promotions)
+            except MemoryBusy as error:
+                if not tries_left:
+                    return error
+            except Exception as error:  # noqa: BLE001 it belongs to this group
+                return error
+            else:
+                break
+        return None
+
+
+class PostgresPromoting(CommonPromoting):
+    """Promotions in rows; no index of words of an original is touched."""
+
+    _session: PostgresSession
+
+    def any_superseded(self, ids: Collection[str]) -> bool:
+        """Return whether one of these working memories was superseded."""
+        found = self._session.scalar(
+            "SELECT 1 FROM memory AS m "
+            "JOIN fresh AS f ON f.owner = m.owner AND f.seq = m.seq "
+            "JOIN memory_state AS s ON s.owner = m.owner AND s.memory_seq = m.seq "
+            f"WHERE m.owner = %(owner)s AND {OF_IDS} "
+            "AND s.superseded_at IS NOT NULL LIMIT 1",
+            ids=list(ids),
+        )
+        return found is not None
+
+    def any_edited(self, ids: Sequence[str], *, since: int) -> bool:
+        """Return whether one of these working memories was edited after revision `since`."""
+        found = self._session.scalar(
+            "SELECT 1 FROM memory AS m "
+            "JOIN fresh AS f ON f.owner = m.owner AND f.seq = m.seq "
+            "JOIN revision AS r ON r.owner = m.owner AND r.memory_seq = m.seq "
+            f"WHERE m.owner = %(owner)s AND {OF_IDS} "
+            "AND r.seq > %(since)s LIMIT 1",
+            ids=list(ids),
+            since=since,
+        )
+        return found is not None
+
+    def evict(self, ids: Sequence[str], episode: int, details: Sequence[Detail]) -> int:
+        return evict(self._session, ids, episode, details)
