@@ -41,18 +41,18 @@ from mnemosyned.memory.restore import (
 from mnemosyned.memory.values import Episode, Learning
 from mnemosyned.storage.common.compactions import INSERT_COMPACTION, insert_parts
 from mnemosyned.storage.common.episodes import mark_emptied
-from mnemosyned.storage.common.filters import (
-    column_conditions,
-    join_conditions,
-    tag_conditions,
-    time_conditions,
-)
-from mnemosyned.storage.common.grace import (
+from mnemosyned.storage.common.forgetting import (
     decode_copy,
     recoverable_records,
     restore_recoverable,
 )
 from mnemosyned.storage.common.learnings import insert_learning
+from mnemosyned.storage.common.listing import (
+    column_conditions,
+    join_conditions,
+    tag_conditions,
+    time_conditions,
+)
 from mnemosyned.storage.common.rows import (
     ACTIVITY_COLUMNS,
     EXPORTED_EPISODE,

@@ -9,7 +9,7 @@ from mnemosyned.errors import NotFound
 from mnemosyned.memory.edit import MemoryEdit, dropped_learnings
 from mnemosyned.memory.ports import LearningStore
 from mnemosyned.memory.values import Learning, LearningKind
-from mnemosyned.storage.common.filters import source_condition
+from mnemosyned.storage.common.listing import source_condition
 from mnemosyned.storage.common.rows import (
     LEARNING_COLUMNS,
     bind_values,

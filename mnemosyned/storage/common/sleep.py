@@ -25,7 +25,7 @@ from mnemosyned.memory.ports import (
 )
 from mnemosyned.memory.values import Episode
 from mnemosyned.storage.common.episodes import episode_at, invalidate, name_rollup
-from mnemosyned.storage.common.filters import source_condition
+from mnemosyned.storage.common.listing import source_condition
 from mnemosyned.storage.common.rows import (
     EPISODE_COLUMNS,
     LOG_COLUMNS,

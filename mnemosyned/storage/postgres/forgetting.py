@@ -10,13 +10,13 @@ import msgspec
 from mnemosyned.memory.fields import NAMING_FIELDS, column_list
 from mnemosyned.memory.forgetting import ForgetFilter, name_matcher
 from mnemosyned.memory.values import MemoryRecord, Tier
-from mnemosyned.storage.common.filters import Condition, tag_conditions
 from mnemosyned.storage.common.forgetting import (
     CommonDeletion,
+    CommonGrace,
     FoundMemory,
     chosen_conditions,
 )
-from mnemosyned.storage.common.grace import CommonGrace
+from mnemosyned.storage.common.listing import Condition, tag_conditions
 from mnemosyned.storage.common.session import BELOW, Row
 from mnemosyned.storage.postgres import purge
 from mnemosyned.storage.postgres.fulltext import (

@@ -9,16 +9,18 @@ from typing import NamedTuple
 from mnemosyned.memory.listing import LIST_LIMITS
 from mnemosyned.memory.values import Tier
 from mnemosyned.search.query import Query
-from mnemosyned.storage.common.filters import (
+from mnemosyned.storage.common.listing import (
+    CommonLists,
     Condition,
+    MemoryTable,
     asked_conditions,
     column_conditions,
+    id_range,
     join_conditions,
     source_name_conditions,
     summary_conditions,
     time_conditions,
 )
-from mnemosyned.storage.common.listing import CommonLists, MemoryTable, id_range
 from mnemosyned.storage.postgres.fulltext import phrase_hashes
 from mnemosyned.storage.postgres.pool import PostgresPart
 from mnemosyned.storage.postgres.session import PostgresSession

@@ -31,7 +31,7 @@ from mnemosyned.search.query import (
     SearchCandidates,
 )
 from mnemosyned.search.words import Forms, Frequencies
-from mnemosyned.storage.common.filters import (
+from mnemosyned.storage.common.listing import (
     asked_conditions,
     column_conditions,
     source_name_conditions,

@@ -18,8 +18,8 @@ from mnemosyned.memory.engine_ports import (
     VectorProgress,
 )
 from mnemosyned.search.query import Match, Query
+from mnemosyned.storage.common.search import CommonVectors
 from mnemosyned.storage.common.session import Row, reads, writes, writes_lazily
-from mnemosyned.storage.common.vectors import CommonVectors
 from mnemosyned.storage.postgres.pool import Pool, PostgresPart
 from mnemosyned.storage.postgres.search import matches_at
 from mnemosyned.storage.postgres.session import PostgresSession

@@ -20,18 +20,16 @@ import msgspec
 from mnemosyned.memory.fields import NAMING_FIELDS
 from mnemosyned.memory.forgetting import ForgetFilter, is_named_in, name_matcher
 from mnemosyned.memory.values import MemoryRecord
-from mnemosyned.storage.common.filters import tag_conditions
 from mnemosyned.storage.common.forgetting import (
     CommonDeletion,
-    FoundMemory,
-    chosen_conditions,
-)
-from mnemosyned.storage.common.grace import (
     CommonGrace,
     ForgottenCopy,
     ForgottenRevision,
+    FoundMemory,
+    chosen_conditions,
     decode_copy,
 )
+from mnemosyned.storage.common.listing import tag_conditions
 from mnemosyned.storage.common.rows import learning_from
 from mnemosyned.storage.common.session import BELOW
 from mnemosyned.storage.sqlite.connections import Readers

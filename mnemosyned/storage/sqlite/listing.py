@@ -10,10 +10,13 @@ from typing import Any, NamedTuple
 from mnemosyned.memory.listing import LIST_LIMITS
 from mnemosyned.memory.values import Tier
 from mnemosyned.search.query import Query
-from mnemosyned.storage.common.filters import (
+from mnemosyned.storage.common.listing import (
+    CommonLists,
     Condition,
+    MemoryTable,
     asked_conditions,
     column_conditions,
+    id_range,
     in_force_conditions,
     join_conditions,
     one_of_condition,
@@ -21,7 +24,6 @@ from mnemosyned.storage.common.filters import (
     summary_conditions,
     time_conditions,
 )
-from mnemosyned.storage.common.listing import CommonLists, MemoryTable, id_range
 from mnemosyned.storage.sqlite.fulltext import any_of
 from mnemosyned.storage.sqlite.session import SqliteSession, stored_form, translate
 from mnemosyned.storage.sqlite.writer import SqlitePart

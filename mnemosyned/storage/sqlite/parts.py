@@ -24,11 +24,11 @@ from mnemosyned.storage.common.archive import CommonRetention, CommonUndo
 from mnemosyned.storage.common.compactions import CommonCompactions
 from mnemosyned.storage.common.edits import CommonChanges, CommonEditing
 from mnemosyned.storage.common.rows import instant
+from mnemosyned.storage.common.search import CommonVectors
 from mnemosyned.storage.common.session import reads, writes
 from mnemosyned.storage.common.sleep import CommonPromoting, CommonSleep
 from mnemosyned.storage.common.state import set_state
 from mnemosyned.storage.common.surroundings import CommonAgents
-from mnemosyned.storage.common.vectors import CommonVectors
 from mnemosyned.storage.sqlite.fulltext import index_memories, unindex_memory
 from mnemosyned.storage.sqlite.memories import (
     SqliteIntake,

@@ -34,7 +34,7 @@ from mnemosyned.search.query import (
 )
 from mnemosyned.search.words import Forms, Frequencies, Having, WordRows
 from mnemosyned.storage.common.episodes import episode_at
-from mnemosyned.storage.common.filters import (
+from mnemosyned.storage.common.listing import (
     asked_conditions,
     column_conditions,
     source_name_conditions,
