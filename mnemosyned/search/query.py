@@ -16,9 +16,8 @@ from mnemosyned.memory.fields import MemoryFilter
 from mnemosyned.memory.values import Episode, MemoryRecord, Tier
 from mnemosyned.text.languages.tables import LANGUAGES, TimeOrder
 from mnemosyned.text.stems import WORD, fold_case, stem
-from mnemosyned.text.terms import Terms, with_words_apart
+from mnemosyned.text.terms import STOP_WORDS, Terms, is_stop_word, with_words_apart
 from mnemosyned.text.word_cache import clear_on_forget
-from mnemosyned.text.words import STOP_WORDS, is_stop_word
 
 if TYPE_CHECKING:
     from mnemosyned.text.dates.spans import TimeSpan

@@ -28,8 +28,7 @@ from mnemosyned.search.query import (
     stems_and_kinds,
 )
 from mnemosyned.search.weights import RankingWeights
-from mnemosyned.text.terms import has_unspaced_script
-from mnemosyned.text.words import stems_with_content
+from mnemosyned.text.terms import has_unspaced_script, stems_with_content
 
 if TYPE_CHECKING:
     from mnemosyned.text.dates.spans import TimeSpan

@@ -1,18 +1,21 @@
 """Search terms of a question, and the snippet that shows why a search found a text.
 
-Terms are words, codes, compounds, and character pairs of scripts without spaces.
+Terms are words, codes, compounds, and character pairs of scripts without spaces. Words that say
+little, in all languages, are no terms: stop words, function words and common words.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice, pairwise
 from string import ascii_letters
 
+from mnemosyned.text.languages.tables import LANGUAGES
+from mnemosyned.text.rule_files import read_tables
 from mnemosyned.text.sentences import UNSPACED, WORD_START
 from mnemosyned.text.stems import (
     WORD,
@@ -20,14 +23,85 @@ from mnemosyned.text.stems import (
     fold_case,
     irregular_forms,
     match_prefix,
+    stem,
 )
-from mnemosyned.text.word_cache import clear_on_forget
-from mnemosyned.text.words import (
-    FUNCTION_WORDS,
-    STOP_WORDS,
-    foreign_stop_words,
-    is_vague,
+from mnemosyned.text.word_cache import WordCache, clear_on_forget
+
+_WORDS = {
+    name: frozenset(words.split())
+    for name, words in read_tables(__file__, "words.toml").items()
+}
+FUNCTION_WORDS = _WORDS["function_words"]
+"""English words that a search ignores, in lower case."""
+STOP_WORDS = FUNCTION_WORDS | _WORDS["stop_words"]
+"""English words without content: function words, further pronouns, adverbs and conversational fillers."""
+COMMON_WORDS = _WORDS["common_words"]
+"""English words with a meaning, yet too common to identify one text among many."""
+
+_QUESTION_STOP_WORDS = tuple(
+    frozenset(language.question_stop_words.split())
+    for language in LANGUAGES
+    if language.question_stop_words
 )
+FOREIGN_STOP_WORDS = frozenset().union(*_QUESTION_STOP_WORDS)
+STOP_WORDS_MIN = 2
+"""A single stop word may be a name, or have another meaning in English: `die`, `was`, `an`."""
+
+
+def foreign_stop_words(words: Collection[str]) -> frozenset[str]:
+    """Return the stop words in a question of another language than English; empty for English.
+
+    `words` are the words of the question in lower case.
+    """
+    if FOREIGN_STOP_WORDS.isdisjoint(words):
+        return frozenset()
+    matches = (known.intersection(words) for known in _QUESTION_STOP_WORDS)
+    best = max(matches, key=len)
+    english = FUNCTION_WORDS.intersection(words)
+    return best if len(best) >= max(STOP_WORDS_MIN, len(english) + 1) else frozenset()
+
+
+_STOP_WORDS_FOLDED = STOP_WORDS | frozenset(map(fold_case, FOREIGN_STOP_WORDS))
+_VAGUE = _STOP_WORDS_FOLDED | COMMON_WORDS
+
+
+def is_stop_word(word: str) -> bool:
+    """Return whether a folded word (lower case, no accents) is a stop word of any language."""
+    return word in _STOP_WORDS_FOLDED
+
+
+def is_vague(word: str) -> bool:
+    """Return whether a folded word (lower case, no accents) is too common to identify a memory.
+
+    Its stem counts as well.
+    """
+    return not _VAGUE.isdisjoint((word, stem(word)))
+
+
+def stems_with_content(text: str) -> set[str]:
+    """Return the stems of words that may identify a text, at most one per chunk between spaces.
+
+    Splitting at spaces alone takes a third of the time.
+    """
+    return set(map(_CONTENT_STEMS.__getitem__, text.split())) - {""}
+
+
+def _content_stem(word: str) -> str:
+    """Return the stem of the first part of a word that is not vague, or an empty string.
+
+    A word with a digit is returned as it is.
+    """
+    if not _DIGITS.isdisjoint(word):
+        return word
+    for part in WORD.findall(fold_case(word)):
+        if _VAGUE.isdisjoint((part, stem(part))):
+            return stem(part)
+    return ""
+
+
+_DIGITS = frozenset("0123456789")
+_CONTENT_STEMS = WordCache(_content_stem, entries_max=20_000)
+
 
 TERMS_MAX = 48
 """Terms of a question; each further one costs time and adds little."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Protocol
 
-from mnemosyned.text.languages.detection import count_stop_words
+from mnemosyned.text.languages.tables import count_stop_words
 from mnemosyned.text.rule_files import read_tables
 from mnemosyned.text.word_cache import WordCache
 

@@ -14,7 +14,7 @@ from typing import Any
 import snowballstemmer
 
 from mnemosyned.memory.values import MemoryRecord
-from mnemosyned.text.words import STOP_WORDS
+from mnemosyned.text.terms import STOP_WORDS
 
 CATEGORIES = (1, 2, 4)
 WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.summary.extract import ComposedEpisode, compose_episode, extract
-from mnemosyned.text.words import STOP_WORDS
+from mnemosyned.text.terms import STOP_WORDS
 
 NOON = datetime(2026, 3, 3, 12, tzinfo=UTC)
 RATIO = 1 / 3

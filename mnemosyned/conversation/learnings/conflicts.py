@@ -13,8 +13,7 @@ from itertools import chain
 
 from mnemosyned.memory.values import Learning, LearningKind
 from mnemosyned.text.rule_files import read_tables
-from mnemosyned.text.terms import Terms, parse_terms
-from mnemosyned.text.words import FUNCTION_WORDS
+from mnemosyned.text.terms import FUNCTION_WORDS, Terms, parse_terms
 
 MEANINGS_CACHED_MAX = 2_000
 SUBJECT_OVERLAP_MIN = 0.6

@@ -20,7 +20,7 @@ from mnemosyned.summary.grounding.values import (
     read_number_words,
     read_numbers,
 )
-from mnemosyned.text.languages.detection import foreign_language, foreign_script
+from mnemosyned.text.languages.tables import foreign_language, foreign_script
 from mnemosyned.text.rule_files import read_rule_file
 from mnemosyned.text.sentences import split_sentences
 from mnemosyned.text.tokens import COMMONPLACE_KINDS, PATTERNS, TokenKind, tokenize

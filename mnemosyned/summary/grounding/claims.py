@@ -18,7 +18,7 @@ from mnemosyned.text.languages.tables import WEEKDAYS
 from mnemosyned.text.rule_files import read_rule_file
 from mnemosyned.text.sentences import split_sentences
 from mnemosyned.text.stems import irregular_forms, light_stem
-from mnemosyned.text.words import STOP_WORDS
+from mnemosyned.text.terms import STOP_WORDS
 
 SPEAKER = "@speaker"
 LISTENER = "@listener"

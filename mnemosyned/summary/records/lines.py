@@ -14,8 +14,8 @@ from mnemosyned.text.dates.formatting import format_period
 from mnemosyned.text.languages.tables import LANGUAGES
 from mnemosyned.text.rule_files import read_rule_file
 from mnemosyned.text.sentences import split_sentences
+from mnemosyned.text.terms import FOREIGN_STOP_WORDS, FUNCTION_WORDS
 from mnemosyned.text.tokens import TokenKind, tokenize
-from mnemosyned.text.words import FOREIGN_STOP_WORDS, FUNCTION_WORDS
 
 _WORDS, _NAMES, _PATTERNS, _FORMS = read_rule_file(__file__)
 
