@@ -86,15 +86,16 @@ from mnemosyned.memory.listing import (
 from mnemosyned.memory.values import (
     Acknowledged as Acknowledged,
     Episode as Episode,
+    Hit as Hit,
     Learning as Learning,
     LearningKind as LearningKind,
+    Line as Line,
     MemoryRecord as MemoryRecord,
     PreviewLine as PreviewLine,
     Revision as Revision,
     Tier as Tier,
     TierTotals as TierTotals,
 )
-from mnemosyned.search.hits import Hit as Hit, Line as Line
 from mnemosyned.text.details import Detail as Detail, DetailKind as DetailKind
 from mnemosyned.verbs.conversation import (
     Assembled as Assembled,

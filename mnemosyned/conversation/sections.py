@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from mnemosyned.conversation.key_facts import write_bullets
 from mnemosyned.conversation.messages import MessageCounter
-from mnemosyned.search.hits import Hit
+from mnemosyned.memory.values import Hit
 from mnemosyned.text.dates.questions import QuestionTimes
 from mnemosyned.text.frames import (
     format_origin,

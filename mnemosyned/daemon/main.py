@@ -27,7 +27,7 @@ from mnemosyned.daemon.http.server import (
     ResourcesOf,
     serve_http,
 )
-from mnemosyned.daemon.prometheus import ServerActivity
+from mnemosyned.daemon.metrics import ServerActivity
 from mnemosyned.daemon.resources import documentation_resources, resources
 from mnemosyned.errors import (
     ConfigInvalid,

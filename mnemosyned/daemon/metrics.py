@@ -1,29 +1,170 @@
-"""`/metrics`: the daemon's figures for Prometheus."""
+"""`/metrics`: the daemon's figures for Prometheus, in text format 0.0.4, and counts of requests."""
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from http import HTTPStatus
+from itertools import accumulate
 from pathlib import Path
+from typing import NamedTuple
 
 from mnemosyned import process_memory
 from mnemosyned.assembly.build import OpenMemory
-from mnemosyned.daemon.prometheus import (
-    CONTENT_TYPE,
-    Collector,
-    MetricTexts,
-    Sample,
-    ServerActivity,
-    render,
-    samples_by,
-)
 from mnemosyned.errors import MnemosynedError
 from mnemosyned.http_messages import HttpRequest, Response, Route
 from mnemosyned.logs import logger
 from mnemosyned.text.rule_files import read_tables
 from mnemosyned.verbs.upkeep import Status
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+LABEL_SETS_MAX = 1_000
+"""Label sets of one family; further ones are not counted."""
+
+MetricTexts = Mapping[str, Mapping[str, str]]
+"""Lines of help by kind of metric, `counter`, `gauge` or `histogram`, and by name."""
+
+
+class Sample(NamedTuple):
+    """A value of a metric with its labels; `suffix` is appended to the metric's name."""
+
+    name: str
+    value: float
+    labels: Mapping[str, str] = {}
+    suffix: str = ""
+
+
+Collector = Callable[[], Iterable[Sample]]
+"""Brings figures when they are asked for; those of one metric follow each other."""
+
+
+def samples_by(name: str, label: str, values: Mapping[str, float]) -> Iterator[Sample]:
+    """Yield the samples of a metric, by the value of one label."""
+    for key, value in values.items():
+        yield Sample(name, value, {label: key})
+
+
+class Histogram:
+    """Histogram of durations, one for each set of label values; safe from any thread."""
+
+    def __init__(
+        self, name: str, labels: Sequence[str], *, bounds: Sequence[float]
+    ) -> None:
+        """Take the names of the labels, and the upper `bounds` of the buckets."""
+        self._name = name
+        self._labels = tuple(labels)
+        self._bounds = tuple(bounds)
+        self._lock = threading.Lock()
+        self._counts: dict[tuple[str, ...], list[int]] = {}
+        self._sums: dict[tuple[str, ...], float] = {}
+
+    def observe(self, value: float, *labels: str) -> None:
+        """Count a value in the histogram of these label values."""
+        bucket = bisect_left(self._bounds, value)
+        with self._lock:
+            counts = self._counts.get(labels)
+            if counts is None:
+                if len(self._counts) >= LABEL_SETS_MAX:
+                    return
+                counts = self._counts[labels] = [0] * (len(self._bounds) + 1)
+                self._sums[labels] = 0.0
+            counts[bucket] += 1
+            self._sums[labels] += value
+
+    def counts(self) -> dict[tuple[str, ...], int]:
+        """Return how many values were counted, by label values."""
+        with self._lock:
+            return {labels: sum(each) for labels, each in self._counts.items()}
+
+    def samples(self) -> Iterator[Sample]:
+        """Yield the histogram of each set of label values: cumulative buckets, sum and count."""
+        with self._lock:
+            histograms = [
+                (values, list(counts), self._sums[values])
+                for values, counts in sorted(self._counts.items())
+            ]
+        limits = [*(_format_number(bound) for bound in self._bounds), "+Inf"]
+        for values, counts, total in histograms:
+            labels = dict(zip(self._labels, values, strict=True))
+            for limit, count in zip(limits, accumulate(counts), strict=True):
+                yield Sample(self._name, count, {**labels, "le": limit}, "_bucket")
+            yield Sample(self._name, total, labels, "_sum")
+            yield Sample(self._name, sum(counts), labels, "_count")
+
+
+def render(samples: Iterable[Sample], texts: MetricTexts) -> str:
+    """Return metrics in the text format of Prometheus, each with its kind and its line of help."""
+    heads = {
+        name: [f"# HELP {name} {_escape_text(text)}", f"# TYPE {name} {kind}"]
+        for kind, named in texts.items()
+        for name, text in named.items()
+    }
+    lines: list[str] = []
+    for sample in samples:
+        lines += heads.pop(sample.name, [])
+        pairs = ",".join(
+            f'{label}="{_escape_text(value, quote=True)}"'
+            for label, value in sample.labels.items()
+        )
+        braces = f"{{{pairs}}}" if pairs else ""
+        value = _format_number(sample.value)
+        lines.append(f"{sample.name}{sample.suffix}{braces} {value}")
+    return "\n".join(lines) + "\n"
+
+
+def _escape_text(text: str, *, quote: bool = False) -> str:
+    """Return a text with backslashes and line ends escaped, and with `quote` also double quotes."""
+    text = text.replace("\\", "\\\\").replace("\n", "\\n")
+    return text.replace('"', '\\"') if quote else text
+
+
+def _format_number(value: float) -> str:
+    """Return a number as text, without a fraction if it is whole."""
+    return repr(int(value)) if value == int(value) else repr(float(value))
+
+
+BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60)
+OTHER = "other"
+"""The label of all paths that do not exist."""
+
+
+class ServerActivity:
+    """Counts of requests, connections and streams, for `/metrics`; any thread may read them."""
+
+    def __init__(self) -> None:
+        self.requests = Histogram(
+            "mnemosyned_request_duration_seconds", ("verb", "status"), bounds=BOUNDS_S
+        )
+        self.refused: Counter[int] = Counter()
+        """Requests refused before they were read, by status."""
+        self.connections = {True: 0, False: 0}
+        """Open connections over the socket, and over TCP."""
+        self.connections_max = 0
+        self.streams = 0
+        """Streams that are being sent."""
+        self.started_at = time.time()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def count_stream(self) -> Iterator[None]:
+        """Count a stream as being sent while the block runs."""
+        with self._lock:
+            self.streams += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.streams -= 1
+
+    def refuse(self, status: int) -> None:
+        """Count a request that was refused with an HTTP status before it was read."""
+        self.refused[status] += 1
+
 
 HOOK_ROWS_MAX = 200
 """Pairs of a client and an event that are shown."""

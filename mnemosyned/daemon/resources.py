@@ -14,8 +14,12 @@ import msgspec
 from mnemosyned.agents.hooks.service import HookEnvelope, HookService
 from mnemosyned.assembly.build import OpenMemory
 from mnemosyned.daemon.http.server import VERB_PREFIX
-from mnemosyned.daemon.metrics import memory_samples, metrics_route, server_samples
-from mnemosyned.daemon.prometheus import ServerActivity
+from mnemosyned.daemon.metrics import (
+    ServerActivity,
+    memory_samples,
+    metrics_route,
+    server_samples,
+)
 from mnemosyned.errors import InvalidRequest, MalformedJson, ScopeMissing
 from mnemosyned.http_messages import HttpRequest, Resource, Response, Route
 from mnemosyned.memory.capture import AgentStore

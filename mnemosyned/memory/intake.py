@@ -21,7 +21,7 @@ from mnemosyned.memory.values import Acknowledged, MemoryRecord
 from mnemosyned.text.details import Detail
 
 if TYPE_CHECKING:
-    from mnemosyned.conversation.learnings.conflicts import LearningKeeper
+    from mnemosyned.conversation.learnings.comparison import LearningKeeper
 
 Known = tuple[str | None, datetime, int | None]
 """Content, time and content hash of the record with an id; only the time of an episode."""

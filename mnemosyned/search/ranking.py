@@ -10,8 +10,7 @@ from datetime import datetime
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from mnemosyned.memory.values import Tier
-from mnemosyned.search.hits import Hit, Line
+from mnemosyned.memory.values import Hit, Line, Tier
 from mnemosyned.search.placement import add_period_summary, place_by_time
 from mnemosyned.search.query import (
     BEGINNING,

@@ -16,7 +16,7 @@ from mnemosyned.conversation.context import (
     WindowFitter,
     as_user_message,
 )
-from mnemosyned.conversation.learnings.selection import select_relevant
+from mnemosyned.conversation.learnings.comparison import select_relevant
 from mnemosyned.conversation.messages import FullCounter, MessageCounter, message_text
 from mnemosyned.conversation.sections import Quoted, Relevance
 from mnemosyned.conversation.summary_message import sendable
@@ -25,8 +25,7 @@ from mnemosyned.instants import in_zone
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.engine_ports import Summarizer
 from mnemosyned.memory.ports import MemoryStore
-from mnemosyned.memory.values import Learning
-from mnemosyned.search.hits import Hit
+from mnemosyned.memory.values import Hit, Learning
 from mnemosyned.text.dates.questions import QuestionTimes, parse_times
 from mnemosyned.text.terms import cut_snippet, parse_terms
 from mnemosyned.text.token_counts import CounterWithMargin, TokenEstimator

@@ -21,10 +21,11 @@ from mnemosyned.memory.ports import Draft, MemoryStore, RecordStore
 from mnemosyned.memory.values import (
     Acknowledged,
     EmbedderStatus,
+    Hit,
+    Line,
     MemoryRecord,
     Revision,
 )
-from mnemosyned.search.hits import Hit, Line
 from mnemosyned.search.placement import misses_time
 from mnemosyned.search.ranking import make_hits, rank
 from mnemosyned.service.backups import BackupKeeper

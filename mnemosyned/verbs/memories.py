@@ -16,13 +16,13 @@ from mnemosyned.memory.values import (
     TAGS_MAX,
     Acknowledged,
     Episode,
+    Hit,
     Learning,
     MemoryRecord,
     PreviewLine,
     Revision,
     Tier,
 )
-from mnemosyned.search.hits import Hit
 from mnemosyned.verbs.request import (
     NOT_EMPTY,
     TEXT_MAX,

@@ -22,8 +22,7 @@ from bench.lifebench import LifeQuestion, fill, life_questions, life_records
 from bench.report import Report
 
 from mnemosyned.assembly.embedded import Memory
-from mnemosyned.memory.values import Tier
-from mnemosyned.search.hits import Hit
+from mnemosyned.memory.values import Hit, Tier
 
 RESULTS = 10
 TOKENS = (500, 1_000, 2_000)

@@ -46,8 +46,7 @@ from bench.plot import Series, bars
 from bench.report import Report
 
 from mnemosyned import Client
-from mnemosyned.memory.values import EmbedderState, Tier
-from mnemosyned.search.hits import Hit
+from mnemosyned.memory.values import EmbedderState, Hit, Tier
 from mnemosyned.verbs.memories import BATCH_MAX
 
 BEFORE_BARS = {"within": 0.80, "all ten": 0.78}

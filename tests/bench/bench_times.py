@@ -27,8 +27,7 @@ from support.datasets.timed_questions import (
 )
 
 from mnemosyned.assembly.embedded import Memory
-from mnemosyned.memory.values import Tier
-from mnemosyned.search.hits import Hit
+from mnemosyned.memory.values import Hit, Tier
 
 HIT_BAR = 0.9
 

@@ -14,7 +14,7 @@ from typing import ParamSpec, TypeAlias, TypeVar
 from bench.corpus import Entry, Question
 
 from mnemosyned import Client, Memory
-from mnemosyned.search.hits import Hit
+from mnemosyned.memory.values import Hit
 from mnemosyned.verbs.memories import BATCH_MAX, Remember
 
 P = ParamSpec("P")

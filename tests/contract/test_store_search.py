@@ -16,8 +16,7 @@ from support.fakes import (
 )
 
 from mnemosyned.memory.ports import MemoryStore
-from mnemosyned.memory.values import Tier
-from mnemosyned.search.hits import Hit
+from mnemosyned.memory.values import Hit, Tier
 from mnemosyned.search.query import Query
 from mnemosyned.search.ranking import make_hits, rank
 from mnemosyned.search.weights import WEIGHTS

@@ -25,8 +25,7 @@ from demo.stage import PATIENCE_S, WIDTH, ClaimFailed, Stage, Story
 
 from mnemosyned.errors import DaemonUnreachable, MnemosynedError
 from mnemosyned.memory.consolidation import CycleReport
-from mnemosyned.memory.values import Tier
-from mnemosyned.search.hits import Hit, Line
+from mnemosyned.memory.values import Hit, Line, Tier
 from mnemosyned.verbs.memories import Remember
 
 WEEK = Path(__file__).with_name("week.jsonl")

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, strategies as st
 from support.cases import read_cases
 
-from mnemosyned.conversation.learnings.conflicts import (
+from mnemosyned.conversation.learnings.comparison import (
     ActiveLearnings,
     is_contradiction,
     is_repetition,
+    select_relevant,
 )
 from mnemosyned.conversation.learnings.recognize import find_statements
-from mnemosyned.conversation.learnings.selection import select_relevant
 from mnemosyned.memory.values import Learning, LearningKind
 from mnemosyned.text.token_counts import Chars4
 

@@ -7,8 +7,7 @@ from hypothesis import given, strategies as st
 from support.fakes import NOON, memory
 
 from mnemosyned.memory.consolidation import make_episode
-from mnemosyned.memory.values import MemoryRecord, Tier
-from mnemosyned.search.hits import Hit
+from mnemosyned.memory.values import Hit, MemoryRecord, Tier
 from mnemosyned.search.query import Documents, Query, RankedResult, ScoreBreakdown
 from mnemosyned.search.ranking import make_hits
 from mnemosyned.text.terms import SNIPPET_CHARS, Terms, cut_snippet, parse_terms

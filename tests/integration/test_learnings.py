@@ -10,7 +10,7 @@ from support.settings import change
 
 from mnemosyned.cli.output.show import render
 from mnemosyned.config import SettingsInForce
-from mnemosyned.conversation.learnings.selection import select_relevant
+from mnemosyned.conversation.learnings.comparison import select_relevant
 from mnemosyned.errors import EmptyContent, NotFound, SecretRefused
 from mnemosyned.memory.values import LearningKind
 from mnemosyned.service.service import MemoryService

@@ -17,8 +17,7 @@ from mnemosyned.memory.consolidation import (
     Trigger,
 )
 from mnemosyned.memory.ports import Rollup
-from mnemosyned.memory.values import Episode, MemoryRecord, Tier
-from mnemosyned.search.hits import Hit
+from mnemosyned.memory.values import Episode, Hit, MemoryRecord, Tier
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.sleep.cycle import SleepCycle

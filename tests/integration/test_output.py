@@ -43,8 +43,7 @@ from mnemosyned.memory.consolidation import (
     LogEntry,
     Trigger,
 )
-from mnemosyned.memory.values import Acknowledged, Tier
-from mnemosyned.search.hits import Hit
+from mnemosyned.memory.values import Acknowledged, Hit, Tier
 from mnemosyned.verbs.conversation import Shortened
 from mnemosyned.verbs.facade import VERBS
 from mnemosyned.verbs.memories import Recalled

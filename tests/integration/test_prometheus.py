@@ -7,13 +7,8 @@ import math
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from mnemosyned.daemon import prometheus
-from mnemosyned.daemon.prometheus import (
-    Histogram,
-    Sample,
-    render,
-    samples_by,
-)
+from mnemosyned.daemon import metrics
+from mnemosyned.daemon.metrics import Histogram, Sample, render, samples_by
 
 TEXTS = {
     "gauge": {"a": "Help.", "odd": 'Help "with"\n\\ all.'},
@@ -78,7 +73,7 @@ def test_a_histogram_counts_up_to_each_bound() -> None:
 
 
 def test_label_sets_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prometheus, "LABEL_SETS_MAX", 3)
+    monkeypatch.setattr(metrics, "LABEL_SETS_MAX", 3)
     histogram = Histogram("d", ["verb"], bounds=(1,))
     for number in range(10):
         histogram.observe(1, str(number))

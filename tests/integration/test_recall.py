@@ -13,7 +13,7 @@ import pytest
 from support.fakes import NOON, FakeClock
 
 from mnemosyned import Memory
-from mnemosyned.search.hits import Hit
+from mnemosyned.memory.values import Hit
 from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.memories import Recall, Remember
 from mnemosyned.verbs.upkeep import Sleep

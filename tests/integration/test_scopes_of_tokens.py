@@ -12,8 +12,8 @@ import pytest
 from mnemosyned.assembly.build import OpenMemory, open_memory
 from mnemosyned.config import Config
 from mnemosyned.daemon.http.server import make_handler
+from mnemosyned.daemon.metrics import ServerActivity
 from mnemosyned.daemon.owners import KEPT_S, OwnerResources, TokenCache
-from mnemosyned.daemon.prometheus import ServerActivity
 from mnemosyned.errors import StorageFailed
 from mnemosyned.http_messages import HttpRequest, Response
 from mnemosyned.memory.engine_ports import Scope, TokenHolder

@@ -27,12 +27,13 @@ from mnemosyned.memory.values import (
     AgentActivity,
     EmbedderStatus,
     Episode,
+    Hit,
+    Line,
     MemoryRecord,
     SummarizerStatus,
     Tier,
     TierTotals,
 )
-from mnemosyned.search.hits import Hit, Line
 from mnemosyned.text.display import cell_count
 from mnemosyned.verbs.listing import Listed, SessionList, SourceList
 from mnemosyned.verbs.memories import Got, Recalled

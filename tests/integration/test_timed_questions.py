@@ -25,8 +25,7 @@ from support.talk_recall import (
 )
 
 from mnemosyned.assembly.embedded import Memory
-from mnemosyned.memory.values import Tier
-from mnemosyned.search.hits import Hit
+from mnemosyned.memory.values import Hit, Tier
 from mnemosyned.verbs.memories import Remember
 
 HIT_MIN = 0.9

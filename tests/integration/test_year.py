@@ -23,8 +23,7 @@ from mnemosyned.assembly.build import open_memory
 from mnemosyned.config import SleepConfig, load_config
 from mnemosyned.memory.consolidation import CycleReport, CycleStatus, Trigger
 from mnemosyned.memory.periods import Level, begin_of, closed_before
-from mnemosyned.memory.values import Tier
-from mnemosyned.search.hits import Hit
+from mnemosyned.memory.values import Hit, Tier
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.context import CycleRequest
 from mnemosyned.text.terms import parse_content_terms

@@ -29,8 +29,8 @@ from mnemosyned.assembly.owners import OwnerMemories
 from mnemosyned.assembly.stores import open_owned_stores
 from mnemosyned.config import DatabaseLocation
 from mnemosyned.daemon.http.server import make_handler
+from mnemosyned.daemon.metrics import ServerActivity
 from mnemosyned.daemon.owners import OwnerResources, TokenCache
-from mnemosyned.daemon.prometheus import ServerActivity
 from mnemosyned.http_messages import HttpRequest, Response
 from mnemosyned.memory.engine_ports import Owner, Scope
 from mnemosyned.sleep.lease import ForegroundGate

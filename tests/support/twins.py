@@ -14,9 +14,8 @@ from support.fakes import FakeClock
 from support.services import database_file, make_service
 from support.settings import settings_in_force
 
-from mnemosyned.memory.values import Tier
+from mnemosyned.memory.values import Hit, Line, Tier
 from mnemosyned.paths import shipped
-from mnemosyned.search.hits import Hit, Line
 from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle

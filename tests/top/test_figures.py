@@ -14,7 +14,7 @@ from mnemosyned.cli.commands.top_view import (
     percentile,
     read_figures,
 )
-from mnemosyned.daemon.prometheus import Histogram, Sample, render, samples_by
+from mnemosyned.daemon.metrics import Histogram, Sample, render, samples_by
 
 INFINITE = float("inf")
 

@@ -12,8 +12,7 @@ from mnemosyned.conversation.sections import Relevance
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.capture import AgentSession, AgentStore
 from mnemosyned.memory.ports import LearningStore
-from mnemosyned.memory.values import Learning, LearningKind, MemoryRecord
-from mnemosyned.search.hits import Hit
+from mnemosyned.memory.values import Hit, Learning, LearningKind, MemoryRecord
 from mnemosyned.service.service import MemoryService
 from mnemosyned.summary.extract import extract
 from mnemosyned.text.dates.questions import parse_times

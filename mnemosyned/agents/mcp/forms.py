@@ -15,8 +15,7 @@ import msgspec
 from msgspec import Meta
 
 from mnemosyned.instants import in_zone
-from mnemosyned.memory.values import Episode, MemoryRecord
-from mnemosyned.search.hits import Hit
+from mnemosyned.memory.values import Episode, Hit, MemoryRecord
 from mnemosyned.text.frames import neutralize, neutralize_line, neutralize_tags
 from mnemosyned.text.token_counts import TokenEstimator
 from mnemosyned.verbs.conversation import Lesson

@@ -43,8 +43,7 @@ from mnemosyned.agents.mcp.forms import (
 from mnemosyned.agents.mcp.identity import ClientIdentity, ProjectSessions
 from mnemosyned.agents.mcp.protocol import INVALID_PARAMS, Json, ProtocolError
 from mnemosyned.errors import MnemosynedError, NotFound
-from mnemosyned.memory.values import Learning
-from mnemosyned.search.hits import Hit
+from mnemosyned.memory.values import Hit, Learning
 from mnemosyned.text.display import escape_invisible_json
 from mnemosyned.text.frames import neutralize, neutralize_tags
 from mnemosyned.verbs.conversation import Learn, Learnings, RemoveLearning

@@ -11,10 +11,9 @@ from pathlib import Path
 import click
 
 from mnemosyned.agents.setup.files import SetupJournal
-from mnemosyned.agents.setup.packages import write_packages
 from mnemosyned.agents.setup.parts import Machine, Programs, SetupSite
 from mnemosyned.agents.setup.plan import FileChange, plan_undo
-from mnemosyned.agents.setup.targets import TARGETS
+from mnemosyned.agents.setup.targets import TARGETS, write_packages
 from mnemosyned.agents.setup.tools import (
     ToolActivity,
     ToolCheck,

@@ -25,8 +25,7 @@ from mnemosyned.cli.output.terminal import count_of, local_time
 from mnemosyned.client.connection import Connection
 from mnemosyned.errors import MnemosynedError
 from mnemosyned.memory.consolidation import CycleReport, CycleStatus
-from mnemosyned.memory.values import MemoryRecord
-from mnemosyned.search.hits import Hit
+from mnemosyned.memory.values import Hit, MemoryRecord
 from mnemosyned.text.display import escape_invisible
 from mnemosyned.verbs.memories import Expand, Get, Recall, Recalled
 from mnemosyned.verbs.request import Request

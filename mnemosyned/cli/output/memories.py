@@ -29,10 +29,11 @@ from mnemosyned.cli.output.terminal import (
 from mnemosyned.memory.values import (
     Acknowledged,
     Episode,
+    Hit,
+    Line,
     MemoryRecord,
     Tier,
 )
-from mnemosyned.search.hits import Hit, Line
 from mnemosyned.text.details import Detail, DetailKind
 from mnemosyned.text.sentences import UNSPACED, WORD_END, WORD_START
 from mnemosyned.verbs.memories import (

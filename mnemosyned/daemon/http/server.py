@@ -31,7 +31,7 @@ from mnemosyned.daemon.http.listening import (
 )
 from mnemosyned.daemon.http.protocol import HttpProtocol, RequestRefused, error_response
 from mnemosyned.daemon.http.workers import WAITING_MAX, OwnerOf, Workers
-from mnemosyned.daemon.prometheus import OTHER, ServerActivity
+from mnemosyned.daemon.metrics import OTHER, ServerActivity
 from mnemosyned.errors import (
     DaemonBusy,
     Kind,

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from mnemosyned.daemon.http.connection import ClientConnection
 from mnemosyned.daemon.http.protocol import error_response
-from mnemosyned.daemon.prometheus import ServerActivity
+from mnemosyned.daemon.metrics import ServerActivity
 from mnemosyned.errors import DaemonBusy
 from mnemosyned.fairness import FairTurns
 from mnemosyned.http_messages import HttpRequest, Response, Route

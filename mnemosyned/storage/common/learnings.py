@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from mnemosyned.conversation.learnings.conflicts import LearningKeeper
+from mnemosyned.conversation.learnings.comparison import LearningKeeper
 from mnemosyned.errors import NotFound
 from mnemosyned.memory.edit import MemoryEdit, dropped_learnings
 from mnemosyned.memory.ports import LearningStore

@@ -199,11 +199,11 @@ def _memory_from(row: Row) -> ExportedMemory:
 
 def _revisions_from(text: str) -> Iterator[ExportedRevision]:
     """Yield exported revisions from the JSON of `_REVISIONS`."""
-    for changed_at, content, content_hash, fields in _DECODER.decode(text):
+    for changed_at, content, hashed, fields in _DECODER.decode(text):
         yield ExportedRevision(
             changed_at=changed_at,
             content=content,
-            content_hash=content_hash,
+            content_hash=hashed,
             fields=msgspec.json.decode(fields),
         )
 

@@ -1,8 +1,8 @@
 """Forgetting: memories and learnings selected by a filter, deleted with all traces, and put back.
 
 Memories forgotten with a grace period are put back from their copies, also from the form in which
-files kept them once. Secure delete: forgotten words leave index segments, pages and the write-
-ahead log.
+files kept them once. Secure delete: forgotten words leave index segments,
+pages and the write-ahead log.
 """
 
 from __future__ import annotations
