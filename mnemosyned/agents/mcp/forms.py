@@ -250,9 +250,10 @@ class StatusTool(Request[MemoryStatus], frozen=True, forbid_unknown_fields=True)
 
 
 def schema_of(kind: type[Any]) -> dict[str, Any]:
-    """Return the JSON schema of a tool's arguments or result, without references.
+    """Return the JSON schema of a class, the arguments or the result of a tool.
 
-    Some clients do not follow references. The docstring is left out.
+    Each `$ref` is replaced by its definition, as some clients do not follow references, and titles
+    and the class's docstring are left out.
     """
     (root,), definitions = msgspec.json.schema_components([kind])
     schema = cast("dict[str, Any]", _inline_references(root, definitions))
@@ -263,7 +264,7 @@ def schema_of(kind: type[Any]) -> dict[str, Any]:
 def _inline_references(schema: object, definitions: dict[str, Any]) -> object:
     """Return a JSON schema with each `$ref` replaced by its definition, without titles.
 
-    Definitions must not refer to themselves.
+    `definitions` maps names to schemas, which must not refer to themselves.
     """
     if isinstance(schema, list):
         return [_inline_references(member, definitions) for member in schema]
@@ -308,7 +309,11 @@ def json_bytes(value: object) -> int:
 
 
 def one_line(text: str, chars_max: int = LINE_CHARS_MAX) -> str:
-    """Return the text on one line, cut at `chars_max`, with role names and tags neutralized."""
+    """Return a text as one line of at most `chars_max` characters, safe to show to a model.
+
+    Role names and tags are neutralized: changed so that the model does not take them for its own. A
+    cut line ends with an ellipsis.
+    """
     line = neutralize_line(text)
     if len(line) <= chars_max:
         return line
@@ -318,7 +323,7 @@ def one_line(text: str, chars_max: int = LINE_CHARS_MAX) -> str:
 def text_beginning(text: str, bytes_max: int) -> str:
     """Return the longest beginning of a text whose JSON fits in `bytes_max` bytes.
 
-    It has at least one character.
+    It has at least one character of the text. Tags are neutralized in a text that is cut.
     """
     if json_bytes(text) <= bytes_max:
         return text
@@ -328,13 +333,19 @@ def text_beginning(text: str, bytes_max: int) -> str:
 
 
 def fitting_parts(parts: Sequence[T], bytes_max: int) -> list[T]:
-    """Return the first parts whose JSON has at most `bytes_max` bytes in all; at least one."""
+    """Return as many parts from the start as have `bytes_max` bytes of JSON in all.
+
+    The first part is returned even if it is larger.
+    """
     sizes = list(accumulate(json_bytes(part) + 1 for part in parts))
     return list(parts[: max(1, bisect_right(sizes, bytes_max))])
 
 
 def minute_of(moment: datetime, zone: tzinfo | None) -> str:
-    """Return a time in a zone as text, to the minute: "2026-03-09 14:05"."""
+    """Return a time as text in a time zone, to the minute: "2026-03-09 14:05".
+
+    None as the zone means the zone of the process.
+    """
     local = in_zone(moment, zone).replace(tzinfo=None)
     return local.isoformat(" ", timespec="minutes")
 
@@ -348,7 +359,10 @@ def make_quotation(
     zone: tzinfo | None,
     chars_max: int = LINE_CHARS_MAX,
 ) -> Quotation:
-    """Return a text of a memory as a quotation of one line."""
+    """Return a memory's text as a quotation of one line, with id, date and role.
+
+    The text is cut at `chars_max` characters; `said` is shown in `zone`.
+    """
     return Quotation(
         id=id,
         date=minute_of(said, zone),
@@ -358,7 +372,11 @@ def make_quotation(
 
 
 def make_hit_line(hit: Hit, *, zone: tzinfo | None, this_project: bool) -> HitLine:
-    """Return a hit as the line for a tool's result, with a summary's matching originals."""
+    """Return a search hit in the form of the `recall` tool, its text on one line.
+
+    A summary's hit has up to `MATCHING_MAX` of the matching originals. Dates are in `zone`;
+    `this_project` is stored in the result.
+    """
     is_summary = bool(hit.summary_of)
     matching = hit.lines[:MATCHING_MAX] if is_summary else []
     return HitLine(
@@ -391,7 +409,10 @@ def kind_of(item: MemoryRecord | Episode) -> str:
 
 
 def make_part(item: MemoryRecord | Episode, zone: tzinfo | None) -> SummaryPart:
-    """Return a memory or summary as one part of a summary, its text cut at `PART_BYTES_MAX`."""
+    """Return a memory or summary as one part of the summary made from it.
+
+    Its text is cut at `PART_BYTES_MAX` bytes of JSON, and its date is in `zone`.
+    """
     words = neutralize(item.content)
     text = text_beginning(words, PART_BYTES_MAX)
     role = "" if isinstance(item, Episode) else item.role

@@ -45,15 +45,24 @@ class ProjectSessions(Protocol):
     """The sessions of each project."""
 
     def project_of(self, directory: str, override: str) -> str:
-        """Return the project's key for a directory; `override` takes precedence; empty for none."""
+        """Return the key of the project that a directory belongs to; empty for none.
+
+        `override` is a project named by the user, which takes precedence; empty if not named.
+        """
         ...
 
     def sessions_of(self, project: str, limit: int) -> Sequence[str]:
-        """Return at most `limit` session ids of a project, the last seen first."""
+        """Return at most `limit` session ids of a project, the last seen first.
+
+        `project` is the project's key.
+        """
         ...
 
     def note_session(self, identity: ClientIdentity, now: datetime) -> None:
-        """Save the client's session with its project, if it is new."""
+        """Save the client's session, with its project, if it is not saved yet.
+
+        `now` is the time of its start.
+        """
         ...
 
 
@@ -92,9 +101,9 @@ class ClientOrigin:
 
 
 def origin_of(headers: Mapping[str, str], *, local: bool) -> ClientOrigin:
-    """Return the facts about a client in its HTTP headers.
+    """Return the facts about a client in its HTTP headers, such as its directory and session.
 
-    Directories count only if `local`: the request comes from this machine.
+    `local` is True if the request comes from this machine; else its directories are left out.
     """
     words = parse_qs(headers.get(ORIGIN_HEADER, ""), max_num_fields=20)
     given = {name: values[0] for name, values in words.items()}
@@ -117,9 +126,9 @@ def identify(
 ) -> ClientIdentity:
     """Return the client, conversation and project of a request.
 
-    Claude Code names its conversation and project in the environment, which programs that it
-    starts inherit: they are believed only where it is the client. A client over HTTP that names no
-    session has one a day. `client_name` is the client's own name in this request, or empty.
+    `client_name` is the client's own name in the request, or empty; then the one in `origin`
+    counts. Conversation and project named by Claude Code's environment count only if it is the
+    client, as programs inherit them. A client over HTTP that names no session has one a day.
     """
     client = client_of(client_name or origin.client)
     is_claude = client == CLAUDE_CODE
@@ -139,9 +148,10 @@ def identify(
 
 
 def client_of(name: str) -> str:
-    """Return the short name of a client that calls itself `name`: "vscode", "claude-code".
+    """Return the short name of a client, such as "vscode", by the name it gives itself.
 
-    An unknown client keeps its own name, in lower case with hyphens.
+    An unknown client keeps its own name, in lower case with hyphens; without one it is
+    `UNKNOWN_CLIENT`.
     """
     words = _NOT_NAME.sub("-", name.lower()).strip("-")[:CLIENT_CHARS_MAX].strip("-")
     for beginning, client in _KNOWN_CLIENTS.items():
@@ -158,9 +168,11 @@ class AgentSessions:
         self._may_write = may_write
 
     def project_of(self, directory: str, override: str) -> str:
+        """Return the key of a directory's project, or of `override` if given; empty for none."""
         return project_of(directory, override=override).key
 
     def sessions_of(self, project: str, limit: int) -> Sequence[str]:
+        """Return at most `limit` session ids of a project, the last seen first."""
         return self._agents.sessions_of(project, limit)
 
     def note_session(self, identity: ClientIdentity, now: datetime) -> None:

@@ -38,7 +38,10 @@ URI_CHARS_MAX = 500
 
 
 def list_resources(context: ToolContext) -> list[Json]:
-    """Return the entries of the resource list: the status, and one per recent day."""
+    """Return the entries of the resource list: the status, and one for each recent day.
+
+    There are `DAYS_LISTED` days, today first.
+    """
     today = context.now.date()
     days = [today - timedelta(back) for back in range(DAYS_LISTED)]
     return [
@@ -56,12 +59,19 @@ def list_resources(context: ToolContext) -> list[Json]:
 
 
 def make_resource_uri(kind: str, name: str) -> str:
-    """Return the URI of a resource: of the kind memory, summary or day, by its id or date."""
+    """Return the URI of a resource.
+
+    `kind` is memory, episode or day, and `name` its id or its date.
+    """
     return f"{SCHEME}{kind}/{quote(name, safe='')}"
 
 
 def read_resource(context: ToolContext, uri: object) -> Json:
-    """Return the contents of the resource at a URI. Raises `ProtocolError` if there is none."""
+    """Return the resource at a URI as JSON text in the protocol's form.
+
+    It is a memory, a summary, a day's memories or the status. Raises `ProtocolError` if there is no
+    such resource.
+    """
     if not isinstance(uri, str) or len(uri) > URI_CHARS_MAX:
         raise ProtocolError(INVALID_PARAMS, "uri must be an address from the list")
     kind, _, name = uri.removeprefix(SCHEME).partition("/")
@@ -80,7 +90,10 @@ def read_resource(context: ToolContext, uri: object) -> Json:
 
 
 def _recall_day(context: ToolContext, name: str) -> msgspec.Struct:
-    """Return the memories of the day `name`, such as 2026-03-09. Raises `ProtocolError`."""
+    """Return the memories of a day, at most `DAY_HITS_MAX`, as the `recall` tool does.
+
+    `name` is the date, such as 2026-03-09. Raises `ProtocolError` for another form.
+    """
     try:
         day = date.fromisoformat(name)
     except ValueError as error:
@@ -150,9 +163,10 @@ def list_prompts() -> list[Json]:
 
 
 def fill_prompt(context: ToolContext, name: object, arguments: object) -> Json:
-    """Return the message of a prompt, with memories found for the argument `about`.
+    """Return a prompt as a message of the user: its task, and memories found for it.
 
-    Raises `ProtocolError` for an unknown prompt, a wrong argument or a failed search.
+    `name` is the prompt's name; `arguments` may hold its subject, `about`. Raises `ProtocolError`
+    for an unknown prompt, a wrong argument or a failed search.
     """
     prompt = PROMPTS.get(name) if isinstance(name, str) else None
     if prompt is None:

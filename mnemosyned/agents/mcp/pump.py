@@ -52,9 +52,10 @@ class DaemonLost(Exception):
 
 
 def read_messages(connection: socket.socket, response: HttpResponse) -> Iterator[bytes]:
-    """Yield each message of the daemon's answer as it arrives.
+    """Yield each protocol message in the daemon's answer as it arrives, as JSON.
 
-    Raises `DaemonLost` if the connection breaks, or the answer holds no protocol message.
+    The answer is one message or a stream of events. Raises `DaemonLost` if the connection breaks,
+    or the answer holds no message.
     """
     parts = receive_parts(connection, response)
     try:
@@ -93,7 +94,10 @@ class DaemonEndpoint:
         raise NotImplementedError
 
     def describe_loss(self, error: OSError) -> str:
-        """Return the message for a daemon that does not answer, with the next step."""
+        """Return the message for a daemon that does not answer, with advice on what to do.
+
+        `error` is why the connection failed.
+        """
         return f"no daemon answers on {self} ({error.strerror or error}){self.advice}"
 
     def describe_refusal(self) -> str:
@@ -145,9 +149,10 @@ class PumpedDaemon:
         *,
         on_connection: Callable[[socket.socket], None],
     ) -> tuple[socket.socket, HttpResponse]:
-        """Post a message to `/mcp`; return the connection, and the answer received to its head.
+        """Post a message to `/mcp`; return the connection and the response, its head received.
 
-        `on_connection` is called with each connection before it is used. Raises `DaemonLost`.
+        `headers` are added to the request. `on_connection` is called with each connection before it
+        is used. A message that was not read is sent again. Raises `DaemonLost`.
         """
         fields = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         head = (
@@ -179,16 +184,17 @@ class PumpedDaemon:
         raise DaemonLost(f"the daemon on {self._endpoint} hangs up on every message")
 
     def give_back(self, connection: socket.socket) -> None:
-        """Keep a connection for the next message, or close it if enough are idle."""
+        """Keep a connection for the next message, or close it if `IDLE_MAX` are idle already."""
         if len(self._idle) < IDLE_MAX:
             self._idle.append(connection)
         else:
             connection.close()
 
     def _take_connection(self) -> socket.socket:
-        """Return an idle connection or a new one. Raises `DaemonLost`.
+        """Return an idle connection to the daemon, or else a new one. Raises `DaemonLost`.
 
-        A daemon that answered before is tried again for some seconds, as it may restart.
+        If the daemon answered before, connecting is tried for `RESTART_S` seconds, as it may
+        restart.
         """
         with suppress(IndexError):  # raised after the last idle one
             while True:
@@ -234,12 +240,12 @@ class PumpedCall:
         self._changing = threading.Lock()
 
     def hold(self, connection: socket.socket | None) -> None:
-        """Set the connection that `cancel` shuts down; None once it is given back."""
+        """Set the connection that `cancel` shuts down; None when the call no longer uses one."""
         with self._changing:
             self._connection = connection
 
     def cancel(self) -> None:
-        """Mark the call as cancelled and shut its connection down, so that the daemon notices."""
+        """Mark the call as cancelled, and shut its connection down, so that the daemon notices."""
         self.is_cancelled = True
         with self._changing:
             if self._connection:
@@ -262,9 +268,10 @@ class McpPump:
         self._calls: dict[PumpedCall, threading.Thread] = {}
 
     def run(self) -> None:
-        """Carry lines until standard input ends or the parent process is gone.
+        """Handle each line of standard input, until it ends or the parent process is gone.
 
-        Calls that are still running then have some seconds to end.
+        At the end of input, running calls have `DRAIN_S` seconds to end. A line that is too long
+        gets an error response.
         """
         for line in read_lines(0, parent=os.getppid()):
             if line is None:
@@ -276,9 +283,10 @@ class McpPump:
             thread.join(max(0.0, deadline - time.monotonic()))
 
     def _handle_line(self, line: bytes) -> None:
-        """Start a thread that answers a message; cancel calls and read the client's roots at once.
+        """Handle one message of the client: start a thread that sends the message to the daemon.
 
-        The roots are the directories that the client works in. Waits while `IN_FLIGHT_MAX` calls are running.
+        A cancellation is carried out at once, and an answer with the client's roots, the
+        directories it works in, is saved. Waits while `IN_FLIGHT_MAX` calls are running.
         """
         if ROOTS_ID in line and b'"method"' not in line:
             self._origin["directory"] = first_root(line) or self._origin["directory"]
@@ -298,7 +306,10 @@ class McpPump:
         thread.start()
 
     def _answer_call(self, call: PumpedCall) -> None:
-        """Relay a call's message to the daemon; if the daemon is lost, answer without it."""
+        """Send a call's message to the daemon and write the daemon's answers to standard output.
+
+        If the daemon is lost, an answer is made without it. A cancelled call gets none.
+        """
         try:
             self._relay_message(call)
         except (DaemonLost, OSError, ValueError) as error:
@@ -309,7 +320,10 @@ class McpPump:
             self._places.release()
 
     def _relay_message(self, call: PumpedCall) -> None:
-        """Post a call's message to the daemon and write the answers. Raises `DaemonLost`."""
+        """Post a call's message to the daemon, and write its answers to standard output.
+
+        Raises `DaemonLost` and `OSError`.
+        """
         connection, response = self._daemon.post(
             self._make_request_headers(), call.line, on_connection=call.hold
         )
@@ -325,20 +339,29 @@ class McpPump:
             connection.close()
 
     def _make_request_headers(self) -> dict[str, str]:
-        """Return the headers with the client's name and origin."""
+        """Return the request headers that tell the daemon the client's name and origin.
+
+        The origin is its directory, project and session.
+        """
         return {
             "Mnemosyne-Origin": query_string(self._origin),
             "Mnemosyne-Client": self._client,
         }
 
     def _save_headers(self, headers: dict[str, str]) -> None:
-        """Save the client's name, and whether to ask for roots, from an answer's headers."""
+        """Save the client's name from the headers of an answer.
+
+        Also save whether the daemon wants the client's roots, the directories it works in.
+        """
         self._client = headers.get("mnemosyne-client", self._client)
         if headers.get("mnemosyne-wants") == "roots":
             self._wants_roots = True
 
     def _answer_alone(self, line: bytes, reason: str) -> None:
-        """Write an answer made without a daemon: lists as usual, errors with the next step."""
+        """Write an answer to the message `line`, made without a daemon.
+
+        Lists of tools are as usual; calls get an error with the `reason`.
+        """
         try:
             # Loaded here: it takes longer to load than all else, and only this needs it.
             from mnemosyned.agents.mcp.server import answer_alone  # noqa: PLC0415
@@ -351,9 +374,9 @@ class McpPump:
         self._write_line(message)
 
     def _write_line(self, message: bytes) -> None:
-        """Write a message and a line break to standard output, nothing if the message is empty.
+        """Write a message and a line break to standard output; nothing for an empty message.
 
-        Ends the process if nobody reads.
+        Exits the process if nobody reads the output.
         """
         if not message:
             return
@@ -369,9 +392,9 @@ class McpPump:
 def read_lines(
     descriptor: int, *, parent: int, bytes_max: int = LINE_BYTES_MAX
 ) -> Iterator[bytes | None]:
-    """Yield each line of the descriptor, or None for a line longer than `bytes_max`.
+    """Yield each line of a file descriptor, or None for a line longer than `bytes_max`.
 
-    Ends with the input; exits the process when its parent is no longer `parent`.
+    Ends with the input. Exits the process if its parent is no longer the process `parent`.
     """
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
@@ -401,7 +424,11 @@ def read_lines(
 
 
 def origin_here() -> dict[str, str]:
-    """Return the facts about the client by name, from this process's environment."""
+    """Return facts by which the daemon tells clients apart, by name.
+
+    They are the directory, the project and session in the environment, and a random word for this
+    process, `life`.
+    """
     try:
         directory = os.getcwd()  # noqa: PTH109 `pathlib` takes 10 ms to load
     except OSError:
@@ -417,7 +444,10 @@ def origin_here() -> dict[str, str]:
 
 
 def query_string(words: dict[str, str]) -> str:
-    """Return names and values as a URL query; `urllib` takes too long to load."""
+    """Return names and values as a URL query, with the values percent-encoded.
+
+    `urllib` takes too long to load.
+    """
     return "&".join(f"{name}={_percent_encode(value)}" for name, value in words.items())
 
 
@@ -433,7 +463,10 @@ def _percent_encode(value: str) -> str:
 
 
 def first_root(line: bytes) -> str:
-    """Return the path of the first file root in an answer to `roots/list`; empty without one."""
+    """Return the path of the first `file://` root in a client's answer to `roots/list`.
+
+    `line` is the answer as JSON. Empty if there is none.
+    """
     roots = _read_message_member(line, "result", "roots")
     uris = [root.get("uri") for root in roots] if isinstance(roots, list) else []
     for uri in uris:
@@ -446,9 +479,9 @@ def first_root(line: bytes) -> str:
 
 
 def make_error_response(line: bytes, reason: str) -> bytes:
-    """Return the JSON-RPC error response to a request; empty for a notification.
+    """Return the JSON-RPC error response to the request in `line`, with `reason` as its message.
 
-    `reason` is the error's message.
+    Empty for a notification, and for a line without a valid id.
     """
     # Loaded here: most messages are passed on unread.
     import json  # noqa: PLC0415
@@ -461,7 +494,10 @@ def make_error_response(line: bytes, reason: str) -> bytes:
 
 
 def _read_message_member(line: bytes, *names: str) -> object:
-    """Return the value at this path of keys in a JSON message; None if there is none."""
+    """Return the value in a JSON message at the path of keys `names`; None if there is none.
+
+    None also for a line that is not JSON.
+    """
     # Loaded here: most messages are passed on unread.
     import json  # noqa: PLC0415
 
@@ -477,7 +513,8 @@ def _read_message_member(line: bytes, *names: str) -> object:
 def run(socket: str | None = None, remote: RemoteDaemon | None = None) -> None:
     """Serve one MCP client on standard input and output, then exit the process.
 
-    The daemon is at `socket` or `remote`, or else where the environment says.
+    The daemon is at the path `socket` or behind the URL `remote`, or else where the environment
+    says.
     """
     try:
         if remote is None and (socket or not os.environ.get(URL_VARIABLE)):

@@ -43,9 +43,9 @@ class RemoteEndpoint(DaemonEndpoint):
         return self._remote.url
 
     def open(self) -> socket.socket:
-        """Return a connection to the URL's host, over TLS if it has a context.
+        """Return a connection to the host of the daemon's URL, over TLS for https://.
 
-        Raises `OSError` and `DaemonLost`.
+        Raises `OSError`, and `DaemonLost` if the certificate is not the daemon's.
         """
         if self._context is None:
             connection = socket.create_connection(
@@ -57,7 +57,10 @@ class RemoteEndpoint(DaemonEndpoint):
         return connection
 
     def _connect_tls(self, context: ssl.SSLContext) -> socket.socket:
-        """Return a TLS connection. Raises `DaemonLost` if the server is not the daemon's."""
+        """Return a TLS connection to the daemon's host. Raises `OSError`.
+
+        Raises `DaemonLost` if the server is not the daemon's, as another attempt is useless then.
+        """
         from mnemosyned.client.tls import connect  # noqa: PLC0415 as above
 
         try:
@@ -68,7 +71,7 @@ class RemoteEndpoint(DaemonEndpoint):
             raise
 
     def describe_loss(self, error: OSError) -> str:
-        """Return the message for a daemon that does not answer."""
+        """Return the message for a daemon that does not answer, by the error of the connection."""
         if isinstance(error, RemoteFault):
             return error.words
         return super().describe_loss(error)
@@ -87,13 +90,15 @@ class UnusableEndpoint(DaemonEndpoint):
         self._reason = reason
 
     def open(self) -> socket.socket:
+        """Raise `DaemonLost` with the fault of the address."""
         raise DaemonLost(self._reason)
 
 
 def remote_endpoint(remote: RemoteDaemon | None) -> DaemonEndpoint:
-    """Return the endpoint of a remote daemon; for None, the daemon the environment names.
+    """Return the endpoint of a remote daemon, to connect to.
 
-    An invalid address gives an `UnusableEndpoint`.
+    For None, the environment's URL names the daemon. For an invalid address the returned endpoint
+    is an `UnusableEndpoint`, which answers every message with the fault.
     """
     try:
         return RemoteEndpoint(remote or remote_daemon(url_from_environment() or ""))

@@ -86,9 +86,10 @@ class ProtocolMethod:
 def answer_message(
     message: object, context_of: Callable[[McpRequest], ToolContext]
 ) -> Any:  # noqa: ANN401
-    """Return the response to a message, a list for a batch, or None if no response is due.
+    """Return the JSON-RPC response to a decoded message, or a list of responses for a batch.
 
-    `context_of` returns the context of a request: client, time and the caller of verbs.
+    None if no response is due. `context_of` returns the context of a request: client, time and the
+    caller of verbs.
     """
     if isinstance(message, list):
         return _handle_batch(message, context_of)
@@ -105,9 +106,10 @@ def answer_message(
 def _handle_batch(
     messages: list[Any], context_of: Callable[[McpRequest], ToolContext]
 ) -> Json | list[Json] | None:
-    """Return the responses to a batch of messages, as the protocol allowed until 2025-03-26.
+    """Return the responses to a batch of messages, or None if no response is due.
 
-    None if no response is due; an error response if the batch is empty or too large.
+    The result is one error response if the batch is empty or too large. `context_of` returns the
+    context of each request. Protocol versions until 2025-03-26 have batches.
     """
     if not 0 < len(messages) <= BATCH_MAX:
         error = ProtocolError(
@@ -127,9 +129,9 @@ def _handle_batch(
 def _run_method(
     request: McpRequest, context_of: Callable[[McpRequest], ToolContext]
 ) -> Json:
-    """Run the method that a request names and return its result.
+    """Run the method that a request names, and return its result with the protocol's metadata.
 
-    Raises `ProtocolError` for an unknown method.
+    `context_of` returns the context of the request. Raises `ProtocolError` for an unknown method.
     """
     method = METHODS.get(request.method)
     if method is None or request.era not in method.eras:
@@ -147,7 +149,10 @@ def _run_method(
 
 
 def _initialize(_: ToolContext, request: McpRequest) -> Json:
-    """Return the handshake's result, with the version asked for or the newest supported one."""
+    """Return the result of the handshake: server, capabilities, instructions and version.
+
+    The version is the one asked for if it is supported, else the newest.
+    """
     asked = request.params.get("protocolVersion")
     return {
         "protocolVersion": asked if asked in LEGACY_VERSIONS else LEGACY_VERSIONS[0],
@@ -164,7 +169,11 @@ def _list_in_one_page(
     ttl_ms: int = HOUR_MS,
     scope: str = "public",
 ) -> ProtocolMethod:
-    """Return the method that lists all entries under `name`; it raises for a cursor."""
+    """Return a protocol method that lists all entries in one page.
+
+    `name` is the key of the list in the result, and `list_entries` returns the entries. Clients may
+    keep the result for `ttl_ms` milliseconds; `scope` says whether for all users ("public").
+    """
 
     def run(context: ToolContext, request: McpRequest) -> Json:
         """Return the entries. Raises `ProtocolError` if the request has a cursor."""
@@ -258,11 +267,14 @@ def mcp_route(
 ) -> Route:
     """Return the function that answers HTTP requests posted to `/mcp`.
 
-    It calls verbs on `caller`, and finds projects in `sessions`.
+    It calls verbs on `caller`, finds projects in `sessions`, and asks `now` for the time.
     """
 
     def answer(http: HttpRequest) -> Response:
-        """Answer one message or batch, as a stream of events if the client wants progress."""
+        """Return the HTTP response to a message or a batch posted to `/mcp`.
+
+        It is a stream of events if the client wants progress notifications.
+        """
         origin = origin_of(http.headers, local=http.local)
 
         def context_of(request: McpRequest) -> ToolContext:
@@ -311,7 +323,11 @@ def mcp_route(
 def answer_safely(
     message: object, context_of: Callable[[McpRequest], ToolContext]
 ) -> Any:  # noqa: ANN401
-    """Answer a message like `answer_message`; an unexpected error becomes an error response."""
+    """Return the JSON-RPC response to a decoded message, a list for a batch, or None.
+
+    `context_of` returns the context of a request. An unexpected error is logged and becomes an
+    error response.
+    """
     try:
         return answer_message(message, context_of)
     except Exception:
@@ -328,9 +344,10 @@ def _make_http_response(
     is_modern: bool,
     headers: tuple[tuple[str, str], ...] = (),
 ) -> Response:
-    """Return an answer of the protocol as HTTP, with the status of its error.
+    """Return a JSON-RPC answer as an HTTP response, with the HTTP status for its error.
 
-    None gives 202 without a body. `is_modern` chooses the protocol's generation of statuses.
+    None, if no answer is due, gives 202 without a body. `is_modern` chooses the statuses of the
+    protocol's newer generation.
     """
     if answer is None:
         return Response(HTTPStatus.ACCEPTED, content_type="", headers=headers)
@@ -346,9 +363,10 @@ def _make_http_response(
 
 
 def _check_headers(request: McpRequest, headers: Mapping[str, str]) -> None:
-    """Raise `ProtocolError` if the MCP headers differ from the request's body.
+    """Raise `ProtocolError` if the MCP headers of a request contradict its body.
 
-    A modern request over HTTP must have them; `mnem mcp` carries a client's lines, which have none.
+    A request of the modern protocol must have them, unless it comes through `mnem mcp`, which
+    carries a client's lines without headers. In an older request only the version is checked.
     """
     if request.era is Era.LEGACY:
         version = headers.get(VERSION_HEADER)
@@ -379,7 +397,10 @@ def _check_headers(request: McpRequest, headers: Mapping[str, str]) -> None:
 
 
 def _decode_header(value: str | None) -> str | None:
-    """Return a header's value, decoded if it is Base64; empty if the Base64 is broken."""
+    """Return a header's value, decoded if it has the form `=?base64?…?=`.
+
+    Empty if the Base64 is broken; None stays None.
+    """
     beginning, end = _ENCODED
     if not value or not (value.startswith(beginning) and value.endswith(end)):
         return value
@@ -395,9 +416,10 @@ def _make_handshake_headers(
     origin: ClientOrigin,
     context_of: Callable[[McpRequest], ToolContext],
 ) -> tuple[tuple[str, str], ...]:
-    """Return the response headers of a handshake; none for other requests.
+    """Return the pairs (name, value) of response headers for `initialize`; none for others.
 
-    They hold the client's name or a session id for later messages, and may ask for its roots.
+    For `mnem mcp` they hold the client's name, and ask for the client's roots (the directories it
+    works in) if no project is known. For a client over HTTP they hold a session id.
     """
     if request.method != "initialize":
         return ()
@@ -434,7 +456,11 @@ def _stream_with_progress(
     *,
     interval_s: float = PROGRESS_S,
 ) -> Iterator[bytes]:
-    """Run `work` in a thread; yield a progress event each interval, then the answer."""
+    """Run `work` in a thread; yield progress notifications, then the answer that it returns.
+
+    Each is the bytes of a server-sent event. A notification comes at once and then every
+    `interval_s` seconds.
+    """
     answers: list[Json] = []
     thread = threading.Thread(
         target=lambda: answers.append(work()), name="mcp-call", daemon=True
@@ -469,7 +495,7 @@ class UnreachableDaemon:
         self._reason = reason
 
     def call(self, _: Request[R], /) -> R:
-        """Raise `DaemonUnreachable`."""
+        """Raise `DaemonUnreachable` with the reason given at the start; no request is sent."""
         raise DaemonUnreachable(self._reason)
 
 
@@ -477,21 +503,25 @@ class NoSessions:
     """Sessions without a store."""
 
     def project_of(self, _: str, override: str) -> str:
+        """Return `override`, the project named by the user: no directory is looked up."""
         return override
 
     def sessions_of(self, _: str, __: int) -> Sequence[str]:
+        """Return no sessions, as no store is there."""
         return ()
 
     def note_session(self, _: ClientIdentity, __: datetime) -> None:
-        return None
+        """Do nothing, as no store is there."""
 
 
 def answer_alone(
     line: bytes, headers: dict[str, str], reason: str
 ) -> tuple[bytes, dict[str, str]]:
-    """Answer a message without a daemon, for the given reason.
+    """Return the answer to a client's message when there is no daemon, and the answer's headers.
 
-    Return the answer's body, empty if none is due, and its headers with lower-case names.
+    Lists are as usual; a call gets an error with the `reason`. `line` is the message as JSON,
+    `headers` are those of its request. The body is empty if no answer is due; names of headers are
+    in lower case.
     """
     route = mcp_route(UnreachableDaemon(reason), NoSessions())
     lowered = {name.lower(): value for name, value in headers.items()}

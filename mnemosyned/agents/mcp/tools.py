@@ -77,16 +77,20 @@ class ToolContext:
     """Limit of a result's lines or words."""
 
     def moment(self, tool: Request[Any], field: str) -> datetime | None:
-        """Return the time in a tool's argument, such as "last week"; None for None.
+        """Return the time in an argument of a tool, such as "last week"; None without the argument.
 
-        A time without a zone is local, and `until` includes its whole day. Raises `InvalidTime`.
+        `field` is the argument's name. A time without a zone is local, and `until` includes its
+        whole day. Raises `InvalidTime`.
         """
         text = getattr(tool, field)
         return None if text is None else read_given(text, field=field, now=self.now)
 
 
 def remember(context: ToolContext, tool: RememberTool) -> RememberReceipt:
-    """Store a memory in the client's session; a text already stored is not stored again."""
+    """Store a memory in the client's session, and return its id.
+
+    A text that is already stored is not stored again, unless it supersedes a memory.
+    """
     identity = context.identity
     stored = context.caller.call(
         Remember(
@@ -117,7 +121,11 @@ def remember(context: ToolContext, tool: RememberTool) -> RememberReceipt:
 
 
 def recall(context: ToolContext, tool: RecallTool) -> RecallAnswer:
-    """Return a page of hits: this project's sessions first, mixed with hits from all sessions."""
+    """Return a page of the memories and summaries that match a query, best first.
+
+    Hits from this project's sessions come first, mixed with hits from all sessions, unless the tool
+    asks for this project alone. A note says if nothing was found.
+    """
     wanted = tool.offset + tool.limit
     here = context.sessions.sessions_of(context.identity.project, PROJECT_SESSIONS_MAX)
     project_hits, note = _search_memory(context, tool, here) if here else ([], "")
@@ -146,9 +154,9 @@ def recall(context: ToolContext, tool: RecallTool) -> RecallAnswer:
 def _search_memory(
     context: ToolContext, tool: RecallTool, sessions: Sequence[str] | None
 ) -> tuple[list[Hit], str]:
-    """Return the hits in these sessions, or in all for None, and a note on the search.
+    """Return the hits of a query in these sessions, or in all for None, and a note on the search.
 
-    The number of hits covers the tool's offset and limit, and one more.
+    There are at most as many as the tool's offset and limit need, and one more.
     """
     answer = context.caller.call(
         Recall(
@@ -181,7 +189,10 @@ def merge_hits(project: Sequence[Hit], everywhere: Iterable[Hit]) -> list[Hit]:
 
 
 def get(context: ToolContext, tool: GetTool) -> MemoryText:
-    """Return the text of a memory or summary from an offset on, as far as it fits."""
+    """Return the text of a memory or summary from an offset on, as far as it fits the limit.
+
+    If text is left, the result has the next offset. Raises `NotFound`.
+    """
     got = context.caller.call(Get(tool.id))
     episode, memory = got.episode, got.memory
     item = episode or memory
@@ -211,7 +222,10 @@ def get(context: ToolContext, tool: GetTool) -> MemoryText:
 
 
 def expand(context: ToolContext, tool: ExpandTool) -> SummaryExpansion:
-    """Return a page of the parts that a summary was made of."""
+    """Return a page of the parts of a summary: the summaries below it, or the memories.
+
+    If parts are left, the result has the next offset.
+    """
     expanded = context.caller.call(Expand(tool.id, depth=1))
     zone = context.now.tzinfo
     below = expanded.summaries or expanded.originals
@@ -248,7 +262,10 @@ def learn(context: ToolContext, tool: LearnTool) -> LearnedRule:
 
 
 def forget(context: ToolContext, tool: ForgetTool) -> ForgetReceipt:
-    """Show what a deletion would remove, or delete it if `confirm` is set."""
+    """Show what a deletion would remove, or delete it if the tool's `confirm` is set.
+
+    An id may be a memory's or a rule's. Raises `NotFound` if there is neither.
+    """
     request = Forget(
         tool.id,
         query=tool.query,
@@ -270,7 +287,10 @@ def forget(context: ToolContext, tool: ForgetTool) -> ForgetReceipt:
 
 
 def _make_receipt(context: ToolContext, forgotten: Forgotten) -> ForgetReceipt:
-    """Return the tool's result for a deletion or its preview."""
+    """Return the daemon's report of a deletion, or of its preview, in the form of the tool.
+
+    At most `PREVIEW_MAX` lines are quoted; further ones are counted in a preview.
+    """
     zone = context.now.tzinfo
     lines = [
         make_quotation(line.id, line.created_at, line.snippet, line.role, zone=zone)
@@ -290,7 +310,7 @@ def _make_receipt(context: ToolContext, forgotten: Forgotten) -> ForgetReceipt:
 
 
 def _describe_next_step(forgotten: Forgotten) -> str:
-    """Return the sentence on what to do after a deletion or preview; empty if nothing is left."""
+    """Return a sentence on what to do after a deletion or preview; empty if nothing is to do."""
     if forgotten.dry_run:
         if not forgotten.memories and not forgotten.learnings:
             return "nothing matches; nothing would be deleted"
@@ -307,7 +327,10 @@ def _describe_next_step(forgotten: Forgotten) -> str:
 def _forget_rule(
     context: ToolContext, rule: Learning, *, confirm: bool
 ) -> ForgetReceipt:
-    """Delete a rule if `confirm` is set, else show it; return the tool's result."""
+    """Delete a rule if `confirm` is set; return the report in the form of the `forget` tool.
+
+    Without `confirm` the report shows the rule.
+    """
     if confirm:
         context.caller.call(RemoveLearning(rule.id))
         return ForgetReceipt(deleted=True, memories=0, rules=1)
@@ -327,7 +350,7 @@ def _forget_rule(
 
 
 def status(context: ToolContext, _: StatusTool) -> MemoryStatus:
-    """Return the state of the memory, and the client's session and project."""
+    """Return counts and problems of the memory, and the client's session and project."""
     stats = context.caller.call(Status())
     identity, last = context.identity, stats.sleep.last_cycle
     return MemoryStatus(
@@ -373,7 +396,7 @@ class ToolEntry:
     texts: ToolTexts
 
     def as_json(self) -> Json:
-        """Return the tool's entry for `tools/list`."""
+        """Return the tool's entry for the answer to `tools/list`: texts, schemas and hints."""
         texts, arguments = self.texts, schema_of(self.form)
         for name, help in texts.arguments.items():
             arguments["properties"][name]["description"] = help
@@ -416,9 +439,10 @@ LISTED = [entry.as_json() for entry in BY_NAME.values()]
 
 
 def call_tool(context: ToolContext, name: object, arguments: object) -> Json:
-    """Call a tool by name and return its result; errors a model can correct have `isError`.
+    """Call a tool by name and return its result in the protocol's form.
 
-    Raises `ProtocolError` for an unknown tool.
+    Errors that the model can correct are results with `isError`. Raises `ProtocolError` for an
+    unknown tool, and for arguments that are no object.
     """
     entry = BY_NAME.get(name) if isinstance(name, str) else None
     if entry is None:
@@ -444,7 +468,7 @@ def call_tool(context: ToolContext, name: object, arguments: object) -> Json:
 def result_as_text(result: msgspec.Struct) -> str:
     """Return a result as JSON text for a model, with each list member on a line of its own.
 
-    Ids and names are neutralized here, as is all other text.
+    Tags in ids and names are neutralized: changed so that the model does not take them for its own.
     """
     fields = []
     for name in result.__struct_fields__:

@@ -209,7 +209,7 @@ class SetupJournal:
         self._write_edits([other for other in self.edits if other != edit])
 
     def content_before(self, edit: FileEdit) -> bytes | None:
-        """Return the file's content saved with an edit; None if there was none or it is lost."""
+        """Return a file's content before an edit; None without a file, or if no copy is left."""
         try:
             return (self._folder / "before" / edit.before).read_bytes()
         except FileNotFoundError:

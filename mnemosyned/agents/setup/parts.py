@@ -304,7 +304,7 @@ def command_line(program: Path) -> str:
 
 
 def _includes_value(present: Json, value: Json) -> bool:
-    """Return True if the present value equals `value`, or is a list with all its elements."""
+    """Return True if `present` equals `value`, or is a list with all elements of `value`."""
     if isinstance(present, list) and isinstance(value, list):
         return all(part in present for part in value)
     return bool(present == value)
