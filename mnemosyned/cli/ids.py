@@ -45,10 +45,10 @@ def is_marked(word: str) -> bool:
 
 
 def save_list(ids: Sequence[str]) -> None:
-    """Save the ids of a printed list, so that later commands can use its numbers.
+    """Save the ids of a printed list, so that later commands can name entries by number.
 
-    Lists of other terminals older than a week are deleted. A directory without write access is no
-    failure. An id with line breaks is saved as an empty line.
+    The file belongs to this terminal; lists of other terminals older than a week are deleted. A
+    directory without write access is no failure. An id with line breaks is saved as an empty line.
     """
     file = _list_file()
     ids = ["" if "\n" in id else id for id in ids]
@@ -66,7 +66,7 @@ def save_list(ids: Sequence[str]) -> None:
 
 
 def id_in_last_list(number: int) -> str:
-    """Return the id of entry `number` (from 1) of the last list.
+    """Return the id of entry `number`, from 1, in the list that this terminal printed last.
 
     Raises `InvalidRequest` if there is no list, no such entry, or no id in the entry.
     """
@@ -89,7 +89,10 @@ def id_in_last_list(number: int) -> str:
 
 
 def _list_file() -> Path:
-    """Return the path of the last list of this terminal's session of processes."""
+    """Return the path of the file for the list that this terminal printed last.
+
+    The file is named by the process's session, which a terminal has for itself.
+    """
     return state_dir() / "lists" / f"session-{os.getsid(0)}"
 
 
@@ -116,8 +119,8 @@ def with_whole_ids(
 ) -> dict[str, Any]:
     """Return a request's fields with list numbers and id prefixes replaced by whole ids.
 
-    `verb` decides which fields hold ids. Raises `InvalidRequest` for an ambiguous prefix and for a
-    number without an id.
+    `verb` is the verb's name and decides which fields hold ids. Raises `InvalidRequest` for an
+    ambiguous prefix and for a number without an id.
     """
     whole = dict(fields)
     for name in id_fields(verb):
@@ -138,10 +141,11 @@ def id_fields(verb: str) -> tuple[str, ...]:
 
 
 def _resolve_id(word: str, verb: str, client: Connection) -> str:
-    """Return the whole id for a typed number of the last list, a prefix, or an id.
+    """Return the whole id for a typed word: a number in the last printed list, a prefix, or an id.
 
-    `verb` decides between ids of memories, learnings and cycles. A word without a match is returned
-    unchanged. Raises `InvalidRequest` for an ambiguous prefix and for a number without an id.
+    `verb` is the verb's name and decides between ids of memories, learnings and cycles. A word
+    without a match is returned unchanged. Raises `InvalidRequest` for an ambiguous prefix and for a
+    number without an id.
     """
     number = number_of(word)
     if number is not None and is_marked(word):
@@ -172,16 +176,19 @@ def _resolve_id(word: str, verb: str, client: Connection) -> str:
 
 
 def ids_with_prefix(prefix: str, verb: str, client: Connection) -> list[Named]:
-    """Return the ids that begin with a prefix, in upper or lower case, with short descriptions.
+    """Return the pairs (id, short description) of ids that begin with a prefix, ignoring case.
 
-    `verb` decides between memories, learnings and cycles. There may be more than `SHOWN_MAX`, so
-    that a caller knows that it prints a part.
+    `verb` is the verb's name and decides between memories, learnings and cycles. There may be more
+    than `SHOWN_MAX`, so that a caller knows that it prints a part.
     """
     return _LOOKUPS.get(verb, _find_memories)(prefix, client)
 
 
 def _find_memories(prefix: str, client: Connection) -> list[Named]:
-    """Return at most `SHOWN_MAX + 1` memories and summaries whose ids have a prefix."""
+    """Return (id, beginning of the text) for memories and summaries whose ids have a prefix.
+
+    At most `SHOWN_MAX + 1` are returned.
+    """
     from mnemosyned.verbs.listing import ListMemories  # noqa: PLC0415 as above
 
     request = ListMemories(id_prefix=prefix, limit=SHOWN_MAX + 1, history=True)
@@ -192,7 +199,10 @@ def _find_memories(prefix: str, client: Connection) -> list[Named]:
 
 
 def _find_learnings(prefix: str, client: Connection) -> list[Named]:
-    """Return the learnings whose ids have a prefix, among the newest `LISTED_MAX`."""
+    """Return (id, beginning of the text) for learnings whose ids have a prefix.
+
+    The newest `LISTED_MAX` learnings are searched.
+    """
     from mnemosyned.verbs.conversation import Learnings  # noqa: PLC0415 as above
 
     listed = client.call(Learnings(superseded=True, limit=LISTED_MAX)).learnings
@@ -201,7 +211,7 @@ def _find_learnings(prefix: str, client: Connection) -> list[Named]:
 
 
 def _find_cycles(prefix: str, client: Connection) -> list[Named]:
-    """Return the sleep cycles in the log whose ids have a prefix, each with its time."""
+    """Return (id, time) for sleep cycles in the log whose ids have a prefix."""
     from mnemosyned.verbs.upkeep import Log  # noqa: PLC0415 as above
 
     rows = client.call(Log(limit=LISTED_MAX)).rows
@@ -234,16 +244,17 @@ Suggest = Callable[[click.Context, str], list["CompletionItem"]]
 
 
 def suggester(parameter: click.Parameter, verb: str) -> Suggest:
-    """Return the completion function of a parameter.
+    """Return the function that completes a parameter's value in the shell.
 
-    It asks the daemon for sessions, sources or ids; other parameters keep click's own completion.
+    It asks the daemon for sessions, sources or ids, by the parameter's name; any other parameter
+    keeps click's own completion. `verb` is the verb's name, which decides which parameters are ids.
     """
     name = parameter.name
     if name not in ("session", "source") and not (verb and name in id_fields(verb)):
         return parameter.shell_complete
 
     def suggest(context: click.Context, word: str) -> list[CompletionItem]:
-        """Return the values that begin with a word; none if the daemon does not answer in time."""
+        """Return the values that begin with `word`; none if the daemon does not answer in time."""
         # Loaded here, as below: a command that runs completes nothing.
         from click.shell_completion import CompletionItem  # noqa: PLC0415
 
@@ -263,7 +274,10 @@ def suggester(parameter: click.Parameter, verb: str) -> Suggest:
 def _find_sessions_or_sources(
     kind: str, prefix: str, client: Connection
 ) -> list[Named]:
-    """Return sessions, or sources, with this prefix, each with its number of memories."""
+    """Return (name, number of memories in words) for sessions, or sources, with this prefix.
+
+    `kind` is "session" or "source".
+    """
     from mnemosyned.verbs.listing import Sessions, Sources  # noqa: PLC0415 as above
 
     verb: Any = Sessions if kind == "session" else Sources

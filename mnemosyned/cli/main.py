@@ -45,9 +45,9 @@ class CommandTable(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return a command by its name.
+        """Return the name of the command in `args`, the command, and the words after the name.
 
-        Raises `click.UsageError` for a misspelled name, with the nearest one.
+        Raises `click.UsageError` for an unknown name, with the nearest known one.
         """
         name = args[0]
         if name in COMMANDS or name.startswith("-") or ctx.resilient_parsing:
@@ -87,7 +87,11 @@ class CommandTable(click.Group):
 
 
 def load_command(entry: Command) -> click.Command:
-    """Import a command of the registry; add its example and the options common to all commands."""
+    """Import the command of a row in the registry, and return it ready to run.
+
+    Its example and the options common to all commands are added. A target that is a verb is made
+    into a command.
+    """
     module, _, attribute = entry.target.partition(":")
     target: Any = getattr(import_module(module), attribute)
     if not isinstance(target, click.Command):
@@ -104,9 +108,10 @@ def load_command(entry: Command) -> click.Command:
 
 
 def _prepare_command(command: click.Command, *, is_local: bool) -> None:
-    """Let the options of address and format also follow the name of a command or subcommand.
+    """Add the options of address and format to a command and its subcommands.
 
-    A local command raises `InvalidRequest` if a URL is given.
+    They are hidden, and also work before the command's name. If `is_local`, the command raises
+    `InvalidRequest` when a URL is given.
     """
     command.context_settings.setdefault("help_option_names", ["-h", "--help"])
     taken = [name for parameter in command.params for name in parameter.opts]
@@ -122,7 +127,10 @@ def _prepare_command(command: click.Command, *, is_local: bool) -> None:
 
     @wraps(run)
     def run_unless_url(*args: Any, **given: Any) -> Any:  # noqa: ANN401
-        """Refuse a URL, then run the command; a group leaves the refusal to its subcommand."""
+        """Run the command, or raise `InvalidRequest` if a URL is given.
+
+        A group with a subcommand leaves the check to the subcommand.
+        """
         context = click.get_current_context()
         if context.invoked_subcommand is None:  # else that one refuses it
             refuse_url(context)
@@ -196,7 +204,10 @@ def main() -> None:
 
 
 def _print_usage_error(error: click.ClickException) -> None:
-    """Print a mistake on the command line, and the command that shows help."""
+    """Print a mistake on the command line, and the command whose help explains it.
+
+    If the command line asks for JSON, the mistake is printed as JSON.
+    """
     if asks_for_json(sys.argv):
         _print_error(InvalidRequest(error.format_message()))
         return
@@ -213,7 +224,10 @@ def _print_usage_error(error: click.ClickException) -> None:
 
 
 def _print_error(error: MnemosynedError) -> None:
-    """Print an error in words, with the typed option for its field, or as JSON like the HTTP API."""
+    """Print an error on standard error, in words, or as JSON if the command line asks for JSON.
+
+    In words, the name of a field becomes the option that was typed for it.
+    """
     if not asks_for_json(sys.argv):
         message, field = error.message, error.field or ""
         option = f"--{field.replace('_', '-')}"

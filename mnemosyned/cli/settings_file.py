@@ -49,7 +49,10 @@ def write_settings(file: Path, changes: Mapping[str, Value]) -> None:
 
 
 def replace_settings(file: Path, text: str) -> None:
-    """Write the file's new text in one step. Raises `ConfigInvalid` if the text is invalid."""
+    """Write the configuration file's new text in one step, with the mode of the old file.
+
+    Raises `ConfigInvalid` if the text is invalid; the file then stays as it is.
+    """
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     mode = file.stat().st_mode & 0o777 if file.exists() else 0o600
     handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
@@ -66,7 +69,10 @@ def replace_settings(file: Path, text: str) -> None:
 
 
 def with_setting(text: str, key: str, value: Value) -> str:
-    """Return a file's text with one setting changed or added, or removed if the value is UNSET."""
+    """Return the configuration file's text with one setting changed or added.
+
+    `key` is the setting's dotted name; UNSET as the value removes it. Comments stay.
+    """
     before, newline = text, "\r\n" if "\r\n" in text else "\n"
     if text and not text.endswith("\n"):
         text += newline
@@ -96,9 +102,10 @@ def with_setting(text: str, key: str, value: Value) -> str:
 
 
 def _find_section(lines: list[str], section: str) -> tuple[int, list[str], str]:
-    """Return the index of a section's first line, its lines, and their indent.
+    """Return where a section of the settings begins, its lines, and their indentation.
 
-    The index is after the section's head, -1 if there is no such section, and 0 for the top level.
+    The first value is the index of the line after the section's heading: 0 for the top level, named
+    "", and -1 if there is no such section.
     """
     if not section:
         return 0, lines, ""
@@ -114,7 +121,7 @@ def _find_section(lines: list[str], section: str) -> tuple[int, list[str], str]:
 
 
 def _yaml_text(value: Value) -> str:
-    """Return a value as YAML, which includes JSON; UNSET as `null`."""
+    """Return a value as YAML on one line; UNSET as `null`."""
     return (
         "null"
         if value in (None, msgspec.UNSET)
@@ -123,7 +130,10 @@ def _yaml_text(value: Value) -> str:
 
 
 def _changes_one_setting(before: str, after: str, key: str, value: Value) -> bool:
-    """Return whether `after` is `before` with exactly this setting changed to `value`."""
+    """Return whether the YAML `after` differs from `before` in one setting alone, now `value`.
+
+    `key` is the setting's dotted name; UNSET means that it is removed. False for invalid YAML.
+    """
     # Loaded here: only a change of settings needs it.
     import yaml  # noqa: PLC0415
 

@@ -44,9 +44,9 @@ PAGES_MAX = 10_000
 
 
 def must_ask(request: Request[Any]) -> bool:
-    """Return whether a request needs a confirmation.
+    """Return whether the user must confirm a request before it is sent.
 
-    Deletions and undo do, and changes of memories selected by filters; dry runs do not.
+    Deletions and undo need it, and changes of memories that filters select; dry runs do not.
     """
     name = request.verb_name()
     if getattr(request, "dry_run", False) or name not in CONFIRMED:
@@ -56,11 +56,11 @@ def must_ask(request: Request[Any]) -> bool:
 
 
 def confirm_and_call(client: Connection, request: Request[R]) -> object:
-    """Show a preview of a request, ask for confirmation, and call the daemon.
+    """Show a dry run of a request, ask for confirmation, and send the request.
 
-    Return the result, or the preview if it is empty. If the preview doubts the clock, a
-    confirmation makes the request trust the clock. Raises `InvalidRequest` without a terminal; the
-    answer no exits with code 1.
+    Return the result, or the dry run's if it selects nothing. If the dry run doubts the clock, the
+    confirmation makes the request trust it. Raises `InvalidRequest` without a terminal; the answer
+    no exits with code 1.
     """
     preview: Request[Any] = msgspec.structs.replace(request, dry_run=True)
     can_ask = sys.stdin.isatty()
@@ -99,9 +99,10 @@ def confirm_and_call(client: Connection, request: Request[R]) -> object:
 
 
 def join_preview_pages(client: Connection, preview: Request[Any], first: R) -> R:
-    """Return a preview with the lines of all its pages.
+    """Return the result of a dry run with the lines of all its pages.
 
-    `preview` is the request for further pages, `first` the first page.
+    `preview` is the dry run's request, sent again for each page; `first` is the first page. At most
+    `PAGES_MAX` more are read.
     """
     further = getattr(first, "further", 0)
     if not further:
@@ -122,7 +123,11 @@ def join_preview_pages(client: Connection, preview: Request[Any], first: R) -> R
 
 
 def _confirmation_question(name: str, preview: Any) -> str:  # noqa: ANN401 the result of any such verb
-    """Return the question to confirm: what is deleted or changed, and whether for good."""
+    """Return the question that the user answers before a change.
+
+    It says what is deleted or changed, and whether for good. `name` is the verb's name, `preview`
+    the result of its dry run.
+    """
     if name == "undo":
         return "Take this cycle back? Its summaries are deleted."
     count = preview.memories
@@ -167,7 +172,10 @@ def make_verb_command(name: str, verb: type[Request[Any]]) -> click.Command:
         yes: bool = True,
         **given: Any,  # noqa: ANN401
     ) -> int:
-        """Send the request, ask first if need be, and print the result; return the exit code."""
+        """Send the verb's request and print the result; return the exit code.
+
+        Deletions are confirmed first, unless `yes`. `given` holds the typed values by field.
+        """
         fields = read_fields(given, name)
         with connect_to_daemon(context) as client:
             fields = with_whole_ids(verb.verb_name(), fields, client)

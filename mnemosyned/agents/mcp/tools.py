@@ -172,9 +172,10 @@ def _search_memory(
 
 
 def merge_hits(project: Sequence[Hit], everywhere: Iterable[Hit]) -> list[Hit]:
-    """Merge two rankings: after each `PROJECT_SHARE` project hits comes one of the others.
+    """Return two rankings as one, with one hit from elsewhere after `PROJECT_SHARE` project hits.
 
-    Further hits only lengthen the list, so that pages continue each other.
+    A hit in both is taken as a project hit. Further hits in the rankings only lengthen the list, so
+    that pages continue each other.
     """
     mine = {hit.id for hit in project}
     others = (hit for hit in everywhere if hit.id not in mine)

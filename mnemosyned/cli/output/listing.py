@@ -32,7 +32,7 @@ def day_title(day: date) -> str:
 
 
 def period_name(unit: str, first: date) -> str:
-    """Return the title of a day, week or month that begins on `first`."""
+    """Return the title of a day, week or month (`unit`) that begins on `first`."""
     if unit == "day":
         return day_title(first)
     if unit == "month":
@@ -53,9 +53,9 @@ def local_day(moment: datetime) -> date:
 def memory_rows(
     memories: Sequence[MemoryRecord], first: int, *, with_days: bool = False
 ) -> Iterator[str]:
-    """Yield numbered lines of memories, with a heading where session or source change.
+    """Yield a numbered line for each memory, and a heading where session or source change.
 
-    `first` is the number of the first memory. `with_days` adds a title for each day.
+    `first` is the number of the first memory. `with_days` also yields a title for each day.
     """
     day: date | None = None
     origin = ""
@@ -94,7 +94,10 @@ INDENT = " " * 6
 
 
 def _list_text(result: Listed, first: int) -> str:
-    """Return memories under titles of their days, then summaries with their periods."""
+    """Return memories under titles of their days, then summaries with their periods, as text.
+
+    `first` is the number of the first entry; the others are counted on from it.
+    """
     lines = list(memory_rows(result.memories, first, with_days=True))
     for number, episode in enumerate(result.episodes, first + len(result.memories)):
         head = click.style(f"{number:>4}  {_covered_period(episode)}", bold=True)
@@ -108,7 +111,10 @@ def _list_text(result: Listed, first: int) -> str:
 
 
 def _covered_period(episode: Episode) -> str:
-    """Return the day, week or month of a summary, or the times that an episode covers."""
+    """Return the title of the day, week or month of a summary.
+
+    Of an episode, the summary of one conversation, the time it covers is returned.
+    """
     if episode.level and episode.period_from:
         first = in_zone(episode.period_from, UTC).date()
         return period_name(level_name(episode.level), first)
@@ -119,7 +125,10 @@ def _covered_period(episode: Episode) -> str:
 
 
 def _list_remark(result: Listed) -> str:
-    """Return that nothing matches, or the options that show more of the list; else empty."""
+    """Return "nothing matches" for an empty list, or the options that show more of the list.
+
+    Empty if all is shown.
+    """
     if not len(result):
         return "nothing matches"
     if not result.next:
@@ -155,7 +164,10 @@ def _sources_table(result: SourceList) -> str:
 
 
 def _totals_remark(shown: int, total: int, noun: str) -> str:
-    """Return that nothing matches, or `50 of 120 sessions`; empty if all are shown."""
+    """Return how many of all are shown, `50 of 120 sessions`, or that nothing matches.
+
+    Empty if all are shown. `noun` names what is counted.
+    """
     if not total:
         return f"no {noun} matches"
     if shown == total:
@@ -164,7 +176,7 @@ def _totals_remark(shown: int, total: int, noun: str) -> str:
 
 
 def _first_and_last_cells(first: datetime, last: datetime) -> tuple[str, str]:
-    """Return the day of the first memory and the time of the last memory.
+    """Return the cells for the times of the first and the last memory: a day, and a day with time.
 
     On a narrow terminal, the first cell is empty and the second is a day.
     """

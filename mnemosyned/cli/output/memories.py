@@ -53,7 +53,11 @@ SHORT_CHARS = 4
 
 
 def highlight(text: str, matching: Sequence[str]) -> str:
-    """Return a text with each word that begins like a word in `matching` bold and underlined."""
+    """Return a text with matching words bold and underlined.
+
+    `matching` are the words of a query; a word of the text matches if it begins with one of them,
+    up to a common ending.
+    """
     if not matching:
         return text
     pattern = re.compile(
@@ -69,9 +73,10 @@ def highlight(text: str, matching: Sequence[str]) -> str:
 
 
 def _word_pattern(word: str) -> str:
-    """Return a regular expression that matches a word with common endings.
+    """Return a regular expression that matches a word with common English endings.
 
-    A short word of a script without spaces matches anywhere.
+    A short word of a script without spaces matches anywhere in a text; a word with digits or signs
+    has no endings.
     """
     if len(word) <= GRAM_CHARS and not word.isascii():
         return re.escape(word)
@@ -101,7 +106,10 @@ SUMMARY_LINES_MAX = 12
 
 
 def _storing_remark(result: Acknowledged) -> str:
-    """Return a remark on a stored memory: known, forgotten, or with a secret; else empty."""
+    """Return a remark on a memory that was stored, or not: known, forgotten, or with a secret.
+
+    Empty if there is nothing to say.
+    """
     notes = [] if result.stored else ["already known"]
     if result.forgotten:
         notes = ["it was forgotten, and stays so"]
@@ -111,7 +119,7 @@ def _storing_remark(result: Acknowledged) -> str:
 
 
 def _recall_text(result: Recalled, first: int) -> str:
-    """Return hits as numbered paragraphs; `first` is the number of the first hit."""
+    """Return the hits of a search as numbered paragraphs; `first` is the first number."""
     return "\n\n".join(
         _hit_text(number, hit, result.matching)
         for number, hit in enumerate(result.hits, first)
@@ -119,7 +127,10 @@ def _recall_text(result: Recalled, first: int) -> str:
 
 
 def _hit_text(number: int, hit: Hit, matching: Sequence[str]) -> str:
-    """Return a hit as a paragraph: heading, id, text with bold matches, and notes."""
+    """Return a hit as a paragraph: heading, id, text with matching words bold, and notes.
+
+    `matching` are the words of the query; the notes are earlier versions, duplicates and the score.
+    """
     where = "  ".join(filter(None, (hit.session, hit.source, hit.role)))
     head = click.style(
         f"{number}. {local_time(hit.created_at)}  {hit.tier.value}  {where}", bold=True
@@ -150,8 +161,8 @@ def _hit_text(number: int, hit: Hit, matching: Sequence[str]) -> str:
 def _hit_lines(hit: Hit) -> tuple[list[str], str]:
     """Return the text of a hit as indented lines, and the command that shows the rest, or "".
 
-    Of a summary, these are its matching originals or its first lines; of a memory, the snippet,
-    with the first line of the memory in front as a title if the snippet begins later.
+    Of a summary, the lines are its matching originals, or its own first lines. Of a memory, they
+    are the snippet, after the memory's first line as a title if the snippet begins later.
     """
     if hit.tier is not Tier.EPISODIC:
         title, _, further = hit.content.partition("\n")
@@ -175,7 +186,11 @@ def _hit_lines(hit: Hit) -> tuple[list[str], str]:
 
 
 def _quote_original(hit: Hit, line: Line) -> str:
-    """Return a matching original of a summary with role and time; code keeps line breaks."""
+    """Return a matching original of a summary as a quotation with time and role.
+
+    `line` is the original; one of several lines, such as code, keeps its line breaks. The time is
+    left out if the summary has one original.
+    """
     who = f"{line.role}: " if line.role else ""
     stamp = "" if len(hit.summary_of) == 1 else f"{local_time(line.created_at)}  "
     stamp += "superseded  " if line.superseded_at else ""
@@ -195,7 +210,7 @@ def _dim_note(note: str) -> str:
 
 
 def _record_text(result: Got) -> str:
-    """Return a memory with its earlier revisions, or a summary, in full."""
+    """Return a memory in full, with its earlier revisions, or a summary in full."""
     if result.memory is None:
         return _episode_text(result.episode) if result.episode else ""
     parts = [_memory_text(result.memory)]
@@ -232,7 +247,10 @@ def _memory_text(memory: MemoryRecord) -> str:
 
 
 def _edit_note(memory: MemoryRecord) -> str:
-    """Return when a memory was edited, and the command for its history; empty if it never was."""
+    """Return when a memory was edited, and the command that shows its history.
+
+    Empty if it was never edited.
+    """
     if not memory.edited_at:
         return ""
     return f"{local_time(memory.edited_at)}; mnem get {memory.id} --history shows what it was"
@@ -246,7 +264,10 @@ def _content_or_note(memory: MemoryRecord) -> str:
 
 
 def _superseding_note(moment: datetime | None, by: str | None = None) -> str:
-    """Return when, and by which id, a memory was superseded; empty if `moment` is None."""
+    """Return when a memory was superseded, and by which id if `by` is given.
+
+    Empty if `moment`, the time, is None.
+    """
     return f"on {local_time(moment)}{f' by {by}' if by else ''}" if moment else ""
 
 
@@ -266,12 +287,15 @@ def _episode_text(episode: Episode) -> str:
 
 
 def _covered_times(episode: Episode) -> str:
-    """Return the times between which a summary's memories lie."""
+    """Return the times of the first and the last memory in a summary: `… to …`."""
     return f"{local_time(episode.covers_from)} to {local_time(episode.covers_until)}"
 
 
 def _details_text(details: Iterable[Detail]) -> str:
-    """Return a line for each kind of detail with its distinct values; empty without details."""
+    """Return exact details, such as numbers and names, as a line for each kind.
+
+    Repeated values are left out. Empty without details.
+    """
     values: dict[DetailKind, dict[str, None]] = {kind: {} for kind in DetailKind}
     for detail in details:
         values[detail.kind][detail.value] = None
@@ -319,7 +343,10 @@ def _expanded_text(result: Expanded) -> str:
 
 
 def preview_lines(result: SelectionPreview) -> Iterator[str]:
-    """Yield a paragraph for each memory of a dry run, and a last line if there are more."""
+    """Yield a paragraph for each memory in the result of a dry run.
+
+    If more memories match than were returned, a last line says how to see them.
+    """
     for line in result.lines:
         who = "  ".join(filter(None, (line.session, line.role)))
         words = line.snippet or "(its words were pruned)"
@@ -329,7 +356,7 @@ def preview_lines(result: SelectionPreview) -> Iterator[str]:
 
 
 def _edit_text(result: Edited) -> str:
-    """Return how many memories were or would be edited."""
+    """Return how many memories an edit changed, or would change in a dry run, as text."""
     if not result.memories:
         return "no memory matches"
     memories = count_of(result.memories, "memory")
@@ -341,7 +368,10 @@ def _edit_text(result: Edited) -> str:
 
 
 def _edit_remark(result: Edited) -> str:
-    """Return consequences of an edit: masked secrets, and originals put back or left."""
+    """Return the consequences of an edit: masked secrets, and effects on the summary's originals.
+
+    Originals are put back in working memory, or left if pruning deleted their words.
+    """
     notes = []
     if result.secrets:
         notes.append(f"a secret in it was {result.secrets}")
@@ -356,7 +386,7 @@ def _edit_remark(result: Edited) -> str:
 
 
 def _tag_text(result: Tagged) -> str:
-    """Return how many memories were or would be tagged, with their tags."""
+    """Return how many memories were tagged, or would be in a dry run, with their tags."""
     tags = ", ".join(result.tags)
     memories = count_of(result.memories, "memory")
     if not result.memories:
@@ -367,7 +397,7 @@ def _tag_text(result: Tagged) -> str:
 
 
 def _pin_text(result: Pinned) -> str:
-    """Return how many memories were or would be pinned or unpinned."""
+    """Return how many memories were pinned or unpinned, or would be in a dry run."""
     state = "pinned" if result.pinned else "no longer pinned"
     memories = count_of(result.memories, "memory")
     if result.dry_run:
@@ -382,14 +412,21 @@ def _pin_text(result: Pinned) -> str:
 
 
 def _hit_words(hit: Hit) -> str:
-    """Return the matching words of a hit; of a summary, those of its originals."""
+    """Return the words of a hit for one line.
+
+    They are a memory's snippet, or a summary's matching originals, and without these the summary's
+    own text.
+    """
     if not hit.summary_of:
         return hit.snippet
     return " ".join(line.content for line in hit.lines) or hit.content
 
 
 def _score_text(hit: Hit, gap: str = " ") -> str | None:
-    """Return the explained score of a hit, its parts divided by `gap`; None if not explained."""
+    """Return a hit's score as a sum of its named parts; None if no explanation was asked for.
+
+    `gap` is the text between the parts.
+    """
     if hit.explanation is None:
         return None
     parts = (f"{name} {part:+.2f}" for name, part in hit.explanation.items())

@@ -17,7 +17,7 @@ SLOW_REWRITE_BYTES = 200e6
 
 
 def forget_text(result: Forgotten) -> str:
-    """Return the result or preview of a forget, with its consequences."""
+    """Return the result of a forget, or of its dry run, as text with its consequences."""
     where = f"({result.working:,} working, {result.archived:,} archived)"
     gone = [
         f"{count_of(result.memories, 'memory')} {where}",
@@ -36,10 +36,10 @@ def forget_text(result: Forgotten) -> str:
 
 
 def _forget_notes(result: Forgotten) -> Iterator[str]:
-    """Yield notes on what is lost and what is left after a forget.
+    """Yield sentences on the consequences of a forget, or of its dry run.
 
-    They are on learnings, pruned originals, waiting writes, memories in force again, the command
-    that restores, the time of the purge, and backup copies.
+    They are on learnings, pruned originals, waiting writes, memories that are no longer superseded,
+    the command that restores, the time of the purge, and backup copies.
     """
     if result.dry_run and result.learnings:
         yield "mnem learnings shows what was learned"
@@ -89,7 +89,10 @@ def _forget_notes(result: Forgotten) -> Iterator[str]:
 
 
 def _backup_text(result: BackedUp) -> str:
-    """Return the path, size and counts of a backup, and faults copied with the database."""
+    """Return the path, size and counts of a backup as text.
+
+    Faults of the database that are in the copy too are added.
+    """
     whole = (
         f"{result.file}: {result.bytes / 1e6:,.1f} MB, {count_of(result.memories, 'memory')}, "
         f"{count_of(result.episodes, 'summary')}; checked, complete and on disk"
@@ -102,7 +105,7 @@ def _backup_text(result: BackedUp) -> str:
 
 
 def _restore_text(result: Restored) -> str:
-    """Return what was restored to working memory, and how the summary changed."""
+    """Return what was put back in working memory, and how its summary changed, as text."""
     if not result.episode:
         return f"{count_of(result.memories, 'memory')} back in working memory"
     change = "was rewritten without it"
@@ -112,7 +115,10 @@ def _restore_text(result: Restored) -> str:
 
 
 def _prune_text(result: Pruned) -> str:
-    """Return the result or preview of a prune, and a doubt about the clock if there is one."""
+    """Return the result of a prune, or of its dry run, as text.
+
+    If the clock is in doubt, the doubt is added.
+    """
     doubt = f"\n{result.doubt} {REMEDY}" if result.doubt else ""
     if not result.memories:
         return (

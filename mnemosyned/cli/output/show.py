@@ -81,7 +81,10 @@ The first is its id. A cell is left out if its function returns None.
 
 
 def renderer_of(kind: type) -> Renderer:
-    """Return the renderer of a type of results; without one, a renderer that lists the fields."""
+    """Return the renderer for results of a type, imported when it is first needed.
+
+    For an unknown type it is a renderer that lists the fields.
+    """
     # A result comes from a verb, whose module is loaded.
     for name in sorted(MODULES, key=lambda name: f"{VERBS}.{name}" not in sys.modules):
         if kind in RENDERERS:
@@ -104,9 +107,9 @@ _DEFAULT = Renderer(_fields_text)
 
 
 def render(result: object, *, first: int = 1) -> str:
-    """Return a result in words, with no terminal control characters but our own styles.
+    """Return a result as text, its control characters escaped, with our own styles.
 
-    `first` is the number of a list's first entry, if it is a further page.
+    `first` is the number of a list's first entry, if the result is a further page.
     """
     renderer = renderer_of(type(result))
     numbers = [first] if renderer.is_numbered else []
@@ -114,21 +117,22 @@ def render(result: object, *, first: int = 1) -> str:
 
 
 def id_of(record: object) -> str:
-    """Return the id or name of a record for use in other commands; empty if it has none."""
+    """Return the id or name of a record, for other commands; empty if the record has none."""
     return _cell_text(record, CELLS.get(type(record), ["id"])[0]) or ""
 
 
 def cells_of(record: object) -> list[str]:
-    """Return the cells of a record for one line; of an unknown type, its id."""
+    """Return the texts of a record's columns, for one line; of an unknown type, only its id."""
     columns = CELLS.get(type(record), ["id"])
     texts = (_cell_text(record, column) for column in columns)
     return [text for text in texts if text is not None]
 
 
 def _cell_text(record: object, column: str | Callable[[Any], str | None]) -> str | None:
-    """Return a cell of a record: times with their zone, lists with commas, None as empty.
+    """Return the text of one column of a record; None if the column is left out.
 
-    None if the cell is left out.
+    `column` is a field's name, or a function that returns the text. Times have their zone, lists
+    are joined by commas, and a value of None is empty.
     """
     if callable(column):
         return column(record)
@@ -149,16 +153,19 @@ def zoned_time(moment: datetime | None) -> str:
 
 
 def escape_strings(value: R) -> R:
-    """Return a copy of a result with control characters in all its strings escaped."""
+    """Return a result with the control characters in all its strings escaped, at any depth.
+
+    Only fields for texts, such as `content`, keep line breaks.
+    """
     clean: R = _escape_value(value, "", 0)
     return clean
 
 
 def _escape_value(value: Any, name: str, depth: int) -> Any:  # noqa: ANN401 any part of a result
-    """Return a value with control characters in its strings escaped, also in nested values.
+    """Return a value with the control characters in its strings escaped, at any depth.
 
-    `name` is the field of the value: only fields in `TEXTS` keep line breaks. Values deeper than
-    `DEPTH_MAX` become JSON.
+    `name` is the field of the value: only fields in `TEXTS` keep line breaks. `depth` is how deep
+    the value is nested; below `DEPTH_MAX` it becomes JSON.
     """
     if isinstance(value, str):
         is_name = name not in TEXTS
@@ -205,7 +212,7 @@ class AnswerPrinter:
         self.is_over: Callable[[], bool] = lambda: False
 
     def show(self, result: object) -> None:
-        """Print a result or the next page of a list, and keep its remark for the end."""
+        """Print a result or the next page of a list, and keep its remark for `close`."""
         renderer = renderer_of(type(result))
         records = list(renderer.records(result)) if renderer.records else None
         first = len(self.ids) + 1
@@ -230,7 +237,10 @@ class AnswerPrinter:
             self._remarks.append(remark)
 
     def close(self) -> None:
-        """Print the remarks, and save the ids of a numbered list for later commands."""
+        """Print the remarks on standard error, and save the ids of a numbered list.
+
+        Later commands can then name its entries by number.
+        """
         for remark in self._remarks:
             say(click.style(remark, dim=True), err=True, styled=True)
         if self._form == "table" and self.ids:
@@ -238,7 +248,7 @@ class AnswerPrinter:
 
 
 def say_result(value: object, text: str) -> None:
-    """Print a command's result: `value` if JSON was chosen, or else `text`."""
+    """Print a command's result: `value` as JSON if an option chose JSON, or else `text`."""
     if prints_json():
         say_json(value)
     else:
@@ -262,7 +272,10 @@ def say_cells(cells: Sequence[str]) -> None:
 
 @contextmanager
 def open_printer() -> Iterator[AnswerPrinter]:
-    """Yield a printer for the chosen format; long answers at a terminal go to a pager."""
+    """Yield a printer for the output format chosen by options; close it after the block.
+
+    Long answers at a terminal go to a pager.
+    """
     printer = AnswerPrinter(chosen_format())
     try:
         with page_output(printer):
@@ -293,7 +306,7 @@ class PagedOutput:
             self._write_waiting()
 
     def close(self) -> None:
-        """Print the text if it fits the screen, or wait until the reader leaves the pager."""
+        """Print the held text if it fits the screen, or wait until the reader leaves the pager."""
         self._write_waiting()
         if self._process is None:
             return
@@ -305,7 +318,7 @@ class PagedOutput:
                 self._process.wait()
 
     def _start_pager(self) -> None:
-        """Start the pager; if it cannot run, print without one."""
+        """Start the pager as a process; if it cannot run, print the held text without one."""
         # Loaded here: most answers fit a screen, or go into a pipe.
         import subprocess  # noqa: PLC0415
 
@@ -341,7 +354,10 @@ class PagedOutput:
 
 
 def find_pager() -> str:
-    """Return the pager's command line; empty without a pager or a terminal, or with --no-pager."""
+    """Return the pager's command line, from the environment or else less or more.
+
+    Empty without a terminal, with --no-pager, or if no pager is installed.
+    """
     if not (is_terminal(sys.stdout) and may_page()):
         return ""
     for name in ("MNEM_PAGER", "PAGER"):
@@ -356,9 +372,10 @@ def find_pager() -> str:
 
 @contextmanager
 def page_output(printer: AnswerPrinter | None = None) -> Iterator[None]:
-    """Send standard output of the block through a pager once it fills the screen.
+    """Within the block, send standard output through a pager once it fills the screen.
 
-    A `printer` can then ask by `is_over` whether the reader has left the pager.
+    Without a pager nothing changes. `printer`, if given, can ask by `is_over` whether the reader
+    has left the pager.
     """
     if not (pager := find_pager()):
         yield

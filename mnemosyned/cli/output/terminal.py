@@ -45,10 +45,10 @@ _IN_ASCII = str.maketrans(
 
 
 def say(text: str, *, err: bool = False, styled: bool = False) -> None:
-    """Print a text and a newline, without terminal control characters.
+    """Print a text and a newline, with control characters of terminals escaped.
 
-    `styled` keeps our own styles: escape values first, with `show.escape_strings`. On standard
-    error long lines are wrapped. A reader that closes the pipe is no failure.
+    `styled` keeps our own styles: escape values first, with `show.escape_strings`. `err` prints to
+    standard error, with long lines wrapped. A reader that closes the pipe is no failure.
     """
     parts = _STYLE.split(text) if styled else [text]
     parts[::2] = map(escape_invisible, parts[::2])  # between them are the styles
@@ -59,20 +59,26 @@ def say(text: str, *, err: bool = False, styled: bool = False) -> None:
 
 
 def say_json(value: object, *, err: bool = False) -> None:
-    """Print a value as JSON, with terminal control characters escaped; paths are texts."""
+    """Print a value as JSON on one line, with control characters escaped; paths become texts.
+
+    `err` prints to standard error.
+    """
     written = msgspec.json.encode(value, enc_hook=str).decode()
     _print_to_stream(escape_invisible_json(written).encode(), err=err)
 
 
 def ask_or_exit(question: str) -> None:
-    """Ask whether to go on; after a no, exit with code 1."""
+    """Ask the user a yes-or-no question; if the answer is no, exit with code 1."""
     if not ask_user(question, default=False):
         say("nothing was changed", err=True)
         raise click.exceptions.Exit(1)
 
 
 def ask_user(question: str, *, default: bool) -> bool:
-    """Ask a yes-or-no question on standard error; return True for yes."""
+    """Ask a yes-or-no question on standard error; return True for yes.
+
+    `default` is the answer of an empty line.
+    """
     shown = _text_for_stream(escape_invisible(question, one_line=True), sys.stderr)
     return click.confirm(shown, default=default, err=True)
 
@@ -83,7 +89,7 @@ _sinks: list[Callable[[str], object]] = []
 
 @contextmanager
 def printing_to(sink: Callable[[str], object]) -> Iterator[None]:
-    """Call `sink` with the text for standard output while the block runs."""
+    """Within the block, hand text for standard output to `sink` instead of printing it."""
     _sinks.append(sink)
     try:
         yield
@@ -116,7 +122,11 @@ def has_styles(stream: TextIO) -> bool:
 
 
 def _print_to_stream(text: str | bytes, *, err: bool) -> None:
-    """Print a text and a newline on standard error or output, or to the last sink."""
+    """Print a text and a newline on standard output, or on standard error if `err`.
+
+    Within `printing_to`, text for standard output goes to the innermost sink. Styles are removed if
+    the stream shows none; bytes are printed as they are.
+    """
     stream = sys.stderr if err else sys.stdout
     styled = has_styles(stream)
     if isinstance(text, str):
@@ -128,7 +138,7 @@ def _print_to_stream(text: str | bytes, *, err: bool) -> None:
 
 
 def print_as_is(text: str) -> None:
-    """Print a text without a newline; `say` has removed its control characters before."""
+    """Print a text to standard output as it is: no newline is added, nothing is escaped."""
     _write_to_stream(text, sys.stdout, end=False)
 
 
@@ -198,7 +208,10 @@ def columns_of(stream: TextIO) -> int:
 
 
 def fold_lines(text: str, columns: int) -> str:
-    """Wrap each line longer than `columns` at blanks; continuation lines keep its indent."""
+    """Wrap each line longer than `columns` cells at blanks.
+
+    The continuation lines have the line's indentation and style.
+    """
     lines: list[str] = []
     for line in text.split("\n"):
         before, inner, after = _split_style(line)  # repeated on each part
@@ -219,7 +232,7 @@ def prose_width() -> int:
 
 
 def key_lines(rows: Iterable[tuple[str, str]]) -> str:
-    """Return `key  value` lines for pairs of key and value; empty values are left out.
+    """Return a line `key value` for each pair of key and value; empty values are left out.
 
     Long values are wrapped in a column of their own.
     """
@@ -231,7 +244,10 @@ def key_lines(rows: Iterable[tuple[str, str]]) -> str:
 
 
 def hanging_text(head: str, text: str, indent: int) -> str:
-    """Return `head` and `text` on one line; a long text is wrapped, indented by `indent` cells."""
+    """Return `head` and `text` on one line; a long text is wrapped within the terminal.
+
+    The continuation lines are indented by `indent` cells, which is the width of `head`.
+    """
     room = max(width() - indent, CELLS_MIN)
     before, inner, after = _split_style(text)
     is_one_word = inner.isascii() and " " not in inner.strip()  # a path stays whole
@@ -242,7 +258,10 @@ def hanging_text(head: str, text: str, indent: int) -> str:
 
 
 def _split_style(text: str) -> tuple[str, str, str]:
-    """Split a styled text into its first style codes, the bare text, and its last codes."""
+    """Return the style codes before a text, the text without them, and the codes after it.
+
+    Codes within the text stay in it.
+    """
     match = _STYLED.fullmatch(text)
     return (match[1], match[2], match[3]) if match else ("", text, "")
 
@@ -281,7 +300,7 @@ RECORD_NOUNS = {
 
 
 def count_of(number: int, noun: str) -> str:
-    """Return a number with its noun: `1 memory`, `1,200 memories`."""
+    """Return a number with its noun, in the plural unless it is 1: `1,200 memories`."""
     if number == 1:
         return f"1 {noun}"
     plural = f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s"
@@ -289,13 +308,16 @@ def count_of(number: int, noun: str) -> str:
 
 
 def cut_text(text: str, room: int) -> str:
-    """Join a text to one line and truncate it to `room` cells; a style around the text stays."""
+    """Join a text to one line, and truncate it to `room` cells with an ellipsis.
+
+    A style around the whole text stays.
+    """
     before, inner, after = _split_style(text)
     return f"{before}{cut_line(' '.join(inner.split()), room)}{after}"
 
 
 def cut_line(line: str, room: int) -> str:
-    """Truncate a line to `room` cells, with an ellipsis at the end; its blanks stay."""
+    """Truncate a line to `room` cells, with an ellipsis at the end; blanks in it stay."""
     if len(line) * 2 <= room or cell_count(line) <= room:
         return line
     sign = ellipsis()
@@ -317,7 +339,7 @@ def wrap_lines(text: str) -> str:
 
 
 def wrap_prose(text: str) -> str:
-    """Wrap long lines at words, except for indented lines, such as code."""
+    """Wrap lines longer than the terminal's width at words; indented lines, such as code, stay."""
     room = width()
     lines: list[str] = []
     for line in text.splitlines():
@@ -350,11 +372,11 @@ def table(
 ) -> str:
     """Return rows under their headers, columns aligned, within the width of the terminal.
 
-    If the table is too wide, `optional` columns are left out, the first of the names first; then
-    the widest columns are truncated. If it is still too wide, each row becomes a block with a line
-    for each column. `room` is the size to which columns of long texts may shrink before optional
-    columns are left out for them. `without_empty` leaves out columns without values, and returns ""
-    if there are no rows.
+    If the table is too wide, the `optional` columns are left out one by one, in the given order,
+    then the widest columns are truncated; if it is still too wide, each row becomes a block with a
+    line for each column. `room` maps headers to the cells to which long columns may shrink before
+    optional ones are left out. `without_empty` leaves out columns without values, and returns ""
+    without rows.
     """
     texts = (map(str, row) for row in rows)
     columns: list[tuple[str, ...]] = list(zip(headers, *texts, strict=True))
@@ -397,14 +419,18 @@ def _column_sizes(columns: Iterable[Iterable[str]]) -> list[int]:
 
 
 def _surplus_cells(sizes: Sequence[int]) -> int:
-    """Return by how many cells a row of columns of these sizes exceeds the terminal's width."""
+    """Return by how many cells a row exceeds the terminal's width; negative if it fits.
+
+    `sizes` are the widths of its columns.
+    """
     return sum(sizes) + len(GAP) * (len(sizes) - 1) - width()
 
 
 def _fit_sizes(wanted: Sequence[int], minima: Sequence[int]) -> list[int] | None:
-    """Return the columns' sizes in cells, the widest shrunk until a row fits the terminal.
+    """Return the widths of columns in cells, the widest shrunk until a row fits the terminal.
 
-    None if a column would fall below its entry in `minima` or below `CELLS_MIN`.
+    `wanted` are the widths without truncation. None if a column would fall below its entry in
+    `minima` or below `CELLS_MIN`.
     """
     sizes = list(wanted)
     for _ in range(max(_surplus_cells(sizes), 0)):
@@ -448,7 +474,7 @@ class ProgressLine:
         """Add `amount` to the part of the total that is done, and show the line.
 
         `things` is the number of things done so far; 0 means that an earlier run did this part. The
-        line is drawn at most every `SHOWN_EVERY_S`.
+        line is drawn at most every `SHOWN_EVERY_S` seconds.
         """
         self.done += amount
         self.things = things
@@ -460,7 +486,7 @@ class ProgressLine:
             show_progress(self.text(now - self.began))
 
     def text(self, elapsed_s: float) -> str:
-        """Return the progress line `elapsed_s` seconds after the start."""
+        """Return the line `elapsed_s` seconds after the start: share, count, rate and time left."""
         parts = [self.label]
         if self.total:
             parts.append(f"{min(100, 100 * self.done // self.total)} %")
@@ -477,7 +503,11 @@ class ProgressLine:
 
 @contextmanager
 def progress_line(label: str, noun: str, total: int) -> Iterator[Advance]:
-    """Show a progress line while the block runs; yield the function that advances the line."""
+    """Show a progress line on standard error while the block runs; yield its `advance` function.
+
+    `label` names the task, `noun` what is counted, and `total` is all that is to be done. Without a
+    terminal nothing is shown.
+    """
     if not sys.stderr.isatty():
         yield lambda _amount, _things: None
         return

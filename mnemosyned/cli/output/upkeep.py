@@ -47,7 +47,10 @@ OF_AN_UNDO = (GroupStatus.UNDONE, GroupStatus.KEPT)
 
 
 def _cycle_text(report: CycleReport) -> str:
-    """Return the result or plan of a sleep cycle: counts, then a table of its groups."""
+    """Return the report of a sleep cycle as text: counts, then a table of its groups.
+
+    The report may also be of a dry run, an undo or a pause, or say that nothing was done.
+    """
     if report.status is CycleStatus.NOTHING_TO_DO:
         return (
             "nothing to do: every memory is too new, pinned or held back after an undo "
@@ -80,7 +83,10 @@ def _cycle_text(report: CycleReport) -> str:
 
 
 def _groups_table(report: CycleReport) -> str:
-    """Return a table of groups; many groups are combined by session, source and status."""
+    """Return a table of the groups of memories in a sleep cycle's report.
+
+    More than `GROUPS_SHOWN_MAX` groups are combined by session, source and status.
+    """
     many = len(report.groups) > GROUPS_SHOWN_MAX
     together: dict[object, list[GroupReport]] = {}
     for number, group in enumerate(report.groups):
@@ -115,7 +121,10 @@ def _groups_table(report: CycleReport) -> str:
 
 
 def _undo_text(report: CycleReport) -> str:
-    """Return the result or plan of an undo, with the reasons for groups left as before."""
+    """Return the report of an undo of a sleep cycle, or of its dry run, as text.
+
+    It counts the memories put back in working memory, and says which groups were left, and why.
+    """
     if report.dry_run:
         groups = [each for each in report.groups if each.status is not GroupStatus.KEPT]
         back = sum(group.items for group in groups)
@@ -143,7 +152,10 @@ def _undo_text(report: CycleReport) -> str:
 
 
 def _undo_problems(report: CycleReport) -> Iterator[str]:
-    """Yield each reason why groups could not be undone, with the number of groups."""
+    """Yield a line for each reason why groups were not undone, with the number of groups.
+
+    The most frequent come first, at most `GROUPS_SHOWN_MAX`; a last line counts the others.
+    """
     problems = Counter(
         f"{group.session}, {group.source or '-'}: {group.error}"
         for group in report.groups
@@ -159,7 +171,11 @@ def _undo_problems(report: CycleReport) -> Iterator[str]:
 
 
 def _plan_summary(report: CycleReport) -> str:
-    """Return the first line of a dry run: what a cycle would consolidate and write."""
+    """Return the first line of a dry run of a sleep cycle.
+
+    It says how many memories would be consolidated, how many summaries written, and how many
+    memories would wait.
+    """
     groups = [group for group in report.groups if not group.level]
     items = sum(group.items for group in groups)
     memories, into = count_of(items, "memory"), count_of(len(groups), "group")
@@ -174,7 +190,11 @@ def _plan_summary(report: CycleReport) -> str:
 
 
 def _cycle_summary(report: CycleReport) -> str:
-    """Return the first line of a finished cycle: counts, time, failures and fallbacks."""
+    """Return the first line of a finished sleep cycle's report.
+
+    It has the counts of memories and summaries, the duration, the groups that failed, and the
+    summaries written by rule because the model failed.
+    """
     head = (
         f"{report.status.value} in {report.duration_s:.2f} s: "
         f"{count_of(report.evicted, 'memory')} became {count_of(report.promoted, 'episode')}, "
@@ -196,7 +216,7 @@ def _cycle_summary(report: CycleReport) -> str:
 
 
 def _period_counts(report: CycleReport) -> str:
-    """Return the numbers of day, week and month summaries: `6 days, 1 week`."""
+    """Return the numbers of a cycle's day, week and month summaries: `6 days, 1 week`."""
     written: Counter[int] = Counter()
     for group in report.groups:
         written[group.level] += 1 if report.dry_run else len(group.episodes)
@@ -206,9 +226,10 @@ def _period_counts(report: CycleReport) -> str:
 
 
 def _log_text(result: Logged, first: int) -> str:
-    """Return numbered rows of the consolidation log, then reasons why rules wrote summaries.
+    """Return the consolidation log as a numbered table, one row per group of memories.
 
-    A line with its id, time and trigger precedes the rows of a cycle.
+    `first` is the number of the first row. A line with id, time and trigger comes before the rows
+    of each cycle. At the end, the reasons why rules wrote summaries are counted.
     """
     if not result.rows:
         return ""
@@ -237,7 +258,10 @@ def _log_text(result: Logged, first: int) -> str:
 
 
 def _log_row(entry: LogEntry) -> list[str]:
-    """Return the row of a log entry: id, session, source, status, items, writer, summary."""
+    """Return the cells of a log entry: episode id, session, source, status, items, writer, summary.
+
+    A failed entry has its error in place of the summary.
+    """
     summary = " ".join((entry.error or entry.summary_preview).split())
     if not (summary or entry.undone_at):
         summary = click.style("(forgotten or restored since)", dim=True)
@@ -300,7 +324,7 @@ def _watching_text(watching: Watching) -> str:
 
 
 def _watching_row(folders: list[WatchedFolder]) -> str:
-    """Return the counts of watched folders, files and memories; empty without folders."""
+    """Return the counts of watched folders, files, memories and problems; empty without folders."""
     if not folders:
         return ""
     files = sum(folder.files for folder in folders)
@@ -316,7 +340,7 @@ def _watching_row(folders: list[WatchedFolder]) -> str:
 
 
 def _status_text(stats: Stats) -> str:
-    """Return the daemon's status: a table of tiers, then a line for each other part."""
+    """Return the daemon's status: a table of the memory's tiers, then a line for each topic."""
     tiers = table(
         ("tier", "memories", "characters", "oldest"),
         [
@@ -372,7 +396,10 @@ def _status_text(stats: Stats) -> str:
 
 
 def _backups_row(stats: Stats) -> str:
-    """Return the number and last time of dated backups, and the time of the next backup."""
+    """Return the number of dated backups, the time of the last one, and of the next one.
+
+    For a database on a server, the text says that its own backups count.
+    """
     if stats.on_server:
         return BY_THE_SERVER
     backup = stats.backup
@@ -384,7 +411,10 @@ def _backups_row(stats: Stats) -> str:
 
 
 def _summaries_row(status: SummarizerStatus) -> str:
-    """Return counts of the model's summaries since the start; empty without a model."""
+    """Return counts of summaries since the daemon's start: by the model, refused, and by rule.
+
+    Empty without a model.
+    """
     if status.state is SummarizerState.RULES:
         return ""
     counts = (
