@@ -44,7 +44,7 @@ def backup_folder(database: Path, setting: Path | None) -> Path:
 
 
 def known_backups(database: Path, folder: Path | None = None) -> list[str]:
-    """Return the paths of database files beside the database, one folder below, and in `folder`.
+    """Return the paths of copies of the database in its folder, one level below, and in `folder`.
 
     `folder` is the backup folder. Any SQLite file counts, and any file named like the database.
     Only names and first bytes are read; a copy kept elsewhere is not known.
@@ -59,7 +59,7 @@ def known_backups(database: Path, folder: Path | None = None) -> list[str]:
 
 
 def backup_target(name: str, database: Path) -> Path:
-    """Return the absolute path of a new backup.
+    """Return the absolute path for a new backup of `database`, from the path `name`.
 
     Raises `InvalidRequest` if it is unusable, or would overwrite a file that is no backup.
     """
@@ -75,7 +75,11 @@ def backup_target(name: str, database: Path) -> Path:
 
 
 def named_target(name: str, *, suffix: str = "") -> Path:
-    """Return the path that a caller named. Raises `InvalidRequest` if it is relative or unusable."""
+    """Return the path that a caller named, after a check.
+
+    Raises `InvalidRequest` if it is relative or unusable; `suffix` counts toward its greatest
+    length.
+    """
     if not name.startswith("/"):
         raise InvalidRequest(
             f"{shown_path(name)} is not an absolute path; begin it with /", field="file"
@@ -95,7 +99,7 @@ def dated_backups(folder: Path) -> list[DatedBackup]:
 
 
 def holds_database(file: Path) -> bool:
-    """Return whether a file is empty, or an SQLite database."""
+    """Return whether an existing file is empty, or an SQLite database."""
     return file.stat().st_size == 0 or _is_sqlite(file)
 
 
@@ -199,7 +203,7 @@ class ForgottenSince:
     """The list lacks deletions between the backup and this time; None if it lacks none."""
 
     def among(self, ids: Iterable[str]) -> list[str]:
-        """Return the ids, of those given, whose memories were forgotten after the backup."""
+        """Return those of the given ids whose memories were forgotten after the backup."""
         return [id for id in ids if _hash_id(self.key, id) in self.hashes]
 
 
@@ -221,13 +225,13 @@ class ForgottenList:
         self._now = now
 
     def note(self, ids: Sequence[str]) -> None:
-        """Record memories as forgotten, just before they are; without a backup so far, do nothing."""
+        """Record memories as about to be forgotten; do nothing if no backup was made so far."""
         self._append_lines(
             lambda key: [self._new_event(forgotten=_hash_id(key, id)) for id in ids]
         )
 
     def withdraw(self, ids: Sequence[str]) -> None:
-        """Record memories as no longer forgotten: restored, or impossible to forget."""
+        """Record memories as not forgotten after all: restored, or impossible to forget."""
         self._append_lines(
             lambda key: [self._new_event(kept=_hash_id(key, id)) for id in ids]
         )
@@ -272,7 +276,7 @@ class ForgottenList:
     def _append_lines(
         self, lines: Callable[[bytes], list[_ListEvent]], *, create: bool = False
     ) -> None:
-        """Append the events that `lines` makes with the key of the list; log a failure to do so.
+        """Append the events that `lines` returns for the secret key of the list; log a failure.
 
         If there is no list yet, do nothing, or with `create` begin one with a new key.
         """
@@ -296,8 +300,8 @@ class ForgottenList:
 def forgotten_since(backup: Path, folder: Path) -> ForgottenSince | None:
     """Return the memories forgotten since a backup, by the list in `folder`; None without a list.
 
-    The time of a backup that the list does not name is the date in its name, or else that of its
-    file.
+    The time of a backup that the list does not name is the date in its name, or else the time of
+    its file.
     """
     first, events = _read_list(folder / NAME)
     if first is None:
@@ -367,7 +371,10 @@ def _read_events(path: Path) -> Iterator[_ListEvent]:
 
 
 def _read_list(path: Path) -> tuple[_ListEvent | None, list[_ListEvent]]:
-    """Return the event with the key, None if there is no list, and all later events."""
+    """Return the first event of a list, which holds the key, and all later events.
+
+    Without a list, the key's event is None and the others are empty.
+    """
     lines = _read_events(path)
     first = next((line for line in lines if line.key), None)
     return first, list(lines)

@@ -84,7 +84,7 @@ def backup_rules(config: Config) -> BackupRules:
 
 
 def interval_of(rules: BackupRules, now: datetime) -> timedelta:
-    """Return the time between the next two scheduled backups; 0 without a schedule."""
+    """Return the time between the next two scheduled backups after `now`; 0 without a schedule."""
     if rules.cron:
         first, second = cron_times(rules.cron, after=now)
         return second - first
@@ -103,9 +103,10 @@ class BackupKeeper:
         clock: Clock,
         lease: SummarizerLease,
     ) -> None:
-        """Back up the database `file`.
+        """Back up the database `file`, by the rules in `settings`, at times of `clock`.
 
-        It is None for a memory on a server, whose backups are made elsewhere.
+        `file` is None for a memory on a server, whose backups are made elsewhere. A scheduled
+        backup borrows `lease`, so that no sleep cycle runs meanwhile.
         """
         self._store = store
         self._settings = settings
@@ -145,7 +146,7 @@ class BackupKeeper:
         return self._back_up_to(target)
 
     def run_scheduled(self) -> None:
-        """Make a backup if one is due and no cycle runs; log a failure, and try again later."""
+        """Make a backup if one is due and no sleep cycle runs; log a failure, and retry later."""
         if not self._rules.has_schedule or time.monotonic() < self._retry_at:
             return
         due = self.next_backup()
@@ -162,7 +163,7 @@ class BackupKeeper:
             log.exception("backup_failed")
 
     def next_backup(self) -> datetime | None:
-        """Return the time when the next scheduled backup is due; None without a schedule."""
+        """Return when the next scheduled backup is due; None without a schedule or a file."""
         rules = self._rules
         if not rules.has_schedule or self.file is None:
             return None
@@ -174,7 +175,7 @@ class BackupKeeper:
         return shift(last, rules.interval or timedelta())
 
     def status(self) -> BackupStatus:
-        """Return the dated backups and the schedule, as `status` shows them."""
+        """Return the number and times of dated backups, and the schedule, for the verb `status`."""
         rules = self._rules
         if self.file is None:
             return BackupStatus(
@@ -240,9 +241,10 @@ class BackupKeeper:
         )
 
     def _make_dated_target(self, *, scheduled: bool) -> Path:
-        """Return the path of a new dated backup; create the folder if needed.
+        """Return a new backup's path with the date in its name, in the backup folder.
 
-        Raises `InvalidRequest`.
+        The folder is created if needed; with `scheduled` the name says that the schedule made the
+        backup. Raises `InvalidRequest` if the folder cannot be used.
         """
         folder = self.folder
         try:

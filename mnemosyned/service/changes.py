@@ -96,7 +96,7 @@ class ChangeService:
     # ------------------------------------------------------------- tags and pins
 
     def change_tags(self, request: Tag | Untag) -> Tagged:
-        """Add tags to the selected memories, or remove them; with `dry_run`, preview."""
+        """Add tags to the selected memories, or remove them; with `dry_run`, only preview that."""
         tags = tag_names(request.tags)
         selected = self._selector.select(request)
         if request.dry_run:
@@ -162,9 +162,10 @@ class ChangeService:
     # ------------------------------------------------------------------ edit
 
     def edit(self, request: EditMemory) -> Edited:
-        """Edit one memory by id, or all memories that filters select; with `dry_run`, preview.
+        """Edit one memory by id, or all selected by filters; with `dry_run`, only preview.
 
-        Raises `InvalidRequest` for a change that only one memory can get, and what the edits raise.
+        Raises `InvalidRequest` for a change that only one memory can get, and the errors of
+        `EditMemory`.
         """
         changes = _read_changes(request)
         ids = names(request.id)
@@ -187,14 +188,19 @@ class ChangeService:
     def _edit_one(
         self, request: EditMemory, id: str, changes: dict[str, Any]
     ) -> Edited:
-        """Edit one memory, and retry if it was changed meanwhile.
+        """Edit one memory by its id, and try again if somebody changed the memory meanwhile.
 
-        Raises `WordsPruned` if its summary could not be rewritten, and what `_editable_memory`
-        raises.
+        `changes` are the new values by field. Raises `WordsPruned` if the summary could not be
+        rewritten, and `NotFound`, `InvalidRequest` or `BatchChanged` if the memory may not be
+        edited.
         """
 
         def edit_once() -> tuple[EditOutcome | None, str]:
-            """Read and edit the memory; return the outcome, None without effect, and its secrets."""
+            """Read and edit the memory once; return the outcome and how its secrets are treated.
+
+            The outcome is None if the edit has no effect. The treatment is "kept", "masked" or
+            empty.
+            """
             before = self._editable_memory(id, request)
             edit, secrets = self._make_edit(before, changes)
             if not _has_effect(edit, drop_history=request.drop_history):
@@ -218,7 +224,10 @@ class ChangeService:
     def _edit_many(
         self, request: EditMemory, ids: Sequence[str], changes: dict[str, Any]
     ) -> Edited:
-        """Edit memories group by group, the originals of an episode together, and return the sum."""
+        """Edit memories in groups, the originals of an episode together; return the sum of results.
+
+        `changes` are the new values by field.
+        """
 
         def edit_group(group: Sequence[str]) -> EditOutcome:
             """Edit the memories of one group that still exist, and return the outcome."""
@@ -289,7 +298,10 @@ class ChangeService:
     def _make_edit(
         self, before: MemoryRecord, changes: dict[str, Any]
     ) -> tuple[MemoryEdit, str]:
-        """Return the edit that makes these changes, and how secrets in the new text are treated."""
+        """Return the edit that sets these new values by field, and how its secrets are treated.
+
+        The treatment is "kept", "masked", or empty without secrets.
+        """
         now = self._clock.now()
         after = replace(before, **changes)
         if "created_at" in changes:
@@ -300,7 +312,10 @@ class ChangeService:
     def _write_edits(
         self, edits: Sequence[MemoryEdit], *, drop_history: bool
     ) -> EditOutcome:
-        """Store edits, and have the vectors of memories with a new text made again."""
+        """Store edits, and queue memories with a new text for new vectors; return the outcome.
+
+        With `drop_history`, the earlier texts of the memories are deleted.
+        """
         edition = self._store.changes.edit(
             edits, now=self._clock.now(), drop_history=drop_history
         )
@@ -317,9 +332,10 @@ class ChangeService:
         secrets: str = "",
         purge: bool,
     ) -> Edited:
-        """Rewrite stale summaries, with `purge` also purge earlier text, and return the result.
+        """Rewrite the stale summaries after an edit, and return the result of the verb.
 
-        `memories` is the number of memories selected.
+        With `purge`, earlier text is also purged from the files. `memories` is the number of
+        memories selected, `id` that of a single one, `secrets` how its secrets are treated.
         """
         notes = [self._retention.rewrite_stale_or_log()]
         if purge:
@@ -355,7 +371,7 @@ def _retry_edit(edit: Callable[[], T]) -> T:
 
 
 def _read_changes(request: EditMemory) -> dict[str, Any]:
-    """Return the new values of a memory that a request names, by field.
+    """Return the {field: new value} of a memory that a request names.
 
     Raises `InvalidRequest` if it changes nothing.
     """

@@ -101,7 +101,7 @@ class IdentifiedConversation:
         self._by_id = {identified["id"]: message for identified, message in pairs}
 
     def restore_message(self, message: Message) -> Message:
-        """Return a message with the agent's own id in place of ours.
+        """Return a message with the agent's own id, if any, in place of the id that we gave.
 
         A message that a policy left unchanged is returned as the same object that the agent sent.
         """
@@ -116,11 +116,11 @@ class IdentifiedConversation:
         return restored
 
     def original(self, message_id: str) -> Mapping[str, Any]:
-        """Return the message that the agent sent, by the id we gave it."""
+        """Return the message as the agent sent it, by the id from this class."""
         return self._by_id[message_id]
 
     def new_summaries(self, done: Compaction) -> list[WrittenSummary]:
-        """Return each summary message that a compaction wrote, with its parsed content."""
+        """Return each summary message that a compaction added, with its parsed content."""
         return [
             (message, read_summary(message))
             for message in done.messages
@@ -130,7 +130,7 @@ class IdentifiedConversation:
         ]
 
     def new_stubs(self, done: Compaction) -> dict[str, Message]:
-        """Return the stubs that a compaction put in place of messages.
+        """Return the stubs (shortened messages) that a compaction put in place of long ones.
 
         The key is the id that we gave to the original message.
         """
@@ -222,7 +222,7 @@ class CompactService:
         )
 
     def _make_policy(self, request: Compact, limit: int) -> CompactionPolicy:
-        """Return the compaction policy that a request names, with its limits."""
+        """Return the compaction policy that a request names, for a window of `limit` tokens."""
         counter = self._settings.counter
         threshold = THRESHOLD if request.threshold is None else request.threshold
         if request.policy == "facts":
@@ -248,7 +248,7 @@ class CompactService:
     def _archive_removed(
         self, done: Compaction, conversation: IdentifiedConversation
     ) -> list[str]:
-        """Store the messages that a compaction removed; return the ids of their memories."""
+        """Store the messages that a compaction removed; return the ids to `expand` them by."""
         now = self._clock.now()
         ids = (message["id"] for message in conversation.messages)
         times = find_message_times(conversation.own, now=now)
@@ -263,7 +263,10 @@ class CompactService:
         def make_compaction(
             id: str, text: str, own: Iterable[ArchivedPart]
         ) -> NewCompaction:
-            """Return the compaction to store for a summary or stub, with its archived parts."""
+            """Return the compaction with this id to store for a summary or stub, with its parts.
+
+            `text` is that of the summary or stub, `own` its archived messages.
+            """
             compacted = CompactionRecord(
                 id=id,
                 session=conversation.session,
@@ -331,9 +334,10 @@ class CompactService:
     def _make_archived_part(
         self, id: str, conversation: IdentifiedConversation, said: datetime
     ) -> ArchivedPart:
-        """Return the message with an id as a memory to store.
+        """Return the message with the id `id` in the form of a memory to store.
 
-        For a stub, return the id of the compaction that stored its original. `said` is its time.
+        For a stub (the short form left of a message that was archived before), return only the id
+        of the compaction which stored its original. `said` is the message's time.
         """
         own = conversation.original(id)
         archived_as = find_stub_pointer(own)
@@ -358,9 +362,9 @@ class CompactService:
     def _find_merged_summaries(
         self, done: Compaction, conversation: IdentifiedConversation
     ) -> list[tuple[SummaryContent, list[str]]]:
-        """Return the earlier summaries merged into a new one, each with its compaction ids.
+        """Return the earlier summaries merged into a new one, each with ids of its compactions.
 
-        A summary that lost its metadata is found by its text; without ids if that is unknown.
+        A summary that lost its metadata is found by its text; the ids are empty if that is unknown.
         """
         left = {id(message) for message in done.messages}
         merged: list[tuple[SummaryContent, list[str]]] = []

@@ -65,7 +65,8 @@ def default_counter() -> MessageCounter:
 def make_counter(tokenizer: str | None, summarizer: Summarizer) -> MessageCounter:
     """Return the token counter that the setting `context.tokenizer` names.
 
-    Raises `ConfigInvalid` for an unusable file, or "model" if `summarizer` has no model.
+    None is an estimate, "model" the tokenizer of the model in `summarizer`, and any other text a
+    file. Raises `ConfigInvalid` for an unusable file, or for "model" without a model.
     """
     if tokenizer is None:
         return default_counter()
@@ -186,9 +187,9 @@ class ContextService:
         chosen: ChosenWindow,
         learnings: Sequence[Learning],
     ) -> list[tuple[str, Quoted]]:
-        """Return recalled texts to quote, best first, each with the id of its memory.
+        """Return recalled texts to quote, best first, each after the id of its memory.
 
-        Texts that the window or a learning shows anyway are not quoted.
+        Texts that the chosen window or a learning shows anyway are not quoted.
         """
         hits = self._find_relevant_hits(request, question)
         if not hits:
@@ -208,7 +209,10 @@ class ContextService:
         return list(_quotable_lines(hits, question, seen=seen, known=known))
 
     def _find_relevant_hits(self, request: Context, question: str) -> list[Hit]:
-        """Return the hits relevant enough to show; none for a message without content words."""
+        """Return the hits relevant enough to be shown; none for a message without content words.
+
+        `question` is the text to search for.
+        """
         times = parse_times(question, in_zone(self._clock.now(), local_zone()))
         relevance = Relevance(question, times)
         if not relevance.has_content:
@@ -245,7 +249,8 @@ def _quotable_lines(
 ) -> Iterator[tuple[str, Quoted]]:
     """Yield each recalled text once, best first, after the id of its memory.
 
-    Texts in `seen`, to which texts are added, and memories in `known` are left out.
+    Texts in `seen` are left out, and each yielded text is added there; so are memories with an id
+    in `known`.
     """
     asked = parse_terms(question)
     for hit in hits:

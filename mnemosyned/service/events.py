@@ -46,7 +46,7 @@ class Subscription:
     """The events that wait for one reader."""
 
     def __init__(self, missed: Sequence[Event]) -> None:
-        """Begin with the `missed` events, which were published before."""
+        """Begin with `missed`, the events since the last one that a returning reader has."""
         self.dropped = False
         """Whether it was dropped, as it did not read in time."""
         self._waiting = deque(missed)
@@ -65,12 +65,12 @@ class Subscription:
         self._ready.set()
 
     def drop(self) -> None:
-        """End the subscription of a reader that is too slow, and wake it."""
+        """Mark the subscription of a reader that is too slow as ended, and wake the reader."""
         self.dropped = True
         self._ready.set()
 
     def take(self, timeout_s: float) -> list[Event]:
-        """Return the waiting events, after up to `timeout_s` seconds; empty if none came."""
+        """Return the waiting events, or wait up to `timeout_s` for some; empty if none came."""
         self._ready.wait(timeout_s)
         self._ready.clear()
         return [self._waiting.popleft() for _ in range(len(self._waiting))]
@@ -97,7 +97,10 @@ class EventBus:
         return self._kept_until > 0 and time.monotonic() < self._kept_until
 
     def publish(self, kind: EventKind, **fields: Any) -> None:  # noqa: ANN401
-        """Send an event to all readers; end the subscription of a reader too far behind."""
+        """Send an event to all readers, and end the subscription of a reader too far behind.
+
+        Without readers, nothing happens. `fields` are the values of the event for its kind.
+        """
         if not self.listening:
             return
         with self._lock:
@@ -112,14 +115,14 @@ class EventBus:
                     subscription.drop()
 
     def event(self, kind: EventKind, *, id: int = 0, **fields: Any) -> Event:  # noqa: ANN401
-        """Return a new event of the present time.
+        """Return a new event of the present time with these fields.
 
-        The id is 0 for an event that only one reader gets.
+        `id` is 0 for an event that only one reader gets.
         """
         return Event(id=id, kind=kind, at=self._clock.now(), **fields)
 
     def subscribe(self, after: int | None = None) -> Subscription:
-        """Return a new subscription; with `after`, it begins with kept events after that id.
+        """Return a new subscription; with `after`, it begins with the kept events of higher id.
 
         Raises `DaemonBusy` if there are too many readers.
         """
@@ -174,13 +177,16 @@ class EventBus:
     def publish_capture(
         self, *, client: str, hook: str, count: int, failure: str
     ) -> None:
-        """Publish a hook's call, with the number of memories it stored."""
+        """Publish that a hook of an agent's client ran: its count of new memories, or the failure.
+
+        `failure` is its text, empty if there is none.
+        """
         self.publish(
             EventKind.CAPTURED, client=client, hook=hook, count=count, message=failure
         )
 
     def publish_answer(self, request: Request[Any], result: object) -> None:
-        """Publish the event of a successful request, where `_describe_event` returns one."""
+        """Publish the event of a successful request; a preview, and most reads, publish none."""
         if getattr(request, "dry_run", False):
             return
         if event := _describe_event(request, result, self.limits):
@@ -204,7 +210,7 @@ def _describe_event(
 ) -> tuple[EventKind, Fields] | None:
     """Return the kind and the fields of the event for a request that succeeded.
 
-    None for a cycle, which publishes its own events, and for reads other than a recall.
+    Return None for a cycle, which publishes its own events, and for reads other than a recall.
     """
     if isinstance(request, Remember):
         return EventKind.REMEMBERED, _describe_new_memories([request], [result], limits)

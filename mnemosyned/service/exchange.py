@@ -74,10 +74,10 @@ _DETAIL_KINDS = frozenset(DetailKind)
 
 
 def accept_record(record: Record, rule: SecretRule) -> Record:
-    """Check an imported record, and return it as it may be stored.
+    """Check an imported record, and return it with secrets treated by `rule`.
 
-    Raises `InvalidRequest` and `InvalidText`. Secrets are kept only if `rule` keeps secrets; else
-    they are masked.
+    Secrets are kept only if `rule` keeps secrets; else they are masked. Raises `InvalidRequest` and
+    `InvalidText`.
     """
     kind: type[object] = type(record)
     _check_fields(record, _FIELDS[kind])
@@ -103,7 +103,7 @@ def accept_record(record: Record, rule: SecretRule) -> Record:
 
 
 def _check_fields(record: object, names: Iterable[str]) -> None:
-    """Check these fields of a record for Unicode, length, range and time zone.
+    """Check the fields of a record with these names for Unicode, length, range and time zone.
 
     Raises `InvalidRequest` and `InvalidText`.
     """
@@ -148,7 +148,7 @@ def _check_memory(memory: ExportedMemory) -> None:
 
 
 def _refuse_field(name: str, reason: str) -> None:
-    """Raise `InvalidRequest` for a field, with the reason."""
+    """Raise `InvalidRequest` for the field `name`, with `reason` as the end of its sentence."""
     raise InvalidRequest(f"{name} {reason}", field=name)
 
 
@@ -205,7 +205,7 @@ class _ExportLines:
         self.waiting_bytes += len(line) + 1
 
     def take(self) -> bytes:
-        """Return the lines added since the last call as one chunk, and include it in the digest."""
+        """Return the lines added since the last call as one piece, and include it in the digest."""
         chunk = b"".join(self.waiting)
         self.waiting, self.waiting_bytes = [], 0
         self.digest.update(chunk)
@@ -252,10 +252,10 @@ class ExchangeService:
         self._exporting = threading.Lock()
 
     def export(self, request: Export) -> Iterator[bytes]:
-        """Return an iterator of chunks of lines; closing it ends the snapshot.
+        """Return an iterator over the bytes of an export, in chunks of whole lines.
 
-        Raises `DaemonBusy` while another export runs, as each holds a snapshot, and
-        `StorageFailed`.
+        Closing it ends the snapshot. Raises `DaemonBusy` while another export runs, as each holds a
+        snapshot, and `StorageFailed`.
         """
         # Which may be refused: before the lock is taken.
         chosen = MemoryFilter(**read_filters(request))
@@ -297,7 +297,7 @@ class ExchangeService:
     def _add_records(
         self, records: Iterator[Record], written: _ExportLines
     ) -> Iterator[str]:
-        """Add all records to `written`; yield whenever a chunk is full.
+        """Add the lines of all records to `written`; yield whenever there is enough for a chunk.
 
         The yielded text says why the export has to end early, as it takes too long or the
         write-ahead log grew; it is empty while the export may go on.
@@ -326,7 +326,7 @@ class ExchangeService:
             return 0
 
     def restore(self, body: bytes | bytearray) -> RestoreReport:
-        """Store the records in lines of an export, in one transaction; return the outcomes.
+        """Store the records in lines of an export, in one transaction; return counts by outcome.
 
         Sleep cycles are postponed until the line with the footer is restored. Raises
         `MalformedJson` and `InvalidRequest`, which name the line.
@@ -348,9 +348,10 @@ class ExchangeService:
 
 
 def _parse_records(lines: list[bytes], rule: SecretRule, *, start: int) -> list[Record]:
-    """Return the checked records in the lines from `start` on.
+    """Return the records in the lines from index `start` on, checked and without secrets.
 
-    Raises the error of the first invalid record, with the number of its line.
+    `rule` says whether secrets are kept after all. Raises the error of the first invalid record,
+    which names its line.
     """
     records: list[Record] = []
     for number, line in enumerate(lines[start:], start):

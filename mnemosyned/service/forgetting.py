@@ -58,7 +58,7 @@ log = logger()
 
 
 def retention_of(config: Config) -> Retention:
-    """Return the retention of original texts that the settings ask for."""
+    """Return how long, and how much of, the text of originals is kept by the settings."""
     days = config.archive.keep_days
     return Retention(
         keep=None if days is None else timedelta(days=days),
@@ -77,9 +77,10 @@ class GraceKeeper:
         clock: Clock,
         forgotten: ForgottenList,
     ) -> None:
-        """Take a `clock` that does not jump ahead.
+        """Keep grace periods in `store`: for a while, what is forgotten can be restored.
 
-        Forgetting becomes final by its time.
+        `clock` must not jump ahead, as forgetting becomes final by its time. `forgotten` is the
+        list for old backups.
         """
         self.on_put_back: Callable[[Sequence[int]], None] = lambda _: None
         self._store = store
@@ -88,7 +89,10 @@ class GraceKeeper:
         self._forgotten = forgotten
 
     def begin(self) -> Grace | None:
-        """Return the grace period of a new forget call; None if the settings give none."""
+        """Return a grace period that begins now, with an id for one forget call.
+
+        None if the settings give none.
+        """
         hours = self._settings.config.forget.grace_hours
         if not hours:
             return None
@@ -96,9 +100,10 @@ class GraceKeeper:
         return Grace(new_id(now), shift(now, timedelta(hours=hours)))
 
     def put_back(self, id: str) -> int:
-        """Restore a forgotten memory by its id, or all memories of a forget call; return how many.
+        """Restore a forgotten memory by its id, or all memories by the id of a forget call.
 
-        They are restored chunk by chunk. Raises `PartlyDone` if a later chunk fails.
+        Return how many. They are restored chunk by chunk. Raises `PartlyDone` if a later chunk
+        fails.
         """
         keys = self._store.recoverable_keys([id])
 
@@ -116,7 +121,7 @@ class GraceKeeper:
         return count
 
     def recoverable_keys(self, ids: Sequence[str]) -> list[str]:
-        """Return the keys of recoverable memories, by ids of memories or of forget calls."""
+        """Return the store's keys of recoverable memories, by ids of memories or forget calls."""
         return self._store.recoverable_keys(ids) if ids else []
 
     def finish(self, keys: Sequence[str]) -> int:
@@ -137,7 +142,10 @@ class GraceKeeper:
         return count
 
     def refuse_recoverable(self, ids: Iterable[str]) -> None:
-        """Raise `NotFound`, with the end of its grace period, if a memory was forgotten already."""
+        """Raise `NotFound` if an id is of a memory that was forgotten and is recoverable.
+
+        The error tells the end of its grace period.
+        """
         for id in ids:
             final_at = self._store.recoverable_until(id)
             if final_at:
@@ -175,9 +183,10 @@ class Pruner:
         self._on_removal = on_removal
 
     def prune(self, request: Prune) -> Pruned:
-        """Prune the archive as a request says; with `dry_run`, return what would be pruned.
+        """Delete the text of old originals as a request says; with `dry_run`, only preview that.
 
-        Raises `ClockJumped` if it goes by age and the clock is not trusted.
+        Without limits in the request, those of the settings count. Raises `ClockJumped` if it goes
+        by age and the clock is not trusted.
         """
         retention = retention_of(self._settings.config)
         days, characters_max = request.keep_days, request.characters_max
@@ -199,7 +208,7 @@ class Pruner:
         return self._prune_archive(retention, now=now)
 
     def prune_by_settings(self) -> None:
-        """Prune by the settings; by default nothing is pruned."""
+        """Delete the text of originals beyond the settings' limits; by default there are none."""
         retention = retention_of(self._settings.config)
         if retention == Retention():
             return
@@ -213,9 +222,9 @@ class Pruner:
             )
 
     def doubt(self, retention: Retention | None = None) -> str:
-        """Return why the clock is not trusted, in a sentence; empty if pruning may go by age.
+        """Return why pruning by age must wait, in a sentence; empty if the clock is trusted.
 
-        Empty also for a retention without a limit of age.
+        Empty also for a `retention` without a limit of age.
         """
         keep = (retention or retention_of(self._settings.config)).keep
         if self._guard is None or keep is None:
@@ -223,7 +232,10 @@ class Pruner:
         return self._guard.doubt()
 
     def _prune_archive(self, retention: Retention, *, now: datetime) -> Pruned:
-        """Prune the originals beyond a retention chunk by chunk. Raises `PartlyDone`."""
+        """Delete the text of the originals beyond a retention, chunk by chunk; return the counts.
+
+        Raises `PartlyDone` if a later chunk fails.
+        """
         prunable = self._store.prunable(retention, now=now, limit=PRUNED_MAX)
 
         def prune_chunk(chunk: Sequence[str]) -> int:
@@ -239,7 +251,10 @@ class Pruner:
 def _make_prune_receipt(
     prunable: Prunable, *, dry_run: bool = False, doubt: str = ""
 ) -> Pruned:
-    """Return the result of pruning these originals, or of its preview."""
+    """Return the result of pruning these originals, or of its preview with `dry_run`.
+
+    `doubt` says why the clock is not trusted.
+    """
     return Pruned(
         dry_run=dry_run,
         memories=len(prunable.ids),
@@ -269,9 +284,10 @@ class RetentionService:
         guard: ClockGuard | None = None,
         purge_soon: Callable[[], None] | None = None,
     ) -> None:
-        """Trust the clock as far as `guard` does; without a guard always, as in tests.
+        """Delete and restore memories of `store`; rewrite summaries by the summarizer of `cycle`.
 
-        `purge_soon` asks the host of many owners to run `purger.run_due`.
+        Trust the clock as far as `guard` does; without a guard always, as in tests. `purge_soon`
+        asks the host of many owners to run `purger.run_due`.
         """
         self._file = file
         self._in_background = in_background
@@ -321,16 +337,16 @@ class RetentionService:
         self.purger.close()
 
     def start(self) -> None:
-        """Finish the work of an interrupted process: rewrite stale summaries, and plan its purge."""
+        """Rewrite summaries that an interrupted process left stale, and plan its purge."""
         self.rewrite_stale_or_log()
         self.finish_forgotten()
         self.purger.start()
 
     def rewrite_stale_or_log(self, *, highest: Level = Level.MONTH) -> str:
-        """Rewrite stale summaries after a change; return why it failed, or an empty text.
+        """Rewrite stale summaries up to `highest`; return why it failed, or an empty text.
 
-        The change stands in any case: a stale summary is empty until the next cycle or start
-        rewrites it.
+        The change that made them stale stands in any case: a stale summary is empty until the next
+        cycle or start rewrites it.
         """
         try:
             self.rewrite_stale(highest=highest)
@@ -352,7 +368,7 @@ class RetentionService:
         )
 
     def after_cycle(self) -> None:
-        """Prune by the settings, end grace periods, rewrite stale summaries, and run a due purge.
+        """Prune, end grace periods, rewrite stale summaries, and run a due purge after a cycle.
 
         A storage failure is logged, and the next cycle tries again.
         """
@@ -415,9 +431,10 @@ class RetentionService:
     def _select_memories(
         self, request: Forget, kept: Sequence[str]
     ) -> SelectedMemories:
-        """Return the memories that a request selects, for deletion.
+        """Return the memories that a request selects, to be deleted.
 
-        If some of its ids are recoverable (their keys are in `kept`), these are left out.
+        With `kept`, the keys of recoverable memories that its ids name, ids of only recoverable
+        memories are left out.
         """
         if kept:
             ids = [
@@ -458,7 +475,7 @@ class RetentionService:
         )
 
     def _purge_and_report(self, removal: Removal, problem: str) -> Forgotten:
-        """Purge the deleted text, and return the result of a forget call.
+        """Purge the deleted text, and return the result of a forget call that deleted `removal`.
 
         `problem` says why summaries are not rewritten yet; empty if they are.
         """
@@ -473,9 +490,9 @@ class RetentionService:
         return self._make_forget_receipt(removal, complete=complete, reason=reason)
 
     def _purge_words(self) -> bool:
-        """Delete forgotten text from the log, from every file of the database, and from caches.
+        """Delete forgotten text from log, database files, stale summaries and caches.
 
-        Return False if some remains in the files.
+        Return whether no forgotten text is left in the files.
         """
         self.rewrite_stale()
         sessions, sources = self._store.deletion.orphaned_log_names()
@@ -491,11 +508,10 @@ class RetentionService:
     def _forget_in_chunks(
         self, ids: Sequence[str], learned: Sequence[str], grace: Grace | None
     ) -> Removal:
-        """Forget memories chunk by chunk, then learnings; return the counts.
+        """Forget memories by `ids` chunk by chunk, then learnings by `learned`; return the counts.
 
-        `learned` are the learnings' ids. With `grace`, what is forgotten can be recovered for a while.
-
-        Raises `PartlyDone` if a later chunk fails.
+        With `grace`, all of them can be restored until its end. Raises `PartlyDone` if a later
+        chunk fails.
         """
 
         def forget_chunk(chunk: Sequence[str]) -> Removal:
@@ -572,7 +588,7 @@ class RetentionService:
     # -------------------------------------------------------------- restore
 
     def restore(self, request: Restore) -> Restored:
-        """Move an original back to working memory, pinned, or restore forgotten memories.
+        """Move an archived original back to working memory, pinned, or restore forgotten memories.
 
         The id is that of a memory or of a forget call. Raises `NotFound`, `InvalidRequest` and
         `WordsPruned`.

@@ -44,13 +44,14 @@ class DraftMaker:
     """Maker of drafts and edits of memories, by the settings in force."""
 
     def __init__(self, settings: SettingsInForce) -> None:
+        """Make drafts by the rules of `settings` for secrets and learnings."""
         self._settings = settings
 
     def draft(self, request: Remember, *, now: datetime, place: str = "") -> Draft:
-        """Return the draft of the memory that a request describes.
+        """Return the draft of a new memory that a request describes, to be stored at `now`.
 
         Raises `EmptyContent`, `ContentTooLarge`, `InvalidText`, `InvalidTime`, `InvalidRequest` or
-        `SecretRefused`, which name the field, with `place` before it.
+        `SecretRefused`, which name the field, with `place` (such as "memories[3].") before it.
         """
         self._check_content(request.content, field=place + "content")
         if request.metadata:
@@ -80,7 +81,10 @@ class DraftMaker:
         )
 
     def draft_compacted(self, memory: MemoryRecord, *, now: datetime) -> Draft:
-        """Return the draft of a message removed by a compaction; its secrets are never refused."""
+        """Return the draft of a message removed by a compaction, to be stored at `now`.
+
+        Its secrets are masked where new ones would be refused.
+        """
         keeps = self._settings.config.secrets == "keep"
         memory, done = apply_secret_rule(memory, "keep" if keeps else "mask")
         learnings = self._recognize_learnings(memory, now, secrets=done)
@@ -171,9 +175,9 @@ def check_metadata(metadata: Mapping[str, Any], *, field: str) -> None:
 
 
 def check_created_at(given: Instant, now: datetime, *, field: str) -> datetime:
-    """Return the creation time of a memory in UTC.
+    """Return the creation time that was given for a memory, in UTC.
 
-    Raises `InvalidTime` if it lies after `now`, or outside the calendar.
+    Raises `InvalidTime`, which names `field`, if it lies after `now` or outside the calendar.
     """
     if instant(given) > shift(now, CLOCK_TOLERANCE):
         raise InvalidTime(
@@ -187,7 +191,10 @@ def to_utc(given: Instant, *, field: str) -> datetime: ...
 @overload
 def to_utc(given: Instant | None, *, field: str) -> datetime | None: ...
 def to_utc(given: Instant | None, *, field: str) -> datetime | None:
-    """Return a time in UTC, None for None. Raises `InvalidTime` if it is outside the calendar."""
+    """Return a time converted to UTC, None for None.
+
+    Raises `InvalidTime`, which names `field`, if it is outside the calendar.
+    """
     moment = instant(given)
     try:
         return None if moment is None else moment.astimezone(UTC)
@@ -211,11 +218,11 @@ def run_in_chunks(
     count: Callable[[Any], int] = int,
     total: int | None = None,
 ) -> list[R]:
-    """Call `step` with each chunk of `size` values, and return the results.
+    """Call `step` with each chunk of `size` values, and return the list of results.
 
     If a step fails after others succeeded, raise `PartlyDone`: "7 of 9 " and `report`, such as
-    "memories are tagged". `count` returns how many are done by a result, `total` is how many there
-    are; without it there are as many as values. If the first step fails, raise its error.
+    "memories are tagged"; if the first fails, raise its error. `count` returns how many are done by
+    a result, `total` is how many there are, by default the number of values.
     """
     results: list[R] = []
     try:

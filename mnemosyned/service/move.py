@@ -81,9 +81,10 @@ class Moving:
         self.delivered = Delivered()
 
     def deliver(self, advance: Advance) -> None:
-        """Store the source's records in the target, which may hold the first of them already.
+        """Store all records of the source in the target, which may hold the first of them already.
 
-        Raises `InvalidRequest` if the target holds anything else.
+        `advance` is called now and then with the counts so far. Raises `InvalidRequest` if the
+        target holds anything else.
         """
         progress = _MoveProgress(advance)
         with self._source.everything() as (_, records):
@@ -98,9 +99,9 @@ class Moving:
     def _skip_present(
         self, records: Iterator[AnyRecord], progress: _MoveProgress
     ) -> None:
-        """Read past the records that the target holds already.
+        """Read past those `records` of the source that the target holds already.
 
-        Raises `InvalidRequest` if one of them is not the source's record at this place.
+        Raises `InvalidRequest` if a record of the target is not the source's at the same place.
         """
         with self._target.everything() as (_, present):
             for there in present:
@@ -119,9 +120,10 @@ class Moving:
                 progress.note([there], moved=False)
 
     def compare(self, advance: Advance) -> Compared:
-        """Read both stores, and compare them record by record; return counts and hashes.
+        """Compare source and target record by record; return counts, hashes and a sample.
 
-        Raises `InvalidRequest` at the first difference.
+        `advance` is called now and then with the counts so far. Raises `InvalidRequest` at the
+        first difference.
         """
         progress = _MoveProgress(advance)
         seen = _RecordTally()
@@ -146,13 +148,13 @@ class _MoveProgress:
     """Counts memories and summaries, and tells of them now and then."""
 
     def __init__(self, advance: Advance) -> None:
-        """Report counts by `advance`."""
+        """Report counts by calls of `advance`."""
         self._advance = advance
         self._waiting = 0
         self._moved = 0
 
     def note(self, records: Sequence[AnyRecord], *, moved: bool) -> None:
-        """Count the memories and summaries among records; with `moved`, as stored by this move."""
+        """Count memories and summaries among records; `moved` tells them from those found there."""
         count = sum(isinstance(record, _COUNTED) for record in records)
         self._waiting += count
         self._moved += count * moved
@@ -177,7 +179,7 @@ class _RecordTally:
         self._random = random.Random()  # noqa: S311 a sample
 
     def add(self, record: AnyRecord, line: bytes) -> None:
-        """Count and hash a record by its kind; `line` is its comparable form.
+        """Count and hash a record by its kind; `line` is its form from `_encode_comparable`.
 
         Each memory has the same chance to be in the sample.
         """
@@ -201,9 +203,9 @@ class _RecordTally:
 
 
 def _record_batches(records: Iterator[AnyRecord]) -> Iterator[list[AnyRecord]]:
-    """Split records into batches to be stored together, limited in records and characters.
+    """Yield lists of records to be stored together, limited in records and characters.
 
-    An episode and its originals are in one batch.
+    An episode and its originals are in one list.
     """
     batch: list[AnyRecord] = []
     size = 0
@@ -228,7 +230,7 @@ def _record_batches(records: Iterator[AnyRecord]) -> Iterator[list[AnyRecord]]:
 
 
 def _check_stored(batch: Sequence[AnyRecord], restored: RestoreReport) -> None:
-    """Raise `InvalidRequest` if a record of a batch was not stored."""
+    """Raise `InvalidRequest` if a record of a batch was not stored, by the report `restored`."""
     if restored.conflicts:
         conflict = restored.conflicts[0]
         raise InvalidRequest(
@@ -255,7 +257,7 @@ def _encode_comparable(record: AnyRecord) -> bytes:
 
 
 def _record_name(record: AnyRecord) -> str:
-    """Return the kind and id of a record, for a message."""
+    """Return the kind and id of a record for a message: "the memory 01ARZ3…"."""
     name = next(
         (
             str(getattr(record, key))
@@ -269,7 +271,7 @@ def _record_name(record: AnyRecord) -> str:
 
 
 def _make_difference_error(record: AnyRecord) -> InvalidRequest:
-    """Return the error for a record that differs between the two stores."""
+    """Return the error that a record is not the same in the source and target of a move."""
     return InvalidRequest(
         f"{_record_name(record)} is not the same in both: one of them was changed while it was moved. "
         "Stop what uses them, and move into a new database",
@@ -295,9 +297,10 @@ def compare_recalls(
     *,
     now: datetime,
 ) -> AnswerComparison:
-    """Recall the first words of each sampled memory in both stores, and compare the hits.
+    """Search in two stores for the first words of each sampled memory, and compare the hits.
 
-    The order of the hits counts too.
+    Return the number of searches, and the ids of memories for which ids or order of the hits
+    differ.
     """
     differing: list[str] = []
     for memory in sample:
@@ -308,7 +311,7 @@ def compare_recalls(
 
 
 def _recall_hit_ids(store: SearchStore, question: str, now: datetime) -> list[str]:
-    """Return the ids of the hits for a question, best first, found without a model."""
+    """Return the ids of the hits for a question, best first; no embedding model is asked."""
     query = make_query(Recall(question), now=now)
     candidates = store.candidates(query)
     places = rank(query, candidates)

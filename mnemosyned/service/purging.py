@@ -56,10 +56,10 @@ class Purger:
         busy: Callable[[], bool],
         background: bool = False,
     ) -> None:
-        """Purge by `work` when `due` returns True.
+        """Delete forgotten text from the files by calling `work` whenever `due` returns True.
 
         `work` returns True if all deleted text was purged. With `background`, a purge may wait
-        while requests are being served (`busy`).
+        while `busy` returns True: requests are being served.
         """
         self._due = due
         self._purge = work
@@ -84,10 +84,10 @@ class Purger:
             self._plan_purge(START_S)
 
     def purge(self) -> bool:
-        """Purge the text deleted before this call, or plan to; return whether it is purged.
+        """Purge the text deleted before this call, or plan to; return whether it is purged now.
 
-        False if requests are being served and the last purge was a moment ago, or if another
-        program reads the file; see `wait_s` for what follows then. Raises `StorageFailed`.
+        It is not if requests are being served and the last purge was a moment ago, or if another
+        program reads the file; `wait_s` then tells when it will be tried. Raises `StorageFailed`.
         """
         with self._turn:
             if not self._due():
@@ -101,7 +101,7 @@ class Purger:
             return self._run_purge()
 
     def attempt(self) -> tuple[bool, str]:
-        """Purge after a deletion; return whether all text was purged, and why it failed.
+        """Purge after a deletion; return whether all text was purged, and the reason of a failure.
 
         The reason is empty if nothing failed, also if the purge is only planned.
         """
@@ -112,10 +112,10 @@ class Purger:
             return False, f"{WORDS_REMAIN}: {error.reason}"
 
     def finish_earlier(self, unknown: NotFound) -> None:
-        """Purge the deletions of an earlier call when that call is repeated.
+        """Purge what an earlier call deleted, when the same call is repeated and finds nothing.
 
-        `unknown` is the error of the repeated call. Raises `NotPurged` if the purge fails; not if
-        it is only planned.
+        `unknown` is the repeated call's error. Raises `NotPurged` if the purge fails; not if it is
+        only planned.
         """
         complete, problem = self.attempt()
         if not complete and (problem or self._refused):
@@ -135,7 +135,7 @@ class Purger:
             )
 
     def close(self) -> None:
-        """Stop the thread, and run a due purge unless purges take long.
+        """Stop the thread, and run a due purge now unless purges take long.
 
         The text left is purged after the next start.
         """
@@ -154,7 +154,7 @@ class Purger:
             return self._run_due_or_log()
 
     def _run_purge(self) -> bool:
-        """Purge; if deleted text is left, plan the next attempt, and return False."""
+        """Purge the files; return whether no deleted text is left, else plan the next attempt."""
         began = time.monotonic()
         clean = False
         try:
@@ -192,7 +192,7 @@ class Purger:
             self._wake.notify()
 
     def _run_planned(self) -> None:
-        """Run planned purges in the thread until the purger is closed."""
+        """Run each planned purge when it is due, until the purger is closed; runs in the thread."""
         while True:
             with self._wake:
                 while self._plans:
@@ -240,9 +240,10 @@ class HostedPurger(Purger):
         work: Callable[[], bool],
         soon: Callable[[], None],
     ) -> None:
-        """Ask the host by `soon` to call `run_due`.
+        """Leave purges to a host, which is asked by `soon` to call `run_due`.
 
-        It does so within `HOST_S` if other memories leave it time.
+        `due` returns whether a purge is due, `work` does it. The host calls within `HOST_S` seconds
+        if other memories leave it time.
         """
         super().__init__(due=due, work=work, busy=lambda: False)
         self._soon = soon

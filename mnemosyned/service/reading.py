@@ -82,9 +82,9 @@ def make_query(request: Recall, *, now: datetime) -> Query:
 def read_filters(
     request: Recall | ListMemories | Filtered[Any] | Export, *, prefix: str = ""
 ) -> dict[str, Any]:
-    """Return the values of a `MemoryFilter` that a request names, by field.
+    """Return {field of `MemoryFilter`: value} for the filters that a request names.
 
-    The names of columns in the request begin with `prefix`. Raises `InvalidRequest` and
+    The request's names of fields such as `session` begin with `prefix`. Raises `InvalidRequest` and
     `InvalidTime`.
     """
     return {
@@ -113,7 +113,7 @@ def _search_terms(question: str, times: QuestionTimes, asked: AskedSource) -> Te
 
 
 def missing_time_note(query: Query, *, has_hits: bool) -> str:
-    """Return a note that no hit is from the time that a question names.
+    """Return a note that no hit is from the time which the question names.
 
     `has_hits` says whether there are hits from other times.
     """
@@ -130,6 +130,7 @@ class ListService:
     """The verbs that list what is kept."""
 
     def __init__(self, *, store: ListStore, clock: Clock) -> None:
+        """List memories, sessions and sources of `store`; `clock` dates the present."""
         self._store = store
         self._clock = clock
 
@@ -147,7 +148,7 @@ class ListService:
         )
 
     def sessions(self, request: Sessions) -> SessionList:
-        """Return the sessions whose name begins with a prefix, up to a limit, and their number."""
+        """Return sessions whose names begin with a prefix, up to a limit, and the total number."""
         prefix = request.prefix or ""
         totals = [
             total
@@ -157,7 +158,7 @@ class ListService:
         return SessionList(totals[: request.limit], len(totals))
 
     def sources(self, request: Sources) -> SourceList:
-        """Return the sources whose name begins with a prefix, up to a limit, and their number."""
+        """Return sources whose names begin with a prefix, up to a limit, and how many there are."""
         prefix = request.prefix or ""
         totals = [
             total

@@ -49,14 +49,15 @@ class Selector:
     """Reads selections from one store."""
 
     def __init__(self, store: MemoryStore) -> None:
+        """Select memories of `store`."""
         self._store = store
 
     def select(self, request: Filtered[Any], *, prefix: str = "") -> SelectedMemories:
         """Return the memories that a request selects, by ids or by filters.
 
-        The names of filters by a field, such as `session`, begin with `prefix`. Raises `NotFound`,
-        `InvalidRequest`, `InvalidTime`, and `BatchChanged` if the selection is not the one that a
-        preview gave the `mark` of.
+        The request's names of filters by a field, such as `session`, begin with `prefix`. Raises
+        `NotFound`, `InvalidRequest`, `InvalidTime`, and `BatchChanged` if the selection differs
+        from that of the preview whose `mark` is given.
         """
         if request.after is not None and not request.dry_run:
             raise InvalidRequest(
@@ -91,9 +92,11 @@ class Selector:
     def _select_by_filters(
         self, request: Filtered[Any], prefix: str
     ) -> SelectedMemories:
-        """Return the memories that filters select, up to those that a preview saw.
+        """Return the memories that a request's filters select.
 
-        Raises `InvalidRequest`, `InvalidTime` and `BatchChanged`.
+        `prefix` begins the names of filters in the request. With the `mark` of a preview, newer
+        memories are left out. Raises `InvalidRequest`, `InvalidTime`, and `BatchChanged` if the
+        selection is not the previewed one.
         """
         deletion, mark = self._store.deletion, request.mark
         newest = deletion.newest()
@@ -129,7 +132,10 @@ class Selector:
     def preview(
         self, selected: SelectedMemories, *, after: str | None
     ) -> PreviewFields:
-        """Return the preview of a selection: its count and its lines after the id `after`."""
+        """Return the preview of a selection: its count, and one page of lines.
+
+        The page begins after the id `after`, or at the beginning for None.
+        """
         lines, further = self.preview_lines(selected.ids, after=after)
         return PreviewFields(
             dry_run=True,
@@ -142,9 +148,10 @@ class Selector:
     def preview_lines(
         self, ids: Sequence[str], *, after: str | None
     ) -> tuple[list[PreviewLine], int]:
-        """Return a line for each memory after the id `after`, and the number of further memories.
+        """Return a line for each of the next `LISTED_MAX` memories, and the number of those after.
 
-        Raises `InvalidRequest` if `after` is not among the ids.
+        The lines begin after the id `after`, or with the first of `ids` for None. Raises
+        `InvalidRequest` if `after` is not among the ids.
         """
         remaining = ids
         if after is not None:

@@ -78,7 +78,7 @@ from mnemosyned.version import __version__
 def add_history(
     memories: RecordStore, hits: Sequence[Hit], *, reveal: bool
 ) -> list[Hit]:
-    """Add the superseded memories to each hit; drop hits that are shown under another hit.
+    """Return the hits with the memories that each superseded; drop those shown under another hit.
 
     Secrets are masked unless `reveal`.
     """
@@ -111,7 +111,7 @@ STOP_WAIT_S = 3_000.0
 
 
 def stop_or_pause_sleep(request: Sleep, stopper: CycleStopper) -> CycleReport:
-    """Stop the running cycle, or pause the cycles in the background, as a request asks.
+    """Stop the running sleep cycle, or pause background cycles, as a request asks.
 
     Raises `InvalidRequest` if it asks for anything else too.
     """
@@ -158,6 +158,7 @@ class SystemClock:
     """The machine's clock."""
 
     def now(self) -> datetime:
+        """Return the machine's present time in UTC."""
         return datetime.now(UTC)
 
 
@@ -165,7 +166,7 @@ class MemoryService:
     """The verbs over one store, safe to call from any thread."""
 
     def __init__(self, parts: ServiceParts, *, events: EventBus | None = None) -> None:
-        """Run the verbs by these parts; without `events`, a bus of its own is made."""
+        """Run the verbs by `parts`; events go to `events`, or to a new bus for None."""
         self._parts = parts
         self._store = parts.store
         self._keeper = parts.keeper
@@ -194,7 +195,7 @@ class MemoryService:
         """Describes the folders that are followed."""
 
     def _make_verbs(self) -> dict[type[Request[Any]], Callable[[Any], Any]]:
-        """Return the function that implements each verb, by the type of its request."""
+        """Return {type of request: function that runs the verb}."""
         self._compact = CompactService(
             store=self._store,
             lease=self.sleeper.cycle.lease,
@@ -257,14 +258,14 @@ class MemoryService:
         return {VERBS[verb]: function for verb, function in functions.items()}
 
     def provide(self, verb: type[Request[R]], answer: Callable[[Any], R]) -> None:
-        """Set the function that implements a verb, for a verb that only some memories have."""
+        """Set the function that runs a verb, for a verb that only some memories have."""
         self._verbs[verb] = answer
 
     def call(self, request: Request[R], *, background: bool = False) -> R:
         """Run the verb of a request, and return its result.
 
-        Raises a `MnemosynedError`, and then nothing is changed. Cycles do not yield to a call in
-        the `background`, as nobody waits for it.
+        Raises a `MnemosynedError`, and then nothing is changed. Sleep cycles do not yield to a call
+        in the `background`, as nobody waits for it.
         """
         if request.writes and self._stopping:
             raise ShuttingDown(STOPPING)
@@ -289,21 +290,21 @@ class MemoryService:
     # ------------------------------------------------------------- exchange
 
     def export(self, request: Export) -> Iterator[bytes]:
-        """Return an iterator of chunks of lines with all records that the request selects.
+        """Return an iterator over the lines of all records that a request selects.
 
-        Closing it ends the snapshot.
+        It yields chunks of whole lines as bytes; closing it ends the snapshot.
         """
         return self._exchange.export(request)
 
     def restore_lines(self, lines: bytes | bytearray) -> RestoreReport:
-        """Store the records in lines of an export exactly; return the outcomes."""
+        """Store the records in lines of an export as they are; return counts by outcome."""
         if self._stopping:
             raise ShuttingDown(STOPPING)
         with self.sleeper.cycle.gate:
             return self._exchange.restore(lines)
 
     def _after_restore(self) -> None:
-        """Have restored memories embedded, and start a cycle if working memory is too full."""
+        """Queue restored memories for vectors, and start a cycle if working memory is too full."""
         if self._vectors:
             self._vectors.note_new_memories()
         self.sleeper.enforce_cap()
@@ -311,7 +312,7 @@ class MemoryService:
     # ----------------------------------------------------------------- ends
 
     def release(self) -> None:
-        """Free the caches; later requests fill them again."""
+        """Empty the caches to free memory; later requests fill them again."""
         self._store.maintenance.release_memory()
 
     def stop_writes(self) -> None:
@@ -322,11 +323,15 @@ class MemoryService:
     # ------------------------------------------------------------- remember
 
     def remember(self, request: Remember) -> Acknowledged:
+        """Store one new memory; return its id and whether it was stored before."""
         draft = self._drafts.draft(request, now=self._clock.now())
         return self._store_drafts([draft]).memories[0]
 
     def remember_many(self, request: RememberMany) -> RememberedMany:
-        """Store the memories of a request, all or none; return an answer for each."""
+        """Store the memories of a request, all or none; return one acknowledgement for each.
+
+        With `dry_run`, only the learnings that would be stored are returned.
+        """
         now = self._clock.now()
         drafts = []
         for index, memory in enumerate(request.memories):
@@ -339,9 +344,9 @@ class MemoryService:
         return self._store_drafts(drafts)
 
     def _store_drafts(self, drafts: Sequence[Draft]) -> RememberedMany:
-        """Store drafts, all or none, and return an answer for each.
+        """Store drafts, all or none; return one acknowledgement for each, in order.
 
-        New memories are embedded, and a cycle starts if working memory is too full.
+        New memories are queued for vectors, and a cycle starts if working memory is too full.
         """
         kept = self._store.memories.remember(drafts)
         if self._vectors:
@@ -395,7 +400,7 @@ class MemoryService:
         return Got(episode=without_superseded(episode))
 
     def expand(self, request: Expand) -> Expanded:
-        """Return a summary and its originals, or the summaries below it at depth 1.
+        """Return a summary and its originals, or at depth 1 the summaries directly below.
 
         Raises `InvalidRequest` for the id of an original.
         """
@@ -438,7 +443,7 @@ class MemoryService:
         return self.sleeper.sleep(asked)
 
     def status(self, _: Status) -> Stats:
-        """Return the state of the store and the daemon."""
+        """Return the state of the store and the daemon: counts, sizes, cycles and problems."""
         parts = self._parts
         maintenance = parts.store.maintenance
         return Stats(
@@ -469,7 +474,11 @@ class MemoryService:
         )
 
     def watch(self, request: Watch) -> Watching:
-        """Refuse to watch folders, as this memory cannot. Raises `InvalidRequest`."""
+        """Return an empty list of followed folders; refuse to follow any.
+
+        Only a daemon on a Unix socket follows folders: raises `InvalidRequest` for a request with
+        paths.
+        """
         if request.paths:
             raise InvalidRequest(
                 "only the daemon follows folders; start it and ask it over its socket",

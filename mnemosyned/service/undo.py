@@ -42,7 +42,7 @@ class CycleUndo:
         sleeper: Sleeper,
         retention: RetentionService,
     ) -> None:
-        """Undo cycles of `sleeper`; `retention` rewrites the summaries above the episodes."""
+        """Undo cycles of `sleeper` in `store`; `retention` rewrites the summaries above them."""
         self._store = store
         self._sleeper = sleeper
         self._cycle = sleeper.cycle
@@ -50,7 +50,7 @@ class CycleUndo:
         self._retention = retention
 
     def undo(self, request: Undo) -> CycleReport:
-        """Move the originals of one cycle back to working memory; with `dry_run`, preview.
+        """Move the originals of a cycle back to working memory; with `dry_run`, only preview that.
 
         The report has the originals that could not be moved. No cycle takes them again before the
         next scheduled one, or for as long as requested. Raises `NotFound` and `CannotUndo`.
@@ -112,9 +112,10 @@ class CycleUndo:
     def _put_back(
         self, entries: Sequence[LogEntry], *, dry_run: bool, held_until: datetime
     ) -> dict[str, UndoneEpisode]:
-        """Move the originals of these groups back to working memory, or preview that.
+        """Move the originals of log entries back to working memory; return {episode id: outcome}.
 
-        Return the outcome by episode. Raises `PartlyDone`.
+        With `dry_run`, only preview that. Cycles leave the originals alone until `held_until`.
+        Raises `PartlyDone`.
         """
         ids = [entry.episode for entry in entries if entry.episode]
         if dry_run:
@@ -136,7 +137,7 @@ class CycleUndo:
         return {returned.episode: returned for step in undone for returned in step}
 
     def _find_undoable_entries(self, cycle: str) -> list[LogEntry]:
-        """Return the log rows of the groups of a cycle that were promoted and not yet undone.
+        """Return the log entries of a cycle's episodes that were not undone before.
 
         Raises `NotFound` for an unknown cycle, and `CannotUndo` if there are none.
         """

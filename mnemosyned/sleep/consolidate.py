@@ -39,7 +39,7 @@ from mnemosyned.summary.statements import add_speaker
 
 
 def unfinished_report(batch: Batch, status: GroupStatus) -> GroupReport:
-    """Return the report of a group that is only planned, or that failed."""
+    """Return the report of a group of memories that is only planned, or that failed."""
     return GroupReport(
         session=batch.session,
         source=batch.source,
@@ -64,9 +64,10 @@ def cycle_report(
     candidates: int,
     problem: str = "",
 ) -> CycleReport:
-    """Return the report of a cycle, summed up from the reports of its groups.
+    """Return the report of a cycle, summed up from the reports of its groups of memories.
 
-    `candidates` is the number of memories that were due; `problem` says what ended the cycle early.
+    `candidates` is the number of memories that were due; `problem` says what ended the cycle early,
+    or is empty.
     """
     episodes = [group for group in groups if not group.level]
     done = [group for group in episodes if group.status is not GroupStatus.FAILED]
@@ -131,6 +132,7 @@ class ConsolidationRun:
     """Consolidation of one cycle's batches, in order, with a report of each."""
 
     def __init__(self, context: CycleContext) -> None:
+        """Begin without reports; `context` holds the store, settings and limits of the cycle."""
         self.reports: list[GroupReport] = []
         self.failed: set[str] = set()
         """The memories of groups that failed: they stay, and are not tried again in this cycle."""
@@ -152,9 +154,9 @@ class ConsolidationRun:
         """Estimated time to commit one group, from the recent commits."""
 
     def consolidate(self, batches: Sequence[Batch]) -> None:
-        """Summarize the batches and commit their episodes.
+        """Summarize the batches of memories and commit their episodes.
 
-        No transaction is open while a model writes. When the cycle may not continue, the groups in
+        No transaction is open while a model writes. When the cycle may not continue, the batches in
         progress are finished and the others stay in working memory.
         """
         works = ((work, work.originals) for work in self._read_batches(batches))
@@ -176,9 +178,9 @@ class ConsolidationRun:
             log.warning("flush_failed", cycle=self._context.id, reason=error.reason)
 
     def _read_batches(self, batches: Sequence[Batch]) -> Iterator[BatchWork]:
-        """Yield the batches to summarize, with their memories, while the cycle may continue.
+        """Yield each batch with its memories read, while the cycle may continue.
 
-        Batches too small to summarize are finished word for word instead.
+        A batch too small to summarize is not yielded, but stored word for word.
         """
         for batch in batches:
             if not self._context.may_continue():
@@ -209,7 +211,10 @@ class ConsolidationRun:
     def _finish_batch(
         self, work: BatchWork, digests: Iterable[tuple[Sequence[MemoryRecord], Digest]]
     ) -> None:
-        """Make the episodes of a batch from its digests, and commit if a commit is due."""
+        """Make the episodes of a batch from its digests (summaries), and commit if a commit is due.
+
+        `digests` has the memories of each episode with their digest.
+        """
         promotions = [
             self._make_promotion(work, originals, digest)
             for originals, digest in digests
@@ -221,7 +226,7 @@ class ConsolidationRun:
             self.commit()
 
     def _is_commit_due(self) -> bool:
-        """Return whether the finished groups fill a commit, or have waited long enough."""
+        """Tell whether the finished batches fill a commit, or have waited long enough for one."""
         if self._context.has_model and not self._finished[-1].is_by_rule:
             return True  # a crash costs a model the summary it writes, and none before
         pacing, count = self._pacing, len(self._finished)
@@ -232,9 +237,9 @@ class ConsolidationRun:
         return time.monotonic() - self._finished[0].finished >= pacing.wait_s
 
     def commit(self) -> None:
-        """Commit the finished groups: store each episode, and move its memories to the archive.
+        """Store the episodes of all finished batches, and move their memories to the archive.
 
-        Each group is committed completely or not at all.
+        Each batch is committed completely or not at all, and has a report afterwards.
         """
         finished, self._finished = self._finished, []
         self._context.yield_to_requests()
@@ -269,10 +274,7 @@ class ConsolidationRun:
         self.ended, self.lost = True, error
 
     def _run_checkpoint(self) -> bool:
-        """Run a checkpoint of the write-ahead log.
-
-        Return False if the next commit should try again.
-        """
+        """Checkpoint the write-ahead log; return False if the next commit should try again."""
         try:
             return self._store.maintenance.run_upkeep()
         except StorageFailed as error:  # tried again after the next commit
@@ -284,7 +286,10 @@ class ConsolidationRun:
     def _make_promotion(
         self, work: BatchWork, originals: Sequence[MemoryRecord], digest: Digest
     ) -> Promotion:
-        """Make the episode of some memories from their digest, with its consolidation log entry."""
+        """Return the episode of some memories of a batch, with its log entry, ready to be stored.
+
+        `digest` is the summary of the memories `originals`.
+        """
         now = self._context.clock.now()
         summary = digest.summary
         content, summarizer = summary.text, summary.summarizer
@@ -323,9 +328,10 @@ class ConsolidationRun:
     def _record_failed_batch(
         self, batch: Batch, started: float, error: Exception
     ) -> None:
-        """Log and report a group that failed.
+        """Log and report a batch that failed; its memories stay in working memory.
 
-        Its memories stay in working memory for the next cycle.
+        The next cycle tries them again. `started` is the time by `time.monotonic` at which it was
+        begun.
         """
         report = unfinished_report(batch, GroupStatus.FAILED)
         self.reports.append(
@@ -345,8 +351,8 @@ def record_failure(
 ) -> GroupReport:
     """Log a failed group or period, also in the store; return its report with the error's code.
 
-    `started` is the monotonic time at which it was begun, `episode` the id of a summary that was to
-    be rewritten. If the disk is full, only warn.
+    `started` is the time by `time.monotonic` at which it was begun, `episode` the id of a summary
+    that was to be rewritten. If the disk is full, only warn.
     """
     code = error.code if isinstance(error, MnemosynedError) else type(error).__name__
     log_failure(
@@ -384,7 +390,7 @@ def record_failure(
 def _drop_moved_members(
     batch: Batch, memories: Sequence[MemoryRecord]
 ) -> list[MemoryRecord]:
-    """Return the memories whose session, source and time are still those of the planned batch."""
+    """Return those memories whose session, source and time are still as the batch planned."""
     planned = {
         member.id: (member.session, member.source, member.created_at)
         for member in batch.members

@@ -36,6 +36,7 @@ class CycleStop:
     """Request to end one cycle early, with the report of that cycle; safe from any thread."""
 
     def __init__(self) -> None:
+        """Begin as the request of a running cycle that was not asked to end."""
         self.report: CycleReport | None = None
         """None until the cycle is over, and where it failed."""
         self._asked = threading.Event()
@@ -43,7 +44,7 @@ class CycleStop:
 
     @property
     def is_requested(self) -> bool:
-        """Whether the cycle was asked to end after its present groups."""
+        """Whether the cycle was asked to end after the groups of memories it works on."""
         return self._asked.is_set()
 
     @property
@@ -68,6 +69,7 @@ class CycleStopper:
     """Stops the running cycle, and holds back background cycles for a while."""
 
     def __init__(self, clock: Clock) -> None:
+        """Begin with no running cycle; `clock` says when a hold ends."""
         self._clock = clock
         self._current = CycleStop()
         self._current.finish()
@@ -75,7 +77,7 @@ class CycleStopper:
         self._hold = HOLD
 
     def begin(self) -> CycleStop:
-        """Return a new stop request for a cycle that begins."""
+        """Return a new stop request for a cycle that begins; `stop` then acts on that cycle."""
         self._current = CycleStop()
         return self._current
 
@@ -85,7 +87,7 @@ class CycleStopper:
         return self._current.is_requested
 
     def stop(self, timeout_s: float) -> CycleReport:
-        """Stop the running cycle after its present groups and return its report.
+        """Stop the running cycle after its present groups, wait for it, and return its report.
 
         Background cycles are held back for `HOLD`. Raises `SleepInProgress` if the groups take
         longer than `timeout_s`; the cycle ends after them all the same.
@@ -104,7 +106,10 @@ class CycleStopper:
         )
 
     def pause(self, hold: timedelta) -> CycleReport:
-        """Start no background cycle for the time `hold`; a zero time ends a pause."""
+        """Start no background cycle for the time `hold`; return an empty report.
+
+        A zero time ends a pause.
+        """
         self._held_from = None
         if hold:
             self._hold_at_least(hold)
@@ -127,7 +132,10 @@ class CycleStopper:
 def _make_empty_report(
     status: CycleStatus, *, problem: str = "", held_until: datetime | None = None
 ) -> CycleReport:
-    """Return the report of a cycle that did not run, such as to a caller who stops none."""
+    """Return the report of a cycle that did not run, with a status and a problem.
+
+    `held_until` is when background cycles may start again.
+    """
     return CycleReport(
         cycle="",
         status=status,
@@ -188,12 +196,12 @@ class CycleRequest:
 
     @property
     def final(self) -> bool:
-        """Whether the process ends after the cycle; then no budget, interrupt or cycle stops it."""
+        """Whether the program ends after the cycle; then no budget, interrupt or cycle stops it."""
         return self.trigger is Trigger.SHUTDOWN
 
     @property
     def urgent(self) -> bool:
-        """Whether the cycle goes before requests and leaves roll-ups to a later cycle."""
+        """Whether the cycle does not wait for requests, and leaves roll-ups to a later cycle."""
         return self.final or self.trigger is Trigger.CAP
 
     @property
@@ -256,9 +264,9 @@ class Meter:
         deadline_s: float | None,
         model: bool,
     ) -> None:
-        """Take the budget in minutes, tokens and seconds; None is no limit.
+        """Limit a cycle to some minutes, seconds, and tokens read by a model; None is no limit.
 
-        `tokens` limits what a model reads, and `model` tells whether one does.
+        `tokens` counts only if `model` is True: a model reads.
         """
         time_s = math.inf if minutes is None else minutes * 60
         deadline_s = math.inf if deadline_s is None else deadline_s
@@ -311,7 +319,7 @@ class CycleContext:
 
     @property
     def candidates_max(self) -> int:
-        """Number of memories that the cycle consolidates at most."""
+        """Number of memories that the cycle may consolidate."""
         oldest = self.selection.oldest
         return CANDIDATES_MAX if oldest is None else min(oldest, CANDIDATES_MAX)
 
@@ -331,7 +339,7 @@ class CycleContext:
         return self.yields and self.gate.active
 
     def may_continue(self) -> bool:
-        """Return whether the cycle may begin another group."""
+        """Tell whether the cycle may begin another group: not stopped, and within its budget."""
         ended = self.lease.is_interrupted or self.stop.is_requested
         if ended and not self.request.final:
             return False
@@ -343,12 +351,18 @@ class CycleContext:
             self.gate.yield_to_requests()
 
     def rest_after(self, worked_s: float) -> None:
-        """Pause after work of this many seconds, so that requests get disk and processor."""
+        """Pause after `worked_s` seconds of work, so that requests get disk and processor.
+
+        The pause is in proportion to the work, and only while requests come in.
+        """
         if self.yields:
             self.gate.rest_after(worked_s)
 
     def pending(
         self, *, limit: int, selection: Selection | None = None
     ) -> list[Pending]:
-        """Return up to `limit` memories of a selection to consolidate, oldest first."""
+        """Return up to `limit` memories to consolidate, oldest first.
+
+        By default those of the cycle's own selection.
+        """
         return self.store.sleep.pending(selection or self.selection, limit=limit)

@@ -68,8 +68,8 @@ SUMMARY_SHARE = 1 / 3
 def preview_report(context: CycleContext, *, rollup_cutoff: datetime) -> CycleReport:
     """Return the report that a cycle would have, without running it.
 
-    Groups, periods and their members are those of the cycle. The characters of a summary are an
-    estimate, because they are known only once it is written.
+    Groups, periods and their members are those of the cycle; the length of a summary is an
+    estimate. Periods that ended after `rollup_cutoff` are left out.
     """
     pending = context.pending(limit=context.candidates_max)
     batches = _plan_all(pending, context)
@@ -89,7 +89,7 @@ def preview_report(context: CycleContext, *, rollup_cutoff: datetime) -> CycleRe
 
 
 def _plan_all(pending: Sequence[Pending], context: CycleContext) -> list[Batch]:
-    """Plan the groups of all pending memories, in parts of `plan_size` as the cycle does."""
+    """Return the batches of all pending memories, planned part by part as the cycle does."""
     limits, plan_size = context.limits, context.plan_size
     planned: list[Batch] = []
     left, remaining = list(pending), context.candidates_max
@@ -124,7 +124,8 @@ def _estimate_episodes(
     """Yield the episodes that a planned batch will become, with estimated lengths.
 
     A batch large enough to summarize becomes one episode. In a smaller batch each memory becomes an
-    episode of its own, except that the memories `excluded` from summaries share one.
+    episode of its own, except that the memories with ids in `excluded`, which no summary may have,
+    share one.
     """
     lasting: list[Pending] = []
     unsummarized: list[Pending] = []
@@ -142,7 +143,7 @@ def _estimate_episodes(
 
 
 def _estimate_episode(members: Sequence[Pending], chars: int) -> Child:
-    """Return an episode of these memories that is not yet written, with an estimated length."""
+    """Return an episode of these memories that is not yet written, of about `chars` characters."""
     return Child(
         id=members[0].id,
         covers_from=members[0].created_at,
@@ -154,7 +155,7 @@ def _estimate_episode(members: Sequence[Pending], chars: int) -> Child:
 def _plan_rollups(
     batches: Sequence[Batch], context: CycleContext, *, cutoff: datetime
 ) -> Iterator[GroupReport]:
-    """Yield a report of each period that the cycle would roll up after these batches.
+    """Yield a report of each day, week and month that would be rolled up after these batches.
 
     Periods that ended after `cutoff` wait for a later cycle.
     """
@@ -187,7 +188,10 @@ def _plan_rollups(
 
 
 def _estimate_period_summary(period: Period, minimum: int) -> Child:
-    """Return the future summary of a period, with an estimated length, for the level above."""
+    """Return the summary that a period will have, with an estimated length, for the level above.
+
+    `minimum` is the number of episodes below which a day keeps their whole text.
+    """
     few = len(period.members) < minimum and period.level is Level.DAY
     is_whole = few and period.chars <= SMALL_CHARS
     return Child(
@@ -201,7 +205,7 @@ def _estimate_period_summary(period: Period, minimum: int) -> Child:
 def _estimate_model_s(
     groups: Sequence[GroupReport], context: CycleContext
 ) -> float | None:
-    """Return the estimated seconds that a model would write, or None if no model is in use."""
+    """Return the estimated seconds of a model's writing for these groups; None without a model."""
     status = context.summarizer.status()
     if status.state is not SummarizerState.MODEL:
         return None
@@ -233,9 +237,10 @@ class SleepCycle:
         age_clock: Clock | None = None,
         gate: ForegroundGate | None = None,
     ) -> None:
-        """Take the parts of a cycle; `age_clock` decides how old memories are.
+        """Run cycles over `store` with the summarizer of `lease`, by `settings`.
 
-        It may distrust jumps of `clock`, which dates everything else.
+        `clock` dates all that is written, and `age_clock`, which may distrust its jumps, decides
+        how old memories are. Cycles yield to the requests that `gate` counts.
         """
         self.lease = lease
         self.gate = gate or ForegroundGate()
@@ -253,7 +258,7 @@ class SleepCycle:
         """Cycles since the start, by trigger and outcome."""
 
     def now(self) -> datetime:
-        """Return the time from which the age of memories is counted."""
+        """Return the present time by the clock for the age of memories."""
         return self._age_clock.now()
 
     @property
@@ -265,8 +270,8 @@ class SleepCycle:
     def run(self, request: CycleRequest) -> CycleReport:
         """Run a cycle as requested and return its report.
 
-        Raises `SleepInProgress` if another cycle is running: a final request first waits for it
-        until its deadline, and no request waits for another process.
+        Raises `SleepInProgress` if a cycle is running: a final request first waits for one in this
+        process until its deadline, and no request waits for another process.
         """
         with (
             self.lease.exclusive(wait_s=request.lease_wait_s) as summarizer,
@@ -289,7 +294,7 @@ class SleepCycle:
     def _run_exclusively(
         self, summarizer: Summarizer, request: CycleRequest, stop: CycleStop
     ) -> CycleReport:
-        """Run a cycle with the borrowed summarizer, log it, and tell the observer."""
+        """Run a cycle with the borrowed summarizer; log its report, and tell the observer."""
         now = self.now()
         before = summarizer.status()
         context = self._make_context(
@@ -318,7 +323,7 @@ class SleepCycle:
         return report
 
     def preview(self, request: CycleRequest) -> CycleReport:
-        """Return the report that `run` would give, without writing anything or calling a model."""
+        """Return the report that a cycle would have; write nothing and ask no model."""
         now = self.now()
         context = self._make_context(
             request, self.lease.current, now=now, stop=CycleStop()
@@ -335,7 +340,10 @@ class SleepCycle:
         now: datetime,
         stop: CycleStop,
     ) -> CycleContext:
-        """Return the context of a new cycle, with the settings and limits at its beginning."""
+        """Return the context of a cycle: store, summarizer, settings and limits at its start.
+
+        `now` is the time from which ages count; `stop` can end the cycle early.
+        """
         sleep = self.settings.config.sleep
         has_model = summarizer.status().state is not SummarizerState.RULES
         return CycleContext(
@@ -366,7 +374,8 @@ class SleepCycle:
     ) -> CycleReport:
         """Consolidate the selected memories, roll up periods that are over, and return the report.
 
-        Raises `StorageFailed` only if nothing was done before the store failed.
+        Periods that ended after `rollup_cutoff` wait. Raises `StorageFailed` only if nothing was
+        done before the store failed.
         """
         self._store.clock.note_future(now=self.now())
         total = self._store.sleep.count_due(
@@ -424,7 +433,7 @@ def _consolidate_all(run: ConsolidationRun, context: CycleContext) -> None:
 
 
 def _find_rollup_limit(context: CycleContext, cutoff: datetime) -> datetime:
-    """Return the time by which a period must have ended to be rolled up.
+    """Return the time by which a period must have ended to be rolled up in this cycle.
 
     It is `cutoff`, or earlier if an older memory still waits for consolidation.
     """
@@ -435,7 +444,7 @@ def _find_rollup_limit(context: CycleContext, cutoff: datetime) -> datetime:
 def _log_finished_cycle(
     report: CycleReport, before: SummarizerStatus, after: SummarizerStatus
 ) -> None:
-    """Log the report of a cycle, with the model's counts since the status `before`."""
+    """Log the report of a cycle, with the model's counts of calls from `before` to `after`."""
     counted: tuple[str, ...] = ("accepted", "retried", "rejected", "fallbacks")
     if after.state is SummarizerState.RULES:
         counted = ()

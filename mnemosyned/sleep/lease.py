@@ -27,6 +27,7 @@ class SummarizerLease:
     """
 
     def __init__(self, summarizer: Summarizer) -> None:
+        """Lend `summarizer` until another one is put in its place."""
         self._current = summarizer
         self._lent = summarizer
         self._lock = threading.Lock()
@@ -35,7 +36,7 @@ class SummarizerLease:
 
     @property
     def current(self) -> Summarizer:
-        """The summarizer in force."""
+        """The summarizer for the next borrower."""
         return self._current
 
     @property
@@ -60,20 +61,21 @@ class SummarizerLease:
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether cycles must end after their present group."""
+        """Whether cycles must end after the group of memories that they work on."""
         return self._interrupted.is_set()
 
     def status(self) -> SummarizerStatus:
-        """Return the name and state of the summarizer, and its counts since the start."""
+        """Return the name and state of the present summarizer, and its counts since the start."""
         return self._current.status()
 
     @contextmanager
     def exclusive(
         self, *, wait_s: float = 0.0, purpose: str = A_CYCLE
     ) -> Iterator[Summarizer]:
-        """Borrow the summarizer while the block runs, after waiting up to `wait_s` for it.
+        """Borrow the summarizer while the block runs, after waiting up to `wait_s` for its return.
 
-        `purpose` is named in the error that others get meanwhile. Raises `SleepInProgress`.
+        `purpose` says what for, in the `SleepInProgress` error of others who ask meanwhile. Raises
+        `SleepInProgress` if it is still lent after the wait.
         """
         if not self._lock.acquire(timeout=wait_s):
             raise SleepInProgress(
@@ -103,7 +105,7 @@ class SummarizerLease:
         answers: SimpleQueue[Summary | Exception] = SimpleQueue()
 
         def work() -> None:
-            """Summarize, hand over the outcome and return the summarizer."""
+            """Summarize the memories, hand over summary or error, and return the summarizer."""
             try:
                 answers.put(summarizer.summarize_or_error(memories))
             finally:
@@ -121,16 +123,17 @@ class SummarizerLease:
         return outcome
 
     def replace(self, summarizer: Summarizer) -> None:
-        """Put another summarizer in force; a running cycle keeps the former one."""
+        """Lend another summarizer from now on; a running cycle keeps the former one."""
         former, self._current = self._current, summarizer
         if self._lock.acquire(blocking=False):
             self._lock.release()
             former.close()
 
     def interrupt(self) -> None:
-        """End the running cycle after its present group; refuse later cycles but the final one.
+        """End the running cycle after the group of memories it works on, without its model.
 
-        The present group does not wait for a model, and no later group asks one.
+        That group is finished by the extractive summarizer at once. Later cycles are refused,
+        except the final one of a program that ends; it asks no model either.
         """
         self._interrupted.set()
         self._current.interrupt()
@@ -143,7 +146,7 @@ class SummarizerLease:
             self._lock.release()
 
     def close(self) -> None:
-        """End the processes of the summarizer in force."""
+        """End the processes of the present summarizer."""
         self._current.close()
 
     def _return_summarizer(self, summarizer: Summarizer) -> None:
@@ -172,6 +175,7 @@ class ForegroundGate:
     """Counter of requests in flight, each a `with` block, to which cycles yield; thread-safe."""
 
     def __init__(self) -> None:
+        """Begin with no request in flight."""
         self._lock = threading.Lock()
         self._in_flight = 0
         self._last = time.monotonic() - ACTIVE_S
@@ -187,6 +191,7 @@ class ForegroundGate:
             self._in_flight += 1
 
     def __exit__(self, *_: object) -> None:
+        """Count the request as answered."""
         with self._lock:
             self._in_flight -= 1
             self._last = time.monotonic()
@@ -202,7 +207,7 @@ class ForegroundGate:
 
     @property
     def busy(self) -> bool:
-        """Whether at least `BUSY_ANSWERS` requests were answered in this second and the last."""
+        """Whether at least `BUSY_ANSWERS` requests were answered in this and the last second."""
         with self._lock:
             self._begin_second(int(time.monotonic()))
             return self._answers + self._answers_before >= BUSY_ANSWERS
@@ -238,10 +243,12 @@ class OwnerGate(ForegroundGate):
         self._shared = shared
 
     def __enter__(self) -> None:
+        """Count a request as in flight, in both gates."""
         super().__enter__()
         self._shared.__enter__()
 
     def __exit__(self, *_: object) -> None:
+        """Count the request as answered, in both gates."""
         self._shared.__exit__()
         super().__exit__()
 

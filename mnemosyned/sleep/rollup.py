@@ -64,6 +64,7 @@ class RollupRun:
     """Roll-ups of one cycle, the lowest level first, with a report of each period."""
 
     def __init__(self, context: CycleContext) -> None:
+        """Begin without reports; `context` holds the store, settings and limits of the cycle."""
         self.reports: list[GroupReport] = []
         self._context = context
         self._store = context.store
@@ -84,7 +85,7 @@ class RollupRun:
     def _due_periods(
         self, level: Level, before: datetime
     ) -> tuple[list[Period], Mapping[datetime, str]]:
-        """Return the periods of a level to roll up, and ids of existing summaries by period start.
+        """Return the periods of a level to roll up, and {period's start: id of its old summary}.
 
         A period that contains a failed period waits for the next cycle.
         """
@@ -101,7 +102,10 @@ class RollupRun:
         return due, found.existing
 
     def _roll_up(self, due: Sequence[Period], existing: Mapping[datetime, str]) -> None:
-        """Write the summaries of these periods with the extractive summarizer; record failures."""
+        """Write the summaries of these periods with the extractive summarizer; record failures.
+
+        `existing` maps a period's start to the id of its old summary, which is replaced.
+        """
         for period in due:
             if not self._context.may_continue():
                 return
@@ -123,9 +127,9 @@ class RollupRun:
                 self.reports.append(report)
 
     def _write_period(self, work: PeriodWork) -> None:
-        """Store the summary of a period with its log entry, and add its report.
+        """Store the summary of a period with its log entry, and add the period's report.
 
-        Raises `SummarizerFailed` if its summaries have no text.
+        Raises `SummarizerFailed` if the summaries in the period have no text.
         """
         terms = self._store.rollups.index_terms(work.period.ids)
         minimum = self._context.sleep.rollup_min_items
@@ -185,7 +189,7 @@ class RollupRun:
 
 
 def rollup_periods(found: PendingRollups, level: Level) -> list[Period]:
-    """Return the periods of a level that have new or changed summaries, even with a single one."""
+    """Return the periods of a level with new or changed summaries in them, even a single one."""
     reopened = frozenset(found.existing.values())
     return group_into_periods(
         found.children, to_level=level, minimum=1, reopened=reopened
@@ -199,7 +203,7 @@ def period_report(
     episode: str | None = None,
     chars: int = 0,
 ) -> GroupReport:
-    """Return the report of a period, with the id and length of its summary if it has one."""
+    """Return the report of a period; `episode` and `chars` are id and length of its summary."""
     return GroupReport(
         session="",
         source=None,
@@ -222,10 +226,11 @@ def compose_period(
     *,
     minimum: int,
 ) -> RollupText:
-    """Compose the text of a period from its summaries, oldest first, and their index terms.
+    """Return the text of a period's summary, made of its summaries, oldest first, by rules.
 
-    `minimum` is the number of summaries below which a day keeps their whole text. A summary that
-    only says that there is nothing to say has no line, unless all do.
+    `terms` are their index terms by id. `minimum` is the number of summaries below which a day
+    keeps their whole text. A summary that only says that there is nothing to say has no line,
+    unless all do.
     """
     silent = {UNSPOKEN, WORDLESS}
     if silent.issuperset(member.content for member in members):
@@ -258,9 +263,9 @@ def rewrite_stale(
 ) -> int:
     """Rewrite all stale summaries up to the level `highest`, and return how many.
 
-    Summaries become stale when a memory below them is forgotten. The lowest level is rewritten
-    first. A day of fewer episodes than `minimum` keeps their whole text. `exclusive` is entered so
-    that one thread at a time rewrites. No model is asked, because callers wait.
+    A summary is stale after a memory below it was forgotten. The lowest level goes first; a day of
+    fewer episodes than `minimum` keeps their whole text. `exclusive` is a lock, entered so that one
+    thread at a time rewrites. No model is asked, because callers wait.
     """
     tries_left = TRIES_MAX
     rewritten = 0
@@ -309,13 +314,13 @@ def _rewrite_rollup(
 
 
 def _find_common_session(parts: Sequence[Episode | MemoryRecord]) -> str:
-    """Return the session that all memories or summaries share, empty if they have several."""
+    """Return the session that all memories or summaries share, or an empty text for several."""
     sessions = {part.session for part in parts}
     return sessions.pop() if len(sessions) == 1 else ""
 
 
 def _find_common_source(parts: Sequence[Episode | MemoryRecord]) -> str | None:
-    """Return the source that all memories or summaries share, None if they have several."""
+    """Return the source that all memories or summaries share, or None for several."""
     sources = {part.source for part in parts}
     return sources.pop() if len(sources) == 1 else None
 
@@ -348,7 +353,7 @@ def _rewrite_episode(
 def _summarize_extractively(
     memories: Sequence[MemoryRecord], stale: StaleSummary, summarizer: Summarizer
 ) -> Summary:
-    """Return an extractive summary of memories, or their text word for word on failure.
+    """Return an extractive summary of memories, or after a failure their text word for word.
 
     Forgetting must not fail because of a summary.
     """
@@ -368,9 +373,9 @@ def _summarize_extractively(
 def _restore_exact_values(
     memory: MemoryRecord, details: Sequence[Detail]
 ) -> MemoryRecord:
-    """Return a pruned memory with its remaining exact values as text.
+    """Return a memory whose text was pruned with its remaining exact values as the text.
 
-    Any other memory is returned unchanged.
+    Any other memory is returned unchanged. `details` are the exact values of its episode.
     """
     if memory.content:
         return memory

@@ -49,7 +49,11 @@ class SleepScheduler:
         check_triggers: Callable[[], object] | None = None,
         tick_s: float = 30.0,
     ) -> None:
-        """Call `sleep` by schedule, `check_triggers` every `tick_s` and `enforce_cap` on request."""
+        """Call `sleep` by schedule, and `check_triggers` every `tick_s` seconds.
+
+        `sleep` runs a cycle for a trigger; `enforce_cap` consolidates what exceeds working memory's
+        capacity, and is called in a thread when asked for.
+        """
         self._sleep = sleep
         self._enforce_cap = enforce_cap
         self._check_triggers = check_triggers
@@ -80,16 +84,13 @@ class SleepScheduler:
         self.stop()
 
     def start(self) -> None:
-        """Start the schedule and the checks of the triggers."""
+        """Start the schedule of cycles, and the checks of the triggers."""
         self._scheduler.start()
         if self._check_triggers:
             self._ticker.start()
 
     def stop(self) -> None:
-        """Stop the schedule, the trigger checks and the capacity's thread.
-
-        Wait for running work.
-        """
+        """Stop the schedule, the checks and the capacity's thread; wait for running work."""
         self._stopped.set()
         self._scheduler.shutdown(wait=True)
         if self._check_triggers:
@@ -97,7 +98,7 @@ class SleepScheduler:
         self._cap_executor.shutdown(wait=True)
 
     def set_schedule(self, config: Config) -> None:
-        """Apply the schedule of the settings: cron, interval or off. Raises `ConfigInvalid`."""
+        """Apply the schedule in the settings: cron, interval or off. Raises `ConfigInvalid`."""
         cron = config.sleep.cron
         interval = timedelta(minutes=config.sleep.interval_minutes)
         interval_s = interval.total_seconds()
@@ -138,7 +139,7 @@ class SleepScheduler:
                 self._cap_executor.submit(self._guard_job(enforce_once))
 
     def wake(self) -> None:
-        """Read the wall clock again after a jump, such as after suspend.
+        """Reckon the next cycle anew after a jump of the wall clock, such as after suspend.
 
         If the clock was set back, the next cycle does not wait until it catches up.
         """
@@ -154,7 +155,7 @@ class SleepScheduler:
 
     @property
     def description(self) -> str:
-        """The schedule in words."""
+        """The schedule in words: "off", "every 30 minutes" or "cron 0 3 * * * (UTC)"."""
         return self._description
 
     @property
@@ -183,14 +184,14 @@ class SleepScheduler:
             self._retry_soon()
 
     def _retry_soon(self) -> None:
-        """Move the next scheduled cycle forward to `AGAIN_AFTER` from now, if it is later."""
+        """Move the next scheduled cycle forward to `AGAIN_AFTER` from now, if that is earlier."""
         job, soon = self._scheduler.get_job(JOB), datetime.now(UTC) + AGAIN_AFTER
         if job and job.next_run_time > soon:
             job.modify(next_run_time=soon)
 
     @staticmethod
     def _guard_job(job: Callable[[], object]) -> Callable[[], None]:
-        """Return a function that runs a job and logs errors, so that the schedule goes on."""
+        """Return a function that calls `job` and logs its errors, so that the schedule goes on."""
 
         def run() -> None:
             """Run the job and log its errors."""
@@ -205,7 +206,7 @@ class SleepScheduler:
 
 
 def cron_trigger(fields: str, *, key: str = "sleep.cron") -> CronTrigger:
-    """Return the APScheduler trigger of five cron fields, in UTC.
+    """Return the APScheduler trigger of five cron fields such as `0 3 * * *`, in UTC.
 
     `key` names the setting in errors. Raises `ConfigInvalid`.
     """
@@ -216,7 +217,7 @@ def cron_trigger(fields: str, *, key: str = "sleep.cron") -> CronTrigger:
 
 
 def cron_times(fields: str, *, after: datetime) -> tuple[datetime, datetime]:
-    """Return the next two times of five valid cron fields after a time."""
+    """Return the next two times after `after` of five valid cron fields, in UTC."""
     trigger = cron_trigger(fields)
     first = trigger.get_next_fire_time(after, after) or after
     second = trigger.get_next_fire_time(first, shift(first, timedelta(seconds=1)))

@@ -49,7 +49,7 @@ POLL_S = 0.2
 def final_consolidation(
     cycle: SleepCycle, *, deadline_s: float, keep_going: Callable[[], bool]
 ) -> CycleReport:
-    """Run the last cycle before the process ends, within `deadline_s`, and return its report.
+    """Run the last cycle before the program ends, within `deadline_s`, and return its report.
 
     The usual age of memories applies, and the deadline ends the cycle between two groups. A summary
     that a model is writing is abandoned. A model that may write again is interrupted when its time
@@ -88,9 +88,9 @@ def _can_afford_model(cycle: SleepCycle, model_s: float) -> bool:
 def _interrupt_model_after(
     lease: SummarizerLease, seconds: float, keep_going: Callable[[], bool]
 ) -> Iterator[None]:
-    """Interrupt the model after this many seconds, or when `keep_going` returns False.
+    """Interrupt the model after `seconds`, or when `keep_going` returns False, in a `with` block.
 
-    It applies while the block runs; one group may take minutes.
+    After the block nothing is interrupted any more. The model may need minutes for one group.
     """
     over = threading.Event()
     ends = time.monotonic() + seconds
@@ -128,7 +128,10 @@ class BackgroundCycles:
         zone: tzinfo,
         machine: Callable[[], MachineState] = read_machine_state,
     ) -> None:
-        """Take the time zone of quiet hours, and a function that returns load and power supply."""
+        """Run `cycle` in the background, if the machine and the quiet hours allow a model to write.
+
+        `zone` is the time zone of quiet hours, `machine` returns load and power supply.
+        """
         self.waits_for = ""
         """Why the last cycle was put off; empty if it was not."""
         self._store = store
@@ -137,7 +140,7 @@ class BackgroundCycles:
         self._machine = machine
 
     def activity(self) -> WorkingActivity:
-        """Return the activity in working memory, from which triggers decide."""
+        """Return counts, ages and sizes of working memories, from which triggers decide."""
         now = self._cycle.now()
         fresh = shift(
             now, -timedelta(minutes=self._cycle.settings.config.sleep.min_age_minutes)
@@ -148,10 +151,10 @@ class BackgroundCycles:
     def sleep(
         self, trigger: Trigger, selection: Selection | None = None
     ) -> CycleReport | None:
-        """Run a cycle and return its report.
+        """Run a cycle for `trigger`, on a selection or the memories old enough; return its report.
 
-        Return None if cycles are paused or the model may not write. Memories past their time to
-        live are consolidated all the same, by the extractive summarizer.
+        Return None if cycles are paused or the model may not write. In the latter case, memories
+        past their time to live are consolidated all the same, by the extractive summarizer.
         """
         if until := self._cycle.stopper.held_until():
             clock = f"{in_zone(until, self._zone):%H:%M}"
@@ -189,7 +192,7 @@ class BackgroundCycles:
         )
 
     def _note_refusal(self, reason: str, trigger: Trigger) -> None:
-        """Remember why a cycle was put off, and log a new reason.
+        """Remember why a cycle was put off, for `status`, and log a new reason.
 
         An empty reason means that the cycle was not put off.
         """
@@ -209,7 +212,7 @@ class SleepHost(Protocol):
 
     @property
     def description(self) -> str:
-        """The schedule in words."""
+        """The schedule of sleep cycles in words: "off", "every 30 minutes" or the cron fields."""
         ...
 
     @property
@@ -218,7 +221,7 @@ class SleepHost(Protocol):
         ...
 
     def enforce_cap_soon(self) -> None:
-        """Enforce the capacity of working memory in the background."""
+        """Consolidate memories over working memory's capacity soon, in the background."""
         ...
 
 
@@ -239,11 +242,11 @@ class Sleeper:
         in_background: bool = False,
         host: SleepHost | None = None,
     ) -> None:
-        """Create a schedule and triggers of its own with `in_background`, or use a `host`.
+        """Run cycles by a schedule and triggers of its own (`in_background`), or those of a `host`.
 
-        With neither, a caller who exceeds the capacity waits until it is enforced. `after_cycle` is
-        called when a cycle is over, in the thread that ran it; `chores` are called with each check
-        of the triggers.
+        With neither, a caller who exceeds the capacity waits until it is enforced. `zone` is the
+        time zone of quiet hours. `after_cycle` is called when a cycle is over, in the thread that
+        ran it; `chores` are called with each check of the triggers.
         """
         self.cycle = cycle
         self._store = store
@@ -289,23 +292,23 @@ class Sleeper:
             self._scheduler.start()
 
     def stop(self) -> None:
-        """Stop the schedule and the triggers, and end the running cycle after its present group."""
+        """Stop the schedule and triggers; end the running cycle after the group it works on."""
         if self._scheduler:
             self.cycle.lease.interrupt()
             self._scheduler.stop()
 
     def reschedule(self) -> None:
-        """Apply the schedule of the settings in force. Raises `ConfigInvalid`."""
+        """Apply the schedule of cycles in the present settings. Raises `ConfigInvalid`."""
         if self._scheduler:
             self._scheduler.set_schedule(self.cycle.settings.config)
 
     def wake(self) -> None:
-        """Read the wall clock again after a jump, such as after suspend."""
+        """Reckon the next cycle anew after a jump of the wall clock, such as after suspend."""
         if self._scheduler:
             self._scheduler.wake()
 
     def sleep(self, request: CycleRequest) -> CycleReport:
-        """Run a cycle for a caller and return its report. Raises `SleepInProgress`."""
+        """Run a cycle for a caller who waits, and return its report. Raises `SleepInProgress`."""
         report = self.cycle.run(request)
         self._after_cycle()
         return report
@@ -323,10 +326,10 @@ class Sleeper:
         return working > capacity
 
     def enforce_cap(self, working: int | None = None) -> None:
-        """Consolidate memories over the capacity, in the background if there is a host or schedule.
+        """Consolidate the oldest memories if working memory exceeds its capacity.
 
-        `working` is the number of working memories, if known. Errors are logged, not raised: what
-        was remembered stays.
+        With a host or a schedule that happens in the background. `working` is the number of working
+        memories, if known. Errors are logged, not raised: what was remembered stays.
         """
         try:
             if self._is_postponed or not self.exceeds_capacity(working):
@@ -341,7 +344,7 @@ class Sleeper:
             log_failure("cap_not_enforced", error)
 
     def enforce_cap_in_background(self) -> None:
-        """Consolidate memories over the capacity now, in a background thread.
+        """Consolidate memories over the capacity now, called in a background thread.
 
         Raises `SleepInProgress`.
         """
@@ -431,9 +434,10 @@ class Sleeper:
     def sleep_in_background(
         self, trigger: Trigger, selection: Selection | None = None
     ) -> CycleReport | None:
-        """Run a cycle that nobody waits for; return None if it was postponed or put off.
+        """Run a cycle that nobody waits for; return its report, or None if it was put off.
 
-        Raises `SleepInProgress`.
+        `selection` is what to consolidate; None for all memories old enough. Raises
+        `SleepInProgress`.
         """
         if self._is_postponed:
             return None
@@ -443,5 +447,5 @@ class Sleeper:
 
     @property
     def _is_postponed(self) -> bool:
-        """Whether cycles are still postponed."""
+        """Whether cycles by schedule, trigger or capacity may not start for now."""
         return time.monotonic() < self._postponed_until

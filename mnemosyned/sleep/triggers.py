@@ -50,7 +50,7 @@ def select_by_age(
 ) -> Selection | None:
     """Select all memories older than `age` once the oldest is older than `age` and `slack`.
 
-    The slack lets a cycle find more than one memory.
+    Return None before. The slack lets a cycle find more than one memory.
     """
     if activity.oldest is None or activity.oldest >= shift(now, -age - slack):
         return None
@@ -60,9 +60,10 @@ def select_by_age(
 def select_by_count(
     activity: WorkingActivity, now: datetime, *, entries: int, fresh: timedelta
 ) -> Selection | None:
-    """Select the sources that have at least `entries` memories older than `fresh`.
+    """Select memories older than `fresh` of sources with at least `entries` such memories.
 
-    Source: the consolidation tutorial, N new memories in a category.
+    Return None if no source has as many. The rule is from the consolidation tutorial: N new
+    memories in a category.
     """
     counts = activity.by_source.items()
     sources = tuple(name for name, count in counts if count >= entries)
@@ -78,7 +79,7 @@ def select_by_size(
 ) -> Selection | None:
     """Select the oldest memories once working memory exceeds a limit, down to a margin below it.
 
-    Excess bytes count as memories of average size.
+    Return None below the limits. Excess bytes count as memories of average size.
     """
 
     def count_excess(margin: float) -> int:
@@ -100,7 +101,10 @@ def select_when_idle(
     gain_min: int,
     fresh: timedelta,
 ) -> Selection | None:
-    """Select all memories older than `fresh`, at least `gain_min`, after `quiet` without requests."""
+    """Select all memories older than `fresh` once no request came for `quiet`.
+
+    Return None before, or if there are fewer than `gain_min`.
+    """
     seasoned = sum(activity.by_source.values())
     is_due = activity.quiet >= quiet and seasoned >= gain_min
     return Selection(before=shift(now, -fresh)) if is_due else None
@@ -112,7 +116,10 @@ def select_by_tokens(
     *,
     budget: int,
 ) -> Selection | None:
-    """Select the oldest memories of the largest session once it uses most of its token budget."""
+    """Select the oldest memories of the largest session once it uses most of `budget` tokens.
+
+    Return None before.
+    """
     if not activity.by_session:
         return None
     name = max(activity.by_session, key=lambda name: activity.by_session[name][1])
@@ -165,7 +172,7 @@ def model_refusal(
 
 
 def make_triggers(config: Config) -> dict[Trigger, SleepTrigger]:
-    """Return the triggers that the settings switch on, by name, in the order of their checks."""
+    """Return {name: rule} of the triggers that the settings switch on, in the order of checks."""
     if not config.auto_sleep:
         return {}
     sleep = config.sleep
@@ -225,7 +232,11 @@ class TriggerWatch:
         sleep: Callable[[Trigger, Selection], CycleReport | None],
         monotonic: Callable[[], float] = since_boot,
     ) -> None:
-        """Take functions that return triggers, activity and time, and a function that runs a cycle."""
+        """Check the rules that `triggers` returns against `activity` at the time `now`.
+
+        `sleep` runs a cycle on a selection, and returns None if it was put off. `monotonic` returns
+        seconds.
+        """
         self._triggers = triggers
         self._activity = activity
         self._now = now
@@ -235,7 +246,10 @@ class TriggerWatch:
         self._quiet_until = 0.0
 
     def check(self) -> Trigger | None:
-        """Run a cycle for the first trigger that is due; return the trigger's name, or None."""
+        """Run a cycle for the first trigger that is due; return its name, None if none is.
+
+        Return None also while another cycle runs, or shortly after one.
+        """
         began, triggers = self._monotonic(), self._triggers()
         if not triggers or began < self._quiet_until:
             return None
@@ -260,7 +274,8 @@ class TriggerWatch:
     ) -> None:
         """Suspend a trigger whose cycle consolidated nothing, twice as long each time.
 
-        A trigger whose cycle was cut short is not suspended.
+        `ended` is the cycle's end in monotonic seconds, `report` None if it was put off. A trigger
+        whose cycle was cut short is not suspended.
         """
         if report and (report.evicted or report.problem):
             rest.length = rest.until = 0.0
@@ -277,7 +292,7 @@ JUMP = timedelta(minutes=1)
 
 
 def read_machine_state(power: Path = POWER) -> MachineState:
-    """Return power supply and load of the machine; on mains and without load if unknown."""
+    """Return power supply and load of the machine; on mains, and no load, where unknown."""
     try:
         load = os.getloadavg()[0] / (os.cpu_count() or 1)
     except OSError:
@@ -297,7 +312,7 @@ def is_on_battery(power: Path = POWER) -> bool:
 
 
 def _power_supplies(power: Path, kind: str) -> list[Path]:
-    """Return the folders of the machine's power supplies of a kind, without those of devices."""
+    """Return the folders under `power` of the machine's own power supplies of a kind."""
     if not power.is_dir():
         return []
     return [
@@ -325,7 +340,7 @@ def machine_uptime_s() -> float:
 
 
 def read_boot_id() -> str:
-    """Return an id of the machine's present start; empty if the system has none."""
+    """Return an id that each start of the machine has anew; empty if the system has none."""
     return _read_text(BOOT_ID)
 
 
@@ -337,6 +352,7 @@ class JumpTolerantClock:
     """
 
     def __init__(self, clock: Clock, *, hold: timedelta) -> None:
+        """Follow `clock`, and ignore its forward jumps until they have lasted `hold`."""
         self._clock = clock
         self._hold = hold
         self._anchor = (clock.now(), machine_uptime_s())

@@ -114,7 +114,10 @@ _line_kind = msgspec.json.Decoder(LineKind)
 
 
 def parse_line_kind(line: bytes) -> LineKind:
-    """Return the kind of a line of an export, and its ids. Raises `MalformedJson`."""
+    """Return the kind of an export's line, with the ids in it, without reading the rest.
+
+    Raises `MalformedJson`.
+    """
     try:
         return _line_kind.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

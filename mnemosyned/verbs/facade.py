@@ -29,11 +29,12 @@ class Caller(Protocol):
     """Carries a request to the service and brings back its result."""
 
     def call(self, request: Request[R], /) -> R:
-        """Run one verb.
+        """Run the verb of a request, and return the verb's result.
 
-        Besides the errors a verb names, each may raise `InvalidRequest`, `StorageFailed`,
-        `DatabaseReplaced`, `DatabaseUnreachable` and `MemoryBusy`; one that writes `ShuttingDown`;
-        and over a socket `DaemonUnreachable`, `ForeignDaemon`, `DaemonBusy` and `MalformedRequest`.
+        Besides the errors that the verb names, each verb may raise `InvalidRequest`,
+        `StorageFailed`, `DatabaseReplaced`, `DatabaseUnreachable` and `MemoryBusy`; a verb that
+        changes the store may raise `ShuttingDown`; over a socket each may raise
+        `DaemonUnreachable`, `ForeignDaemon`, `DaemonBusy` and `MalformedRequest`.
         """
         ...
 
@@ -42,7 +43,10 @@ class AsyncCaller(Protocol):
     """Carries a request to the service without blocking the event loop."""
 
     def call(self, request: Request[R], /) -> Coroutine[Any, Any, R]:
-        """Run one verb; raises what `Caller.call` raises."""
+        """Run the verb of a request; the coroutine returns the verb's result.
+
+        It raises the errors of the verb, and those that any verb may raise, as `StorageFailed`.
+        """
         ...
 
 
@@ -53,6 +57,7 @@ class Verb(Generic[P, R]):
     """
 
     def __init__(self, request: Callable[P, Request[R]]) -> None:
+        """Stand for the verb whose request `request` makes from the arguments of the method."""
         self.request = request
 
     @overload
@@ -66,7 +71,7 @@ class Verb(Generic[P, R]):
         self, caller: None, owner: type[Any]
     ) -> Callable[Concatenate[Any, P], Any]: ...
     def __get__(self, caller: object, owner: type[Any]) -> object:
-        """Return the verb itself; only type checkers use the overloads."""
+        """Return this descriptor itself; only type checkers use the overloads."""
         return self
 
 
@@ -121,10 +126,13 @@ class AsyncVerbs(VerbTable):
 
 
 def _blocking_method(name: str, request: Callable[..., Request[R]]) -> Callable[..., R]:
-    """Return a method that makes a verb's request from its arguments and calls it."""
+    """Return the verb's method `name`: it makes a request from its arguments and runs the verb.
+
+    `request` is the class of the request; the method has its signature, and returns the result.
+    """
 
     def method(self: Caller, /, *args: object, **kwargs: object) -> R:
-        """Make the request from the arguments, and call the verb."""
+        """Make the request from the arguments, run the verb, and return the result."""
         try:
             made = request(*args, **kwargs)
         except TypeError as error:
@@ -137,10 +145,13 @@ def _blocking_method(name: str, request: Callable[..., Request[R]]) -> Callable[
 def _coroutine_method(
     name: str, request: Callable[..., Request[R]]
 ) -> Callable[..., Coroutine[Any, Any, R]]:
-    """Return a coroutine method that makes a verb's request from its arguments and calls it."""
+    """Return the verb's coroutine `name`: it makes a request from its arguments and runs the verb.
+
+    `request` is the class of the request; the method has its signature, and returns the result.
+    """
 
     async def method(self: AsyncCaller, /, *args: object, **kwargs: object) -> R:
-        """Make the request from the arguments, and call the verb."""
+        """Make the request from the arguments, run the verb, and return the result."""
         try:
             made = request(*args, **kwargs)
         except TypeError as error:
@@ -151,7 +162,10 @@ def _coroutine_method(
 
 
 def _make_argument_error(verb: str, error: TypeError) -> TypeError:
-    """Return the error for wrong arguments of a verb's method, which names the method."""
+    """Return the error for wrong arguments of a verb's method, with the method's name in it.
+
+    `error` is that of the request's class, which names the class instead.
+    """
     problem = str(error)
     if "positional" in problem:
         problem = "only the first field may be given by position; name the others"
@@ -162,6 +176,7 @@ class _Signature:
     """The signature of a verb's method, made when `inspect` first asks: a start does not wait."""
 
     def __init__(self, request: type[Request[Any]]) -> None:
+        """Make the signature of a method from the class of its request, when asked for."""
         self._request = request
 
     @property
@@ -196,7 +211,10 @@ def _add_method(
     name: str,
     method: Any,  # noqa: ANN401
 ) -> None:
-    """Set a verb's method in a class, with the name and docstring of a function written by hand."""
+    """Set `method` as the verb `name` in the class `owner`.
+
+    It gets the name and docstring of the function that the class has for type checkers.
+    """
     request = VERBS[ALIASES.get(name, name)]
     method.__name__ = name
     method.__qualname__ = f"{owner.__qualname__}.{name}"

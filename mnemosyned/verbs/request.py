@@ -41,7 +41,10 @@ NAMES_MAX = 1_000
 
 
 def doc(description: str, **limits: Any) -> Meta:  # noqa: ANN401 as Meta takes them
-    """Return the limits of a field, with its description for help pages and that of the API."""
+    """Return a msgspec annotation for a field: its description, for help pages and API, and limits.
+
+    `limits` are msgspec's, such as `max_length`.
+    """
     return Meta(description=description, **limits)
 
 
@@ -112,7 +115,7 @@ class Request(
 
     @classmethod
     def verb_name(cls) -> str:
-        """Return the verb's name in snake case."""
+        """Return the verb's name in snake case, such as `remember_many`."""
         return cls.verb or re.sub("(?<=[a-z])(?=[A-Z])", "_", cls.__name__).lower()
 
 
@@ -120,10 +123,12 @@ class RowList(msgspec.Struct, Generic[T], frozen=True):
     """A result that is a list: its first field holds the rows, and iterating yields them."""
 
     def __iter__(self) -> Iterator[T]:
+        """Iterate over the rows of the list."""
         rows: list[T] = getattr(self, self.__struct_fields__[0])
         return iter(rows)
 
     def __len__(self) -> int:
+        """Return the number of rows in the list."""
         return len(getattr(self, self.__struct_fields__[0]))
 
 
@@ -138,7 +143,7 @@ class ById(Request[R], frozen=True):
 
 
 def names(given: str | list[str] | None) -> tuple[str, ...]:
-    """Return the names given as a tuple: one, several, or none for None."""
+    """Return the names given as a tuple: one for a text, several for a list, none for None."""
     if given is None:
         return ()
     return (given,) if isinstance(given, str) else tuple(given)
@@ -149,7 +154,10 @@ def instant(given: Instant) -> datetime: ...
 @overload
 def instant(given: Instant | None) -> datetime | None: ...
 def instant(given: Instant | None) -> datetime | None:
-    """Return a time of a validated request as `datetime`, the only type it can have by then."""
+    """Return a time of a validated request, None for None, typed as `datetime`.
+
+    After validation it can have no other type, so that nothing is converted.
+    """
     return cast("datetime | None", given)
 
 
@@ -186,7 +194,7 @@ def parse_result(verb: type[Request[R]], answer: bytes) -> R:
 
 
 def parse(verb: type[V], body: bytes | bytearray) -> V:
-    """Return the request that a JSON body holds, with its times read.
+    """Return the request that a JSON body holds, validated, with times in words as `datetime`.
 
     Raises `InvalidRequest`, `InvalidTime`, `InvalidText` or `MalformedJson`, which name the field.
     """
@@ -240,7 +248,11 @@ def parse_text(verb: type[V], fields: Mapping[str, str | list[str]]) -> V:
 
 
 def validate(request: V) -> V:
-    """Return a request that a program made, checked as `parse` checks JSON, with its errors."""
+    """Return a checked copy of a request that a program made.
+
+    The checks and errors are those of `parse` for its JSON: `InvalidRequest`, `InvalidTime` or
+    `InvalidText`, which name the field.
+    """
     return parse(type(request), encode(request))
 
 
@@ -248,7 +260,7 @@ def encode(request: Request[Any]) -> bytes:
     """Return the JSON of a request, with times in words read in this machine's time zone.
 
     Raises `InvalidText`, `InvalidTime`, and `InvalidRequest` for values that JSON cannot express.
-    All other checks are those of `parse`, at the receiver.
+    All other checks are made by the receiver.
     """
     are_times_read = True
     for place, part in _requests_within(request):
@@ -284,9 +296,9 @@ def encode(request: Request[Any]) -> bytes:
 
 
 def _requests_within(request: Request[Any]) -> list[tuple[str, Request[Any]]]:
-    """Return a request and the requests in its lists, each with its place.
+    """Return the prefix of a request's fields in errors, with the request, and so for those inside.
 
-    The place is the prefix of its fields in errors: empty, or such as `memories[3].`.
+    The prefix is empty for the request itself, or such as `memories[3].` for one in a list.
     """
     found = [("", request)]
     for name in request.nested:
@@ -343,7 +355,7 @@ def time_fields(verb: type[msgspec.Struct]) -> frozenset[str]:
 
 
 def union_members(kind: object) -> tuple[object, ...]:
-    """Return the types in a union, or the type itself, without annotations."""
+    """Return the types in a union, or the one type itself, each without `Annotated`."""
     if get_origin(kind) is Annotated:
         return union_members(get_args(kind)[0])
     if get_origin(kind) in (Union, UnionType):
@@ -352,7 +364,7 @@ def union_members(kind: object) -> tuple[object, ...]:
 
 
 def _is_deep(value: dict[str, Any] | list[Any]) -> bool:
-    """Return whether lists and objects nest more than `DEPTH_MAX` levels."""
+    """Tell whether a JSON value nests lists and objects more than `DEPTH_MAX` levels deep."""
     level: list[dict[str, Any] | list[Any]] = [value]
     for _ in range(DEPTH_MAX):
         members = chain.from_iterable(
@@ -367,7 +379,10 @@ def _is_deep(value: dict[str, Any] | list[Any]) -> bool:
 def _field_error(
     error: msgspec.ValidationError, verb: type[Request[Any]]
 ) -> MnemosynedError:
-    """Return the error for a message of msgspec, which names the field in our words."""
+    """Return the error for a validation error of msgspec, in plain words with the field's name.
+
+    `verb` is the type of the request.
+    """
     # Loaded here: only a mistake needs it.
     from mnemosyned.verbs.validation import rephrase  # noqa: PLC0415
 

@@ -57,9 +57,10 @@ def read_period(
     field: str = "when",
     now: datetime | None = None,
 ) -> TimeSpan:
-    """Return the day, week or month in which the time that a text names begins, in UTC.
+    """Return the day, week or month in which a time in words, such as "last May", begins.
 
-    The end of the span is not in it. Raises `InvalidTime`, which names `field`.
+    Its ends are in UTC, and the later one is not in it; `unit` says which of the three. Raises
+    `InvalidTime`, which names `field`.
     """
     return _require_time(period_around, text, unit, now or local_now(), field=field)
 
@@ -67,7 +68,7 @@ def read_period(
 def read_given(
     given: GivenTime, *, field: str, now: datetime, since: datetime | None = None
 ) -> datetime:
-    """Return the instant that a caller gave as time, duration or text, read at `now`.
+    """Return the instant that a caller gave as a time, duration or text, read at `now`.
 
     A time without a zone is in the zone of `now`. The name of the field says which end of a day is
     meant, and whether a duration is in the past or the future. A date without a year, or a weekday,
@@ -103,9 +104,10 @@ _Zoned = Annotated[datetime, msgspec.Meta(tz=True)]
 def _require_time(
     read: Callable[..., T | None], text: str, *where: object, field: str, **how: object
 ) -> T:
-    """Return what `read` makes of a text, which is handed on with the other arguments.
+    """Return what the parser `read` makes of a text, or raise `InvalidTime` if that is None.
 
-    Raises `InvalidTime` if the text names no time, with examples for the field, or several times.
+    `where` and `how` are further arguments of `read`. The error has examples for `field`; it is
+    also raised if a date may mean several days.
     """
     examples = (
         "tomorrow, 7d or 2027-03-09"
@@ -137,10 +139,11 @@ def read_request_times(
     now: datetime | None = None,
     place: str = "",
 ) -> G:
-    """Return a request, or the fields of one, with times in words turned into `datetime`.
+    """Return a request, or a mapping of its fields, with times in words turned into `datetime`.
 
-    A value that cannot be a time stays as it is, for the request's own check, and so does what is
-    no request. `place` is the prefix of its fields in errors. Raises `InvalidTime`.
+    `kind` is the type of the request. A value that cannot be a time stays as it is, to be refused
+    later, and so does what is no request. `place` is the prefix of its fields in errors. Raises
+    `InvalidTime`.
     """
     now = now or local_now()
     if isinstance(given, msgspec.Struct):
@@ -155,9 +158,9 @@ def read_request_times(
 def _read_time_values(
     kind: type[msgspec.Struct], values: Mapping[str, Any], now: datetime, place: str
 ) -> dict[str, object]:
-    """Return the new values, by field, of fields that hold times or requests.
+    """Return {field: new value} for fields that hold times in words, or requests with such times.
 
-    Raises `InvalidTime`.
+    `place` is the prefix of the fields in errors. Raises `InvalidTime`.
     """
     changes: dict[str, Any] = {}
     asked_at = values.get(ASKED_AT)
