@@ -45,7 +45,10 @@ An empty content would mean a pruned memory. No search finds the sign, as it is 
 def as_memory(
     message: Message, *, id: str, said: datetime, session: str, source: str | None
 ) -> MemoryRecord:
-    """Return a message as a memory to be archived; `as_message` restores the message."""
+    """Return a message as a memory to be archived, from which `as_message` restores the message.
+
+    `said` is the time of the message.
+    """
     role, content = message.get("role"), message.get("content")
     plain = all(isinstance(text, str) and "\0" not in text for text in (role, content))
     shown = str(content) if plain else extract_readable_text(message)
@@ -68,7 +71,7 @@ def as_memory(
 
 
 def as_message(memory: MemoryRecord) -> dict[str, Any]:
-    """Return the original message of an archived memory; for another memory, role and content."""
+    """Return the message that a memory archives; of any other memory, a message with its text."""
     whole, rest = memory.metadata.get(WHOLE), memory.metadata.get(REST)
     if isinstance(whole, Mapping):
         return dict(whole)
@@ -77,7 +80,7 @@ def as_message(memory: MemoryRecord) -> dict[str, Any]:
 
 
 def as_original(memory: MemoryRecord) -> MemoryRecord:
-    """Return a memory with its message's original content, even if the message has no words."""
+    """Return a memory with the content of its message, even if the message has no words."""
     if memory.content != WORDLESS:
         return memory
     content = as_message(memory).get("content")
@@ -123,10 +126,10 @@ ABOUT = timedelta(hours=1)
 def list_archived_memory_ids(
     parts: Mapping[str, Sequence[str]], id: str
 ) -> Iterator[str]:
-    """Yield the ids of the memories that a compaction archived, in order.
+    """Yield the ids of the memories that the compaction `id` archived, in order.
 
-    `parts` holds the ids of the parts of each compaction, which may be compactions themselves. An
-    id without parts, or one that is its own part, is a memory.
+    `parts` maps the id of each compaction to the ids of its parts, which may be compactions
+    themselves. An id without parts, or one that is its own part, is a memory.
     """
     opened = {id}
     waiting = list(reversed(parts.get(id, [])))
@@ -150,10 +153,10 @@ _POINTER = re.compile(re.escape(STUB) + r"[^\n\]]{0,100}; expand ([^\s\]]{1,200}
 def stub_results(
     message: Message, names: Mapping[str, str], *, archived: bool = True
 ) -> dict[str, Any] | None:
-    """Return a message with its long tool results replaced by stubs, None if no result is long.
+    """Return a message with its long tool results replaced by stubs; None if no result is long.
 
-    A stub begins like its result, so that its key fact stays the same. It names the id of the
-    archived original, unless the original is not `archived`. `names` maps ids of calls to tools.
+    A stub is the beginning, exact values and end of a result, with the id of the archived original
+    unless that is not `archived`. `names` maps the ids of calls to names of tools.
     """
     if is_plain(message):
         return None
@@ -182,7 +185,10 @@ def stub_results(
 
 
 def find_stub_pointer(message: Message) -> str:
-    """Return the id of the original that a stub names, empty for any other message."""
+    """Return the id of the archived original that a stub of a message names.
+
+    A stub is the short form of a long tool result. The id is empty for any other message.
+    """
     if is_plain(message):
         return ""
     marks = (
@@ -194,7 +200,7 @@ def find_stub_pointer(message: Message) -> str:
 
 
 def is_stub_of(message: Message, original: Message) -> bool:
-    """Tell whether a message is the stub of an original, not a text that imitates a stub."""
+    """Tell whether a message is the shortened form of `original`, not a text that imitates it."""
     stub = stub_results(original, {})
     return stub is not None and _list_comparable_parts(
         message
@@ -202,7 +208,7 @@ def is_stub_of(message: Message, original: Message) -> bool:
 
 
 def _list_comparable_parts(message: Message) -> list[tuple[PartKind, str, str]]:
-    """Return the kind, text and id of each part, with results without the mark of a stub."""
+    """Return (kind, text, id) of each part of a message, results without the mark of a stub."""
     return [
         (
             part.kind,
@@ -214,7 +220,10 @@ def _list_comparable_parts(message: Message) -> list[tuple[PartKind, str, str]]:
 
 
 def _write_stub(result: str, name: str, id: str) -> str:
-    """Return the stub of a tool's result: its mark, beginning, exact values and end."""
+    """Return the short form of a tool's result: a mark, its beginning, exact values and end.
+
+    The mark names the tool, and the `id` of the archived original if there is one.
+    """
     result = result.strip()
     head = excerpt_beginning(result)
     end = excerpt_ending(result, after=len(head), chars=ENDING_CHARS)
@@ -230,7 +239,7 @@ def _write_stub(result: str, name: str, id: str) -> str:
 
 
 def _write_values_line(result: str, *, shown: str) -> str:
-    """Return a line of the result's exact values that are missing in `shown`, or an empty text."""
+    """Return a line with the exact values of a result that `shown` lacks; empty for none."""
     values: list[str] = []
     room = VALUES_CHARS
     for detail in extract_details(result):

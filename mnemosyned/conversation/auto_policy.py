@@ -95,9 +95,9 @@ class AutoPolicy:
         summarize: SummarizeMessages | None = None,
         counter: MessageCounter | None = None,
     ) -> None:
-        """Compact from `threshold` of the window's tokens on, down to `target` of them.
+        """Compact from a share `threshold` of `max_tokens` on, down to a share `target`.
 
-        The `keep_recent` newest messages stay. `summarize` asks a model for prose.
+        The `keep_recent` newest messages stay. `summarize` asks a model for prose; None for none.
         """
         self.max_tokens = max_tokens
         self.threshold = threshold
@@ -107,15 +107,16 @@ class AutoPolicy:
         self._counter = counter or FullCounter(TokenEstimator())
 
     def due(self, usage: int) -> CompactionDecision:
-        """Decide to compact if `usage` tokens reach the threshold of the window."""
+        """Decide to compact if `usage` tokens reach the threshold of the context window."""
         return decide_at_threshold(usage, self.threshold, self.max_tokens)
 
     def compact(
         self, messages: Sequence[Message], *, keep_recent: int | None = None
     ) -> Compaction:
-        """At the threshold, stub old tool results, and if needed summarize the oldest messages.
+        """At the threshold, shorten old tool results, and if needed summarize the oldest messages.
 
-        The `keep_recent` newest messages stay, by default the policy's own number.
+        The `keep_recent` newest messages stay, by default the policy's own number. Below the
+        threshold nothing changes.
         """
         keep = self.keep_recent if keep_recent is None else keep_recent
         split = SplitConversation(messages, keep=keep)
@@ -141,9 +142,10 @@ class AutoPolicy:
     def _make_stubs(
         self, split: SplitConversation, costs: list[int]
     ) -> dict[int, Message]:
-        """Return stubs of old tool results by position, oldest first, until the target is met.
+        """Return {position: message with short results}, oldest first, until the target is met.
 
-        The tokens of stubbed messages are updated in `costs`.
+        Only results of tools in old messages are shortened. `costs` are the tokens of each message;
+        those of the shortened messages are updated.
         """
         goal = compute_share(self.max_tokens, self.target)
         names = find_tool_names(split.messages)
@@ -166,9 +168,10 @@ class AutoPolicy:
         stubs: Mapping[int, Message],
         costs: Sequence[int],
     ) -> Compaction:
-        """Return the compaction with a summary of the oldest messages, and stubs of later ones.
+        """Return the compaction with a summary of the oldest messages, and short results after it.
 
-        `stubs` are those of old tool results by position, `costs` the tokens of each message.
+        `unchanged` is the compaction without changes, `stubs` are messages with short tool results
+        by position, `costs` the tokens of each message.
         """
         end = self._find_summary_end(split, costs)
         summarized = [position for position in split.old if position < end]
@@ -202,9 +205,10 @@ class AutoPolicy:
         values: Sequence[Detail],
         earlier: SummaryContent,
     ) -> tuple[SummaryContent, str]:
-        """Return the content of a summary, and the reason if a model should have written prose.
+        """Return a summary's content, and why a model wrote no prose for it; empty if none failed.
 
-        The reason is empty if the model did, or if there is no model.
+        `values` are the exact values of the messages `originals`; `earlier` is the content of
+        earlier summaries.
         """
         secrets = [value for value in values if value.sensitive]
         room = compute_share(
@@ -230,7 +234,10 @@ class AutoPolicy:
         return content, reason
 
     def _find_summary_end(self, split: SplitConversation, costs: Sequence[int]) -> int:
-        """Return the position up to which to summarize messages for enough room, groups whole."""
+        """Return the position before which messages must be summarized to reach the target.
+
+        `costs` are the tokens of each message. Tool calls stay together with their results.
+        """
         window = self.max_tokens
         room = compute_share(window, self.target) - compute_share(
             window, SUMMARY_FRACTION
@@ -246,7 +253,7 @@ class AutoPolicy:
         return end
 
     def _write_summary(self, content: SummaryContent) -> dict[str, Any]:
-        """Return the summary message: as many facts as fit in its text, all in its metadata."""
+        """Return a summary message: as many facts as fit in its text, and all in its metadata."""
         room = compute_share(self.max_tokens, SUMMARY_FRACTION)
         count = self._counter.text
         prose = content.prose
@@ -275,7 +282,10 @@ class AutoPolicy:
 
 
 def _extract_values(messages: Iterable[Message]) -> list[Detail]:
-    """Return the exact values of messages; a value secret in one message is secret in all."""
+    """Return the exact values of messages; a value secret in one message is secret in all.
+
+    Secrets are marked as sensitive.
+    """
     values: list[Detail] = []
     for message in messages:
         id = message_id(message)
@@ -291,7 +301,10 @@ def _extract_values(messages: Iterable[Message]) -> list[Detail]:
 def _extract_key_facts(
     messages: Sequence[Message], secrets: Sequence[Detail]
 ) -> Iterator[str]:
-    """Yield the key facts of messages without secrets, relative dates resolved by message time."""
+    """Yield the key facts of messages, with secrets masked and dates such as "yesterday" resolved.
+
+    `secrets` are masked wherever they occur; dates are resolved by the message's time.
+    """
     names = find_tool_names(messages)
     known = KnownSecrets(secrets)
     concluding = find_round_conclusions(messages)
@@ -310,7 +323,7 @@ def _extract_key_facts(
 
 
 def _extract_prose(messages: Sequence[Message], secrets: Sequence[Detail]) -> list[str]:
-    """Return the best sentences of long messages that have a time.
+    """Return the best sentences of long messages that have a time, with secrets masked.
 
     Without a time, "yesterday" would come to mean some other day.
     """

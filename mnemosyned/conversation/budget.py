@@ -27,6 +27,7 @@ class TokenBudget:
     """Number of newest messages that are always kept."""
 
     def __post_init__(self) -> None:
+        """Check all values. Raises `InvalidRequest` for one out of range."""
         for name in (
             "total",
             "system_reserve",
@@ -112,7 +113,7 @@ class Breakdown:
 
     @property
     def conversation(self) -> int:
-        """Tokens of summaries, history and new message, which count toward the history's budget."""
+        """Tokens of summaries, earlier messages and the new message together."""
         return self.summaries + self.history + self.new_message
 
     @property

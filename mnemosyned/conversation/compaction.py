@@ -110,19 +110,19 @@ class Compaction:
 
     @property
     def expand(self) -> tuple[str, ...]:
-        """Ids of the removed messages, by which `expand` restores them."""
+        """Ids of the removed messages, for the verb `expand`."""
         return tuple(removed.id for removed in self.archived)
 
     @property
     def audit(self) -> ConsolidationAudit | None:
-        """Record of the compaction, None if it removed no message."""
+        """Record of the compaction for the callback; None if no message was removed."""
         if not self.archived:
             return None
         return ConsolidationAudit(len(self.archived), sum(map(len, self.summaries)))
 
 
 def mark_as_removed(messages: Iterable[Message]) -> tuple[RemovedMessage, ...]:
-    """Return messages as removed, each with its id."""
+    """Return each message as a removed message with its id."""
     return tuple(RemovedMessage(message_id(message), message) for message in messages)
 
 
@@ -138,7 +138,7 @@ class CompactionPolicy(Protocol):
     def compact(
         self, messages: Sequence[Message], *, keep_recent: int | None = None
     ) -> Compaction:
-        """Compact a conversation; without old messages it is returned unchanged.
+        """Return the result of compacting a conversation; without old messages nothing is changed.
 
         The `keep_recent` newest messages stay, by default the policy's own number.
         """
@@ -146,14 +146,14 @@ class CompactionPolicy(Protocol):
 
 
 def should_compact(policy: CompactionPolicy, usage: int) -> CompactionDecision:
-    """Return the policy's decision for `usage` tokens."""
+    """Return the policy's decision for a conversation of `usage` tokens."""
     return policy.due(usage)
 
 
 def decide_at_threshold(
     usage: int, fraction: float, max_tokens: int
 ) -> CompactionDecision:
-    """Return the decision to compact if `usage` reached a fraction of the window's tokens.
+    """Return the decision to compact if `usage` tokens reach a `fraction` of `max_tokens`.
 
     A window of 0 tokens or less is never due.
     """
@@ -192,7 +192,10 @@ class SplitConversation:
     def unchanged(
         self, tokens: int, *, policy: str, counter: MessageCounter, limit: int
     ) -> Compaction:
-        """Return the compaction by a policy that changes nothing; the messages take `tokens`."""
+        """Return the result of a policy, named `policy`, that changes nothing in the conversation.
+
+        `tokens` is the size of the messages by `counter`, `limit` the policy's.
+        """
         return Compaction(
             messages=list(self.messages),
             policy=policy,
@@ -205,7 +208,7 @@ class SplitConversation:
         )
 
     def take(self, positions: Sequence[int]) -> list[Message]:
-        """Return the messages at some positions."""
+        """Return the messages at these positions, in their order."""
         return [self.messages[position] for position in positions]
 
 
@@ -227,7 +230,11 @@ class MemoryConsolidator:
         on_audit: Callable[[ConsolidationAudit], object] | None = None,
         counter: MessageCounter | None = None,
     ) -> None:
-        """Compact from the share `threshold_pct` of `max_tokens` on."""
+        """Compact from the share `threshold_pct` (0 to 1) of `max_tokens` on.
+
+        The `keep_recent` newest messages stay. `on_audit` is called after each compaction that
+        removed messages.
+        """
         self.threshold_pct = threshold_pct
         self.max_tokens = max_tokens
         self.keep_recent = max(0, keep_recent)
@@ -235,7 +242,7 @@ class MemoryConsolidator:
         self._counter = counter or CharsCounter()
 
     def should_consolidate(self, current_tokens: int) -> bool:
-        """Tell whether usage reached the threshold; a budget of 0 or less never does."""
+        """Tell whether `current_tokens` reach the threshold; never with a limit of 0 or less."""
         return self.due(current_tokens).due
 
     def due(self, usage: int) -> CompactionDecision:
@@ -247,7 +254,10 @@ class MemoryConsolidator:
         messages: Sequence[Message],
         system_prompt: str = "",  # noqa: ARG002 never consolidated
     ) -> tuple[list[Message], str]:
-        """Return the compacted conversation and the summary's text, empty without a summary."""
+        """Return the compacted conversation and the summary's text, empty without a summary.
+
+        `system_prompt` changes nothing.
+        """
         done = self.compact(messages)
         return done.messages, done.summaries[0] if done.summaries else ""
 
@@ -288,7 +298,10 @@ class MemoryConsolidator:
         old: Sequence[Message],
         archived: Sequence[RemovedMessage],
     ) -> dict[str, Any]:
-        """Return the summary message with the facts of the earlier summary and of old messages."""
+        """Return the summary message with the facts of an earlier summary and of old messages.
+
+        `archived` are the old messages, each with its id.
+        """
         ids = (removed.id for removed in archived)
         content = SummaryContent(
             facts=tuple(remove_repetitions([*earlier.facts, *extract_facts(old)])),
@@ -326,9 +339,10 @@ def summarize_with_model(
     earlier: str = "",
     secrets: Sequence[Detail] = (),
 ) -> tuple[str, str]:
-    """Return a model's summary, or an empty text and the reason why there is none.
+    """Return a model's summary and no reason, or no text and the reason why there is no summary.
 
-    `fits` tells whether a summary is short enough. Without a model both texts are empty.
+    `fits` tells whether a summary is short enough; `earlier` is a summary to be merged into it,
+    `secrets` are masked before. Without a model both texts are empty.
     """
     if summarize is None or not messages:
         return "", ""

@@ -65,6 +65,7 @@ class ContextWindow:
         return parts.conversation > parts.history_budget or parts.total > parts.budget
 
     def __iter__(self) -> Iterator[Any]:
+        """Yield the system prompt, then the list of messages."""
         yield self.system
         yield self.messages
 
@@ -103,6 +104,10 @@ class ContextManager:
         reclaim_unused: bool = False,
         shrink_learnings: bool = False,
     ) -> None:
+        """Assemble contexts within `budget`; None is the usual one.
+
+        `counter` counts tokens, by default four characters to a token.
+        """
         self.budget = budget or TokenBudget()
         self._consolidator = consolidator
         self._counter = counter or CharsCounter()
@@ -143,9 +148,10 @@ class ContextManager:
         summaries: Sequence[PastSummary | Mapping[str, Any]] = (),
         lent_tokens: int = 0,
     ) -> ChosenWindow:
-        """Choose the messages that fit: the fresh tail, summaries, then older messages.
+        """Choose the messages that fit in the history's share: fresh tail, summaries, older ones.
 
-        `lent_tokens` are added to the history's share.
+        The fresh tail, the newest messages, is kept whatever it costs. `lent_tokens` are added to
+        the share.
         """
         new = as_user_message(new_message)
         compaction = self._compact(system, history, new)
@@ -175,7 +181,10 @@ class ContextManager:
         learnings: Sequence[str] = (),
         tool_definitions: Sequence[Any] | None = None,
     ) -> ContextWindow:
-        """Return the context: a chosen window with as much memory and learnings as fit."""
+        """Return the context: the messages of `window`, and as much memory and learnings as fit.
+
+        `tool_definitions` are only counted.
+        """
         sections = self._write_sections(memory_results, learnings, window.spare_tokens)
         return self._assemble(window, sections, tool_definitions)
 
@@ -185,7 +194,10 @@ class ContextManager:
         sections: _AddedSections,
         tool_definitions: Sequence[Any] | None,
     ) -> ContextWindow:
-        """Return the context of a window and its sections, with memory in its place."""
+        """Return the context of a window and its sections of memory and learnings.
+
+        Memory goes into the system prompt or a message, as `memory_place` says.
+        """
         selection, compaction = window.selection, window.compaction
         in_message = self._memory_place == "message"
         prompt = (
@@ -215,7 +227,7 @@ class ContextManager:
         sections: _AddedSections,
         tool_definitions: Sequence[Any] | None,
     ) -> Breakdown:
-        """Return the tokens of each part of the context."""
+        """Return the tokens of each part of the context, such as memory, learnings and messages."""
         counter, budget, selection = self._counter, self.budget, window.selection
         system = counter.text(window.system) if window.system else 0
         tools = count_tool_definition_tokens(tool_definitions, counter)
@@ -272,7 +284,10 @@ class ContextManager:
     def _compact(
         self, system: str, history: Sequence[Message], new: Message
     ) -> Compaction | None:
-        """Return the compaction of the history, None if it is not due or would change nothing."""
+        """Return the compaction of the history; None if it is not due, or would change nothing.
+
+        `system` and `new`, the new message, count toward the usage.
+        """
         if self._consolidator is None:
             return None
         usage = self._counter.total([{"content": system}, *history, new])
@@ -305,7 +320,7 @@ def as_user_message(new: str | Message) -> Message:
 def count_tool_definition_tokens(
     definitions: Sequence[Any] | None, counter: MessageCounter
 ) -> int:
-    """Return the tokens of tool definitions written as JSON."""
+    """Return the tokens of tool definitions written as JSON; 0 for none."""
     if not definitions:
         return 0
     return counter.text(json.dumps(list(definitions), ensure_ascii=False, default=str))
@@ -340,6 +355,11 @@ class WindowFitter:
         counter: MessageCounter,
         tools: Sequence[Any] = (),
     ) -> None:
+        """Fit a conversation into the total of `budget`, by the tokens of `counter`.
+
+        `history` are the messages before the new one; `tools` are tool definitions, which are only
+        counted.
+        """
         self._system = system
         self._new = as_user_message(new_message)
         self._history = history
@@ -378,7 +398,7 @@ class WindowFitter:
     def _choose_window_within(
         self, shortened: _ShortenedTail, *, room: int
     ) -> ChosenWindow:
-        """Choose messages for `room` tokens, with tool results of the tail shortened as needed."""
+        """Choose messages for `room` tokens; shorten the tail's tool results as far as needed."""
         while True:
             window = self._choose_window(shortened, self._budget, room=room)
             excess = self._count_conversation_tokens(window) - room
@@ -390,7 +410,10 @@ class WindowFitter:
     def _choose_window(
         self, shortened: _ShortenedTail, budget: TokenBudget, *, room: int
     ) -> ChosenWindow:
-        """Choose messages of a partly shortened conversation for `room` tokens."""
+        """Choose messages for `room` tokens, of a conversation with some tool results shortened.
+
+        `budget` says how many messages the fresh tail has.
+        """
         return ContextManager(budget, counter=self._counter).select_window(
             self._system,
             shortened.new,
@@ -399,13 +422,13 @@ class WindowFitter:
         )
 
     def _count_conversation_tokens(self, window: ChosenWindow) -> int:
-        """Return the tokens of a window's summaries, history and new message."""
+        """Return the tokens of a window's summaries, earlier messages and new message together."""
         selection = window.selection
         summaries = sum(map(self._counter.message, selection.summaries))
         return summaries + selection.history_tokens + selection.new_tokens
 
     def _make_too_long_error(self, excess: int) -> InvalidRequest:
-        """Return the error for a context too long by `excess` tokens, with advice."""
+        """Return the error for a context of `excess` tokens too many, with advice for it."""
         total = self._budget.total
         claim = (
             f"the context takes {total + excess:,} tokens, {excess:,} more than total "
@@ -420,9 +443,9 @@ class WindowFitter:
         return InvalidRequest(f"{claim}; {advice}", field="total")
 
     def _find_longest_tail(self) -> int | None:
-        """Return how many messages of a fresh tail would fit at most, None if not even 0.
+        """Return how many newest messages would fit as fresh tail; None if even 0 do not fit.
 
-        Its long tool results are shown in part.
+        Their long tool results are shown in part.
         """
         shortened = _ShortenedTail(self._history, self._new, counter=self._counter)
         shortened.save_tokens(sys.maxsize, since=0)
@@ -445,6 +468,7 @@ class _ShortenedTail:
     def __init__(
         self, history: Sequence[Message], new: Message, *, counter: MessageCounter
     ) -> None:
+        """Begin with no result shortened; `new` is the new message, after the history."""
         self.history = list(history)
         self.new = new
         self._counter = counter
@@ -452,7 +476,10 @@ class _ShortenedTail:
         """Position of the first message not tried yet; the new one comes after the history."""
 
     def save_tokens(self, tokens: int, *, since: int) -> bool:
-        """Shorten results from position `since` to save tokens; return True if any are saved."""
+        """Shorten tool results from position `since` on, oldest first, to save `tokens`.
+
+        Return True if any tokens are saved.
+        """
         saved = 0
         self._next = max(self._next, since)
         while saved < tokens and self._next <= len(self.history):
@@ -462,7 +489,7 @@ class _ShortenedTail:
 
     @cached_property
     def _tool_names(self) -> dict[str, str]:
-        """Names of the tools by id of their calls, read only if a result is shortened."""
+        """{id of a call: name of the tool}, read only if a result is shortened."""
         return find_tool_names(self.history)
 
     def _shorten_message(self, position: int) -> int:

@@ -61,15 +61,15 @@ _NONE_FAILED = re.compile(
 
 
 def excerpt_beginning(result: str) -> str:
-    """Return the beginning of a tool's result, neutralized."""
+    """Return the beginning of a tool's result, with prompt tags made harmless."""
     return neutralize_tags(neutralize(result.strip()[:CLEANED_CHARS])[:RESULT_CHARS])
 
 
 def excerpt_highlights(result: str, *, chars: int = RESULT_CHARS) -> str:
-    """Return the most important lines of a tool's result, in their order, neutralized.
+    """Return the most important lines of a tool's result, in their order, in about `chars`.
 
-    Failures and totals come before the last line, the last before the first; lines without a
-    letter are left out. A result of at most `chars` characters is returned whole.
+    Prompt tags are made harmless. Failures and totals come before the last line, the last before
+    the first; lines without a letter are left out. A result of at most `chars` is returned whole.
     """
     result = result.strip()
     if len(result) <= chars:
@@ -87,7 +87,10 @@ def excerpt_highlights(result: str, *, chars: int = RESULT_CHARS) -> str:
 
 
 def excerpt_ending(result: str, *, after: int, chars: int) -> str:
-    """Return the highlights of a tool's result without its first `after` characters."""
+    """Return the most important lines of a tool's result, after its first `after` characters.
+
+    The lines take about `chars` characters; the text is empty if nothing is left.
+    """
     remainder = result.strip()[after:]
     return excerpt_highlights(remainder, chars=chars) if remainder.strip() else ""
 
@@ -105,7 +108,10 @@ def clip_at_word(text: str, chars: int) -> str:
 
 
 def _choose_lines(lines: Sequence[str], chars: int) -> list[int]:
-    """Return the positions of the most valuable lines that fit, ascending; at least one."""
+    """Return the positions of the most valuable lines that fit, ascending; at least one.
+
+    `chars` is the room in characters.
+    """
     worth = [_rate_line(line, position, lines) for position, line in enumerate(lines)]
     order = sorted(
         range(len(lines)), key=lambda position: (-worth[position], -position)
@@ -134,7 +140,7 @@ def _rate_line(line: str, position: int, lines: Sequence[str]) -> float:
 
 
 def _join_lines(lines: Sequence[str], chosen: Sequence[int]) -> str:
-    """Return the chosen lines as text; a mark shows where lines between them are left out."""
+    """Return the lines at the positions `chosen` as text, with a mark where lines are left out."""
     text = ""
     previous = None
     for position in chosen:
@@ -146,7 +152,10 @@ def _join_lines(lines: Sequence[str], chosen: Sequence[int]) -> str:
 
 
 def _keep_both_ends(line: str, chars: int) -> str:
-    """Return the beginning and end of a long line, the end at least as long as the beginning."""
+    """Return both ends of a line in `chars`, the end at least as long as the beginning.
+
+    A mark stands between them.
+    """
     room = chars - len(GAP)
     head = clip_at_word(line, room // 2).rstrip("…")
     tail = line[-(room - len(head)) :]
@@ -187,10 +196,10 @@ _INDENT = "  "
 def extract_facts(
     messages: Sequence[Message], *, excerpt: Excerpt = excerpt_beginning
 ) -> list[str]:
-    """Return the key facts of messages, each once.
+    """Return the key facts of messages, each once, in order.
 
-    Facts are tool results, lines with a keyword, and short messages of the user; other prose of
-    the assistant holds none. `excerpt` shortens a tool's result.
+    Facts are tool results, lines with a keyword, and short messages of the user; other prose of the
+    assistant holds none. `excerpt` shortens a tool's result.
     """
     names = find_tool_names(messages)
     return remove_repetitions(
@@ -211,7 +220,7 @@ def write_bullets(facts: Iterable[str]) -> str:
 
 
 def parse_bullets(lines: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Return the facts of a bullet list, and the lines that belong to no bullet."""
+    """Return the facts of a bullet list, and the lines that are part of no bullet."""
     facts: list[str] = []
     others: list[str] = []
     inside = False
@@ -230,9 +239,10 @@ def parse_bullets(lines: Iterable[str]) -> tuple[list[str], list[str]]:
 def extract_message_facts(
     message: Message, names: Mapping[str, str], *, excerpt: Excerpt = excerpt_beginning
 ) -> Iterator[str]:
-    """Yield the key facts of one message; `names` maps ids of calls to tools.
+    """Yield the key facts of one message: its tool results, lines with a keyword, short words.
 
-    `excerpt` shortens a tool's result.
+    `names` maps the ids of calls to names of tools; `excerpt` shortens a tool's result. A message
+    of the user that is short is a fact as a whole.
     """
     for part in () if is_plain(message) else message_parts(message):
         if part.kind is not PartKind.RESULT:
@@ -250,9 +260,10 @@ def extract_message_facts(
 
 
 def find_round_conclusions(messages: Sequence[Message]) -> dict[int, str]:
-    """Return the agent's last sentences in each round with tool calls, by position of the message.
+    """Return {position of a message: the agent's last sentences} for rounds with tool calls.
 
-    A round is the agent's work between two messages of the user.
+    A round is the agent's work between two messages of the user, the position that of the agent's
+    last text in it. Very short sentences are left out.
     """
     concluding: dict[int, str] = {}
     requests = [index for index, message in enumerate(messages) if is_intent(message)]
@@ -282,7 +293,10 @@ def find_round_conclusions(messages: Sequence[Message]) -> dict[int, str]:
 
 
 def excerpt_last_sentences(words: str) -> str:
-    """Return the last two sentences of a text, or the last if two are too long, neutralized."""
+    """Return a text's last two sentences, or the last one if both together are too long.
+
+    Prompt tags in them are made harmless.
+    """
     spoken = [sentence for sentence, _ in split_sentences(neutralize(words))]
     spoken = [sentence for sentence in spoken if any(map(str.isalpha, sentence))]
     closing = spoken[-CONCLUSION_SENTENCES:]
@@ -294,7 +308,10 @@ def excerpt_last_sentences(words: str) -> str:
 def select_facts(
     facts: Sequence[str], room: int, count: Callable[[str], int]
 ) -> list[str]:
-    """Return the best facts that fit in `room` tokens, in their order; `count` counts tokens."""
+    """Return the best facts that fit in `room` tokens, in their order; all if they fit.
+
+    `count` returns the tokens of a text.
+    """
     costs = [count(f"- {fact}\n") for fact in facts]
     if sum(costs) <= room:
         return list(facts)
@@ -308,7 +325,11 @@ def select_facts(
 
 
 def score_fact(fact: str) -> float:
-    """Return the score of a fact: its content, by decisions and exact values, for its length."""
+    """Return a fact's score: the number of its distinct content words, for its length.
+
+    Exact values such as numbers and paths count double, words of decision raise the score, and tool
+    results count half. A conclusion counts three times.
+    """
     words = tokenize(" ".join(fact.split()))
     content = sum(
         EXACT_WORTH if word.kind in EXACT_KINDS else 1.0

@@ -64,6 +64,10 @@ class ConsolidationTrigger:
         *,
         min_old: int = MIN_OLD,
     ) -> None:
+        """Consolidate from a number of new memories, an age in hours or a list size on.
+
+        An age counts only with at least `min_old` memories. Raises `InvalidRequest` below 0.
+        """
         if min(count_threshold, age_threshold_hours, size_threshold, min_old) < 0:
             raise InvalidRequest("thresholds must be 0 or more")
         self.count_threshold = count_threshold
@@ -80,7 +84,7 @@ class ConsolidationTrigger:
     def reason(
         self, memories: Sequence[MemoryItem], *, now: datetime | None = None
     ) -> ConsolidationReason:
-        """Return the first rule that is met, or `NOT_DUE`.
+        """Return the first rule that the memories meet at the time `now`, or `NOT_DUE`.
 
         Consolidated memories count toward the size of the list only.
         """
@@ -176,7 +180,10 @@ def consolidation_prompt(items: Sequence[MemoryItem]) -> list[Message]:
 
 
 def extract_preservable_details(items: Sequence[MemoryItem]) -> list[dict[str, Any]]:
-    """Return the exact values of all items with their sources; secrets are marked."""
+    """Return the exact values of all items as JSON objects with their sources.
+
+    Secrets are marked as sensitive.
+    """
     return [
         {
             "type": detail.kind.value,
@@ -192,7 +199,11 @@ def extract_preservable_details(items: Sequence[MemoryItem]) -> list[dict[str, A
 def _summarize_group(
     items: Sequence[MemoryItem], complete: Complete | None
 ) -> tuple[str, str]:
-    """Return the summary of a category's memories, or an empty text and the reason."""
+    """Return a summary of a category's memories, or an empty text; and the reason of a failure.
+
+    `complete` asks a model; without it a rule joins the memories. The reason is empty without a
+    failure.
+    """
     if complete is None:
         return write_bullets(
             remove_repetitions(item.content.strip() for item in items)

@@ -64,7 +64,7 @@ class MessagePart(NamedTuple):
 
 
 def message_parts(message: Message) -> Iterator[MessagePart]:
-    """Yield the parts of a message, in order; a malformed message raises nothing."""
+    """Yield the parts of a message, in order; raise nothing if the message is malformed."""
     content, role = message.get("content"), message.get("role")
     if role in TOOL_ROLES:
         name = _read_word(message.get("name")) or _read_word(message.get("tool_name"))
@@ -109,7 +109,7 @@ def is_system(message: Message) -> bool:
 
 
 def is_intent(message: Message) -> bool:
-    """Tell whether a message is the user's own, with more than tool results.
+    """Tell whether a message is the user's own words or files, not only results of tools.
 
     An image in a tool's result belongs to the tool.
     """
@@ -129,7 +129,7 @@ def is_intent(message: Message) -> bool:
 
 
 def count_pinned(messages: Sequence[Message]) -> int:
-    """Return the number of leading system messages, which no compaction removes or counts."""
+    """Return the number of leading system messages, which every compaction keeps."""
     return next(
         (at for at, message in enumerate(messages) if not is_system(message)),
         len(messages),
@@ -147,12 +147,15 @@ class MessageGroups(NamedTuple):
     """Position of the first call whose results are still to come."""
 
     def cut_before(self, position: int) -> int:
-        """Return the last position at or before `position` that cuts no group."""
+        """Return the last position at or before `position` at which a cut separates no group."""
         return self.cuts[bisect_right(self.cuts, position) - 1]
 
 
 def group_messages(messages: Sequence[Message]) -> MessageGroups:
-    """Return the groups of a conversation; a call without an id is answered by results after it."""
+    """Return the groups of a conversation that no cut may separate: calls and their results.
+
+    A call without an id is answered by the results after it.
+    """
     found = _CallPairing(len(messages))
     for at, message in enumerate(messages):
         if is_plain(message):
@@ -171,6 +174,7 @@ class _CallPairing:
     """Tool calls and results paired so far, in one pass over a conversation."""
 
     def __init__(self, count: int) -> None:
+        """Begin with no pairs, for a conversation of `count` messages."""
         self.joined = bytearray(count + 1)
         """1 where a cut would separate a call from its results."""
         self.unanswered: dict[str, int] = {}
@@ -182,7 +186,7 @@ class _CallPairing:
         self._calls: dict[str, int] = {}
 
     def add(self, at: int, message: Message) -> None:
-        """Pair the calls and results of the message at position `at` with earlier ones."""
+        """Pair the tool calls and results of the message at position `at` with earlier ones."""
         answers = False
         for kind, id in _find_calls_and_results(message):
             if kind is PartKind.CALL:
@@ -202,7 +206,7 @@ class _CallPairing:
 
 
 def _find_calls_and_results(message: Message) -> list[tuple[PartKind, str]]:
-    """Return the kind and id of each tool call and result, faster than `message_parts`."""
+    """Return (kind, id) of each tool call and result in a message; faster than `message_parts`."""
     if message.get("role") in TOOL_ROLES:
         return [(PartKind.RESULT, _find_answered_call_id(message))]
     links: list[tuple[PartKind, str]] = []
@@ -229,7 +233,7 @@ def _find_calls_and_results(message: Message) -> list[tuple[PartKind, str]]:
 
 
 def find_tool_names(messages: Iterable[Message]) -> dict[str, str]:
-    """Return the name of the tool by id of its call."""
+    """Return {id of a call: name of its tool} for the calls in messages."""
     return {
         part.id: part.name
         for message in messages
@@ -240,7 +244,7 @@ def find_tool_names(messages: Iterable[Message]) -> dict[str, str]:
 
 
 def message_id(message: Message) -> str:
-    """Return the `id` of a message, or else a digest of its content.
+    """Return the `id` in a message, or without one a digest of its content.
 
     The same message has the same id at any position, so that archiving it twice is harmless.
     """
@@ -264,7 +268,7 @@ def read_message_time(message: Message) -> datetime | None:
 
 
 def make_short_digest(prefix: str, value: object) -> str:
-    """Return a prefix with a short digest of a JSON value, the same for equal values."""
+    """Return `prefix` followed by a short digest of a JSON value, the same for equal values."""
     written = json.dumps(_make_canonical(value), sort_keys=True)
     return f"{prefix}-{hashlib.sha256(written.encode()).hexdigest()[:ID_CHARS]}"
 
@@ -276,7 +280,10 @@ def strip_stub_mark(result: str) -> str:
 
 
 def _make_canonical(value: object) -> object:
-    """Return a value that JSON can hold, with keys as text and other objects by a stand-in."""
+    """Return a value as JSON can hold it: keys as texts, unknown objects as their type's name.
+
+    Bytes become hexadecimal digits.
+    """
     if isinstance(value, Mapping):
         return {str(key): _make_canonical(member) for key, member in value.items()}
     if isinstance(value, list | tuple):
@@ -289,7 +296,7 @@ def _make_canonical(value: object) -> object:
 
 
 def _make_json_stand_in(value: object) -> str:
-    """Return the text that stands for a value that JSON lacks."""
+    """Return the text that stands for an object which JSON cannot hold."""
     return value.hex() if isinstance(value, bytes) else type(value).__name__
 
 
@@ -301,7 +308,10 @@ def _read_word(value: object) -> str:
 
 
 def _find_answered_call_id(message: Message) -> str:
-    """Return the id of the call that a tool's message answers, by function name in old messages."""
+    """Return the id of the call that a tool's message answers, empty for none.
+
+    Old messages have the name of the function instead.
+    """
     id = _read_word(message.get("tool_call_id"))
     legacy = message.get("role") == "function" and not id
     return f"function:{_read_word(message.get('name'))}" if legacy else id
@@ -313,14 +323,14 @@ def _read_list(value: object) -> Sequence[object]:
 
 
 def _list_content_blocks(content: object) -> Sequence[object]:
-    """Return the blocks of a message's content, of which one may stand alone."""
+    """Return the blocks of a message's content as a list, also of a single block."""
     if isinstance(content, list | tuple):
         return content
     return [content] if isinstance(content, Mapping) else []
 
 
 def _is_result(block: object) -> bool:
-    """Tell whether a block is a tool result."""
+    """Tell whether a block of a message's content is a tool result."""
     return isinstance(block, Mapping) and _read_word(block.get("type")).endswith(
         "tool_result"
     )
@@ -370,7 +380,7 @@ def _read_tool_calls(message: Message) -> Iterator[MessagePart]:
 
 
 def _read_result_text(content: object) -> str:
-    """Return the text of a tool result, whose content is a text or a list of blocks."""
+    """Return the text of a tool result's content, which is a text or a list of blocks."""
     if isinstance(content, str):
         return content
     found = [
@@ -412,7 +422,7 @@ class MessageCounter(Protocol):
 
     @property
     def name(self) -> str:
-        """Name of the counter, as shown in answers."""
+        """Name of the counter, as shown in results."""
         ...
 
     def text(self, text: str) -> int:
@@ -420,7 +430,7 @@ class MessageCounter(Protocol):
         ...
 
     def message(self, message: Message) -> int:
-        """Return the tokens of a message of any form."""
+        """Return the tokens of a message in any form, also a malformed one."""
         ...
 
     def total(self, messages: Iterable[Message]) -> int:
@@ -459,6 +469,7 @@ class FullCounter:
     """Token counter of all that is sent: texts, calls with arguments, media, and the template."""
 
     def __init__(self, counter: TokenCounter) -> None:
+        """Count texts by `counter`."""
         self.name = counter.name
         self.text = counter.count
 

@@ -77,7 +77,7 @@ class RoundsPolicy:
         self._counter = counter or FullCounter(TokenEstimator())
 
     def due(self, usage: int) -> CompactionDecision:
-        """Decide to compact above the limit of tokens, but not at the limit."""
+        """Decide to compact if `usage` tokens are more than the limit, but not at the limit."""
         over = usage > self.token_limit
         return CompactionDecision(over, f"over {self.token_limit:,}" if over else "")
 
@@ -86,7 +86,8 @@ class RoundsPolicy:
     ) -> Compaction:
         """Above the limit, replace the agent's work in earlier rounds by shorter summaries.
 
-        If that is not enough, the last round is summarized up to its `keep_recent` last messages.
+        A round is the work between two messages of the user. If that is not enough, the last round
+        is summarized as well, except its `keep_recent` newest messages.
         """
         keep = self.keep_last if keep_recent is None else keep_recent
         tokens = sum(map(self._counter.message, messages))
@@ -121,7 +122,11 @@ class RoundsPolicy:
         return self._summarize_runs(done, runs)
 
     def _summarize_runs(self, done: Compaction, runs: Iterator[range]) -> Compaction:
-        """Return the compaction with each run of messages replaced by a shorter summary."""
+        """Return the compaction with each run of messages replaced by a shorter summary.
+
+        A run is a range of positions in the compaction's messages; one whose summary would be
+        longer is left.
+        """
         messages = done.messages
         kept: list[Message] = []
         made: list[_RoundSummary] = []
@@ -147,7 +152,10 @@ class RoundsPolicy:
         )
 
     def _summarize_run(self, run: Sequence[Message]) -> _RoundSummary | None:
-        """Return the summary of a run, None if the run has nothing new or would get longer."""
+        """Return the summary of successive messages; None if nothing is new or it would be longer.
+
+        Summaries among the messages are merged into it.
+        """
         old = [message for message in run if not is_summary(message)]
         if not old:
             return None
@@ -166,7 +174,7 @@ class RoundsPolicy:
         room = sum(map(self._counter.message, run))
 
         def make_message(prose: str) -> dict[str, Any] | None:
-            """Return the summary message with some prose, None if not shorter than the run."""
+            """Return the summary message with this prose; None if not shorter than the run."""
             layout = SummaryLayout(header=ROUND_HEADER)
             body = render_summary(content.facts, shape=layout, prose=prose)
             message = make_summary_message(
@@ -196,7 +204,7 @@ class _RoundSummary(NamedTuple):
 
 
 def describe_actions(messages: Sequence[Message]) -> str:
-    """Return a description of an agent's work: number of messages, tools called, last words."""
+    """Return in words what an agent did: number of messages, tools called, last sentences."""
     tools = Counter(
         part.name or "tool"
         for message in messages
@@ -222,7 +230,10 @@ def _merge_summary_facts(messages: Iterable[Message]) -> tuple[str, ...]:
 def _mark_immovable_messages(
     messages: Sequence[Message], groups: MessageGroups
 ) -> list[bool]:
-    """Return for each message whether it must stay: messages of system and user, groups whole."""
+    """Return for each message whether it must stay, as messages of system and user do.
+
+    With such a message its whole group of tool calls and results stays.
+    """
     marks = [
         is_system(message) or (is_intent(message) and not is_summary(message))
         for message in messages
@@ -236,7 +247,7 @@ def _mark_immovable_messages(
 def _find_last_round_start(
     messages: Sequence[Message], immovable: Sequence[bool]
 ) -> int:
-    """Return the position after the last message of the user, or after the pinned messages."""
+    """Return the position after the user's last message; without one, after the pinned messages."""
     intents = [
         position
         for position, stays in enumerate(immovable)
@@ -253,9 +264,9 @@ def _find_compactable_range(
     *,
     keep: int,
 ) -> tuple[int, int]:
-    """Return the start and end of the last round without its `keep` newest messages.
+    """Return the positions at which the part of the last round to be summarized begins and ends.
 
-    Groups of tool calls are kept whole.
+    The `keep` newest messages are not in it, and tool calls stay together with their results.
     """
     live = [
         position
@@ -274,7 +285,7 @@ def _find_compactable_range(
 def _find_compactable_runs(
     immovable: Sequence[bool], begin: int, end: int
 ) -> Iterator[range]:
-    """Yield the longest ranges between two positions without an immovable message."""
+    """Yield the longest ranges of positions from `begin` to `end` without an immovable message."""
     start = begin
     for position in range(begin, end + 1):
         if position == end or immovable[position]:

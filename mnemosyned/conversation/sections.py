@@ -45,7 +45,10 @@ class Quoted:
     source: str = ""
 
     def render(self) -> str:
-        """Return the text as a quotation, every line with a mark that shows it is quoted."""
+        """Return the text as a quotation: date, source and speaker, and a mark before every line.
+
+        The text has its secrets masked and its prompt tags made harmless.
+        """
         day = self.said.date().isoformat() if self.said else ""
         whence = format_origin(day, self.speaker, self.source)
         words = mask_secrets(neutralize(self.text)).split("\n")
@@ -74,14 +77,17 @@ class PastSummary:
 
     @classmethod
     def of(cls, given: Mapping[str, Any] | Self) -> Self:
-        """Return a past summary from a mapping with these field names; other keys are ignored."""
+        """Return a past summary as it is, or from a mapping with its field names.
+
+        Other keys of the mapping are ignored.
+        """
         if not isinstance(given, Mapping):
             return given
         known = {name: given[name] for name in cls.__slots__ if name in given}
         return cls(**{**known, "summary_of": tuple(known.get("summary_of") or ())})
 
     def render(self) -> str:
-        """Return the summary under a header, neutralized and without secrets."""
+        """Return the summary under a header, with prompt tags made harmless and secrets masked."""
         covers = ""
         if self.start and self.end:
             first, last = _format_day(self.start), _format_day(self.end)
@@ -96,7 +102,7 @@ class PastSummary:
 def write_memory_section(
     snippets: Sequence[str | Quoted], *, tokens: int, counter: MessageCounter
 ) -> tuple[str, int]:
-    """Return the section with the snippets that fit, in order, and their number.
+    """Return the section with the snippets that fit in `tokens`, in order, and their number.
 
     The first snippet that does not fit ends the section; only the very first one is cut. The
     section is empty if no snippet fits.
@@ -141,9 +147,10 @@ def write_learnings_section(
     counter: MessageCounter,
     shrink: bool = False,
 ) -> tuple[str, int]:
-    """Return the section with the first five learnings, and their number; all or none.
+    """Return the section with the first five learnings, and their number.
 
-    Each is one line of the system prompt, neutralized. With `shrink`, as many as fit are shown.
+    All of the five are shown or none, or with `shrink` as many as fit in `tokens`. Each is one
+    line, with prompt tags made harmless.
     """
     listed = [
         mask_secrets(words)
@@ -187,6 +194,7 @@ class Relevance:
     """Test of recalled memories for relevance, by the keywords of a message."""
 
     def __init__(self, message: str, times: QuestionTimes) -> None:
+        """Test memories by the keywords of a message; `times` are the times that it names."""
         bare = _UNSPACED_CONTINUATIONS.sub(" ", message)
         keywords = [token for token in tokenize(bare) if _is_keyword(token)]
         stems = {token.stem for token in keywords}
@@ -207,7 +215,7 @@ class Relevance:
 
     @property
     def has_content(self) -> bool:
-        """Whether the message has content to recall memory for; "What next?" has none."""
+        """Whether the message has keywords to recall memory for; "What next?" has none."""
         enough_pairs = len(self._pairs) >= PAIRS_MIN
         return bool(self._stems) or enough_pairs or self._names_a_time
 
@@ -219,7 +227,7 @@ class Relevance:
         return [hit for hit in hits if hit.score >= floor and self._is_relevant(hit)]
 
     def _is_relevant(self, hit: Hit) -> bool:
-        """Tell whether a hit is similar by its vector, or has enough keywords of the message."""
+        """Tell whether a hit is similar by its vector, or has enough of the message's keywords."""
         if self._names_a_time or (hit.explanation or {}).get("meaning"):
             return True
         text = "\n".join([hit.content, *(line.content for line in hit.lines)])
@@ -243,7 +251,7 @@ def _is_keyword(token: TextToken) -> bool:
 
 
 def _find_name_stems(message: str) -> set[str]:
-    """Return the stems of exact values and of names: capitalized words within a sentence."""
+    """Return the stems of a message's exact values and names: capitalized words in a sentence."""
     names: set[str] = set()
     for sentence, _ in split_sentences(message):
         for position, token in enumerate(tokenize(sentence)):

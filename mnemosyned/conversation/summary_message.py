@@ -56,7 +56,7 @@ class SummaryContent:
 
     @property
     def id(self) -> str:
-        """Id of the group of archived messages."""
+        """Id of the compaction that archived the summarized messages, for `expand`."""
         return make_short_digest("c", self.summary_of)
 
 
@@ -81,7 +81,10 @@ def is_summary(message: Message) -> bool:
 def make_summary_message(
     content: str, condensed: SummaryContent, *, policy: str
 ) -> dict[str, Any]:
-    """Return a message of the user with the summary's text, and its content in the metadata."""
+    """Return a summary as a message of the user: `content` is its text.
+
+    Its metadata has the parsed content `condensed` and the name of the policy.
+    """
     metadata = {
         "kind": KIND,
         "policy": policy,
@@ -95,7 +98,7 @@ def make_summary_message(
 
 
 def read_summary(message: Message) -> SummaryContent:
-    """Return the content of a summary message, from its metadata or else from its text."""
+    """Return a summary message's content, from its metadata or, without them, from its text."""
     metadata = message.get("metadata")
     if (
         isinstance(metadata, Mapping)
@@ -113,7 +116,7 @@ def read_summary(message: Message) -> SummaryContent:
 
 
 def merge_summaries(earlier: Iterable[SummaryContent]) -> SummaryContent:
-    """Return the content of several summaries, oldest first, without repetitions."""
+    """Return the content of several summaries in one, oldest first, without repetitions."""
     contents = list(earlier)
     return SummaryContent(
         facts=_merge_lists(content.facts for content in contents),
@@ -124,12 +127,15 @@ def merge_summaries(earlier: Iterable[SummaryContent]) -> SummaryContent:
 
 
 def _merge_lists(lists: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    """Return the distinct members of several lists, in order."""
+    """Return the distinct texts of several lists, in order."""
     return tuple(remove_repetitions(chain.from_iterable(lists)))
 
 
 def convert_prose_to_facts(earlier: SummaryContent) -> SummaryContent:
-    """Return a content with prose and values as facts, for policies that keep only facts."""
+    """Return a content with its prose and values added to the facts.
+
+    This is for policies that keep only facts.
+    """
     shown = "\n".join((*earlier.facts, earlier.prose))
     missing = [value for value in earlier.values if value not in shown]
     values = VALUES + VALUE_SEPARATOR.join(missing) if missing else ""
@@ -152,8 +158,8 @@ def render_summary(
 ) -> str:
     """Return a summary's text: header, prose, facts as bullets, values and the archive pointer.
 
-    `left_out` is the number of facts without room. Quoted text is neutralized, as the summary
-    becomes a message of the conversation.
+    `shape` has the header, values and pointer; `left_out` is the number of facts without room.
+    Prompt tags are made harmless, as the summary becomes a message of the conversation.
     """
     prose = neutralize(prose)
     listed = write_bullets(map(neutralize, facts)) or ("" if prose else f"- {NO_FACTS}")
@@ -168,7 +174,7 @@ def render_summary(
 
 
 def write_archive_pointer(content: SummaryContent) -> str:
-    """Return the line with the id under which the originals are archived."""
+    """Return the line with the id by which the archived originals can be expanded."""
     count = len(content.summary_of)
     return f"{POINTER}{count:,} messages, expand {content.id}"
 
@@ -185,7 +191,10 @@ def remove_header(content: str) -> str:
 def shrink_summary(
     message: Message, room: int, count: Callable[[str], int]
 ) -> dict[str, Any]:
-    """Return a summary message shortened to about `room` tokens; its metadata keeps all facts."""
+    """Return a summary message shortened to about `room` tokens; its metadata keeps all facts.
+
+    `count` returns the tokens of a text.
+    """
     content = read_summary(message)
     shape = SummaryLayout(pointer=write_archive_pointer(content))
     room -= count(render_summary((), shape=shape, left_out=1))
@@ -201,7 +210,7 @@ def shrink_summary(
 
 
 def sendable(messages: Iterable[Message], *, alternate: bool = False) -> list[Message]:
-    """Return messages in an API's form, with summaries and memory without their metadata.
+    """Return messages as a model's API takes them: without our metadata.
 
     With `alternate`, a summary that would follow a message of the user gets the role `assistant`.
     """

@@ -43,7 +43,10 @@ class WindowSelection:
         tail: int,
         room: int,
     ) -> None:
-        """Select messages for `room` tokens; the last `tail` messages always stay."""
+        """Select the messages that fit in `room` tokens with `new`, the new message.
+
+        The last `tail` messages of the history always stay, together with their tool calls.
+        """
         self.history = history
         self.room = room
         self.groups = group_messages([*history, new])
@@ -73,10 +76,10 @@ class WindowSelection:
         """Position of the first older message that is kept."""
 
     def add_summaries(self, summaries: Iterable[PastSummary]) -> None:
-        """Add summaries of earlier conversations, at the cost of the oldest messages.
+        """Add the summaries of earlier conversations that fit, at the cost of the oldest messages.
 
         Left out are summaries that were rolled up into another, and summaries of messages that are
-        all kept. The others are added where they fit, in the order of their periods.
+        all kept. The others are in the order of their periods.
         """
         top = sort_by_time(summary for summary in summaries if summary.parent is None)
         if not top:
@@ -105,7 +108,10 @@ class WindowSelection:
         ]
 
     def build_messages(self, *, memory: str = "") -> list[Message]:
-        """Return the window's messages; `memory` goes before the new message and its tool call."""
+        """Return the window's messages; a text in `memory` becomes one before the new message.
+
+        It goes before the tool call that the new message answers, if any.
+        """
         place = max(self.start, self.groups.cut_before(len(self.history)))
         metadata = {"kind": MEMORY_KIND}
         recalled = {"role": "user", "content": memory, "metadata": metadata}
@@ -131,11 +137,11 @@ class WindowSelection:
 
     @property
     def history_tokens(self) -> int:
-        """Tokens of the kept messages except pinned messages and summaries."""
+        """Tokens of the kept messages, without leading system messages and summaries."""
         return sum(map(self._count_tokens_at, range(self.start, len(self.history))))
 
     def _count_tokens_at(self, position: int) -> int:
-        """Return the tokens of the message at a position, counted once."""
+        """Return the tokens of the history's message at a position, counted once and remembered."""
         cost = self._costs.get(position)
         if cost is None:
             cost = self._counter.message(self.history[position])
@@ -143,7 +149,7 @@ class WindowSelection:
         return cost
 
     def _keep_leading(self) -> None:
-        """Keep the newest leading summary, shortened if necessary, and others that fit."""
+        """Keep the newest of the leading summaries, shortened if necessary, and others that fit."""
         for position in reversed(self._leading):
             message, cost = self.history[position], self._count_tokens_at(position)
             if cost > self._tokens_left:
@@ -158,7 +164,10 @@ class WindowSelection:
             self._tokens_left -= cost
 
     def _show_past(self, summaries: Iterable[PastSummary]) -> None:
-        """Show past summaries that fit, and older messages in the remaining room."""
+        """Take summaries of earlier conversations that fit, then older messages for the rest.
+
+        The summaries are taken in the order given.
+        """
         tokens_left = self._tokens_left
         self._past = []
         for summary in summaries:
@@ -178,7 +187,7 @@ class WindowSelection:
         self.start = self._find_start(tokens_left)
 
     def _find_start(self, tokens: int) -> int:
-        """Return the start of the newest messages that fit in some tokens before the fresh tail.
+        """Return the position from which the messages before the fresh tail fit in `tokens`.
 
         Groups of tool calls and results are kept whole.
         """
@@ -211,12 +220,16 @@ class _Coverage:
     """Test whether a summary covers only messages that are kept in the window."""
 
     def __init__(self, history: Sequence[Message]) -> None:
+        """Read the times of the messages in `history`."""
         self._history = history
         self._times = [read_message_time(message) for message in history]
         self._first = min(filter(None, self._times), default=None)
 
     def make_test_from(self, start: int) -> Callable[[PastSummary], bool]:
-        """Return a test of summaries for the messages from position `start` on."""
+        """Return a function that tells whether messages from position `start` on cover a summary.
+
+        They cover it if they include all messages that it summarizes.
+        """
         ids: set[str] = set()
 
         def is_covered(summary: PastSummary) -> bool:
@@ -230,7 +243,7 @@ class _Coverage:
         return is_covered
 
     def _is_dated_after(self, summary: PastSummary, start: int) -> bool:
-        """Tell whether the first message in a summary's period is at `start` or later.
+        """Tell whether the first message in a summary's period is at position `start` or later.
 
         False if the period is unknown or begins before the conversation.
         """
@@ -248,7 +261,10 @@ class _Coverage:
 
 
 def _parse_moment(value: str | date | None, *, last: bool = False) -> datetime | None:
-    """Return an instant or None; a day becomes its beginning, or with `last` its end."""
+    """Return a text or date as an aware time; None if it is none.
+
+    A day becomes its beginning, or with `last` its end; a time without a zone is in UTC.
+    """
     if isinstance(value, str):
         try:
             value = (

@@ -81,13 +81,16 @@ def parse_meaning(text: str) -> InstructionMeaning:
 
 
 def is_same_subject(new: frozenset[str], old: frozenset[str]) -> bool:
-    """Tell whether two subjects have most of their words in common."""
+    """Tell whether two sets of subject words have most of their words in common."""
     shared = len(new & old)
     return shared > 0 and shared >= SUBJECT_OVERLAP_MIN * len(new | old)
 
 
 def find_content_words(parsed: Terms) -> frozenset[str]:
-    """Return lower-case singular words without function words, and grams of unspaced scripts."""
+    """Return lower-case singular words without function words, and grams of unspaced scripts.
+
+    Grams are pairs of neighboring characters.
+    """
     words = {word.casefold() for word in parsed.words} - FUNCTION_WORDS
     return frozenset([*(_PLURAL.sub("", word) for word in words), *parsed.grams])
 
@@ -99,7 +102,7 @@ def remove_cues(text: str) -> str:
 
 
 def _parse_subject(text: str) -> frozenset[str]:
-    """Return the content words of a text apart from its cues."""
+    """Return the content words of an instruction, without words such as "always"."""
     return find_content_words(parse_terms(remove_cues(text)))
 
 
@@ -133,7 +136,7 @@ class ActiveLearnings:
     """
 
     def __init__(self, learnings: Iterable[Learning], *, limit: int) -> None:
-        """Index the newest learnings, up to `limit`."""
+        """Index these learnings, or the newest of them if there are more than `limit`."""
         self._limit = limit
         self._newest_last: list[Learning] = []
         self._by_key: dict[Hashable, dict[str, Learning]] = {}
@@ -159,7 +162,7 @@ class ActiveLearnings:
         return list(self._find_under_key(_make_wording_key(learning)))
 
     def find_conflicts(self, learning: Learning) -> list[Learning]:
-        """Return the learnings that contradict or repeat a newer learning.
+        """Return the indexed learnings that contradict or repeat a newer learning.
 
         The rules are cautious: two learnings that may both apply both stay.
         """
@@ -178,7 +181,10 @@ class ActiveLearnings:
     def _find_on_subject(
         self, meaning: InstructionMeaning, *, negative: bool
     ) -> Iterator[Learning]:
-        """Yield the learnings, negative or not, with enough words of a meaning's subject."""
+        """Yield the indexed learnings with enough of the words of a meaning's subject.
+
+        With `negative` those that say not to do something, else the positive ones.
+        """
         by_word = [
             self._by_key.get(("subject", word, negative), {})
             for word in meaning.subject
@@ -214,7 +220,10 @@ def _list_index_keys(learning: Learning) -> Iterator[Hashable]:
 def _list_conflict_keys(
     learning: Learning, meaning: InstructionMeaning
 ) -> Iterator[Hashable]:
-    """Yield the keys of learnings that may conflict, except by a common subject."""
+    """Yield the index keys of learnings that may conflict with a learning by name or choice.
+
+    Conflicts by a common subject are found in another way. `meaning` is that of the learning.
+    """
     if learning.kind is LearningKind.NAME:
         yield "name"
     if meaning.slot:
@@ -229,12 +238,12 @@ def _list_conflict_keys(
 
 
 def _make_wording_key(learning: Learning) -> Hashable:
-    """Return the key of a learning's words, equal for the same words."""
+    """Return the index key of a learning's words, equal for the same words in any case."""
     return "wording", *_WORD.findall(learning.text.casefold())
 
 
 def is_contradiction(new: Learning, old: Learning) -> bool:
-    """Tell whether two learnings exclude each other; their order does not matter."""
+    """Tell whether two learnings exclude each other, in either order."""
     if LearningKind.LESSON in (new.kind, old.kind) and new.kind is not old.kind:
         return False
     if new.kind is old.kind is LearningKind.NAME:
@@ -280,7 +289,7 @@ def is_repetition(new: Learning, old: Learning) -> bool:
 
 
 def _has_other_limit(ours: InstructionMeaning, theirs: InstructionMeaning) -> bool:
-    """Tell whether two meanings differ in the number of a limit: "under 100 KB", "under 200 KB"."""
+    """Tell whether two meanings differ only in a number: "under 100 KB", "under 200 KB"."""
     if ours.negative != theirs.negative or ours.subject == theirs.subject:
         return False
     if len(ours.numbers) != 1 or len(theirs.numbers) != 1:
@@ -301,7 +310,11 @@ def _has_most_words_in_common(
 def _is_other_choice(
     ours: InstructionMeaning, theirs: InstructionMeaning, group: int
 ) -> bool:
-    """Tell whether two meanings choose different alternatives of a group for the same subject."""
+    """Tell whether two instructions choose differently between alternatives on the same subject.
+
+    `group` is an index in `CHOICES`, whose groups hold alternatives such as short and long. "Not"
+    reverses a choice.
+    """
     agree = ours.choices[group] == theirs.choices[group]
     if agree != (ours.negative != theirs.negative):
         return False
@@ -320,24 +333,25 @@ class LearningKeeper(ABC):
     """Port that inserts the learnings of one transaction, and reads the active learnings once."""
 
     def __init__(self) -> None:
+        """Begin a transaction in which nothing was read or inserted yet."""
         self._active: dict[str | None, ActiveLearnings] = {}
         self._inserted: set[str] = set()
 
     @abstractmethod
     def read(self, source: str | None, *, limit: int) -> Sequence[Learning]:
-        """Return the active learnings of a source, the newest first."""
+        """Return up to `limit` active learnings of a source, the newest first."""
 
     @abstractmethod
     def insert(self, learning: Learning, *, superseded: Sequence[str]) -> None:
-        """Insert a learning, and mark the learnings with ids `superseded` as superseded."""
+        """Store a learning, and mark the learnings with ids `superseded` as superseded by it."""
 
     @property
     def inserted_count(self) -> int:
-        """Number of inserted learnings that are active."""
+        """Number of learnings inserted in the transaction that are still active."""
         return len(self._inserted)
 
     def keep(self, learning: Learning) -> tuple[Learning, list[str]]:
-        """Insert a learning; return it with the ids of superseded learnings.
+        """Insert a learning; return it as stored, with the ids of the learnings it supersedes.
 
         If an agent repeats a statement in the same words, return the existing learning. A late
         learning, as from an import, may itself be superseded by a newer learning.
@@ -378,7 +392,7 @@ ALWAYS = frozenset({"answers", "acts"})
 
 
 def _compile_field(words: str) -> re.Pattern[str]:
-    """Return a pattern that matches any word of a field."""
+    """Return a pattern that matches any of the words of a field (a topic such as food)."""
     joined = re.sub(r"\n\s*\|", "|", words)
     alternatives = re.split(r"(?<!\\)\s+", joined.strip())
     unspaced = [word for word in alternatives if re.match(r"[\u3040-\ud7a3]", word)]
@@ -425,8 +439,8 @@ def select_relevant(
 ) -> list[Learning]:
     """Return active learnings that matter to the question: most relevant first, then newest.
 
-    A learning that exceeds the remaining `budget_tokens` is skipped, as a shorter one may fit.
-    `count` counts tokens.
+    At most `limit`. A learning that exceeds the rest of `budget_tokens` is skipped, as a shorter
+    one may fit. `count` returns the tokens of a text.
     """
     asked = _MessageTerms(question)
     ranks: dict[str, tuple[int, datetime]] = {}
@@ -453,6 +467,7 @@ class _MessageTerms:
     """Keywords and fields of a message, to find the learnings that concern it."""
 
     def __init__(self, text: str) -> None:
+        """Find the keywords, character pairs and fields (topics) of the message."""
         self._stems = _find_keyword_stems(text)
         self._pairs = frozenset(gram_text(text).split())
         self._fields = find_fields(text) - ALWAYS
@@ -460,8 +475,8 @@ class _MessageTerms:
     def concerns(self, learning: Learning, shared: int) -> bool:
         """Tell whether a learning matters to the message, or to every message.
 
-        `shared` is the worth of words and fields in common. A preference must share a word or a
-        field. An instruction or a lesson matters unless its fields differ from the message's:
+        `shared` is the worth of their common words and fields (topics). A preference must share
+        some. An instruction or a lesson matters unless its fields differ from the message's:
         "always use tabs" does not matter to a recipe.
         """
         if learning.kind is LearningKind.NAME or shared:
@@ -473,7 +488,10 @@ class _MessageTerms:
         return learning.kind is not LearningKind.PREFERENCE and not about_another
 
     def rate_shared_terms(self, learning: Learning) -> int:
-        """Return the worth of the words and fields that a learning shares with the message."""
+        """Return the worth of the words and fields (topics) that a learning and the message share.
+
+        It is 0 if they share none.
+        """
         bare = remove_cues(learning.text)
         shared = len(self._stems & _find_keyword_stems(bare))
         shared += len(self._pairs & frozenset(gram_text(bare).split())) // PAIRS_MIN

@@ -55,9 +55,9 @@ class LearningStatement(NamedTuple):
 def find_passing(
     sentence: str, blanked: str, languages: Collection[str]
 ) -> list[LearningStatement]:
-    """Return the preferences in a sentence, in order.
+    """Return the preferences in a sentence, in order, by the rules of `languages` (codes).
 
-    `blanked` is the sentence with blanks for quoted text.
+    `blanked` is the sentence with blanks for quoted text, of the same length.
     """
     low = blanked.lower()
     if len(low) != len(blanked):  # positions must be the same
@@ -85,7 +85,7 @@ def find_passing(
 def _find_rule_matches(
     low: str, rules: PassingRules
 ) -> Iterator[tuple[PassingRule, re.Match[str]]]:
-    """Yield each rule with its match, at the start of a clause first, then within a clause."""
+    """Yield each rule with its match in a lower-case sentence, at the start of clauses first."""
     for position in _find_clause_starts(low, rules):
         if not rules.any_at_start.match(low, position):
             continue
@@ -101,7 +101,10 @@ def _find_rule_matches(
 
 
 def _find_clause_starts(low: str, rules: PassingRules) -> Iterator[int]:
-    """Yield the positions where a clause begins, both before and after its leading words."""
+    """Yield the positions where a clause begins, before and after leading words as "and".
+
+    `low` is the sentence in lower case.
+    """
     seen: set[int] = set()
     for start in islice(rules.start.finditer(low), STARTS_MAX):
         position = start.end()
@@ -120,7 +123,10 @@ def _make_statement(
     match: re.Match[str],
     rules: PassingRules,
 ) -> LearningStatement | None:
-    """Return the preference that a rule has matched, or None if it does not make sense alone."""
+    """Return the preference that a rule has matched, or None if it makes no sense alone.
+
+    `low` is the sentence in lower case.
+    """
     end = _find_clause_end(low, match.end(), rules)
     preferred = sentence[match.end() : end].strip(_TRIMMED)
     said = low[match.end() : end].strip(_TRIMMED)
@@ -142,7 +148,10 @@ def _make_statement(
 
 
 def _find_clause_end(low: str, start: int, rules: PassingRules) -> int:
-    """Return the end of a clause; a comma after its first word joins two adjectives."""
+    """Return the position at which the clause from `start` ends, in a lower-case sentence.
+
+    A comma after its first word joins two adjectives, and does not end it.
+    """
     end = rules.end.search(low, start)
     if not end:
         return len(low)
@@ -168,10 +177,16 @@ def _write_learned_form(
     preferred: str,
     rules: PassingRules,
 ) -> str:
-    """Return a clause in the third person, with a capital letter, as the text of a learning."""
+    """Return a clause as the text of a learning: third person, with a capital letter.
+
+    `preferred` is the part of the sentence that is preferred.
+    """
 
     def fill(field: re.Match[str]) -> str:
-        """Return the text for a field of the rule's form."""
+        """Return the text of the group that a field of the rule's form names, fit for its place.
+
+        A verb is put into the third person.
+        """
         start, end = match.span(field[1])
         said = sentence[start:end] if start >= 0 else ""
         if field[1] == "v":

@@ -94,7 +94,8 @@ def extract_learnings(
 ) -> tuple[Learning, ...]:
     """Return the learnings that a user states in a memory, with secrets masked.
 
-    `now` goes into the ids: a memory may be stored long after it was created.
+    `now` goes into the ids: a memory may be stored long after it was created. `may_have_secrets` is
+    False if it was searched for secrets in vain.
     """
     text = memory.content
     if memory.role.casefold() not in USER_ROLES or not may_match_rule(text):
@@ -155,7 +156,10 @@ def find_statements(text: str) -> list[LearningStatement]:
 def _read_statements(
     text: str, *, until: str | None = None
 ) -> tuple[list[LearningStatement], int]:
-    """Return the learnings stated before a sentence with `until`, and the number of sentences."""
+    """Return the learnings stated in a text, and the number of sentences read.
+
+    Reading ends before the first sentence with the text `until`.
+    """
     statements: dict[str, LearningStatement] = {}
     count = 0
     for sentence, blanked in _split_sentences(text):
@@ -170,7 +174,10 @@ def _read_statements(
 
 
 def _read_sentence(sentence: str, blanked: str) -> list[LearningStatement]:
-    """Return the instruction that a whole sentence states, or else its preferences."""
+    """Return the instruction that a whole sentence states, or else the preferences in it.
+
+    `blanked` is the sentence with blanks for quoted text, of the same length.
+    """
     quoted = _BLANK.sub('"_"', blanked)
     languages = find_candidate_languages(quoted)
     if not languages:
@@ -207,7 +214,10 @@ def _split_sentences(text: str) -> Iterator[tuple[str, str]]:
 def _recognize_sentence_kind(
     sentence: str, languages: Collection[str]
 ) -> LearningKind | None:
-    """Return the kind of learning that a sentence states by the rules of languages, or None."""
+    """Return the kind of learning that a sentence states, or None if it states none.
+
+    `languages` are the codes of the languages whose rules are tried.
+    """
     if sentence.endswith(_QUESTION_ENDS):
         if REQUEST not in languages:
             return None
@@ -257,7 +267,7 @@ def may_match_rule(text: str) -> bool:
 
 
 def find_candidate_languages(text: str) -> frozenset[str]:
-    """Return the keys of languages whose rules could match within a text."""
+    """Return the codes of languages whose rules could match in a text; empty for most texts."""
     low = _normalize_letters(text)
     hints = _compile_hints(low.isascii())
     languages: set[str] = set()
@@ -269,7 +279,7 @@ def find_candidate_languages(text: str) -> frozenset[str]:
 
 
 def _normalize_letters(text: str) -> str:
-    """Return a text in lower case with the letters as the hints have them."""
+    """Return a text in lower case, with its letters spelled as in the hints."""
     low = text.casefold()
     if low.isascii():
         return low
@@ -279,10 +289,11 @@ def _normalize_letters(text: str) -> str:
 
 @cache
 def _compile_hints(ascii_only: bool) -> _Hints:  # noqa: FBT001 a cache knows no names
-    """Return the hints that can occur in a text: an ASCII text needs only those in ASCII.
+    """Return the hints: any text that a rule can match has a hint in it.
 
-    A hint that begins with another is searched where the shorter one occurs. One pattern that
-    branches by letter takes a third of the time of one search per hint.
+    With `ascii_only`, only the hints that an ASCII text can have. A hint that begins with another
+    is searched where the shorter one occurs. One pattern that branches by letter takes a third of
+    the time of one search per hint.
     """
     hints_of = {REQUEST: load_table("shared")["request_hints"]}
     for language in LANGUAGES:

@@ -80,7 +80,10 @@ class PassingRules:
 
 @cache
 def load_table(language: str) -> Mapping[str, Any]:
-    """Return the tables of a language's TOML file, or of the file named "shared"."""
+    """Return the tables of a language's TOML file, or of the file shared by all for "shared".
+
+    `language` is a code such as "en".
+    """
     text = Path(__file__).with_name(f"{language}.toml").read_text("utf-8")
     return tomllib.loads(text.replace("\n    ", ""))
 
@@ -102,7 +105,7 @@ def load_rules(language: str) -> LearningRules:
 
 @cache
 def load_shared_pattern(name: str) -> re.Pattern[str]:
-    """Return the pattern that the part `name` of all languages makes, compiled on first use.
+    """Return the compiled pattern of the shared part `name`, made for all languages.
 
     The parts stand in `shared.toml`, which says what the patterns match: `request`, `lead`,
     `reported`, `attribution`, `to_agent` and `override`.
@@ -151,7 +154,7 @@ def load_passing_rules(language: str) -> PassingRules:
 
 
 def _parse_pairs(table: str) -> list[tuple[str, str]]:
-    """Return the name and pattern on each line of a table."""
+    """Return (name, pattern) for each line of a table, in order."""
     lines = (line.partition(": ") for line in table.splitlines())
     return [(name, pattern) for name, _, pattern in lines]
 
@@ -163,10 +166,10 @@ def _compile_pattern(pattern: str) -> re.Pattern[str]:
 
 @cache
 def _load_shared_parts() -> Mapping[str, str]:
-    """Return the parts of patterns that rules have in common, by name."""
+    """Return {name: pattern} of the parts of patterns that rules have in common."""
     return _parse_parts(load_table("shared")["parts"])
 
 
 def _parse_parts(table: str) -> dict[str, str]:
-    """Return the parts in a table by name, each as a group of its own."""
+    """Return {name: pattern} of the parts in a table, each pattern as a group of its own."""
     return {name: f"(?:{pattern})" for name, pattern in _parse_pairs(table)}
