@@ -74,14 +74,17 @@ class AgentStore(Protocol):
     def advance(self, session: str, position: int, file: str) -> None:
         """Save how many bytes of a session's transcript were read.
 
-        `file` is the device and inode of the transcript.
+        `position` is the number of bytes, `file` the device and inode of the transcript.
         """
         ...
 
     def note_shown(
         self, session: str, ids: Sequence[str], *, informed_at: datetime | None = None
     ) -> None:
-        """Save the ids injected into a session, and the time of its briefing."""
+        """Add memory ids to those injected into an agent's session.
+
+        `informed_at` is the time of the session's briefing; None leaves the saved time as it is.
+        """
         ...
 
     def latest(self, sessions: Sequence[str], limit: int) -> list[MemoryRecord]:
@@ -89,7 +92,7 @@ class AgentStore(Protocol):
         ...
 
     def latest_episode(self, session: str) -> Episode | None:
-        """Return the newest episode of a session, without provenance and details."""
+        """Return the newest episode of a session, without source ids and exact values, or None."""
         ...
 
     def sessions_of(self, project: str, limit: int) -> list[str]:
@@ -113,11 +116,11 @@ class AgentStore(Protocol):
         ...
 
     def count(self, call: AgentCall) -> None:
-        """Add a hook call to the counts of its client and event."""
+        """Add the numbers of one hook call to the sums for its client and event."""
         ...
 
     def activity(self) -> list[AgentActivity]:
-        """Return the counts of hook calls, one item for each client and event."""
+        """Return the number of hook calls, and sums about them, for each client and event."""
         ...
 
 
@@ -175,11 +178,11 @@ class WatchStore(Protocol):
         ...
 
     def moved_from(self, file: str) -> Sequence[WatchedFile]:
-        """Return the stored states, under any path, of the file with this device and inode."""
+        """Return the stored states of files with this device and inode, whatever their paths."""
         ...
 
     def keep_file(self, state: WatchedFile) -> None:
-        """Save the state of a file that was read."""
+        """Save the state of a file that was read, in place of the state saved for its path."""
         ...
 
     def drop_files(self, paths: Sequence[str]) -> None:

@@ -53,7 +53,7 @@ class Selection:
 
     @property
     def everywhere(self) -> bool:
-        """Whether no session, source or count limits the cycle to a part of working memory."""
+        """Whether the selection takes all of working memory, without a session, source or count."""
         return self.session is None and not self.sources and self.oldest is None
 
 
@@ -91,7 +91,7 @@ class ActivityGroup(NamedTuple):
 
 
 def activity_of(groups: Iterable[ActivityGroup]) -> WorkingActivity:
-    """Sum up these groups of memories: their counts, bytes, and the movable ones by source."""
+    """Add up groups of memories: count, bytes, and movable memories by source and by session."""
     rows = movable = size = 0
     oldest: list[datetime] = []
     by_source: dict[str | None, int] = defaultdict(int)
@@ -127,31 +127,37 @@ class Batch:
 
     @property
     def session(self) -> str:
+        """The session that all memories of the batch belong to."""
         return self.members[0].session
 
     @property
     def source(self) -> str | None:
+        """The source that all memories of the batch have; None for no source."""
         return self.members[0].source
 
     @property
     def scope(self) -> tuple[str, str | None]:
-        """The session and the source, which all its memories share."""
+        """The session and the source that all memories of the batch share."""
         return self.session, self.source
 
     @property
     def ids(self) -> tuple[str, ...]:
+        """The ids of the memories, in order of time."""
         return tuple(member.id for member in self.members)
 
     @property
     def chars(self) -> int:
+        """The total number of characters in the texts of the memories."""
         return sum(member.chars for member in self.members)
 
     @property
     def covers_from(self) -> datetime:
+        """The time of the oldest memory."""
         return self.members[0].created_at
 
     @property
     def covers_until(self) -> datetime:
+        """The time of the newest memory."""
         return self.members[-1].created_at
 
 
@@ -169,7 +175,10 @@ class GroupLimits:
     """Characters from which a smaller group is summarized too."""
 
     def are_summarized(self, count: int, chars: int) -> bool:
-        """Tell whether a group of this size is summarized, not promoted word for word."""
+        """Return whether a group of this size is summarized, not promoted word for word.
+
+        `count` is the number of memories, `chars` the number of characters in their texts.
+        """
         return count >= self.summarize_min or chars > self.verbatim_chars_max
 
 
@@ -195,9 +204,8 @@ def closed_batches(
 ) -> list[Batch]:
     """Return the batches of a plan that no memory created after `until` could join.
 
-    If there are none, return all but those of the session and source with the latest memory; if
-    that is the only session and source, return all. So a plan of part of a backlog always makes
-    progress.
+    If there are none, return all batches except those of the session and source with the latest
+    memory, or all batches if there is only one session and source. So a plan always makes progress.
     """
     latest: dict[tuple[str, str | None], datetime] = {}
     for batch in batches:
@@ -251,7 +259,11 @@ def make_episode(
     now: datetime,
     details: tuple[Detail, ...] = (),
 ) -> Episode:
-    """Make the episode that has `content` as the summary of these memories, oldest first."""
+    """Make the episode that has `content` as the summary of these memories, oldest first.
+
+    `summarizer` is the name of the program that wrote the summary, `now` the time of creation, and
+    `details` are the exact values of the memories.
+    """
     return Episode(
         id=id,
         content=content,
@@ -269,7 +281,7 @@ def make_episode(
 
 
 def log_preview(content: str) -> str:
-    """Return the beginning of a summary on one line, for the log."""
+    """Return the first `PREVIEW_CHARS` characters of a summary on one line, for the log."""
     line = " ".join(content[: PREVIEW_CHARS * 2].split())
     return line if len(line) <= PREVIEW_CHARS else line[: PREVIEW_CHARS - 1] + "…"
 

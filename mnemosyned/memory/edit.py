@@ -33,7 +33,7 @@ class MemoryEdit:
 
     @property
     def is_reworded(self) -> bool:
-        """Whether the text or the role changes, which makes summaries stale."""
+        """Whether the edit changes the text or role of the memory, and so makes summaries stale."""
         return (self.before.content, self.before.role) != (
             self.after.content,
             self.after.role,
@@ -41,12 +41,12 @@ class MemoryEdit:
 
     @property
     def is_moved(self) -> bool:
-        """Whether the session, the source or the time of the memory changes."""
+        """Whether the edit changes the session, the source or the time of the memory."""
         return self.before.created_at != self.after.created_at or self.is_renamed
 
     @property
     def is_renamed(self) -> bool:
-        """Whether the session or the source of the memory changes."""
+        """Whether the edit changes the session or the source of the memory."""
         return (self.before.session, self.before.source) != (
             self.after.session,
             self.after.source,
@@ -54,7 +54,7 @@ class MemoryEdit:
 
     @property
     def changed_fields(self) -> tuple[str, ...]:
-        """The names of the fields that change; the text is not among them."""
+        """The names of the fields that the edit changes, without the text."""
         return tuple(
             name
             for name in EDITABLE
@@ -62,7 +62,7 @@ class MemoryEdit:
         )
 
     def earlier_state(self, *, drop_history: bool) -> tuple[str | None, dict[str, Any]]:
-        """Return the former text, None if unchanged, and the changed fields with their old values.
+        """Return the text before the edit, None if unchanged, and the old values of changed fields.
 
         With `drop_history` return None and no fields.
         """
@@ -76,7 +76,7 @@ class MemoryEdit:
 
     @property
     def changes_nothing(self) -> bool:
-        """Whether the memory stays as it is."""
+        """Whether the edit leaves text and fields of the memory as they are."""
         return not self.changed_fields and self.before.content == self.after.content
 
 
@@ -119,10 +119,10 @@ def latest_in_chain(
     position_of: Callable[[str], Position | None],
     successor_of: Callable[[int], Position | None],
 ) -> tuple[Position, int] | None:
-    """Return the last memory of the chain that superseded `old`, and the position of `new`.
+    """Return the last memory in the chain of successors of `old`, and the row number of `new`.
 
-    `new` is to supersede the last memory. None if `new` is in the chain already. Raises `NotFound`
-    for an unknown id, and `InvalidRequest` for a chain of over `HISTORY_MAX` memories.
+    None if `new` is in the chain already. Raises `NotFound` for an unknown id, and `InvalidRequest`
+    for a chain of over `HISTORY_MAX` memories.
     """
     position, newer = position_of(old), position_of(new)
     if position is None:
@@ -145,10 +145,11 @@ def latest_in_chain(
 def in_force_again(
     successors: Mapping[int, int | None], gone: Collection[int]
 ) -> frozenset[int]:
-    """Return the superseded memories that apply again once the `gone` memories are deleted.
+    """Return the superseded memories that nothing supersedes once the `gone` memories are deleted.
 
-    Memories are given by position. `successors` has the successor of each deleted memory that was
-    itself superseded, and of each memory that a deleted one superseded.
+    All are row numbers. `successors` maps superseded memories to their successors; it has each
+    memory that is in `gone` or whose successor is. None stands for an unknown successor, which
+    stays.
     """
     again = set()
     for older, successor in successors.items():
@@ -171,7 +172,7 @@ class StoredMemory:
     """By name, those of `EDITED_FIELDS`."""
 
     def has_fields_of(self, memory: MemoryRecord) -> bool:
-        """Return whether the stored values equal those of `memory`; tags are not compared."""
+        """Return whether the editable fields, except tags, equal those of `memory`."""
         return all(
             getattr(memory, name) == value for name, value in self.values.items()
         )
@@ -209,15 +210,18 @@ class EditTransaction(ABC):
 
     @abstractmethod
     def count_originals(self, episode: int) -> int:
-        """Count the originals of an episode."""
+        """Count the originals of the episode at this row number."""
 
     @abstractmethod
     def covers(self, episode: int, moment: datetime) -> bool:
-        """Return whether a time is between the first and the last original of an episode."""
+        """Return whether a time is between the first and the last original of an episode.
+
+        `episode` is its row number; both ends are included.
+        """
 
     @abstractmethod
     def has_pruned(self, episode: int) -> bool:
-        """Return whether the text of any original of an episode was pruned."""
+        """Return whether the text of any original in the episode at this row number was pruned."""
 
     @abstractmethod
     def write(self, target: EditTarget) -> None:
@@ -225,18 +229,27 @@ class EditTransaction(ABC):
 
     @abstractmethod
     def move_back(self, seq: int, episode: int) -> None:
-        """Move an original back to working memory; the next sleep puts it into another episode."""
+        """Move the original at row number `seq` out of `episode` into working memory.
+
+        The next sleep cycle puts it into another episode.
+        """
 
     @abstractmethod
     def rename_episode(self, episode: int, edit: MemoryEdit) -> None:
-        """Move an episode to the session and source of its originals, and update its roll-ups."""
+        """Give an episode the session and source to which `edit` moves; update its roll-ups."""
 
     @abstractmethod
     def finish(self, stale: Collection[int], *, changed: int) -> int:
-        """Empty the stale summaries, given by position; return the number of working memories."""
+        """Empty stale summaries, given by row number; return the number of working memories.
+
+        `changed` is how many memories the transaction has changed.
+        """
 
     def edit(self, edits: Iterable[MemoryEdit]) -> EditOutcome:
-        """Apply the edits in this transaction and return their outcome; see `ChangeStore.edit`."""
+        """Apply the edits, and return which memories changed; unknown ids are skipped.
+
+        Raises `BatchChanged` if a memory is no longer as it was read before the edit.
+        """
         groups: dict[int | None, list[EditTarget]] = defaultdict(list)
         for edit in edits:
             target = self._find_target(edit)
@@ -286,8 +299,8 @@ class EditTransaction(ABC):
     ) -> None:
         """Edit an original, and move it to working memory if the edit takes it out of its episode.
 
-        Leave the original unchanged if its summary would become stale and could not be rewritten,
-        as other originals were pruned.
+        `renamed` tells that the whole episode moves with it. Leave the original unchanged if its
+        summary would become stale and could not be rewritten, as other originals were pruned.
         """
         edit = target.edit
         # A renamed original leaves its episode, and a moved one that the episode does not cover.
@@ -307,7 +320,7 @@ class EditTransaction(ABC):
             self._effects.restored.append(edit.before.id)
 
     def _write_edit(self, target: EditTarget) -> None:
-        """Write an edited memory and count it among the effects."""
+        """Write an edited memory, and add it to the counts and ids that the transaction reports."""
         self.write(target)
         if target.edit.is_reworded:
             self._effects.positions.append(target.seq)
@@ -319,7 +332,8 @@ def edit_groups(
 ) -> list[list[str]]:
     """Split memory ids into groups of about `size`; originals of one episode stay together.
 
-    Ids without a position are left out.
+    `positions` has the row numbers of each memory and its episode by id; ids without one are left
+    out.
     """
     members: dict[int, list[str]] = defaultdict(list)
     for id in ids:
@@ -339,7 +353,7 @@ def dropped_learnings(
 ) -> list[str]:
     """Return the ids of learnings whose text the edited memory no longer states.
 
-    `learnings` has the id and the text of each learning of the memory.
+    `learnings` has the id and the text of each learning made from the memory.
     """
     if edit.restated is None:
         return []
@@ -385,12 +399,11 @@ def invalidate_upward(
     empty: Callable[[int, SummarySources], None],
     delete: Callable[[int, SummarySources], None],
 ) -> tuple[frozenset[int], frozenset[int]]:
-    """Empty or delete summaries, then empty their roll-ups, up to the month.
+    """Empty or delete summaries, then empty the roll-ups above them, up to the month.
 
     `summaries` are row numbers. A summary that still has originals or children is passed to
-    `empty`, any other summary to `delete`; both must also remove its words from the log.
-    `sources_of` returns None for a summary that does not exist. Return the deleted and the emptied
-    row numbers.
+    `empty`, any other summary to `delete`; `sources_of` returns None for an unknown summary. Return
+    the row numbers of deleted and of emptied summaries.
     """
     deleted: set[int] = set()
     emptied: set[int] = set()

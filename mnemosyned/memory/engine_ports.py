@@ -112,11 +112,10 @@ class Summarizer(Protocol):
         *,
         expected: int,  # noqa: ARG002 for those that prepare for many
     ) -> Iterator[tuple[K, Summary | Exception]]:
-        """Yield the key and the summary of each group, in the order in which they are finished.
+        """Yield the key of each group with its summary or the error raised, in order of completion.
 
-        An error that a group raised stands in place of its summary. `groups` is read only as fast
-        as the work goes, so a caller stops the work by ending it. `expected` is about how many
-        groups of usual size there are.
+        `groups` is read only as fast as the work goes, so a caller stops the work by ending it.
+        `expected` is about how many groups of usual size there are.
         """
         for key, memories in groups:
             yield key, self.summarize_or_error(memories)
@@ -124,7 +123,11 @@ class Summarizer(Protocol):
     def digest_each(
         self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
     ) -> Iterator[tuple[K, Digest | Exception]]:
-        """Yield the digest of each group of originals, or its error, as `summarize_each` does."""
+        """Yield the key of each group of originals with its digest or the error raised.
+
+        They come in order of completion. A digest is a summary without secrets, and the exact
+        values apart. `expected` is about how many groups of usual size there are.
+        """
 
         def readable() -> Iterator[
             tuple[tuple[K, tuple[Detail, ...]], Sequence[MemoryRecord]]
@@ -143,25 +146,31 @@ class Summarizer(Protocol):
                 yield key, Digest(summary=outcome, details=details)
 
     def digest(self, originals: Sequence[MemoryRecord]) -> Digest:
-        """Return the digest of one group of originals. Raises `SummarizerFailed`."""
+        """Summarize one group of originals without secrets; also return their exact values.
+
+        Raises `SummarizerFailed`.
+        """
         lasting, details = select_mentionable(originals)
         return Digest(summary=self.summarize(lasting), details=details)
 
     def summarize_or_error(
         self, memories: Sequence[MemoryRecord]
     ) -> Summary | Exception:
-        """Return the summary of a group, or the error, so that a failed group ends no other."""
+        """Return the summary of these memories, or the exception that the attempt raised."""
         try:
             return self.summarize(memories)
         except Exception as error:  # noqa: BLE001 the caller logs it as that group's failure
             return error
 
     def status(self) -> SummarizerStatus:
-        """Return the state of the summarizer, and its counts since the start."""
+        """Return the state of the summarizer, and its counts since the start of the process."""
         return SummarizerStatus(name=self.name, reason=self.reason)
 
     def rule_based(self) -> Summarizer:
-        """Return the extractive summarizer, which uses no model, for callers that wait."""
+        """Return the extractive summarizer, which follows rules and uses no model.
+
+        It serves callers that cannot wait for a model.
+        """
         return self
 
     def interrupt(self) -> None:
@@ -173,7 +182,7 @@ class Summarizer(Protocol):
         return
 
     def release_workers(self) -> None:
-        """Stop the helper processes that a cycle used."""
+        """Stop the helper processes that a sleep cycle used."""
         return
 
     def close(self) -> None:
@@ -186,8 +195,8 @@ def select_mentionable(
 ) -> tuple[list[MemoryRecord], tuple[Detail, ...]]:
     """Return the memories that a summary may mention, secrets masked, and the exact values of all.
 
-    Superseded memories, and memories that may expire, are left out. No summary, prompt or log row
-    may hold their text, or a secret.
+    Superseded memories, and memories that may expire, are left out, as no summary, prompt or log
+    row may hold their text.
     """
     # Loaded by who summarizes: the shell client needs the values of this module alone.
     from mnemosyned.memory.masking import mask_memories  # noqa: PLC0415
@@ -206,11 +215,14 @@ class Embedder(Protocol):
     """What `status` calls it."""
 
     def identity(self) -> str:
-        """Return a fingerprint of the model, different for each model. Raises `ModelUnavailable`."""
+        """Return a fingerprint that tells the model from any other. Raises `ModelUnavailable`."""
         ...
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
-        """Return one vector for each text. Raises `EmbedderFailed` and `ModelUnavailable`."""
+        """Return one vector for each text, as bytes, in order.
+
+        Raises `EmbedderFailed` and `ModelUnavailable`.
+        """
         ...
 
     def embed_question(self, text: str) -> bytes:
@@ -218,7 +230,7 @@ class Embedder(Protocol):
         ...
 
     def close(self) -> None:
-        """Stop the processes of the model; a running call fails, the next one starts them again."""
+        """Stop the model's processes: a running call fails, and the next call starts new ones."""
         ...
 
 
@@ -264,13 +276,16 @@ class VectorSearch(Protocol):
     """Compares the vector of a question with those of one model. Safe from any thread."""
 
     def cosines(self, question: bytes, positions: Iterable[int]) -> dict[int, float]:
-        """Return the cosine similarity to `question` by position, where there is a vector."""
+        """Return the cosine similarity of stored vectors to the vector `question`, by position.
+
+        Positions without a vector are left out.
+        """
         ...
 
     def nearest(self, question: bytes, count: int, *, least: float) -> dict[int, float]:
-        """Return up to `count` positions most similar to `question`, with their cosine similarity.
+        """Return the `count` positions whose vectors are most similar to `question`, nearest first.
 
-        Similarities below `least` are left out; the nearest comes first.
+        The values are cosine similarities; those below `least` are left out.
         """
         ...
 
@@ -282,7 +297,10 @@ class StorageSearch(VectorSearch, Protocol):
     """
 
     def prepare(self, *, limit: int) -> int:
-        """Index up to `limit` stored vectors for search; return their number, 0 when all are."""
+        """Index up to `limit` stored vectors that are not indexed yet; return how many.
+
+        The result 0 means that all are indexed.
+        """
         ...
 
 
@@ -293,49 +311,58 @@ class VectorStore(Protocol):
     """
 
     def use_model(self, name: str, identity: str) -> int:
-        """Return the number that stands for a model in the store, assigned at its first use."""
+        """Return the number that stands for a model in the store, assigned at its first use.
+
+        `identity` is the fingerprint by which the model is recognized, `name` is stored with it.
+        """
         ...
 
     def newest_position(self) -> int:
-        """Return the position of the newest memory."""
+        """Return the row number of the newest memory, 0 in an empty store."""
         ...
 
     def without_vector(
         self, model: int, *, after: int, before: int, limit: int
     ) -> list[EmbeddingInput]:
-        """Return memories between two positions that have no vector of a model, newest first."""
+        """Return up to `limit` memories that have no vector of a model, the newest first.
+
+        Their row numbers are above `after` and below `before`.
+        """
         ...
 
     def keep_vectors(self, model: int, vectors: Mapping[int, bytes]) -> list[int]:
-        """Store vectors by position where the memory still exists; return the positions stored."""
+        """Store vectors by row number where the memory still exists; return these row numbers."""
         ...
 
     def drop_vectors(self, positions: Sequence[int]) -> None:
-        """Delete the vectors at these positions."""
+        """Delete the vectors of the memories at these row numbers."""
         ...
 
     def vectors(self, model: int, *, before: int, limit: int) -> dict[int, bytes]:
-        """Return up to `limit` vectors of a model by position, from below `before` downward."""
+        """Return up to `limit` vectors of a model by row number, from below `before` downward."""
         ...
 
     def vectors_of(self, model: int, positions: Sequence[int]) -> dict[int, bytes]:
-        """Return the vectors of a model at these positions, by position, where there are any."""
+        """Return the vectors of a model for the memories at these row numbers, by row number.
+
+        Memories without a vector are left out.
+        """
         ...
 
     def embedded_positions(self, model: int, *, after: int, limit: int) -> list[int]:
-        """Return the next `limit` positions above `after` that have a vector of a model, ascending."""
+        """Return the next `limit` row numbers above `after` with a vector of a model, ascending."""
         ...
 
     def news(self, model: int, *, since: int | None, limit: int) -> VectorNews | None:
-        """Return the vectors of a model stored after version `since`, at most `limit`.
+        """Return up to `limit` vectors of a model that were stored after version number `since`.
 
-        Without `since`, return no vectors, only the present version. None where no other process
-        stores vectors.
+        Without `since`, return no vectors, only the present version number. None if no other
+        process can store vectors here.
         """
         ...
 
     def candidates(self, query: Query, positions: Sequence[int]) -> list[Match]:
-        """Return the memories at these positions that pass the filters of a query, with score 0."""
+        """Return the memories at these row numbers that pass a query's filters, with score 0."""
         ...
 
     def search(
@@ -353,28 +380,30 @@ class OwnedVectorStore(VectorStore, Protocol):
     """A `VectorStore` of one of many owners, which several daemons fill."""
 
     def known_model(self, identity: str) -> int:
-        """Return the number of a model by its fingerprint; 0 if it was never used."""
+        """Return the number of the model with this fingerprint; 0 if the model was never used."""
         ...
 
     def claim(
         self, name: str, identity: str, *, claimant: int, seconds: float
     ) -> VectorProgress | None:
-        """Claim the memories without a vector for `seconds`, or renew the claim.
+        """Claim the owner's memories without a vector for `seconds`, or renew the claim.
 
-        Return how far the owner's memories have come; None if another process holds the claim.
+        `claimant` identifies the process. Return how far the owner's memories have come with the
+        model; None if another process holds the claim.
         """
         ...
 
     def keep_made(
         self, model: int, made: Sequence[tuple[EmbeddingInput, bytes]]
     ) -> int:
-        """Store vectors of memories whose text has not changed meanwhile; return their number."""
+        """Store vectors of memories whose text is still the one embedded; return how many."""
         ...
 
     def finish(self, progress: VectorProgress) -> bool:
         """Release the claim, and record that every memory up to the newest was embedded or skipped.
 
-        Return False, and record nothing, if the text of a memory was changed meanwhile.
+        `progress` is what `claim` returned. Return False, and record nothing, if the text of a
+        memory was changed since then.
         """
         ...
 
@@ -399,15 +428,18 @@ class MemoryVectors(Protocol):
         ...
 
     def note_new_memories(self) -> None:
-        """Tell that there are new memories to embed; return at once."""
+        """Tell the thread that embeds that there are new memories; return at once."""
         ...
 
     def note_deletions(self) -> None:
-        """Tell that memories were deleted, so that their vectors are dropped."""
+        """Tell the thread that embeds to drop the vectors of deleted memories; return at once."""
         ...
 
     def note_edits(self, positions: Sequence[int]) -> None:
-        """Tell that the text of memories changed; their vectors are made again soon."""
+        """Tell the thread that embeds that the texts at these row numbers changed; return at once.
+
+        Their vectors are made again soon.
+        """
         ...
 
     def ask(self, text: str) -> PendingVector | None:
@@ -420,9 +452,9 @@ class MemoryVectors(Protocol):
         query: Query,
         candidates: SearchCandidates,
     ) -> tuple[SearchCandidates, str]:
-        """Return the candidates with vector similarities added, and an empty note.
+        """Return the candidates of a question with vector similarities added, and an empty note.
 
-        If the question has no vector, return the candidates unchanged with a note of the reason.
+        If the question has no vector, return the candidates unchanged and the reason as the note.
         """
         ...
 

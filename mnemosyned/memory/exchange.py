@@ -144,7 +144,10 @@ class RestoreReport:
     conflicts: list[RestoreConflict] = field(default_factory=list)
 
     def count(self, kind: str, id: str, outcome: Outcome) -> None:
-        """Count the outcome of restoring one record."""
+        """Count one record as stored for `outcome` True, as known for False, not at all for None.
+
+        A text as `outcome` is the reason of a conflict, which is listed with kind and id.
+        """
         if isinstance(outcome, str):
             conflict = RestoreConflict(kind=kind, id=id, reason=outcome)
             self.conflicts.append(conflict)
@@ -154,10 +157,10 @@ class RestoreReport:
 
 
 def known_memory(memory: ExportedMemory, content: str | None) -> Outcome:
-    """Return False if a memory is stored already, or a reason if its id has another text.
+    """Return False if the stored memory has the same text, else the reason of a conflict.
 
-    `content` is the stored text. It is another text also if it is None, that of a summary; but not
-    if the stored or the restored text was pruned and is empty.
+    `content` is the stored text under the id of `memory`, None if a summary has the id. If either
+    text was pruned and is empty, the texts count as the same.
     """
     was_pruned = content is not None and "" in (content, memory.content)
     return False if content == memory.content or was_pruned else OTHER_WORDS
@@ -266,20 +269,21 @@ class ExchangeStore(Protocol):
     def export(
         self, chosen: MemoryFilter
     ) -> AbstractContextManager[tuple[dict[str, int], Iterator[Record]]]:
-        """Open a snapshot: the number of memories and of summaries, and an iterator of all records.
+        """Open a snapshot of the records that a filter selects.
 
-        An episode comes before its originals, a roll-up after its members. The records are read
-        lazily, while the block runs.
+        Yields the counts of memories and of summaries by kind, and an iterator that reads the
+        records while the block runs. An episode comes before its originals, a roll-up after its
+        members.
         """
         ...
 
     def everything(
         self,
     ) -> AbstractContextManager[tuple[dict[str, int], Iterator[AnyRecord]]]:
-        """Open a snapshot of all records, also of those that only a move to another store carries.
+        """Open a snapshot of all records, with those that only a move to another store carries.
 
-        The latter come last. The order is the same in every store: a store that holds the beginning
-        of another one yields the beginning of its records.
+        Yields the counts by kind, and an iterator that reads the records while the block runs. The
+        order is the same in every store, and the records of a move alone come last.
         """
         ...
 

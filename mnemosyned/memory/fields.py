@@ -117,7 +117,7 @@ class MemoryFilter:
 
     @property
     def columns(self) -> dict[str, tuple[str, ...]]:
-        """The values that select memories, by column; a memory has one of those of each column."""
+        """The values that select memories, by column; a memory needs one of them in each column."""
         return {
             field.column: values
             for field in FILTER_FIELDS
@@ -126,19 +126,19 @@ class MemoryFilter:
 
     @property
     def summary_columns(self) -> dict[str, tuple[str, ...]]:
-        """The part of `columns` that summaries have."""
+        """The values by column, as in `columns`, for the columns that summaries have, too."""
         columns = self.columns
         return {name: columns[name] for name in columns if name in _SUMMARY_COLUMNS}
 
     @property
     def own_columns(self) -> dict[str, tuple[str, ...]]:
-        """The part of `columns` that only memories have."""
+        """The values by column, as in `columns`, for the columns that only memories have."""
         columns = self.columns
         return {name: columns[name] for name in columns if name not in _SUMMARY_COLUMNS}
 
     @property
     def excludes_summaries(self) -> bool:
-        """Whether the filter names what only memories have: tags, or a column of theirs alone."""
+        """Whether the filter selects by tags or by a column that only memories have."""
         return bool(self.tags or self.own_columns)
 
     @property

@@ -60,12 +60,12 @@ def name_matcher(name: str) -> Callable[[str], bool]:
 
 
 def is_named_in(texts: Iterable[str], named: Callable[[str], bool] | None) -> bool:
-    """Return whether `named` is true for any text; True if `named` is None."""
+    """Return whether `named` returns True for any of the texts; True if `named` is None."""
     return named is None or any(map(named, texts))
 
 
 def _fold_text(text: str) -> str:
-    """Return the text in lower case without accents, for comparison."""
+    """Return a text in lower case without accents, for comparison."""
     return fold_case(text.casefold())
 
 
@@ -162,7 +162,10 @@ class UndoneEpisode:
 def undone_episode(
     episode: str, covers: tuple[datetime, datetime], *, originals: int, pruned: int
 ) -> UndoneEpisode:
-    """Return the result of undoing an episode; nothing is restored if originals were pruned."""
+    """Return the result of undoing an episode; no original is restored if any was pruned.
+
+    `covers` has the times of its first and last original, `originals` and `pruned` are counts.
+    """
     return UndoneEpisode(
         episode=episode,
         originals=originals,
@@ -177,7 +180,8 @@ def undone_group(
 ) -> GroupReport:
     """Return the report of undoing one logged group; with `dry_run`, of the plan to do so.
 
-    Its `error` says how many originals were pruned, or forgotten or restored before.
+    `returned` is the result for its episode. The `error` of the report says how many originals were
+    pruned, or were forgotten or restored before.
     """
     status = GroupStatus.PLANNED if dry_run else GroupStatus.UNDONE
     missing = entry.items_consolidated - returned.originals
@@ -205,7 +209,7 @@ def undone_group(
 
 
 def _count_originals(count: int) -> str:
-    """Return a count of originals in words, such as "1 original"."""
+    """Return a number of originals in words, such as "1 original" or "3 originals"."""
     return f"{count:,} original{'' if count == 1 else 's'}"
 
 
@@ -226,9 +230,8 @@ def choose_prunable(
 ) -> Prunable:
     """Choose originals to prune in whole episodes, the oldest episode first.
 
-    An episode is chosen if it ended before the time `before`, or while fewer than `excess`
-    characters are chosen. The choice ends at about `limit` originals. `episodes` stand oldest
-    first.
+    An episode is chosen if it ended before `before`, or as long as fewer than `excess` characters
+    are chosen. The choice ends with the episode that brings it to `limit` originals.
     """
     ids: list[str] = []
     times: list[datetime] = []

@@ -39,10 +39,7 @@ def content_hash(content: str) -> int:
 
 
 def is_made_of_source(id: str) -> bool:
-    """Return whether an id is a hash of the source of a captured or imported memory.
-
-    The source may be read again: when such a memory is forgotten, its `keys_of_forgotten` are kept.
-    """
+    """Return whether an id was made by hashing the source of a captured or imported memory."""
     return _MADE.fullmatch(id) is not None
 
 
@@ -51,9 +48,9 @@ def keys_of_forgotten(
 ) -> set[str]:
     """Return the keys by which a forgotten memory is recognized when its source is read again.
 
-    The keys are its id and, if it was captured, hashes of its conversation and text: a tool may
-    give its messages other ids when a conversation is resumed. `hashes` are the content hashes of
-    every text that the memory ever had.
+    The keys are its id and, if it was captured, a hash of session, source and text for each text it
+    ever had: a tool may give messages other ids in a resumed conversation. `hashes` are the content
+    hashes of these texts.
     """
     keys = {id}
     for words in hashes if id.startswith(CAPTURED_PREFIX) else ():
@@ -68,11 +65,14 @@ class IntakeTransaction(ABC):
 
     @abstractmethod
     def make_keeper(self) -> LearningKeeper:
-        """Return the keeper of learnings of this transaction, made only if a draft has some."""
+        """Return an object that stores learnings in this transaction, each only if it is new."""
 
     @abstractmethod
     def known_records(self, ids: Sequence[str]) -> dict[str, Known]:
-        """Return content, time and content hash of stored records with these ids, by id."""
+        """Return text, time and text hash of the stored records with these ids, by id.
+
+        The text is None for an episode.
+        """
 
     @abstractmethod
     def was_said(self, id: str, content: str) -> bool:
@@ -87,22 +87,25 @@ class IntakeTransaction(ABC):
 
     @abstractmethod
     def forgotten(self, keys: Collection[str]) -> set[str]:
-        """Return the keys, among these, that belong to forgotten memories."""
+        """Return the keys among `keys` by which forgotten memories are recognized."""
 
     @abstractmethod
     def insert(self, memories: Sequence[MemoryRecord]) -> None:
-        """Insert memories with their tags and validity, numbered in this order."""
+        """Insert memories with tags and validity, with ascending row numbers in this order."""
 
     @abstractmethod
     def supersede(self, *, old: str, new: str) -> None:
-        """Mark the memory `old` as superseded by `new`. Raises `NotFound` and `InvalidRequest`."""
+        """Mark the memory with id `old` as superseded by the memory with id `new`.
+
+        Raises `NotFound` and `InvalidRequest`.
+        """
 
     @abstractmethod
     def finish(self) -> int:
         """Index the inserted memories; return the number of working memories."""
 
     def remember(self, drafts: Sequence[Draft]) -> RememberReport:
-        """Insert the drafts that are new, and answer each draft in order.
+        """Insert the drafts that are new; return one answer for each draft in order, and counts.
 
         A memory that was forgotten before is not stored again. Raises `IdTaken` and `NotFound`.
         """
@@ -194,7 +197,7 @@ class PromotionTransaction(ABC):
 
     @abstractmethod
     def insert(self, promotion: Promotion) -> int:
-        """Insert an episode; return its position."""
+        """Insert the episode of a promotion; return its row number."""
 
     @abstractmethod
     def any_superseded(self, ids: Collection[str]) -> bool:
@@ -206,9 +209,10 @@ class PromotionTransaction(ABC):
 
     @abstractmethod
     def evict(self, ids: Sequence[str], episode: int, details: Sequence[Detail]) -> int:
-        """Move the working memories that are not pinned to the archive; return how many moved.
+        """Move working memories, except pinned ones, to the archive; return how many moved.
 
-        They become originals of `episode`, with the exact values in `details`.
+        They become originals of the episode at row number `episode`, with the exact values
+        `details`.
         """
 
     @abstractmethod
@@ -218,7 +222,8 @@ class PromotionTransaction(ABC):
     def promote(self, promotions: Iterable[Promotion]) -> None:
         """Store each episode with its log row, and move its originals to the archive.
 
-        Raises `BatchChanged` if an original was superseded, edited, moved or deleted meanwhile.
+        Raises `BatchChanged` if an original was superseded, edited, moved or deleted since it was
+        read.
         """
         for promotion in promotions:
             originals = promotion.episode.summary_of
@@ -235,5 +240,8 @@ class PromotionTransaction(ABC):
 
 
 def _changed_group_error(how: str) -> BatchChanged:
-    """Return the error for a group of which a memory was changed, with `how` it was."""
+    """Return the error that says a memory of a group was changed, and the next cycle retries it.
+
+    `how` completes the words "was …", such as "edited meanwhile".
+    """
     return BatchChanged(f"a memory of this group was {how}; the next cycle retries it")

@@ -60,12 +60,12 @@ class Place:
     seq: int
 
     def encode(self) -> str:
-        """Return the place as a cursor, the text from which a client asks for the next page."""
+        """Return the place as a cursor: the text with which a client asks for the next page."""
         micros = (in_zone(self.moment, UTC) - _EPOCH) // _MICROSECOND
         return f"{micros}~{self.kind.value}{self.seq}"
 
     def seq_among(self, kind: RecordKind) -> int:
-        """Return the number after which records of this kind follow the place at the same time."""
+        """Return the row number after which records of this kind at the same time follow."""
         if kind is self.kind:
             return self.seq
         return SEQ_MAX if kind < self.kind else -1
@@ -105,12 +105,12 @@ class ListFilter(MemoryFilter):
 
     @property
     def selects_memories(self) -> bool:
-        """Whether memories may match, in working memory or in the archive."""
+        """Whether the filter may select memories, from working memory or the archive."""
         return self.level is None and self.tier is not Tier.EPISODIC
 
     @property
     def selects_summaries(self) -> bool:
-        """Whether summaries may match: a level, tier or id prefix asks for them.
+        """Whether the filter may select summaries: by a level, their tier, or an id prefix.
 
         A filter by role, tag or pin excludes them, as summaries have none.
         """
@@ -214,10 +214,10 @@ def source_totals(groups: Iterable[MemoryGroup]) -> list[SourceTotals]:
 def stored_spellings(
     prefix: str, beginning: Callable[[Sequence[str]], list[str]]
 ) -> list[str]:
-    """Return the spellings of a prefix, in upper and lower case, with which a stored id begins.
+    """Return the spellings of an id prefix, in upper and lower case, with which a stored id begins.
 
-    `beginning` returns the texts, among those given, with which a stored id begins. The prefix is
-    extended by one letter at a time, so that the index is asked only a few times for each letter.
+    `beginning` returns those of the given texts with which a stored id begins. The prefix is
+    extended one letter at a time, so that few spellings are looked up for each letter.
     """
     known = [""]
     for letter in prefix:

@@ -56,11 +56,12 @@ class Period:
 
     @property
     def ends(self) -> datetime:
-        """The first instant after the period."""
+        """The first instant after the end of the period."""
         return end_of(self.level, self.begins)
 
     @property
     def ids(self) -> tuple[str, ...]:
+        """The ids of the member summaries, the oldest first."""
         return tuple(member.id for member in self.members)
 
     @property
@@ -70,11 +71,12 @@ class Period:
 
     @property
     def chars(self) -> int:
+        """The total number of characters in the texts of the member summaries."""
         return sum(member.chars for member in self.members)
 
     @property
     def details(self) -> tuple[Detail, ...]:
-        """The distinct exact values of all members."""
+        """The exact values of all member summaries, each kind and value once."""
         return distinct_details(
             detail for member in self.members for detail in member.details
         )
@@ -87,10 +89,10 @@ def group_into_periods(
     minimum: int = ROLLUP_MIN,
     reopened: frozenset[str] = frozenset(),
 ) -> list[Period]:
-    """Group summaries into periods of a level, the oldest first, each of at least `minimum`.
+    """Group summaries into days, weeks or months, the oldest first, each of at least `minimum`.
 
-    A child belongs to the one UTC day, ISO week or month in which its coverage begins. Children
-    that already have a parent are left out, unless that parent is `reopened`.
+    A summary belongs to the UTC day, ISO week or month in which its coverage begins. Summaries that
+    already have a parent are left out, unless the parent's id is in `reopened`.
     """
     level = Level(to_level)
     together: dict[datetime, list[Child]] = {}
@@ -105,7 +107,10 @@ def group_into_periods(
 
 
 def distinct_details(details: Iterable[Detail]) -> tuple[Detail, ...]:
-    """Return the details without repetitions of the same kind and value, in order."""
+    """Return the exact values without repetitions of the same kind and value.
+
+    The first of each kind and value stays, in the given order.
+    """
     first: dict[tuple[str, str], Detail] = {}
     for detail in details:
         first.setdefault((detail.kind, detail.value), detail)
@@ -132,7 +137,7 @@ def end_of(level: Level, begins: datetime) -> datetime:
 def closed_before(level: Level, closed_by: datetime) -> datetime:
     """Return the instant before which a period must begin to have ended by `closed_by`.
 
-    All periods inside it have ended too: a month ends with the last week that begins in it.
+    All shorter periods inside it have ended too: a month ends with the last week that begins in it.
     """
     if level is Level.MONTH:
         closed_by = begin_of(Level.WEEK, closed_by)
@@ -142,7 +147,7 @@ def closed_before(level: Level, closed_by: datetime) -> datetime:
 def period_of(since: datetime, until: datetime) -> tuple[Level, datetime] | None:
     """Return the level and first instant of the day, week or month from `since` until `until`.
 
-    `since` and `until` may be midnights of any time zone. None if they do not bound such a period.
+    Both may be midnights of any time zone. None if they do not bound such a period.
     """
     days = round((until - since) / timedelta(days=1))
     middle_of_first_day = shift(since, timedelta(hours=12))

@@ -41,7 +41,7 @@ class CommonRetention(Transactional, RetentionStore):
 
     @writes
     def restore(self, session: CommonSession, id: str) -> Removal:
-        """Move an archived original back to working memory, pinned; return what changed with it.
+        """Move an archived original back to working memory, pinned; return the counts of changes.
 
         Raises `BatchChanged`, and `WordsPruned` if pruned originals would lose their summary.
         """
@@ -72,7 +72,10 @@ class CommonRetention(Transactional, RetentionStore):
     def prunable(
         self, session: CommonSession, retention: Retention, *, now: datetime, limit: int
     ) -> Prunable:
-        """Return up to `limit` originals whose text the retention settings give up, oldest first."""
+        """Return up to about `limit` originals whose text the retention settings give up.
+
+        The oldest episodes come first, each with all of its originals.
+        """
         excess = 0
         if retention.characters_max is not None:
             excess = session.totals()[Tier.ARCHIVE][1] - retention.characters_max
@@ -85,7 +88,7 @@ class CommonRetention(Transactional, RetentionStore):
 
 
 def _read_episode_words(session: CommonSession) -> Iterator[EpisodeWords]:
-    """Yield the episodes with unpruned originals, the oldest first."""
+    """Yield the times and unpruned originals of each episode that has any, oldest episode first."""
     begins, seq = datetime.min.replace(tzinfo=UTC), 0
     while True:  # ends, as each step is past the last
         episodes = session.execute(
@@ -123,7 +126,7 @@ class CommonUndo(Transactional, UndoStore):
     def preview(
         self, session: CommonSession, episodes: Sequence[str]
     ) -> list[UndoneEpisode]:
-        """Return the outcome of `apply` for each episode, without any change."""
+        """Return the result that undoing each of these episodes would have, and change nothing."""
         return [_undo_result(id, _read_episode_row(session, id)) for id in episodes]
 
     @reads
@@ -194,7 +197,10 @@ class CommonUndo(Transactional, UndoStore):
 
 
 def _read_episode_row(session: CommonSession, id: str) -> Row | None:
-    """Return an episode's number, parent, times, and counts of originals and of pruned originals."""
+    """Read an episode's row number, parent, times, and counts of originals and pruned originals.
+
+    The two times are those of its first and last original. None for an unknown id.
+    """
     return session.execute(
         "SELECT e.seq, e.parent_id, e.covers_from, e.covers_until, count(m.seq), "
         "count(m.seq) FILTER (WHERE m.content = '') FROM episode AS e "
@@ -207,7 +213,10 @@ def _read_episode_row(session: CommonSession, id: str) -> Row | None:
 
 
 def _undo_result(id: str, episode: Row | None) -> UndoneEpisode:
-    """Return the result of an undo; `episode` is None if there is no episode with this id."""
+    """Return the result of undoing an episode, from its row of `_read_episode_row`.
+
+    For `episode` None, an unknown id, the result has no originals and no times.
+    """
     if episode is None:
         return UndoneEpisode(episode=id)
     begins, ends, originals, pruned = episode[2:]

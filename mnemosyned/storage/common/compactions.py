@@ -115,7 +115,7 @@ class CommonCompactions(Transactional, CompactionStore):
     def get(
         self, session: CommonSession, id: str
     ) -> tuple[CompactionRecord, list[MemoryRecord]] | None:
-        """Return a compaction and its remaining messages in conversation order, or None."""
+        """Return a compaction and its remaining messages in conversation order; None if unknown."""
         row = session.execute(
             "SELECT session_id, source, policy, created_at FROM compaction "
             "WHERE owner = %(owner)s AND id = %(id)s",
@@ -141,7 +141,10 @@ class CommonCompactions(Transactional, CompactionStore):
     def find_by_summary(
         self, text: str, *, session: str, source: str | None
     ) -> str | None:
-        """Return the id of the session's compaction with this summary text, or None."""
+        """Return the id of the newest compaction in a session and source with this summary text.
+
+        None if there is none.
+        """
 
         def find(snapshot: CommonSession) -> str | None:
             id: str | None = snapshot.scalar(

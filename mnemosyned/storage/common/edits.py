@@ -80,7 +80,7 @@ class CommonEditing(EditTransaction):
         return count
 
     def covers(self, episode: int, moment: datetime) -> bool:
-        """Return whether a time lies between the first and the last original of an episode."""
+        """Return whether a time is between the first and last original of an episode, inclusive."""
         covered = self._session.scalar(
             "SELECT 1 FROM episode WHERE owner = %(owner)s AND seq = %(episode)s "
             "AND %(moment)s BETWEEN covers_from AND covers_until",
@@ -90,6 +90,7 @@ class CommonEditing(EditTransaction):
         return covered is not None
 
     def has_pruned(self, episode: int) -> bool:
+        """Return whether the text of any original in the episode at this row number was pruned."""
         return self._session.has_pruned(episode)
 
     def write(self, target: EditTarget) -> None:
@@ -141,10 +142,17 @@ class CommonEditing(EditTransaction):
 
     @abstractmethod
     def _restate_details(self, target: EditTarget, episode: int) -> None:
-        """Extract an edited original's exact values again; keep its secrets secret in other originals."""
+        """Extract the exact values of an edited original again.
+
+        Its secrets stay marked as secret in the other originals of the episode at row number
+        `episode`.
+        """
 
     def rename_episode(self, episode: int, edit: MemoryEdit) -> None:
-        """Give an episode the session and source of an edited original, and rename its roll-ups."""
+        """Give an episode and its log entries the session and source after `edit`.
+
+        The roll-ups above it are named after their children again.
+        """
         session = self._session
         names = {"session": edit.after.session, "source": edit.after.source}
         row = session.execute(

@@ -30,9 +30,10 @@ def episode_at(
     *,
     details: bool = False,
 ) -> Episode | None:
-    """Return the episode with an `id` or row number `seq` and its sources, or None.
+    """Return the episode with an `id` or row number `seq`, with its source ids, or None.
 
-    With `details` it also has the exact values of its originals.
+    `key` tells which of the two `value` is. With `details` it also has the exact values of its
+    originals.
     """
     row = session.execute(
         f"SELECT seq, {EPISODE_COLUMNS} FROM episode "
@@ -61,12 +62,18 @@ def episode_at(
 
 
 def chain_above(session: CommonSession, summary: str | None) -> dict[str, int]:
-    """Return row numbers by id of a summary and all roll-ups above it, the lowest first."""
+    """Return a summary and all roll-ups above it, lowest first, as row numbers by id.
+
+    `summary` is an id; None and an unknown id give an empty mapping.
+    """
     return dict(session.execute(_ABOVE, summary=summary).fetchall())
 
 
 def ancestors(session: CommonSession, seqs: Iterable[int]) -> dict[int, int]:
-    """Map the summaries, and all roll-ups above them, to their parents; all are row numbers."""
+    """Return the parent of each summary, and of each roll-up above it; all are row numbers.
+
+    Summaries without a parent are left out.
+    """
     # Read as the recursion meets them: joined to them behind it, the planner of PostgreSQL would
     # read every summary.
     rows = session.execute(
@@ -82,9 +89,9 @@ def ancestors(session: CommonSession, seqs: Iterable[int]) -> dict[int, int]:
 
 
 def name_rollup(session: CommonSession, id: str) -> None:
-    """Set a roll-up's session and source to the common values of its children.
+    """Give a roll-up, by id, the session and source that all of its children have.
 
-    If the children differ, the session is empty and the source None.
+    If their sessions differ, its session is empty; if their sources differ, its source is None.
     """
     row = session.execute(
         "SELECT CASE WHEN min(session_id) = max(session_id) THEN min(session_id) ELSE '' END, "
@@ -104,7 +111,10 @@ def name_rollup(session: CommonSession, id: str) -> None:
 
 
 def mark_emptied(session: CommonSession, seq: int) -> None:
-    """Mark an emptied summary to be rewritten; a rewrite that began before the mark is refused."""
+    """Mark an emptied summary, by row number, to be rewritten.
+
+    The mark is a new number, so that a rewrite which began before is refused.
+    """
     unmark_emptied(session, seq)
     session.execute(
         "INSERT INTO emptied_episode (owner, mark, episode_seq) "
@@ -134,9 +144,9 @@ def mark_emptied_again(session: CommonSession, episodes: Iterable[int]) -> None:
 
 
 def unpruned_episodes(session: CommonSession, seqs: Iterable[int]) -> set[int]:
-    """Return the episodes of originals, by row numbers, that have no pruned originals.
+    """Return the row numbers of episodes with an original in `seqs` and no pruned original.
 
-    With pruned ones, a summary is all that is left of the words: it is not to be emptied.
+    With pruned ones, a summary is all that is left of the words, and is not to be emptied.
     """
     rows = session.execute(
         "SELECT DISTINCT episode_seq FROM placed "
@@ -149,9 +159,9 @@ def unpruned_episodes(session: CommonSession, seqs: Iterable[int]) -> set[int]:
 def invalidate(
     session: CommonSession, episodes: Iterable[int]
 ) -> tuple[frozenset[int], frozenset[int]]:
-    """Empty the episodes and their roll-ups, or delete them if no source is left.
+    """Empty episodes and the roll-ups above them, or delete those without any source left.
 
-    Return the deleted and the emptied row numbers; see `invalidate_upward`.
+    `episodes` are row numbers. Return the row numbers of deleted and of emptied summaries.
     """
 
     def sources_of(seq: int) -> SummarySources | None:
@@ -188,7 +198,7 @@ def delete_episode(session: CommonSession, seq: int, id: str) -> None:
 
 
 def _remove_from_log(session: CommonSession, episode: str) -> None:
-    """Erase the summary preview and the fallback reason from an episode's log entries."""
+    """Erase the summary preview and the fallback reason from the log entries of an episode."""
     session.execute(
         "UPDATE consolidation_log SET summary_preview = '', fallback_reason = NULL "
         "WHERE owner = %(owner)s AND episode_id = %(id)s",

@@ -96,9 +96,9 @@ _ROLLUPS = (
 
 
 def export_condition(chosen: MemoryFilter, alias: str) -> str:
-    """Return the SQL condition on the rows of table `alias` that an export filter selects.
+    """Return the SQL condition for the rows of table `alias` that an export filter selects.
 
-    Its bind values are those of `CommonExporting`.
+    `CommonExporting` has the values that it binds.
     """
     when = f"{alias}.created_at"
     conditions = [
@@ -123,6 +123,7 @@ class CommonExporting(ExportSnapshot):
         }
 
     def _stream(self, statement: str) -> Iterator[Row]:
+        """Run an SQL statement with the values of the export filter; yield its rows in portions."""
         return self._session.stream(statement, **self._values)
 
     def rollups(self) -> Iterator[Record]:
@@ -197,7 +198,7 @@ class CommonExporting(ExportSnapshot):
         return (ForgottenCapture(id=id) for (id,) in rows)
 
     def all_records(self) -> Iterator[AnyRecord]:
-        """Yield the records of an export, then those that only a move carries."""
+        """Yield all records of an export, then the records that only a move to a new store has."""
         yield from self.records()
         session = self._session
         yield from recoverable_records(session, self._decode_copy)
@@ -228,9 +229,9 @@ class CommonExporting(ExportSnapshot):
 
 
 def _restore_learning(session: CommonSession, learning: Learning) -> Outcome:
-    """Insert a learning unless its id is stored.
+    """Insert a learning unless its id is stored; return whether it was inserted.
 
-    Return False if the same text is stored, and `OTHER_WORDS` if another text has the id.
+    Return `OTHER_WORDS`, the reason of a conflict, if another text has the id.
     """
     text = session.scalar(
         "SELECT text FROM learning WHERE owner = %(owner)s AND id = %(id)s",
@@ -243,7 +244,10 @@ def _restore_learning(session: CommonSession, learning: Learning) -> Outcome:
 
 
 def _restore_log_entry(session: CommonSession, entry: LogEntry) -> Outcome:
-    """Insert a log entry under its old number, or under a new number if the old one is taken."""
+    """Insert a log entry unless the same entry is stored; return whether it was inserted.
+
+    It keeps its old number, or gets a new one if that is taken.
+    """
     known = session.scalar(
         "SELECT 1 FROM consolidation_log WHERE owner = %(owner)s "
         "AND episode_id IS NOT DISTINCT FROM %(episode)s::text AND cycle_id = %(cycle)s "
@@ -272,7 +276,7 @@ def _restore_log_entry(session: CommonSession, entry: LogEntry) -> Outcome:
 def _restore_compaction(
     session: CommonSession, compaction: ExportedCompaction
 ) -> Outcome:
-    """Insert a compaction with the ids of its messages, unless its id is stored."""
+    """Insert a compaction with its messages' ids unless its id is stored; return if inserted."""
     stored = session.execute(
         INSERT_COMPACTION,
         id=compaction.id,
@@ -316,7 +320,7 @@ _INSERTS: Mapping[type[Any], tuple[str, Callable[[Any], Mapping[str, object]]]] 
 
 
 def _insert_unless_known(session: CommonSession, record: object) -> Outcome:
-    """Insert a record of a type in `_INSERTS` unless it is stored; return whether it was new."""
+    """Insert a record of a type in `_INSERTS` unless it is stored; return if it was inserted."""
     statement, values_of = _INSERTS[type(record)]
     return bool(session.execute(statement, **values_of(record)).rowcount)
 
@@ -368,7 +372,10 @@ class CommonRestoring(RestoreTransaction):
         }
 
     def insert_episode(self, episode: ExportedEpisode) -> None:
-        """Insert a summary under its old row number, or under a new number if that is taken."""
+        """Insert a summary under its old row number, or under a new number if that is taken.
+
+        Mark it as stale, or as emptied, if it was so when exported.
+        """
         taken = self._session.scalar(
             "SELECT 1 FROM episode WHERE owner = %(owner)s AND seq = %(seq)s",
             seq=episode.seq,
@@ -401,7 +408,10 @@ class CommonRestoring(RestoreTransaction):
             mark_emptied(self._session, number)
 
     def can_adopt(self, rollup: ExportedEpisode) -> bool:
-        """Return whether a roll-up's sources are stored without a parent, and its period is free."""
+        """Return whether a roll-up's members are stored without a parent, and its period is free.
+
+        The period is free if no other roll-up of the level is stored for it.
+        """
         free = self._session.scalar(
             "SELECT count(*) FROM episode WHERE owner = %(owner)s AND parent_id IS NULL "
             "AND level < %(level)s AND id = ANY(%(below)s::text[])",
@@ -426,7 +436,10 @@ class CommonRestoring(RestoreTransaction):
         )
 
     def link(self, supersession: ExportedSupersession) -> Outcome:
-        """Mark a memory as superseded by a newer one, if both are stored."""
+        """Mark a memory as superseded by its successor, and return whether the mark is new.
+
+        Return None if one of the two memories is not stored.
+        """
         older = self._session.position_of(supersession.memory)
         newer = self._session.position_of(supersession.superseded_by)
         if older is None or newer is None:
@@ -484,20 +497,26 @@ class CommonExchange(Transactional, ExchangeStore):
 
     @abstractmethod
     def _snapshot(self) -> AbstractContextManager[EngineSession]:
-        """Open a session that reads one snapshot, for as long as the reader takes."""
+        """Open a session that reads one snapshot for as long as the block runs."""
 
     @contextmanager
     def export(
         self, chosen: MemoryFilter
     ) -> Iterator[tuple[dict[str, int], Iterator[Record]]]:
-        """Yield the expected counts by kind, and the records of an export, from one snapshot."""
+        """Yield the number of memories and episodes, and the records that a filter selects.
+
+        They come from one snapshot; the records are read while the block runs.
+        """
         with self._snapshot() as session:
             exported = self._exporting(session, chosen)
             yield exported.count_expected(), exported.records()
 
     @contextmanager
     def everything(self) -> Iterator[tuple[dict[str, int], Iterator[AnyRecord]]]:
-        """Yield the expected counts by kind, and all records of a move, from one snapshot."""
+        """Yield the number of memories and episodes, and all records with those of a move alone.
+
+        They come from one snapshot; the records are read while the block runs.
+        """
         with self._snapshot() as session:
             exported = self._exporting(session, MemoryFilter())
             yield exported.count_expected(), exported.all_records()
@@ -506,5 +525,5 @@ class CommonExchange(Transactional, ExchangeStore):
     def restore(
         self, session: CommonSession, records: Sequence[AnyRecord]
     ) -> RestoreReport:
-        """Store exported records that are not here yet, in one transaction; return the counts."""
+        """Store the records that are not here yet, in one transaction; count the outcomes."""
         return self._restoring(session).restore(records)

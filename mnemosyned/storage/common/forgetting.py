@@ -89,7 +89,7 @@ _decode = msgspec.json.Decoder(ForgottenCopy).decode
 
 
 def decode_copy(data: str) -> ForgottenCopy:
-    """Return a copy from its stored form."""
+    """Return the copy of a forgotten memory that a JSON text holds."""
     return _decode(data)
 
 
@@ -99,7 +99,10 @@ def _recoverable_values(memory: MemoryRecord | ExportedMemory) -> dict[str, Any]
 
 
 def save_memories(session: CommonSession, seqs: Sequence[int], grace: Grace) -> None:
-    """Save copies of memories for their grace period, before the deletion; pruned ones have no copy."""
+    """Save copies of memories for their grace period; call it before they are deleted.
+
+    Pruned memories, which have no text, get no copy.
+    """
     memories = {
         seq: memory
         for seq, memory in session.memories_at(seqs).items()
@@ -136,7 +139,7 @@ def save_memories(session: CommonSession, seqs: Sequence[int], grace: Grace) -> 
 
 
 def save_learnings(session: CommonSession, ids: Sequence[str], grace: Grace) -> None:
-    """Save copies of learnings for their grace period, before the deletion."""
+    """Save copies of learnings for their grace period; call it before they are deleted."""
     copies = {
         f"{LEARNING}:{learning.id}": ForgottenCopy(learnings=[learning])
         for learning in learnings_where(session, "id", ids)
@@ -147,7 +150,7 @@ def save_learnings(session: CommonSession, ids: Sequence[str], grace: Grace) -> 
 def _save_copies(
     session: CommonSession, grace: Grace, copies: Mapping[str, ForgottenCopy]
 ) -> None:
-    """Insert or replace copies under their keys, with the call and the end of its grace."""
+    """Insert or replace copies of forgotten records, by key, with call id and end of grace."""
     session.execute_many(
         _REPLACE,
         [
@@ -182,7 +185,7 @@ def recoverable_records(
 
 
 def _exported_memory(copy: ForgottenCopy) -> ExportedMemory:
-    """Return a forgotten memory as an export has it."""
+    """Return the memory in a copy in the form of an export record."""
     return ExportedMemory(
         **_recoverable_values(msgspec.convert(copy.memory, MemoryRecord)),
         seq=copy.seq,
@@ -199,7 +202,7 @@ def _exported_memory(copy: ForgottenCopy) -> ExportedMemory:
 
 
 def restore_recoverable(session: CommonSession, record: RecoverableRecord) -> bool:
-    """Store a forgotten memory or learnings in their grace period; return False if already stored."""
+    """Store a copy of a forgotten memory or of learnings; return False if it is stored already."""
     copy = ForgottenCopy(
         superseded_by=record.superseded_by,
         supersedes=list(record.supersedes),
@@ -245,7 +248,7 @@ class CommonGrace(Transactional, GraceStore):
     def _index(
         self, session: EngineSession, memories: Mapping[int, MemoryRecord]
     ) -> None:
-        """Write the index entries that inserting the memories, by row number, has not written."""
+        """Write the index entries of memories, by row number, that `_insert` has not written."""
 
     @writes
     def put_back(
@@ -296,9 +299,9 @@ class CommonGrace(Transactional, GraceStore):
         *,
         before: datetime | None = None,
     ) -> list[str]:
-        """Return the keys of forgotten items with these ids or calls, or final by `before`.
+        """Return the keys of forgotten records by memory ids or ids of forget calls.
 
-        `before` None selects by ids and calls only.
+        With `before`, return also those whose grace period ends by then.
         """
         rows = session.execute(
             "SELECT id FROM forgotten WHERE owner = %(owner)s "
@@ -311,7 +314,7 @@ class CommonGrace(Transactional, GraceStore):
 
     @writes
     def finish(self, session: CommonSession, keys: Sequence[str]) -> int:
-        """Delete recoverable items for good by their keys; return the number of deleted items."""
+        """Delete forgotten records for good by their keys, and return how many were deleted."""
         deleted = session.execute(
             "DELETE FROM forgotten WHERE owner = %(owner)s AND id = ANY(%(keys)s::text[])",
             keys=list(keys),
@@ -322,7 +325,7 @@ class CommonGrace(Transactional, GraceStore):
 
     @reads
     def recoverable(self, session: CommonSession) -> Recoverable:
-        """Return the number of recoverable memories, and the end of the first grace period."""
+        """Return the number of recoverable memories, and the first end of a grace period."""
         row = session.execute(
             "SELECT count(*) FILTER (WHERE id NOT LIKE %(learning)s), min(final_at) "
             "FROM forgotten WHERE owner = %(owner)s",
@@ -333,7 +336,10 @@ class CommonGrace(Transactional, GraceStore):
 
     @reads
     def recoverable_until(self, session: CommonSession, id: str) -> datetime | None:
-        """Return the end of the grace period of a forgotten memory or call; None if there is none."""
+        """Return the end of the grace period of a forgotten memory or forget call, by id.
+
+        None if it has none.
+        """
         final_at = session.scalar(
             "SELECT min(final_at) FROM forgotten "
             "WHERE owner = %(owner)s AND (id = %(id)s OR call = %(id)s)",
@@ -345,7 +351,10 @@ class CommonGrace(Transactional, GraceStore):
 def _insert_history(
     session: CommonSession, seq: int, memory: MemoryRecord, copy: ForgottenCopy
 ) -> None:
-    """Insert the revisions and links of a memory that was put back; let its source be read again."""
+    """Insert the revisions and supersession links of a memory that was put back.
+
+    Also delete the keys by which its source would be skipped if read again.
+    """
     for revision in copy.revisions:
         session.execute(
             INSERT_REVISION,
@@ -388,7 +397,11 @@ NAMING = ("consolidation_log", "compaction")
 def chosen_conditions(
     choice: ForgetFilter, newest: int | None, column: str = "{}"
 ) -> list[Condition]:
-    """Return the conditions of a filter on columns, time and the newest row; `column` formats names."""
+    """Return the conditions of a forget filter on columns and time, and on the newest row number.
+
+    Rows above `newest` are left out; None keeps all. `column` is a format that turns a column's
+    name into SQL.
+    """
     when = column.format("created_at")
     conditions = [
         *column_conditions(choice.columns, column),
@@ -438,21 +451,24 @@ class CommonDeletion(Transactional, DeletionStore):
 
     @reads
     def select(self, session: CommonSession, choice: ForgetFilter) -> list[str]:
-        """Return the ids of the memories that match a filter."""
+        """Return the ids of the memories that match a filter, in working memory and the archive."""
         return self._selected_memories(session, choice)
 
     @reads
     def select_learnings(
         self, session: CommonSession, choice: ForgetFilter
     ) -> list[str]:
-        """Return the ids of the learnings that match a filter; none if it names what they lack."""
+        """Return the ids of the learnings that match a filter.
+
+        A filter by a field that learnings lack matches none.
+        """
         if choice.excludes_summaries:
             return []
         return self._selected_learnings(session, choice)
 
     @reads
     def newest(self, session: CommonSession) -> Newest:
-        """Return the row numbers of the last memory and the last learning."""
+        """Return the row numbers of the newest memory and the newest learning; 0 for none."""
         learning = "SELECT coalesce(max(seq), 0) FROM learning WHERE owner = %(owner)s"
         return Newest(session.scalar(self._newest_memory), session.scalar(learning))
 
@@ -537,7 +553,10 @@ class CommonDeletion(Transactional, DeletionStore):
     def _save_source_keys(
         self, session: CommonSession, found: Sequence[FoundMemory]
     ) -> None:
-        """Save keys of forgotten memories, by which a second reading of their source skips them."""
+        """Save the keys by which forgotten memories are recognized if their source is read again.
+
+        Only memories that were captured or imported from a source have such keys.
+        """
         seqs = [memory.seq for memory in found if is_made_of_source(memory.id)]
         if not seqs:
             return
@@ -583,14 +602,20 @@ class CommonDeletion(Transactional, DeletionStore):
 
     @reads
     def orphaned_log_names(self, session: CommonSession) -> tuple[list[str], list[str]]:
-        """Return the sessions and sources in logs and compactions that no memory has."""
+        """Return the sessions and the sources that logs or compactions have but no memory has.
+
+        Both are sorted.
+        """
         return (
             self._orphaned_names(session, "session_id"),
             self._orphaned_names(session, "source"),
         )
 
     def _orphaned_names(self, session: CommonSession, column: str) -> list[str]:
-        """Return the names in a column of logs and compactions that no memory has."""
+        """Return the values of a column, sorted, that logs or compactions have but no memory has.
+
+        `column` is `session_id` or `source`.
+        """
         named = " UNION ".join(
             f"SELECT {column} AS name FROM {table} "
             f"WHERE owner = %(owner)s AND {column} != ''"
@@ -625,9 +650,10 @@ class CommonDeletion(Transactional, DeletionStore):
 
 
 def _relink_supersessions(session: CommonSession, seqs: Sequence[int]) -> None:
-    """Let the next successor supersede the memories that the deleted ones had superseded.
+    """Link memories that deleted ones superseded to the successors of the deleted memories.
 
-    Without such a successor they are in force again.
+    `seqs` are the row numbers of the memories to be deleted. Without a successor of the deleted
+    memory, the memory that it superseded applies again.
     """
     rows = session.execute(
         "SELECT DISTINCT superseded_by FROM memory_state "
@@ -649,9 +675,9 @@ def _relink_supersessions(session: CommonSession, seqs: Sequence[int]) -> None:
 def _find_in_force_again(
     session: CommonSession, found: Sequence[FoundMemory]
 ) -> tuple[frozenset[str], set[int]]:
-    """Return the ids of superseded memories that a deletion puts in force again.
+    """Return the superseded memories that apply again once the memories `found` are deleted.
 
-    Also return the row numbers of their episodes, which are to be rewritten.
+    They are given by id, and their episodes to be rewritten by row number.
     """
     gone = {memory.seq for memory in found}
     links = session.execute(
@@ -671,10 +697,10 @@ def _find_in_force_again(
 def _preview_summaries(
     session: CommonSession, leaving: Mapping[int, int]
 ) -> tuple[frozenset[int], frozenset[int]]:
-    """Return the row numbers of summaries to be deleted, and of summaries to be emptied.
+    """Return the row numbers of summaries that a deletion would delete, and would empty.
 
-    `leaving` counts the deleted originals by episode. A summary that loses all of its sources is
-    deleted; the summaries above follow, level by level.
+    `leaving` has the number of deleted originals by the row number of their episode. A summary that
+    loses all of its sources is deleted; the roll-ups above it follow, level by level.
     """
     removed: set[int] = set()
     emptied: set[int] = set()

@@ -55,7 +55,7 @@ class LearningRows(LearningKeeper):
             )
 
     def apply_edit(self, edit: MemoryEdit) -> None:
-        """Delete the learnings that an edited memory no longer states, and keep its new ones."""
+        """Delete the learnings that an edited memory no longer states, and store its new ones."""
         rows = self._session.execute(
             "SELECT id, text FROM learning "
             "WHERE owner = %(owner)s AND memory_id = %(id)s ORDER BY seq",
@@ -80,7 +80,7 @@ def insert_learning(session: CommonSession, learning: Learning) -> None:
 def learnings_where(
     session: CommonSession, column: str, values: Sequence[str]
 ) -> list[Learning]:
-    """Return the learnings whose `column` (`id` or `memory_id`) is in `values`, the oldest first."""
+    """Return the learnings with one of `values` in `column` (`id` or `memory_id`), oldest first."""
     rows = session.execute(
         f"SELECT {LEARNING_COLUMNS} FROM learning WHERE owner = %(owner)s "
         f"AND {column} = ANY(%(values)s::text[]) ORDER BY seq",
@@ -100,9 +100,9 @@ def remove_learnings_of(session: CommonSession, memories: Iterable[str]) -> int:
 
 
 def _remove_where(session: CommonSession, condition: str, given: list[str]) -> int:
-    """Delete the learnings that match a condition; return the number deleted.
+    """Delete the learnings that meet an SQL condition on `given`; return the number deleted.
 
-    Older learnings that a deleted one superseded hold again.
+    Older learnings that a deleted one superseded apply again.
     """
     removed = session.execute(
         f"DELETE FROM learning WHERE owner = %(owner)s AND {condition} RETURNING id",
@@ -124,7 +124,10 @@ class CommonLearnings(Transactional, LearningStore):
     def add(
         self, session: CommonSession, learning: Learning
     ) -> tuple[Learning, list[str]]:
-        """Store a learning or find an equal one; also return the ids of superseded learnings."""
+        """Store a learning unless an equal one is stored; return the stored learning.
+
+        Also return the ids of the learnings that it supersedes.
+        """
         return LearningRows(session).keep(learning)
 
     @reads
@@ -137,9 +140,9 @@ class CommonLearnings(Transactional, LearningStore):
         superseded: bool = False,
         limit: int,
     ) -> list[Learning]:
-        """Return learnings of these sources, or of all sources if none is given, the newest first.
+        """Return up to `limit` learnings, the newest first; superseded ones only with `superseded`.
 
-        None among `sources` stands for learnings without a source.
+        `sources` limits them to these sources, None being no source; if empty, all sources count.
         """
         conditions = ["(%(kind)s::text IS NULL OR kind = %(kind)s::text)"]
         values: dict[str, object] = {"kind": kind and str(kind)}
@@ -171,11 +174,15 @@ class CommonLearnings(Transactional, LearningStore):
 
     @writes
     def remove(self, session: CommonSession, id: str) -> None:
+        """Delete a learning and request a purge of its text. Raises `NotFound`.
+
+        Learnings that the deleted one superseded apply again.
+        """
         _require_learning_found(remove_learnings(session, [id]), id)
         request_purge(session)
 
 
 def _require_learning_found(count: int, id: str) -> None:
-    """Raise `NotFound` if a statement changed no learning."""
+    """Raise `NotFound` for the learning `id` if `count`, the number of changed rows, is 0."""
     if not count:
         raise NotFound(f"no learning has the id {id!r}; `learnings` shows them")

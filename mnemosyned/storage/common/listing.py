@@ -52,7 +52,7 @@ class Condition(NamedTuple):
 
 
 def join_conditions(conditions: Iterable[Condition]) -> Condition:
-    """Join conditions, each after an `AND`; their values have different names."""
+    """Join conditions into one text, each after ` AND `, with the values of all."""
     text, values = "", dict[str, object]()
     for condition in conditions:
         text += f" AND {condition.text}"
@@ -61,16 +61,16 @@ def join_conditions(conditions: Iterable[Condition]) -> Condition:
 
 
 def one_of_condition(column: str, name: str, values: Sequence[object]) -> Condition:
-    """Return the condition for texts of a column among some values, which it binds by `name`."""
+    """Return the condition that a text column has one of `values`, bound under `name`."""
     return Condition(f"{column} = ANY(%({name})s::text[])", {name: list(values)})
 
 
 def column_conditions(
     wanted: Mapping[str, Sequence[str]], column: str = "m.{}"
 ) -> list[Condition]:
-    """Return the conditions for rows with one of the `wanted` values in each column.
+    """Return a condition for each column in `wanted`: it must have one of the values given for it.
 
-    `column` formats a column's name.
+    `column` is a format that turns a column's name into SQL.
     """
     return [
         one_of_condition(column.format(name), name, values)
@@ -79,7 +79,10 @@ def column_conditions(
 
 
 def covering_conditions(chosen: MemoryFilter, column: str = "e.{}") -> list[Condition]:
-    """Return the conditions for summaries `e` whose originals may match a filter."""
+    """Return the conditions for summaries `e` with originals that a filter may select.
+
+    `column` is a format that turns a column's name into SQL.
+    """
     return [
         *column_conditions(chosen.summary_columns, column),
         *time_conditions(chosen, first="e.covers_from", last="e.covers_until"),
@@ -87,7 +90,10 @@ def covering_conditions(chosen: MemoryFilter, column: str = "e.{}") -> list[Cond
 
 
 def summary_conditions(query: Query) -> list[Condition]:
-    """Return the conditions of a question on summaries `e`; they have nothing that only memories have."""
+    """Return the conditions for summaries `e` that pass the filters of a question.
+
+    A filter by something that only memories have lets no summary pass.
+    """
     return [
         *covering_conditions(query),
         *source_name_conditions(query.source_names, "e.source"),
@@ -96,7 +102,10 @@ def summary_conditions(query: Query) -> list[Condition]:
 
 
 def time_conditions(chosen: MemoryFilter, *, first: str, last: str) -> list[Condition]:
-    """Return the conditions for rows whose time, from `first` to `last`, overlaps the filter's."""
+    """Return the conditions that a row's time overlaps the filter's, from `since` until `until`.
+
+    `first` and `last` are the columns with the beginning and the end of the row's time.
+    """
     conditions: list[Condition] = []
     if chosen.since:
         conditions.append(Condition(f"{last} >= %(since)s", {"since": chosen.since}))
@@ -127,7 +136,11 @@ def tag_conditions(
 def in_force_conditions(
     valid_at: datetime | None, *, superseded: bool = False, seq: str = "m.seq"
 ) -> list[Condition]:
-    """Return the condition that hides expired memories and, unless asked for, superseded ones."""
+    """Return the condition that leaves out memories expired by `valid_at` and superseded ones.
+
+    With `superseded`, superseded ones stay; with `valid_at` None, expired ones. `seq` is the column
+    with the row number.
+    """
     past = [] if superseded else ["s.superseded_at IS NOT NULL"]
     values: dict[str, object] = {}
     if valid_at:
@@ -142,7 +155,10 @@ def in_force_conditions(
 
 
 def asked_conditions(query: Query, seq: str = "m.seq") -> list[Condition]:
-    """Return the conditions of a question on validity and tags."""
+    """Return the conditions of a question on validity and tags.
+
+    `seq` is the column with the row number of a memory.
+    """
     return [
         *in_force_conditions(query.valid_at, superseded=query.superseded, seq=seq),
         *tag_conditions(query.tags, seq),
@@ -150,7 +166,7 @@ def asked_conditions(query: Query, seq: str = "m.seq") -> list[Condition]:
 
 
 def source_condition(sources: Sequence[str | None], column: str) -> Condition:
-    """Return the condition for rows of these sources; None stands for rows without a source."""
+    """Return the condition that a column has one of these sources; None stands for no source."""
     named = [source for source in sources if source is not None]
     condition = one_of_condition(column, "sources", named)
     if len(named) == len(sources):
@@ -159,7 +175,10 @@ def source_condition(sources: Sequence[str | None], column: str) -> Condition:
 
 
 def source_name_conditions(names: Sequence[str], column: str) -> list[Condition]:
-    """Return the condition for sources whose name contains one of these words, in any case."""
+    """Return the condition that a source contains one of these words, in upper or lower case.
+
+    No words give no condition.
+    """
     if not names:
         return []
     values = {f"source_name_{place}": f"%{name}%" for place, name in enumerate(names)}
@@ -189,12 +208,12 @@ _LAST = "\U0010ffff"
 
 
 def id_range(prefix: str) -> tuple[str, str]:
-    """Return the bounds of the ids with a prefix: the first is included, the last is not."""
+    """Return the bounds between which ids begin with a prefix: the first included, the last not."""
     return prefix, prefix + _LAST
 
 
 def _prefix_condition(prefixes: Sequence[str], column: str) -> Condition:
-    """Return the condition for ids with one of these prefixes."""
+    """Return the condition that an id column begins with one of these prefixes."""
     ranges: list[str] = []
     values: dict[str, object] = {}
     for number, prefix in enumerate(prefixes):
@@ -205,14 +224,17 @@ def _prefix_condition(prefixes: Sequence[str], column: str) -> Condition:
 
 
 def _number_condition(column: str, name: str, numbers: Sequence[int]) -> Condition:
-    """Return the condition for rows with these numbers in a column, bound by `name`."""
+    """Return the condition that a column has one of these row numbers, bound under `name`."""
     return Condition(f"{column} = ANY(%({name})s::bigint[])", {name: list(numbers)})
 
 
 def _cursor_conditions(
     wanted: ListFilter, kind: RecordKind, moment: str, seq: str
 ) -> list[Condition]:
-    """Return the condition for records after the last one of the previous page; none on the first."""
+    """Return the condition for records of a kind that come after the previous page.
+
+    `moment` and `seq` are the columns for time and row number. On the first page there is none.
+    """
     place = wanted.after
     if place is None:
         return []
@@ -226,7 +248,10 @@ def _cursor_conditions(
 def _numbers_if_few(
     session: CommonSession, statement: str, condition: Condition
 ) -> list[int] | None:
-    """Return the row numbers that a statement with a condition selects; None if they are many."""
+    """Return the row numbers that a statement selects under a condition.
+
+    None if they are more than `LIST_LIMITS.few`. The statement ends with `WHERE … AND`.
+    """
     rows = session.execute(
         f"{statement}{condition.text} LIMIT %(few)s",
         **condition.values,
@@ -253,19 +278,25 @@ class CommonLists(Transactional, ListStore):
     def _prefixes_of_ids(
         self, session: EngineSession, prefixes: Sequence[str]
     ) -> list[str]:
-        """Return the prefixes with which at least one id of a memory or summary begins."""
+        """Return those of the prefixes with which an id of a memory or summary begins."""
 
     @abstractmethod
     def _tables_by_number(
         self, tier: Tier | None
     ) -> Iterable[tuple[str, Sequence[Condition]]]:
-        """Return each table with memories of a tier, and the conditions on `m` that leave out others."""
+        """Return each table with memories of a tier, for look-ups by row number.
+
+        The conditions on its rows `m` leave out memories of other tiers. A tier of None means both.
+        """
 
     @abstractmethod
     def _rows_of_roles(
         self, session: EngineSession, roles: Sequence[str]
     ) -> list[int] | None:
-        """Return the rows of memories with these speakers, by the full-text index; None if many."""
+        """Return the row numbers of memories with these roles (speakers), by the full-text index.
+
+        None if they are more than `LIST_LIMITS.few`.
+        """
 
     @reads
     def page(self, session: CommonSession, wanted: ListFilter) -> ListPage:
@@ -309,10 +340,11 @@ class CommonLists(Transactional, ListStore):
 
     @reads
     def sources(self, session: CommonSession) -> list[SourceTotals]:
+        """Return the totals of each source, the source with the newest memory first."""
         return source_totals(self._memory_groups(session))
 
     def _memory_groups(self, session: CommonSession) -> list[MemoryGroup]:
-        """Return the count and the first and last time of memories by session and source."""
+        """Return counts and first and last times of memories, by tier, session and source."""
         return [
             MemoryGroup(name, source, memories, instant(first), instant(last))
             for name, source, memories, first, last in session.execute(self._groups)
@@ -329,7 +361,10 @@ class CommonLists(Transactional, ListStore):
     def _memory_keys(
         self, session: CommonSession, wanted: ListFilter, prefixes: Sequence[str]
     ) -> list[ListKey]:
-        """Return the sort keys of one page of matching memories, and of one memory more."""
+        """Return the sort keys of one page of memories that match a filter, and of some beyond it.
+
+        `prefixes` are the spellings of the filter's id prefix.
+        """
         conditions = self._memory_conditions(wanted, prefixes)
         rows = self._rows_if_few(session, wanted, prefixes)
         keys: list[ListKey] = []
@@ -349,7 +384,11 @@ class CommonLists(Transactional, ListStore):
     def _memory_conditions(
         self, wanted: ListFilter, prefixes: Sequence[str], table: str = "m"
     ) -> list[Condition]:
-        """Return the conditions on single memories; `table` has the times by which rows are sorted."""
+        """Return the conditions that a filter sets for single memories `m`.
+
+        `table` is the table whose times sort the rows; `prefixes` are the spellings of the id
+        prefix.
+        """
         searched, moment = self._searched, f"{table}.created_at"
         conditions = [
             *column_conditions(wanted.columns, searched.format("m.{}")),
@@ -369,7 +408,10 @@ class CommonLists(Transactional, ListStore):
     def _rows_if_few(
         self, session: CommonSession, wanted: ListFilter, prefixes: Sequence[str]
     ) -> list[int] | None:
-        """Return the rows that pass the most selective indexed filter; None if many, or without one."""
+        """Return the row numbers that pass the most selective indexed part of a filter.
+
+        None if the filter has no such part, or more than `LIST_LIMITS.few` rows pass it.
+        """
         if prefixes:
             condition = _prefix_condition(prefixes, "m.id")
         elif wanted.tags:
@@ -402,7 +444,10 @@ class CommonLists(Transactional, ListStore):
         conditions: Sequence[Condition],
         wanted: ListFilter,
     ) -> list[ListKey]:
-        """Return the sort keys of a page of originals; read episodes until no other can hold one."""
+        """Return the sort keys of one page of originals, and of one original more.
+
+        Episodes are read in order until no further episode can hold an original of the page.
+        """
         newest = wanted.order is ListOrder.NEWEST
         keys: list[ListKey] = []
         for episodes, bound in self._episodes_in_order(session, wanted):
@@ -420,9 +465,10 @@ class CommonLists(Transactional, ListStore):
     def _episodes_in_order(
         self, session: CommonSession, wanted: ListFilter
     ) -> Iterator[tuple[list[int], Any]]:
-        """Yield row numbers of episodes in list order, with a bound on the times of the rest.
+        """Yield lists of row numbers of episodes in list order, with a bound on later ones' times.
 
-        The bound is None after the last episodes.
+        The bound is the latest time, or the earliest in a list from the oldest, that the originals
+        of further episodes can have; None after the last episodes.
         """
         direction, beyond = ORDERS[wanted.order]
         newest = wanted.order is ListOrder.NEWEST
@@ -460,7 +506,10 @@ class CommonLists(Transactional, ListStore):
     def _summary_keys(
         self, session: CommonSession, wanted: ListFilter, prefixes: Sequence[str]
     ) -> list[ListKey]:
-        """Return the sort keys of one page of matching summaries, and of one summary more."""
+        """Return the sort keys of one page of summaries that match a filter, and of one more.
+
+        `prefixes` are the spellings of the filter's id prefix.
+        """
         direction, _ = ORDERS[wanted.order]
         searched = self._searched
         moment = "e.period_from" if wanted.level else "e.covers_from"
@@ -498,7 +547,10 @@ def _keys_where(
     conditions: Iterable[Condition],
     wanted: ListFilter,
 ) -> list[ListKey]:
-    """Return the sort keys of memories that match conditions, one more than a page holds."""
+    """Return the sort keys of memories that meet conditions, one more than a page holds.
+
+    `home` has the tables of their tier.
+    """
     tables, table = home
     narrow = join_conditions(conditions)
     direction, _ = ORDERS[wanted.order]

@@ -35,23 +35,31 @@ class CommonIntake(IntakeTransaction):
         self._session = session
 
     def _lock(self) -> None:
-        """Keep others from storing memories until the transaction ends, if the engine lets them."""
+        """Keep other processes from storing memories until the transaction ends.
+
+        Here, do nothing: an engine that needs a lock overrides the method.
+        """
 
     def make_keeper(self) -> LearningRows:
-        """Return access to the learnings."""
+        """Return an object that reads and stores learnings within this transaction."""
         self._lock()
         return LearningRows(self._session)
 
     def known_records(self, ids: Sequence[str]) -> dict[str, Known]:
+        """Return text, time and text hash of stored memories and episodes with these ids, by id.
+
+        The text of an episode is None.
+        """
         self._lock()
         return self._known_records(self._session, ids)
 
     def was_said(self, id: str, content: str) -> bool:
+        """Return whether an earlier revision of the memory with this id had this text."""
         self._lock()
         return was_said(self._session, id, content)
 
     def forgotten(self, keys: Collection[str]) -> set[str]:
-        """Return the keys, among these, of memories that were forgotten."""
+        """Return those of the keys by which a forgotten memory is recognized."""
         rows = self._session.execute(
             "SELECT id FROM agent_forgotten "
             "WHERE owner = %(owner)s AND id = ANY(%(keys)s::text[])",
@@ -60,6 +68,10 @@ class CommonIntake(IntakeTransaction):
         return {key for (key,) in rows}
 
     def supersede(self, *, old: str, new: str) -> None:
+        """Mark the memory `old` as superseded by `new`. Raises `NotFound` and `InvalidRequest`.
+
+        If `old` has successors already, the last of these successors is marked.
+        """
         self._lock()
         supersede(self._session, old=old, new=new)
 
@@ -81,6 +93,7 @@ class CommonRecords(Transactional, RecordStore):
 
     @reads
     def originals(self, session: CommonSession, episode: str) -> list[MemoryRecord]:
+        """Return all original memories below a summary of any level, the oldest first."""
         return self._originals(session, episode)
 
     @abstractmethod
@@ -89,7 +102,10 @@ class CommonRecords(Transactional, RecordStore):
 
     @reads
     def summaries(self, session: CommonSession, ids: Sequence[str]) -> list[Episode]:
-        """Return the existing summaries among these ids, oldest first, without sources or details."""
+        """Return the existing summaries with these ids, oldest first, without sources or details.
+
+        Unknown ids are left out.
+        """
         rows = session.execute(
             f"SELECT {EPISODE_COLUMNS} FROM episode "
             "WHERE owner = %(owner)s AND id = ANY(%(ids)s::text[])",
@@ -115,12 +131,16 @@ class CommonRecords(Transactional, RecordStore):
 
     @reads
     def working_count(self, session: CommonSession) -> int:
+        """Return the number of memories in working memory."""
         count, _ = session.totals()[Tier.WORKING]
         return count
 
     @reads
     def history(self, session: CommonSession, id: str) -> list[MemoryRecord]:
-        """Return the memories that a memory superseded, directly or by others, the newest first."""
+        """Return the memories that a memory superseded, directly or in turn, the newest first.
+
+        None of them for an unknown id; at most `HISTORY_MAX`.
+        """
         position = session.position_of(id)
         older: list[MemoryRecord] = []
         newer: list[int] = [position[0]] if position else []
@@ -139,7 +159,7 @@ class CommonRecords(Transactional, RecordStore):
 
 
 def tier_totals(session: CommonSession) -> dict[Tier, TierTotals]:
-    """Return the entries, characters and earliest time of each tier.
+    """Return the number of entries, of characters and the earliest time of each tier.
 
     The earliest time of the archive is that of its first episode.
     """

@@ -62,17 +62,17 @@ FILE_COLUMNS = (
 
 
 def instant(value: datetime | str) -> datetime:
-    """Return a stored time as a `datetime`; SQLite's rows hold ISO text."""
+    """Return a stored time as a `datetime`: SQLite has ISO texts, PostgreSQL `datetime` objects."""
     return value if isinstance(value, datetime) else datetime.fromisoformat(value)
 
 
 def optional_instant(value: datetime | str | None) -> datetime | None:
-    """Return a stored time as a `datetime`, or None for a missing one."""
+    """Return a stored time, an ISO text or a `datetime`, as a `datetime`; None for None."""
     return instant(value) if value else None
 
 
 def _tuple_from(text: str) -> tuple[Any, ...]:
-    """Return the items of a JSON list in a column."""
+    """Return the items of a JSON list."""
     return tuple(json.loads(text))
 
 
@@ -104,17 +104,20 @@ _CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
 
 @cache
 def column_names(columns: str) -> tuple[str, ...]:
-    """Return the names in a list of columns, without quotation marks."""
+    """Return the names in a comma-separated list of columns, without quotation marks."""
     return tuple(column.strip('"') for column in columns.split(", "))
 
 
 def bind_values(columns: str) -> str:
-    """Return the values of a list of columns in a statement, each bound by the column's name."""
+    """Return the bind values for a comma-separated list of columns, as in `%(id)s, %(source)s`."""
     return ", ".join(f"%({name})s" for name in column_names(columns))
 
 
 def record_fields(columns: str, row: Row) -> dict[str, Any]:
-    """Return the fields of a record by name, from the values of a list of columns."""
+    """Return the fields of a record by name, from a row with the values of these columns.
+
+    `columns` is a comma-separated list; JSON and times are decoded.
+    """
     return {
         _FIELDS.get(name, name): _CONVERTERS[name](value)
         if name in _CONVERTERS
@@ -124,7 +127,10 @@ def record_fields(columns: str, row: Row) -> dict[str, Any]:
 
 
 def stored_values(columns: str, record: object) -> dict[str, Any]:
-    """Return the values of a record by column, as they are stored; its times as they are."""
+    """Return the values of a record by column, in stored form: enums as values, lists as JSON.
+
+    `columns` is a comma-separated list. Times stay `datetime` objects.
+    """
     values = {
         name: getattr(record, _FIELDS.get(name, name)) for name in column_names(columns)
     }
@@ -143,12 +149,12 @@ _decode_object = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 def _object_from(text: str) -> dict[str, Any]:
-    """Return the JSON object in a column."""
+    """Return the object in a JSON text."""
     return {} if text == "{}" else _decode_object(text)
 
 
 def object_text(value: Mapping[str, Any]) -> str:
-    """Return a JSON object as a column has it."""
+    """Return an object as JSON text."""
     return msgspec.json.encode(value).decode() if value else "{}"
 
 
@@ -165,7 +171,7 @@ _OBJECT_COLUMNS = [field.column for field in ROW_FIELDS if field.kind is FieldKi
 
 
 def fields_from(values: Row, names: Sequence[str] = ROW_NAMES) -> dict[str, Any]:
-    """Return the fields of a memory by name, from the values of their columns."""
+    """Return the fields of a memory by name, from the stored values of the fields `names`."""
     named = dict(zip(names, values, strict=True))
     for name, read in _READ_FIELDS:
         if name in named:
@@ -176,7 +182,10 @@ def fields_from(values: Row, names: Sequence[str] = ROW_NAMES) -> dict[str, Any]
 def column_values(
     memory: MemoryRecord | ExportedMemory, fields: Sequence[MemoryField] = ROW_FIELDS
 ) -> dict[str, Any]:
-    """Return the values of a memory's own columns, by column; its times as they are."""
+    """Return the stored values of these fields of a memory, by column.
+
+    JSON objects become texts; times stay `datetime` objects.
+    """
     values = {field.column: getattr(memory, field.name) for field in fields}
     for column in _OBJECT_COLUMNS:
         if column in values:
@@ -187,7 +196,7 @@ def column_values(
 def exported_fields_from(values: Row, content_hash: int | None) -> dict[str, Any]:
     """Return the fields of an exported memory by name, from the values of its columns.
 
-    The hash of its text is exported only if the text was pruned.
+    `content_hash`, the hash of the memory's text, is among them only if the text was pruned.
     """
     fields = fields_from(values)
     fields["content_hash"] = None if fields["content"] else content_hash
@@ -195,7 +204,10 @@ def exported_fields_from(values: Row, content_hash: int | None) -> dict[str, Any
 
 
 def pending_from(row: Row) -> Pending:
-    """Return a pending memory from id, session_id, source, created_at, length(content)."""
+    """Return a memory that waits for consolidation from a row.
+
+    The row has id, session, source, creation time and number of characters.
+    """
     id, session, source, created_at, chars = row
     return Pending(
         id=id,
@@ -212,13 +224,16 @@ def episode_from(
     summary_of: tuple[str, ...] = (),
     details: tuple[Detail, ...] = (),
 ) -> Episode:
-    """Return an episode from a row of `EPISODE_COLUMNS`, with the given source ids and details."""
+    """Return an episode from a row of `EPISODE_COLUMNS`.
+
+    `summary_of` are the ids of its sources, `details` the exact values of its originals.
+    """
     fields = record_fields(EPISODE_COLUMNS, row)
     return Episode(**fields, summary_of=summary_of, details=details)
 
 
 def episode_values(episode: Episode, index_terms: str) -> dict[str, Any]:
-    """Return the values of `EPISODE_COLUMNS` and `index_terms`, by column."""
+    """Return the values of an episode's row by column: `EPISODE_COLUMNS` and `index_terms`."""
     return stored_values(EPISODE_COLUMNS, episode) | {"index_terms": index_terms}
 
 
@@ -248,12 +263,12 @@ def detail_from(row: Row) -> Detail:
 
 
 def log_entry_from(row: Row) -> LogEntry:
-    """Return a log entry from `LOG_FIELDS`."""
+    """Return an entry of the consolidation log from a row of `LOG_FIELDS`."""
     return LogEntry(**record_fields(LOG_FIELDS, row))
 
 
 def learning_from(row: Row) -> Learning:
-    """Return a learning from `LEARNING_COLUMNS`."""
+    """Return a learning from a row of `LEARNING_COLUMNS`."""
     return Learning(**record_fields(LEARNING_COLUMNS, row))
 
 
@@ -261,17 +276,23 @@ def learning_from(row: Row) -> Learning:
 
 
 def session_from(row: Row) -> AgentSession:
-    """Return an agent's session from `SESSION_COLUMNS`."""
+    """Return an agent's session from a row of `SESSION_COLUMNS`."""
     return AgentSession(**record_fields(SESSION_COLUMNS, row))
 
 
 def hook_activity_from(row: Row) -> HookActivity:
-    """Return the sums of a client's hooks from `ACTIVITY_COLUMNS`, as a move carries them."""
+    """Return the sums of one client's hook calls for one event, for a move to another store.
+
+    `row` has the values of `ACTIVITY_COLUMNS`.
+    """
     return HookActivity(**record_fields(ACTIVITY_COLUMNS, row))
 
 
 def activity_from(row: Row) -> AgentActivity:
-    """Return the activity of a client's hooks from `ACTIVITY_COLUMNS`."""
+    """Return the activity of one client's hooks on one event, with mean and slowest duration.
+
+    `row` has the values of `ACTIVITY_COLUMNS`.
+    """
     fields = record_fields(ACTIVITY_COLUMNS, row)
     mean_ms = fields.pop("total_ms") / fields["calls"]
     slowest_ms = round(fields.pop("slowest_ms"), 3)
@@ -279,5 +300,5 @@ def activity_from(row: Row) -> AgentActivity:
 
 
 def file_from(row: Row) -> WatchedFile:
-    """Return a watched file's state from `FILE_COLUMNS`."""
+    """Return a watched file's state from a row of `FILE_COLUMNS`."""
     return WatchedFile(**record_fields(FILE_COLUMNS, row))

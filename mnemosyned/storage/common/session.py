@@ -61,7 +61,7 @@ class Result(Protocol):
         ...
 
     def fetchone(self) -> Row | None:
-        """Return the next row."""
+        """Return the next row; None if there is none left."""
         ...
 
     def fetchall(self) -> list[Row]:
@@ -90,7 +90,7 @@ class EpisodeStatements:
 
 
 def _assignments(names: Iterable[str]) -> str:
-    """Return the assignments of an UPDATE that sets columns to the values of their names."""
+    """Return the assignments of an UPDATE that sets each column to the bind value of its name."""
     return ", ".join(f"{name} = %({name})s" for name in names)
 
 
@@ -104,7 +104,7 @@ class CommonSession(Protocol):
     statements: ClassVar[EpisodeStatements]
 
     def execute(self, sql: str, /, **values: object) -> Result:
-        """Run a statement, with its values by name."""
+        """Run an SQL statement with values bound by name, and return its result."""
         ...
 
     def execute_many(self, sql: str, rows: Iterable[Mapping[str, object]], /) -> int:
@@ -120,26 +120,29 @@ class CommonSession(Protocol):
         ...
 
     def new_number(self, kind: RecordNumbers = "record", /) -> int | None:
-        """Return the number for a new row, or None if the table numbers its rows itself."""
+        """Return the number for a new row, or None if the table itself numbers new rows."""
         ...
 
     def skip_numbers(self, kind: RecordNumbers, upto: int, /) -> None:
-        """Let new rows have only numbers above `upto`, the number of an imported row."""
+        """Make sure that new rows of a kind get numbers above `upto`, an imported row's number."""
         ...
 
     def position_of(self, id: str) -> Position | None:
-        """Return a memory's row number and its episode's, which is None in working memory.
+        """Return the row numbers of a memory and of its episode, None for the episode if working.
 
         Return None for an unknown id.
         """
         ...
 
     def positions_of(self, ids: Sequence[str]) -> dict[str, Position]:
-        """Return the positions of the existing memories among these, by id."""
+        """Return the row numbers of each existing memory and of its episode, by the memory's id.
+
+        The episode's is None in working memory.
+        """
         ...
 
     def id_at(self, seq: int) -> str:
-        """Return the id of the memory with this number."""
+        """Return the id of the memory at this row number."""
         ...
 
     def created_at(self, seq: int) -> datetime:
@@ -147,7 +150,10 @@ class CommonSession(Protocol):
         ...
 
     def successor_of(self, seq: int) -> Position | None:
-        """Return the position of a memory's successor, None if it is not superseded."""
+        """Return the row numbers of the memory that superseded a memory, and of its episode.
+
+        None if the memory at row number `seq` is not superseded.
+        """
         row = self.execute(
             "SELECT s.superseded_by, p.episode_seq FROM memory_state AS s "
             "LEFT JOIN placed AS p ON p.owner = s.owner AND p.seq = s.superseded_by "
@@ -158,7 +164,7 @@ class CommonSession(Protocol):
         return (row[0], row[1]) if row else None
 
     def has_pruned(self, episode: int) -> bool:
-        """Return whether an episode has originals whose text was pruned."""
+        """Return whether the text of any original in the episode at this row number was pruned."""
         found = self.scalar(
             "SELECT 1 FROM placed AS p JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
             "WHERE p.owner = %(owner)s AND p.episode_seq = %(episode)s AND m.content = '' LIMIT 1",
@@ -171,11 +177,14 @@ class CommonSession(Protocol):
         ...
 
     def memories_at(self, seqs: Collection[int]) -> dict[int, MemoryRecord]:
-        """Return the existing memories of both tiers by row number."""
+        """Return the memories of both tiers at these row numbers, by row number.
+
+        Row numbers without a memory are left out.
+        """
         ...
 
     def original_ids(self, episode: int) -> list[str]:
-        """Return the ids of an episode's originals, the oldest first."""
+        """Return the ids of the originals of the episode at this row number, the oldest first."""
         rows = self.execute(
             "SELECT m.id FROM placed AS p JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
             "WHERE p.owner = %(owner)s AND p.episode_seq = %(episode)s "
@@ -185,7 +194,7 @@ class CommonSession(Protocol):
         return [id for (id,) in rows]
 
     def details_under(self, summary: str) -> Iterator[Detail]:
-        """Yield the exact values of the originals under a summary, the oldest first."""
+        """Yield the exact values of all originals below a summary, by its id, the oldest first."""
         ...
 
     def totals(self) -> dict[Tier, tuple[int, int]]:
@@ -202,7 +211,7 @@ class CommonSession(Protocol):
         ...
 
     def replace_rollup(self, seq: int, episode: Episode, index_terms: str) -> None:
-        """Replace the text and statistics of a roll-up; its parent stays."""
+        """Replace the text and statistics of the roll-up at a row number; its parent stays."""
         self.write_episode(self.statements.replace, seq, episode, index_terms)
 
     def rewrite_episode(self, seq: int, episode: Episode, index_terms: str) -> None:
@@ -212,7 +221,10 @@ class CommonSession(Protocol):
     def write_episode(
         self, statement: str, seq: int, episode: Episode, index_terms: str
     ) -> None:
-        """Update a summary by one of the `statements`, with its index entries and totals."""
+        """Update the summary at a row number by one of the `statements`.
+
+        Its index entries and the totals are updated, too.
+        """
         ...
 
     def empty_episode(self, seq: int, *, originals: int) -> None:
@@ -220,7 +232,7 @@ class CommonSession(Protocol):
         ...
 
     def delete_episode(self, seq: int) -> None:
-        """Delete the row and the index entries of a summary."""
+        """Delete the summary at this row number with its index entries."""
         ...
 
 
@@ -229,17 +241,23 @@ class Transactional(ABC):
 
     @abstractmethod
     def _read(self, work: Callable[[Any], R]) -> R:
-        """Call `work` with a session that sees one snapshot."""
+        """Call `work` with a session that sees one snapshot; return the result of `work`."""
 
     @abstractmethod
     def _write(self, work: Callable[[Any], R], *, durable: bool = True) -> R:
-        """Call `work` with a session that writes; if `durable`, return after the changes are on disk."""
+        """Call `work` with a session in a write transaction; return the result of `work`.
+
+        If `durable`, return only after the changes are on disk.
+        """
 
 
 def reads(
     method: Callable[Concatenate[S, Any, P], R],
 ) -> Callable[Concatenate[S, P], R]:
-    """Decorate a method that takes a session: callers omit it, and it sees one snapshot."""
+    """Decorate a method that takes a session after `self`; callers do not pass the session.
+
+    Each call runs in a transaction that sees one snapshot.
+    """
 
     @wraps(method)
     def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -251,10 +269,10 @@ def reads(
 def writes(
     method: Callable[Concatenate[S, Any, P], R],
 ) -> Callable[Concatenate[S, P], R]:
-    """Decorate a method that takes a session: callers omit it, and all changes are durable on return.
+    """Decorate a method that takes a session after `self`; callers do not pass the session.
 
-    Nobody else changes what the method reads before its transaction has ended. SQLite may call the
-    method on the thread of the writer that commits for several.
+    Each call runs in a write transaction, and its changes are on disk on return. The data that it
+    reads cannot change meanwhile; with SQLite it may run on another caller's thread.
     """
 
     @wraps(method)
@@ -267,10 +285,10 @@ def writes(
 def writes_lazily(
     method: Callable[Concatenate[S, Any, P], R],
 ) -> Callable[Concatenate[S, P], R]:
-    """Decorate a method as `writes` does, but return before its changes are on disk.
+    """Decorate a method that takes a session after `self`; callers do not pass the session.
 
-    A power failure or a crash of the server may undo its changes as a whole, unless a later durable
-    write was committed.
+    Each call runs in a write transaction but returns before the changes are on disk. A power
+    failure or crash may undo all of these changes until a later durable write is committed.
     """
 
     @wraps(method)

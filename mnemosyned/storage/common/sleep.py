@@ -61,7 +61,10 @@ def insert_log(
     id: int | None = None,
     undone_at: datetime | None = None,
 ) -> None:
-    """Insert an entry of the consolidation log, with a new number unless `id` is given."""
+    """Insert an entry of the consolidation log, under the number `id` or a new number.
+
+    `undone_at` is the time when the entry was undone, if it was.
+    """
     session.execute(
         _INSERT_LOG,
         id=session.new_number("log") if id is None else id,
@@ -83,7 +86,10 @@ class CommonSleep(Transactional, SleepStore):
     def pending(
         self, session: CommonSession, selection: Selection, *, limit: int
     ) -> list[Pending]:
-        """Return up to `limit` unpinned working memories of a selection, the oldest first."""
+        """Return up to `limit` working memories of a selection that are not pinned.
+
+        The oldest come first.
+        """
         where, values = self._pending_filter(session, selection)
         rows = session.execute(
             "SELECT m.id, m.session_id, m.source, m.created_at, length(m.content) "
@@ -98,7 +104,7 @@ class CommonSleep(Transactional, SleepStore):
     def count_due(
         self, session: CommonSession, selection: Selection, *, limit: int
     ) -> int:
-        """Return how many working memories a selection has, `limit` at most."""
+        """Return how many working memories, not pinned, a selection has; at most `limit`."""
         where, values = self._pending_filter(session, selection)
         count: int = session.scalar(
             "SELECT count(*) FROM "
@@ -111,7 +117,7 @@ class CommonSleep(Transactional, SleepStore):
     def _pending_filter(
         self, session: CommonSession, selection: Selection
     ) -> tuple[str, dict[str, Any]]:
-        """Return the SQL conditions of a selection of working memories, and their bind values."""
+        """Return the SQL conditions for the working memories of a selection, and bind values."""
         clauses = ["f.owner = %(owner)s", "NOT m.pinned"]
         values: dict[str, Any] = {}
         if selection.now:
@@ -134,7 +140,7 @@ class CommonSleep(Transactional, SleepStore):
         return " AND ".join(clauses), values
 
     def _may_have_future(self, session: EngineSession) -> bool:  # noqa: ARG002
-        """Return whether a memory may have a time that was in the future when it was stored."""
+        """Return whether any memory may be dated in the future; True if the engine cannot tell."""
         return True
 
     @reads
@@ -174,7 +180,7 @@ class CommonSleep(Transactional, SleepStore):
 
     @writes
     def record_failure(self, session: CommonSession, entry: LogEntry) -> None:
-        """Insert a log entry about a failed batch."""
+        """Insert a log entry about a group that could not be consolidated."""
         insert_log(session, entry)
 
     @reads
@@ -186,7 +192,10 @@ class CommonSleep(Transactional, SleepStore):
         session: str | None = None,
         cycle: str | None = None,
     ) -> list[LogEntry]:
-        """Return up to `limit` entries of the consolidation log, of a session or a cycle, newest first."""
+        """Return up to `limit` entries of the consolidation log, the newest first.
+
+        `session` and `cycle` limit them to a session and to a cycle; None sets no limit.
+        """
         rows = snapshot.execute(
             f"SELECT {LOG_FIELDS} FROM consolidation_log WHERE owner = %(owner)s "
             "AND (%(session)s::text IS NULL OR session_id = %(session)s) "
@@ -206,7 +215,7 @@ class CommonPromoting(PromotionTransaction):
         self._session = session
 
     def insert(self, promotion: Promotion) -> int:
-        """Insert the summary of a promotion; return its row number."""
+        """Insert the episode of a promotion; return its row number."""
         number: int = self._session.insert_episode(
             promotion.episode, promotion.index_terms
         )
@@ -237,11 +246,11 @@ class CommonRollups(Transactional, RollupStore):
         limit: int,
         opened: Iterable[datetime] = (),
     ) -> PendingRollups:
-        """Return children without a roll-up at `to_level`, and the roll-ups to write again.
+        """Return summaries to be rolled up into `to_level`, and the existing roll-ups to replace.
 
-        The children began before an instant. Roll-ups are written again if they are stale, or if a
-        new child belongs to their period; `opened` are the beginnings of periods that get further
-        children.
+        Up to `limit` summaries without a roll-up that began before `before` come first. Roll-ups
+        are replaced if they are stale, or if their period has such a summary or begins at a time in
+        `opened`; their members are returned, too.
         """
         fresh = _read_children(
             session,
@@ -274,9 +283,9 @@ class CommonRollups(Transactional, RollupStore):
 
     @writes
     def write(self, session: CommonSession, rollup: Rollup) -> None:
-        """Insert or replace the roll-up of a period, link its children, and log it.
+        """Insert or replace the roll-up of a period, make it the parent of its members, and log it.
 
-        Raises `BatchChanged` if a child has changed since it was read.
+        Raises `BatchChanged` if a member has changed since it was read.
         """
         episode = rollup.episode
         _check_unchanged(session, rollup)
@@ -315,7 +324,10 @@ class CommonRollups(Transactional, RollupStore):
     def next_stale(
         self, session: CommonSession, *, highest: Level = Level.MONTH
     ) -> StaleSummary | None:
-        """Return the next emptied summary up to a level with its sources, or None; lowest level first."""
+        """Return the next summary to be rewritten, with its originals or members, or None.
+
+        Summaries of the lowest level come first; levels above `highest` are left out.
+        """
         row = session.execute(
             "SELECT s.mark, s.episode_seq, e.level FROM emptied_episode AS s "
             "CROSS JOIN episode AS e WHERE s.owner = %(owner)s AND e.owner = %(owner)s "
@@ -347,7 +359,10 @@ class CommonRollups(Transactional, RollupStore):
 
     @reads
     def index_terms(self, session: CommonSession, ids: Sequence[str]) -> dict[str, str]:
-        """Return the stored index terms of summaries by id, one text each; unknown ids are left out."""
+        """Return the stored index terms of summaries by id, one text for each summary.
+
+        Unknown ids are left out.
+        """
         rows = session.execute(
             "SELECT id, index_terms FROM episode "
             "WHERE owner = %(owner)s AND id = ANY(%(ids)s::text[])",
@@ -364,9 +379,10 @@ class CommonRollups(Transactional, RollupStore):
         *,
         index_terms: str = "",
     ) -> None:
-        """Give an emptied summary its new text, and empty its parent again.
+        """Write the new text of an emptied summary, and empty its parent, if any, to be rewritten.
 
-        `token` is the mark of the `StaleSummary`. Raises `BatchChanged` if the mark was renewed.
+        `token` is the mark in the `StaleSummary`. Raises `BatchChanged` if the summary was marked
+        again since it was read.
         """
         seq = session.scalar(
             "DELETE FROM emptied_episode WHERE owner = %(owner)s AND mark = %(mark)s "
@@ -398,7 +414,7 @@ class CommonRollups(Transactional, RollupStore):
 def _read_children(
     session: CommonSession, condition: str, **values: object
 ) -> list[Child]:
-    """Read the summaries that match a condition, as children of a roll-up."""
+    """Return the summaries that meet an SQL condition on `values`, for a roll-up."""
     rows = session.execute(f"{_CHILD} {condition}", **values)
     return [
         Child(
@@ -413,9 +429,9 @@ def _read_children(
 
 
 def _check_unchanged(session: CommonSession, rollup: Rollup) -> None:
-    """Raise `BatchChanged` if a child's text changed since it was read.
+    """Raise `BatchChanged` if the text of a roll-up's member has changed since it was read.
 
-    A forgotten text must not return with the roll-up.
+    So no forgotten text comes back with the roll-up.
     """
     rows = session.execute(
         "SELECT id, content FROM episode "

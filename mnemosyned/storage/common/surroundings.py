@@ -344,6 +344,7 @@ class CommonClock(Transactional, ClockStore):
 
     @writes
     def keep_sighting(self, session: CommonSession, sighting: Sighting) -> None:
+        """Save a sighting of the clock in place of the earlier one, durably."""
         save_sighting(session, sighting)
 
     def note_future(self, *, now: datetime) -> None:
@@ -404,6 +405,7 @@ class CommonWatches(Transactional, WatchStore):
 
     @writes
     def add_folder(self, session: CommonSession, path: str, added_at: datetime) -> None:
+        """Add a folder to watch, by its path; change nothing if it is watched already."""
         session.execute(INSERT_FOLDER, path=path, added_at=added_at)
 
     @writes
@@ -438,6 +440,7 @@ class CommonWatches(Transactional, WatchStore):
 
     @writes_lazily
     def keep_file(self, session: CommonSession, state: WatchedFile) -> None:
+        """Insert or replace the state of a watched file, by its path."""
         session.execute(_KEEP_FILE, **stored_values(FILE_COLUMNS, state))
 
     @writes_lazily

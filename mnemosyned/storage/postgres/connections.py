@@ -41,7 +41,7 @@ _UNKNOWN = "look into the server's log, then try again"
 
 
 def reason(error: BaseException) -> str:
-    """Return why an operation failed and what to do, with the server's own message at the end."""
+    """Return why an operation failed and what to do, with the server's own words at the end."""
     lines = str(error).splitlines() or [repr(error)]
     advice = _state_and_advice(error)[1]
     if not advice and is_unreachable(error):
@@ -67,7 +67,10 @@ def storage_failed(error: BaseException, consequence: str = NOTHING_KEPT) -> Exc
 
 @contextmanager
 def explaining_failures(consequence: str) -> Iterator[None]:
-    """Turn the server's errors within the block into `StorageFailed` with this consequence."""
+    """Turn the server's errors within the block into `StorageFailed`.
+
+    `consequence` is the text that says what the failure means for the stored data.
+    """
     try:
         yield
     except psycopg.Error as error:
@@ -75,12 +78,12 @@ def explaining_failures(consequence: str) -> Iterator[None]:
 
 
 def sqlstate(error: BaseException) -> str | None:
-    """Return the SQLSTATE of an error, also of a refused connection; None without an answer."""
+    """Return the SQLSTATE of an error, also of a refused connection; None without a code."""
     return _state_and_advice(error)[0]
 
 
 def _state_and_advice(error: BaseException) -> tuple[str | None, str]:
-    """Return the SQLSTATE of an error, or None, and advice for the user, empty if there is none."""
+    """Return the SQLSTATE of an error, or None, and advice for the user, or an empty text."""
     state: str | None = getattr(error, "sqlstate", None)
     if state:
         return state, _ADVICE.get(state, "")
@@ -101,7 +104,7 @@ def is_unreachable(error: BaseException) -> bool:
 
 
 def is_full(error: BaseException) -> bool:
-    """Return whether the server refused a connection because it has too many."""
+    """Return whether the server refused a connection because it has too many already."""
     return sqlstate(error) == _FULL
 
 
@@ -236,8 +239,9 @@ class Connections:
     ) -> Iterator[tuple[Connection, R]]:
         """Lend a connection for an owner while the block runs, with the result of `begin` on it.
 
-        `begin` writes nothing, as it may run twice. Raises `MemoryBusy` if the owner uses its share
-        or all are busy, and `psycopg.Error`.
+        `begin` writes nothing, as it is called again if the server has closed the connection.
+        Raises `MemoryBusy` if the owner uses its share or all connections are busy, and
+        `psycopg.Error`.
         """
         if self._is_closed:
             raise StorageFailed(CLOSED)
@@ -290,9 +294,9 @@ class Connections:
                 self._drop(self._idle.popleft()[1])
 
     def _wait_for_place(self, owner: int, use: Use) -> None:
-        """Wait until the owner may use one more connection, and count it as lent.
+        """Wait until an owner may use one more connection, and count that connection as lent.
 
-        Raises `MemoryBusy` after a limited time.
+        Raises `MemoryBusy` after the time limit of the use, or if the owner's row stays locked.
         """
         waiter = _Waiter(owner, use)
         with self._changing:
@@ -309,7 +313,7 @@ class Connections:
             raise MemoryBusy(BUSY.format(seconds=wait_s))
 
     def _wake_waiters(self) -> None:
-        """Wake waiting threads in order, as long as connections are free.
+        """Wake the waiting threads in order, as long as a connection is free for them.
 
         An owner with its full share of connections is passed over.
         """
@@ -322,7 +326,10 @@ class Connections:
                 waiter.woken.set()
 
     def _has_room(self, owner: int, use: Use) -> bool:
-        """Return whether an owner may use one more connection for a use, within both limits."""
+        """Return whether an owner may use one more connection for reading, writing or streaming.
+
+        Both the owner's share and the limits of all owners together must have room.
+        """
         if use is Use.STREAM:
             return self._lent_for(use) < STREAMS_MAX
         writes = self._lent[owner, Use.WRITE]
@@ -339,7 +346,7 @@ class Connections:
         return self._lent[owner, Use.READ] + min(writes, part - 1) < part
 
     def _lent_for(self, use: Use) -> int:
-        """Return how many connections are lent for a use."""
+        """Return how many connections are lent for a use, to all owners together."""
         return sum(count for (_, of), count in self._lent.items() if of is use)
 
     def _begin_on_connection(
@@ -367,7 +374,7 @@ class Connections:
         return made, self._try_begin(made, begin)
 
     def _new_connection(self) -> Connection:
-        """Open a connection; on a full server wait for one that another thread returns."""
+        """Open a connection; if the server is full, wait for one that another thread returns."""
         ends = time.monotonic() + FULL_S
         while True:
             try:
@@ -398,7 +405,11 @@ class Connections:
         *,
         replan: bool = False,
     ) -> R:
-        """Call `begin`, after discarding old plans with `replan`; give the connection back on an error."""
+        """Call `begin` on a connection, and return the result.
+
+        With `replan`, the connection's query plans are discarded first. On an error the connection
+        is given back.
+        """
         try:
             if replan:
                 connection.execute("DISCARD PLANS")
@@ -424,7 +435,7 @@ class Connections:
         self._close_idle(IDLE_MAX_S)
 
     def _drop(self, connection: Connection) -> None:
-        """Forget a connection and close it."""
+        """Close a connection, and count it no longer as open."""
         self._made.pop(connection, None)
         self._planned.pop(connection, None)
         with suppress(psycopg.Error):
@@ -432,7 +443,7 @@ class Connections:
 
 
 def connected_once(dsn: str) -> Connection:
-    """Open a connection for one task; it waits for locks as briefly as requests do.
+    """Open a connection for one task, with the limit on waiting for locks that requests have.
 
     Raises `psycopg.Error`.
     """
@@ -446,9 +457,9 @@ def connected_apart(dsn: str) -> Connection:
 
 
 def check_alive(connection: Connection) -> None:
-    """Raise `psycopg.OperationalError` if the server has closed an idle connection.
+    """Raise `psycopg.OperationalError` if the server has closed an idle connection, and close it.
 
-    It reads what has arrived, without a round trip.
+    Only data that has arrived already is read, without a round trip.
     """
     waiting = select.poll()
     waiting.register(connection.fileno(), select.POLLIN)

@@ -120,7 +120,7 @@ class PostgresExporting(CommonExporting):
     )
 
     def count_expected(self) -> dict[str, int]:
-        """Return the number of exported memories and of all episodes, as `memory` and `episode`."""
+        """Return the number of exported memories as `memory`, and of all episodes as `episode`."""
         where = export_condition(self._chosen, "m")
         memories = self._session.scalar(
             f"SELECT count(*) FROM memory AS m WHERE m.owner = %(owner)s AND {where}",
@@ -134,7 +134,10 @@ class PostgresExporting(CommonExporting):
     def _memories(
         self, keys: str, where: str = "true", *, order: str
     ) -> Iterator[ExportedMemory]:
-        """Yield the exported memories among rows `keys` that meet a condition, in an order."""
+        """Yield exported memories at the row numbers that a query selects, in an SQL order.
+
+        `keys` is the query, `where` an SQL condition that the memories must meet.
+        """
         rows = self._stream(_AT_KEYS.format(keys=keys, where=where, order=order))
         return map(_memory_from, rows)
 
@@ -156,7 +159,10 @@ class PostgresExporting(CommonExporting):
             yield from islice(originals, count)
 
     def loose_originals(self) -> Iterator[Record]:
-        """Yield exported originals whose episode is not exported as a whole, without the episode."""
+        """Yield exported originals whose episode has other originals that are not exported.
+
+        They come without the episode.
+        """
         others = _ORIGINALS_NOT.format(export_condition(self._chosen, "o"))
         keys = _ARCHIVED.format(episodes=others, order="p.seq")
         where = f"{export_condition(self._chosen, 'm')} AND m.content != ''"
@@ -168,14 +174,14 @@ class PostgresExporting(CommonExporting):
         yield from self._memories(_WORKING, where, order="k.seq")
 
     def supersessions(self) -> Iterator[Record]:
-        """Yield the links from superseded memories to their successors, both exported."""
+        """Yield a link from each superseded memory to its successor, if both are exported."""
         where = export_condition(self._chosen, "m")
         for memory, newer in self._stream(_SUPERSESSIONS.format(where)):
             yield ExportedSupersession(memory=memory, superseded_by=newer)
 
 
 def _memory_from(row: Row) -> ExportedMemory:
-    """Return an exported memory from a row of _MEMORY."""
+    """Return an exported memory from a row of `_MEMORY`."""
     seq, content_hash, valid_until, superseded_at, pruned_at, *others = row[:7]
     held_until, future_since = others
     *values, episode, tags, plain, secret, revisions = row[7:]
@@ -228,10 +234,14 @@ class PostgresRestoring(CommonRestoring):
     _session: PostgresSession
 
     def known_records(self, ids: Sequence[str]) -> dict[str, Known]:
+        """Return text, time and text hash of stored memories and episodes with these ids, by id.
+
+        The text of an episode is None.
+        """
         return known_records(self._session, ids)
 
     def taken_numbers(self, seqs: Sequence[int]) -> set[int]:
-        """Return the numbers, among these, that memories of this store have."""
+        """Return those of the row numbers that memories in this store have."""
         rows = self._session.execute(
             "SELECT seq FROM memory WHERE owner = %(owner)s "
             "AND seq = ANY(%(seqs)s::bigint[])",
@@ -249,7 +259,10 @@ class PostgresRestoring(CommonRestoring):
     def insert_memories(
         self, memories: Sequence[PlacedMemory], *, last_number: int
     ) -> None:
-        """Insert exported memories at their places, with states, details and index entries."""
+        """Insert exported memories at their places, with states, exact values and index entries.
+
+        Memories stored later get row numbers above `last_number`.
+        """
         session = self._session
         if memories:
             session.execute(
@@ -270,7 +283,10 @@ class PostgresRestoring(CommonRestoring):
         session.skip_numbers("memory", last_number)
 
     def _restore_vector(self, vector: KeptVector) -> Outcome:
-        """Store the vector of a memory that has none; return whether it was stored."""
+        """Store the vector of a memory that has none of the model; return whether it was stored.
+
+        A vector of a missing memory is not stored.
+        """
         session = self._session
         known = session.scalar(
             "SELECT 1 FROM embedding_model WHERE owner = %(owner)s AND digest = %(digest)s",
@@ -319,7 +335,10 @@ def _insert_into_tiers(
 
 
 def _memory_row_values(owner: int, placed: PlacedMemory) -> dict[str, object]:
-    """Return the values of a restored memory's row; a pruned memory has no index terms."""
+    """Return the values of a restored memory's row by column.
+
+    A pruned memory, which has no text, gets no index terms.
+    """
     memory = placed.memory
     values = memory_values(memory, owner)
     if not memory.content:
@@ -341,7 +360,7 @@ class PostgresExchange(PostgresPart, CommonExchange):
 
     @contextmanager
     def _snapshot(self) -> Iterator[PostgresSession]:
-        """Open a session that reads one snapshot, for as long as the reader takes."""
+        """Lend a session that reads one snapshot for as long as the block runs."""
         with self._pool.reading(self._owner, use=Use.STREAM) as session:
             session.execute(
                 f"SET LOCAL idle_in_transaction_session_timeout = '{READER_S}s'"

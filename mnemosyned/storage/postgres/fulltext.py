@@ -21,9 +21,10 @@ _TABLES = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="
 
 
 def character_table(*, all_accents: bool) -> dict[int, int | str | None]:
-    """Return a table for `str.translate` that folds letters and turns other characters into spaces.
+    """Return a table for `str.translate` that folds letters and turns separators into spaces.
 
-    `all_accents` removes accents as FTS5's `remove_diacritics 2` does, without it as 1 does.
+    It removes combining marks. With `all_accents` it removes accents like FTS5's `remove_diacritics
+    2`, else like `remove_diacritics 1`.
     """
     table: dict[int, int | str | None] = dict(_parse_folds(_TABLES["folds"]))
     if not all_accents:
@@ -35,7 +36,10 @@ def character_table(*, all_accents: bool) -> dict[int, int | str | None]:
 
 
 def _parse_folds(written: str) -> Iterator[tuple[int, int]]:
-    """Yield code points with the code point to which each is folded."""
+    """Yield pairs of a code point and the code point to which it is folded.
+
+    `written` has spans of hexadecimal code points, each with the difference, such as `41-5a+20`.
+    """
     for fold in written.split():
         at = max(fold.rfind("+"), fold.rfind("-"))
         yield from (
@@ -44,7 +48,7 @@ def _parse_folds(written: str) -> Iterator[tuple[int, int]]:
 
 
 def _code_points(span: str) -> range:
-    """Return the code points of a span such as `41-5a` or, by twos, `100-12e/2`."""
+    """Return the code points of a hexadecimal span: `41-5a`, or with steps of two `100-12e/2`."""
     span, _, step = span.partition("/")
     first, _, last = span.partition("-")
     return range(int(first, 16), int(last or first, 16) + 1, int(step or 1))
@@ -57,9 +61,9 @@ COLUMN_END = 0
 
 
 def word_hashes(owner: int, *texts: str) -> list[int]:
-    """Return the hashes of the stemmed words in a row's texts, in order, with all repetitions.
+    """Return the hashes of the stemmed words in a row's texts, in order, repeated words included.
 
-    `COLUMN_END` stands between two texts.
+    The number `COLUMN_END` stands between two texts. The owner's number salts the hashes.
     """
     hashes: list[int] = []
     for text in texts:
@@ -70,18 +74,27 @@ def word_hashes(owner: int, *texts: str) -> list[int]:
 
 
 def phrase_hashes(owner: int, text: str) -> list[int]:
-    """Return the hashes of a text's stemmed words in order: one for a word, several for a code."""
+    """Return the hashes of a text's stemmed words in order: one for a word, several for a code.
+
+    The owner's number salts the hashes.
+    """
     return _cached_hashes(owner, text.translate(_STEMMED).split(), _STEM_HASHES)
 
 
 def gram_hashes(owner: int, text: str) -> list[int] | None:
-    """Return the hashes of a text's character pairs and parts of names; None for most texts."""
+    """Return the hashes of a text's terms in the second index: character pairs and parts of names.
+
+    None if the text has no such terms, as most texts.
+    """
     parts = gram_text(text)
     return gram_term_hashes(owner, parts) if parts else None
 
 
 def gram_term_hashes(owner: int, parts: str) -> list[int]:
-    """Return the hashes of terms of the second index, which are not stemmed."""
+    """Return the hashes of terms for the second index, salted with the owner's number.
+
+    `parts` has the terms, separated by spaces; they are folded but not stemmed.
+    """
     return _cached_hashes(owner, gram_words(parts), _HASHES)
 
 
@@ -91,12 +104,12 @@ def index_words(text: str) -> list[str]:
 
 
 def gram_words(parts: str) -> list[str]:
-    """Return the folded terms of a text for the second index, in order."""
+    """Return the folded terms for the second index in `parts`, a text of terms between spaces."""
     return parts.translate(_UNSTEMMED).split()
 
 
 def index_stem(word: str) -> str:
-    """Return the stem of a folded word as FTS5 computes it: on its UTF-8 bytes."""
+    """Return the stem of a folded word as FTS5 computes it, on the word's UTF-8 bytes."""
     written = word.encode("utf-8", "surrogatepass").decode("latin-1")
     return stem(word) if word.isascii() else stem_bytes(written)
 
@@ -104,22 +117,24 @@ def index_stem(word: str) -> str:
 def _cached_hashes(
     owner: int, words: Iterable[str], hashes: WordCache[int]
 ) -> list[int]:
-    """Return the hash of each word, salted with the owner's number, from a cache."""
+    """Return the hash of each word, salted with the owner's number, from the cache `hashes`.
+
+    The cache computes hashes that it lacks.
+    """
     salt = f"{owner}:"
     return [hashes[salt + word] for word in words]
 
 
 def _stem_hash(salted: str) -> int:
-    """Return the hash of a salted word's stem."""
+    """Return the hash of the stem of a word that has the owner's number as salt before it."""
     salt, _, word = salted.partition(":")
     return _hash_term(f"{salt}:{index_stem(word)}")
 
 
 def _hash_term(term: str) -> int:
-    """Return a 32-bit signed BLAKE2b hash of a term, never 0, which separates texts.
+    """Return a 32-bit signed BLAKE2b hash of a term, never 0, as 0 separates texts.
 
-    Different words may have the same hash (2 in 1,000 questions over a million memories): the words
-    themselves are compared when a candidate is read.
+    Different words may have the same hash, so the words themselves are compared when a row is read.
     """
     digest = hashlib.blake2b(term.encode("utf-8", "surrogatepass"), digest_size=4)
     return int.from_bytes(digest.digest(), "big", signed=True) or 1

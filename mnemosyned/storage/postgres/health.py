@@ -56,10 +56,10 @@ _CONNECT_IS_PUBLIC = (
 
 
 def check_server(dsn: str) -> bool:
-    """Return whether the server refuses writes, as a standby does.
+    """Check that the server can be used; return whether it refuses writes, as a standby does.
 
-    Raises `ConfigInvalid` for a database that cannot hold every text, and for a pooler that gives
-    each transaction another session; `psycopg.Error` if the server cannot be asked.
+    Raises `ConfigInvalid` if the encoding is not UTF-8, or a pooler gives each transaction another
+    session, and `psycopg.Error` if the server cannot be asked.
     """
     with connected_once(dsn) as connection:
         row = connection.execute(_STATE).fetchone()
@@ -160,7 +160,10 @@ def exposures(connection: psycopg.Connection[Row]) -> list[str]:
 
 
 def line_exposure(host: str, address: str, *, sslmode: str, encrypted: bool) -> str:
-    """Return what is insecure about the connection to a remote server, empty if nothing is."""
+    """Return what is insecure about the connection to a remote server; empty if nothing is.
+
+    `address` is the server's IP address, empty if unknown.
+    """
     if host.startswith("/") or (address and ipaddress.ip_address(address).is_loopback):
         return ""
     if not encrypted:

@@ -232,6 +232,10 @@ class PostgresIntake(CommonIntake):
     _known_records = staticmethod(known_records)
 
     def _lock(self) -> None:
+        """Lock the owner's row, so that nobody else changes the owner's data.
+
+        The lock ends with the transaction.
+        """
         self._session.lock()
 
     def said_before(self, memory: MemoryRecord) -> tuple[str, datetime] | None:
@@ -249,22 +253,32 @@ class PostgresIntake(CommonIntake):
         return (row[0], row[1]) if row else None
 
     def insert(self, memories: Sequence[MemoryRecord]) -> None:
+        """Insert new memories into working memory with tags and validity.
+
+        Their row numbers follow the given order.
+        """
         insert_new(self._session, memories)
 
     def finish(self) -> int:
-        """Return the number of memories in working memory, for the report."""
+        """Lock the owner's row; return how many memories this transaction has inserted.
+
+        `working` has the number of working memories, to be read after the commit.
+        """
         self._session.lock()
         return self._session.numbered
 
     @property
     def working(self) -> int:
-        """The number of memories in working memory; after the commit it costs no round trip."""
+        """The number of memories in working memory; after the commit it needs no round trip."""
         _, before = self._session.locked_row or (0, 0)
         return int(before) + self._session.numbered
 
 
 def insert_new(session: PostgresSession, memories: Sequence[MemoryRecord]) -> None:
-    """Insert new memories into working memory, numbered in sequence, with tags and validity."""
+    """Insert new memories into working memory, with tags, validity and index entries.
+
+    Their row numbers follow the given order.
+    """
     if not memories:
         return
     rows = [memory_values(memory, session.owner) for memory in memories]
@@ -297,13 +311,13 @@ def insert_again(session: PostgresSession, memory: MemoryRecord, seq: int) -> No
 
 
 def newest_number(session: PostgresSession) -> int:
-    """Return the row number of the newest memory, including those of this transaction."""
+    """Return the row number of the newest memory, of this transaction's memories too."""
     last, _ = session.locked_row or (0, 0)
     return int(last) + session.numbered
 
 
 def values_by_column(rows: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
-    """Return the bind values of `INSERT_MEMORIES`: for each column a list with one value per row."""
+    """Return the values of `INSERT_MEMORIES` by column: each a list with one value per row."""
     lists = {name: [row[name] for row in rows] for name in _ARRAYS}
     lists["words"] = [_array_text(row["words"]) for row in rows]
     lists["grams"] = [_array_text(row["grams"]) for row in rows]
@@ -311,7 +325,7 @@ def values_by_column(rows: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
 
 
 def _array_text(numbers: Sequence[int] | None) -> str | None:
-    """Return numbers as the text of a PostgreSQL array, or None."""
+    """Return numbers in the text form of a PostgreSQL array, such as `{1,2}`; None for None."""
     pause_for_other_owners()
     return None if numbers is None else f"{{{','.join(map(str, numbers))}}}"
 
@@ -339,7 +353,11 @@ def evict(
     episode_seq: int,
     details: Sequence[Detail],
 ) -> int:
-    """Move unpinned memories into the archive, under an episode; return the number moved."""
+    """Move memories, except pinned ones, from working memory to the archive; return how many moved.
+
+    They become originals of the episode at row number `episode_seq`, with the exact values
+    `details`.
+    """
     evicted = sorted(session.execute(_EVICT, ids=list(ids)).fetchall())
     values = details_by_memory(details)
     if evicted:
@@ -359,9 +377,10 @@ def evict(
 def return_originals(
     session: PostgresSession, key: Literal["seq", "episode_seq"], value: int
 ) -> list[int]:
-    """Move an original (`seq`), or all of an episode (`episode_seq`), to working memory.
+    """Move the original at row number `value`, or all originals of an episode, to working memory.
 
-    Their details are deleted. Return the row numbers.
+    `key` tells whether `value` is the row number of the original or the episode. Their exact values
+    are deleted. Return the row numbers in ascending order.
     """
     rows = session.execute(_RETURN.format(key=key), value=value).fetchall()
     rows.sort()
@@ -379,7 +398,7 @@ class PostgresRecords(PostgresPart, CommonRecords):
     """A `RecordStore` of one owner in PostgreSQL."""
 
     def remember(self, drafts: Sequence[Draft]) -> RememberReport:
-        """Store new memories in one transaction; return the report."""
+        """Store new memories in one transaction; return one answer for each draft, and counts."""
         with self._pool.writing_at_once(self._owner) as session:
             intake = PostgresIntake(session)
             remembered = intake.remember(drafts)

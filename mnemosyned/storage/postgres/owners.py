@@ -68,7 +68,10 @@ def _insert_token(
     *,
     valid_for: timedelta | None,
 ) -> IssuedToken:
-    """Create a token of 256 random bits for the session's owner; return it with its secret."""
+    """Create a token of 256 random bits for the session's owner; return it with its secret.
+
+    `valid_for` is the time until it expires, None for no end.
+    """
     secret = f"{TOKEN_PREFIX}{session.owner}_{secrets.token_urlsafe(SECRET_BYTES)}"
     row = session.execute(
         _INSERT,
@@ -83,12 +86,12 @@ def _insert_token(
 
 
 def _token_digest(secret: str) -> bytes:
-    """Return the SHA-256 of a token's secret, by which it is stored."""
+    """Return the SHA-256 of a token's secret; the store keeps the digest in place of the secret."""
     return hashlib.sha256(secret.encode()).digest()
 
 
 def _token_from(row: Row) -> OwnerToken:
-    """Return a token from a row of `_TOKEN_FIELDS`."""
+    """Return an owner's token from a row of `_TOKEN_FIELDS`."""
     id, name, scopes, created_at, expires_at, revoked_at, valid = row
     return OwnerToken(
         id=id,
@@ -181,7 +184,11 @@ class PostgresOwners:
         return _owner_from(row)
 
     def owners(self, *, measured: bool = False) -> Sequence[Owner]:
-        """Return all owners by name; with `measured`, read all rows to count their bytes."""
+        """Return all owners, sorted by name, with counts of their memories, summaries and tokens.
+
+        With `measured`, also count the bytes of each owner's rows, for which all rows are read;
+        else the bytes are None.
+        """
         sizes: Counter[int] = Counter()
         with self._pool.outside_transactions(ALL) as session:
             rows = session.execute(_LISTED, most=OWNERS_LISTED_MAX).fetchall()
@@ -197,10 +204,10 @@ class PostgresOwners:
         ]
 
     def remove(self, name: str) -> RemovedOwner:
-        """Revoke an owner's tokens, delete all of its rows and purge them; return what was deleted.
+        """Revoke an owner's tokens, delete and purge all of its rows; return what was deleted.
 
-        A deletion that was interrupted is finished so. Raises `NotFound`, and `InvalidRequest` for the
-        owner of the database's own memory.
+        If an earlier call was interrupted, this one finishes the deletion. Raises `NotFound`, and
+        `InvalidRequest` for the owner of the database's own memory.
         """
         number = self.number(name)
         if number == LOCAL_OWNER:
@@ -248,7 +255,11 @@ class PostgresOwners:
         *,
         valid_for: timedelta | None = None,
     ) -> IssuedToken:
-        """Create a token for an owner. Raises `NotFound` and `InvalidRequest`."""
+        """Create a token for an owner, and return it with its secret.
+
+        `valid_for` is the time until it expires, None for no end. Raises `NotFound`, and
+        `InvalidRequest` for a malformed name or no scopes.
+        """
         _check_name(name, field="name")
         if not scopes:
             raise InvalidRequest("a token needs a scope", field="scopes")
@@ -267,10 +278,10 @@ class PostgresOwners:
     def rotate(
         self, owner: str, token: str, *, keep_for: timedelta = timedelta()
     ) -> IssuedToken:
-        """Issue a successor to the newest valid token with this id or name; the old one ends later.
+        """Issue a successor to an owner's newest valid token with this id or name.
 
-        The old token stays valid for `keep_for`, or until it expires. The new one is valid as long as
-        the old one was when it was issued. Raises `NotFound`.
+        The old token stays valid for `keep_for`, or until it expires. The new token is valid as
+        long as the old one was when it was issued. Raises `NotFound`.
         """
         with self._writing_for(owner) as session:
             row = session.execute(
@@ -313,11 +324,11 @@ class PostgresOwners:
         after: int = 0,
         limit: int = 1_000,
     ) -> Sequence[int]:
-        """Return up to `limit` numbers of owners above `after` whose memory has work for a sleep cycle.
+        """Return up to `limit` numbers of owners above `after` with work for a sleep cycle.
 
         Work is a working memory from before `before`, a summary without a roll-up whose period of a
         level began before `closed` of this level, a stale summary, or memories to be deleted for
-        good. With `archived`, owners with an archive that may be pruned are included.
+        good. With `archived`, it is also an archive whose text may be pruned.
         """
         ends = {level.name: utc(closed[level]) for level in Level if level}
         with self._pool.outside_transactions(ALL) as session:
@@ -336,7 +347,8 @@ class PostgresOwners:
     ) -> Sequence[int]:
         """Return up to `limit` numbers of owners above `after` with memories to embed by a model.
 
-        Owners whose memories another daemon has claimed are left out.
+        `identity` is the model's fingerprint. Owners whose memories another daemon has claimed are
+        left out.
         """
         with self._pool.outside_transactions(ALL) as session:
             rows = session.execute(
@@ -345,7 +357,7 @@ class PostgresOwners:
             return [number for (number,) in rows]
 
     def holder(self, secret: str) -> TokenHolder | None:
-        """Return the owner and scopes of a valid token's secret, or None.
+        """Return the owner and scopes of the token with this secret; None if it is not valid.
 
         The token is found by its SHA-256, so that timing tells nothing about other tokens.
         """
@@ -384,7 +396,10 @@ class PostgresOwners:
 
 
 def _check_name(name: str, *, field: str) -> None:
-    """Raise `InvalidRequest` if a name of an owner or token has forbidden characters."""
+    """Raise `InvalidRequest` if the name of an owner or token is malformed.
+
+    `field` is the request's field that the error names.
+    """
     if not re.fullmatch(NAME_FORM, name):
         raise InvalidRequest(
             f"{name!r} is no name: use letters, digits and . _ @ - after a letter or digit, "
@@ -394,7 +409,11 @@ def _check_name(name: str, *, field: str) -> None:
 
 
 def _owner_from(row: Row, *, tokens: int = 0, size: int | None = None) -> Owner:
-    """Return an owner from a row of number, name, creation time and totals."""
+    """Return an owner from a row of number, name, creation time and totals.
+
+    The totals are memories, summaries and characters; `tokens` is the number of valid tokens, and
+    `size` the number of bytes, None if not measured.
+    """
     number, name, created_at, memories, summaries, characters = row
     return Owner(
         number=number,
@@ -446,15 +465,15 @@ class PostgresServer:
     def purge(self) -> ServerPurge:
         """Rewrite all tables and the write-ahead log, so that no deleted text is left on disk.
 
-        Each table is locked while it is written.
+        Each table is locked while it is written. Return what was purged and what is left.
         """
         with self._upgrade() as connection:
             return purge_server(connection)
 
     def distribute(self, shards: int) -> Distribution:
-        """Distribute the tables over the nodes of a cluster, all rows of an owner on one node.
+        """Distribute the tables over the nodes of a cluster in `shards` parts.
 
-        Raises `InvalidRequest` if the server is no cluster.
+        All rows of an owner are on one node. Raises `InvalidRequest` if the server is no cluster.
         """
         with self._upgrade() as connection:
             return distribute(connection, shards=shards)
@@ -470,7 +489,7 @@ class PostgresServer:
 
     @contextmanager
     def _connect(self) -> Iterator[psycopg.Connection[Row]]:
-        """Lend a connection to the block, and turn its errors into `StorageFailed`."""
+        """Lend a connection to the block, and turn the server's errors into `StorageFailed`."""
         with (
             explaining_failures("it was not finished"),
             closing(connected_apart(self._dsn)) as connection,

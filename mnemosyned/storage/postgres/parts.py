@@ -311,21 +311,30 @@ class PostgresSleep(PostgresPart, CommonSleep):
     def activity(
         self, session: PostgresSession, *, fresh: datetime, now: datetime, limit: int
     ) -> WorkingActivity:
-        """Return the state of working memory from its first `limit` rows, for the triggers.
+        """Count the first `limit` working memories for the triggers of sleep.
 
-        `by_source` counts memories created before `fresh`. Memories held back beyond `now` by an
-        undo do not count as movable.
+        `by_source` counts memories created before `fresh`. Memories that an undo holds back beyond
+        `now` are not movable.
         """
         groups = session.execute(_ACTIVITY, now=utc(now), fresh=utc(fresh), limit=limit)
         return activity_of(map(ActivityGroup._make, groups))
 
     def claim(self) -> AbstractContextManager[Callable[[], bool]]:
+        """Keep other processes from consolidating the owner's memory while the block runs.
+
+        The block gets a function that returns whether the claim still holds. Raises
+        `SleepInProgress` if another process consolidates, and `StorageFailed` without a connection.
+        """
         return self._pool.claims.sleep_claim(self._owner)
 
     def consolidate(
         self, groups: Sequence[Sequence[Promotion]], *, durable: bool = True
     ) -> list[Exception | None]:
-        """Promote each group of batches in a transaction; return an error or None for each group."""
+        """Store the episodes of each group and archive their originals, a group in a transaction.
+
+        Return None or the error for each group, in order. If the server cannot be reached, the
+        groups that are left get the same error without an attempt.
+        """
         outcomes: list[Exception | None] = []
         for promotions in groups:
             error = self._promote_batch(promotions, durable=durable)
@@ -339,10 +348,10 @@ class PostgresSleep(PostgresPart, CommonSleep):
     def _promote_batch(
         self, promotions: Sequence[Promotion], *, durable: bool
     ) -> Exception | None:
-        """Promote a group in one transaction; return the error, or None.
+        """Store a group's episodes and archive their originals in one transaction.
 
-        No request waits for it: it waits longer for others' writes, and holds no connection
-        meanwhile.
+        Return the error, or None on success. If the owner's lock stays busy, try up to
+        `PROMOTION_TRIES` times.
         """
         for tries_left in reversed(range(PROMOTION_TRIES)):
             try:
@@ -376,7 +385,7 @@ class PostgresPromoting(CommonPromoting):
         return found is not None
 
     def any_edited(self, ids: Sequence[str], *, since: int) -> bool:
-        """Return whether one of these working memories was edited after revision `since`."""
+        """Return whether one of these working memories was edited after revision number `since`."""
         found = self._session.scalar(
             "SELECT 1 FROM memory AS m "
             "JOIN fresh AS f ON f.owner = m.owner AND f.seq = m.seq "
@@ -389,4 +398,9 @@ class PostgresPromoting(CommonPromoting):
         return found is not None
 
     def evict(self, ids: Sequence[str], episode: int, details: Sequence[Detail]) -> int:
+        """Move working memories, except pinned ones, to the archive; return how many moved.
+
+        They become originals of the episode at row number `episode`, with the exact values
+        `details`.
+        """
         return evict(self._session, ids, episode, details)

@@ -57,9 +57,11 @@ class SessionClaims:
 
     @contextmanager
     def sleep_claim(self, owner: int) -> Iterator[Callable[[], bool]]:
-        """Claim an owner's consolidation while the block runs; yield a check whether the claim holds.
+        """Claim the consolidation of an owner's memory while the block runs.
 
-        Raises `SleepInProgress`, and `StorageFailed` without a connection or on a standby.
+        The block gets a function that returns whether the claim still holds. Raises
+        `SleepInProgress` if another process has claimed it, and `StorageFailed` without a
+        connection or on a standby.
         """
         with self._changing:
             # The server lets a session have a lock twice.
@@ -97,14 +99,14 @@ class SessionClaims:
                     self._close_unused()
 
     def _close_unused(self) -> None:
-        """Close the connection if it holds no claim."""
+        """Close the shared connection if it holds no claim."""
         if not self._claimed and self._connection:
             self._connection.close()
             self._connection = None
 
 
 def _is_connection_alive(session: PostgresSession) -> bool:
-    """Return whether the connection still answers; the lock is lost with the connection."""
+    """Return whether a session's connection still answers; a lost connection has lost its locks."""
     try:
         session.execute("SELECT 1")
     except psycopg.Error:
@@ -146,7 +148,10 @@ class OwnerGrowth:
         self._changing = threading.Lock()
 
     def is_due(self, owner: int, memories: int) -> bool:
-        """Count new memories of an owner; return whether its planner statistics should be checked."""
+        """Add `memories` to the count of an owner's new memories.
+
+        Return whether the planner's statistics about the owner should be checked now.
+        """
         if not memories:
             return False
         with self._changing:
@@ -161,7 +166,10 @@ class OwnerGrowth:
         return is_due
 
     def postpone(self, owner: int) -> None:
-        """Check an owner again only when its count has doubled: a sample may miss it among many."""
+        """Put off an owner's next check of statistics until its count of memories has doubled.
+
+        The count is that of new memories since the start of the process.
+        """
         with self._changing:
             grown = self._owners.setdefault(owner, _OwnerGrowthCount())
             grown.checked_at = max(grown.checked_at, 2 * grown.memories)
@@ -186,9 +194,9 @@ def refresh_statistics(session: PostgresSession) -> bool:
 
 
 def _expected_rows(session: PostgresSession, table: str) -> float:
-    """Return how many rows of an owner the planner expects in a table.
+    """Return how many rows of the session's owner the planner expects in a table.
 
-    On a cluster it is infinite: each node has its own statistics.
+    On a cluster the number is infinite, as each node has its own statistics.
     """
     (plan,) = session.scalar(_BELIEVED.format(table=table))
     node = plan["Plan"]
@@ -240,7 +248,7 @@ class Pool:
             self.connections.close()
 
     def share_among_owners(self) -> None:
-        """From now on, limit each owner to a share of the connections."""
+        """Limit each owner to a share of the connections from now on."""
         self.connections.serves_owners = True
 
     @contextmanager
@@ -249,7 +257,8 @@ class Pool:
     ) -> Iterator[PostgresSession]:
         """Lend a session that sees one state of the database while the block runs.
 
-        `first` is a statement sent along with the beginning; its result is the session's `first`.
+        `first` is a statement sent along with the beginning; the session's `first` has its result.
+        `use` tells for which limit the connection counts.
         """
 
         def begin(connection: Connection) -> PostgresSession:
@@ -286,9 +295,8 @@ class Pool:
     def writing(self, owner: int, *, durable: bool = True) -> Iterator[PostgresSession]:
         """Lend a session with the owner's row locked, and commit after the block.
 
-        Nobody else changes the owner's rows meanwhile. The changes are on disk after the block,
-        unless `durable` is false: then a crash of the server may undo them as a whole. Raises
-        `NotFound` for an owner that was removed.
+        The changes are on disk after the block; without `durable`, a crash of the server may undo
+        all of them. Raises `NotFound` for an owner that was removed.
         """
         first = ("BEGIN", *self._role, *(() if durable else (_LAZILY,)))
 
@@ -362,7 +370,10 @@ class Pool:
     def _begin(
         self, connection: Connection, owner: int, first: Iterable[str]
     ) -> PostgresSession:
-        """Send the statements that begin a transaction of an owner, without waiting for the answers."""
+        """Send the statements `first`, which begin an owner's transaction; return the session.
+
+        The answers are not waited for.
+        """
         session = PostgresSession(connection, owner, has_citus=self._has_citus)
         for statement in first:
             session.execute(statement)
@@ -375,7 +386,7 @@ class Pool:
         return session
 
     def _note_growth(self, session: PostgresSession) -> None:
-        """Refresh the planner's statistics if the session's owner has grown much since the last check."""
+        """Refresh the planner's statistics if the session's owner has enough new memories."""
         if not self._growth.is_due(session.owner, session.grown):
             return
         try:
@@ -386,19 +397,22 @@ class Pool:
             log.warning("statistics_not_refreshed", reason=error.message)
 
     def _note_held(self, held_s: float) -> None:
-        """Record the longest time for which a transaction kept other writers of an owner waiting."""
+        """Save the time in seconds that a write transaction took, if it is the longest so far."""
         with self._measuring:
             self.held_max_s = max(self.held_max_s, held_s)
 
 
 def _check_owner(session: PostgresSession) -> None:
-    """Raise `NotFound` if the session found no owner's row to lock."""
+    """Raise `NotFound` if the owner whose row the session locked does not exist."""
     if session.locked_row is None:
         raise NotFound("this owner was removed from the database")
 
 
 def _failure_consequence(error: psycopg.Error, is_committing: bool) -> str:  # noqa: FBT001
-    """Return what a failed write means: rolled back by the server, or unknown after a lost commit."""
+    """Return the text on what a failed write means for its data.
+
+    Nothing was kept, unless the connection was lost in the commit: then it is unknown.
+    """
     is_unknown = is_committing and is_unreachable(error)
     return PERHAPS_KEPT if is_unknown else NOTHING_KEPT
 
@@ -414,12 +428,16 @@ class PostgresPart(Transactional):
         self._owner = owner
 
     def _read(self, work: Callable[[PostgresSession], R]) -> R:
+        """Call `work` with a session that sees one snapshot of the rows; return its result."""
         with self._pool.reading(self._owner) as session:
             return work(session)
 
     def _write(
         self, work: Callable[[PostgresSession], R], *, durable: bool = True
     ) -> R:
-        """Call `work` with a session of a write transaction, and return its result."""
+        """Call `work` in a write transaction of the owner, commit, and return its result.
+
+        If `durable`, the changes are on disk on return; else a crash of the server may undo them.
+        """
         with self._pool.writing(self._owner, durable=durable) as session:
             return work(session)

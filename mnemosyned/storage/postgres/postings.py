@@ -53,7 +53,10 @@ class AnyOf:
 
     @classmethod
     def from_phrases(cls, phrases: Iterable[Phrase]) -> AnyOf:
-        """Split phrases into single terms and longer ones, each once; empty phrases match no row."""
+        """Return the look-up of rows with any of these phrases.
+
+        Phrases of one term become terms, and repeated or empty phrases are left out.
+        """
         distinct = [phrase for phrase in dict.fromkeys(phrases) if phrase]
         return cls(
             tuple(phrase[0] for phrase in distinct if len(phrase) == 1),
@@ -81,7 +84,7 @@ class Asked(NamedTuple):
 
 
 def phrase_text(phrase: Phrase) -> str:
-    """Return a phrase's terms as text between spaces, to be found in an array's text."""
+    """Return a phrase's term numbers as text, each between spaces."""
     return f" {' '.join(map(str, phrase))} "
 
 
@@ -101,9 +104,9 @@ def rows_of_each(
     *,
     newest: bool,
 ) -> list[list[list[int]]]:
-    """Look up the rows of several words in one statement.
+    """Return the row numbers of several words, looked up by one statement.
 
-    Return for each word one list of rows for its single terms and one for each phrase. With
+    For each word there is one list for its single terms and one for each longer phrase. With
     `newest` they are the newest rows, newest first; else any rows, in no order.
     """
     found: list[list[list[int]]] = [[] for _ in asked]
@@ -145,9 +148,8 @@ def _rows_statement(
 ) -> str:
     """Return the SQL that looks up the rows of any number of words.
 
-    `bounded` lookups have a lowest row, `phrases` some with several terms in order. Without a bound
-    none is named: the planner does not know that every row is above 0, and would read the whole key
-    too. If the filter's rows are few, they are read once for all words.
+    `bounded` tells that a word has a lowest row, and `phrases` that a word has several terms in
+    order. Rows that pass the filter `narrow` are read once for all words if they are few.
     """
     held, where = "", narrow.where
     table = "memory" if bounded else "memory_index"
@@ -184,7 +186,10 @@ def rows_with_all(
     limit: int,
     order: Literal["", "ASC", "DESC"],
 ) -> list[int]:
-    """Return up to `limit` rows that have a form of every word, in an order or in none."""
+    """Return up to `limit` row numbers with any form of each word, sorted by `order`.
+
+    An empty `order` means in no order.
+    """
     where, values = _all_words_conditions(having, "m.words")
     ordered = f"ORDER BY m.seq {order} " if order else ""
     table = "memory" if narrow.only is not None else "memory_index"
@@ -206,7 +211,10 @@ def texts_with_any(
     *,
     limit: int,
 ) -> list[tuple[int, list[int]]]:
-    """Return the newest rows with any of some words, each with all of its terms."""
+    """Return the newest `limit` rows that have any of some terms or phrases.
+
+    Each is the row number and all index terms of the row in order; the newest comes first.
+    """
     table, column = source
     name = _NAMES[table]
     where, values = _all_words_conditions([any_of], f"{name}.{column}")
@@ -229,7 +237,10 @@ def occurrences_of_each(
     *,
     limit: int,
 ) -> list[TermOccurrences]:
-    """Return the newest rows of each term with lengths and counts, read by one statement."""
+    """Return the newest `limit` rows of each term, in the order of the terms.
+
+    For each row there are its row number, its number of terms, and how often the term occurs.
+    """
     if not terms:
         return []
     table, column = source
@@ -254,7 +265,7 @@ def occurrences_of_each(
 def counts_of_each(
     session: PostgresSession, source: Source, phrases: Sequence[Phrase]
 ) -> list[int]:
-    """Return how many rows have each phrase."""
+    """Return for each phrase, in order, how many rows have it."""
     table, column = source
     select = (
         f"SELECT a.number, (SELECT count(*) FROM {table}_index AS m "
@@ -283,7 +294,10 @@ def counts_of_each(
 def _all_words_conditions(
     having: Sequence[AnyOf], column: str
 ) -> tuple[str, dict[str, object]]:
-    """Return the SQL conditions for rows with a form of every word, and their bind values."""
+    """Return the SQL conditions for rows with any form of each word, and their bind values.
+
+    `column` is the column of index terms.
+    """
     where, values = "", dict[str, object]()
     for at, any_of in enumerate(having):
         either: list[str] = []
@@ -320,7 +334,7 @@ class NumberCache(Generic[V]):
         self._changing = threading.Lock()
 
     def get(self, key: Hashable) -> V | None:
-        """Return the value of a key, or None."""
+        """Return the cached value of a key; None if there is none."""
         with self._changing:
             found = self._kept.get(key)
             if found is None:
@@ -329,7 +343,10 @@ class NumberCache(Generic[V]):
             return found[0]
 
     def keep(self, key: Hashable, value: V, numbers: int) -> None:
-        """Store the value of a key, which holds this many numbers, in place of an earlier one."""
+        """Store the value of a key; if the cache is full, drop the values unused for longest.
+
+        `numbers` is how many numbers the value holds. A value larger than the cache is not stored.
+        """
         size = numbers + _ENTRY_NUMBERS
         if size > self._numbers_max:
             return
@@ -373,7 +390,10 @@ class IndexCache:
     def size(
         self, session: PostgresSession, source: Source, version: Version
     ) -> IndexSize:
-        """Return the size of an index, measured again if `version` is new."""
+        """Return the number of rows in an index, and of terms in all of these rows.
+
+        They are counted again if `version` is not the version of the last count.
+        """
         known = self._sizes.get(source)
         if known and known[0] == version:
             return known[1]
@@ -388,14 +408,14 @@ class IndexCache:
         return size
 
     def find(self, source: Source, phrase: Phrase, version: Version) -> Postings | None:
-        """Return a phrase's postings in this version of the index, or None."""
+        """Return the cached rows and BM25 of a phrase for this version of the index, or None."""
         found = self._all.get((self, source, phrase))
         return found[1] if found and found[0] == version else None
 
     def keep(
         self, source: Source, phrase: Phrase, version: Version, postings: Postings
     ) -> None:
-        """Store a phrase's postings in this version of the index."""
+        """Store the rows and BM25 of a phrase for this version of the index."""
         kept = Postings(array("q", postings.seqs), array("d", postings.parts))
         numbers = len(kept.seqs) + len(kept.parts)
         self._all.keep((self, source, phrase), (version, kept), numbers)
@@ -424,7 +444,7 @@ class CachedRows(NamedTuple):
     """Whether the word had no others."""
 
     def has_newest(self, limit: int) -> bool:
-        """Return whether the newest `limit` rows of the word are among these."""
+        """Return whether the cached rows include the newest `limit` rows of the word, or all."""
         return self.is_all or len(self.rows) >= limit
 
 
@@ -435,7 +455,7 @@ class RowCache:
     """Of all memories."""
 
     def find(self, word: AnyOf, at: Moment) -> CachedRows | None:
-        """Return the cached rows of a word at this moment or shortly before, or None."""
+        """Return the cached rows of a word as of the moment `at` or shortly before, or None."""
         kept = self._all.get((self, word))
         if kept is None or kept.at.rewordings != at.rewordings:
             return None
@@ -449,9 +469,9 @@ class RowCache:
     def keep(
         self, word: AnyOf, rows: Iterable[int], at: Moment, *, is_all: bool
     ) -> None:
-        """Store a word's rows, the newest first, if they are many and no better ones are cached.
+        """Store a word's rows, newest first, as of the moment `at`, if they are many.
 
-        `is_all` tells whether the word has no other rows.
+        Newer or longer cached rows stay. `is_all` tells whether the word has no other rows.
         """
         kept = CachedRows(array("q", rows), at, is_all)
         known = self._all.get((self, word))

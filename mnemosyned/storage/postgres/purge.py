@@ -58,15 +58,15 @@ _NOT_OURS = (
 
 
 def is_purge_due(pool: Pool, owner: int) -> bool:
-    """Return whether an owner's deletions still wait for a purge."""
+    """Return whether deleted words of an owner still wait for a purge."""
     with pool.reading(owner) as session:
         return session.scalar(_DUE) is not None
 
 
 def purge_owner(pool: Pool, owner: int) -> bool:
-    """Purge an owner's deleted words from all tables; return False if another program prevents it.
+    """Purge all tables if deleted words of an owner wait for it; return False if that is prevented.
 
-    Raises `StorageFailed`.
+    Another program prevents it by an open transaction or a lock. Raises `StorageFailed`.
     """
     with pool.reading(owner) as session:
         newest = session.scalar(_DUE)
@@ -105,7 +105,10 @@ def require_ownership(session: PostgresSession, tables: Sequence[str]) -> None:
 
 
 def is_unseen(session: PostgresSession) -> bool:
-    """Wait for the end of transactions that may see earlier deleted rows; return False after 2 s."""
+    """Wait until no open transaction can see rows that were deleted earlier.
+
+    Return False if one still can after about two seconds.
+    """
     following = session.scalar(_NEXT_TRANSACTION)
     for _ in range(SEEN_TRIES):
         if not session.scalar(_SEEING, next=following):
@@ -115,7 +118,7 @@ def is_unseen(session: PostgresSession) -> bool:
 
 
 def _vacuum(session: PostgresSession, tables: Sequence[str]) -> bool:
-    """VACUUM tables, index entries and TOAST included; return False if a table stays locked."""
+    """VACUUM tables with their index entries and TOAST; return False if a table stays locked."""
     session.execute(f"SET lock_timeout = '{LOCK_S}s'")
     session.execute("SET statement_timeout = 0")  # a large table takes minutes
     try:
@@ -177,9 +180,9 @@ _HAS_NODES = "SELECT EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'citus')
 
 
 def purge_server(connection: psycopg.Connection[tuple[object, ...]]) -> ServerPurge:
-    """Rewrite all tables and overwrite the write-ahead log; return what was purged and what is left.
+    """Rewrite all tables and overwrite the write-ahead log; return what was purged and what not.
 
-    `connection` commits each statement by itself. Raises `StorageFailed` and `psycopg.Error`.
+    `connection` must commit each statement by itself. Raises `StorageFailed` and `psycopg.Error`.
     """
     session = PostgresSession(connection, 0)
     began = time.monotonic()
@@ -215,9 +218,9 @@ def purge_server(connection: psycopg.Connection[tuple[object, ...]]) -> ServerPu
 
 
 def _write_over_log(session: PostgresSession) -> tuple[int, list[str]]:
-    """Recycle and overwrite the write-ahead log up to now.
+    """Overwrite the files of the write-ahead log up to now, by recycling them.
 
-    Return the number of overwritten files, and advice for each step that was refused.
+    Return the number of overwritten files, and advice for each step that the server refused.
     """
     user = session.scalar("SELECT quote_ident(current_user)")
     last = session.scalar(f"SELECT {_CURRENT}")
@@ -244,7 +247,10 @@ def _write_over_log(session: PostgresSession) -> tuple[int, list[str]]:
 
 
 def _pass_log_files(session: PostgresSession, target: str) -> int:
-    """Switch log files until the file named `target` is full; return the number of switches."""
+    """Switch to new log files until the file named `target` is full; return the number of switches.
+
+    At most `LOG_FILES_MAX` switches are made.
+    """
     files = 0
     while files < LOG_FILES_MAX and session.scalar(f"SELECT {_CURRENT}") <= target:
         _switch_log_file(session)
@@ -253,7 +259,7 @@ def _pass_log_files(session: PostgresSession, target: str) -> int:
 
 
 def _switch_log_file(session: PostgresSession) -> None:
-    """Fill the present file with zeros and begin the next one."""
+    """Fill the present file of the write-ahead log with zeros and begin the next file."""
     session.execute("SELECT pg_logical_emit_message(false, 'mnemosyned', 'purge')")
     session.execute("SELECT pg_switch_wal()")
 
@@ -265,7 +271,7 @@ def _list_log_files(session: PostgresSession) -> list[str]:
 
 @contextmanager
 def _noting_refusals(refused: list[str], advice: str) -> Iterator[None]:
-    """Within the block, append `advice` to `refused` if the user lacks a privilege."""
+    """Append `advice` to `refused` if the user lacks a privilege for a statement in the block."""
     try:
         yield
     except psycopg.errors.InsufficientPrivilege:

@@ -62,7 +62,7 @@ class _WordRows(NamedTuple):
 
     @property
     def is_all(self) -> bool:
-        """Whether the word has no other rows."""
+        """Whether the rows are all rows that have the word."""
         return len(self.newest) < self.limit
 
 
@@ -92,12 +92,15 @@ class PostgresWords(WordRows):
         self._moment = Moment(0, 0)
 
     def use_cache(self, kept: RowCache, moment: Moment) -> None:
-        """Read rows from a cache, and store in it the rows that this snapshot looks up."""
+        """Take rows of words from the cache `kept`, and store in it the rows that are looked up.
+
+        `moment` is the state of the owner's words in this snapshot.
+        """
         self._kept, self._moment = kept, moment
 
     @cached_property
     def last(self) -> int:
-        """The highest row number of a memory that has a text, 0 if there is none."""
+        """The highest row number of a memory that has a text; 0 if there is none."""
         row: int | None = self._session.scalar(
             "SELECT seq FROM memory WHERE owner = %(owner)s AND content != '' "
             "ORDER BY seq DESC LIMIT 1"
@@ -105,14 +108,17 @@ class PostgresWords(WordRows):
         return row or 0
 
     def expect(self, asked: Iterable[tuple[Forms, int]]) -> None:
-        """Queue words for the next statement, each with its limit of rows, unless rows are known."""
+        """Queue words to be looked up together at the next need for rows.
+
+        Each word has its number of rows; a word of which as many rows are known is not queued.
+        """
         for word, limit in asked:
             forms = tuple(word)
             if self._newest_known(forms, limit) is None:
                 self._expected[forms] = max(limit, self._expected.get(forms, 0))
 
     def newest(self, having: Having, *, limit: int) -> Sequence[int]:
-        """Return up to `limit` of the newest rows that have all of these words, newest first."""
+        """Return the newest `limit` row numbers that have all of these words, newest first."""
         if len(having) == 1 and len(having[0]) == 1:
             forms = tuple(having[0][0])
             newest = self._newest_known(forms, limit)
@@ -137,7 +143,7 @@ class PostgresWords(WordRows):
         return newest_with_all(self._session, parts, self._narrow, limit=limit)
 
     def rows_that_pass(self, rows: Sequence[int]) -> Collection[int]:
-        """Return the rows among `rows` that pass the filters."""
+        """Return those of the row numbers that pass the filters of the question."""
         found = self._session.execute(
             "SELECT m.seq FROM memory AS m WHERE m.owner = %(owner)s "
             f"AND m.seq = ANY(%(rows)s){self._narrow.where}",
@@ -147,7 +153,10 @@ class PostgresWords(WordRows):
         return [seq for (seq,) in found.fetchall()]
 
     def _newest_known(self, forms: Forms, limit: int) -> Sequence[int] | None:
-        """Return the newest rows of a word if at least `limit`, or all, are known; else None."""
+        """Return the known rows of a word, newest first, if they include its newest `limit` rows.
+
+        None if they do not.
+        """
         known = self._known_rows.get(forms)
         if known and (known.is_all or known.limit >= limit):
             return known.newest
@@ -158,7 +167,10 @@ class PostgresWords(WordRows):
         return found.newest
 
     def _cached_rows(self, forms: Forms, limit: int) -> _WordRows | None:
-        """Return the cached rows of a word, with newer rows added; None if too few are cached."""
+        """Return a word's rows from the cache, with newer rows looked up and added.
+
+        None if fewer than the newest `limit` rows are cached.
+        """
         if self._kept is None:
             return None
         word = self._hash_forms(forms)
@@ -175,9 +187,10 @@ class PostgresWords(WordRows):
         return _WordRows(rows, len(rows) + is_all)
 
     def _rows_among_few(self, forms: Forms) -> _WordRows | None:
-        """Return the rows of a word among the few that pass the filter.
+        """Return the rows of a word among the few rows that pass the filter.
 
-        Return None if the filter passes many rows, or not all rows of the word are known.
+        None if the filter passes many rows, or not all rows of the word in the whole memory are
+        known.
         """
         if self.rows_if_few is None or self._everything is None:
             return None
@@ -189,7 +202,7 @@ class PostgresWords(WordRows):
         return _WordRows(rows, len(rows) + 1)
 
     def _look_up_expected(self) -> None:
-        """Look up the rows of all queued words, common words in several steps."""
+        """Look up the rows of all queued words in one statement, and common words in more steps."""
         expected, self._expected = self._expected, {}
         asked = {
             forms: Asked(self._hash_forms(forms), limit)
@@ -212,9 +225,9 @@ class PostgresWords(WordRows):
                 break
 
     def _look_up_newest(self, asked: dict[Forms, Asked]) -> dict[Forms, Asked]:
-        """Look up the newest rows of common words above a lowest row.
+        """Look up the newest rows of common words, from a lowest row number for each word.
 
-        Return the words that had too few rows there, with a lower bound.
+        Save the rows of words that have enough. Return the others with a smaller lowest row number.
         """
         bounded = {forms: what for forms, what in asked.items() if what.above}
         unbounded = {forms: what for forms, what in asked.items() if not what.above}
@@ -235,7 +248,7 @@ class PostgresWords(WordRows):
     def _read_newest_of_each(
         self, asked: dict[Forms, Asked]
     ) -> list[tuple[Forms, Asked, Sequence[int]]]:
-        """Return each word with its request and its newest rows, newest first."""
+        """Return each word with its request and its newest row numbers, newest first."""
         if not asked:
             return []
         found = rows_of_each(
@@ -247,15 +260,16 @@ class PostgresWords(WordRows):
         ]
 
     def _store_newest(self, forms: Forms, asked: Asked, newest: Sequence[int]) -> None:
-        """Save the newest rows of a word for this snapshot, and in the cache."""
+        """Save the newest rows of a word for this snapshot, and in the cache if one is used."""
         rows = self._known_rows[forms] = _WordRows(newest, asked.most)
         if self._kept:
             self._kept.keep(asked.any_of, newest, self._moment, is_all=rows.is_all)
 
     def _first_row_needed(self, parts: Sequence[Sequence[int]], most: int) -> int:
-        """Return a lowest row above which about `most` rows are expected, by their density.
+        """Estimate a row number above which a common word has its `most` newest rows.
 
-        Return 0, which means no bound, if that would be most of the memories.
+        The density of the rows in `parts` gives the estimate. 0, which sets no bound, if that would
+        be most of the memories.
         """
         span = min(max(rows) - min(rows) for rows in parts if len(rows) >= most) + 1
         if self.last <= BOUNDED_FROM * span:
@@ -263,7 +277,7 @@ class PostgresWords(WordRows):
         return max(0, self.last - round(BOUND_SHARE * span))
 
     def _hash_forms(self, forms: Iterable[str]) -> AnyOf:
-        """Return the hashed terms and phrases for the forms of a word."""
+        """Return the look-up of rows with any form of a word, each hashed for the index."""
         owner = self._session.owner
         return AnyOf.from_phrases(tuple(phrase_hashes(owner, form)) for form in forms)
 
@@ -275,7 +289,7 @@ def newest_with_all(
     *,
     limit: int,
 ) -> list[int]:
-    """Return up to `limit` of the newest rows that have a form of every word, newest first."""
+    """Return the newest `limit` row numbers with any form of each word, newest first."""
     rows = rows_with_all(session, having, narrow, limit=limit, order="")
     if len(rows) >= limit:
         return rows_with_all(session, having, narrow, limit=limit, order="DESC")
@@ -283,7 +297,7 @@ def newest_with_all(
 
 
 def _merge_newest(parts: Sequence[Sequence[int]], most: int) -> list[int]:
-    """Return the `most` newest of the rows in all lists, newest first, each once."""
+    """Return the newest `most` row numbers in all lists, newest first, without repetitions."""
     return sorted({seq for rows in parts for seq in rows}, reverse=True)[:most]
 
 
@@ -317,10 +331,10 @@ class IndexSearch:
         self._is_kept = source[0] == "episode" and not narrow.where
 
     def best(self, phrases: Sequence[Phrase], *, limit: int) -> list[tuple[int, float]]:
-        """Return the best `limit` rows for any of the phrases, with their BM25 scores.
+        """Return the best `limit` rows with any of the phrases, and their BM25 scores, best first.
 
-        Of equal scores the newest row comes first in the index of grams, the oldest in the index of
-        words, as with FTS5.
+        Each is a row number and a score. Of equal scores the newest row comes first in the index of
+        grams, the oldest in the index of words.
         """
         found = self._find_postings(list(dict.fromkeys(phrases)))
         if not any(postings.seqs for postings in found.values()):
@@ -338,10 +352,14 @@ class IndexSearch:
 
     @cached_property
     def _size(self) -> IndexSize:
+        """The number of rows in the index, and the number of terms in all of these rows."""
         return self._kept.size(self._session, self._source, self._version)
 
     def _find_postings(self, phrases: Sequence[Phrase]) -> dict[Phrase, Postings]:
-        """Return the newest rows of each phrase with its BM25, from the cache or the index."""
+        """Return for each phrase its newest rows and their BM25, before the idf is multiplied in.
+
+        They come from the cache or the index.
+        """
         source, version = self._source, self._version
         found: dict[Phrase, Postings] = {}
         for phrase in phrases if self._is_kept else ():
@@ -372,7 +390,7 @@ class IndexSearch:
     def _find_occurrences(
         self, phrases: Sequence[Phrase]
     ) -> dict[Phrase, TermOccurrences]:
-        """Return the newest rows of each phrase, with their lengths and the phrase's counts."""
+        """Return for each phrase its newest rows, with their lengths and how often it occurs."""
         session, source, narrow = self._session, self._source, self._narrow
         words = [phrase for phrase in phrases if len(phrase) == 1]
         longer = [phrase for phrase in phrases if len(phrase) > 1]
@@ -393,7 +411,10 @@ class IndexSearch:
 
 
 def _newest_rows(found: Sequence[Postings], most: int) -> tuple[list[Postings], bool]:
-    """Limit postings to the `most` newest rows of all; also return whether none was dropped."""
+    """Limit the rows of all phrases together to the newest `most`.
+
+    Also return True if no row was dropped.
+    """
     every = {seq for postings in found for seq in postings.seqs}
     if len(every) < most:
         return list(found), True
@@ -408,9 +429,10 @@ def _newest_rows(found: Sequence[Postings], most: int) -> tuple[list[Postings], 
 def _best_rows(
     found: Iterable[Postings], weights: Iterable[float], *, limit: int, newest: bool
 ) -> list[tuple[int, float]]:
-    """Sum the weighted BM25 of all phrases by row; return the best rows with their scores.
+    """Sum the weighted BM25 of all phrases by row; return the best `limit` rows with their sums.
 
-    Of equal scores the newest row comes first with `newest`, else the oldest.
+    `weights` has one weight for each phrase. Of equal sums the newest row comes first with
+    `newest`, else the oldest.
     """
     scores: dict[int, float] = defaultdict(float)
     for postings, idf in zip(found, weights, strict=True):
@@ -436,7 +458,7 @@ class _Norms(dict[int, float]):
 
 
 def count_occurrences(terms: Sequence[int], phrase: Phrase) -> int:
-    """Return how often a phrase occurs among the terms of a row."""
+    """Return how often the terms of a phrase occur in sequence among the terms of a row."""
     first, size = phrase[0], len(phrase)
     return sum(
         tuple(terms[at : at + size]) == phrase
@@ -446,11 +468,11 @@ def count_occurrences(terms: Sequence[int], phrase: Phrase) -> int:
 
 
 def count_terms(terms: Sequence[int]) -> int:
-    """Return the number of terms in all texts of a row."""
+    """Return the number of terms of a row, without the marks between its texts."""
     return len(terms) - terms.count(COLUMN_END)
 
 
 def phrase_idf(rows: int, hits: int) -> float:
-    """Return the idf of a phrase that `hits` of the `rows` have; at least `LEAST`."""
+    """Return the idf of a phrase that `hits` of `rows` rows have; `LEAST` if it is not positive."""
     telling = log((rows - hits + 0.5) / (hits + 0.5))
     return telling if telling > 0 else LEAST

@@ -100,7 +100,7 @@ everybody."""
 
 
 def request_role(session: PostgresSession) -> str:
-    """Return the name of the role for requests in this database and schema."""
+    """Return the name that the database role for requests has in this database and schema."""
     database, schema = session.execute(
         "SELECT current_database(), current_schema()"
     ).fetchone() or ("", "")
@@ -111,9 +111,9 @@ def request_role(session: PostgresSession) -> str:
 
 
 def role_in_use(session: PostgresSession) -> str | None:
-    """Return the role for requests if it has grants and the login is a member, else None.
+    """Return the role for requests if it may read the tables and the login is a member.
 
-    Raises `StorageFailed` if row-level security would not restrict the role.
+    Else None. Raises `StorageFailed` if row-level security would not restrict the role.
     """
     role = request_role(session)
     may_read = "SELECT has_table_privilege(%(role)s, to_regclass('memory'), 'SELECT')"
@@ -122,7 +122,7 @@ def role_in_use(session: PostgresSession) -> str | None:
 
 
 def table_owner(session: PostgresSession) -> tuple[bool, str]:
-    """Return whether the login owns the tables, or may create missing ones, and who owns them."""
+    """Return whether the login owns the tables, or may create missing tables, and their owner."""
     owns, owner = session.execute(_IS_OWNER).fetchone() or (False, "")
     return owns, owner
 
@@ -141,10 +141,10 @@ def require_table_owner(session: PostgresSession) -> None:
 def ensure_role(
     connection: psycopg.Connection[Row], *, serving: str | None = None
 ) -> list[str]:
-    """Create the role for requests with its grants; return the executed statements.
+    """Create the role for requests with its grants, if missing; return the executed statements.
 
-    `serving` is a login that becomes a member. Raises `StorageFailed` with advice, as when the user
-    may not create the role.
+    `serving` is a login that becomes a member of the role. Raises `StorageFailed` with advice, for
+    example if the user may not create the role.
     """
     session = PostgresSession(connection, 0)
     role = request_role(session)
@@ -171,7 +171,11 @@ def ensure_role(
 def _membership_statements(
     session: PostgresSession, role: str, serving: str | None
 ) -> list[str]:
-    """Return the statements that create the role and make the user and a login its members."""
+    """Return the statements that create the role and make its members, as far as missing.
+
+    The members are the present user and the login `serving`. Raises `StorageFailed` if there is no
+    such login.
+    """
     is_member = _is_member(session, role)
     statements = [f'CREATE ROLE "{role}" NOLOGIN'] if is_member is None else []
     members = [session.scalar("SELECT quote_ident(current_user)")]
@@ -189,19 +193,23 @@ def _membership_statements(
 
 
 def _missing_grants(session: PostgresSession, role: str) -> list[str]:
-    """Return the GRANT statements that a role lacks, and REVOKE statements for other roles."""
+    """Return the GRANT statements that a role lacks, and REVOKE statements for other roles.
+
+    Other roles are those of other databases that have rights here.
+    """
     lacking = session.execute(_LACKING, role=role, tables=owned_tables(session))
     statements = [f'{statement} TO "{role}"' for (statement,) in lacking]
     return statements + [text for (text,) in session.execute(_FOREIGN, role=role)]
 
 
 def _execute_all(session: PostgresSession, statements: Sequence[str]) -> None:
+    """Execute these SQL statements one after another, without values."""
     for statement in statements:
         session.execute(statement)
 
 
 def revoke_from_others(session: PostgresSession) -> list[str]:
-    """Revoke the rights that roles of other databases have here; return the executed statements."""
+    """Revoke the rights that roles of other databases have on this one; return the statements."""
     foreign = session.execute(_FOREIGN, role=request_role(session)).fetchall()
     statements = [statement for (statement,) in foreign]
     _execute_all(session, statements)
@@ -211,8 +219,7 @@ def revoke_from_others(session: PostgresSession) -> list[str]:
 def lock_schema(session: PostgresSession) -> None:
     """Lock the schema, roles and owners against changes until the transaction ends.
 
-    The lock is on a table of ours, as anybody may take an advisory lock. Raises
-    `DatabaseUnreachable` with the holder's name after `LOCK_S` seconds.
+    Raises `DatabaseUnreachable` with the name of the lock's holder after `LOCK_S` seconds.
     """
     session.execute(f"SET LOCAL lock_timeout = '{LOCK_S}s'")
     session.execute("SAVEPOINT before_lock")
@@ -233,12 +240,12 @@ def lock_schema(session: PostgresSession) -> None:
 
 
 def owned_tables(session: PostgresSession) -> list[str]:
-    """Return the names of the tables with owners' rows, except those of owners and tokens."""
+    """Return the names of the tables with an owner column, except those of owners and tokens."""
     return [name for (name,) in session.execute(_HELD)]
 
 
 def _is_member(session: PostgresSession, role: str) -> bool | None:
-    """Return whether the user is a member of a role; None if there is no such role.
+    """Return whether the present user is a member of a role; None if the role does not exist.
 
     Raises `StorageFailed` if the role bypasses row-level security.
     """

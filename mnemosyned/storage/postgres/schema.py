@@ -82,11 +82,11 @@ _END_OTHERS = (
 
 
 def upgrade(dsn: str, folder: Path, *, read_only: bool = False) -> int:
-    """Apply the migrations that the database lacks; return this program's last version.
+    """Apply the migrations that the database lacks; return the schema version of this program.
 
     Raises `SchemaTooNew` for a later database that this program cannot use, `DatabaseUnreachable`
-    while others keep tables locked, and `StorageFailed` if migrations are missing and it is
-    `read_only`.
+    while others keep tables locked, and `StorageFailed` if migrations are missing but `read_only`
+    is true or the login does not own the tables.
     """
     files = sorted(folder.glob("[0-9][0-9][0-9][0-9]_*.sql"))
     if not files:
@@ -127,7 +127,7 @@ def upgrade(dsn: str, folder: Path, *, read_only: bool = False) -> int:
 
 
 def check_schema(connection: psycopg.Connection[Row], known: int) -> int:
-    """Return the database's schema version; `known` is this program's last version.
+    """Return the schema version of the database; `known` is that of this program.
 
     Raises `SchemaTooNew` if the database requires a later program.
     """
@@ -147,10 +147,10 @@ def check_schema(connection: psycopg.Connection[Row], known: int) -> int:
 def _apply_migrations(
     connection: psycopg.Connection[Row], files: list[Path], known: int
 ) -> None:
-    """Apply each missing migration in a transaction of its own.
+    """Apply each missing migration in `files` in a transaction of its own.
 
-    Raises `LockNotAvailable` after a short wait, which readers hardly notice, if another daemon
-    migrates or a transaction keeps a table locked.
+    `known` is the schema version of this program. Raises `LockNotAvailable` after a short wait if
+    another daemon migrates or a transaction keeps a table locked.
     """
     try:
         connection.execute(_TABLE)
@@ -169,7 +169,10 @@ def _apply_migrations(
 
 
 def _apply_file(connection: psycopg.Connection[Row], file: Path) -> int:
-    """Run a migration file; return the oldest program version that can use the result."""
+    """Run a migration file and record it; return the oldest schema version that stays usable.
+
+    That is the version from which on programs can use the migrated database.
+    """
     text = file.read_bytes()
     line = _COMPATIBLE.match(text)
     oldest = int(line[1]) if line else _migration_number(file)
@@ -184,6 +187,7 @@ def _apply_file(connection: psycopg.Connection[Row], file: Path) -> int:
 
 
 def _migration_number(file: Path) -> int:
+    """Return the number of a migration: the first four digits of its file's name."""
     return int(file.name[:4])
 
 
@@ -208,8 +212,9 @@ HINT = "CREATE EXTENSION vector"
 
 
 def prepare_search(dsn: str, *, read_only: bool = False) -> bool:
-    """Add the pgvector column if the server and the user's rights allow; return whether it exists.
+    """Add the pgvector column if it is missing and can be added; return whether it exists.
 
+    It can be added if pgvector is installed, the user owns the tables, and `read_only` is false.
     Raises `psycopg.Error`.
     """
     with connected_once(dsn) as connection:
@@ -313,10 +318,10 @@ ADVICE = (
 
 
 def distribute(connection: psycopg.Connection[Row], *, shards: int) -> Distribution:
-    """Distribute all tables by owner, except tables that are distributed already.
+    """Distribute all tables over the nodes of a cluster by owner, in `shards` parts.
 
-    Raises `InvalidRequest` without Citus, `StorageFailed` without a node for the rows or the right
-    to make the role of requests, and `psycopg.Error`.
+    Tables that are distributed already stay as they are. Raises `InvalidRequest` without Citus,
+    `StorageFailed` if no node takes rows or a right is missing, and `psycopg.Error`.
     """
     session = PostgresSession(connection, 0)
     nodes = _count_nodes(session)
@@ -338,7 +343,7 @@ def distribute(connection: psycopg.Connection[Row], *, shards: int) -> Distribut
 
 
 def has_citus(dsn: str) -> bool:
-    """Return whether the database has Citus, so that rows may be on other nodes.
+    """Return whether the database has Citus, which may put rows on other nodes.
 
     Raises `psycopg.Error`.
     """
@@ -347,7 +352,10 @@ def has_citus(dsn: str) -> bool:
 
 
 def _count_nodes(session: PostgresSession) -> int:
-    """Return the number of nodes that take rows; raise an error without Citus or such a node."""
+    """Return the number of nodes that take rows.
+
+    Raises `InvalidRequest` without Citus, and `StorageFailed` if no node takes rows.
+    """
     if not session.scalar(_HAS_CITUS):
         raise InvalidRequest(
             "this database has no Citus: as a superuser, CREATE EXTENSION citus in it on every "
@@ -365,7 +373,10 @@ def _count_nodes(session: PostgresSession) -> int:
 
 
 def _distribute(session: PostgresSession, shards: int) -> list[str]:
-    """Distribute the tables that are not distributed yet, referenced tables first; return them."""
+    """Distribute the tables that are not distributed yet, referenced tables first.
+
+    Return the names of the tables that were distributed.
+    """
     there = {name for (name,) in session.execute(_DISTRIBUTED)}
     tables = _in_foreign_key_order(session, [_FIRST, _TOKENS, *owned_tables(session)])
     new = [table for table in tables if table not in there]
@@ -397,7 +408,7 @@ def _in_foreign_key_order(session: PostgresSession, tables: list[str]) -> list[s
 
 
 def _adapt_settings(session: PostgresSession) -> None:
-    """Let views show the distribution column, and let SET reach the nodes within a transaction."""
+    """Make views show the column `owner`, and let SET reach the nodes within a transaction."""
     for view, text in session.execute(_VIEWS).fetchall():
         if _HIDDEN in text:
             plain = text.replace(_HIDDEN, "owner")
@@ -409,7 +420,7 @@ def _adapt_settings(session: PostgresSession) -> None:
 
 
 def _disable_text_statistics(session: PostgresSession) -> None:
-    """Turn off statistics on text columns, which would keep samples, on all nodes.
+    """Turn off statistics on text columns, which would keep samples of texts, on all nodes.
 
     Raises `StorageFailed` if a node refuses.
     """
@@ -429,9 +440,9 @@ def _disable_text_statistics(session: PostgresSession) -> None:
 
 
 def _mark_searches_leakproof(session: PostgresSession) -> tuple[str, ...]:
-    """Mark the index operators as leakproof on all nodes, which only a superuser may do.
+    """Mark the index operators as leakproof on all nodes, as far as the user is a superuser.
 
-    Return the statements that an administrator must run, none if all are marked.
+    Return the statements that an administrator must still run; none if all are marked.
     """
     commands = [_LEAKPROOF.format(name) for name in _SEARCHES]
     if session.scalar("SELECT current_setting('is_superuser') = 'on'"):
@@ -454,7 +465,7 @@ _SECOND_TEXT = {"memory": "role", "episode": "index_terms"}
 
 
 def index_glued_words(connection: psycopg.Connection[Row]) -> None:
-    """Add words beside scripts without spaces to the index entries from before their migration.
+    """Rewrite old index entries to include words that touch scripts without spaces.
 
     The user must own the tables. Each transaction takes the next rows: a killed process goes on
     where it stopped, and processes that start together take turns.
@@ -478,7 +489,11 @@ def index_glued_words(connection: psycopg.Connection[Row]) -> None:
 def _reindex_next_rows(
     connection: psycopg.Connection[Row], table: str, place: list[int]
 ) -> int:
-    """Hash the words of the rows after `place` again; return how many rows were written."""
+    """Rewrite the index entries of the next rows of a table, and save how far it has come.
+
+    `place` is the owner and row number after which to begin. Return how many entries were
+    rewritten.
+    """
     second = _SECOND_TEXT[table]
     rows = connection.execute(
         f"SELECT owner, seq, content, {second} FROM {table} WHERE grams IS NOT NULL "
@@ -512,7 +527,7 @@ def _reindex_next_rows(
 
 
 def _log_progress(changed: Counter[str], duration_s: float) -> None:
-    """Log how many entries of each table were rewritten so far."""
+    """Log how many entries of each table were rewritten in `duration_s` seconds."""
     log.info(
         "index_entries_rewritten",
         duration_s=round(duration_s, 1),

@@ -102,7 +102,7 @@ _ARCHIVED = (
 
 
 def _hash_forms(session: PostgresSession, forms: Iterable[str]) -> AnyOf:
-    """Return the hashed terms and phrases for the forms of a word."""
+    """Return the look-up of rows with any form of a word, each hashed for the index."""
     return AnyOf.from_phrases(
         tuple(phrase_hashes(session.owner, form)) for form in forms
     )
@@ -130,7 +130,7 @@ def match_from(row: Row) -> Match:
 def matches_at(
     session: PostgresSession, query: Query, positions: Sequence[int]
 ) -> list[Match]:
-    """Read the memories with these row numbers that pass the filters, as matches without scores.
+    """Return the memories at these row numbers that pass a question's filters, without scores.
 
     Pruned memories are left out: row numbers may come from vectors that were deleted meanwhile.
     """
@@ -170,7 +170,10 @@ class PostgresIndex(CommonIndex):
         self._versions: dict[Table, Version] = {}
 
     def totals(self) -> OriginalTotals:
-        """Return the counts and sizes of all memories, for BM25."""
+        """Return the number and characters of all memories, for BM25, and whether any has a state.
+
+        It must be called before the other methods.
+        """
         row = (self._session.first or self._session.execute(TOTALS)).fetchone()
         if row is None:
             return OriginalTotals(0, 0, slept=False, states=False)
@@ -183,7 +186,7 @@ class PostgresIndex(CommonIndex):
         return OriginalTotals(*totals)
 
     def word_rows(self, query: Query | None = None) -> PostgresWords:
-        """Return access to the rows of words, among all memories or within a question's filters."""
+        """Return a look-up of words in all memories, or in those that pass a query's filters."""
         narrow = query_filter(self._session, query) if query else None
         if narrow is None or not narrow.where:
             return self._all_words
@@ -192,7 +195,10 @@ class PostgresIndex(CommonIndex):
     def best_by_grams(
         self, table: IndexedTable, terms: Sequence[str], query: Query, *, limit: int
     ) -> Iterable[tuple[int, float]]:
-        """Search the newest entries by character pairs; return row numbers with BM25, best first."""
+        """Search the newest entries for any of the terms in the index of character pairs.
+
+        Return up to `limit` row numbers of memories or episodes with their BM25, best first.
+        """
         owner = self._session.owner
         phrases = [tuple(gram_term_hashes(owner, term)) for term in terms]
         narrow = memory_filter(query) if table == "memory" else episode_filter(query)
@@ -201,7 +207,7 @@ class PostgresIndex(CommonIndex):
     def best_episodes(
         self, forms: Forms, query: Query, *, limit: int
     ) -> Iterable[tuple[int, float]]:
-        """Search summaries by words; return row numbers with their BM25, best first."""
+        """Search summaries for any form of a word; return row numbers with BM25, best first."""
         phrases = [tuple(phrase_hashes(self._session.owner, form)) for form in forms]
         return self._best(("episode", "words"), phrases, episode_filter(query), limit)
 
@@ -212,7 +218,10 @@ class PostgresIndex(CommonIndex):
         narrow: PostgresFilter,
         limit: int,
     ) -> list[tuple[int, float]]:
-        """Return the best rows of an index for any of the phrases, with their BM25 scores."""
+        """Return the best `limit` rows of an index with any of the phrases, with BM25.
+
+        They are row numbers and scores, the best first.
+        """
         version = self._versions[source[0]]
         search = IndexSearch(
             self._session, source, narrow, kept=self._kept, version=version
@@ -222,7 +231,11 @@ class PostgresIndex(CommonIndex):
     def _first_of_each_source(
         self, query: Query, walk: TimeWalk, *, limit: int
     ) -> list[TimedMemory]:
-        """Return up to `limit` memories of each source in a period, the first in the walk's order."""
+        """Return up to `limit` memories of each source in a period, from each tier asked for.
+
+        `walk` has the period and the order in which its memories are read. The query's filters
+        apply.
+        """
         narrow = postgres_filter(
             [
                 *column_conditions(query.columns),
@@ -250,7 +263,11 @@ class PostgresIndex(CommonIndex):
         ]
 
     def first_with_words(self, words: Sequence[Forms], query: Query) -> set[int]:
-        """Return the newest or oldest memories that have all words and pass the filters."""
+        """Return the row numbers of memories with all words that pass the filters of a question.
+
+        Up to `ORDERED_MAX` are read, the oldest if the question asks for the earliest, else the
+        newest.
+        """
         rows = rows_with_all(
             self._session,
             [_hash_forms(self._session, forms) for forms in words],
@@ -268,9 +285,10 @@ class PostgresIndex(CommonIndex):
         *,
         limit: int,
     ) -> list[int]:
-        """Return the newest memories that have a form of each word of an alternative.
+        """Return the newest `limit` memories that have all words of any of the alternatives.
 
-        They also have one of the forms in `about`, unless there are none.
+        They are row numbers, newest first. If `about` has forms of a word, the memories have one,
+        too.
         """
         narrow = memory_filter(query)
         found: set[int] = set()
@@ -293,7 +311,11 @@ class PostgresIndex(CommonIndex):
     def read_matches(
         self, scores: Mapping[int, float], grams: Mapping[int, float]
     ) -> list[Match]:
-        """Read the memories with these row numbers, in the order of `scores`."""
+        """Read the memories at the row numbers in `scores`, in its order, with their scores.
+
+        `grams` has scores by row number from the index of character pairs. Missing memories are
+        left out.
+        """
         missing = [seq for seq in scores if seq not in self._read]
         if missing:
             rows = self._session.execute(
@@ -313,7 +335,10 @@ class PostgresIndex(CommonIndex):
     def positions_around(
         self, query: Query, matches: Sequence[Match], *, slept: bool
     ) -> list[list[int]]:
-        """Return for each match the sorted row numbers around it, in its session and source."""
+        """Return for each match the row numbers near it of memories in its session and source.
+
+        They are sorted, and pass the filters of the question. `slept` has no effect here.
+        """
         del slept  # a memory has one home
         around: list[list[int]] = [[] for _ in matches]
         if not matches:
@@ -361,7 +386,10 @@ class PostgresSearch(PostgresPart, SearchStore):
         self._kept_rows = RowCache()
 
     def candidates(self, query: Query) -> SearchCandidates:
-        """Return the candidates for a question, with what ranking reads, from one snapshot."""
+        """Return the memories and summaries that match a question, not yet ranked.
+
+        All are read from one snapshot.
+        """
         if not query.terms and not query.only_then:
             return SearchCandidates()
         with self._pool.reading(self._owner, first=TOTALS) as session:
@@ -369,7 +397,7 @@ class PostgresSearch(PostgresPart, SearchStore):
             return find_candidates(index, query, self._frequencies)
 
     def documents(self, results: Sequence[RankedResult]) -> Documents:
-        """Return the memories and episodes of ranked results that still exist."""
+        """Return the memories and episodes of ranked results, as far as they still exist."""
         asked = {position for result in results for position in result.positions}
         places = [result.episode for result in results if result.episode is not None]
         statements: list[Statement] = [(MEMORIES_AT, {"seqs": list(asked)})]
@@ -401,9 +429,9 @@ _ROLLED_UP = (
 
 
 def _episodes_from(answers: Sequence[Iterable[Row]]) -> dict[int, Episode]:
-    """Return episodes with the ids of their sources, by row number; none without answers.
+    """Return episodes with the ids of their sources, by row number.
 
-    The answers are the rows of `_EPISODES`, `_ORIGINALS` and `_ROLLED_UP`.
+    `answers` are the rows of `_EPISODES`, `_ORIGINALS` and `_ROLLED_UP`, or empty for no episodes.
     """
     if not answers:
         return {}

@@ -214,7 +214,7 @@ class PostgresSession(CommonSession):
         """The result of the statement that went with the transaction's beginning."""
 
     def lock(self) -> None:
-        """Lock the owner's row for this transaction, so that nobody else changes the owner's data."""
+        """Lock the owner's row until the transaction ends, so that nobody else changes its data."""
         if not self._is_locked:
             self.lock_by(_LOCK)
 
@@ -235,17 +235,18 @@ class PostgresSession(CommonSession):
         return self._locked
 
     def execute(self, sql: str, /, **values: object) -> Result:
-        """Run a statement, with its values by name."""
+        """Run an SQL statement with values bound by name, and return its result."""
         return self._send(sql, values)
 
     def execute_once(self, sql: str, /) -> None:
-        """Run a statement that is not repeated, without preparing it."""
+        """Run an SQL statement that will not be repeated, without preparing it on the server."""
         self._send(sql, {}, prepare=False)
 
     def stream(self, sql: str, /, **values: object) -> Iterator[Row]:
-        """Run a statement and yield its rows, fetched in portions; other statements may run in between.
+        """Run an SQL statement and yield its rows, fetched in portions.
 
-        Nothing has to be closed after an early stop: the end of the transaction does it.
+        Other statements may run in between. After an early stop nothing has to be closed, as the
+        end of the transaction closes it.
         """
         self._streams += 1
         name = f"stream_{self._streams}"
@@ -264,7 +265,11 @@ class PostgresSession(CommonSession):
     def _send(
         self, sql: str, values: Mapping[str, object], *, prepare: bool | None = None
     ) -> Result:
-        """Send a statement with its values; text that PostgreSQL cannot store is replaced in them."""
+        """Send a statement with its values, and return the result.
+
+        Characters that PostgreSQL cannot store are replaced in the values. `prepare` tells whether
+        the server prepares the statement; None leaves that to the driver.
+        """
         pause_for_other_owners()
         text = sql.encode()
         bound: dict[str, object] = {"owner": self.owner}
@@ -280,9 +285,9 @@ class PostgresSession(CommonSession):
         return cast("Result", result)
 
     def execute_many(self, sql: str, rows: Iterable[Mapping[str, object]], /) -> int:
-        """Run a statement once for each row of values, in few round trips.
+        """Run an SQL statement once for each row of values, in few round trips.
 
-        Returns the number of changed rows.
+        Return the number of changed rows.
         """
         with self._connection.cursor() as cursor:
             cursor.executemany(
@@ -318,7 +323,7 @@ class PostgresSession(CommonSession):
     def skip_numbers(
         self, kind: RecordNumbers | Literal["memory"], upto: int, /
     ) -> None:
-        """Let new rows have only numbers above `upto`, the number of an imported row."""
+        """Make sure that new rows of a kind get numbers above `upto`, an imported row's number."""
         self.execute(
             f"UPDATE owner SET last_{kind} = greatest(last_{kind}, %(upto)s) "
             "WHERE owner = %(owner)s",
@@ -326,7 +331,7 @@ class PostgresSession(CommonSession):
         )
 
     def position_of(self, id: str) -> Position | None:
-        """Return a memory's row number and its episode's, which is None in working memory.
+        """Return the row numbers of a memory and of its episode, None for the episode if working.
 
         Return None for an unknown id.
         """
@@ -339,7 +344,10 @@ class PostgresSession(CommonSession):
         return (row[0], row[1]) if row else None
 
     def positions_of(self, ids: Sequence[str]) -> dict[str, Position]:
-        """Return the positions of the existing memories among these, by id."""
+        """Return the row numbers of each existing memory and of its episode, by the memory's id.
+
+        The episode's is None in working memory.
+        """
         rows = self.execute(
             "SELECT m.id, m.seq, (SELECT p.episode_seq FROM placed AS p "
             "WHERE p.owner = %(owner)s AND p.seq = m.seq) FROM memory AS m "
@@ -349,7 +357,7 @@ class PostgresSession(CommonSession):
         return {id: (seq, episode) for id, seq, episode in rows}
 
     def id_at(self, seq: int) -> str:
-        """Return the id of the memory with this number."""
+        """Return the id of the memory at this row number."""
         id: str = self.scalar(
             "SELECT id FROM memory WHERE owner = %(owner)s AND seq = %(seq)s", seq=seq
         )
@@ -379,7 +387,7 @@ class PostgresSession(CommonSession):
     def write_episode(
         self, statement: str, seq: int, episode: Episode, index_terms: str
     ) -> None:
-        """Update a summary by one of the `statements`, and correct the totals."""
+        """Update the summary at a row number by one of the `statements`, and correct the totals."""
         before = self._episode_characters(seq)
         self.execute(statement, **episode_row(episode, index_terms, self.owner, seq))
         self.note_rewording()
@@ -408,7 +416,7 @@ class PostgresSession(CommonSession):
         self.add_to_totals(Tier.EPISODIC, characters=-characters)
 
     def delete_episode(self, seq: int) -> None:
-        """Delete the row and the index entries of a summary."""
+        """Delete the summary at this row number with its index entries."""
         characters = self._episode_characters(seq)
         self.execute(
             "DELETE FROM episode WHERE owner = %(owner)s AND seq = %(seq)s", seq=seq
@@ -429,12 +437,15 @@ class PostgresSession(CommonSession):
         return memories
 
     def memories_at(self, seqs: Collection[int]) -> dict[int, MemoryRecord]:
-        """Return the existing memories of both tiers by row number."""
+        """Return the memories of both tiers at these row numbers, by row number.
+
+        Row numbers without a memory are left out.
+        """
         rows = self.execute(MEMORIES_AT, seqs=list(seqs)) if seqs else ()
         return {row[0]: memory_from(row[1:]) for row in rows}
 
     def details_under(self, summary: str) -> Iterator[Detail]:
-        """Yield the exact values of the originals under a summary, the oldest first."""
+        """Yield the exact values of all originals below a summary, by its id, the oldest first."""
         rows = self.execute(
             f"{BELOW} SELECT p.details, p.secrets, m.id, s.superseded_at IS NOT NULL "
             "FROM below "
@@ -460,7 +471,7 @@ class PostgresSession(CommonSession):
     def note_rewording(self) -> None:
         """Count a change of texts that were stored before, so that caches of words are dropped.
 
-        Memories or summaries were rewritten or deleted, or came back under their old numbers.
+        Such texts were rewritten or deleted, or came back under their old row numbers.
         """
         self.execute(
             "UPDATE owner SET rewordings = rewordings + 1 WHERE owner = %(owner)s"
@@ -492,7 +503,7 @@ class PostgresSession(CommonSession):
 
 
 def _in_utc(value: object) -> object:
-    """Return a time, or a list of times, converted to UTC; other values as they are."""
+    """Return a time, or the times in a list, converted to UTC; other values unchanged."""
     if isinstance(value, datetime):
         return in_zone(value, UTC)
     if isinstance(value, list) and value and isinstance(value[0], datetime):
@@ -501,9 +512,9 @@ def _in_utc(value: object) -> object:
 
 
 def _storable(value: object) -> object:
-    """Return a text or list with U+FFFD in place of NUL and lone surrogates.
+    """Return a text, or the texts in a list, with U+FFFD in place of NUL and lone surrogates.
 
-    No stored text has these, but the text of a question may.
+    Other values are returned unchanged.
     """
     if isinstance(value, str):
         return _UNSTORABLE.sub("\ufffd", value)

@@ -73,25 +73,32 @@ class PostgresMaintenance(PostgresPart, MaintenanceStore):
 
     @reads
     def totals(self, session: PostgresSession) -> Mapping[Tier, TierTotals]:
+        """Return the number of entries, characters and earliest time of each tier."""
         return tier_totals(session)
 
     # The server is asked as who connects, who may ask more than the role of requests.
 
     def bytes_on_disk(self) -> int:
-        """Return the size of the database in bytes."""
+        """Return the size in bytes of the whole database, with the data of all owners."""
         with self._pool.outside_transactions(self._owner) as session:
             size: int = session.scalar("SELECT pg_database_size(current_database())")
         return size
 
     def problems(self) -> list[str]:
+        """Return a text for each damage that the server reports: unusable indexes, broken pages."""
         with self._pool.outside_transactions(self._owner) as session:
             return health.problems(session)
 
     def warnings(self) -> list[str]:
+        """Return a text for each danger to the stored data, the gravest first."""
         with self._pool.outside_transactions(self._owner) as session:
             return health.warnings(session)
 
     def longest_write_s(self) -> float:
+        """Return the longest time in seconds for which a transaction blocked other writers.
+
+        Other writers are those of the same owner; the time counts from the start of this process.
+        """
         return self._pool.held_max_s
 
     @reads
@@ -110,12 +117,14 @@ class PostgresMaintenance(PostgresPart, MaintenanceStore):
         )
 
     def run_upkeep(self) -> bool:
+        """Do nothing and return True: the server maintains its files by itself."""
         return True
 
     def run_idle_upkeep(self) -> None:
-        pass
+        """Do nothing: the server maintains its files by itself."""
 
     def release_memory(self, *, words: bool = False) -> None:
+        """Free the cached word frequencies if `words` is true; no other caches are kept here."""
         if words:
             self._frequencies.clear()
 
@@ -185,7 +194,7 @@ class PostgresStore(MemoryStore):
 
     @property
     def pool(self) -> Pool:
-        """The transactions of the store."""
+        """The pool that runs the transactions of the store."""
         return self._pool
 
     def close(self) -> None:
@@ -207,7 +216,7 @@ class OwnedStores:
         )
 
     def store(self, owner: int) -> PostgresStore:
-        """Return the memory of an owner; it needs no closing."""
+        """Return the memory of the owner with this number; it need not be closed."""
         return PostgresStore(
             self._pool,
             owner,
@@ -227,9 +236,9 @@ def open_store(
 ) -> Iterator[PostgresStore]:
     """Connect, upgrade the schema, and close the store of one owner after the block.
 
-    With `guarded`, row-level security restricts statements to the owner, as it always does in a
-    database of many owners. With `embeds`, vectors are compared by the server if it can. On a
-    standby the memory is read-only. Raises `ConfigInvalid`, `SchemaTooNew` and `StorageFailed`.
+    With `guarded`, row-level security restricts statements to the owner, as always in a database of
+    many owners. With `embeds`, the server compares vectors if it can. Raises `ConfigInvalid`,
+    `SchemaTooNew` and `StorageFailed`.
     """
     ready = _prepare(
         dsn,
@@ -262,9 +271,9 @@ def open_owned_stores(
 ) -> Iterator[OwnedStores]:
     """Connect, upgrade the schema, and close the stores of all owners after the block.
 
-    `embeds` is as for `open_store`. `beside` is a store of the same database that stays open for
-    longer, whose connections owners share. Raises `SchemaTooNew`, and `StorageFailed` also if the
-    user may not separate owners.
+    With `embeds`, the server compares vectors if it can. `beside` is a store of the same database
+    that stays open for longer, whose connections are shared. Raises `SchemaTooNew`, and
+    `StorageFailed` also if the user may not separate owners.
     """
     ready = _prepare(
         dsn, migrations, "the owners were not read", embeds=embeds, guarded=True
@@ -279,7 +288,7 @@ def open_owned_stores(
 
 @contextmanager
 def open_owners(dsn: str, *, migrations: Path) -> Iterator[PostgresOwners]:
-    """Connect, upgrade the schema, and administer owners until the block ends.
+    """Connect, upgrade the schema, and lend access to the owners of a database to the block.
 
     The role of requests is created with the first owner. Raises `SchemaTooNew`, and `StorageFailed`
     also for a login that does not own the tables.
@@ -323,10 +332,10 @@ def _prepare(
     guarded: bool = False,
     owner: int | None = None,
 ) -> _Prepared:
-    """Check the server and prepare schema, owner's row, role of requests and vector search.
+    """Check the server, and prepare schema, owner's row, role of requests and vector search.
 
-    A login that owns no table finds all of that prepared, or raises with advice. A standby is left
-    as it is. `consequence` says what a failure means.
+    A login that owns no table finds all of that prepared, or raises with advice; a standby is not
+    changed. `consequence` is the text on what a failure means for the data.
     """
     _check_server(dsn)
     with explaining_failures(consequence):
@@ -363,7 +372,7 @@ def _prepare(
 
 
 def refuses_writes(dsn: str) -> bool:
-    """Return whether the server refuses writes, as a standby does; change nothing.
+    """Return whether the server refuses writes, as a standby does, without changing anything.
 
     Raises `ConfigInvalid` if no daemon could use the server, and `StorageFailed`.
     """

@@ -24,7 +24,8 @@ def open_writer(
 ) -> SqliteSession:
     """Return the connection that writes: every commit is on disk when it returns.
 
-    `check` may raise an error to refuse the file before anything in it is changed.
+    `check` is called with it before anything in the file is changed, and may raise an error to
+    refuse the file.
     """
     connection = sqlite3.connect(
         path,
@@ -50,7 +51,7 @@ def open_writer(
 
 
 def open_reader(path: Path) -> SqliteSession:
-    """Return a connection that cannot write and sees a snapshot for each transaction."""
+    """Return a connection that cannot write; each of its transactions sees one snapshot."""
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=ro",
         uri=True,
@@ -166,7 +167,7 @@ class Readers:
         self._all: set[SqliteSession] = set()
 
     def renew(self) -> None:
-        """Use new connections from the next read on, as the path leads to another file now."""
+        """Replace each connection before its next read, as the path leads to another file now."""
         self._outdated = set(self._all)
 
     @contextmanager
@@ -196,7 +197,10 @@ class Readers:
             self._pool.put(connection)
 
     def _renew_connection(self, outdated: SqliteSession | None) -> SqliteSession:
-        """Open a reader for the present file, and close the outdated one."""
+        """Open and return a connection to the file at the path; close the outdated connection.
+
+        `outdated` is None if there is none to replace.
+        """
         self._check()
         connection = open_reader(self._path)
         try:
@@ -215,9 +219,9 @@ class Readers:
 
     @contextmanager
     def pause(self, *, wait_s: float) -> Iterator[bool]:
-        """Let no read begin while the block runs, and wait for the running ones.
+        """Let no new read begin while the block runs, and wait for the running reads to end.
 
-        Yields False if a read went on for `wait_s` seconds. For one caller at a time.
+        Yields True, or False if a read still runs after `wait_s` seconds. For one caller at a time.
         """
         self._admitting.clear()
         ends = time.monotonic() + wait_s
@@ -235,7 +239,7 @@ class Readers:
             self._admitting.set()
 
     def shrink(self) -> None:
-        """Free the page caches of the connections that nobody reads with."""
+        """Free the page caches of the connections that no thread reads with now."""
         idle: list[SqliteSession | None] = []
         try:
             while not self._pool.empty() and len(idle) < self._size:
@@ -249,7 +253,7 @@ class Readers:
                 self._pool.put(connection)
 
     def close(self) -> None:
-        """Wait for running reads and close all connections; later reads are refused."""
+        """Wait for running reads and close all connections; later reads raise an error."""
         for _ in range(self._size):
             connection = self._pool.get()
             if connection is not None:

@@ -49,9 +49,8 @@ class CopyDamaged(Exception):
 def copy_beside(source: sqlite3.Connection, target: Path) -> Path:
     """Copy all that a connection sees to a new file next to `target`; return the new file's path.
 
-    The copy is one private file without a log, and is flushed to disk. It holds no deleted text,
-    even if the source waits for its purge; where damage prevents that, the copy's own purge is due.
-    Raises sqlite3.Error and OSError, and leaves no file then.
+    The copy is one private file without a log, flushed to disk and purged of deleted text, unless
+    damage prevents the purge. Raises sqlite3.Error and OSError, and leaves no file then.
     """
     partial = target.with_name(target.name + PARTIAL)
     partial.unlink(missing_ok=True)
@@ -69,7 +68,10 @@ def copy_beside(source: sqlite3.Connection, target: Path) -> Path:
 
 
 def _purge_copy(copy: Path) -> None:
-    """Purge a copy if its source waited for a purge, as `VACUUM INTO` copies index segments as they are."""
+    """Purge a copy of deleted text if its source waited for a purge.
+
+    `VACUUM INTO` copies the segments of full-text indexes with deleted terms in them.
+    """
     with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
         if not _is_purge_due(connection):
             return
@@ -96,11 +98,11 @@ def _is_purge_due(connection: sqlite3.Connection) -> bool:
 
 
 def back_up(database: Path, target: Path, *, check: Callable[[], object]) -> CopyReport:
-    """Copy the database to `target`, which appears whole; return what the copy holds.
+    """Copy the database to `target`, and return what the copy holds; writers go on meanwhile.
 
-    Writers go on meanwhile. The copy is checked before it gets its name. `check` raises if the path
-    leads to another file by now. Raises `CopyDamaged`, sqlite3.Error and OSError; an earlier file
-    at `target` stays then.
+    The copy is checked before it gets its name. `check` is called to raise an error if the path
+    leads to another file by now. Raises `CopyDamaged`, sqlite3.Error and OSError, and leaves an
+    earlier `target` as it was.
     """
     with closing(open_to_read(database)) as source:
         source.execute("SELECT 1 FROM sqlite_schema").fetchone()  # opens the log
@@ -117,10 +119,9 @@ def back_up(database: Path, target: Path, *, check: Callable[[], object]) -> Cop
 
 
 def verify_copy(copy: Path, *, source: sqlite3.Connection) -> CopyReport:
-    """Read all of a copy and return what it holds. Raises `CopyDamaged`.
+    """Read all of a copy and return what it holds. Raises `CopyDamaged` for a fault of its own.
 
-    A fault that the source has too is reported, but does not refuse the copy: a database with a
-    fault needs a backup more than any other.
+    A fault that `source` has too is only reported, as a database with a fault needs a backup most.
     """
     with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
         faults_of_copy = [*find_faults(connection), *structure_faults(connection)]
@@ -152,9 +153,8 @@ def verify_copy(copy: Path, *, source: sqlite3.Connection) -> CopyReport:
 def open_to_read(database: Path, *, foreign: bool = False) -> sqlite3.Connection:
     """Return a read-only connection to a database.
 
-    With `foreign` no file next to the database changes either: without a log it is read as a file
-    that nobody writes. This process must not have the file open otherwise, as SQLite would lose its
-    locks.
+    With `foreign`, no file next to the database changes either. This process must not have the file
+    open otherwise, as SQLite would lose its locks.
     """
     log = database.with_name(database.name + "-wal")
     unchanging = "&immutable=1" if foreign and not log.exists() else ""
@@ -163,7 +163,7 @@ def open_to_read(database: Path, *, foreign: bool = False) -> sqlite3.Connection
 
 
 def place(copy: Path, target: Path) -> None:
-    """Rename a copy to `target`. Raises `FileExistsError` if there is a file."""
+    """Rename a copy to `target`, and flush the folder. Raises `FileExistsError` if it exists."""
     os.link(copy, target)
     copy.unlink()
     flush(target.parent)
@@ -190,7 +190,10 @@ log = logger()
 
 
 def check_backup(file: Path, migrations: Path) -> None:
-    """Raise `InvalidRequest` for a damaged or foreign file, `SchemaTooNew` for one of a later version."""
+    """Check a file to be restored. Raises `InvalidRequest` if it is damaged or of another program.
+
+    Raises `SchemaTooNew` for a file of a later version.
+    """
     try:
         _check_header(file)
         with closing(open_to_read(file, foreign=True)) as connection:
@@ -211,10 +214,10 @@ def check_backup(file: Path, migrations: Path) -> None:
 def stage_copy(
     source: Path, database: Path, *, change: Callable[[Path], object] = lambda _: None
 ) -> CopyReport:
-    """Put a checked copy of a backup next to the locked database, to be restored; return its contents.
+    """Put a checked copy of a backup next to the locked database; return what the copy holds.
 
-    `change` may modify the copy before the check, and flushes its changes to disk. Whoever locks
-    the database next finishes the restore. Raises `StorageFailed`, and leaves all as it was.
+    `change` may modify the copy before the check, and must flush its changes. Whoever locks the
+    database next finishes the restore. Raises `StorageFailed`, and leaves all as it was.
     """
     try:
         with closing(open_to_read(source, foreign=True)) as connection:
@@ -241,9 +244,10 @@ def stage_copy(
 
 
 def finish_restore(database: Path) -> Path | None:
-    """Rename a staged copy to the database; return the path to which the old one was moved, or None.
+    """Rename a copy that `stage_copy` made to the database, and set the old database aside.
 
-    A process that was killed after any of the steps can call it again.
+    Return the old database's new path, or None if there was nothing to restore or to set aside. A
+    process that was killed after any of the steps can call it again.
     """
     aside = None
     # The copies that wait, with their stamps in the name, the oldest first.
@@ -287,4 +291,5 @@ def _check_header(file: Path) -> None:
 
 
 def _restore_refused(file: Path, reason: str) -> InvalidRequest:
+    """Return the error that says a backup file is not restored, and the reason."""
     return InvalidRequest(f"{file} is not restored: {reason}", field="file")

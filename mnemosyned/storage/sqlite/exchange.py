@@ -75,7 +75,7 @@ class SqliteExporting(CommonExporting):
     )
 
     def count_expected(self) -> dict[str, int]:
-        """Return the number of exported memories and of all episodes, as `memory` and `episode`."""
+        """Return the number of exported memories as `memory`, and of all episodes as `episode`."""
         where = export_condition(self._chosen, "m")
         count = f"SELECT count(*) FROM {{}} AS m WHERE {where}"
         memories = sum(
@@ -86,7 +86,10 @@ class SqliteExporting(CommonExporting):
         return {"memory": memories, "episode": episodes}
 
     def _memory_with_revisions(self, row: Sequence[Any]) -> ExportedMemory:
-        """Return a memory from _WORKING or _ARCHIVED, with its earlier versions."""
+        """Return an exported memory with its earlier revisions.
+
+        `row` is a row of `_WORKING` or `_ARCHIVED`.
+        """
         memory = _memory_from(row)
         if not row[4]:
             return memory
@@ -119,7 +122,10 @@ class SqliteExporting(CommonExporting):
             yield from map(self._memory_with_revisions, originals)
 
     def loose_originals(self) -> Iterator[Record]:
-        """Yield exported originals whose episode is not exported as a whole, without the episode."""
+        """Yield exported originals whose episode has other originals that are not exported.
+
+        They come without the episode.
+        """
         rows = self._stream(
             f"{_ARCHIVED} JOIN episodic_memory AS e ON e.seq = m.episode_seq "
             f"WHERE {export_condition(self._chosen, 'm')} AND m.content != '' "
@@ -137,7 +143,7 @@ class SqliteExporting(CommonExporting):
         )
 
     def supersessions(self) -> Iterator[Record]:
-        """Yield the links from superseded memories to their successors, both exported."""
+        """Yield a link from each superseded memory to its successor, if both are exported."""
         where = export_condition(self._chosen, "m")
         for table in ("working_memory", "archive"):
             for other in ("working_memory", "archive"):
@@ -152,7 +158,7 @@ class SqliteExporting(CommonExporting):
 
 
 def _memory_from(row: Sequence[Any]) -> ExportedMemory:
-    """Return an exported memory from a row of _WORKING or _ARCHIVED."""
+    """Return an exported memory without revisions from a row of `_WORKING` or `_ARCHIVED`."""
     seq, content_hash, state, tags, _, *values, held, details, episode = row
     valid_until, superseded_at, pruned_at = _decode_json_list(state, _NO_TRIPLE)
     held_until, future_since = _decode_json_list(held, _NO_TRIPLE[:2])
@@ -174,7 +180,7 @@ def _memory_from(row: Sequence[Any]) -> ExportedMemory:
 
 
 def _revision_from(row: Sequence[Any]) -> ExportedRevision:
-    """Return an exported revision from a row of a memory's JSON list."""
+    """Return an exported revision from a row of time, text, text hash and fields."""
     changed_at, content, content_hash, fields = row
     return ExportedRevision(
         changed_at=instant(changed_at),
@@ -185,7 +191,7 @@ def _revision_from(row: Sequence[Any]) -> ExportedRevision:
 
 
 def _decode_json_list(text: str | None, otherwise: Sequence[Any]) -> Sequence[Any]:
-    """Return the values of a JSON list, or `otherwise` for NULL."""
+    """Return the values of a JSON list; `otherwise` if `text` is None."""
     values: Sequence[Any] = msgspec.json.decode(text) if text else otherwise
     return values
 
@@ -206,6 +212,10 @@ class SqliteRestoring(CommonRestoring):
         self._kinds: dict[str, int] = {}
 
     def known_records(self, ids: Sequence[str]) -> dict[str, Known]:
+        """Return text, time and text hash of stored memories and episodes with these ids, by id.
+
+        The text of an episode is None.
+        """
         return known_records(self._session, ids)
 
     def taken_numbers(self, seqs: Sequence[int]) -> set[int]:
@@ -300,4 +310,5 @@ class SqliteExchange(SqlitePart, CommonExchange):
     _restoring = SqliteRestoring
 
     def _snapshot(self) -> AbstractContextManager[SqliteSession]:
+        """Lend a session that sees one state of the file while the block runs."""
         return self._readers.snapshot()

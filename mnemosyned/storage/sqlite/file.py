@@ -64,9 +64,9 @@ class DatabaseFile:
             )
 
     def adopt(self, path: Path, flags: int = 0) -> None:
-        """Open and lock the file at a path, and let go of the former one. Raises `DatabaseInUse`.
+        """Open and lock the file at a path, and close the file that was open before.
 
-        Another file is a copy of the same database, about to get its name.
+        That file is another copy of the same database. Raises `DatabaseInUse` and OSError.
         """
         flags |= os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
         with _owning:
@@ -92,14 +92,17 @@ class DatabaseFile:
         self._companions = {}
 
     def know_companions(self) -> None:
-        """Save the identities of the log and its index, which SQLite keeps open to the end."""
+        """Save device and inode of the write-ahead log and its index, so that a change is noticed.
+
+        SQLite keeps both files open until it closes the database.
+        """
         seen = {str(path): _identity(path) for path in self._companion_paths()}
         self._companions = {
             path: identity for path, identity in seen.items() if identity
         }
 
     def presence(self) -> Presence:
-        """Return whether the path still leads to our file and its log; takes a few microseconds."""
+        """Return the state of the path: whether it still leads to the open file and its log."""
         identity = _identity(self._name)
         if identity is None:
             deleted = os.fstat(self._descriptor).st_nlink == 0
@@ -112,7 +115,7 @@ class DatabaseFile:
         return Presence.HERE
 
     def log_elsewhere(self) -> bool:
-        """Return whether another log that is not empty has taken the place of ours."""
+        """Return whether a log that is not the open log, and is not empty, has taken its path."""
         wal = self._companion_paths()[0]
         identity = _identity(wal)
         return (
@@ -121,13 +124,13 @@ class DatabaseFile:
         )
 
     def remove_companions(self) -> None:
-        """Delete the log and its index, unless another file has taken the name."""
+        """Delete the open write-ahead log and its index; a new file under the same name stays."""
         for path, known in self._companions.items():
             if _identity(path) == known:
                 Path(path).unlink(missing_ok=True)
 
     def warnings(self) -> list[str]:
-        """Return a warning if other users can write to the folder."""
+        """Return a warning in a list if other users can write to the folder; else an empty list."""
         folder = self.path.parent
         mode = folder.stat().st_mode
         if mode & (stat.S_IWGRP | stat.S_IWOTH) and not mode & stat.S_ISVTX:
@@ -180,7 +183,7 @@ _IN_USE = (
 
 
 def _identity(path: str | Path) -> Identity | None:
-    """Return the device and inode of the file at a path; None if there is none."""
+    """Return device and inode of the file at a path; None if there is no file."""
     try:
         status = os.stat(path)  # noqa: PTH116 at each commit: a Path takes twice as long
     except (FileNotFoundError, NotADirectoryError):

@@ -27,7 +27,7 @@ is a letter to FTS5, and is in no text.
 def index_memories(
     connection: sqlite3.Connection, texts: Sequence[tuple[int, str, str]]
 ) -> None:
-    """Add memories to the full-text indexes; each is a row number, text and speaker."""
+    """Add memories to the full-text indexes; each is a row number, a text and a speaker."""
     connection.executemany(
         "INSERT INTO memory_fts (rowid, content, role) VALUES (?, ?, ?)", texts
     )
@@ -38,9 +38,10 @@ def index_memories(
 def unindex_memory(
     connection: sqlite3.Connection, seq: int, content: str, role: str
 ) -> None:
-    """Remove a memory from the full-text indexes by the text and speaker that were indexed.
+    """Remove a memory from the full-text indexes.
 
-    A pruned memory, which has no text, was removed before.
+    `content` and `role` are the text and the speaker that were indexed. A pruned memory, whose text
+    is empty, was removed before.
     """
     if not content:
         return
@@ -54,7 +55,10 @@ def unindex_memory(
 def index_grams(
     connection: sqlite3.Connection, table: str, seq: int | None, content: str
 ) -> None:
-    """Add the character pairs of a text to a second index, if the text has any."""
+    """Add a text to a second index, of character pairs, if the text has any.
+
+    `table` is the index, `seq` the row number of the text.
+    """
     if parts := second_terms(content):
         connection.execute(
             f"INSERT INTO {table} (rowid, grams) VALUES (?, ?)", (seq, parts)
@@ -64,7 +68,10 @@ def index_grams(
 def unindex_grams(
     connection: sqlite3.Connection, table: str, seq: int, content: str
 ) -> None:
-    """Remove a text's character pairs from a second index; `content` is the text that was indexed."""
+    """Remove a text from a second index, of character pairs.
+
+    `table` is the index, `seq` the row number, and `content` the text that was indexed.
+    """
     if parts := second_terms(content):
         connection.execute(
             f"INSERT INTO {table} ({table}, rowid, grams) VALUES ('delete', ?, ?)",
@@ -73,10 +80,10 @@ def unindex_grams(
 
 
 def second_terms(content: str) -> str:
-    """Return the terms of a text for the second index: character pairs, and words beside them.
+    """Return the terms of a text for the second index, between spaces; empty for most texts.
 
-    These words touch a script without spaces, and the first index misses them. Most texts have no
-    terms: the result is empty.
+    They are the character pairs of scripts without spaces, and the words that touch such scripts,
+    which the first index misses.
     """
     parts = gram_text(content)
     if parts and (glued := glued_words(content)):
@@ -85,7 +92,7 @@ def second_terms(content: str) -> str:
 
 
 def glued_terms(word: str) -> str:
-    """Return a word that touches a script without spaces as the second index stores it."""
+    """Return a word that touches a script without spaces in the form that the second index has."""
     return " ".join(GLUED + stem(token) for token in WORD.findall(fold_case(word)))
 
 
@@ -135,10 +142,9 @@ _SECOND_FORMAT = b"\xff\x00\x00\x01"
 
 
 def index_depth(connection: sqlite3.Connection, index: str) -> int | None:
-    """Return the number of levels in an index; None if its structure record cannot be read.
+    """Return the number of levels in a full-text index; None if that cannot be read.
 
-    The record is read from the table behind the index, as the index itself may not open. The format
-    is that of `fts5StructureDecode` in SQLite's fts5_index.c.
+    The number is read from the table behind the index, as the index itself may not open.
     """
     row = connection.execute(
         f"SELECT block FROM {index}_data WHERE id = ?", (_STRUCTURE_ROW,)
@@ -181,9 +187,7 @@ def _is_damage(error: sqlite3.DatabaseError) -> bool:
 def heal_indexes(database: Path) -> list[str]:
     """Rebuild the full-text indexes that cannot be read or are near a limit; return their names.
 
-    Each is rebuilt in one transaction, so that a crash leaves it as it was. No statement may name
-    an index before its tables are emptied: a connection caches an index's structure once it has
-    opened it.
+    Each is rebuilt in one transaction, so that a crash leaves it as it was.
     """
     with closing(sqlite3.connect(database, isolation_level=None)) as connection:
         connection.execute("BEGIN")
@@ -194,7 +198,10 @@ def heal_indexes(database: Path) -> list[str]:
 
 
 def rebuild_indexes(database: Path) -> list[str]:
-    """Rebuild the full-text indexes that are unreadable or disagree with the texts; return their names."""
+    """Rebuild full-text indexes that are unreadable or disagree with the texts.
+
+    Return the names of these indexes.
+    """
     with closing(sqlite3.connect(database, isolation_level=None)) as connection:
         wrong = [
             index
@@ -206,7 +213,10 @@ def rebuild_indexes(database: Path) -> list[str]:
 
 
 def _rebuild_from_nothing(database: Path, indexes: list[str]) -> None:
-    """Empty and rebuild indexes, each in one transaction, on a connection that has no index open."""
+    """Empty and rebuild these indexes, each in one transaction.
+
+    The connection is a new one, which has no index open.
+    """
     if not indexes:
         return
     with closing(sqlite3.connect(database, isolation_level=None)) as connection:
@@ -219,7 +229,7 @@ def _rebuild_from_nothing(database: Path, indexes: list[str]) -> None:
 
 
 def is_intact(connection: sqlite3.Connection, index: str) -> bool:
-    """Return whether an index is whole and agrees with its texts, by FTS5's own check.
+    """Return whether a full-text index is whole and agrees with its texts, by FTS5's own check.
 
     The check is an INSERT that writes nothing, so the connection must be able to write.
     """
@@ -232,7 +242,7 @@ def is_intact(connection: sqlite3.Connection, index: str) -> bool:
 
 
 def _has_extra(connection: sqlite3.Connection, index: str) -> bool:
-    """Return whether an index has entries without a text, or cannot be read."""
+    """Return whether a full-text index has entries of rows without a text; True if unreadable."""
     extra = f"SELECT id FROM {index}_docsize EXCEPT {INDEXED_ROWS[index]} LIMIT 1"
     try:
         return connection.execute(extra).fetchone() is not None
@@ -305,9 +315,9 @@ def finish_reindexing(connection: sqlite3.Connection) -> None:
 def _reindex(
     connection: sqlite3.Connection, index: str, after: int
 ) -> tuple[int | None, int]:
-    """Write the next batch of due entries again; return its last row number and the number written.
+    """Rewrite the next batch of due entries of an index, those of row numbers above `after`.
 
-    The row number is None if no entry was left.
+    Return the last row number, None if no entry was left, and the number of entries rewritten.
     """
     ids = connection.execute(
         f"SELECT id FROM {index}_docsize WHERE id > ? ORDER BY id LIMIT ?",
@@ -355,11 +365,9 @@ def purge_indexes(connection: sqlite3.Connection) -> bool:
 
 
 def purge_steps(index: str) -> Iterator[str]:
-    """Yield the statements that merge all deleted entries out of an index, one for each step.
+    """Yield the SQL statements that merge all deleted entries out of an index, step by step.
 
-    The first asks FTS5, by a negative rank, to merge all segments into one, and adds two levels.
-    Later statements go on with that merge: a negative rank would start another one, a level higher,
-    whenever something was written in between.
+    The first statement asks for a merge of all segments into one; later ones go on with that merge.
     """
     for step in range(MERGE_STEPS_MAX):
         pages = MERGE_PAGES if step else -MERGE_PAGES
@@ -367,7 +375,7 @@ def purge_steps(index: str) -> Iterator[str]:
 
 
 def quote_word(term: str) -> str:
-    """Return a term as an FTS5 string, none of it read as syntax."""
+    """Return a term as a quoted FTS5 string, so that no part of it is read as syntax."""
     return '"' + term.replace('"', '""') + '"'
 
 
@@ -377,7 +385,10 @@ def any_of(terms: Iterable[str]) -> str:
 
 
 def all_of(having: Having) -> str:
-    """Return an FTS5 expression for rows with all words, each in any of its forms."""
+    """Return an FTS5 expression for rows with all parts of `having`.
+
+    A row has a part if it has any of the part's words in any form.
+    """
     if len(having) == 1:
         return any_of(chain.from_iterable(having[0]))
     return " AND ".join(f"({any_of(chain.from_iterable(words))})" for words in having)

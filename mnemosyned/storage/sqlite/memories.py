@@ -120,7 +120,7 @@ SAID_BEFORE = (
 
 
 def _statement_of_ids(count: int) -> str:
-    """Return the statement that reads the known records for this many ids."""
+    """Return the SQL that reads text, time and text hash of the records with `count` ids."""
     among = f"id IN ({', '.join('?' * count)})"
     return (
         f"SELECT id, content, created_at, content_hash FROM working_memory WHERE {among} "
@@ -153,7 +153,10 @@ def known_records(session: SqliteSession, ids: Sequence[str]) -> dict[str, Known
 
 
 def _statement_chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    """Yield the items in chunks of the prepared statement's size, the remainder one by one."""
+    """Yield the items in chunks of `TOGETHER`, and the items that are left one by one.
+
+    So two prepared statements are enough for any number of items.
+    """
     whole = len(items) - len(items) % TOGETHER
     for start in range(0, whole, TOGETHER):
         yield items[start : start + TOGETHER]
@@ -184,7 +187,7 @@ class SqliteIntake(CommonIntake):
         return (row[0], instant(row[1])) if row else None
 
     def insert(self, memories: Sequence[MemoryRecord]) -> None:
-        """Insert memories into working memory with their tags and validity."""
+        """Insert memories into working memory with tags and validity, without index entries."""
         before = len(self._inserted)
         for share in _statement_chunks(memories):
             values = list(chain.from_iterable(map(memory_row, share)))
@@ -206,9 +209,9 @@ class SqliteIntake(CommonIntake):
 def insert_with_number(
     session: SqliteSession, memory: MemoryRecord, seq: int | None
 ) -> int:
-    """Insert a memory into working memory, not yet into its index; return its row number.
+    """Insert a memory into working memory, but not into its index; return the row number.
 
-    The number is new if `seq` is None.
+    `seq` is the row number; None stands for a new one.
     """
     inserted = session.execute(INSERT_NUMBERED, (seq, *memory_row(memory)))
     number = cast("int", inserted.lastrowid)
@@ -223,7 +226,7 @@ class SqliteRecords(SqlitePart, CommonRecords):
     def remember(
         self, session: SqliteSession, drafts: Sequence[Draft]
     ) -> RememberReport:
-        """Store new memories in one transaction; return the report."""
+        """Store new memories in one transaction; return one answer for each draft, and counts."""
         return SqliteIntake(session).remember(drafts)
 
     def _originals(self, session: SqliteSession, summary: str) -> list[MemoryRecord]:

@@ -198,6 +198,7 @@ def finish_rescue(path: Path) -> None:
 
 
 def _rescue_path(path: Path) -> Path:
+    """Return the path of the rescued copy of a database: the database's name with a suffix."""
     return path.with_name(path.name + RESCUED)
 
 

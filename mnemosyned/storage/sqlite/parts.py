@@ -321,10 +321,10 @@ class SqliteSleep(SqlitePart, CommonSleep):
         now: datetime,
         limit: int,
     ) -> WorkingActivity:
-        """Return the state of working memory from its first `limit` rows, for the triggers.
+        """Count the first `limit` working memories for the triggers of sleep.
 
-        `by_source` counts memories created before `fresh`. Memories held back beyond `now` by an
-        undo do not count as movable.
+        `by_source` counts memories created before `fresh`. Memories that an undo holds back beyond
+        `now` are not movable.
         """
         groups = session.execute(
             "SELECT session_id, source, pinned OR seq IN "
@@ -341,9 +341,14 @@ class SqliteSleep(SqlitePart, CommonSleep):
         )
 
     def claim(self) -> AbstractContextManager[Callable[[], bool]]:
+        """Return a context manager without effect that yields a function which always returns True.
+
+        No other process can consolidate, as only one process at a time opens the file.
+        """
         return nullcontext(lambda: True)  # the file has one daemon
 
     def _may_have_future(self, session: SqliteSession) -> bool:
+        """Return whether any memory is recorded as dated in the future when it was stored."""
         # To ask first keeps the bound on the index.
         future = session.scalar(
             "SELECT 1 FROM working_state WHERE future_since IS NOT NULL LIMIT 1"
@@ -353,7 +358,11 @@ class SqliteSleep(SqlitePart, CommonSleep):
     def consolidate(
         self, groups: Sequence[Sequence[Promotion]], *, durable: bool = True
     ) -> list[Exception | None]:
-        """Promote each group of batches in a transaction; return an error or None for each group."""
+        """Store the episodes of each group and archive their originals, each group atomically.
+
+        Return None or the error for each group, in order. Without `durable`, the changes reach the
+        disk with the next durable commit.
+        """
         return self._writer.write_each(
             [
                 partial(SqlitePromoting.promote_in, promotions=promotions)
@@ -372,7 +381,7 @@ class SqlitePromoting(CommonPromoting):
     def promote_in(
         cls, session: SqliteSession, promotions: Sequence[Promotion]
     ) -> None:
-        """Promote batches within the transaction of a session."""
+        """Store episodes and archive their originals within the transaction of a session."""
         cls(session).promote(promotions)
 
     def any_superseded(self, ids: Collection[str]) -> bool:
@@ -385,7 +394,7 @@ class SqlitePromoting(CommonPromoting):
         return row is not None
 
     def any_edited(self, ids: Sequence[str], *, since: int) -> bool:
-        """Return whether one of these working memories was edited after revision `since`."""
+        """Return whether one of these working memories was edited after revision number `since`."""
         row = self._session.execute(
             "SELECT 1 FROM revision AS r JOIN working_memory AS w ON w.seq = r.memory_seq "
             f"WHERE r.seq > ? AND w.id IN ({placeholders(ids)})",
@@ -394,7 +403,11 @@ class SqlitePromoting(CommonPromoting):
         return row is not None
 
     def evict(self, ids: Sequence[str], episode: int, details: Sequence[Detail]) -> int:
-        """Move unpinned memories into the archive, under an episode; return the number moved."""
+        """Move working memories, except pinned ones, to the archive; return how many moved.
+
+        They become originals of the episode at row number `episode`, with the exact values
+        `details`.
+        """
         among = f"id IN ({placeholders(ids)})"
         moved = self._session.execute(
             f"INSERT INTO archive (seq, {MEMORY_COLUMNS}, episode_seq) "

@@ -146,4 +146,5 @@ def _split_statements(script: str) -> Iterator[str]:
 
 
 def _migration_number(file: Path) -> int:
+    """Return the number of a migration: the first four digits of its file's name."""
     return int(file.name[:4])

@@ -78,6 +78,7 @@ class SqliteMaintenance(SqlitePart, MaintenanceStore):
 
     @reads
     def totals(self, session: SqliteSession) -> Mapping[Tier, TierTotals]:
+        """Return the number of entries, characters and earliest time of each tier."""
         return tier_totals(session)
 
     def bytes_on_disk(self) -> int:
@@ -98,13 +99,20 @@ class SqliteMaintenance(SqlitePart, MaintenanceStore):
         ]
 
     def warnings(self) -> list[str]:
+        """Return a failed rescue of the file, if any, then the warnings from when it was opened."""
         problem = self._custody.problem
         return [*([problem] if problem else []), *self._warnings]
 
     def longest_write_s(self) -> float:
+        """Return the longest time in seconds for which one commit has blocked other writers."""
         return self._writer.held_max_s
 
     def ensure_durable(self) -> None:
+        """Put a deleted database file back, so that acknowledged writes are not lost.
+
+        Do nothing while another thread writes, as each write begins with the same check. Raises
+        `DatabaseReplaced` if the file cannot be put back.
+        """
         self._writer.secure()
 
     @writes
@@ -116,9 +124,11 @@ class SqliteMaintenance(SqlitePart, MaintenanceStore):
         )
 
     def run_upkeep(self) -> bool:
+        """Checkpoint the write-ahead log beside readers and writers; return False if it is long."""
         return self._checkpoints.run()
 
     def run_idle_upkeep(self) -> None:
+        """Checkpoint the write-ahead log if it has changed since the last time, else shorten it."""
         self._checkpoints.run_due()
 
     def release_memory(self, *, words: bool = False) -> None:

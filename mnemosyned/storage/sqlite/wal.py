@@ -139,10 +139,10 @@ class Checkpoints:
         self._connection: sqlite3.Connection | None = self._connect()
 
     def run(self) -> bool:
-        """Checkpoint as far as possible beside readers and writers; return False if the log is long.
+        """Checkpoint as far as possible beside readers and writers; return False for a long log.
 
-        A log starts again only with a write that meets no reader, and has one chance after each
-        checkpoint. Raises `StorageFailed`.
+        Readers may keep SQLite from starting the log again after a checkpoint. Raises
+        `StorageFailed`.
         """
         with self._lock:
             try:

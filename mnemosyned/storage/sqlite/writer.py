@@ -90,10 +90,11 @@ class Writer:
         *,
         durable: bool = True,
     ) -> list[T | Exception]:
-        """Run each of `works` atomically, with as few commits as possible; return results and errors.
+        """Run each function atomically, with as few commits as possible; return results in order.
 
-        The error that a work raised stands in the place of its result; the other changes are on
-        disk, or without `durable` reach it with the next durable commit.
+        The error that a function raised stands in the place of its result, and the others are
+        committed. On return the changes are on disk; without `durable` they reach it with the next
+        durable commit.
         """
         return [
             ticket.error or ticket.outcome()
@@ -103,7 +104,11 @@ class Writer:
     def _commit(
         self, works: Sequence[Callable[[SqliteSession], T]], *, durable: bool
     ) -> list[_CommitTicket[T]]:
-        """Queue works and commit until all of them are done; return their tickets."""
+        """Queue functions as writes, and wait until all of them are committed or refused.
+
+        Return one ticket for each function, with its result or error. A thread that gets the lock
+        also commits the writes that other threads queued.
+        """
         tickets = [_CommitTicket(work, durable=durable) for work in works]
         self._waiting.extend(tickets)  # type: ignore[arg-type]  # the queue forgets the type
         for ticket in tickets:
@@ -114,7 +119,7 @@ class Writer:
         return tickets
 
     def _commit_waiting(self) -> None:
-        """Run up to `COMMIT_SHARE_MAX` waiting works in one transaction, and mark their tickets done."""
+        """Run up to `COMMIT_SHARE_MAX` queued writes in one transaction; set their outcomes."""
         if self._closed:
             raise StorageFailed(CLOSED)
         share = min(len(self._waiting), COMMIT_SHARE_MAX)
@@ -160,16 +165,19 @@ class Writer:
         self._connection.execute("BEGIN IMMEDIATE")
 
     def _secure(self) -> None:
-        """Use the connection that the file guard returns. Raises `DatabaseReplaced`."""
+        """Let the file guard check the connection, and use the connection that the guard returns.
+
+        That is a new one if a deleted file was put back. Raises `DatabaseReplaced`.
+        """
         connection = self._secured(self._connection)
         if connection is not self._connection:
             self._connection = connection
             self._durable = True
 
     def secure(self) -> None:
-        """Restore a deleted file, unless somebody writes, as each commit does the same.
+        """Put a deleted database file back at its path; do nothing while another thread writes.
 
-        Raises `DatabaseReplaced` if the file cannot be rescued.
+        Each commit makes the same check. Raises `DatabaseReplaced` if the file cannot be put back.
         """
         if self._lock.acquire(blocking=False):
             try:
@@ -179,7 +187,10 @@ class Writer:
                 self._lock.release()
 
     def _run_in_savepoint(self, ticket: _CommitTicket[object]) -> None:
-        """Run a work in a savepoint, and roll its changes back if it raises."""
+        """Run the function of a ticket in a savepoint, and save its result in the ticket.
+
+        If the function raises, undo its changes and save the error instead.
+        """
         self._connection.execute("SAVEPOINT share")
         try:
             ticket.result = ticket.work(self._connection)
@@ -237,7 +248,7 @@ class Writer:
 
     @contextmanager
     def _explaining_failures(self) -> Iterator[None]:
-        """Turn errors within the block into `StorageFailed` that says no memory was touched."""
+        """Turn SQLite's errors in the block into `StorageFailed` that says no memory was lost."""
         if self._closed:
             raise StorageFailed(CLOSED)
         try:
@@ -277,8 +288,16 @@ class SqlitePart(Transactional):
         self._readers = readers
 
     def _read(self, work: Callable[[SqliteSession], T]) -> T:
+        """Call `work` with a read-only session that sees one state of the file.
+
+        Return the result of `work`.
+        """
         with self._readers.snapshot() as session:
             return work(session)
 
     def _write(self, work: Callable[[SqliteSession], T], *, durable: bool = True) -> T:
+        """Call `work` in a write transaction and return its result.
+
+        If `durable`, the changes are on disk on return; else a power failure may undo them.
+        """
         return self._writer.write(work, durable=durable)
