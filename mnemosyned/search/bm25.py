@@ -52,6 +52,7 @@ class TermReader:
     def __init__(
         self, terms: Terms, corpus: Corpus, weights: Bm25Weights = BM25_WEIGHTS
     ) -> None:
+        """Prepare to find the terms in texts; `corpus` has their idf, `weights` those of BM25."""
         self._weights = weights
         self.words = terms.words
         self.idf = tuple(corpus.idf(word) for word in terms.words)

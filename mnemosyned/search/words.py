@@ -75,6 +75,7 @@ class Frequencies:
     """Numbers of memories with a word, kept for the next question, from any thread."""
 
     def __init__(self) -> None:
+        """Begin with no known word."""
         self._found: dict[str, _KnownWord] = {}
         self._missing: dict[str, _KnownWord] = {}
         self._version = ""
@@ -410,6 +411,10 @@ class _TermRows:
         corpus: Corpus,
         rows: dict[str, Sequence[int]],
     ) -> None:
+        """Search `index` for the words, given the rarest first.
+
+        `rows` holds all rows of some words, and gains those that are read.
+        """
         self.partial = False
         """Whether rows with some of the words were left out."""
         self._rows = rows

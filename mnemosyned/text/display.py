@@ -59,7 +59,7 @@ def escape_invisible_json(text: str) -> str:
 
 
 def strip_invisible(text: str) -> str:
-    """Return the text without invisible characters, and with line feeds as line breaks.
+    """Return the text without invisible characters, and with every line break as a line feed.
 
     This is for models, for which escapes are noise and hidden text is an attack.
     """
@@ -99,7 +99,7 @@ def cell_count(text: str) -> int:
 def _cell_widths(text: str) -> Iterator[int]:
     """Yield the number of terminal cells of each character: 0, 1 or 2.
 
-    The characters that are joined to one emoji take no cells but the first's.
+    Characters joined to an emoji take none; their cells are counted at the first.
     """
     before = ""
     for character in text:
@@ -134,7 +134,7 @@ def chars_that_fit(text: str, cells: int) -> int:
 
 
 def wrap_cells(text: str, first: int, further: int) -> list[str]:
-    """Return the lines of a paragraph, the first `first` cells wide, the others `further`.
+    """Return the lines of a paragraph: the first up to `first` cells wide, others `further`.
 
     Lines break at spaces. A word longer than a line, and a run of East Asian characters, is broken
     where the line ends.

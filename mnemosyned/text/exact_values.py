@@ -51,9 +51,9 @@ _GLUED_TAIL = re.compile(_PATTERNS["glued_tail"])
 
 
 def extract_details(text: str, *, memory: str = "") -> tuple[Detail, ...]:
-    """Return the secrets and then the exact values of a text, each kind and value once, in order.
+    """Return the secrets and then the exact values of a text, in order.
 
-    `memory` is the id to set in each detail.
+    Each kind and value is there once. `memory` is the id to set in each detail.
     """
     secrets = find_secrets(text)[:DETAILS_MAX]
     details: dict[tuple[DetailKind, str], Detail] = {}

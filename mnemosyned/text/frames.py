@@ -68,9 +68,10 @@ def neutralize_line(text: str) -> str:
 
 
 def format_origin(*parts: str) -> str:
-    """Return the date, source and speaker of a quotation, joined by commas for a prompt to show.
+    """Return the parts of a quotation's origin, such as date and speaker, joined by commas.
 
-    Each part is neutralized, and its square brackets become round; empty parts are left out.
+    Each part is made harmless for a prompt, and its square brackets become round; empty parts are
+    left out.
     """
     lines = (neutralize_line(part).translate(_ROUND) for part in parts)
     return ", ".join(filter(None, lines))

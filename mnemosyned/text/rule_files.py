@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 @cache
 def read_tables(module: str, name: str) -> dict[str, Any]:
-    """Return the tables of the TOML file `name` next to a module, which hands in its `__file__`."""
+    """Return the tables of the TOML file `name` next to a module, given by its `__file__`."""
     return tomllib.loads(Path(module).with_name(name).read_text(encoding="utf-8"))
 
 
@@ -21,10 +21,10 @@ _NAMED_PART = re.compile(r"(?<!\?P)<([a-z_]+)>")
 
 
 def read_patterns(module: str, name: str, **parts: str) -> dict[str, str]:
-    """Return the patterns of a TOML file, by name, with their lines joined.
+    """Return {name: pattern} from a TOML file next to a module, given by its `__file__`.
 
-    `<name>` in a pattern stands for another pattern of the file, or for one of `parts`. Tables of
-    the file are left out.
+    The lines of a pattern are joined. `<name>` in a pattern stands for another pattern of the file,
+    or for one of `parts`. Tables of the file are left out.
     """
     patterns = {
         key: pattern.replace("\n", "")
@@ -36,7 +36,7 @@ def read_patterns(module: str, name: str, **parts: str) -> dict[str, str]:
 
 
 def fill_parts(pattern: str, parts: Mapping[str, str]) -> str:
-    """Return a pattern with each `<name>` replaced by the part of that name."""
+    """Return a pattern with each `<name>` in it replaced by `parts[name]`."""
     while _NAMED_PART.search(pattern):
         pattern = _NAMED_PART.sub(lambda part: parts[part[1]], pattern)
     return pattern
@@ -62,12 +62,15 @@ class RuleFile(NamedTuple):
 
 
 def read_rule_file(module: str, **parts: str) -> RuleFile:
-    """Return the tables of the TOML file named as a module's file, with further `parts`."""
+    """Return the tables of the TOML file with a module's name, given by its `__file__`.
+
+    `parts` are patterns by name, added to those of the file.
+    """
     tables = read_tables(module, f"{Path(module).stem}.toml")
     known = tables.get("parts", {}) | parts
 
     def compile_pattern(text: str) -> re.Pattern[str]:
-        """Return a pattern of the file with its parts filled in."""
+        """Return a compiled pattern of the file, with the parts it names filled in."""
         while filled := _BRACED_PART.search(text):
             text = text.replace(filled[0], known[filled[1]])
         return re.compile(text.replace("\n", ""))

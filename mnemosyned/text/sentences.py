@@ -28,10 +28,10 @@ CLOSING_WIDE = "」』”’）】"
 
 
 def end_words_at_unspaced(pattern: str, *, end: str = WORD_END) -> str:
-    r"""Return a word pattern that also ends words before a script without spaces, as in `v2版`.
+    r"""Return a word pattern that also ends before a script without spaces, as in `v2版`.
 
-    Ends of words are written `\b`, `(?!\w)`, or with further characters as in `(?![\w-])`; `end` is
-    the pattern that replaces them.
+    Ends of words in `pattern` are `\b`, `(?!\w)`, or with further characters as in `(?![\w-])`;
+    each is replaced by the pattern `end`.
     """
     pattern = pattern.replace(r"\b", end).replace(r"(?!\w)", end)
     further = re.compile(r"\(\?!\[\\w([^\]]+)\]\)")
@@ -88,7 +88,7 @@ def split_sentences(text: str) -> list[tuple[str, bool]]:
 
 
 def _split_line(line: str) -> list[str]:
-    """Return the sentences of a line; a full stop after an abbreviation or a number ends none."""
+    """Return the sentences of a line; a full stop after an abbreviation or number ends none."""
     result: list[str] = []
     start = 0
     for match in _BOUNDARY.finditer(line):
@@ -104,7 +104,7 @@ def _split_line(line: str) -> list[str]:
 
 
 def _is_abbreviation(line: str, start: int, stop: int, end: int) -> bool:
-    """Return whether the full stop at `stop` belongs to an abbreviation, a list number or a date.
+    """Tell whether the full stop at `stop` is that of an abbreviation, a list number or a date.
 
     `start` is where the sentence begins, `end` where the next word does.
     """

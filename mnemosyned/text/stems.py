@@ -53,12 +53,12 @@ def fold_case(text: str) -> str:
 
 
 def stem_prefix(stem: str) -> str:
-    """Return the letters shared by all words of a stem: the stem without a final i, e or l."""
+    """Return the beginning that all words of a stem have: the stem without a final i, e or l."""
     return stem[:-1] if len(stem) > 1 and stem[-1] in "iel" else stem
 
 
 def light_stem(word: str) -> str:
-    """Return the lower-case word without common English endings, a key to find repeated words."""
+    """Return the lower-case word without a common English ending, by which repeats are found."""
     word = word.lower().replace("’", "'").removesuffix("'s")
     if not word.isascii():
         return word
@@ -84,7 +84,10 @@ def _find_light_suffix(word: str) -> str:
 
 
 def match_prefix(word: str) -> str:
-    """Return the word without a common ending, to match its other forms; codes stay whole."""
+    """Return a word's beginning, without a common ending, that its other forms have, too.
+
+    Words with digits or signs, and short ones, stay whole.
+    """
     if not word.isalpha() or len(word) <= 4:
         return word
     return _ENDING.sub("", word)
@@ -111,7 +114,7 @@ def stem_bytes(word: str) -> str:
 
 
 def _apply_porter_step_5(word: str) -> str:
-    """Return the word without a final `e` or second `l`, by step 5 of Porter's algorithm."""
+    """Return the word without a final `e` or second `l`, the last step of Porter's algorithm."""
     if word.endswith("e"):
         base = word[:-1]
         size = _letter_kinds(base).count("vc")
@@ -147,9 +150,10 @@ def _remove_participle_ending(word: str) -> str:
 
 
 def _replace_ending(word: str, endings: list[str], table: dict[str, str]) -> str:
-    """Return the word with its ending replaced as `table` says, if a vowel group stays before.
+    """Return the word with its ending replaced by `table[ending]`, if a vowel group is left before.
 
-    `endings` are the keys of `table`, the longest first.
+    `endings` are the keys of `table`, the longest first. Without such an ending, it is returned as
+    it is.
     """
     for ending in endings:
         if word.endswith(ending) and word != ending:
@@ -203,7 +207,7 @@ stem = _STEMS.__getitem__
 
 @lru_cache(maxsize=1)
 def _irregular_forms_by_stem() -> dict[str, tuple[str, ...]]:
-    """Return the irregular forms of a word by its stem: `bought` for the stem of `buy`."""
+    """Return {stem: irregular forms of its word}, such as `bought` for the stem of `buy`."""
     others: dict[str, tuple[str, ...]] = {}
     for family in _TABLES["irregular_forms"].split(","):
         stems = {stem(word): word for word in family.split()}
@@ -253,7 +257,7 @@ def accent_variants(word: str) -> tuple[str, ...]:
 
 
 def _accented_forms(word: str, accented: dict[str, str]) -> Iterator[str]:
-    """Yield the word, and then, for each letter in `accented`, the word with that accent.
+    """Yield the word, and then the word with one accent, for each of its letters in `accented`.
 
     `accented` maps plain letters to accented ones.
     """

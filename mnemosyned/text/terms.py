@@ -49,7 +49,7 @@ STOP_WORDS_MIN = 2
 
 
 def foreign_stop_words(words: Collection[str]) -> frozenset[str]:
-    """Return the stop words in a question of another language than English; empty for English.
+    """Return the stop words of a question's own language, if that is not English; else none.
 
     `words` are the words of the question in lower case.
     """
@@ -66,12 +66,12 @@ _VAGUE = _STOP_WORDS_FOLDED | COMMON_WORDS
 
 
 def is_stop_word(word: str) -> bool:
-    """Return whether a folded word (lower case, no accents) is a stop word of any language."""
+    """Tell whether a folded word (lower case, no accents) is a stop word of any language."""
     return word in _STOP_WORDS_FOLDED
 
 
 def is_vague(word: str) -> bool:
-    """Return whether a folded word (lower case, no accents) is too common to identify a memory.
+    """Tell whether a folded word (lower case, no accents) is too common to identify a memory.
 
     Its stem counts as well.
     """
@@ -134,15 +134,16 @@ class Terms:
     """Words with the form in which they would be joined with a neighbor: `call` and `oncall`."""
 
     def forms(self, word: str) -> tuple[str, ...]:
-        """Return a word and its irregular forms and accent variants: `buy` and `bought`."""
+        """Return a word with its irregular forms and accent variants: `buy` and `bought`."""
         return (word, *irregular_forms(fold_case(word)), *accent_variants(word))
 
     def __bool__(self) -> bool:
+        """Tell whether there is any term to search for."""
         return bool(self.words or self.grams)
 
 
 def parse_terms(text: str) -> Terms:
-    """Return the search terms of a question; stop words count only if there are no other words."""
+    """Return the search terms of a question; stop words only if there are no other words."""
     words: dict[str, str] = {}
     for raw in _UNSPACED_RUN.sub(" ", text).split():
         token = _POSSESSIVE.sub("", _EDGES.sub("", raw))
@@ -157,7 +158,7 @@ def parse_terms(text: str) -> Terms:
 
 
 def parse_content_terms(text: str) -> Terms:
-    """Return the search terms of a question without its stop words, even if no terms remain."""
+    """Return the search terms of a question without stop words, even if no terms are left."""
     parsed = parse_terms(text)
     return Terms(
         tuple(word for word in parsed.words if word.lower() not in STOP_WORDS),
@@ -167,7 +168,7 @@ def parse_content_terms(text: str) -> Terms:
 
 
 def gram_text(text: str) -> str:
-    """Return the text to store in the index of character pairs: pairs and camelCase parts.
+    """Return what a memory has in the index of character pairs: pairs, and parts of camelCase.
 
     The pairs are of scripts without spaces, such as Chinese. The text is empty for most memories. A
     change here needs a migration that rebuilds that index.
@@ -180,7 +181,7 @@ def gram_text(text: str) -> str:
 
 
 def glued_words(text: str) -> list[str]:
-    """Return the words that touch a script without spaces: `v1.2` of `版本v1.2已发布`.
+    """Return the words that touch a script without spaces: `v1.2` in `版本v1.2已发布`.
 
     The index stores such a word and the adjacent letters as one word.
     """
@@ -219,7 +220,7 @@ def without_unspaced(text: str) -> str:
 def may_be_unspaced(text: str) -> bool:
     """Return False if a text surely has no script without spaces, such as Chinese.
 
-    It is faster than a pattern.
+    It is faster than a search with a pattern.
     """
     if text.isascii():
         return False
@@ -232,7 +233,7 @@ def has_unspaced_script(text: str) -> bool:
 
 
 def _compound_and_parts(token: str) -> list[str]:
-    """Return a compound such as `mother/daughter` and its words, or a code alone.
+    """Return a compound such as `mother/daughter` and its words, or only the token if it is a code.
 
     It is cut to `PHRASE_TOKENS_MAX` tokens. The list is empty for a token without letters or
     digits.
@@ -250,7 +251,7 @@ def _compound_and_parts(token: str) -> list[str]:
 
 
 def _character_pairs(text: str) -> list[str]:
-    """Return all pairs of neighboring letters in scripts without spaces; one letter is alone."""
+    """Return all pairs of neighboring letters in scripts without spaces; a single letter alone."""
     pairs: list[str] = []
     for run in _UNSPACED_RUN.findall(text):
         pairs.extend(run[i : i + 2] for i in range(max(1, len(run) - 1)))
@@ -269,7 +270,7 @@ _EDGE_MARKS = "\"'“”‘’«»()[]{}<>,.;:!?¿¡…"
 
 
 def split_compound(word: str) -> tuple[str, ...]:
-    """Return the ways to split a word in two, such as `wi fi` for `wifi`; empty for none."""
+    """Return the ways to write a word as two, such as `wi fi` for `wifi`; empty for none."""
     if not _may_be_joined([word]) or is_vague(fold_case(word)):
         return ()
     last = len(word) - PART_CHARS_MIN
@@ -282,7 +283,7 @@ def split_compound(word: str) -> tuple[str, ...]:
 
 
 def join_compounds(text: str, content: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """Return pairs of a searched word and the compound of this word and a neighbor.
+    """Return (searched word, compound of the word and its neighbor) for pairs of words in a text.
 
     `call` and `oncall` are the pair for the text "on call". `content` are the words to search for.
     """
@@ -303,7 +304,7 @@ def join_compounds(text: str, content: Iterable[str]) -> tuple[tuple[str, str], 
 
 
 def _may_be_joined(parts: Iterable[str]) -> bool:
-    """Return whether the parts are letters and, joined, of the length of a compound."""
+    """Tell whether the parts are of letters only and, joined, of the length of a compound."""
     lengths = [len(part) if part.isalpha() else 0 for part in parts]
     return (
         min(lengths) >= PART_CHARS_MIN
@@ -312,7 +313,7 @@ def _may_be_joined(parts: Iterable[str]) -> bool:
 
 
 def _may_be_compound_part(word: str) -> bool:
-    """Return whether a word may be part of a compound: `on` may, `of` may not."""
+    """Tell whether a word may be part of a compound: `on` may, `of` may not."""
     lower = word.lower()
     return lower in _PARTICLES or lower not in FUNCTION_WORDS
 
@@ -328,7 +329,10 @@ EDGE_CHARS = 20
 @clear_on_forget
 @lru_cache(maxsize=64)
 def _compile_beginnings_pattern(terms: Terms) -> re.Pattern[str] | None:
-    """Return a pattern of the beginnings of matching words in lower case, or None for no terms."""
+    """Return a pattern that finds words which match the terms, by beginnings; None for no terms.
+
+    It is for text in lower case.
+    """
     words = "|".join(re.escape(match_prefix(word).lower()) for word in terms.words)
     prefixes = [rf"{WORD_START}(?:{words})"] if words else []
     prefixes += [re.escape(gram.lower()) for gram in terms.grams]
@@ -336,7 +340,7 @@ def _compile_beginnings_pattern(terms: Terms) -> re.Pattern[str] | None:
 
 
 def match_beginnings(terms: Terms) -> tuple[str, ...]:
-    """Return the beginnings of the words that match the terms, in lower case, the longest first."""
+    """Return the beginnings of words that match the terms, in lower case, the longest first."""
     forms = (form for word in terms.words for form in terms.forms(word))
     words = {match_prefix(form).lower() for form in forms}
     words.update(gram.lower() for gram in terms.grams)
@@ -344,9 +348,9 @@ def match_beginnings(terms: Terms) -> tuple[str, ...]:
 
 
 def cut_snippet(content: str, terms: Terms, *, width: int = SNIPPET_CHARS) -> str:
-    """Return the `width` characters of a text with the most distinct matches, marked `…` where cut.
+    """Return the part of a text, `width` characters long, with the most distinct terms in it.
 
-    It is cut at spaces if possible; a shorter text is returned whole.
+    It is cut at spaces if possible, with `…` at each cut end; a shorter text is returned whole.
     """
     if len(content) <= width:
         return content
@@ -364,7 +368,7 @@ def cut_snippet(content: str, terms: Terms, *, width: int = SNIPPET_CHARS) -> st
 
 
 def _find_best_start(content: str, terms: Terms, width: int) -> int:
-    """Return the position at which the snippet with the most distinct matches begins."""
+    """Return the position of the part, `width` characters long, with the most distinct terms."""
     pattern = _compile_beginnings_pattern(terms)
     if pattern is None:
         return 0

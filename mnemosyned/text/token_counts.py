@@ -37,7 +37,7 @@ class TokenCounter(Protocol):
 
     @property
     def name(self) -> str:
-        """The name of the counter in answers and benchmarks."""
+        """The name of the counter in results and benchmarks, such as `estimate`."""
         ...
 
     def count(self, text: str) -> int:
@@ -67,11 +67,11 @@ class CounterWithMargin:
 
     @property
     def name(self) -> str:
-        """The name of the other counter with the margin, such as `estimate+20%`."""
+        """The name of the counter inside and the margin, such as `estimate+20%`."""
         return f"{self.counter.name}+{self.margin:.0%}"
 
     def count(self, text: str) -> int:
-        """Return the other counter's number of tokens plus the margin, rounded up."""
+        """Return the number of tokens by the counter inside, plus the margin, rounded up."""
         return ceil(self.counter.count(text) * (1 + self.margin))
 
 
@@ -81,13 +81,13 @@ class TokenEstimator:
     name = "estimate"
 
     def count(self, text: str) -> int:
-        """Return the estimated number of tokens of a text."""
+        """Return the estimated number of tokens of a text; 0 for an empty text."""
         weights = _WEIGHTS[_find_language_group(text)]
         return ceil(sum(map(weights.__getitem__, _PIECE.findall(text))))
 
 
 def measure_units(text: str) -> dict[str, float]:
-    """Return the amount of each unit in a text: how many "english word" or "digits" it has.
+    """Return {unit: amount} for a text: how many "english word", "digits" and so on it has.
 
     Units are the keys of `WEIGHTS`, which says how many tokens each takes.
     """
@@ -118,7 +118,11 @@ _COMMON = frozenset(_TABLES["common"])
 
 
 def _find_language_group(text: str) -> str:
-    """Return the group of a text's language by cost: `english`, `western` or `eastern`."""
+    """Return the group of languages a text belongs to: `english`, `western` or `eastern`.
+
+    A group takes about as many tokens per word: many marked letters are eastern, as in Polish; the
+    stop words decide between the others.
+    """
     head = text[:LANGUAGE_CHARS]
     if not head.isascii():
         letters = len(_LATIN.findall(head))
@@ -141,9 +145,10 @@ _COVERED_CHARS = {
 
 
 def _measure_piece(piece: str, group: str) -> list[tuple[str, float]]:
-    """Return the units in a piece of text, keys of `WEIGHTS`, with the amount of each.
+    """Return (unit, amount) pairs for a piece of text, to estimate its tokens.
 
-    `group` is the group of the text's language, such as `western`.
+    Units are keys of `WEIGHTS`, such as "digits". `group` is the group of the text's language, such
+    as `western`.
     """
     bare = piece.removeprefix(" ")
     first, following = bare[:1], bare[1:]
@@ -165,7 +170,11 @@ def _measure_piece(piece: str, group: str) -> list[tuple[str, float]]:
 
 
 def _measure_marks(piece: str) -> list[tuple[str, float]]:
-    """Return the units, with amounts, in a piece of base64, hexadecimal or punctuation."""
+    """Return (unit, amount) pairs for a piece of base64, hexadecimal or punctuation.
+
+    Units are keys of `WEIGHTS`: an amount in characters for "base64" and "hexadecimal", and the
+    numbers of "marks", changes from mark to mark, and long runs of one mark.
+    """
     if _ENCODED.fullmatch(piece):
         hexadecimal = piece == piece.lower()
         return [("hexadecimal" if hexadecimal else "base64", len(piece))]
@@ -179,9 +188,9 @@ _RUN = re.compile(r"(.)\1*", re.DOTALL)
 
 
 def _measure_non_latin(piece: str, first: str) -> list[tuple[str, float]]:
-    """Return the unit of a piece in another script than Latin, with its number of characters.
+    """Return the unit of a piece in another script than Latin, and its number of characters.
 
-    `first` is the first character, which decides the unit.
+    Units are keys of `WEIGHTS`. `first` is the first character, which decides the unit.
     """
     if first in _COMMON:
         unit = "common han" if first < "\uac00" else "common hangul"
@@ -194,9 +203,10 @@ def _measure_non_latin(piece: str, first: str) -> list[tuple[str, float]]:
 
 
 def _measure_word(word: str, group: str, *, joined: bool) -> list[tuple[str, float]]:
-    """Return the units in a Latin word, with their amounts.
+    """Return (unit, amount) pairs for a word in Latin letters, to estimate its tokens.
 
-    `group` is the group of the text's language. `joined` says that no space precedes the word.
+    Units are keys of `WEIGHTS`. `group` is the group of the text's language. `joined` tells that no
+    space precedes the word.
     """
     size = min(len(word), RUN_CHARS)
     endless = [("endless", len(word) - size)] if size < len(word) else []
@@ -213,7 +223,7 @@ def _measure_word(word: str, group: str, *, joined: bool) -> list[tuple[str, flo
 
 
 def _make_weight_cache(group: str) -> WordCache[float]:
-    """Return a cache of the estimated tokens of each piece of text in a group of languages."""
+    """Return a cache {piece of text: its estimated tokens} for a group of languages."""
 
     def weight(piece: str) -> float:
         """Return the estimated tokens of a piece of text."""

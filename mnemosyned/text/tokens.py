@@ -146,7 +146,7 @@ def tokenize(sentence: str) -> tuple[TextToken, ...]:
 
 
 def emphasis_factor(words: Sequence[TextToken]) -> float:
-    """Return the factor for the importance of a sentence by its cue words, 1.0 without any.
+    """Return the factor for a sentence's importance by its cue words, 1.0 without any.
 
     A ruling, such as a decision, counts `RULING`; an answer such as "ok" counts less than 1.
     """
@@ -166,7 +166,10 @@ _OPENING_FACTORS = dict.fromkeys(_WORDS["references"], ECHO) | dict.fromkeys(
 
 
 def _contains_ruling(words: Sequence[TextToken]) -> bool:
-    """Return whether an order opens a clause of the sentence, or two words form a ruling."""
+    """Tell whether an order opens a clause of the sentence, or two words form a ruling.
+
+    A ruling is a decision, such as "must not".
+    """
     previous = ""
     opens_clause = True
     for index, word in enumerate(words):
@@ -205,7 +208,7 @@ _CERTAIN_WORDS = STOP_WORDS | _UNITS_AND_TITLES.keys()
 
 
 def _tokenize_chunk(chunk: str) -> tuple[TextToken, ...]:
-    """Return the tokens of a chunk, the text between two spaces."""
+    """Return the tokens of a chunk: the text between two spaces."""
     core = chunk.strip(_EDGE)
     if not core:
         return ()
@@ -234,9 +237,9 @@ def _find_exact_kind(text: str) -> TokenKind | None:
 
 
 def _split_compound_chunk(core: str, *, closes: bool) -> Iterator[TextToken]:
-    """Yield the tokens of a chunk of several words or values: `a/b`, JSON, Chinese.
+    """Yield the tokens of a chunk with several words or values: `a/b`, JSON, Chinese.
 
-    `closes` says that punctuation follows the chunk.
+    `core` is the chunk without punctuation around it; `closes` tells that punctuation follows.
     """
     for match in _INNER.finditer(core):
         run, end = match[0], match.end()
@@ -284,7 +287,7 @@ def _split_han_run(run: str, *, closes: bool) -> Iterator[TextToken]:
 def _make_word_token(word: str, *, closes: bool) -> TextToken:
     """Return the token of a word, with its stem, kind and cue.
 
-    `closes` says that punctuation follows the word.
+    `closes` tells that punctuation follows the word.
     """
     lower = word.lower().replace("’", "'")
     root = light_stem(word)

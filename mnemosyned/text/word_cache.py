@@ -33,7 +33,7 @@ class WordCache(dict[str, V], Generic[V]):
     __slots__ = ("__weakref__", "_compute", "_entries_max")
 
     def __init__(self, compute: Callable[[str], V], *, entries_max: int) -> None:
-        """Make an empty cache of the values that `compute` returns for words."""
+        """Make an empty cache of up to `entries_max` values that `compute` returns for words."""
         super().__init__()
         self._compute = compute
         self._entries_max = entries_max
@@ -54,7 +54,10 @@ class WordCache(dict[str, V], Generic[V]):
 
 
 def clear_on_forget(function: F) -> F:
-    """Register a function's cache to be cleared when memories are forgotten; a decorator."""
+    """Register a cached function, to be cleared when memories are forgotten; return the function.
+
+    It is a decorator, above `lru_cache`.
+    """
     _register_cache(function)
     return function
 

@@ -39,10 +39,12 @@ class Listed(msgspec.Struct, frozen=True):
     """The cursor of the next page, for `after`; null on the last one."""
 
     def __iter__(self) -> Iterator[MemoryRecord | Episode]:
+        """Iterate over the memories, then the summaries, of the page."""
         yield from self.memories
         yield from self.episodes
 
     def __len__(self) -> int:
+        """Return the number of memories and summaries in the page."""
         return len(self.memories) + len(self.episodes)
 
 

@@ -33,6 +33,7 @@ class VectorCodes:
 
     def __init__(self, *, rows_max: int = CODE_ROWS_MAX) -> None:
         # Loaded here: only a memory with an embedding model pays for it.
+        """Begin without vectors; hold codes of up to `rows_max` positions."""
         import numpy  # noqa: PLC0415, ICN001
 
         self._np = numpy
@@ -161,6 +162,7 @@ class ExactVectors:
 
     def __init__(self, *, rows_max: int) -> None:
         # Loaded here: only a memory with an embedding model pays for it.
+        """Begin without vectors; hold up to `rows_max`."""
         import numpy  # noqa: PLC0415, ICN001
 
         self._np = numpy
@@ -174,6 +176,7 @@ class ExactVectors:
         """The newest position without room: all newer vectors are held."""
 
     def __len__(self) -> int:
+        """Return the number of vectors held."""
         return len(self._row)
 
     def put(self, vectors: Mapping[int, bytes]) -> bool:

@@ -30,7 +30,10 @@ def format_day(moment: date) -> str:
 
 
 def format_period(first: date, last: date) -> str:
-    """Return both ends of a period, or for one day its weekday and date, as in `Fri 5 May 2023`."""
+    """Return a period as `5–8 May 2023` or `30 April 2023 – 2 May 2023`.
+
+    One day alone is given with its weekday, as in `Fri 5 May 2023`.
+    """
     if first == last:
         return f"{WEEKDAY_ABBREVIATIONS[first.weekday()]} {format_day(first)}"
     if (first.year, first.month) == (last.year, last.month):
@@ -39,7 +42,10 @@ def format_period(first: date, last: date) -> str:
 
 
 def may_have_relative_dates(text: str) -> bool:
-    """Return False if a text surely has no relative date; a quick check before the full search."""
+    """Return False if a text surely has no relative date, such as "yesterday".
+
+    This is a quick check before the full search.
+    """
     lower = text.lower()
     if " ago" in lower or "yesterday" in lower or "tomorrow" in lower:
         return True
@@ -56,7 +62,7 @@ def annotate_relative_dates(text: str, written_at: datetime) -> str:
     """
 
     def annotate(match: re.Match[str]) -> str:
-        """Return a relative date with its date in brackets, but unchanged inside code or quotes."""
+        """Return the match followed by its date in brackets, or unchanged inside code or quotes."""
         if any(text.count(quote, 0, match.start()) % 2 for quote in QUOTES):
             return match[0]
         words = {name: (text or "").lower() for name, text in match.groupdict().items()}
@@ -82,7 +88,8 @@ _MONTHS_OF = {"month": 1, "year": 12}
 def _format_shifted_date(today: date, unit: str, amount: int) -> str:
     """Return the day, month or year that is `amount` units after `today`, as text.
 
-    A week gives "about" and a day. The text is empty outside the calendar.
+    A week gives "about" and a day. The text is empty outside the calendar. A negative `amount` goes
+    back.
     """
     if days := _DAYS_OF.get(unit):
         meant = day_at(today, amount * days)

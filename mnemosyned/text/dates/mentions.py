@@ -82,7 +82,7 @@ class MentionSearch(NamedTuple):
 
 
 def select_times_ahead(spans: Sequence[TimeSpan], now: datetime) -> list[TimeSpan]:
-    """Return the spans that end after `now` and are not longer than `MENTIONED_MAX`."""
+    """Return the spans that end after `now` and are at most `MENTIONED_MAX` long."""
     return [
         span
         for span in spans
@@ -91,7 +91,7 @@ def select_times_ahead(spans: Sequence[TimeSpan], now: datetime) -> list[TimeSpa
 
 
 def mention_searches(span: TimeSpan, now: datetime) -> list[MentionSearch]:
-    """Return two searches for texts that mention a time: by dates, and by words like "tomorrow".
+    """Return two searches for texts that mention a time: by dates, and by words as "tomorrow".
 
     Each has the period in which such texts were written. It begins months or weeks before the time,
     or before `now` if that is earlier.
@@ -141,7 +141,7 @@ class MentionReader:
         self._term = re.compile(rf"(?<!\w)(?:{either})(?!\w)", re.IGNORECASE)
 
     def mentions_any_time(self, text: str, said_at: datetime) -> bool:
-        """Return whether a text written at `said_at` mentions a time within one of the spans.
+        """Tell whether a text written at `said_at` mentions a time within one of the spans.
 
         A mentioned time must overlap a span and be no longer than the span.
         """

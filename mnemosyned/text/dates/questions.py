@@ -51,7 +51,7 @@ _VERBATIM_GROUPS = {"month", "year", "season", "weekday"}
 
 
 def _longest_first(words: Iterable[str]) -> str:
-    """Return a pattern of the words, the longest first."""
+    """Return a pattern that matches any of the words, the longest first."""
     return "|".join(sorted(words, key=len, reverse=True))
 
 
@@ -118,7 +118,7 @@ class QuestionTimes:
 
 
 def parse_times(text: str, now: datetime) -> QuestionTimes:
-    """Return the times and the order that a question asks for, and its remaining text.
+    """Return the times and the order (newest, oldest) that a question asks for, and its other text.
 
     `now` is when the question is asked; it is aware, and its time zone decides where a day begins.
     """
@@ -131,7 +131,10 @@ def parse_times(text: str, now: datetime) -> QuestionTimes:
 
 
 def mentioned_spans(text: str, said_at: datetime) -> tuple[TimeSpan, ...]:
-    """Return the spans of the times that a text mentions; a weekday or date is the coming one."""
+    """Return the spans of the times that a text written at `said_at` mentions.
+
+    A weekday, or a date without a year, is the next one.
+    """
     english = translate_times(with_words_apart(text))
     if not _may_mention_time(english):
         return ()
@@ -144,10 +147,10 @@ class _TimeReader:
     def __init__(
         self, text: str, now: datetime, *, ahead: bool, spans_max: int = SPANS_MAX
     ) -> None:
-        """Search the text for time expressions, with each pattern that may match, at `now`.
+        """Find the time expressions of a text, as meant at the time `now`.
 
-        With `ahead`, a weekday or a date without a year is the coming one. `spans_max` bounds the
-        spans.
+        With `ahead`, a weekday or a date without a year is the coming one. At most `spans_max`
+        spans are kept.
         """
         self._now = now
         self._ahead = ahead
@@ -168,7 +171,7 @@ class _TimeReader:
         return tuple(self._spans[: self._spans_max])
 
     def _apply_rule(self, rule: re.Pattern[str]) -> None:
-        """Add the spans of each match of a pattern, and blank out the match for later patterns."""
+        """Add the spans of each match of a pattern, and blank the match out for later patterns."""
         for match in rule.finditer(self._unmatched):
             groups = {
                 name: value.lower()
@@ -225,12 +228,12 @@ def _question_words_by_language() -> list[frozenset[str]]:
 
 
 def _blank_out(text: str, match: re.Match[str], blank: str) -> str:
-    """Return the text with `blank` in place of each character of the match; all positions stay."""
+    """Return the text with `blank` in place of each character of the match, at the same length."""
     return text[: match.start()] + blank * len(match[0]) + text[match.end() :]
 
 
 def _may_mention_time(text: str) -> bool:
-    """Return False if a text surely has no time expression; a quick check before the patterns."""
+    """Return False if a text surely has no time expression; a check that takes less time."""
     words = WORD.findall(text.casefold())
     return not _HINTS.isdisjoint(words) or any(
         (len(word) == YEAR_CHARS and word.isdigit())
@@ -271,7 +274,7 @@ def translate_times(text: str) -> str:
 
 @lru_cache(maxsize=1)
 def compile_translation_rules() -> list[_TranslationRules]:
-    """Return the rules that translate time expressions into English, in order of use."""
+    """Return the rules that translate time expressions into English, in their order of use."""
     phrases, ago = set[str](), set[str]()
     for grammar in GRAMMARS:
         ago.update(grammar.ago_before.split()[:1], grammar.ago_after.split()[:1])
@@ -296,7 +299,7 @@ def compile_translation_rules() -> list[_TranslationRules]:
 def _compile_rules(
     hints: Iterable[str], rules: Iterable[tuple[str, Translation]]
 ) -> _TranslationRules:
-    """Return the rules with compiled patterns, together with the words that hint at a match.
+    """Return the rules with compiled patterns, and with `hints`, words that a match may have.
 
     Each rule is a pattern and its English text, or a function that makes the text from the match.
     """
@@ -308,7 +311,7 @@ def _compile_rules(
 
 
 def _ago_translation_rules() -> Iterator[tuple[str, Translation]]:
-    """Yield the translation rules for "vor drei Wochen" and "tre settimane fa"."""
+    """Yield the rules (pattern, English) for durations ago, such as "vor drei Wochen"."""
     number = rf"(?P<count>\d{{1,3}}|{join_alternatives(map(re.escape, COUNTS))})"
     units = join_alternatives(
         f"(?P<{unit}>{join_alternatives(grammar.units[unit] for grammar in GRAMMARS)})"
@@ -319,7 +322,7 @@ def _ago_translation_rules() -> Iterator[tuple[str, Translation]]:
 
 
 def _date_translation_rules() -> Iterator[tuple[str, Translation]]:
-    """Yield the translation rules for dates and months, such as "am 5. Mai 2023", "im Mai"."""
+    """Yield the rules (pattern, English) for dates and months, such as "am 5. Mai 2023"."""
     named = rf"(?P<month>{join_alternatives(map(re.escape, MONTHS))})"
     mark = _PATTERNS["ordinal_mark"]
     number = rf"(?<![\d.,:])(?P<day>\d{{1,2}})(?:\. ?|{mark}? )"
@@ -333,7 +336,7 @@ def _date_translation_rules() -> Iterator[tuple[str, Translation]]:
 
 
 def _weekday_translation_rules() -> Iterator[tuple[str, Translation]]:
-    """Yield the translation rules for weekdays: "letzten Montag", "lundi dernier"."""
+    """Yield the rules (pattern, English) for weekdays, such as "letzten Montag"."""
     days = [name for name in WEEKDAYS if len(name) >= WEEKDAY_CHARS_MIN]
     weekday = rf"(?P<weekday>{join_alternatives(map(re.escape, days))})"
     on_weekday, article = join_grammars("on_weekday"), join_grammars("weekday_article")
@@ -400,9 +403,9 @@ _FROM = re.compile(_PATTERNS["from"])
 
 @cache
 def _compile_order_pattern(*fields: str) -> re.Pattern[str]:
-    """Return a pattern of the order words of all languages, with a named group for each field.
+    """Return a pattern of words for an order in any language, such as "newest".
 
-    `fields` are fields of `OrderWords`, such as `latest`.
+    Each of `fields`, names of fields of `OrderWords` such as `latest`, is a named group.
     """
     groups = (
         f"(?P<{field}>{'|'.join(getattr(order, field) for order in _ORDERS)})"
@@ -412,7 +415,7 @@ def _compile_order_pattern(*fields: str) -> re.Pattern[str]:
 
 
 def extract_time_order(text: str) -> tuple[TimeOrder | None, str]:
-    """Return the order that a question asks for, or None, and the question without its order word.
+    """Return the order that a question asks for, or None, and the question without its word.
 
     The order is the newest, oldest or current match. `text` has no time expression left: "last
     week" is a time, "last note" an order.
@@ -425,7 +428,7 @@ def extract_time_order(text: str) -> tuple[TimeOrder | None, str]:
 
 
 def asks_about_future(text: str) -> bool:
-    """Return whether the verbs of a question are in the present or future, and none in the past.
+    """Tell whether the verbs of a question are in the present or future, and none in the past.
 
     A weekday or date in such a question is the coming one.
     """

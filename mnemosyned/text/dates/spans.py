@@ -48,7 +48,10 @@ class TimeSpan:
     until: datetime
 
     def with_margin(self) -> TimeSpan:
-        """Return the span extended at both ends, mostly the later: people report events late."""
+        """Return the span, longer by up to a week at its end and a day at its start.
+
+        The margin depends on the span's length: people report events late.
+        """
         margin = max(_DAY, min(self.until - self.since, 7 * _DAY))
         return TimeSpan(shift(self.since, -margin / 7), shift(self.until, margin))
 
@@ -56,10 +59,11 @@ class TimeSpan:
 def matched_spans(
     groups: Mapping[str, str], now: datetime, *, ahead: bool = False
 ) -> tuple[TimeSpan, ...]:
-    """Return the spans in UTC for the named groups of a time expression's match, mostly one.
+    """Return the spans in UTC that a match of a time expression means, mostly one.
 
-    The tuple is empty for a date that does not exist. With `ahead`, a weekday or a date without a
-    year is the coming one. "next Friday" may mean two days.
+    `groups` maps the names of its groups to lower-case text. The tuple is empty for a date that
+    does not exist. With `ahead`, a weekday or a date without a year is the coming one. "next
+    Friday" may mean two days.
     """
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
     try:
@@ -90,9 +94,10 @@ def matched_spans(
 def _calendar_span(
     groups: Mapping[str, str], today: datetime, *, ahead: bool
 ) -> TimeSpan | None:
-    """Return the span of a date, month, season or year, or None for another expression.
+    """Return the span of a date, month, season or year; None for another kind of expression.
 
-    Without a year, the nearest one counts: in the past, or with `ahead` in the future.
+    `groups` has the text of each named group of the match. Without a year, the nearest one counts:
+    in the past, or with `ahead` in the future.
     """
     if "season" in groups:
         return _season_span(groups, today)
@@ -107,7 +112,11 @@ def _calendar_span(
 def _month_span(
     groups: Mapping[str, str], today: datetime, month: int, *, ahead: bool
 ) -> TimeSpan:
-    """Return the span of a month, or of the third of the month or the day that the groups name."""
+    """Return the span of a month, or of the day or the third of the month that is named.
+
+    `groups` has the text of each named group of the match; `month` is 1 to 12. Without a year, it
+    is the nearest past one, or with `ahead` the coming one.
+    """
     day = _read_day_of_month(groups)
     year = int(groups.get("year", today.year))
     begin = today.replace(year=year, month=month, day=day or 1)
@@ -123,14 +132,17 @@ def _month_span(
 
 
 def _read_day_of_month(groups: Mapping[str, str]) -> int:
-    """Return the day of a month that the groups of a match name, or 0 for none."""
+    """Return the number of the day of a month in a match's named groups, or 0 for none."""
     if "nth" in groups:
         return ORDINALS.index(groups["nth"]) + 1
     return int(groups.get("day", 0))
 
 
 def _month_day_span(today: datetime, day: int, *, ahead: bool) -> TimeSpan | None:
-    """Return the nearest day of this number for "the 26th", or None if no month has it."""
+    """Return the nearest day with a number in its month, as "the 26th"; None if no month has it.
+
+    It is in the past, or with `ahead` in the future.
+    """
     first = today.replace(day=1)
     for step in range(MONTH_DAY_STEPS):
         month = shift_months(first, step if ahead else -step)
@@ -156,7 +168,10 @@ def _season_span(groups: Mapping[str, str], today: datetime) -> TimeSpan:
 def _counted_span(
     groups: Mapping[str, str], now: datetime, today: datetime
 ) -> TimeSpan | None:
-    """Return the span of "three weeks ago" or "the last three weeks", or None without a count."""
+    """Return the span of "three weeks ago" or "the last three weeks"; None without a count.
+
+    `groups` has the text of each named group of the match; `today` is midnight.
+    """
     if "count" not in groups:
         return None
     number = groups["count"]
@@ -174,7 +189,10 @@ def _counted_span(
 def _named_span(
     groups: Mapping[str, str], today: datetime, *, ahead: bool
 ) -> TimeSpan | None:
-    """Return the span of "yesterday", "Friday evening" or "last week", or None for others."""
+    """Return the span of "yesterday", "Friday evening" or "last week"; None for other text.
+
+    `groups` has the text of each named group of the match; `today` is midnight.
+    """
     if "unit" in groups:
         return _unit_span(groups["unit"], groups["step"], today)
     if "weekday" in groups:
@@ -208,7 +226,10 @@ def _nearest_weekday(
 
 
 def _unit_span(unit: str, step: str, today: datetime) -> TimeSpan:
-    """Return the span of the weekend, week, month or year for `step` "this", "next" or "last"."""
+    """Return the span of a weekend, week, month or year: "this", "next" or "last", by `step`.
+
+    `unit` is its English name; `today` is midnight.
+    """
     steps = {"this": 0, "next": 1}.get(step, -1)
     monday = today - today.weekday() * _DAY
     if unit == "weekend":
@@ -232,7 +253,10 @@ def _year_span(today: datetime, year: int) -> TimeSpan:
 
 
 def _shift_by_units(moment: datetime, unit: str, count: int) -> datetime:
-    """Return the moment shifted by a count of days, weeks, months or years; below 0 is back."""
+    """Return the moment `count` days, weeks, months or years later; below 0 is earlier.
+
+    `unit` is the English name of the unit.
+    """
     if unit in ("day", "week"):
         return shift(moment, timedelta(days=count * (7 if unit == "week" else 1)))
     return shift_months(moment, count * (12 if unit == "year" else 1))

@@ -58,7 +58,7 @@ class AmbiguousDate(ValueError):
     """A date in figures that means different days in different countries."""
 
     def __init__(self, *readings: str) -> None:
-        """Set the dates in ISO form that the typed date may mean."""
+        """Keep the dates, in ISO form, that the typed date may mean."""
         super().__init__(" or ".join(readings))
         self.readings = readings
 
@@ -66,8 +66,9 @@ class AmbiguousDate(ValueError):
 def read_time(text: str, now: datetime, *, ahead: bool = False) -> TypedTime | None:
     """Return the span of a typed time, in UTC, or None if the text is no time.
 
-    `now` is aware, and its zone decides where a day begins. With `ahead`, a time that could be past
-    or future is future: `friday`, `18 Nov`, `7d`. Raises `AmbiguousDate`.
+    A time of day is a span whose ends are equal. `now` is aware, and its zone decides where a day
+    begins. With `ahead`, a time that could be past or future is future: `friday`, `18 Nov`, `7d`.
+    Raises `AmbiguousDate`.
     """
     words = _normalize_text(text)
     if not words:
@@ -91,7 +92,7 @@ def read_time(text: str, now: datetime, *, ahead: bool = False) -> TypedTime | N
 def _read_normalized_time(
     words: str, now: datetime, *, ahead: bool
 ) -> TypedTime | None:
-    """Return the time of a normalized text, or None if it means none, as 31 April does."""
+    """Return the time of a text from `_normalize_text`; None if it is no time, as 31 April."""
     try:
         if words in _NOW:
             return TypedTime(now, now)
@@ -108,7 +109,7 @@ def _read_normalized_time(
 def period_around(
     text: str, unit: Literal["day", "week", "month"], now: datetime
 ) -> TimeSpan | None:
-    """Return the day, week or month that contains a typed time, or None if the text is no time.
+    """Return the day, week or month in which a typed time begins; None if the text is no time.
 
     Its ends are in UTC; days begin in the zone of `now`. Raises `AmbiguousDate`.
     """
@@ -150,7 +151,10 @@ def _normalize_text(text: str) -> str:
 
 
 def _read_clock(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
-    """Return the instant of a typed time of day, alone or with a day; None for other words."""
+    """Return the instant of a typed time of day, alone or with a day; None for other words.
+
+    With `ahead`, it is in the future if it may be.
+    """
     if not _DIGIT.search(words):
         return None  # the patterns are compiled for those that may match
     for form in _WITH_CLOCK:
@@ -168,8 +172,8 @@ def _read_day_at_clock(
 ) -> TypedTime | None:
     """Return the instant of a matched time of day on the day that `words` name, or on today.
 
-    If it is past instead of future, or the reverse, the next day of that kind is taken. None for
-    words that are no day.
+    If it is past instead of future (as `ahead` says), or the reverse, the next day of that kind is
+    taken. None for words that are no day.
     """
     clock = _parse_clock_time(match)
     kind = words or "today"
@@ -250,9 +254,10 @@ _ARTICLES = ("the ", "in ", "on the ", "le ", "la ", "el ", "il ", "l'")
 
 
 def read_day(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
-    """Return the span of the day, week, month or year that lower-case words name, or None.
+    """Return the span of the day, week, month or year that lower-case words name; None for others.
 
-    Raises `AmbiguousDate`, and `ValueError` for a date that does not exist.
+    With `ahead`, a weekday or a date without a year is the coming one. Raises `AmbiguousDate`, and
+    `ValueError` for a date that does not exist.
     """
     has_figures = words[-1:].isdigit() or words.endswith(".")
     for pattern in _FIGURES if has_figures else ():
@@ -346,7 +351,7 @@ def _english_name(match: re.Match[str]) -> str:
 
 
 def _read_english_time(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
-    """Return the span of a time expression in English, or None if the whole text is none."""
+    """Return the span of an English time expression; None if the whole text is not one."""
     for rule in matching_time_patterns(set(WORD.findall(words))):
         match = rule.fullmatch(words)
         if match is None:
@@ -424,7 +429,7 @@ def _compile_duration_pattern() -> re.Pattern[str]:
 
 @lru_cache(maxsize=1)
 def _compile_amount_pattern() -> re.Pattern[str]:
-    """Return the pattern of a number and its unit of time, with a named group for each unit."""
+    """Return a pattern of a number and a unit of time, with a named group for each unit."""
     numbers = join_alternatives(sorted(map(re.escape, _NUMBERS), key=len, reverse=True))
     patterns = [read_tables(__file__, "expressions.toml")["units"]]
     patterns += [grammar.units for grammar in GRAMMARS]
@@ -437,7 +442,7 @@ def _compile_amount_pattern() -> re.Pattern[str]:
 
 
 def _add_amount(moment: datetime, part: re.Match[str], sign: int) -> datetime:
-    """Return the moment shifted by a matched number of units, forward if `sign` is 1, back if -1.
+    """Return the moment later (`sign` 1) or earlier (-1) by a matched number of units of time.
 
     Raises `ValueError` for half a month.
     """
@@ -467,7 +472,7 @@ def restore_accents(words: str) -> str:
 
 @lru_cache(maxsize=1)
 def _build_accent_table() -> tuple[re.Pattern[str], dict[str, str]]:
-    """Return a pattern of time words without accents, and the accented word for each."""
+    """Return a pattern of words for times without accents, and {such a word: its accented form}."""
     accented: dict[str, str] = {}
     for language in LANGUAGES:
         words = [*language.months, *language.weekdays, *language.counts]

@@ -115,7 +115,10 @@ class Language:
 
 
 def _load_language(name: str) -> Language:
-    """Return the language that a TOML file describes. Raises `TypeError` for an unknown field."""
+    """Return the language that a TOML file describes.
+
+    `name` is that of the file without its ending. Raises `TypeError` for an unknown field.
+    """
     tables = {**read_tables(__file__, f"{name}.toml")}
     for key in ("months", "weekdays", "counts", "phrases"):
         tables[key] = tuple(tables.get(key, ()))
@@ -141,9 +144,9 @@ GRAMMARS = [language.times for language in LANGUAGES if language.times]
 def _numbers_by_word(
     tables: Iterable[tuple[str, ...]], *, first: int
 ) -> dict[str, int]:
-    """Return the number of each word: the word's row in a table, counted from `first`.
+    """Return {word: number}, where the number is that of the word's row, counted from `first`.
 
-    Each row holds the names of one number, such as "january jan".
+    Each row of a table is a text with the names of one number, such as "january jan".
     """
     return {
         word: number
@@ -166,12 +169,12 @@ ENGLISH_COUNTS = _numbers_by_word([ENGLISH.counts[:10]], first=1)
 
 
 def join_alternatives(patterns: Iterable[str]) -> str:
-    """Return one pattern of alternatives; empty and repeated patterns are left out."""
+    """Return one pattern that matches any of the patterns; empty and repeated ones are left out."""
     return "|".join(dict.fromkeys(filter(None, patterns)))
 
 
 def join_grammars(field_name: str) -> str:
-    """Return one pattern of what a field of the time grammar holds in each language."""
+    """Return one pattern for a field of `TimeGrammar` that matches in any language."""
     return join_alternatives(getattr(grammar, field_name) for grammar in GRAMMARS)
 
 
@@ -211,7 +214,7 @@ for _language in LANGUAGES:
 
 
 def script_shares(text: str) -> dict[str, float]:
-    """Return the share of letters in each script, from 0 to 1, by its name, such as `han`."""
+    """Return {name of a script, such as `han`: share of the text's letters, 0 to 1}."""
     letters = "".join(_LETTERS.findall(text))
     counts = {name: len(shape.findall(letters)) for name, shape in _RUNS.items()}
     total = sum(counts.values())
@@ -219,7 +222,7 @@ def script_shares(text: str) -> dict[str, float]:
 
 
 def foreign_script(summary: str, sources: str) -> str:
-    """Return the name of a script that a summary uses and its sources do not, or ""."""
+    """Return the name of a script that a summary uses and its sources do not; empty for none."""
     if len(_LETTERS.sub("", summary)) > len(summary) - LETTERS_MIN:
         return ""
     known = script_shares(sources)
@@ -230,7 +233,7 @@ def foreign_script(summary: str, sources: str) -> str:
 
 
 def foreign_language(summary: str, sources: str) -> str:
-    """Return the language code of a summary if its sources clearly use another, else ""."""
+    """Return the code of a summary's language if its sources clearly have another; empty else."""
     ours, theirs = script_shares(summary), script_shares(sources)
     if ours.get("han", 0) >= SHARE_MIN and theirs.get("han", 0) >= SHARE_MIN / 2:
         kana, source_kana = ours.get("kana", 0), theirs.get("kana", 0)
@@ -253,7 +256,7 @@ def foreign_language(summary: str, sources: str) -> str:
 
 
 def count_stop_words(text: str) -> dict[str, float]:
-    """Return the number of stop words in a text by language code.
+    """Return {code of a language: number of its stop words in a text}.
 
     A word that two languages share counts half for each.
     """

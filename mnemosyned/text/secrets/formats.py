@@ -83,7 +83,7 @@ def find_by_format(text: str) -> list[Secret]:
 
 
 def _find_spans(pattern: re.Pattern[str], text: str) -> Iterator[Secret]:
-    """Yield a secret for each match of a pattern; the name of the matched group is its kind."""
+    """Yield a secret for each match of a pattern; the matched group has the name of its kind."""
     for match in pattern.finditer(text):
         if kind := match.lastgroup:
             yield Secret(DetailKind(kind), *match.span(kind))
@@ -114,7 +114,7 @@ def _find_signatures(text: str) -> Iterator[Secret]:
 
 
 def _find_cookies(text: str) -> Iterator[Secret]:
-    """Yield the values of cookies whose names speak of a session or a login."""
+    """Yield the values of cookies whose names are of a session or a login."""
     for match in _COOKIE.finditer(text):
         for pair in _PAIR.finditer(text, *match.span("pairs")):
             if _COOKIE_NAMES.search(text, pair.start(), pair.start("cookie")):
@@ -139,7 +139,7 @@ for _format in _TABLES["formats"]:
 
 
 def _measure_card_number(text: str) -> int:
-    """Return the length of a card number in characters, or 0 if its digits are not valid."""
+    """Return the length of the card number at a text's start, or 0 if its check digit is wrong."""
     digits = re.sub(r"\W", "", text)
     wanted = _CARD_DIGITS.get(digits[:2], 0) if digits[0] == "3" else 16
     doubled = [sum(divmod(2 * int(digit), 10)) for digit in digits[-2::-2]]
@@ -149,13 +149,19 @@ def _measure_card_number(text: str) -> int:
 
 
 def _measure_ssn(text: str) -> int:
-    """Return the length of a US social security number, or 0 if its area number is never issued."""
+    """Return the length of the US social security number at a text's start.
+
+    It is 0 if the area number is never issued.
+    """
     unused = text.startswith(("000", "666", "9"))
     return len(text) * (not unused)
 
 
 def _measure_nir(text: str) -> int:
-    """Return the length of a French social security number, or 0 if its check digits are wrong."""
+    """Return the length of the French social security number at a text's start.
+
+    It is 0 if the check digits are wrong.
+    """
     digits = re.sub(r"\W", "", text)
     number, key = int(digits[:13]), int(digits[13:])
     return len(text) * (97 - number % 97 == key)

@@ -26,7 +26,7 @@ TOO_DEEP = "[nested too deeply to be shown]"
 
 
 def find_secrets(text: str) -> list[Secret]:
-    """Return the secrets in a text in order; overlapping ones are merged."""
+    """Return the secrets in a text in order; secrets that overlap are merged into one."""
     secrets = [*find_by_format(text), *find_by_name(text)]
     if len(secrets) < 2:
         return secrets
@@ -76,14 +76,14 @@ def mask_metadata(
 ) -> dict[str, Any]:
     """Return a copy of a JSON object with the secrets in its strings masked.
 
-    A key may be the name of a secret. Values nested deeper than `levels` are replaced by a remark;
-    requests that deep are refused.
+    A key may be the name of a secret, as "password". Values nested deeper than `levels` are
+    replaced by a remark.
     """
     return {key: _mask_value(value, key, levels) for key, value in metadata.items()}
 
 
 def _mask_value(value: Any, key: str, levels: int) -> Any:  # noqa: ANN401 whatever JSON can hold
-    """Return a copy of a JSON value with the secrets in its strings masked; `key` names the value.
+    """Return a copy of a JSON value with secrets masked; `key` is the name of the value.
 
     Values nested deeper than `levels` are replaced by a remark.
     """
@@ -130,13 +130,13 @@ class KnownSecrets:
         return mask_secrets(text, self._find_known_details(text))
 
     def mark(self, detail: Detail) -> Detail:
-        """Return the exact value, marked as sensitive if it has a secret in it."""
+        """Return the exact value, marked as sensitive if it has a known secret in it."""
         if detail.sensitive or self.mask(detail.value) == detail.value:
             return detail
         return replace(detail, sensitive=True)
 
     def _find_known_details(self, text: str) -> Iterable[Detail]:
-        """Return the known secrets that occur in a text, or simply all if they are few."""
+        """Return the known secrets that may occur in a text: all of them if they are few."""
         if len(self._by_value) <= SCANNED_SECRETS_MAX:
             return self._by_value.values()
         matches: dict[str, Detail] = {}

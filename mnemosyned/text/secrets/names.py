@@ -20,7 +20,7 @@ _TABLES = read_tables(__file__, "names.toml")
 
 
 def words_in_tables(*tables: str) -> frozenset[str]:
-    """Return the words of all languages in the named tables of `names.toml`."""
+    """Return the words of all languages in these tables of `names.toml`."""
     rows = [row for table in tables for row in _TABLES[table].values()]
     return frozenset(" ".join(rows).split())
 
@@ -82,7 +82,7 @@ class ValueLink(NamedTuple):
 
 @cache
 def _compile_names_pattern(hint: str) -> re.Pattern[str]:
-    """Return a pattern of all secret names that contain a hint, one group per label.
+    """Return a pattern of all secret names with `hint` in them, one group for each kind of value.
 
     It is compiled on first use: all of them together would delay every start.
     """
@@ -144,11 +144,11 @@ def find_names(text: str) -> Iterator[SecretName]:
 
 
 def _find_name_windows(low: str) -> Iterator[tuple[str, int, int]]:
-    """Yield hint, start and end of each window of a text that may contain secret names.
+    """Yield (hint, start, end) of each part of a lower-case text that may have secret names in it.
 
-    A hint is a string such as "passw", of which every name contains one. The text is in lower case.
-    Overlapping windows are joined; the hint is empty if a window has several. Searching for a hint
-    takes 50 ns, one pattern of all names 1 µs for each character.
+    A hint is a string such as "passw", of which every name contains one. Overlapping parts are
+    joined; the hint is empty if a part has several. Searching for a hint takes 50 ns, one pattern
+    of all names 1 µs for each character.
     """
     hints = HINTS if low.isascii() else HINTS + HINTS_BEYOND_ASCII
     if LOGIN_SIGN in low:
@@ -188,7 +188,7 @@ def find_value_links(name: SecretName) -> Iterator[ValueLink]:
 
 
 def _find_distant_links(name: SecretName) -> Iterator[ValueLink]:
-    """Yield the places where a value may begin, word by word after a name.
+    """Yield the places where a value may begin, word by word after a secret's name.
 
     A value may follow a colon, a copula such as "is", or the name directly.
     """
@@ -227,7 +227,10 @@ def _find_distant_links(name: SecretName) -> Iterator[ValueLink]:
 
 
 def skip_words(low: str, start: int, limit: int, words: frozenset[str]) -> int:
-    """Return the position of the first word that is not in `words`, or `limit` for none."""
+    """Return the position of the first word from `start` on that is not in `words`.
+
+    It is `limit` if there is none before. `low` is the text in lower case.
+    """
     for token in TOKEN.finditer(low, start, limit):
         if token[0].strip(",") not in words:
             return token.start()

@@ -113,7 +113,7 @@ class SecretCandidate(NamedTuple):
 
 
 def read_candidate(text: str, start: int) -> SecretCandidate | None:
-    """Return the quotation at `start`, or else the unquoted value there; None if empty.
+    """Return the quotation at `start`, or else the unquoted value there; None if it is empty.
 
     An unquoted value ends at a space, at another script, before the next of several settings, or
     after `JUDGED_CHARS`. Punctuation around the value is left out.
@@ -138,7 +138,7 @@ def read_candidate(text: str, start: int) -> SecretCandidate | None:
 
 
 def may_be_password(value: str) -> bool:
-    """Return whether a value may be a password: no blank, placeholder, address, date or code."""
+    """Tell whether a value may be a password: no blank, placeholder, address, date or code."""
     blank = not value.strip("*•.xX-_")
     if blank or len(value) < PASSWORD_CHARS_MIN:
         return False
@@ -148,7 +148,7 @@ def may_be_password(value: str) -> bool:
 
 
 def looks_like_password(value: str, *, signs: str = SIGNS) -> bool:
-    """Return whether a value mixes letters with digits or signs, as no word does."""
+    """Tell whether a value mixes letters with digits or `signs`, as no word does."""
     inside = value.rstrip("!?")
     if not _LETTER.search(inside):
         return False
@@ -156,7 +156,10 @@ def looks_like_password(value: str, *, signs: str = SIGNS) -> bool:
 
 
 def looks_random(value: str, chars_min: int) -> bool:
-    """Return whether at least `chars_min` characters mix letters and digits at random."""
+    """Tell whether a value mixes letters and digits at random, as a key does.
+
+    It must have at least `chars_min` characters.
+    """
     if len(value) < chars_min:
         return False
     value = value[:JUDGED_CHARS]
@@ -170,7 +173,7 @@ def looks_random(value: str, chars_min: int) -> bool:
 
 
 def find_by_name(text: str) -> Iterator[Secret]:
-    """Yield the secrets that follow or precede a name such as "password", in the order of names."""
+    """Yield the secrets in a text that follow or precede a name such as "password", in order."""
     done = fruitless = 0
     for name in find_names(text):
         fruitless_max = FRUITLESS_MAX + name.start // CHARS_PER_NAME
@@ -187,7 +190,10 @@ def find_by_name(text: str) -> Iterator[Secret]:
 
 
 def _find_passwords(name: SecretName) -> Iterator[Secret]:
-    """Yield the password of a name, with an old or new password that the sentence also names."""
+    """Yield the password after or before a name, and further passwords of the same sentence.
+
+    These are the old and the new one, if it was changed.
+    """
     text = name.text
     if change := _find_changed_passwords(name):
         yield from (_make_password(text, value) for value in change)
@@ -208,7 +214,7 @@ def _find_passwords(name: SecretName) -> Iterator[Secret]:
 
 
 def _make_password(text: str, value: SecretCandidate) -> Secret:
-    """Return a candidate as a password, up to the next space if `read_candidate` cut it short."""
+    """Return a candidate as a password, extended to the next space if it was cut at the limit."""
     stop = value.stop
     is_cut = len(value.text) >= JUDGED_CHARS - QUOTES_MAX and not value.quoted
     if is_cut and (remainder := _REST.match(text, stop)):
@@ -227,7 +233,7 @@ def _keep_if_strong(value: SecretCandidate | None) -> SecretCandidate | None:
 def _read_passphrase(text: str, start: int, *, named: bool) -> SecretCandidate | None:
     """Return the rest of the sentence from `start` if it may be a passphrase, else None.
 
-    `named` says that the name was "passphrase", so that more is accepted.
+    `named` tells that the name was "passphrase", so that more is accepted.
     """
     limit = start + PHRASE_CHARS_MAX
     match = _WORDS.match(text, start, limit)
@@ -248,9 +254,10 @@ def _read_passphrase(text: str, start: int, *, named: bool) -> SecretCandidate |
 def _is_password(
     text: str, value: SecretCandidate, link: ValueLink, *, short: bool
 ) -> bool:
-    """Return whether the value after "password:" or "the password is" is a password.
+    """Tell whether the value after "password:" or "the password is" is a password.
 
-    `short` says that the name is short and ambiguous, such as "pass", so that more is demanded.
+    `link` says how the name leads to the value. `short` tells that the name is short and ambiguous,
+    such as "pass", so that more is demanded.
     """
     words, quoted = value.text, value.quoted
     if not may_be_password(words.replace(" ", "") if quoted else words):
@@ -269,7 +276,10 @@ def _is_password(
 
 
 def _is_bare_password(text: str, value: SecretCandidate, link: ValueLink) -> bool:
-    """Return whether a number or plain word is a password by its place: "password: sesame"."""
+    """Tell whether a number or plain word is a password by its place: "password: sesame".
+
+    `link` says how the name leads to the value.
+    """
     words = value.text
     after_colon = link.sign == ":"
     following = text[value.stop : value.stop + 2]
@@ -288,7 +298,10 @@ def _is_bare_password(text: str, value: SecretCandidate, link: ValueLink) -> boo
 def _find_changed_passwords(
     name: SecretName,
 ) -> tuple[SecretCandidate, SecretCandidate] | None:
-    """Return the old and the new password of "password changed from A to B", or None."""
+    """Return the old and the new password of "password changed from A to B", or None.
+
+    `name` is where the name of a secret stands in the text.
+    """
     low, end = name.low, name.end
     start = skip_words(low, end, min(end + WINDOW_CHARS, len(low)), _CHANGES)
     limit = min(start + WINDOW_CHARS, len(low))
@@ -323,7 +336,7 @@ def _find_successors(name: SecretName, stop: int) -> Iterator[Secret]:
 
 
 def _find_value_before(name: SecretName) -> SecretCandidate | None:
-    """Return the value of "use X as the password" or "X is my password", or None."""
+    """Return the value of "use X as the password" or "X is my password"; None for other text."""
     if not name.has_spaces:
         return None
     window = max(0, name.start - BEFORE_CHARS)
@@ -374,7 +387,7 @@ def _find_bearer_tokens(name: SecretName) -> Iterator[Secret]:
 
 
 def _find_codes(name: SecretName) -> Iterator[Secret]:
-    """Yield a PIN, a door code or the combination of a lock."""
+    """Yield a PIN, a door code or the combination of a lock after its name."""
     patterns: tuple[re.Pattern[str], ...] = (_GROUPS, _CODE)
     of_card = name.word.startswith(("cv", "pr", "cr", "kart"))
     digits_min = CHECK_DIGITS if of_card else CODE_DIGITS_MIN
@@ -389,7 +402,7 @@ def _find_codes(name: SecretName) -> Iterator[Secret]:
 
 
 def _find_login_codes(name: SecretName) -> Iterator[Secret]:
-    """Yield one-time codes or recovery codes, up to `CODES_MAX` in a list."""
+    """Yield one-time codes or recovery codes after their name, up to `CODES_MAX` in a list."""
     for link in find_value_links(name):
         codes, start = 0, link.start
         while codes < CODES_MAX and (code := _LOGIN_CODE.match(name.text, start)):
@@ -402,7 +415,7 @@ def _find_login_codes(name: SecretName) -> Iterator[Secret]:
 
 
 def _find_seed_phrases(name: SecretName) -> Iterator[Secret]:
-    """Yield the seed phrase of a wallet: 12 to 24 words, a multiple of three."""
+    """Yield the seed phrase of a wallet after its name: 12 to 24 words, a multiple of three."""
     run = _SEED.match(name.text, name.end)
     words = run["words"].split(" ") if run else []
     if run and PROSE.isdisjoint(words):
@@ -412,7 +425,7 @@ def _find_seed_phrases(name: SecretName) -> Iterator[Secret]:
 
 
 def _find_answers(name: SecretName) -> Iterator[Secret]:
-    """Yield the answer to a security question."""
+    """Yield the answer to a security question after a name for it."""
     around = name.low[max(0, name.start - 60) : name.end + 40]
     if name.word == "answer" and "security" not in around:
         return
@@ -426,7 +439,7 @@ def _find_answers(name: SecretName) -> Iterator[Secret]:
 
 
 def _find_logins(name: SecretName) -> Iterator[Secret]:
-    """Yield the password after "credentials: user /"."""
+    """Yield the password after "credentials: user /", the second of two values."""
     text = name.text
     for link in find_value_links(name):
         slash = _AFTER_SLASH.match(text, link.start) if link.sign == ":" else None
