@@ -43,7 +43,10 @@ FIRST = {"tag": "tags", "untag": "tags"}
 
 
 def ordered_fields(verb: type[Request[Any]]) -> list[msgspec.inspect.Field]:
-    """Return the fields of a verb, the field of its first argument in front."""
+    """Return the fields of a verb in the order of its command's arguments.
+
+    It is the verb's own order, except for a field in `FIRST`, which comes first.
+    """
     first = FIRST.get(verb.verb_name())
     return sorted(fields_of(verb), key=lambda field: field.name != first)
 
@@ -53,8 +56,8 @@ def make_parameter(
 ) -> click.Parameter:
     """Return a click argument or option for a verb's field.
 
-    Its value stays the typed text, which the verb parses later. Required and positional fields are
-    arguments, flags and lists of objects get their own forms.
+    Positional fields become arguments, and all others options. The value stays the typed text,
+    which the verb parses later; flags and lists of objects get their own forms.
     """
     kind, description = _unwrap_metadata(field.type)
     if field.name in (*verb.__match_args__, FIRST.get(verb.verb_name())):
@@ -107,9 +110,9 @@ def make_parameter(
 
 
 def suggest_for(parameter: click.Parameter, verb: str) -> None:
-    """Let shell completion of a parameter ask the daemon for values.
+    """Let the shell complete a parameter with values from the daemon, such as sessions or ids.
 
-    It does nothing unless a shell asks for a completion.
+    `verb` is the verb's name. Nothing is done unless a shell asks for a completion.
     """
     if COMPLETION_VARIABLE not in os.environ:
         return
@@ -120,7 +123,7 @@ def suggest_for(parameter: click.Parameter, verb: str) -> None:
 
 
 def _unwrap_metadata(kind: msgspec.inspect.Type) -> tuple[msgspec.inspect.Type, str]:
-    """Return a msgspec type without its metadata, and the description from the metadata."""
+    """Return a msgspec type without its constraints, and the description given with them."""
     description = ""
     while isinstance(kind, msgspec.inspect.Metadata):
         extra = kind.extra_json_schema or {}
@@ -130,12 +133,12 @@ def _unwrap_metadata(kind: msgspec.inspect.Type) -> tuple[msgspec.inspect.Type, 
 
 
 def _union_members(kind: msgspec.inspect.Type) -> list[msgspec.inspect.Type]:
-    """Return the types of a union, or a list with the type itself."""
+    """Return the types of a union, or a list of the type itself if it is no union."""
     return list(kind.types) if isinstance(kind, msgspec.inspect.UnionType) else [kind]
 
 
 def _takes_list(kind: msgspec.inspect.Type) -> bool:
-    """Return whether a field's type is a list, or a union with a list."""
+    """Return whether a field of this type may be a list."""
     members = [_unwrap_metadata(member)[0] for member in _union_members(kind)]
     return any(isinstance(member, msgspec.inspect.ListType) for member in members)
 
@@ -143,7 +146,11 @@ def _takes_list(kind: msgspec.inspect.Type) -> bool:
 def _choice_or_metavar(
     name: str, kind: msgspec.inspect.Type
 ) -> tuple[click.Choice[str] | None, str | None]:
-    """Return the choice of an enumeration or literal, else the metavar for the help page."""
+    """Return the choice of values for an option, or the word for its value on the help page.
+
+    `name` is the field's name and `kind` its type: an enumeration or a literal has a choice. The
+    other one of the pair is None.
+    """
     members = _union_members(kind)
     for member in members:
         if isinstance(member, msgspec.inspect.EnumType):
@@ -166,7 +173,7 @@ STDIN_BYTES_MAX = 64 << 20
 
 
 def read_fields(given: dict[str, Any], command: str = "") -> dict[str, Any]:
-    """Return the fields of a command as typed, with files and standard input read.
+    """Return the fields of a request as typed, with files and standard input read.
 
     `given` holds click's values by field, `command` is the name for hints. Fields without a value
     are left out, tags are split at commas, and `metadata` and lists of objects are parsed as JSON.
@@ -205,8 +212,8 @@ def read_fields(given: dict[str, Any], command: str = "") -> dict[str, Any]:
 def read_standard_input(hint: str) -> str:
     """Return the text of standard input without its last newline.
 
-    Raises `click.UsageError` at a terminal, with `hint`, and for input that is too long or not
-    UTF-8.
+    Raises `click.UsageError` at a terminal, with `hint` on what to type instead, and for input that
+    is too long or not UTF-8.
     """
     if sys.stdin.isatty():
         raise click.UsageError(f"{hint}, or pipe it in")
@@ -224,9 +231,10 @@ def read_standard_input(hint: str) -> str:
 
 
 def _read_list(file: str, *, field: str) -> object:
-    """Return a list from a JSON file, or from standard input if `file` is "-".
+    """Return the list in a JSON file, or in standard input if `file` is "-".
 
-    Of a JSON object, it is the value of `field`. Raises `InvalidRequest`.
+    A JSON object must have the list as its member `field`. Raises `InvalidRequest` if there is no
+    valid JSON.
     """
     if file == "-":
         text = read_standard_input(f"{field} are JSON: name a file")
@@ -243,7 +251,10 @@ def _read_list(file: str, *, field: str) -> object:
 
 
 def _parse_json(text: str, where: str, *, field: str) -> object:
-    """Return the value of a JSON text. Raises `InvalidRequest`, which names `where` it is from."""
+    """Return the value of a JSON text. Raises `InvalidRequest` if it is not JSON.
+
+    The error names `where` the text is from, and the request's `field`.
+    """
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError as error:

@@ -32,10 +32,10 @@ _TEXT = re.compile(r"""(["']?)([^"'#]+?)\1[ \t\r]*(?:#.*)?""")
 
 
 def configured_socket() -> str | None:
-    """Return the socket path in the configuration file; None if the file has no such setting.
+    """Return the socket path in the configuration file; None if it has none.
 
-    None as well if the environment names a socket. The file is read as YAML only if it has a line
-    for the socket: most have none, and commands must start at once. A mistake in the file is
+    None also if the environment names a socket, which takes precedence. The file is read as YAML
+    only if it has a line for the socket, as commands must start at once. A mistake in the file is
     printed on standard error, and the line on the socket counts.
     """
     if SOCKET_VARIABLE in os.environ:
@@ -84,7 +84,7 @@ class Interrupted(KeyboardInterrupt):
 
 @contextmanager
 def on_interrupt(message: Callable[[], str]) -> Iterator[None]:
-    """Raise `Interrupted` with the result of `message` if Ctrl-C ends the block."""
+    """If Ctrl-C ends the block, raise `Interrupted` with the text that `message` returns."""
     try:
         yield
     except KeyboardInterrupt as error:
@@ -92,13 +92,16 @@ def on_interrupt(message: Callable[[], str]) -> Iterator[None]:
 
 
 def interruption_message(error: BaseException) -> str:
-    """Return the message of an `Interrupted`, or "interrupted" for a plain Ctrl-C or Ctrl-D."""
+    """Return the message to print after Ctrl-C: that of an `Interrupted`, else "interrupted"."""
     cause = error.__cause__ if isinstance(error, click.Abort) else error
     return cause.message if isinstance(cause, Interrupted) else "interrupted"
 
 
 def interrupted_call_message(request: Request[Any]) -> str:
-    """Return the message for Ctrl-C during a call: whether the daemon goes on with the request."""
+    """Return the message for Ctrl-C during a call of the daemon.
+
+    It says whether the daemon goes on with the request, or nothing was changed.
+    """
     if not request.writes or getattr(request, "dry_run", False):
         return NOTHING_CHANGED
     name = request.verb_name()
@@ -120,9 +123,10 @@ BAR_EVERY_S = 0.2
 def connect_to_daemon(
     context: click.Context, *, timeout_s: float = TIMEOUT_S
 ) -> Connection:
-    """Return a connection to the daemon on the command line, else to the configured daemon.
+    """Return a connection to the daemon named on the command line, or else to the configured one.
 
-    Raises `InvalidRequest` for an address that cannot be used.
+    `timeout_s` is the limit of a call in seconds. Raises `InvalidRequest` for an address that
+    cannot be used.
     """
     remote = typed_remote(context)
     if remote is None:
@@ -162,7 +166,10 @@ def call_daemon(client: Connection, request: Request[R]) -> R:
 
 
 def _cycle_progress(client: Connection) -> tuple[int, int] | None:
-    """Return how many memories a cycle has done, and of how many; None if it is unknown."""
+    """Return the running sleep cycle's progress: memories done, and memories in all.
+
+    None if no cycle runs or the daemon does not answer.
+    """
     from mnemosyned.verbs.upkeep import Status  # noqa: PLC0415 only a cycle needs it
 
     with suppress(MnemosynedError):  # a busy daemon reports its progress later
@@ -178,10 +185,10 @@ def run_with_bar(
     label: str,
     show_pos: bool = False,
 ) -> R:
-    """Run `work` in a daemon thread with a progress bar on standard error; return its result.
+    """Run `work` in a thread with a progress bar on standard error; return its result.
 
-    `measure` returns how much is done, and the total; None if it is unknown. `show_pos` shows both
-    numbers.
+    `measure` is called again and again: it returns how much is done and the total, or None if
+    unknown. `label` is the bar's text; `show_pos` also shows both numbers.
     """
     # Loaded here: only a long call at a terminal needs it.
     from concurrent.futures import Future, wait  # noqa: PLC0415
@@ -189,7 +196,7 @@ def run_with_bar(
     future: Future[R] = Future()
 
     def run() -> None:
-        """Run `work` and put its result or exception into the future."""
+        """Run `work`, and put its result or exception into the future."""
         try:
             future.set_result(work())
         except BaseException as error:  # noqa: BLE001 raised again where it is waited for

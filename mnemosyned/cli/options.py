@@ -34,7 +34,10 @@ _TYPED = "mnemosyned.address"
 
 
 def address_options(*, hidden: bool, taken: Sequence[str] = ()) -> list[click.Option]:
-    """Return the click options --socket, --url, --token-file and --ca, except those `taken`."""
+    """Return the click options --socket, --url, --token-file and --ca.
+
+    Names in `taken` are left out; `hidden` leaves the options out of the help page.
+    """
     return [
         click.Option(
             [name],
@@ -52,13 +55,16 @@ def address_options(*, hidden: bool, taken: Sequence[str] = ()) -> list[click.Op
 def _store_address(
     context: click.Context, parameter: click.Parameter, value: str | None
 ) -> None:
-    """Store the value of an address option in the context (a click callback)."""
+    """Store the value of an address option, if typed, in the context (a click callback)."""
     if value is not None:
         _typed_address(context)[parameter.opts[0]] = value
 
 
 def _typed_address(context: click.Context) -> dict[str, str]:
-    """Return the address options of the command line with their values, by option."""
+    """Return the address options typed on the command line, as a mapping of option to value.
+
+    The mapping is kept in the context, and may be changed.
+    """
     return cast("dict[str, str]", context.meta.setdefault(_TYPED, {}))
 
 
@@ -68,7 +74,7 @@ def typed_socket(context: click.Context) -> str | None:
 
 
 def typed_url(context: click.Context) -> str | None:
-    """Return the daemon's URL from the command line or the environment; None for a socket.
+    """Return the daemon's URL from the command line or the environment; None if a socket is used.
 
     Raises `InvalidRequest` for options that do not belong together.
     """
@@ -87,9 +93,9 @@ def typed_url(context: click.Context) -> str | None:
 
 
 def typed_remote(context: click.Context) -> RemoteDaemon | None:
-    """Return the daemon behind the URL, with its token and certificate; None for a socket.
+    """Return the daemon behind the URL that was given, with its token and certificate authority.
 
-    Raises `InvalidRequest`.
+    None without a URL, as a socket is used then. Raises `InvalidRequest`.
     """
     url = typed_url(context)
     if url is None:
@@ -105,9 +111,10 @@ def typed_remote(context: click.Context) -> RemoteDaemon | None:
 
 
 def refuse_url(context: click.Context, form: str = "") -> None:
-    """Raise `InvalidRequest` if a URL is given to a command of the daemon's own machine.
+    """Raise `InvalidRequest` if a URL is given to a command that works on this machine alone.
 
-    `form` names a form of the command that alone is local, such as `export --format sqlite`.
+    `form` names the form of the command that is local, such as `export --format sqlite`, if other
+    forms are not.
     """
     url = typed_url(context)
     if url is None:
@@ -134,9 +141,9 @@ FORMAT_HELP = (
 
 
 def chosen_format() -> str:
-    """Return the output format: table, tsv, jsonl, json or ids.
+    """Return the output format: "table", "tsv", "jsonl", "json" or "ids".
 
-    An option decides, then MNEM_FORMAT, else table at a terminal and tsv in a pipe. Raises
+    An option decides, then MNEM_FORMAT, else it is table at a terminal and tsv in a pipe. Raises
     `click.UsageError` for an unknown format in MNEM_FORMAT.
     """
     chosen: str = _root_meta().get(_FORMAT) or os.environ.get(VARIABLE, "")
@@ -163,7 +170,10 @@ def may_page() -> bool:
 
 
 def asks_for_json(words: Sequence[str]) -> bool:
-    """Return whether the words of a command line ask for JSON, even if they have mistakes."""
+    """Return whether a command line asks for JSON, even if it has mistakes.
+
+    `words` are its words, the program first.
+    """
     command = next(filter(COMMANDS.__contains__, words[1:]), "")
     if command in FORMATS_OF_FILES:
         return "--json" in words or asks_for_json(words[: words.index(command)])
@@ -182,7 +192,10 @@ class AnswerCommand(click.Command):
 
 
 def format_options(*, hidden: bool = False) -> list[click.Parameter]:
-    """Return the click options --format, --json and --no-pager."""
+    """Return the click options --format, --json and --no-pager.
+
+    `hidden` leaves them out of the help page.
+    """
     common: dict[str, Any] = {
         "expose_value": False,
         "hidden": hidden,
@@ -211,9 +224,9 @@ def _store_format(
 
 
 def json_option(words: str = "Print JSON.") -> Callable[[F], F]:
-    """Return a decorator with the option --json, for commands without another format.
+    """Return a decorator that adds the option --json, with the help `words`, to a command.
 
-    `prints_json` says whether it was given; --format and MNEM_FORMAT count too.
+    It is for commands without other formats. `prints_json` then says whether JSON was chosen.
     """
     return click.option(
         "--json", is_flag=True, expose_value=False, callback=_store_format, help=words
@@ -221,7 +234,10 @@ def json_option(words: str = "Print JSON.") -> Callable[[F], F]:
 
 
 def _root_meta() -> dict[str, Any]:
-    """Return the dictionary of the root click context; an empty one outside a command."""
+    """Return the dictionary that all click contexts of a command line share.
+
+    Empty outside a command.
+    """
     context = click.get_current_context(silent=True)
     return context.find_root().meta if context else {}
 

@@ -24,7 +24,7 @@ class Command(NamedTuple):
 
 
 def _read_table() -> Iterator[Command]:
-    """Yield the commands in `registry.txt`, in their order."""
+    """Yield the commands listed in `registry.txt`, in the order of the file."""
     group = ""
     text = Path(__file__).with_suffix(".txt").read_text(encoding="utf-8")
     lines = iter(text.splitlines())

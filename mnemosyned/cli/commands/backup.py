@@ -25,7 +25,10 @@ PARTIAL = ".partial"
 
 
 def check_target(path: Path, *, force: bool) -> None:
-    """Raise `InvalidRequest` if `path` exists, unless it is a file and `force` is given."""
+    """Raise `InvalidRequest` if a file `path` exists, unless `force` is given to replace it.
+
+    A path that is no regular file is refused in any case.
+    """
     if not path.exists():
         return
     if not path.is_file():
@@ -39,9 +42,10 @@ def check_target(path: Path, *, force: bool) -> None:
 
 @contextmanager
 def open_whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Open a new file for writing that takes the name `path` after the block.
+    """Yield a new file, opened for writing, that takes the name `path` after the block.
 
-    After an exception in the block, nothing is left of it.
+    It replaces a file of this name. After an exception in the block, nothing is left of the new
+    file.
     """
     target = path.resolve()
     partial = target.with_name(target.name + PARTIAL)
@@ -70,10 +74,10 @@ CLOSED = "is closed to the process"
 
 
 def back_up(client: Connection, request: Backup) -> BackedUp:
-    """Have the daemon make a backup; return its report.
+    """Have the daemon make a backup; return the daemon's report.
 
-    A systemd unit's sandbox closes most folders to the daemon. If the wanted folder is one of
-    these, the daemon makes the backup in its own folder, and this process moves the file.
+    If the daemon, in the sandbox of its systemd unit, cannot write to the wanted folder, it makes
+    the backup in its own folder, and this process moves the file.
     """
     try:
         made = _back_up_with_bar(client, request)
@@ -98,7 +102,10 @@ def back_up(client: Connection, request: Backup) -> BackedUp:
 
 
 def _back_up_with_bar(client: Connection, request: Backup) -> BackedUp:
-    """Have the daemon make a backup; at a terminal, show the growing size of the copy."""
+    """Have the daemon make a backup; return the daemon's report.
+
+    At a terminal a progress bar shows the size of the copy.
+    """
     if not sys.stderr.isatty():
         return client.call(request)
     named, folder, total = request.file, "", 1
@@ -107,7 +114,7 @@ def _back_up_with_bar(client: Connection, request: Backup) -> BackedUp:
         total, folder = max(status.bytes_on_disk, 1), status.backup.folder
 
     def measure() -> tuple[int, int] | None:
-        """Return the bytes of the unfinished copy and in all; None if it cannot be seen."""
+        """Return the bytes copied so far and in all; None if the copy cannot be read."""
         with suppress(OSError):
             if named and not Path(named).is_dir():
                 sizes = [Path(f"{named}.partial").stat().st_size]
@@ -123,10 +130,10 @@ def _back_up_with_bar(client: Connection, request: Backup) -> BackedUp:
 def _move_out_of_sandbox(
     client: Connection, file: Path, refused: MnemosynedError | None
 ) -> BackedUp:
-    """Have a backup made in the daemon's own folder, then move it to `file`.
+    """Have a backup made in the daemon's own folder, then move it to `file`; return the report.
 
-    Raises `refused`, the daemon's first error, if this fails too, and `InvalidRequest` if `file` is
-    there and is neither empty nor an SQLite database.
+    Raises `refused`, the error of the first attempt, or `StorageFailed` for None, if this fails
+    too, and `InvalidRequest` if `file` is there and is neither empty nor an SQLite database.
     """
     if file.exists() and not file.is_dir():
         check_target(file, force=True)

@@ -38,7 +38,11 @@ _send = cast("Callable[..., object]", edit.callback)
 
 
 def _run_edit(context: click.Context, /, **given: Any) -> object:  # noqa: ANN401
-    """Send the changes given as options; without any, open the editor for the one memory."""
+    """Send the changes given as options, and return the exit code.
+
+    Without changes, open the editor for the memory named by its id. Raises `InvalidRequest` without
+    a terminal.
+    """
     if given.get("text") == "-":
         given["text"] = read_standard_input(WORDS)
     changes = any(given.get(name) not in (None, ()) for name in CHANGES)
@@ -54,9 +58,10 @@ def _run_edit(context: click.Context, /, **given: Any) -> object:  # noqa: ANN40
 
 
 def _edit_in_editor(context: click.Context, id: str, given: dict[str, Any]) -> object:
-    """Open a memory in the editor and send the changed fields; return the exit code.
+    """Open a memory in the editor, and send the fields that were changed; return the exit code.
 
-    If the changes cannot be sent, the edited text is kept in a file, whose path is printed.
+    `given` holds the command's options. If the changes cannot be sent, the edited text is kept in a
+    file, whose path is printed.
     """
     with connect_to_daemon(context) as client:
         (id,) = with_whole_ids("edit", {"id": [id]}, client)["id"]
@@ -94,21 +99,21 @@ def _edit_in_editor(context: click.Context, id: str, given: dict[str, Any]) -> o
 
 
 def form_text(memory: MemoryRecord) -> str:
-    """Return the editor's text of a memory: a line for each field, a rule, and the content."""
+    """Return a memory as text for the editor: its fields, one a line, `RULE`, and the content."""
     fields = _form_fields(memory).items()
     lines = [f"{name}: {value}".rstrip() for name, value in fields]
     return "\n".join([*lines, RULE, memory.content, ""])
 
 
 def _form_fields(memory: MemoryRecord) -> dict[str, str]:
-    """Return the editable fields of a memory as text, by their names in the editor."""
+    """Return the editable fields of a memory: a mapping of their names in the editor to text."""
     return {
         name: _shown_value(getattr(memory, field)) for name, field in FIELDS.items()
     }
 
 
 def _shown_value(value: object) -> str:
-    """Return the value of a field as the editor shows it."""
+    """Return the value of a field as text for the editor; None as an empty text."""
     if isinstance(value, datetime):
         return in_zone(value, None).isoformat(" ")
     if isinstance(value, tuple):
@@ -117,10 +122,10 @@ def _shown_value(value: object) -> str:
 
 
 def changes_in(edited: str, memory: MemoryRecord) -> dict[str, Any]:
-    """Return the changed fields of an edited form, by their names in the request.
+    """Return the fields of a memory that were changed in the editor, by their names in the request.
 
-    Empty if nothing differs from `memory`, or if the form was emptied. Raises `InvalidRequest` for
-    an unknown field and a missing rule.
+    `edited` is the text from the editor. Empty if nothing differs from `memory`, or if the text was
+    emptied. Raises `InvalidRequest` for an unknown field and a missing line `RULE`.
     """
     if not edited.strip():
         return {}

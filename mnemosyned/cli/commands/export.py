@@ -131,7 +131,10 @@ export_command.params[1:1] = _FILTERS
 
 
 def _is_folder_of_days(file: str, format_name: str) -> bool:
-    """Return whether a Markdown export writes a folder with a file for each day."""
+    """Return whether an export writes a folder with a Markdown file for each day.
+
+    That is so for the format "markdown", unless `file` ends in `.md`.
+    """
     return format_name == "markdown" and not file.endswith(".md")
 
 
@@ -139,10 +142,11 @@ def _is_folder_of_days(file: str, format_name: str) -> bool:
 
 
 def _write_lines(client: Connection, request: Export, file: str) -> dict[str, Any]:
-    """Write the export as JSON lines to a file, or to standard output if it is "-".
+    """Write an export as JSON lines to a file, or to standard output if `file` is "-".
 
-    Return file, bytes and counts by kind of record. The file takes its name once it is whole. Raises
-    `InvalidRequest` for a terminal, `MnemosynedError` for an incomplete or changed export.
+    Return a dictionary of the file, its bytes, and the number of records of each kind. The file
+    takes its name once it is whole. Raises `InvalidRequest` for a terminal, `MnemosynedError` for
+    an incomplete or changed export.
     """
     if file == "-" and sys.stdout.isatty():
         raise InvalidRequest(
@@ -179,7 +183,10 @@ def _write_lines(client: Connection, request: Export, file: str) -> dict[str, An
 
 @contextmanager
 def open_export(client: Connection, request: Export) -> Iterator[Iterable[bytes]]:
-    """Open an export and yield its lines as bytes; show a progress bar at a terminal."""
+    """Yield the lines of an export as bytes, read from the daemon within the block.
+
+    At a terminal a progress line is shown.
+    """
     with (
         closing(client.transfers()) as transfers,
         transfers.export(request) as lines,
@@ -206,9 +213,10 @@ def open_export(client: Connection, request: Export) -> Iterator[Iterable[bytes]
 def _write_markdown(
     client: Connection, request: Export, file: str, *, reveal: bool, force: bool
 ) -> dict[str, Any]:
-    """Write the memories of each day as Markdown to a folder, one file, or standard output.
+    """Write the memories of each day as Markdown to a folder, one file, or standard output ("-").
 
-    Return file and counts.
+    Return a dictionary of the file, the number of memories, and of files in a folder. `reveal`
+    shows secrets, `force` replaces files.
     """
     with DaysOfExport(reveal=reveal) as days:
         with open_export(client, request) as lines:
@@ -253,7 +261,10 @@ class DaysOfExport:
         self._folder.cleanup()
 
     def collect(self, lines: Iterable[bytes]) -> None:
-        """Sort the memories and day summaries among an export's lines by local day."""
+        """Sort an export's lines into days: each memory, and each summary of a day, by local time.
+
+        `lines` may hold other records, which are skipped.
+        """
         for line in lines:
             kind = parse_line_kind(line)
             if kind.record not in ("memory", "episode"):
@@ -278,7 +289,7 @@ class DaysOfExport:
     def write_files(self, folder: Path, *, force: bool) -> int:
         """Write a Markdown file for each day to a folder; return the number of files.
 
-        Raises `InvalidRequest` before anything is written if a file exists, unless forced.
+        Raises `InvalidRequest` before anything is written if such a file exists, unless `force`.
         """
         if folder.exists() and not folder.is_dir():
             raise InvalidRequest(f"{folder} is not a folder", field="file")
@@ -300,7 +311,7 @@ class DaysOfExport:
         return sorted(days | self._summaries.keys())
 
     def _write_waiting_lines(self) -> None:
-        """Append the lines held in memory to the temporary files of their days."""
+        """Append the lines held in memory to the temporary file of each day, and drop them."""
         for day, lines in self._waiting.items():
             with Path(self._folder.name, day).open("ab") as file:
                 file.writelines(lines)
@@ -308,7 +319,10 @@ class DaysOfExport:
         self._waiting_bytes = 0
 
     def _day_text(self, day: str) -> str:
-        """Return the Markdown text of a day: front matter, summary, and a section per memory."""
+        """Return the Markdown text of a day, an ISO date.
+
+        It has front matter, the day's summary if there is one, and a section for each memory.
+        """
         path = Path(self._folder.name, day)
         written = path.read_bytes().splitlines() if path.exists() else []
         records = map(parse_record, written)
@@ -346,7 +360,10 @@ class DaysOfExport:
         return f"\n## {heading}\n\n{text}\n"
 
     def _mask_unless_revealed(self, text: str, known: Iterable[Detail] = ()) -> str:
-        """Return a text with secrets masked, or as it is if they are to be revealed."""
+        """Return a text with its secrets masked, or as it is if secrets are to be revealed.
+
+        `known` are secrets found when the memory was stored, masked besides those found now.
+        """
         return text if self._reveal else mask_secrets(text, known)
 
 

@@ -126,7 +126,10 @@ def import_command(
 
 
 def _open_source(path: str) -> ImportSource:
-    """Return the source of a path: a file, a folder, a stream, or standard input for `-`."""
+    """Return the source to import for a path: a file, a folder, or a stream such as a pipe.
+
+    "-" is standard input. Raises `InvalidRequest` if it cannot be read.
+    """
     if path == "-":
         return ImportSource.of_stream(sys.stdin.buffer)
     named = Path(path)
@@ -144,9 +147,9 @@ def _open_source(path: str) -> ImportSource:
 
 
 def _run_with_progress(run: ImportRun, label: str) -> None:
-    """Run an import with a progress line called `label`.
+    """Run an import, with a progress line that begins with `label`.
 
-    An error or Ctrl-C is raised again with the number of memories stored so far.
+    Ctrl-C raises `Interrupted`, and an error is raised again, with the number of memories stored.
     """
     try:
         with progress_line(label, "memory", run.plan.size) as advance:
@@ -172,7 +175,10 @@ def _stored_so_far(run: ImportRun) -> str:
 
 
 def _records_done(run: ImportRun) -> int:
-    """Return the number of memories stored or already known, or previewed in a dry run."""
+    """Return how many memories an import has stored or found stored already.
+
+    In a dry run, how many were previewed.
+    """
     if run.preview:
         return run.preview.memories
     return run.report.stored + run.report.known
@@ -182,7 +188,7 @@ def _records_done(run: ImportRun) -> int:
 
 
 def _print_report(report: ImportReport) -> None:
-    """Print the problems and the result of an import."""
+    """Print the bad records of an import on standard error, and its counts on standard output."""
     _print_problems(report)
     if prints_json():
         say_json(msgspec.to_builtins(report))
@@ -217,7 +223,10 @@ def _print_report(report: ImportReport) -> None:
 
 
 def _print_problems(report: ImportReport) -> None:
-    """Print the problems of bad records on standard error."""
+    """Print why records of an import are bad, on standard error.
+
+    If there are more bad records than reasons kept, their number is printed.
+    """
     for problem in report.problems:
         say(escape_invisible(problem, one_line=True), err=True)
     hidden = report.bad - len(report.problems)
@@ -226,7 +235,10 @@ def _print_problems(report: ImportReport) -> None:
 
 
 def _show_preview(preview: Preview, report: ImportReport) -> int:
-    """Print what an import would store, after its dry run; return the exit code."""
+    """Print what an import would store, after its dry run; return the exit code.
+
+    `report` has the counts of files and of bad records.
+    """
     _print_problems(report)
     if prints_json():
         say_json({**msgspec.to_builtins(preview), "bad": report.bad})
@@ -257,7 +269,10 @@ def _show_preview(preview: Preview, report: ImportReport) -> int:
 
 
 def _named_counts(counts: Counter[str]) -> str:
-    """Return the largest counts with their names: `user 120, assistant 80, 3 more`."""
+    """Return the largest counts with their names: `user 120, assistant 80, 3 more`.
+
+    The last number counts the names left out.
+    """
     shown = [
         f"{escape_invisible(name or 'none', one_line=True)} {count:,}"
         for name, count in counts.most_common(SESSIONS_SHOWN)

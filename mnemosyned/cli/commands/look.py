@@ -47,7 +47,10 @@ RECORDS_SHOWN_MAX = 100_000_000
 
 
 def print_list(context: click.Context, /, *, all_: bool, **given: Any) -> int:  # noqa: ANN401
-    """Print the pages of a list up to its limit; return the exit code."""
+    """Print the memories that match typed filters, page by page; return the exit code.
+
+    At most `limit` in `given` are printed, or all with `all_`.
+    """
     fields = read_fields(given)
     limit = RECORDS_SHOWN_MAX if all_ else RECORDS_SHOWN
     typed = fields.pop("limit", None)
@@ -78,7 +81,10 @@ def print_list(context: click.Context, /, *, all_: bool, **given: Any) -> int:  
 def _read_pages(
     client: Connection, request: ListMemories, left: int
 ) -> Iterator[Listed]:
-    """Yield pages until `left` records are read; only the last page has the id for --after."""
+    """Yield pages of a list until `left` records are read, or no more match.
+
+    Only the last page keeps `next`, the id with which a later list goes on.
+    """
     while True:  # ends with the records
         request = msgspec.structs.replace(request, limit=min(left, PAGE))
         page = call_daemon(client, request)
@@ -133,7 +139,7 @@ class PeriodPart(msgspec.Struct, frozen=True):
 
     @property
     def unit(self) -> Unit:
-        """`day` or `week`."""
+        """The length of the part: "day" or "week"."""
         return "day" if self.first == self.last else "week"
 
 
@@ -151,7 +157,7 @@ class PeriodView(msgspec.Struct, frozen=True):
 
     @property
     def records(self) -> list[Episode | MemoryRecord]:
-        """The summaries and memories in the order in which they are printed."""
+        """All summaries and memories of the period, in the order in which they are printed."""
         records: list[Episode | MemoryRecord] = [self.summary] if self.summary else []
         for part in self.parts:
             records += [part.summary] if part.summary else []
@@ -163,13 +169,19 @@ class PeriodReader:
     """Reads days, weeks and months from the daemon; `fixed` holds the filters of each request."""
 
     def __init__(self, client: Connection, fixed: ListMemories) -> None:
-        """Read from `client`; a filter in `fixed` leaves out summaries."""
+        """Read from `client`; `fixed` holds the filters of each request.
+
+        With a filter, summaries are left out.
+        """
         self._client = client
         self._fixed = fixed
         self._narrowed = bool(fixed.session or fixed.source or fixed.role or fixed.tag)
 
     def read_period(self, typed: str, unit: Unit) -> PeriodView:
-        """Return the day, week or month around a typed time. Raises `InvalidTime`."""
+        """Return the day, week or month (`unit`) around a typed time; an empty one is today.
+
+        Raises `InvalidTime`.
+        """
         # Loaded here: a list reads no dates, and their languages take long to load.
         from mnemosyned.verbs.times import local_now, read_period  # noqa: PLC0415
 
@@ -191,7 +203,7 @@ class PeriodReader:
         )
 
     def _read_parts(self, first: date, last: date, unit: Unit) -> list[PeriodPart]:
-        """Return the weeks and days of a period, from `first` to `last`.
+        """Return the weeks and days of a week or month, from the day `first` to `last`.
 
         A month has a part for each week with a summary; days outside these weeks, and the days of a
         week, are shown by their summary or else by their memories.
@@ -215,10 +227,9 @@ class PeriodReader:
     def _read_summaries(
         self, unit: Unit, first: date, last: date
     ) -> dict[date, Episode]:
-        """Return the summaries of days, weeks or months by the first day of their period (UTC).
+        """Return a mapping from the first day (UTC) of a day, week or month to its summary.
 
         Only periods that begin from `first` to `last` are included; none if a filter is set.
-        Memories of a week may begin days after the week does.
         """
         if self._narrowed:
             return {}
@@ -239,7 +250,7 @@ class PeriodReader:
         return {day: begun[day] for day in begun if first <= day <= last}
 
     def _read_memories(self, day: date, limit: int) -> PeriodPart:
-        """Return a day with its first `limit` memories, the oldest first."""
+        """Return a day, in local time, with its first `limit` memories, the oldest first."""
         since, until = (
             in_zone(datetime.combine(midnight, time()), None)
             for midnight in (day, day + ONE_DAY)
@@ -253,7 +264,10 @@ class PeriodReader:
 
 
 def _period_text(period: PeriodView, first: int) -> str:
-    """Return a period's title, summary and parts; `first` is the number of the first record."""
+    """Return a day, week or month as text: title, summary and parts; empty without records.
+
+    `first` is the number of the first record; the others are counted on from it.
+    """
     if not period.records:
         return ""
     number = first
@@ -272,7 +286,7 @@ def _period_text(period: PeriodView, first: int) -> str:
 
 
 def _period_remark(period: PeriodView) -> str:
-    """Return that the period is empty or has no summary yet; else empty."""
+    """Return a remark that a period has no memories, or no summary yet; else empty."""
     if not period.records:
         nothing = "nothing matches in" if period.narrowed else "nothing is kept of"
         return f"{nothing} {period_name(period.unit, period.first)}"
@@ -284,7 +298,10 @@ def _period_remark(period: PeriodView) -> str:
 
 
 def _part_lines(part: PeriodPart, number: int, period: PeriodView) -> Iterator[str]:
-    """Yield the lines of a part of `period`; `number` is the number of its first record."""
+    """Yield the lines of a day or week within `period`: its summary cut short, or its memories.
+
+    `number` is the number of its first record.
+    """
     day = part.first.isoformat()
     if part.summary is None:
         if period.unit != "day":
@@ -320,7 +337,7 @@ RENDERERS[PeriodView] = Renderer(
 
 
 def _period_command(name: str, unit: Unit, help_text: str) -> click.Command:
-    """Return the click command `name` that prints a day, week or month."""
+    """Return the click command `name` that prints the day, week or month around a typed time."""
     fields = {field.name: field for field in fields_of(ListMemories)}
     params: list[click.Parameter] = [
         make_parameter(ListMemories, fields[filter_name])
@@ -337,7 +354,10 @@ def _period_command(name: str, unit: Unit, help_text: str) -> click.Command:
         when: tuple[str, ...] = (),
         **given: Any,  # noqa: ANN401
     ) -> int:
-        """Print the period around a typed time, or the present period; return the exit code."""
+        """Print the period around a typed time, or around today; return the exit code.
+
+        `when` are the words of the time, `given` the typed filters.
+        """
         request = parse_text(ListMemories, read_fields(given))
         with connect_to_daemon(context) as client:
             period = PeriodReader(client, request).read_period(" ".join(when), unit)

@@ -44,7 +44,10 @@ ENVIRONMENT = {
 
 
 def manual_pages() -> Iterator[tuple[str, str]]:
-    """Yield the name and the roff text of each manual page."""
+    """Yield the name and the roff text of each manual page, of `mnem` and `mnemosyned`.
+
+    A name is that of the command, such as `mnem-owner-add`.
+    """
     yield from _pages_of(mnem, "mnem")
     module, _, attribute = DAEMON.partition(":")
     yield from _pages_of(getattr(import_module(module), attribute), "mnemosyned")
@@ -53,7 +56,10 @@ def manual_pages() -> Iterator[tuple[str, str]]:
 def _pages_of(
     command: click.Command, name: str, parent: click.Context | None = None
 ) -> Iterator[tuple[str, str]]:
-    """Yield the name and the roff text of a command's page, and of those of its members."""
+    """Yield the name and the roff text of a command's manual page, and of its subcommands' pages.
+
+    `name` is the command's name, and `parent` the context of the group it belongs to.
+    """
     names = ["-h", "--help"]
     context = click.Context(
         command, info_name=name, parent=parent, help_option_names=names
@@ -66,7 +72,7 @@ def _pages_of(
 
 
 def _page_text(command: click.Command, context: click.Context) -> str:
-    """Return the manual page of a command as roff."""
+    """Return the manual page of a command as roff; `context` holds its full name."""
     title = context.command_path.replace(" ", "-")
     summary, _, further = (command.help or "").partition("\n\n")
     usage = " ".join(command.collect_usage_pieces(context))
@@ -117,7 +123,7 @@ def _page_text(command: click.Command, context: click.Context) -> str:
 
 
 def _entry_lines(name: str, meaning: str) -> list[str]:
-    """Return the roff lines of an entry of a list, such as a command or an option."""
+    """Return the roff lines of a list's entry: the name of a command or option, and its meaning."""
     return [".TP", f".B {_escape_for_roff(name)}", _escape_for_roff(meaning)]
 
 
@@ -129,7 +135,10 @@ def _paragraph_lines(text: str) -> Iterator[str]:
 
 
 def _escape_for_roff(text: str) -> str:
-    """Escape a text for roff; hyphens stay hyphens, so that commands can be copied."""
+    """Escape a text for roff.
+
+    Hyphens are kept as ASCII, so that commands can be copied from the page.
+    """
     escaped = text.replace("\\", r"\e").replace("-", r"\-")
     escaped = re.sub("[^\x00-\x7f]", lambda sign: rf"\[u{ord(sign[0]):04X}]", escaped)
     return rf"\&{escaped}" if escaped.startswith((".", "'")) else escaped
@@ -141,7 +150,10 @@ def _quote_for_roff(text: str) -> str:
 
 
 def completion_script(shell: str) -> str:
-    """Return the script that a shell loads to complete `mnem` command lines."""
+    """Return the script that a shell loads to complete `mnem` command lines.
+
+    `shell` is "bash", "zsh" or "fish"; raises `click.UsageError` for another.
+    """
     script = get_completion_class(shell)
     if script is None:
         raise click.UsageError(f"no completion for {shell}")
@@ -149,7 +161,7 @@ def completion_script(shell: str) -> str:
 
 
 def write_manual(folder: Path) -> None:
-    """Write all manual pages and completion scripts to subfolders of `folder`."""
+    """Write all manual pages and completion scripts below `folder`, where shells look for them."""
     files = {f"man/man1/{name}.1": text for name, text in manual_pages()}
     files |= {file: completion_script(shell) for shell, file in SCRIPTS.items()}
     for name, text in files.items():

@@ -135,6 +135,6 @@ def remove(name: str, *, yes: bool) -> None:
 
 
 def _model_in_use() -> Path | None:
-    """Return the path of the model in the settings; None if they name none."""
+    """Return the path of the language model in the settings; None if they name none."""
     named = load_config(config_file()).llm.model_path
     return require_usable_path(named).absolute() if named else None

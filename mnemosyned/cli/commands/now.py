@@ -70,7 +70,10 @@ class Glance(msgspec.Struct, frozen=True):
 
 
 def run_glance(context: click.Context) -> int:
-    """Print the daemon's state; without a daemon, print how to start it. Return the exit code."""
+    """Print the daemon's state at a glance; return the exit code.
+
+    Without a daemon at the socket, print how to start one.
+    """
     try:
         with connect_to_daemon(context) as client:
             stats = client.call(Status())
@@ -85,7 +88,10 @@ def run_glance(context: click.Context) -> int:
 
 
 def _glance_text(state: Glance) -> str:
-    """Return health, counts, sleep, agents, backups and faults, a line each."""
+    """Return the daemon's state as a heading and a line each for today, memories, sleep and so on.
+
+    Faults have a line of their own.
+    """
     stats = state.status
     faults = list(_faults_of(stats))
     health = "needs attention" if faults else "is well"
@@ -126,7 +132,7 @@ def _glance_text(state: Glance) -> str:
 
 
 def _sleep_row(stats: Stats) -> str:
-    """Return whether a cycle runs, or the time of the next cycle, and the time of the last."""
+    """Return in words whether a sleep cycle runs, or the times of the next and the last cycle."""
     sleep = stats.sleep
     last = f"; the last {local_time(sleep.last_cycle)}" if sleep.last_cycle else ""
     if sleep.running:
@@ -143,7 +149,7 @@ def _sleep_row(stats: Stats) -> str:
 
 
 def _faults_of(stats: Stats) -> Iterator[str]:
-    """Yield each fault in the daemon's status with the command that repairs it."""
+    """Yield each fault in the daemon's status as a sentence, with the command that repairs it."""
     yield from stats.problems
     yield from stats.warnings
     if stats.restart_needed:
@@ -168,7 +174,10 @@ SECONDS_MAX = 60
 
 
 def event_lines(event: Event) -> Iterator[str]:
-    """Yield one line for an event, or a line for each new memory; none for internal events."""
+    """Yield the lines that `mnem tail` prints for an event; none for internal events.
+
+    New memories have a line each, and any other event has one line.
+    """
     if event.kind is EventKind.REMEMBERED:
         for memory in event.memories:
             yield memory_line(event.at, memory, memory.text)
@@ -187,7 +196,7 @@ def event_lines(event: Event) -> Iterator[str]:
 def memory_line(
     moment: datetime, memory: EventMemory | MemoryRecord, content: str
 ) -> str:
-    """Return a memory on one line: time, session and source, and truncated content."""
+    """Return a memory on one line, cut to the terminal: time, session, source and `content`."""
     head = f"{in_zone(moment, None):%H:%M:%S}  "
     session = escape_invisible(origin_of(memory.session, memory.source), one_line=True)
     origin = cut_text(session, room_after(head) // 2)
@@ -198,14 +207,17 @@ def memory_line(
 
 
 def _event_line(moment: datetime, text: str, **style: Any) -> str:  # noqa: ANN401 of click
-    """Return the time and the truncated text of an event on one line, in a click style."""
+    """Return an event on one line: its time, and a text cut to the terminal's width.
+
+    `style` holds arguments of `click.style`.
+    """
     head = f"{in_zone(moment, None):%H:%M:%S}  "
     shown = cut_text(escape_invisible(text, one_line=True), room_after(head))
     return click.style(f"{head}{shown}", **style)
 
 
 def _event_text(event: Event) -> str:
-    """Return an event in words; empty for kinds of events that are not printed."""
+    """Return an event in words; empty for kinds of events that `mnem tail` does not print."""
     verb, status = event.verb.replace("_", "-"), event.status.replace("_", " ")
     match event.kind:
         case EventKind.RECALLED:
@@ -316,7 +328,10 @@ tail.params[2:2] = _FILTERS
 
 
 def _read_events(client: Connection) -> Iterator[Event]:
-    """Yield the daemon's events without end; after a lost connection, wait and connect again."""
+    """Yield the daemon's events without end.
+
+    After a lost connection, wait for the daemon and connect again.
+    """
     last: int | None = None
     while True:  # until Ctrl-C
         try:
@@ -330,7 +345,7 @@ def _read_events(client: Connection) -> Iterator[Event]:
 
 
 def _wait_for_daemon(client: Connection) -> bool:
-    """Wait until the daemon answers; return False if it did at once."""
+    """Wait until the daemon answers; return True if it was gone, False if it answered at once."""
     lost = False
     while True:  # until Ctrl-C
         try:
@@ -359,7 +374,7 @@ class EventPrinter:
         self._sources = sources
 
     def print_memory(self, memory: MemoryRecord) -> None:
-        """Print a stored memory."""
+        """Print a stored memory in the chosen format."""
         if self._form == "table":
             line = memory_line(memory.created_at, memory, memory.content)
             self._print_lines(memory.created_at, [line])
@@ -367,7 +382,10 @@ class EventPrinter:
             say_record(memory, self._form)
 
     def print_event(self, event: Event) -> None:
-        """Print an event if it passes the filters of session and source."""
+        """Print an event in the chosen format, if it passes the filters.
+
+        With a filter, only events that have a memory of these sessions and sources pass.
+        """
         is_narrowed = self._sessions or self._sources
         if is_narrowed and not any(
             (not self._sessions or memory.session in self._sessions)
@@ -392,7 +410,10 @@ class EventPrinter:
             self._print_lines(event.at, event_lines(event))
 
     def _print_lines(self, moment: datetime, lines: Iterable[str]) -> None:
-        """Print lines, below the title of the day if the day has changed."""
+        """Print lines of one event, after the title of the day if the day has changed.
+
+        `moment` is the time of the event.
+        """
         day = local_day(moment)
         if day != self._day:
             say(click.style(day_title(day), bold=True), styled=True)

@@ -55,7 +55,10 @@ DIFF_LINES_MAX = 60
 
 
 def plan_text(plan: ToolPlan, *, whole: bool) -> str:
-    """Return a tool's planned changes with a diff of each file, long ones in full if `whole`."""
+    """Return a tool's planned changes as text: the parts of each file, and a diff.
+
+    Long diffs are cut unless `whole`.
+    """
     shown = plan.site.machine.short_path
     lines = [click.style(plan.target.title, bold=True)]
     if not plan.found:
@@ -80,7 +83,10 @@ def plan_text(plan: ToolPlan, *, whole: bool) -> str:
 
 
 def diff_text(change: FileChange, name: str, *, whole: bool = False) -> str:
-    """Return a file's change as a colored diff, cut to a screenful unless `whole`."""
+    """Return a file's planned change as a colored diff, with `name` as the file's name.
+
+    It is cut to a screenful unless `whole`.
+    """
     lines = change.diff(name).splitlines()
     limit = len(lines) if whole else DIFF_LINES_MAX
     shown = []
@@ -99,9 +105,9 @@ def diff_text(change: FileChange, name: str, *, whole: bool = False) -> str:
 
 
 def next_steps_text(plan: ToolPlan, confirmed: str) -> str:
-    """Return the written files, the user's next steps, and the command to undo.
+    """Return the text after a setup: the written files, what the user does next, how to undo.
 
-    `confirmed` is a line on the tool's own confirmation, or empty.
+    `confirmed` is a line with what the tool's own program says of the entry, or empty.
     """
     shown = plan.site.machine.short_path
     written = ", ".join(shown(change.file) for change in plan.changed_files)
@@ -116,7 +122,10 @@ def next_steps_text(plan: ToolPlan, confirmed: str) -> str:
 
 
 def _fill_paragraph(line: str, indent: str = INDENT) -> str:
-    """Return a line wrapped to the terminal; continuation lines are indented further."""
+    """Return a line, indented by `indent` and wrapped to the terminal.
+
+    Its continuation lines are indented further.
+    """
     return textwrap.fill(
         escape_strings(line),
         prose_width(),
@@ -128,7 +137,7 @@ def _fill_paragraph(line: str, indent: str = INDENT) -> str:
 
 
 def tools_table(plans: list[ToolPlan]) -> str:
-    """Return a table of the tools found, with the changes that setup would make."""
+    """Return a table of the tools found, with what setup would write for each, or its problem."""
     room = width() - 2 - max(len(plan.target.title) for plan in plans)
     rows = []
     for plan in plans:
@@ -145,7 +154,11 @@ def tools_table(plans: list[ToolPlan]) -> str:
 def plan_data(
     plan: ToolPlan, failures: list[str], *, written: bool
 ) -> dict[str, object]:
-    """Return a tool's plan as a dictionary for JSON; `failures` are the problems of its setup."""
+    """Return a tool's plan of a setup as a dictionary for JSON.
+
+    `failures` are the problems of the setup; `written` says whether the changes were to be written,
+    and is False in the result if there are failures.
+    """
     target = plan.target
     return {
         "tool": target.name,
@@ -168,12 +181,15 @@ def plan_data(
 
 
 def daemon_text(state: str) -> str:
-    """Return the line on the daemon's state."""
+    """Return the line that says whether the daemon is reachable, or why not."""
     return _fill_paragraph(f"daemon: {state}", indent="")
 
 
 def checks_text(checks: list[ToolCheck], *, daemon: str) -> str:
-    """Return the daemon's state, then each tool with its problems and hook activity."""
+    """Return the checks of tools as text: each with its problems and the activity of its hooks.
+
+    `daemon` is the state of the daemon, for the first line.
+    """
     lines = [daemon_text(daemon)]
     for check in checks:
         lines.append(f"{click.style(check.title, bold=True)}: {check.verdict}")
@@ -187,7 +203,7 @@ def checks_text(checks: list[ToolCheck], *, daemon: str) -> str:
 
 
 def _activity_lines(activity: ToolActivity) -> list[str]:
-    """Return when a tool's hooks were called, their counts and times, and the last failure."""
+    """Return lines on a tool's hooks: when they were called, counts and times, the last failure."""
     if not activity.calls:
         return ["its hooks have not run yet"]
     times = {
@@ -277,7 +293,10 @@ def setup(
 
 
 def _read_activity(client: Connection) -> tuple[str, list[AgentActivity] | None]:
-    """Return "" and the activity of all hooks, or the error message and None without a daemon."""
+    """Return the pair ("", activity of all hooks), or (error message, None) without a daemon.
+
+    The activity has an entry for each tool and kind of event.
+    """
     try:
         with client:
             return "", client.call(Status()).agents
@@ -308,10 +327,11 @@ class SetupRun:
         )
 
     def set_up(self, tools: Sequence[str], *, may_skip: bool = False) -> int:
-        """Set up the given tools, with `may_skip` those that are confirmed; return the exit code.
+        """Set up the tools of these names; return the exit code.
 
-        Raises `InvalidRequest` if our programs are missing or in a temporary installation, and
-        without a terminal, unless --yes or --dry-run is given.
+        With `may_skip` the user is asked about each tool, and a no skips it. Raises
+        `InvalidRequest` if our programs are missing or in a temporary installation, and without a
+        terminal, unless --yes or --dry-run is given.
         """
         programs = self.site.programs
         if missing := programs.missing:
@@ -342,7 +362,8 @@ class SetupRun:
     ) -> tuple[dict[str, object], bool]:
         """Show a tool's plan, ask, and write the files; return data for JSON, and True on failure.
 
-        The answer no exits the command, or with `may_skip` skips the tool.
+        The answer no exits the command, or with `may_skip` skips the tool. In a dry run nothing is
+        written.
         """
         plan = plan_tool(TARGETS[name], self.site, self.journal)
         if may_skip:
@@ -381,7 +402,7 @@ class SetupRun:
     def guide(self) -> int:
         """Ask about each tool found on this machine, and set up the confirmed ones.
 
-        Return the exit code. Raises `InvalidRequest` without tools, and without a terminal.
+        Return the exit code. Raises `InvalidRequest` if no tool is found, and without a terminal.
         """
         found = [
             name for name, target in TARGETS.items() if target.is_present(self.machine)
@@ -402,10 +423,10 @@ class SetupRun:
         return self.set_up(names, may_skip=True)
 
     def undo(self, tools: tuple[str, ...]) -> int:
-        """Remove setup's edits for these tools, or for all; return the exit code.
+        """Remove what setup wrote for these tools, or for all if empty; return the exit code.
 
-        The journal lists the edits; without a journal, our entries are recognized in the tools'
-        files.
+        The journal lists the edits of files; edits unknown to it are recognized by our entries in
+        the tools' files.
         """
         recognized = recognized_edits(TARGETS.values(), self.site, self.journal)
         self.journal.edits += recognized
@@ -446,7 +467,10 @@ class SetupRun:
         return EXIT_CONFLICT if failures else 0
 
     def check(self, tools: tuple[str, ...]) -> int:
-        """Print each tool's state and the activity of its hooks; return the exit code."""
+        """Print the state of each tool and the activity of its hooks; return the exit code.
+
+        Without `tools`, those found on this machine or set up are checked.
+        """
         problem, reports = _read_activity(self.client)
         checks = [
             check_tool(TARGETS[name], self.site, self.journal, reports)
@@ -465,7 +489,10 @@ class SetupRun:
         return EXIT_PART if problem or failed or missing else 0
 
     def write_plugins(self, folder: Path) -> int:
-        """Write the plugin packages to an empty or new folder; return the exit code."""
+        """Write the plugin packages of the tools to a folder; return the exit code.
+
+        Raises `InvalidRequest` for a folder that is not empty.
+        """
         if folder.exists() and any(folder.iterdir()):
             raise InvalidRequest(f"{folder} is not empty")
         written = write_packages(folder)

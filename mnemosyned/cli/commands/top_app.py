@@ -47,14 +47,14 @@ The daemon may restart: this view finds it again."""
 
 
 def styled_content(line: top_view.Line) -> Content:
-    """Return a line of styled spans as Textual content."""
+    """Return a line of styled spans as content for a Textual widget."""
     return Content.assemble(
         *((span.text, STYLES.get(span.style, span.style)) for span in line)
     )
 
 
 def make_option(record: Hit | MemoryRecord, text: str) -> Option:
-    """Return the line of a memory or hit in a list, with its id."""
+    """Return a list's line for a memory or hit: time, source and `text`, with the id."""
     line = top_view.record_line(record.created_at, record.source, text)
     return Option(styled_content(line), id=record.id)
 
@@ -77,7 +77,7 @@ class HelpScreen(OverlayScreen):
     """The screen that lists the keys."""
 
     def compose(self) -> ComposeResult:
-        """Yield the widgets of the screen."""
+        """Yield the widgets of the screen: a title, the list of keys, and the footer."""
         yield Static("mnem top: keys", classes="title")
         yield Static(KEYS, markup=False)
         yield Footer(compact=True, show_command_palette=False)
@@ -98,24 +98,24 @@ class SearchScreen(OverlayScreen):
         self._connection = connection
 
     def compose(self) -> ComposeResult:
-        """Yield the widgets of the screen."""
+        """Yield the widgets of the screen: search field, note, list of hits, and footer."""
         yield Input(placeholder="words to look for, then Enter", id="question")
         yield Static("", id="note")
         yield RecordList(id="hits", markup=False)
         yield Footer(compact=True, show_command_palette=False)
 
     def ask_again(self) -> None:
-        """Move the focus back to the search field."""
+        """Move the focus back to the search field, so that the user can type."""
         self.query_one("#question", Input).focus()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Search for the submitted words."""
+        """Start the search for the submitted words, unless blank (called by Textual)."""
         if event.value.strip():
             self._search(event.value)
 
     @work(thread=True, exclusive=True)
     def _search(self, question: str) -> None:
-        """Search in a thread and show the hits, or the error."""
+        """Search for memories in a thread, and show the hits or the error on the screen."""
         try:
             recalled = self._connection.call(Recall(question, limit=RESULTS))
         except MnemosynedError as error:
@@ -124,12 +124,12 @@ class SearchScreen(OverlayScreen):
             self.app.call_from_thread(self._show_hits, recalled)
 
     def _show_note_line(self, words: str) -> None:
-        """Show a text on the line below the search field."""
+        """Show a text, escaped, on the line below the search field."""
         shown = Content(escape_invisible(words, one_line=True))
         self.query_one("#note", Static).update(shown)
 
     def _show_hits(self, recalled: Recalled) -> None:
-        """Show the hits and the note of a search, and select the first hit."""
+        """Show the hits and the note of a search on the screen, and select the first hit."""
         hits = self.query_one("#hits", OptionList)
         hits.clear_options()
         hits.add_options(make_option(hit, hit.snippet) for hit in recalled.hits)
@@ -151,21 +151,24 @@ class RecordScreen(OverlayScreen):
         self._record = id
 
     def compose(self) -> ComposeResult:
-        """Yield the widgets of the screen."""
+        """Yield the widgets of the screen: the id as title, the text, and the footer."""
         yield Static(self._record, classes="title", markup=False)
         with VerticalScroll(id="record"):
             yield Static("", id="text", markup=False)
         yield Footer(compact=True, show_command_palette=False)
 
     def on_mount(self) -> None:
-        """Wrap the text, and start to read the record."""
+        """When the screen opens, wrap its text, and start to read the record."""
         self.query_one("#text").styles.text_wrap = "wrap"
         self.query_one("#record").focus()
         self._read_record()
 
     @work(thread=True)
     def _read_record(self) -> None:
-        """Read the record in a thread and show it, a summary with its originals."""
+        """Read the memory or summary in a thread and show it; a summary with its originals.
+
+        An error is shown in its place.
+        """
         try:
             got = self._connection.call(Get(self._record))
             text = ""
@@ -253,7 +256,7 @@ class Top(App[None]):
         self._shown: Sequence[MemoryRecord] = ()
 
     def compose(self) -> ComposeResult:
-        """Yield the widgets of the main screen."""
+        """Yield the widgets of the main screen: heading, panels, newest memories, and footer."""
         yield Static("mnem top", id="heading")
         with Vertical(id="panels"):
             for name in ("tiers", "activity", "sleep", "hooks", "problems", "events"):
@@ -263,7 +266,7 @@ class Top(App[None]):
         yield Footer(compact=True, show_command_palette=False)
 
     def on_mount(self) -> None:
-        """Start the threads that read snapshots and events."""
+        """When the program begins, start the threads that read the daemon's state and events."""
         self.query_one("#panels").styles.height = "auto"
         self.query_one("#latest").focus()
         self._post_snapshots()
@@ -272,7 +275,7 @@ class Top(App[None]):
         self.set_interval(EVENTS_EVERY_S, self._show_events)
 
     def on_unmount(self) -> None:
-        """Stop the threads and close the connections."""
+        """When the program ends, stop the threads and close the connections."""
         self._has_ended.set()
         self._state_connection.close()
         self._call_connection.close()
@@ -281,7 +284,10 @@ class Top(App[None]):
 
     @work(thread=True, group="looks")
     def _post_snapshots(self) -> None:
-        """Read a snapshot each second in a thread and post it, until the program ends."""
+        """In a thread, read the daemon's state every second and post it as a `StateRead` message.
+
+        It ends with the program. Without a daemon the message has the reason.
+        """
         while not self._has_ended.is_set():
             try:
                 self.post_message(StateRead(self._feed.read()))
@@ -292,7 +298,10 @@ class Top(App[None]):
         self._state_connection.close()  # the last look may have ended after the view
 
     def on_state_read(self, message: StateRead) -> None:
-        """Show a snapshot in the panels; without one, dim them and show why there is none."""
+        """Show the daemon's state in the panels; without one, dim them and show the reason.
+
+        Textual calls it for each `StateRead` message.
+        """
         snapshot, minute = message.snapshot, self._feed.minute
         panels = self.screen_stack[0].query_one("#panels")
         panels.set_class(snapshot is None, "lost")
@@ -322,7 +331,10 @@ class Top(App[None]):
         self._show_latest(snapshot.latest)
 
     def _follow_events(self) -> None:
-        """Collect events until the program ends; after a lost connection, connect again."""
+        """Collect the daemon's events until the program ends.
+
+        After a lost connection, connect again.
+        """
         while not self._has_ended.is_set():
             with suppress(MnemosynedError, OSError):  # the heading shows the loss
                 for event in self._call_connection.events():
@@ -332,7 +344,7 @@ class Top(App[None]):
             self._has_ended.wait(RETRY_S)
 
     def _show_events(self) -> None:
-        """Show the newest events, if there are new ones."""
+        """Show the newest events in their panel, if there are new ones."""
         events = list(self._events)
         if events == self._events_shown:
             return
@@ -346,7 +358,7 @@ class Top(App[None]):
         return bool(self.size.height >= TALL_ROWS)
 
     def _show_panel(self, id: str, lines: Sequence[top_view.Line]) -> None:
-        """Replace the lines of the panel `id` on the main screen.
+        """Replace the lines of the panel with the widget id `id` on the main screen.
 
         It works while a help or search screen covers the main screen.
         """
@@ -354,7 +366,7 @@ class Top(App[None]):
         panel.update(Content("\n").join(styled_content(line) for line in lines))
 
     def _show_latest(self, records: Sequence[MemoryRecord]) -> None:
-        """Replace the list of the newest memories; the selected memory stays selected."""
+        """Replace the list of the newest memories; the highlighted memory stays highlighted."""
         if records == self._shown:
             return
         self._shown = records
@@ -369,7 +381,7 @@ class Top(App[None]):
     # ------------------------------------------------------------------- keys
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Open the selected memory or hit."""
+        """Open the screen of the memory or hit selected in a list (called by Textual)."""
         if event.option_id:
             self.push_screen(RecordScreen(self._call_connection, event.option_id))
 
@@ -381,23 +393,26 @@ class Top(App[None]):
             self.push_screen(SearchScreen(self._call_connection))
 
     def action_help(self) -> None:
-        """Open the screen with the keys."""
+        """Open the screen with the keys, unless it is open."""
         if not isinstance(self.screen, HelpScreen):
             self.push_screen(HelpScreen())
 
     def action_sleep(self) -> None:
-        """Run a sleep cycle and show a notification at its end."""
+        """Have the daemon run a sleep cycle, and show a notification at its end."""
         self.notify("a sleep cycle was asked for")
         self._call_daemon(Sleep(), _cycle_notice)
 
     def action_pause(self) -> None:
-        """Pause automatic sleep for an hour, or resume it; show a notification."""
+        """Pause automatic sleep for an hour, or resume it if paused; show a notification."""
         minutes = 0 if self._paused else PAUSE_MINUTES
         self._call_daemon(Sleep(pause_minutes=minutes), _pause_notice)
 
     @work(thread=True, group="calls")
     def _call_daemon(self, request: Request[R], notice: Callable[[R], str]) -> None:
-        """Send a request in a thread and show `notice` of its result, or the error."""
+        """Send a request to the daemon in a thread, and show a notification of the result.
+
+        `notice` returns the notification's text for the result; an error is shown as such.
+        """
         try:
             answer = notice(self._call_connection.call(request))
         except MnemosynedError as error:
@@ -407,7 +422,7 @@ class Top(App[None]):
 
 
 def _cycle_notice(report: CycleReport) -> str:
-    """Return the notification on a finished sleep cycle."""
+    """Return the text of the notification on a finished sleep cycle."""
     if report.status is CycleStatus.NOTHING_TO_DO:
         return "nothing to do: no memory is old enough (mnem sleep --force takes all)"
     episodes = count_of(report.promoted, "episode")
@@ -415,7 +430,7 @@ def _cycle_notice(report: CycleReport) -> str:
 
 
 def _pause_notice(report: CycleReport) -> str:
-    """Return the notification on a pause of automatic sleep, or on its end."""
+    """Return the text of the notification that automatic sleep is paused, or goes on."""
     if report.held_until is None:
         return "cycles start by themselves again"
     return f"no cycle starts by itself until {local_time(report.held_until)}"

@@ -69,7 +69,11 @@ class RequestRow:
 
 
 def read_figures(page: str, *, moment: float) -> Figures:
-    """Parse a metrics page in the Prometheus format; `moment` is the time of a monotonic clock."""
+    """Return the figures in the daemon's metrics page, which has the Prometheus format.
+
+    `moment` is the time of reading by a monotonic clock, in seconds. Figures that are missing are
+    0.
+    """
     plain: dict[str, float] = {}
     memories = 0.0
     buckets: dict[str, Counter[float]] = {name: Counter() for name in GROUPS}
@@ -107,7 +111,7 @@ class LastMinute:
         self._samples: deque[Figures] = deque(maxlen=SAMPLES_MAX)
 
     def add(self, figures: Figures) -> None:
-        """Add a sample."""
+        """Add a sample; if the daemon has restarted since the sample before, remove all others."""
         if self._samples and figures.started_at != self._samples[-1].started_at:
             self._samples.clear()
         self._samples.append(figures)
@@ -118,7 +122,10 @@ class LastMinute:
         return self._samples[-1] if self._samples else None
 
     def rows(self) -> list[RequestRow]:
-        """Return a row for each group in `GROUPS`; none before the first sample."""
+        """Return the rates and latencies of each group of requests in `GROUPS`.
+
+        Empty before the first sample.
+        """
         newest = self.newest
         if newest is None:
             return []
@@ -141,7 +148,10 @@ class LastMinute:
         return rows
 
     def memories_per_s(self) -> float:
-        """Return the growth of memories per second, over some five seconds."""
+        """Return the growth of the store in memories per second, over some five seconds.
+
+        0 before the first sample.
+        """
         newest = self.newest
         if newest is None:
             return 0.0
@@ -149,18 +159,21 @@ class LastMinute:
         return _rate_between(newest.memories - before.memories, before, newest)
 
     def _rate_baseline(self) -> Figures:
-        """Return the sample from which rates are computed, some five seconds old."""
+        """Return the sample of some five seconds ago, from which rates are computed."""
         return self._samples[max(0, len(self._samples) - RATE_SAMPLES)]
 
 
 def _rate_between(difference: float, before: Figures, newest: Figures) -> float:
-    """Return a difference per second between two samples; 0 if no time has passed."""
+    """Return a difference between two samples divided by the seconds between them.
+
+    0 if no time has passed.
+    """
     seconds = newest.moment - before.moment
     return difference / seconds if seconds > 0 else 0.0
 
 
 def percentile(buckets: Mapping[float, int], share: float) -> float | None:
-    """Return the value below which a share of a histogram's values lies, interpolated.
+    """Return the value below which a share (0 to 1) of a histogram's values lies, interpolated.
 
     `buckets` maps each upper bound to the number of values up to it. None without values; the last
     finite bound if the value lies beyond.
@@ -219,7 +232,10 @@ class Feed:
         self._running_since: float | None = None
 
     def read(self) -> Snapshot:
-        """Return the present state. Raises `MnemosynedError` if the daemon does not answer."""
+        """Read the daemon's state and figures, and return the state.
+
+        The figures are added to `minute`. Raises `MnemosynedError` if the daemon does not answer.
+        """
         stats = self._connection.call(Status())
         try:
             page = self._connection.page("/metrics")
@@ -240,17 +256,20 @@ class Feed:
         return Snapshot(stats, self._cycles, self._latest, watched_s)
 
     def forget_seen(self) -> None:
-        """Make the next read fetch the log and the newest memories again."""
+        """Make the next `read` fetch the log and the newest memories again, changed or not."""
         self._seen.clear()
 
     def _has_changed(self, name: str, state: object) -> bool:
-        """Save the state called `name`; return whether it differs from the state saved before."""
+        """Save a state under a name; return whether it differs from the state saved before."""
         changed = self._seen.get(name) != state
         self._seen[name] = state
         return changed
 
     def _watched_s(self, stats: Stats) -> float:
-        """Return for how many seconds the running cycle has been watched; 0 if none runs."""
+        """Return for how many seconds this program has seen the present sleep cycle run.
+
+        0 if none runs.
+        """
         if not stats.sleep.running:
             self._running_since = None
             return 0.0
@@ -278,7 +297,7 @@ Line = list[Span]
 
 
 def heading_line(stats: Stats, figures: Figures | None) -> Line:
-    """Return the heading: health, uptime, and sizes in memory and on disk."""
+    """Return the heading of the view: the daemon's health, uptime, and sizes in memory and disk."""
     state = Span("healthy", "green")
     if stats.warnings or stats.clock:
         state = Span("warning", "yellow")
@@ -292,7 +311,11 @@ def heading_line(stats: Stats, figures: Figures | None) -> Line:
 
 
 def tier_lines(stats: Stats, per_s: float) -> list[Line]:
-    """Return a line for each tier; working memory with a bar and its growth `per_s`."""
+    """Return a line for each tier of the memory, with its counts.
+
+    Working memory also has a bar, filled up to its limit, and `per_s`, its growth in memories a
+    second.
+    """
     working = stats.tiers[Tier.WORKING]
     share = working.count / stats.wm_max if stats.wm_max else 0.0
     coming = f"  {per_s:+.1f} a second" if round(per_s, 1) else ""
@@ -327,7 +350,7 @@ def filled_bar(share: float, cells: int = BAR_CELLS) -> str:
 
 
 def request_lines(rows: Sequence[RequestRow]) -> list[Line]:
-    """Return the table of requests: rates, latencies and failures of each group."""
+    """Return the lines of a table of requests: rate, latencies and failures of each group."""
     head = f"{'':<10}{'a second':>9}{'p50':>10}{'p95':>10}{'in all':>12}{'failed':>9}"
     lines = [[Span(head, "dim")]]
     for row in rows:
@@ -350,10 +373,10 @@ def short_duration(seconds: float | None) -> str:
 
 
 def sleep_line(status: SleepStatus, watched_s: float) -> Line:
-    """Return the progress of the running cycle, or the time of the next cycle.
+    """Return a line on the running sleep cycle's progress, or on the time of the next cycle.
 
-    `watched_s` is for how many seconds the running cycle has been watched; the time left follows
-    from it.
+    `watched_s` is for how many seconds the running cycle has been watched; the time left is
+    estimated from it.
     """
     if progress := status.progress:
         share = progress.done / progress.total if progress.total else 0.0
@@ -381,7 +404,7 @@ def sleep_line(status: SleepStatus, watched_s: float) -> Line:
 def cycle_lines(entries: Sequence[LogEntry], limit: int) -> list[Line]:
     """Return a line for each of the last `limit` sleep cycles, newest first.
 
-    `entries` is the log, with an entry for each group of a cycle.
+    `entries` is the log, newest first, with an entry for each group of a cycle.
     """
     by_cycle: dict[str, list[LogEntry]] = {}
     for entry in entries:
@@ -404,7 +427,11 @@ def cycle_lines(entries: Sequence[LogEntry], limit: int) -> list[Line]:
 
 
 def _writer_counts(groups: Sequence[LogEntry]) -> Iterator[str]:
-    """Yield how many summaries a model wrote, rules wrote, or were kept word for word."""
+    """Yield how many of a cycle's summaries each kind of writer made: "3 summaries by rule".
+
+    `groups` are the log entries of one cycle. Groups kept word for word are counted too; failed
+    ones are not.
+    """
     numbers: Counter[str] = Counter()
     for group in groups:
         if group.status is GroupStatus.FAILED:
@@ -422,7 +449,10 @@ def _writer_counts(groups: Sequence[LogEntry]) -> Iterator[str]:
 
 
 def hook_lines(agents: Sequence[AgentActivity], now: datetime) -> list[Line]:
-    """Return a line for each tool's hooks, the last used first, at most `HOOKS_SHOWN_MAX`."""
+    """Return a line for each tool's hooks: counts of stored memories, and the time since a call.
+
+    The last used come first, at most `HOOKS_SHOWN_MAX`; a last line counts the rest.
+    """
     by_client: dict[str, list[AgentActivity]] = defaultdict(list)
     for agent in sorted(agents, key=lambda agent: agent.called_at, reverse=True):
         by_client[agent.client].append(agent)
@@ -445,9 +475,10 @@ def hook_lines(agents: Sequence[AgentActivity], now: datetime) -> list[Line]:
 
 
 def event_lines(happened: Sequence[Event], limit: int) -> list[Line]:
-    """Return a line for each of the last `limit` events, oldest first.
+    """Return a line for each of the newest events, at most `limit`, oldest first.
 
-    Failed requests are preferred, with room left for one other event.
+    Failed requests are preferred, with room left for one other event; progress of cycles is left
+    out.
     """
     news = [event for event in happened if event.kind is not EventKind.CYCLE_PROGRESS]
     failures = [event for event in news if event.kind is EventKind.REFUSED]
@@ -461,7 +492,7 @@ def event_lines(happened: Sequence[Event], limit: int) -> list[Line]:
 
 
 def _event_line(event: Event) -> Line:
-    """Return the line of an event: time, words and session; failures in red."""
+    """Return the line of an event: time, words and session; a failed request is red."""
     time = in_zone(event.at, None).isoformat(" ")[11:19]
     describe = _EVENT_WORDS.get(event.kind)
     plain = event.kind.value.replace("_", " ")
@@ -494,7 +525,11 @@ _EVENT_WORDS: Mapping[EventKind, Callable[[Event], str]] = {
 
 
 def problem_lines(stats: Stats) -> list[Line]:
-    """Return the daemon's problems and warnings, at most `PROBLEMS_SHOWN_MAX`; or "no problems"."""
+    """Return a line for each problem and warning in the daemon's status.
+
+    At most `PROBLEMS_SHOWN_MAX` are shown, then their number; without any, the line is "no
+    problems".
+    """
     shown = [
         *((problem, "red") for problem in stats.problems),
         *((warning, "yellow") for warning in stats.warnings),
@@ -519,5 +554,5 @@ def record_line(moment: datetime, source: str | None, content: str) -> Line:
 
 
 def escape_line(text: str) -> str:
-    """Escape control characters in a text from outside; line breaks too."""
+    """Escape control characters and line breaks in a text that comes from outside."""
     return escape_invisible(text, one_line=True)

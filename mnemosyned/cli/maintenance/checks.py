@@ -97,7 +97,7 @@ class Severity(StrEnum):
 
     @property
     def is_bad(self) -> bool:
-        """Whether it is a warning or a problem."""
+        """Whether the severity is a warning or a problem."""
         return self in (Severity.WARNING, Severity.PROBLEM)
 
 
@@ -169,7 +169,7 @@ REPAIR = "mnem doctor --repair"
 
 
 def check_settings(installation: Installation) -> Iterator[Finding]:
-    """Check whether the settings are valid, and in force without a restart."""
+    """Yield findings on the settings: whether they are valid, and in force without a restart."""
     if installation.config_problem:
         url = url_in_path(installation.config.database or "")
         bare = shlex.quote(without_password(url or "", shown=""))
@@ -196,7 +196,7 @@ def check_settings(installation: Installation) -> Iterator[Finding]:
 
 
 def check_programs(_: Installation) -> Iterator[Finding]:
-    """Check the versions of Python and SQLite, and whether `mnemosyned` is on the PATH."""
+    """Yield findings on Python and SQLite, and on whether `mnemosyned` is on the PATH."""
     version = tuple(map(int, sqlite3.sqlite_version.split(".")))
     text = f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
     if version < SQLITE_MIN:
@@ -219,7 +219,7 @@ def check_programs(_: Installation) -> Iterator[Finding]:
 
 
 def check_socket(installation: Installation) -> Iterator[Finding]:
-    """Check whether the socket is a live socket of this user."""
+    """Yield findings on the daemon's socket: whether it is a live socket of this user."""
     path = installation.socket
     length = len(os.fsencode(path))
     if length > SOCKET_PATH_BYTES_MAX:
@@ -242,7 +242,7 @@ def check_socket(installation: Installation) -> Iterator[Finding]:
 
 
 def check_daemon(installation: Installation) -> Iterator[Finding]:
-    """Check whether the daemon runs, answers, and has the configured database."""
+    """Yield findings on the daemon: whether it runs, answers, and has the configured database."""
     process, status = installation.process, installation.status
     lock = installation.database.with_name(installation.database.name + ".lock")
     if lock.is_symlink():
@@ -273,7 +273,7 @@ def check_daemon(installation: Installation) -> Iterator[Finding]:
 
 
 def check_unit(_: Installation) -> Iterator[Finding]:
-    """Check the systemd user unit, if systemd runs for this user."""
+    """Yield findings on the daemon's systemd unit; none if systemd and the unit are missing."""
     unit, file = present_unit(), unit_file()
     if unit is None or not unit.loaded:
         if unit is None and file.exists():
@@ -301,7 +301,7 @@ def check_unit(_: Installation) -> Iterator[Finding]:
 
 
 def check_clock(installation: Installation) -> Iterator[Finding]:
-    """Check whether the system clock is behind the times that a daemon has seen."""
+    """Yield a warning if the system clock is behind a time at which a daemon ran."""
     status = installation.status
     if status is not None:
         if status.clock:
@@ -321,7 +321,7 @@ def check_clock(installation: Installation) -> Iterator[Finding]:
 
 
 def _is_socket_alive(path: Path) -> bool:
-    """Return whether a process accepts connections on a socket, even if it is busy."""
+    """Return False if no process accepts connections on a socket; a busy one does."""
     with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as probe:
         probe.settimeout(CONNECT_S)
         try:
@@ -334,7 +334,7 @@ def _is_socket_alive(path: Path) -> bool:
 
 
 def check_tools(installation: Installation) -> Iterator[Finding]:
-    """Check each agents' tool that was set up, as `mnem setup --check` does."""
+    """Yield findings on each agents' tool to which setup gave memory; none without any."""
     machine = Machine.present()
     site = SetupSite(machine=machine, programs=Programs.of(machine, Path(sys.argv[0])))
     journal = SetupJournal(state_dir() / "setup")
@@ -368,9 +368,9 @@ MENDABLE = {
 
 
 def check_server(installation: Installation) -> Iterator[Finding]:
-    """Check whether the database server answers and accepts writes.
+    """Yield findings on the database server: whether it answers and accepts writes.
 
-    Warn of other logins that may connect or read.
+    A warning names logins of others that may connect or read. None for a database file.
     """
     if not is_server(installation.config.database):
         return
@@ -389,7 +389,7 @@ def check_server(installation: Installation) -> Iterator[Finding]:
 
 
 def check_database(installation: Installation) -> Iterator[Finding]:
-    """Check the database file: form, schema, indexes, counts and exact values."""
+    """Yield findings on the database file: form, schema, indexes, counts and exact values."""
     path = installation.database
     refusals = [*_file_findings(path)]
     yield from refusals
@@ -448,7 +448,7 @@ def check_database(installation: Installation) -> Iterator[Finding]:
 
 
 def check_leftovers(installation: Installation) -> Iterator[Finding]:
-    """Check for files that a crash, a restore or a backup left next to the database."""
+    """Yield findings on files that a crash, a restore or a backup left next to the database."""
     database = installation.database
     name = glob.escape(database.name)
     if installation.process is None:
@@ -478,7 +478,7 @@ def check_leftovers(installation: Installation) -> Iterator[Finding]:
 
 
 def _file_findings(path: Path) -> Iterator[Finding]:
-    """Yield findings that prevent the database file from being opened; none if it can be."""
+    """Yield findings that keep the database file from being opened; none if it can be."""
     if not path.exists():
         yield note(CHECK, f"there is no database yet: {path}", "mnem start")
         return
@@ -507,7 +507,10 @@ def _file_findings(path: Path) -> Iterator[Finding]:
 
 
 def _fault_finding(fault: StorageFault, installation: Installation) -> Finding:
-    """Return a storage fault as a finding, with a repair or else a backup to restore."""
+    """Return the finding on a fault of the database.
+
+    Its command is a repair, or else a restore of the newest backup.
+    """
     if fault.kind in MENDABLE:
         return problem(
             CHECK, fault.text, REPAIR, Remedy.DATABASE, installation.database
@@ -518,7 +521,10 @@ def _fault_finding(fault: StorageFault, installation: Installation) -> Finding:
 
 
 def _damage_finding(text: str, installation: Installation) -> Finding:
-    """Return a finding on damage that only a restored backup repairs."""
+    """Return the finding on damage of the database that only a restored backup repairs.
+
+    `text` describes the damage; the command names the newest backup.
+    """
     newest = max(dated_backups(installation.backup_folder), default=None)
     backup = installation.backup_folder / newest.name if newest else "BACKUP"
     return problem(CHECK, text, f"mnem restore-db {backup}")
@@ -536,7 +542,7 @@ BY_HAND = timedelta(days=7)
 
 
 def check_permissions(installation: Installation) -> Iterator[Finding]:
-    """Check whether the memory's files are closed to other users."""
+    """Yield findings on files of the memory that other users may open."""
     database = installation.database
     files = [
         database,
@@ -555,7 +561,7 @@ def check_permissions(installation: Installation) -> Iterator[Finding]:
 
 
 def check_space(installation: Installation) -> Iterator[Finding]:
-    """Check whether the disk has room for a purge and a backup."""
+    """Yield a finding on the free space of the disk, for a purge and a backup."""
     folder = installation.database.parent
     if not folder.exists():
         return
@@ -574,7 +580,7 @@ def check_space(installation: Installation) -> Iterator[Finding]:
 
 
 def check_backups(installation: Installation) -> Iterator[Finding]:
-    """Check whether there is a backup, whether it is recent, and whether it can be restored."""
+    """Yield findings on backups: whether there is one, recent enough, that can be restored."""
     rules = backup_rules(installation.config)
     folder, scheduled = installation.backup_folder, rules.has_schedule
     if scheduled and folder.exists() and not os.access(folder, os.W_OK):
@@ -607,7 +613,7 @@ def check_backups(installation: Installation) -> Iterator[Finding]:
 
 
 def check_models(installation: Installation) -> Iterator[Finding]:
-    """Check whether the models in the settings exist, are whole, and can be run.
+    """Yield findings on the models in the settings: whether they exist, are whole, and can be run.
 
     A deep check also compares their sizes and SHA-256.
     """
@@ -640,7 +646,7 @@ def check_models(installation: Installation) -> Iterator[Finding]:
 
 
 def check_spool(_: Installation) -> Iterator[Finding]:
-    """Check whether calls of agents' hooks wait on disk for the daemon."""
+    """Yield findings on calls of agents' hooks that wait on disk for the daemon."""
     folder = Path(spool.folder())
     try:
         files = list(islice(folder.iterdir(), FILES_MAX))
@@ -666,9 +672,10 @@ def check_spool(_: Installation) -> Iterator[Finding]:
 
 
 def _permission_finding(path: Path, mask: int) -> Finding | None:
-    """Return a finding on a path of another user, or one open to others.
+    """Return a finding if a path belongs to another user, or is open to others.
 
-    `mask` has the mode bits that others must not have. None if all is well, or nothing is there.
+    `mask` has the mode bits that others must not have. None if all is well, or nothing exists
+    there.
     """
     try:
         status = path.stat()

@@ -84,7 +84,10 @@ def config_file_path() -> Path:
 
 
 def present_sources() -> SettingSources:
-    """Return the sources of the running daemon's settings, or else of this shell's settings."""
+    """Return the file, environment and options from which the running daemon has its settings.
+
+    Without a daemon they are those of this shell.
+    """
     present = SettingSources(file=config_file(), environment=os.environ, options={})
     try:
         config = load_with_origins(present.file, environ=os.environ)[0]
@@ -123,7 +126,7 @@ def settings_in_force(sources: SettingSources) -> list[SettingInForce]:
 
 
 def masked_value(key: str, value: object) -> object:
-    """Return a setting's value; of a database URL, without the password."""
+    """Return a setting's value to be shown: a database URL without its password."""
     if key == "database" and isinstance(value, str) and is_server(value):
         return without_password(value)
     return value
@@ -243,7 +246,11 @@ def unset(keys: tuple[str, ...], *, no_reload: bool) -> None:
 
 
 def _write_changes(changes: Mapping[str, Value]) -> Path:
-    """Check changes of settings together and write them; return the path of the file."""
+    """Check changes of settings together and write them; return the path of the file.
+
+    `changes` maps keys to values; UNSET restores the default. Raises `ConfigInvalid`; nothing is
+    written then.
+    """
     for key in changes:
         _check_key(key)
     file = config_file_path()
@@ -286,10 +293,10 @@ def edit(*, no_reload: bool) -> None:
 
 
 def _edit_until_valid(before: str, file: Path) -> str:
-    """Open a draft with the text `before` in the editor; return the saved text.
+    """Let the user edit the text `before` in an editor, and return the saved text.
 
-    After a mistake the user is asked to edit again. Raises `ConfigInvalid`, which names `file`, if
-    the user gives up, and `InvalidRequest` if the editor fails.
+    After a mistake the user is asked to edit again. Raises `ConfigInvalid`, which names `file`, the
+    configuration file, if the user gives up, and `InvalidRequest` if the editor fails.
     """
     named = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     words = shlex.split(named) if named else []
@@ -326,7 +333,10 @@ def _edit_until_valid(before: str, file: Path) -> str:
 
 
 def _check_as_at_start(settings: Config) -> None:
-    """Check settings as the daemon does at its start. Raises `ConfigInvalid`."""
+    """Check settings by the rules of all parts, as a starting daemon does.
+
+    Raises `ConfigInvalid`.
+    """
     # Loaded here: it takes the whole engine, and only a change is checked.
     from mnemosyned.assembly.build import check_settings  # noqa: PLC0415
 
@@ -334,9 +344,10 @@ def _check_as_at_start(settings: Config) -> None:
 
 
 def _apply_changes(keys: list[str], *, reload: bool) -> None:
-    """Let the running daemon read its settings again, if `reload` is given.
+    """Tell the running daemon to read its settings again, unless `reload` is False.
 
-    Print which of the changed keys are overridden by the environment or need a restart.
+    `keys` are the changed settings: print which of them the environment overrides, and which need a
+    restart.
     """
     sources = present_sources()
     for name in map(variable, keys):
@@ -355,13 +366,13 @@ def _apply_changes(keys: list[str], *, reload: bool) -> None:
 
 
 def _check_key(key: str) -> None:
-    """Raise `ConfigInvalid`, with the nearest name, if a setting is unknown."""
+    """Raise `ConfigInvalid` if no setting has this key; the error suggests the nearest one."""
     if key not in KEYS:
         value_from_text(key, "", where="command line")  # which suggests a name
 
 
 def _yaml_text(value: object) -> str:
-    """Return a value as YAML text."""
+    """Return a setting's value as it is written in the configuration file."""
     if isinstance(value, bool):
         return str(value).lower()
     if value is None:

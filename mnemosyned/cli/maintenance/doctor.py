@@ -63,7 +63,10 @@ CHECKS: Mapping[Callable[[Installation], Iterator[Finding]], bool] = {
 
 
 def examine(installation: Installation) -> list[Finding]:
-    """Return the findings of all checks; a check that fails to run is a warning itself."""
+    """Return the findings of all checks on an installation.
+
+    A check that cannot run gives a warning. Checks of a database file are skipped for a server.
+    """
     findings: list[Finding] = []
     on_server = is_server(installation.config.database)
     for check, is_about_file in CHECKS.items():
@@ -78,7 +81,7 @@ def examine(installation: Installation) -> list[Finding]:
 
 
 def present_installation(*, deep: bool = False) -> Installation:
-    """Return the installation of this user, even if its settings are broken.
+    """Return the settings, files and daemon of this user, even if the settings are broken.
 
     `deep` allows checks that take long.
     """
@@ -121,7 +124,7 @@ def present_installation(*, deep: bool = False) -> Installation:
 
 
 def repair(findings: Sequence[Finding], installation: Installation) -> Iterator[str]:
-    """Repair the findings that have a remedy; yield a line for each repair or failure."""
+    """Repair what is safe to repair among the findings; yield a line for each repair or failure."""
     for finding in findings:
         if (path := finding.path) is None:
             continue
@@ -144,7 +147,7 @@ def repair(findings: Sequence[Finding], installation: Installation) -> Iterator[
 def _repair_database(database: Path, remedies: set[Remedy | None]) -> Iterator[str]:
     """Repair the database file under its lock; yield a line for each repair or failure.
 
-    `remedies` are the wanted repairs. The database is backed up before it is changed.
+    `remedies` are the kinds of repairs wanted. Before the file is changed, it is backed up.
     """
     try:
         if Remedy.RESTORE in remedies:
@@ -167,7 +170,10 @@ def _repair_database(database: Path, remedies: set[Remedy | None]) -> Iterator[s
 
 
 def back_up_for_repair(database: Path) -> Path:
-    """Copy the database as it is into the folder of backups; return the copy's path."""
+    """Copy the database, with its faults, into the `backups` folder next to it.
+
+    Return the copy's path.
+    """
     folder = database.with_name("backups")
     folder.mkdir(mode=0o700, exist_ok=True)
     # No dated backup: it has the faults that are about to be mended.
@@ -215,7 +221,7 @@ def doctor(*, repairs: bool, deep: bool) -> int:
 
 
 def _print_findings(findings: Sequence[Finding]) -> None:
-    """Print findings, the most severe last, and their number."""
+    """Print findings with their commands, the most severe last, then the number of bad ones."""
     for finding in sorted(
         findings, key=lambda each: list(Severity).index(each.severity)
     ):

@@ -63,7 +63,10 @@ class MoveReport:
 
 
 def parse_location(text: str, *, field: str | None = None) -> DatabaseLocation:
-    """Return the database that a URL or a path names. Raises `InvalidRequest` for `field`."""
+    """Return the location of the database that a URL or a path names.
+
+    Raises `InvalidRequest`, which names the option `field`, for an unusable path.
+    """
     if is_server(text):
         return DatabaseLocation(url=text)
     path = require_usable_path(
@@ -82,11 +85,11 @@ def move(
     config: Config,
     owner: str = LOCAL_NAME,
 ) -> MoveReport:
-    """Copy all records from one database into another and compare both.
+    """Copy all records from one database into another, then compare both; return the report.
 
-    The target is empty, or partly filled by an interrupted move. `owner` is the owner on the server.
-    Raises `NotFound` for an unknown owner, `InvalidRequest`, `DatabaseInUse`, `ConfigInvalid`,
-    `SleepInProgress`, `PartlyDone` and `StorageFailed`.
+    The target is empty, or partly filled by an interrupted move. `owner` is the owner on the
+    server. Raises `NotFound` for an unknown owner, `InvalidRequest`, `DatabaseInUse`,
+    `ConfigInvalid`, `SleepInProgress`, `PartlyDone` and `StorageFailed`.
     """
     _refuse_unmovable(source, target)
     for location in (source, target):
@@ -122,7 +125,10 @@ def move(
 
 
 def _refuse_unmovable(source: DatabaseLocation, target: DatabaseLocation) -> None:
-    """Raise `InvalidRequest` unless a move goes from a file to a server, or back."""
+    """Raise `InvalidRequest` unless one database is a file and the other on a server.
+
+    The source file and the target's folder must exist.
+    """
     if source.file and target.file:
         raise InvalidRequest(
             f"{source} and {target} are both files: `mnem backup` copies one into the other",
@@ -140,9 +146,10 @@ def _refuse_unmovable(source: DatabaseLocation, target: DatabaseLocation) -> Non
 
 
 def _refuse_in_use(location: DatabaseLocation, config: Config, owner: str) -> None:
-    """Raise `DatabaseInUse` while a process of this machine has the database open.
+    """Raise `DatabaseInUse` if a process on this machine has the database open.
 
-    Daemons that serve many owners may go on: the comparison at the end notices what they store.
+    A daemon that serves several owners may go on: what it stores meanwhile is noticed by the
+    comparison at the end.
     """
     process = None
     if location.file:
@@ -158,7 +165,11 @@ def _refuse_in_use(location: DatabaseLocation, config: Config, owner: str) -> No
 
 @contextmanager
 def _open_claimed(location: DatabaseLocation, owner: str) -> Iterator[MemoryStore]:
-    """Open a store and claim its sleep, so that no daemon consolidates during the block."""
+    """Open the store of an owner in a database, and yield it.
+
+    Within the block no daemon can run a sleep cycle in it, which would change records. Raises
+    `SleepInProgress` if one runs.
+    """
     with ExitStack() as stack:
         store = stack.enter_context(open_store_of(location, owner))
         stack.enter_context(store.sleep.claim())
@@ -230,7 +241,7 @@ def move_command(to: str, source: str | None, owner: str) -> int:
 
 
 def _move_lines(done: MoveReport) -> Iterator[str]:
-    """Yield the report of a move as lines: counts, comparison, and the next command."""
+    """Yield the lines of a move's report: counts, comparison, and the command to use the target."""
     counts = done.compared.counts
     things = ", ".join(
         count_of(counts[kind], noun)

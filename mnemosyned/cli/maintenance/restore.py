@@ -60,10 +60,10 @@ class RestoredDatabase:
 
 
 def check_restorable(backup: Path, database: Path) -> None:
-    """Check that a backup can replace the database.
+    """Raise an error if a backup cannot take the place of the database.
 
-    Raises `InvalidRequest` for the database itself or a damaged file, `SchemaTooNew` for a newer
-    one.
+    Raises `InvalidRequest` for the database itself or a damaged file, `SchemaTooNew` for a file of
+    a newer version.
     """
     if backup.exists() and database.exists() and backup.samefile(database):
         raise InvalidRequest(f"{backup} is the database itself", field="file")
@@ -81,8 +81,8 @@ def restore_database(
 
     Memories that were forgotten after the backup are counted by the list next to the backup or in
     `folder`, the folder of backups; `forget_again` forgets them in the copy too. Raises
-    `InvalidRequest`, `SchemaTooNew`, `DatabaseInUse` and `StorageFailed`; the database is unchanged
-    then.
+    `InvalidRequest`, `SchemaTooNew`, `DatabaseInUse` and `StorageFailed`, and then the database is
+    unchanged.
     """
     check_restorable(backup, database)
     folders = dict.fromkeys([backup.parent, folder or database.with_name("backups")])
@@ -90,7 +90,10 @@ def restore_database(
     forgotten: list[str] = []
 
     def look_or_forget(copy: Path) -> None:
-        """Collect the ids of forgotten memories in the copy; forget them if wanted."""
+        """Collect the ids of memories in the copy that were forgotten after the backup.
+
+        If `forget_again` was asked for, forget them in the copy.
+        """
         with closing(open_to_read(copy)) as connection:
             rows = connection.execute(
                 "SELECT id FROM working_memory UNION ALL SELECT id FROM archive"
@@ -190,7 +193,10 @@ def restore_db(
 
 
 def restore_text(restored: RestoredDatabase) -> str:
-    """Return the result of a restore, with forgotten memories and the command to undo it."""
+    """Return the result of a restore as text.
+
+    It has counts, the forgotten memories that came back, and the command that undoes the restore.
+    """
     copy = restored.copy
     held = f"{count_of(copy.memories, 'memory')}, {count_of(copy.episodes, 'summary')}"
     lines = [f"restored {restored.database}: {held}; checked, complete and on disk"]

@@ -60,7 +60,10 @@ def add(name: str) -> None:
 )
 @json_option()
 def list_owners(*, measured: bool) -> None:
-    """List all owners with the sizes of their memories and the numbers of valid tokens."""
+    """List all owners with the sizes of their memories and the numbers of valid tokens.
+
+    Sizes are numbers of memories, summaries and characters, and with --bytes also of bytes.
+    """
     with _open_owners() as owners:
         listed = owners.owners(measured=measured)
     rows = [
@@ -168,7 +171,10 @@ def list_tokens(owner: str) -> None:
 )
 @json_option()
 def rotate(owner: str, token: str, keep_hours: float) -> None:
-    """Replace a token, named by its id or name, by a new one of the same kind."""
+    """Replace a token, named by its id or name, by a new one of the same kind.
+
+    The old token is refused at once, or after --keep-hours.
+    """
     with _open_owners() as owners:
         issued = owners.rotate(owner, token, keep_for=timedelta(hours=keep_hours))
     _print_issued_token(issued)
@@ -190,12 +196,18 @@ _HEADERS = ("owner", "memories", "summaries", "characters", "bytes", "tokens", "
 
 
 def _open_owners() -> AbstractContextManager[PostgresOwners]:
-    """Open the store of owners in the configured database. Raises `ConfigInvalid`."""
+    """Open the store of owners and tokens in the configured database server.
+
+    Raises `ConfigInvalid` if the settings name no server.
+    """
     return open_owners(load_present_config().location)
 
 
 def _print_issued_token(issued: IssuedToken) -> None:
-    """Print a new token on standard output, and its validity on standard error."""
+    """Print a new token's secret on standard output, and until when it is valid on standard error.
+
+    With --json both are printed as JSON.
+    """
     if prints_json():
         say_json(issued)
         return
@@ -291,5 +303,5 @@ def distribute(shards: int) -> None:
 
 
 def _open_configured_server() -> PostgresServer:
-    """Return the server of the configured database. Raises `ConfigInvalid`."""
+    """Return the database server that the settings name. Raises `ConfigInvalid` without one."""
     return open_server(load_present_config().location)

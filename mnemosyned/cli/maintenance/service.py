@@ -74,7 +74,7 @@ def load_present_config() -> Config:
 def configured_daemon(config: Config) -> DatabaseProcess | None:
     """Return the running daemon for these settings; None if none runs.
 
-    It is the process in the lock of the database file, even if it does not answer. Without one it
+    It is the process that has locked the database file, even if it does not answer. Without one it
     is the process that listens on the configured socket, with whatever database.
     """
     # The daemon may run with settings that it read before.
@@ -91,7 +91,10 @@ def configured_daemon(config: Config) -> DatabaseProcess | None:
 
 
 def database_of(process: DatabaseProcess) -> str | None:
-    """Return the path or URL of a daemon's database; None if the daemon does not answer."""
+    """Return the path or URL of the database of a running daemon.
+
+    None if the daemon does not answer.
+    """
     with (
         suppress(DaemonUnreachable),
         Connection(process.socket, timeout_s=ANSWER_S) as client,
@@ -101,9 +104,10 @@ def database_of(process: DatabaseProcess) -> str | None:
 
 
 def daemon_options(pid: int) -> dict[str, str]:
-    """Return the command-line options of a running daemon that a restart repeats, by name.
+    """Return the options of a running daemon that a restart repeats, as a mapping of name to value.
 
-    Paths are absolute. Empty if they cannot be read.
+    They are --config, --database and --socket, with absolute paths. Empty if the process's command
+    line cannot be read.
     """
     options: dict[str, str] = {}
     with suppress(OSError):
@@ -120,7 +124,10 @@ def daemon_options(pid: int) -> dict[str, str]:
 
 
 def daemon_environment(pid: int) -> dict[str, str]:
-    """Return a running daemon's environment variables for settings; empty if unreadable."""
+    """Return a running daemon's environment variables for settings, with absolute paths.
+
+    Empty if they cannot be read.
+    """
     with suppress(OSError):
         entries = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
         pairs = (os.fsdecode(entry).partition("=") for entry in entries)
@@ -132,8 +139,9 @@ def daemon_environment(pid: int) -> dict[str, str]:
 def start_detached(former: StoppedDaemon | None = None) -> None:
     """Start a daemon in a session of its own, and print its process once it is ready.
 
-    It has the options and variables of `former`, or else the variables of this shell. Raises
-    `DaemonUnreachable`, with the end of the log, if the daemon ends or is not ready in time.
+    It gets the options and variables of `former`, a stopped daemon, or else the variables of this
+    shell. Raises `DaemonUnreachable`, with the end of the log, if the daemon ends or is not ready
+    in time.
     """
     others = {
         name: value
@@ -188,10 +196,10 @@ def start_detached(former: StoppedDaemon | None = None) -> None:
 def stop_process(
     process: DatabaseProcess, *, wait_s: float, watch: Callable[[], object]
 ) -> bool:
-    """Send a process the signal to stop and wait for its end; return False after `wait_s`.
+    """Send a process SIGTERM and wait for its end; return False if it runs after `wait_s` seconds.
 
-    `watch` is called repeatedly during the wait. Raises `DatabaseInUse` for a process of another
-    user.
+    `watch` is called again and again during the wait. Raises `DatabaseInUse` for a process of
+    another user.
     """
     try:
         handle = os.pidfd_open(process.pid)
@@ -216,7 +224,10 @@ def stop_process(
 
 
 def find_program() -> str:
-    """Return the path of the installed `mnemosyned` program. Raises `ConfigInvalid`."""
+    """Return the path of the installed `mnemosyned` program.
+
+    Raises `ConfigInvalid` if there is none.
+    """
     beside = Path(sys.argv[0]).resolve().with_name(PROGRAM)
     for candidate in (beside, Path(sys.executable).with_name(PROGRAM)):
         if os.access(candidate, os.X_OK):
@@ -228,9 +239,10 @@ def find_program() -> str:
 
 
 def _is_ready(inbox: socket.socket, process: subprocess.Popen[bytes]) -> bool:
-    """Wait for the daemon's ready message, and print its status until then.
+    """Wait until a started daemon says that it is ready; return True then.
 
-    Return False if the process ends or `READY_S` is over.
+    Its messages arrive at `inbox`; its status is printed until then. False if the process ends, or
+    after `READY_S` seconds.
     """
     deadline, printed = time.monotonic() + READY_S, ""
     while time.monotonic() < deadline:
@@ -251,7 +263,7 @@ _LEVELS_LEFT_OUT = {"info", "debug"}
 
 
 def readable_line(line: str) -> str:
-    """Return a JSON log line as `time event  name=value`; other lines unchanged."""
+    """Return a JSON line of the log as `time event name=value`; any other line unchanged."""
     try:
         entry = msgspec.json.decode(line)
     except msgspec.DecodeError:
@@ -301,13 +313,13 @@ class SystemdUnit:
 
 
 def unit_file() -> Path:
-    """Return the path of the user unit that `make install` writes."""
+    """Return the path of the daemon's systemd unit, which `make install` writes."""
     config = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
     return Path(config) / "systemd" / "user" / UNIT
 
 
 def present_unit() -> SystemdUnit | None:
-    """Return the state of the user unit; None if systemd does not run for this user."""
+    """Return the state of the daemon's systemd unit; None if systemd does not run for this user."""
     shown = systemctl("show", UNIT, *(f"--property={name}" for name in _PROPERTIES))
     if shown is None or shown.returncode != 0:
         return None
@@ -324,14 +336,20 @@ def present_unit() -> SystemdUnit | None:
 def systemctl(
     *words: str, timeout_s: float = ASK_TIMEOUT_S
 ) -> subprocess.CompletedProcess[str] | None:
-    """Run `systemctl --user`; return the finished process, or None if it cannot be run in time."""
+    """Run `systemctl --user` with these words; return the finished process.
+
+    None if it cannot be run, or not within `timeout_s` seconds.
+    """
     return _run_tool("systemctl", "--user", "--no-pager", *words, timeout_s=timeout_s)
 
 
 def _run_tool(
     name: str, *words: str, timeout_s: float
 ) -> subprocess.CompletedProcess[str] | None:
-    """Run a program with its output captured; None if it is missing or exceeds `timeout_s`."""
+    """Run a program with its output captured, and return the finished process.
+
+    None if the program is missing or exceeds `timeout_s` seconds.
+    """
     program = shutil.which(name)
     if program is None:
         return None
@@ -348,7 +366,7 @@ def _run_tool(
 
 
 def is_lingering() -> bool | None:
-    """Return whether the user's services run without a login; None if it is unknown."""
+    """Return whether systemd runs the user's services without a login; None if unknown."""
     words = ["show-user", str(os.geteuid()), "--property=Linger"]
     shown = _run_tool("loginctl", *words, timeout_s=ASK_TIMEOUT_S)
     if shown is None or shown.returncode != 0:
@@ -433,10 +451,11 @@ class StoppedDaemon:
 
 
 def start_daemon(config: Config) -> None:
-    """Start the daemon by systemd, or as a detached process.
+    """Start the daemon by systemd if its unit is installed, else as a detached process.
 
-    If it runs already, print its process. Raises `DatabaseInUse` if it runs with another database,
-    `ConfigInvalid` for an impossible database.
+    If it runs already, only print its process. Raises `DatabaseInUse` if it runs with another
+    database, `DaemonUnreachable` if it does not start, and `ConfigInvalid` for an impossible
+    database.
     """
     wanted = str(config.location)
     if process := configured_daemon(config):
@@ -467,10 +486,11 @@ def start_daemon(config: Config) -> None:
 def stop_daemon(
     config: Config, *, database: Path | None = None
 ) -> StoppedDaemon | None:
-    """Stop the daemon and wait for its end; None if none ran.
+    """Stop the running daemon and wait for its end; return how to start it again.
 
-    `database` selects the process that has this file open, instead of the configured daemon. Raises
-    `DatabaseInUse` for a program that is no daemon, `DaemonUnreachable` if it does not end in time.
+    None if none runs. `database` selects the process that has this file open, instead of the
+    configured daemon. Raises `DatabaseInUse` for a program that is no daemon, `DaemonUnreachable`
+    if it does not end in time.
     """
     process = database_owner(database) if database else configured_daemon(config)
     if process is None:
@@ -493,7 +513,7 @@ def stop_daemon(
     wait_s = config.sleep.shutdown_deadline_s + STOP_SLACK_S
 
     def show_consolidation() -> None:
-        """Show the progress of the last consolidation at a terminal."""
+        """Show how far the stopping daemon's last consolidation is, if at a terminal."""
         if not (process.socket and sys.stderr.isatty()):
             return
         with (
@@ -520,7 +540,10 @@ def stop_daemon(
 
 
 def _refuse_program(process: DatabaseProcess) -> None:
-    """Raise `DatabaseInUse` if a process is no daemon, but a program that embeds the memory."""
+    """Raise `DatabaseInUse` if a process with the database open is no daemon.
+
+    It is then another program that embeds the memory.
+    """
     if process.pid and process.socket is None:
         raise DatabaseInUse(
             f"process {process.pid} is not a daemon, but a program that has the memory open: end it "
@@ -529,7 +552,7 @@ def _refuse_program(process: DatabaseProcess) -> None:
 
 
 def start_again(stopped: StoppedDaemon) -> None:
-    """Start a stopped daemon with its former options and environment."""
+    """Start a stopped daemon again: by systemd, or with its former options and environment."""
     if stopped.by_systemd:
         _start_unit()
     else:
@@ -537,7 +560,10 @@ def start_again(stopped: StoppedDaemon) -> None:
 
 
 def _start_unit() -> int:
-    """Start the daemon by systemd; return its process id. Raises `DaemonUnreachable`."""
+    """Start the daemon's systemd unit, print its process, and return the process id.
+
+    Raises `DaemonUnreachable`.
+    """
     answer = systemctl("start", UNIT, timeout_s=CHANGE_TIMEOUT_S)
     unit = present_unit()
     if answer is None or answer.returncode != 0 or unit is None or not unit.is_running:
@@ -550,7 +576,10 @@ def _start_unit() -> int:
 
 
 def _print_log(file: Path, lines: int, *, follow: bool) -> None:
-    """Print the last lines of a log file; with `follow`, also new lines, over rotations."""
+    """Print the last `lines` lines of a log file.
+
+    With `follow`, wait for new lines without end, also in the file that replaces a rotated log.
+    """
     with file.open(encoding="utf-8", errors="replace") as opened:
         for line in deque(opened, lines):
             _print_log_line(line)

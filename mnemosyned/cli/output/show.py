@@ -297,7 +297,7 @@ class PagedOutput:
         """Whether the reader has left the pager."""
 
     def write(self, text: str) -> None:
-        """Hold a text back, or send it to the pager once the screen is full."""
+        """Hold a text back until the screen is full; then start the pager, which gets all text."""
         self._waiting.append(text)
         self._lines += text.count("\n")
         if self._process is None and self._lines >= shutil.get_terminal_size().lines:

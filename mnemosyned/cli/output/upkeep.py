@@ -430,7 +430,7 @@ def _summaries_row(status: SummarizerStatus) -> str:
 
 
 def _embedder_row(stats: Stats) -> str:
-    """Return the state of the embedding model, and how many memories have a vector."""
+    """Return the state of the embedding model in words, and how many memories have a vector."""
     status = stats.embedder
     if status.state is EmbedderState.OFF:
         return "none: recall goes by words alone (embedding.model_path names a model)"
