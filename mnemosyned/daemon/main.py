@@ -56,10 +56,7 @@ HEALTH_TIMEOUT_S = 5.0
 
 
 def answers_health_check(path: Path) -> bool:
-    """Return whether the daemon on the Unix socket `path` answers its health check in time.
-
-    The event loop answers without a worker thread.
-    """
+    """Return True if the daemon on the Unix socket `path` answers `/health` within 5 seconds."""
     head = f"GET {HEALTH_PATHS[0]} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     with socket.socket(
         socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC
@@ -94,9 +91,9 @@ class LogFile:
             ) from error
 
     def rotate(self) -> None:
-        """Rename a full log file to `NAME.1` and begin a new one.
+        """If the log file is full, rename it to `NAME.1` and begin a new file.
 
-        Keep the present file if the disk fails.
+        If that fails, the log stays in the present file.
         """
         with suppress(OSError):
             if self._path.stat().st_size >= self._bytes_max:
@@ -104,7 +101,7 @@ class LogFile:
                 self._open_file()
 
     def _open_file(self) -> None:
-        """Open the log file for appending, and point standard output and standard error to it."""
+        """Open the log file for appending, and redirect standard output and error to it."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
         descriptor = os.open(self._path, flags, 0o600)
         for standard in (1, 2):
@@ -118,7 +115,7 @@ log = logger()
 
 
 def notify_service_manager(*states: str) -> None:
-    """Send states such as `READY=1` to the service manager, if any. Source: sd_notify(3)."""
+    """Send states such as `READY=1` to systemd by sd_notify(3); do nothing without systemd."""
     address = os.environ.get("NOTIFY_SOCKET")
     if not address:
         return
@@ -138,7 +135,7 @@ def notify_service_manager(*states: str) -> None:
 
 
 def watchdog_interval_s() -> float | None:
-    """Return the seconds within which systemd expects a sign of life; None without a watchdog."""
+    """Return within how many seconds systemd must be notified; None if it has set no watchdog."""
     if os.environ.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
         return None
     interval = os.environ.get("WATCHDOG_USEC")
@@ -239,7 +236,10 @@ class Daemon:
         self._owners: OwnerMemories | None = None
 
     def run(self) -> None:
-        """Serve requests until a stop signal, run a final consolidation, and close everything."""
+        """Open the memories, serve requests until a stop signal, and close everything.
+
+        At the end a last sleep cycle consolidates memories, if the settings say so.
+        """
         started = time.monotonic()
         # Blocked before any thread starts, so that only the wait below receives them.
         signal.pthread_sigmask(signal.SIG_BLOCK, {*STOP_SIGNALS, signal.SIGHUP})
@@ -283,11 +283,10 @@ class Daemon:
         log.info("stopped", uptime_s=round(time.monotonic() - started, 3))
 
     def _await_memories(self, stack: ExitStack) -> OpenMemory | None:
-        """Open the memories, trying again while the database server is away.
+        """Open the memories and return the local one, trying again while the database is away.
 
-        Return None if a stop signal ends the wait. A server starts later than its clients after a
-        power cut, and an upgrade of the tables may wait for a backup. Raises errors that waiting
-        cannot fix.
+        They are closed with `stack`. Returns None if a stop signal ends the wait. Raises errors
+        that waiting cannot fix.
         """
         pause_s, told, reason = AWAIT_MIN_S, -AWAIT_TOLD_S, ""
         while True:
@@ -315,9 +314,9 @@ class Daemon:
             pause_s = min(2 * pause_s, AWAIT_MAX_S)
 
     def _wait_for_stop(self, memory: OpenMemory, loop: EventLoop) -> None:
-        """Wait until a stop signal comes, and meanwhile do the upkeep at each heartbeat.
+        """Wait for a stop signal; at least every `HEARTBEAT_S` seconds do the upkeep.
 
-        Upkeep: check the database file and the daemon's health, notify systemd's watchdog, trim
+        That is to check the database file and the daemon's health, notify systemd's watchdog, free
         memory, rotate the log, and wake the schedulers after a jump of the clock. SIGHUP re-reads
         the settings.
         """
@@ -347,9 +346,9 @@ class Daemon:
 
     @staticmethod
     def _check_database_file(memory: OpenMemory) -> bool:
-        """Return False if the database file was replaced and a restart would lose no memory.
+        """Check the database file; return False if it was replaced and a restart loses nothing.
 
-        With unsaved memories the daemon goes on: they would be lost with the process.
+        If it was replaced but memories are not saved, True: they would be lost with the process.
         """
         if memory.store.read_only:
             return True
@@ -362,9 +361,10 @@ class Daemon:
         return True
 
     def _is_healthy(self, memory: OpenMemory, loop: EventLoop) -> bool:
-        """Return whether the socket and the store answer; if not, a restart may help.
+        """Return True if the Unix socket answers and the store reports no problems.
 
-        A daemon whose clients all wait for answers accepts no more clients; it is busy, not dead.
+        An unreachable database, or a socket silent because all connections are busy, is no reason
+        for a restart and counts as healthy.
         """
         if not answers_health_check(self._socket) and not loop.is_full:
             log.error("socket_silent", socket=str(self._socket))
@@ -382,7 +382,7 @@ class Daemon:
         return not problems
 
     def _trim_process_memory(self, memory: OpenMemory) -> None:
-        """Return caches and unused heap to the operating system if the process has grown enough."""
+        """If the process has grown enough, free caches and give unused heap back to the system."""
         cycle = memory.sleeper.cycle
         idle = cycle.gate.quiet_s >= QUIET_S and not cycle.lease.is_lent
         if self._growth.is_trim_due(idle=idle):
@@ -393,7 +393,7 @@ class Daemon:
             self._growth.note_trim()
 
     def _reload_settings(self, memory: OpenMemory) -> None:
-        """Read the settings and the certificate again and apply them; ignore invalid settings."""
+        """Read settings and certificate again and apply them; if invalid, keep the former."""
         try:
             config = load_config(self._file or config_file(), overrides=self._overrides)
             config = with_default_model(config)
@@ -412,9 +412,9 @@ class Daemon:
             log.warning("restart_needed", settings=list(pending))
 
     def _run_final_consolidation(self, memory: OpenMemory) -> None:
-        """Run the last cycle before the process ends, within `sleep.shutdown_deadline_s`.
+        """Run the last sleep cycle before the process ends; log its errors.
 
-        Log its errors.
+        It may take `sleep.shutdown_deadline_s` seconds, or until a second stop signal.
         """
         memory.service.release()  # the last cycle needs the room, and nobody asks any more
         clear_word_caches()
@@ -434,12 +434,15 @@ class Daemon:
             log_failure("final_consolidation_failed", error)
 
     def _extend_and_may_continue(self) -> bool:
-        """Extend systemd's stop timeout; return False once a second stop signal has come."""
+        """Ask systemd for more time to stop; return False once a second stop signal has come."""
         self._extend_stop_timeout()
         return not signal.sigpending() & STOP_SIGNALS
 
     def _extend_stop_timeout(self) -> None:
-        """Ask systemd, once a second at most, for `EXTENSION_S` seconds more before a kill."""
+        """Ask systemd for `EXTENSION_S` more seconds before it kills the process.
+
+        At most once a second.
+        """
         now = time.monotonic()
         if now - self._extended >= 1:
             self._extended = now
@@ -449,7 +452,10 @@ class Daemon:
 def _listen_on_tcp(
     config: Config, certificate: Certificate | None
 ) -> AbstractContextManager[Listener]:
-    """Return a context manager that listens on the address of the setting `listen`."""
+    """Return a context manager that listens on the address in the setting `listen`.
+
+    Clients need the daemon's token, or if many owners are served a token of an owner.
+    """
     # Loaded here: without TCP the start need not wait for it.
     from mnemosyned.daemon.http.tcp import listen_on_tcp  # noqa: PLC0415
 
@@ -462,7 +468,10 @@ def _listen_on_tcp(
 def _open_owner_memories(
     memory: OpenMemory,
 ) -> AbstractContextManager[OwnerMemories | None]:
-    """Return a context manager of the memories of all owners; of None if no owners are served."""
+    """Return a context manager that opens the memories of all owners.
+
+    It gives None if the settings serve only the local owner.
+    """
     if not memory.config.owners.serve:
         return nullcontext()
     # Loaded here: a memory with one owner need not wait for it.
@@ -474,7 +483,10 @@ def _open_owner_memories(
 def _make_owner_resources(
     owners: OwnerMemories | None, memory: OpenMemory
 ) -> ResourcesOf | None:
-    """Return the finder of resources for requests over TCP; None if no owners are served."""
+    """Return a function that finds the resources for a request over TCP by its owner's token.
+
+    None if the settings serve only the local owner, whose memory is `memory`.
+    """
     if owners is None:
         return None
     # Loaded here, as above.
@@ -484,7 +496,7 @@ def _make_owner_resources(
     )
 
     def memory_of(owner: int) -> OpenMemory | OwnerMemory:
-        """Return the memory of an owner by number; the local owner's is already open."""
+        """Return the memory of the owner with this number; the local owner's is already open."""
         return memory if owner == LOCAL_OWNER else owners.get(owner)
 
     return OwnerResources(
@@ -495,18 +507,18 @@ def _make_owner_resources(
 
 
 def _owner_of_request(request: HttpRequest) -> int:
-    """Return the number of a request's owner, as its token's form tells without a look-up.
+    """Return the number of the owner that a request's token names, without checking the token.
 
-    A request without such a token, or over the Unix socket, is the local owner's.
+    The local owner's for a request without such a token, or over the Unix socket.
     """
     token = None if request.local else bearer_token(request.headers)
     return (token and owner_of(token)) or LOCAL_OWNER
 
 
 def _load_certificate(config: Config) -> Certificate | None:
-    """Load the certificate for clients over TCP, or return None if none is set.
+    """Return the TLS certificate that the settings name, or None if they name none.
 
-    Raises `ConfigInvalid`.
+    Raises `ConfigInvalid` for unusable files, or an address that needs TLS.
     """
     _ = config.listen_address
     if config.tls_files is None:
@@ -518,8 +530,5 @@ def _load_certificate(config: Config) -> Certificate | None:
 
 
 def _wall_clock_s() -> float:
-    """Return the wall clock in seconds since 1970.
-
-    Unlike `time.time()` it works past the year 2262.
-    """
+    """Return the time of day in seconds since 1970, also past the year 2262."""
     return time.clock_gettime(time.CLOCK_REALTIME)

@@ -72,9 +72,9 @@ class TokenCache:
         self._unknown: OrderedDict[bytes, _CachedHolder] = OrderedDict()
 
     def holder(self, secret: str) -> TokenHolder | None:
-        """Return owner and scopes of a token, or None if it is unknown, expired or revoked.
+        """Return the owner and scopes of a token, at most `KEPT_S` seconds old.
 
-        Raises `StorageFailed`.
+        None if the token is unknown, expired or revoked. Raises `StorageFailed`.
         """
         digest = hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
         asked = self._now()
@@ -88,9 +88,9 @@ class TokenCache:
         return holder
 
     def _cache_holder(self, digest: bytes, kept: _CachedHolder) -> None:
-        """Cache a token's holder, and drop the oldest entry beyond the limit.
+        """Keep a token's holder by the token's digest, and drop the oldest beyond the limit.
 
-        Unknown tokens have a limit of their own, so that they displace no others.
+        Unknown tokens have a limit of their own, so that they displace no valid ones.
         """
         with self._lock:
             self._known.pop(digest, None)
@@ -144,7 +144,10 @@ class OwnerResources:
         return table
 
     def _find_holder(self, request: HttpRequest) -> TokenHolder:
-        """Return the holder of a request's token. Raises `RequestRefused` without a valid token."""
+        """Return the owner and scopes of a request's token.
+
+        Raises `RequestRefused` without a valid token.
+        """
         given = bearer_token(request.headers)
         holder = self._tokens.holder(given) if given else None
         if holder is None:
@@ -155,19 +158,19 @@ class OwnerResources:
     def _make_resources(
         self, memory: ServedMemory, scopes: frozenset[Scope]
     ) -> dict[str, Resource]:
-        """Return the resources of one memory, by path, limited to the scopes of a token."""
+        """Return the handlers for one owner's memory by URL path, limited to a token's scopes."""
         caller, bus = ScopedCaller(memory.service, scopes), memory.service.events
         progress = memory.sleeper.cycle
         exchange = exchange_resources(memory.service, scopes=scopes)
 
         def last_event(error: MnemosynedError) -> bytes:
-            """Return the event that ends a stream of events because of an error, as bytes."""
+            """Return the bytes of the event that tells why a stream of events ends."""
             return encode_server_event(
                 bus.event(EventKind.DROPPED, code=error.code, message=error.message)
             )
 
         def last_line(error: MnemosynedError) -> bytes:
-            """Return the line that ends an export because of an error, as bytes."""
+            """Return the bytes of the line that tells why an export ends early."""
             return msgspec.json.encode(CutOff(reason=error.message)) + b"\n"
 
         return {
@@ -187,21 +190,18 @@ class OwnerResources:
     def _checked_stream_resource(
         self, route: Route, action: str, encode_end: Callable[[MnemosynedError], bytes]
     ) -> Resource:
-        """Return a resource that streams a route's response while the token has the scope `read`.
+        """Return a resource that checks the token's scope `read` before each chunk of its stream.
 
-        When the token loses the scope or is revoked, the stream ends with the bytes of
-        `encode_end`. `action` names the stream in the error.
+        `route` makes the response. Once the token is revoked or lacks the scope, the stream ends
+        with `encode_end(error)`, in which `action` names what was refused.
         """
 
         def check(request: HttpRequest) -> None:
-            """Check that the request's token has the scope `read`.
-
-            Raises `ScopeMissing` and `RequestRefused`.
-            """
+            """Raise `ScopeMissing` or `RequestRefused` if the request's token may not read."""
             require_scope(Scope.READ, self._find_holder(request).scopes, action)
 
         def answer(request: HttpRequest) -> Response:
-            """Return the route's response, with its stream checked before each chunk."""
+            """Return the route's response, whose stream checks the token before each chunk."""
             check(request)
             response = route(request)
             if response.stream is None:
@@ -252,6 +252,6 @@ class _CheckedStream:
         return chunk
 
     def close(self) -> None:
-        """Close the underlying stream."""
+        """Close the stream that is checked."""
         if close := getattr(self._stream, "close", None):
             close()

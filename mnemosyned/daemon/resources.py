@@ -51,13 +51,13 @@ Progresses = Callable[[], Progress | None]
 
 
 def events_route(bus: EventBus, progress: Progresses) -> Route:
-    """Return the route that streams live events.
+    """Return a handler that streams the events of `bus` to its client as they happen.
 
-    `progress` returns how far the running cycle is.
+    `progress` returns how far the running sleep cycle is, or None; changes are sent as events.
     """
 
     def events(request: HttpRequest) -> Response:
-        """Subscribe the client to events and return the streamed response."""
+        """Return a response that streams events, from the client's last one on."""
         after = _last_seen_id(request)
         if request.method == "HEAD":
             return Response(HTTPStatus.OK, content_type=EVENT_STREAM, headers=HEADERS)
@@ -70,9 +70,9 @@ def events_route(bus: EventBus, progress: Progresses) -> Route:
 
 
 def _last_seen_id(request: HttpRequest) -> int | None:
-    """Return the id of the last event that the client has seen, or None.
+    """Return the number of the last event that the client has seen, from query or header.
 
-    Raises `InvalidRequest`.
+    None if neither names one. Raises `InvalidRequest` for a text that is no event's number.
     """
     asked = parse_qs(request.query).get("after", [""])[-1]
     last = asked or request.headers.get("last-event-id", "")
@@ -109,7 +109,11 @@ class EventStream:
 def _event_chunks(
     bus: EventBus, subscription: Subscription, progress: Progresses
 ) -> Iterator[bytes]:
-    """Yield events and a cycle's progress as bytes; chunks are empty while nothing happens."""
+    """Yield a client's events and the sleep cycle's progress as bytes, until a last event.
+
+    An empty chunk is yielded every `POLL_S` seconds without an event, and now and then a comment,
+    so that both sides notice a broken connection.
+    """
     ends = time.monotonic() + STREAM_S
     beats = 0.0
     last: Progress | None = None
@@ -138,7 +142,7 @@ def _event_chunks(
 
 
 def encode_server_event(event: Event) -> bytes:
-    """Return an event in the format of server-sent events."""
+    """Return an event as bytes in the format of server-sent events."""
     numbered = b"id: %d\n" % event.id if event.id else b""
     data = encode_event(event)
     return b"%sevent: %s\ndata: %s\n\n" % (numbered, event.kind.value.encode(), data)
@@ -148,7 +152,7 @@ R = TypeVar("R")
 
 
 def require_scope(scope: Scope, scopes: Collection[Scope] | None, action: str) -> None:
-    """Check that `scopes` contains a scope; None allows everything. Raises `ScopeMissing`.
+    """Raise `ScopeMissing` unless `scopes` contains `scope`; None as `scopes` allows everything.
 
     `action` names the refused action in the error.
     """
@@ -159,7 +163,10 @@ def require_scope(scope: Scope, scopes: Collection[Scope] | None, action: str) -
 
 
 def scopes_of(request: Request[Any]) -> tuple[Scope, ...]:
-    """Return the scopes that a request needs; a preview that shows memories also needs `read`."""
+    """Return the scopes that a token needs for a request: `read`, `write` or `forget`.
+
+    A dry run that shows stored memories also needs `read`.
+    """
     needed = Scope.READ
     if request.writes:
         needed = Scope.FORGET if request.deletes else Scope.WRITE
@@ -177,9 +184,9 @@ class ScopedCaller(Caller):
         self._scopes = scopes
 
     def call(self, request: Request[R], /) -> R:
-        """Run one verb's request if the token's scopes allow it, and return its result.
+        """Carry out a request if the token's scopes allow it, and return its result.
 
-        Raises `ScopeMissing`, and the errors of the verb.
+        Raises `ScopeMissing`, and the errors of the request.
         """
         verb = request.verb_name()
         needed, *further = scopes_of(request)
@@ -195,19 +202,19 @@ JSON_LINES = "application/jsonl"
 def exchange_resources(
     service: MemoryService, *, scopes: Collection[Scope] | None = None
 ) -> dict[str, Resource]:
-    """Return the resources of export and import, by path.
+    """Return the handlers of export and import by URL path.
 
-    They read and write the whole memory: only local callers may use them if `scopes` is None.
+    `scopes` are a token's; if None, only clients over the Unix socket may use them.
     """
     local_only = scopes is None
 
     def export(request: HttpRequest) -> Response:
-        """Return the streamed response of an export."""
+        """Return a response that streams the export with the options in the request's query."""
         stream = service.export(parse_text(Export, _query_fields(request)))
         return Response(HTTPStatus.OK, content_type=JSON_LINES, stream=stream)
 
     def restore(request: HttpRequest) -> Response:
-        """Import the lines in a request's body and return the response with the counts."""
+        """Import the lines of an export in the request's body; respond with the counts as JSON."""
         require_scope(Scope.WRITE, scopes, "import")
         restored = service.restore_lines(request.body)
         return Response(HTTPStatus.OK, msgspec.json.encode(restored))
@@ -224,10 +231,10 @@ _encode = msgspec.json.Encoder().encode
 
 
 def hook_resources(hooks: HookService) -> dict[str, Resource]:
-    """Return the resource of agents' hooks, by path: `mnem-hook` posts to it."""
+    """Return the handler to which agents' hooks send their calls, by its URL path."""
 
     def handle_hook(request: HttpRequest) -> Response:
-        """Return the response to a hook's call. Raises `MalformedJson`."""
+        """Answer the call of an agent's hook in JSON. Raises `MalformedJson`."""
         try:
             envelope = _decode(request.body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -243,11 +250,14 @@ MCP_PATH = "/mcp"
 def mcp_resource(
     caller: Caller, agents: AgentStore, *, scopes: Collection[Scope] | None = None
 ) -> Resource:
-    """Return the resource of the Model Context Protocol, limited to a token's `scopes`, if given."""
+    """Return the handler of the Model Context Protocol, whose tools call verbs by `caller`.
+
+    If `scopes`, a token's, lack `write`, agents' sessions are not saved; None allows everything.
+    """
 
     @cache
     def make_route() -> Route:
-        """Return the route, which saves agents' sessions if `scopes` allow writes."""
+        """Create the MCP handler at its first use, and return it."""
         # Loaded here: a start does not wait for it, and without agents nobody does.
         from mnemosyned.agents.mcp.identity import AgentSessions  # noqa: PLC0415
         from mnemosyned.agents.mcp.server import mcp_route  # noqa: PLC0415 the same
@@ -263,7 +273,10 @@ def mcp_resource(
 
 
 def verb_resources(caller: Caller) -> dict[str, Resource]:
-    """Return a resource for each verb and alias, by path."""
+    """Return a handler for each verb of the API, such as `/v1/remember`, by URL path.
+
+    Aliases of verbs have paths too; `caller` carries out the requests.
+    """
     return {
         VERB_PREFIX + name: _verb_resource(caller, VERBS[ALIASES.get(name, name)])
         for name in (*VERBS, *ALIASES)
@@ -271,10 +284,13 @@ def verb_resources(caller: Caller) -> dict[str, Resource]:
 
 
 def _verb_resource(caller: Caller, verb: type[Request[Any]]) -> Resource:
-    """Return the resource that calls a verb, with fields from the query (GET) or JSON (POST)."""
+    """Return the handler of one verb, with its fields from the query (GET) or JSON (POST).
+
+    Verbs that write take only POST.
+    """
 
     def route(request: HttpRequest) -> Response:
-        """Call the verb with a request's fields and return its result as JSON."""
+        """Call the verb with the HTTP request's fields, and respond with its result as JSON."""
         if request.method == "POST":
             call = parse(verb, request.body or b"{}")
         else:
@@ -286,10 +302,7 @@ def _verb_resource(caller: Caller, verb: type[Request[Any]]) -> Resource:
 
 
 def _query_fields(request: HttpRequest) -> dict[str, str | list[str]]:
-    """Return the fields of a request's query string by name.
-
-    A repeated field has a list of values.
-    """
+    """Return the fields of a request's query string by name; a repeated field as a list."""
     query = parse_qs(request.query, keep_blank_values=True)
     return {k: v[0] if len(v) == 1 else v for k, v in query.items()}
 
@@ -302,7 +315,10 @@ PAGE_HEADERS = (
 
 
 def resources(memory: OpenMemory, activity: ServerActivity) -> dict[str, Resource]:
-    """Return all resources that local callers of an open memory may use, by path."""
+    """Return all handlers for clients of the Unix socket by URL path.
+
+    They use the open memory; `activity` has the figures for `/metrics`.
+    """
     cycle = memory.sleeper.cycle
     events = events_route(memory.service.events, lambda: cycle.progress)
     collectors = [partial(server_samples, activity), partial(memory_samples, memory)]
@@ -318,10 +334,10 @@ def resources(memory: OpenMemory, activity: ServerActivity) -> dict[str, Resourc
 
 
 def documentation_resources() -> dict[str, Resource]:
-    """Return the resources of the API's documentation, by path: `/openapi.json` and `/docs`."""
+    """Return the handlers of `/openapi.json` and `/docs`, the API's documentation, by URL path."""
 
     def show_page(request: HttpRequest) -> Response:
-        """Return the response with the OpenAPI document, or with the HTML page made of it."""
+        """Return the API's description: as OpenAPI in JSON, or for `/docs` as a page of HTML."""
         # Loaded here: a start need not wait for it.
         from mnemosyned.daemon.openapi import docs_page, openapi_json  # noqa: PLC0415
 

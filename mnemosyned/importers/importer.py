@@ -213,6 +213,7 @@ class _ChainedStream(io.RawIOBase):
         self._stream = stream
 
     def readable(self) -> bool:
+        """Return True: the stream is for reading."""
         return True
 
     def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]

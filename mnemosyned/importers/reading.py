@@ -170,6 +170,7 @@ class _Transcoded(io.RawIOBase):
         self._source = io.TextIOWrapper(source, encoding, "replace", newline="")
 
     def readable(self) -> bool:
+        """Return True: the stream is for reading."""
         return True
 
     def readinto(self, buffer: object) -> int:
@@ -181,6 +182,7 @@ class _Transcoded(io.RawIOBase):
         return len(data)
 
     def close(self) -> None:
+        """Close this stream and the stream of UTF-16 below it."""
         self._source.close()
         super().close()
 

@@ -74,7 +74,10 @@ class ClientConnection:
         return sum(len(part) for part in self._output)
 
     def receive(self) -> bytes | None:
-        """Return received bytes, b"" if the client has hung up, or None if no bytes have come."""
+        """Receive bytes without waiting; return b"" if the client hung up, None if none came.
+
+        Over TLS they are decrypted, and None is also returned until a whole TLS record has come.
+        """
         try:
             data = self.sock.recv(RECEIVE_BYTES)
         except BlockingIOError:
@@ -90,7 +93,7 @@ class ClientConnection:
         return said
 
     def has_input(self) -> bool:
-        """Return whether the client has sent bytes or has hung up."""
+        """Return True if bytes of the client wait to be received, or if it has hung up."""
         try:
             self.sock.recv(1, socket.MSG_PEEK)
         except BlockingIOError:
@@ -100,9 +103,9 @@ class ClientConnection:
         return True
 
     def respond(self, response: Response, *, last: bool = False) -> None:
-        """Send a response, as far as the client takes it now.
+        """Queue a response for the client, and send as much as the socket takes without waiting.
 
-        `last` announces the connection's end.
+        With `last` the response tells the client that the connection ends with it.
         """
         head, body = self.protocol.encode_response(response, last=last)
         if len(body) <= RECEIVE_BYTES:
@@ -111,16 +114,16 @@ class ClientConnection:
             self._send_parts(head, body)
 
     def begin_stream(self, response: Response) -> bool:
-        """Send the head of a streamed response; return True if a body may follow."""
+        """Send the head of a streamed response; return False if it may have no body (HEAD)."""
         self._send_parts(self.protocol.encode_stream_head(response))
         return not self.protocol.bodiless
 
     def send_chunk(self, data: bytes) -> None:
-        """Send a chunk of a streamed response, as far as the client takes it now."""
+        """Queue a chunk of a streamed response, and send what the socket takes without waiting."""
         self._send_parts(self.protocol.encode_chunk(data))
 
     def end_stream(self) -> None:
-        """Send the end of a streamed response."""
+        """Send the bytes that mark the end of a streamed response."""
         if end := self.protocol.encode_stream_end():
             self._send_parts(end)
 
@@ -131,12 +134,12 @@ class ClientConnection:
         return bool(poll.poll(0))
 
     def invite_body(self) -> None:
-        """Send `100 Continue` if the client waits for it before its body."""
+        """Send `100 Continue` if the client waits for it before it sends the request's body."""
         if interim := self.protocol.continue_response():
             self._send_parts(interim)
 
     def _send_parts(self, *parts: bytes) -> None:
-        """Queue bytes for the client, encrypted if the connection has TLS, and send them."""
+        """Queue bytes for the client, encrypted if it speaks TLS, and send what is possible."""
         try:
             for data in parts:
                 sealed = self._tls.seal(data) if self._tls else data
@@ -146,7 +149,10 @@ class ClientConnection:
         self.send()
 
     def send(self) -> bool:
-        """Send queued bytes, as far as the client takes them now; return whether any were sent."""
+        """Send queued bytes without waiting; return True if the socket took any.
+
+        An error marks the connection as broken and drops the queued bytes.
+        """
         moved = False
         while self._output:
             try:
@@ -187,7 +193,10 @@ class BodyBudget:
         """Whether room was given back since the last call."""
 
     def missing_bytes(self, connection: ClientConnection) -> int:
-        """Return how many bytes a connection still has to reserve; 0 for a small body."""
+        """Return how many bytes a connection must still reserve for the body of its request.
+
+        0 for a small body or one already reserved; the largest allowed size for a body in chunks.
+        """
         size = connection.protocol.body_bytes
         if connection.reserved or size <= SMALL_BYTES:
             return 0
@@ -195,10 +204,7 @@ class BodyBudget:
         return self._body_bytes_max if connection.protocol.in_chunks else size
 
     def reserve(self, connection: ClientConnection) -> bool:
-        """Reserve memory for a connection's request body.
-
-        Return False if the budget is exhausted.
-        """
+        """Reserve memory for a request's body; return False if too little is free."""
         missing = self.missing_bytes(connection)
         if missing > self._free:
             return False

@@ -33,11 +33,11 @@ log = logger()
 
 @contextmanager
 def listen_on_socket(path: Path) -> Iterator[socket.socket]:
-    """Listen on a Unix socket that only its owner may use, while the block runs.
+    """Return a context manager that listens on a Unix socket that only this user may open.
 
-    Replaces a stale socket. A lock on a file next to it makes the claim atomic: whoever holds the
-    lock may remove, bind and unlink. Raises `DatabaseInUse` if another daemon has the path, and
-    `InvalidRequest` for an unusable path.
+    Replaces a socket file that nobody listens on, and deletes its own at the end; a lock file next
+    to it keeps other daemons away meanwhile. Raises `DatabaseInUse` if another daemon has the path,
+    and `InvalidRequest` for an unusable path.
     """
     require_usable_path(str(path), field="socket", bytes_max=SOCKET_PATH_BYTES_MAX)
     with _claim_path(path):
@@ -60,7 +60,7 @@ def listen_on_socket(path: Path) -> Iterator[socket.socket]:
 
 
 def refused_user_id(connection: socket.socket) -> int | None:
-    """Return the user id of a Unix socket's client, or None if the client is allowed.
+    """Return the user id of a Unix socket's client if it is refused, or None if it is allowed.
 
     This user and root are allowed.
     """
@@ -70,9 +70,10 @@ def refused_user_id(connection: socket.socket) -> int | None:
 
 
 def count_allowed_connections(wanted: int) -> int:
-    """Return how many connections the limit of open files allows, `wanted` at most.
+    """Return how many connections the limit of open files allows, at most `wanted`.
 
-    Raises the process's soft limit if needed.
+    The process's soft limit is raised as far as needed; if even that is too low, a warning is
+    logged.
     """
     needed = wanted + DESCRIPTORS_RESERVED
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -95,9 +96,10 @@ def count_allowed_connections(wanted: int) -> int:
 
 @contextmanager
 def _claim_path(path: Path) -> Iterator[None]:
-    """Hold the lock of a socket's path while the block runs.
+    """Return a context manager that holds the lock of a socket's path.
 
-    The kernel drops the lock with the process. Raises `DatabaseInUse` and `InvalidRequest`.
+    The kernel releases the lock if the process dies. Raises `DatabaseInUse` if another daemon holds
+    it, and `InvalidRequest` if the folder cannot be used.
     """
     lock = path.with_name(path.name + ".lock")
     try:
@@ -116,9 +118,9 @@ def _claim_path(path: Path) -> Iterator[None]:
 
 
 def _lock_file(lock: Path, path: Path) -> int:
-    """Lock the lock file of a socket's path; return its descriptor.
+    """Create and lock the file `lock`, and return its descriptor.
 
-    Raises `DatabaseInUse` if another daemon holds the lock.
+    Raises `DatabaseInUse` if another daemon holds the lock of the socket `path`.
     """
     while True:  # ends: each turn means that a daemon has ended in between
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -146,7 +148,11 @@ def _socket_in_use_error(path: Path) -> DatabaseInUse:
 
 
 def _remove_stale_socket(path: Path) -> None:
-    """Remove a socket file that nobody listens on. Raises `DatabaseInUse` and `InvalidRequest`."""
+    """Delete a socket file on which nobody listens; do nothing if there is no file.
+
+    Raises `DatabaseInUse` if somebody listens or the file is no socket, `InvalidRequest` if it is
+    inaccessible.
+    """
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:
@@ -173,7 +179,7 @@ def _remove_stale_socket(path: Path) -> None:
 
 
 def _unlink_own_socket(path: Path, bound: os.stat_result) -> None:
-    """Remove the socket file unless it is another file than the `bound` one by now."""
+    """Delete the socket file, unless another file than the one with the status `bound` is there."""
     try:
         if os.path.samestat(path.lstat(), bound):
             path.unlink()

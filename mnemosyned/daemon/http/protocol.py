@@ -42,9 +42,9 @@ Headers = tuple[tuple[str, str], ...]
 def error_response(
     error: MnemosynedError, status: HTTPStatus | None = None, headers: Headers = ()
 ) -> Response:
-    """Return the response to an error: `{"error": {"code", "message", "field"}}`.
+    """Return the HTTP response for an error: `{"error": {"code", "message", "field"}}`.
 
-    Without `status`, the kind of the error decides.
+    The status is `status`, or if that is None the status of the error's kind. `headers` are added.
     """
     body = {"code": error.code, "message": error.message, "field": error.field}
     if error.retry_after_s is not None:
@@ -72,7 +72,10 @@ class RequestRefused(Exception):
 
 
 def token_refusal(reason: str, *, given: bool) -> RequestRefused:
-    """Return the 401 refusal of a request; `given` tells whether it had a token."""
+    """Return the refusal (status 401) of a request that has no valid token.
+
+    `reason` is the message; `given` tells whether the request had a token at all.
+    """
     challenge = 'Bearer realm="mnemosyned"'
     if given:
         challenge += ', error="invalid_token"'
@@ -113,9 +116,9 @@ class Access:
     """What to do for those who send no valid token."""
 
     def check(self, headers: Mapping[str, str], authority: str | None) -> None:
-        """Check a request by its headers and by `authority`, the host in its target.
+        """Check a request's host, origin and token. Raises `RequestRefused` if one is not allowed.
 
-        Raises `RequestRefused`.
+        `headers` are by lower-case name; `authority` is the host in the request's target, or None.
         """
         if self.hosts is not None:
             host = headers.get("host", "").lower()
@@ -196,12 +199,12 @@ class HttpProtocol:
 
     @property
     def has_input(self) -> bool:
-        """Whether a part of a request has come."""
+        """Whether bytes of a request have come that was not returned yet."""
         return self._head is not None or bool(self._incoming)
 
     @property
     def in_body(self) -> bool:
-        """Whether the head of a request is complete and its body is not."""
+        """Whether the head of a request has come completely, but not its body."""
         return self._head is not None
 
     @property
@@ -211,7 +214,10 @@ class HttpProtocol:
 
     @property
     def body_bytes(self) -> int:
-        """Size of the request's body in bytes; of a body in chunks, the bytes received so far."""
+        """Size in bytes of the body that is coming, or of a body in chunks what has come so far.
+
+        0 unless a body is coming.
+        """
         if self._head is None:
             return 0
         return len(self._body) if self._head.length is None else self._head.length
@@ -222,13 +228,13 @@ class HttpProtocol:
         return self._http.our_state is h11.DONE and self._http.their_state is h11.DONE
 
     def feed(self, data: bytes) -> None:
-        """Add bytes that the client sent."""
+        """Add bytes received from the client, to be parsed by `next_request`."""
         self._incoming += data
 
     def next_request(self) -> HttpRequest | None:
-        """Return the next request, or None until it has come completely.
+        """Return the client's next request, or None until all its bytes have come.
 
-        Raises `RequestRefused`.
+        Raises `RequestRefused` for a request that is malformed, too large or not allowed.
         """
         if self.reusable:
             self._incoming[:0] = self._http.trailing_data[0]
@@ -242,7 +248,7 @@ class HttpProtocol:
             _refuse_request(reason, HTTPStatus(error.error_status_hint))
 
     def _read_request(self) -> HttpRequest | None:
-        """Return the next request from h11, or None if bytes are missing.
+        """Return the next request as parsed by h11, or None until all its bytes have come.
 
         Raises `RequestRefused` and `h11.RemoteProtocolError`.
         """
@@ -272,7 +278,10 @@ class HttpProtocol:
                 return None
 
     def _take_input(self) -> bytes:
-        """Take the received bytes that h11 may read next; empty if too few have come."""
+        """Remove and return the received bytes that h11 may parse next; empty if too few have come.
+
+        The head is given only as a whole. Raises `RequestRefused` for bytes that h11 must not get.
+        """
         if self._head is None:
             return self._take_head()
         if self.in_chunks:
@@ -280,13 +289,17 @@ class HttpProtocol:
         return self._take_bytes(len(self._incoming))
 
     def _take_bytes(self, count: int) -> bytes:
-        """Take up to `count` received bytes."""
+        """Remove and return the first `count` received bytes, or all if there are fewer."""
         part = bytes(self._incoming[:count])
         del self._incoming[:count]
         return part
 
     def _take_chunk_part(self) -> bytes:
-        """Take the next received part of a body in chunks: a size line, chunk bytes or trailers."""
+        """Remove and return a piece of a chunked body: a size line, bytes of a chunk, or trailers.
+
+        Empty if a size line has not come completely. Raises `RequestRefused` for a malformed or too
+        large body.
+        """
         if self._chunk_left is None or self._chunk_left > 0:
             if len(self._http.trailing_data[0]) > CHUNKED_BYTES:
                 _refuse_head("its trailers are", CHUNKED_BYTES)
@@ -310,7 +323,11 @@ class HttpProtocol:
         return line
 
     def _take_head(self) -> bytes:
-        """Take the next complete head, with non-ASCII bytes of its target percent-encoded."""
+        """Remove and return the next request's head, or nothing until it has come completely.
+
+        Non-ASCII bytes of its first line are percent-encoded. Raises `RequestRefused` for a head
+        that is too long or has odd blanks.
+        """
         if self._incoming and self._incoming[0] <= ord(" "):
             _refuse_request("it begins with a blank")
         end = _BLANK_LINE.search(self._incoming, max(0, self._searched - 2))
@@ -330,7 +347,10 @@ class HttpProtocol:
         )
 
     def _read_head(self, request: h11.Request) -> _Head:
-        """Check the head of a request and return it parsed. Raises `RequestRefused`."""
+        """Check a parsed head; return its method, path, query, headers and body length.
+
+        Raises `RequestRefused` if the request is not allowed, or its body too large.
+        """
         if not request.http_version.startswith(b"1."):
             _refuse_request(
                 "it is not in HTTP/1.1", HTTPStatus.HTTP_VERSION_NOT_SUPPORTED
@@ -361,7 +381,7 @@ class HttpProtocol:
         return _Head(request.method.decode(), path or "/", query, headers, length)
 
     def continue_response(self) -> bytes:
-        """Return the bytes of `100 Continue` if the client waits for it, else nothing."""
+        """Return the bytes of `100 Continue` if the client waits for it; otherwise none."""
         if not self._http.they_are_waiting_for_100_continue:
             return b""
         proceed = HTTPStatus.CONTINUE
@@ -372,7 +392,10 @@ class HttpProtocol:
         )
 
     def encode_response(self, response: Response, *, last: bool) -> tuple[bytes, bytes]:
-        """Return head and body of a response as bytes; `last` adds `Connection: close`."""
+        """Return the bytes of a response's head and of its body, which is empty for HEAD.
+
+        With `last` the head has `Connection: close`.
+        """
         body = response.body
         headers = [("Content-Length", str(len(body)))]
         if last:
@@ -386,19 +409,19 @@ class HttpProtocol:
         return head, body
 
     def encode_stream_head(self, response: Response) -> bytes:
-        """Return the head of a streamed response as bytes; chunks follow."""
+        """Return the bytes of the head of a response whose body follows in chunks."""
         return self._encode_head(response, [])
 
     def encode_chunk(self, data: bytes) -> bytes:
-        """Return a chunk of a streamed response as bytes."""
+        """Return the bytes of one chunk of a streamed response, with its size."""
         return self._http.send(h11.Data(data=data)) or b""
 
     def encode_stream_end(self) -> bytes:
-        """Return the end of a streamed response as bytes."""
+        """Return the bytes that end a streamed response."""
         return self._http.send(h11.EndOfMessage()) or b""
 
     def _encode_head(self, response: Response, headers: list[tuple[str, str]]) -> bytes:
-        """Return a response's head with these further headers as bytes."""
+        """Return the bytes of a response's head, with these headers and the response's own."""
         if response.content_type:
             headers.insert(0, ("Content-Type", response.content_type))
         headers.extend(response.headers)
@@ -414,13 +437,16 @@ class HttpProtocol:
 def _refuse_request(
     reason: str, status: HTTPStatus = HTTPStatus.BAD_REQUEST
 ) -> NoReturn:
-    """Raise the refusal of a malformed request."""
+    """Raise the `RequestRefused` for a malformed request, with a reason and an HTTP status."""
     message = f"this is not an HTTP request that the daemon accepts: {reason}"
     raise RequestRefused(MalformedRequest(message), status)
 
 
 def _refuse_head(part: str, bytes_max: int) -> NoReturn:
-    """Raise the refusal of a request with a part that is longer than `bytes_max`."""
+    """Raise the `RequestRefused` for a part of the request's head longer than `bytes_max`.
+
+    `part` is the beginning of the reason, such as "its headers are".
+    """
     _refuse_request(
         f"{part} longer than {bytes_max:,} bytes; send fewer, or send a body",
         HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
@@ -428,7 +454,7 @@ def _refuse_head(part: str, bytes_max: int) -> NoReturn:
 
 
 def _refuse_body(bytes_max: int) -> NoReturn:
-    """Raise the refusal of a body that is longer than `bytes_max`."""
+    """Raise the `RequestRefused` for a request body longer than `bytes_max`."""
     too_large = ContentTooLarge(
         f"the body exceeds {bytes_max:,} bytes; split it, or raise limits.body_bytes_max"
     )

@@ -129,14 +129,14 @@ class EventLoop:
         )
 
     def start(self) -> None:
-        """Begin to serve clients, in a thread."""
+        """Start the worker threads, and the thread of the event loop, which serves the clients."""
         for fd in (*self._listeners, self._wake_fd):
             self._epoll.register(fd, select.EPOLLIN)
         self._workers.start()
         self._thread.start()
 
     def stop(self) -> None:
-        """Accept no more clients, let running requests finish for `DRAIN_S` seconds, and hang up."""
+        """Accept no more clients, give running requests `DRAIN_S` seconds, and hang up."""
         deadline = time.monotonic() + DRAIN_S
         self._stop_at = deadline
         self._workers.drain()
@@ -145,18 +145,21 @@ class EventLoop:
         self._workers.stop(deadline)
 
     def _queue_answered(self, connection: ClientConnection) -> None:
-        """Hand a connection whose request is answered back to the loop, from a worker thread."""
+        """Give a connection whose request a worker thread has answered back to the event loop.
+
+        Called in the worker's thread.
+        """
         self._answered.append(connection)
         self._wake_up()
 
     def _wake_up(self) -> None:
-        """Wake the event loop from its wait, from another thread."""
+        """Make the event loop return from its wait for events; called in any thread."""
         os.eventfd_write(self._wake_fd, 1)
 
     # ---------------------------------------------------------------- loop
 
     def _serve_clients(self) -> None:
-        """Run the event loop until it has stopped; then close all connections."""
+        """Handle events, answers and deadlines until stopped; then close all connections."""
         try:
             while not self._drain_connections():
                 timeout_s = SWEEP_S if self._busy else IDLE_SWEEP_S
@@ -180,9 +183,9 @@ class EventLoop:
             self._epoll.close()
 
     def _drain_connections(self) -> bool:
-        """Return whether the loop may end; after a stop, close listeners and idle connections.
+        """Return True if the event loop may end; after `stop` close listeners and idle connections.
 
-        The loop may end when no response is left to send, or the deadline has passed.
+        It may end once no connection is left, or the time for running requests has passed.
         """
         if self._stop_at is None:
             return False
@@ -201,7 +204,10 @@ class EventLoop:
         return not self._connections or time.monotonic() > self._stop_at
 
     def _handle_event(self, fd: int) -> None:
-        """Handle an event of epoll: a wake-up, a new client, or bytes to read or to write."""
+        """Handle an epoll event of a descriptor: a wake-up, a new client, or a connection.
+
+        A connection is read from, or written to if it has a response to send.
+        """
         connection = self._connections.get(fd)
         if fd == self._wake_fd:
             os.eventfd_read(fd)
@@ -220,7 +226,7 @@ class EventLoop:
     def _run_step(
         self, step: Callable[[ClientConnection], None], connection: ClientConnection
     ) -> None:
-        """Run a step for one connection; an error is logged and closes only this connection."""
+        """Call `step` with a connection; if that fails, log the error and close the connection."""
         try:
             step(connection)
         except Exception:
@@ -231,7 +237,10 @@ class EventLoop:
     # -------------------------------------------------------------- accept
 
     def _accept_clients(self, listener: Listener) -> None:
-        """Accept the clients that wait at a listener."""
+        """Accept the clients that wait at a listener, closing stalled connections to make room.
+
+        Without room, accepting pauses. Clients of other users at the Unix socket are refused.
+        """
         for accepted in range(ACCEPTED_AT_ONCE):
             if len(self._connections) >= self._connections_max:
                 if accepted:  # whether one more waits is not known; epoll tells
@@ -258,7 +267,7 @@ class EventLoop:
             self._add_connection(sock, listener)
 
     def _handle_accept_error(self, error: OSError) -> None:
-        """Make room and pause after a failed accept; log the error once a minute at most."""
+        """After a failed accept, close a stalled connection and pause; log once a minute."""
         now = time.monotonic()
         if now - self._accept_error_at >= LOGGED_EVERY_S:
             self._accept_error_at = now
@@ -268,14 +277,17 @@ class EventLoop:
         self._pause_accepting(now + PAUSE_S)
 
     def _pause_accepting(self, until: float) -> None:
-        """Leave new clients in the kernel's backlog until a monotonic time and until there is room."""
+        """Accept no clients until the monotonic time `until`, and until there is room for them.
+
+        They wait in the kernel's backlog.
+        """
         self._accept_at = until
         if not self.is_full:
             self.is_full = True
             self._watch_listeners(0)
 
     def _resume_accepting(self, now: float) -> None:
-        """End a pause if it is over by `now` (monotonic) and there is room."""
+        """Accept clients again if the pause is over at monotonic time `now` and there is room."""
         if not (self.is_full and self._listeners) or now < self._accept_at:
             return
         if len(self._connections) < self._connections_max or self._make_room():
@@ -283,19 +295,16 @@ class EventLoop:
             self._watch_listeners(select.EPOLLIN)
 
     def _watch_listeners(self, event: int) -> None:
-        """Let epoll watch the listeners for `event`; 0 for none."""
+        """Set the event, such as EPOLLIN, for which epoll watches the listeners; 0 for none."""
         for fd in self._listeners:
             self._epoll.modify(fd, event)
 
     def _make_room(self) -> bool:
-        """Hang up on the client that has been idle longest, or else on one that stalls.
-
-        Return False if there is none.
-        """
+        """Close the connection longest idle, or else one that stalls; return False without one."""
         return any(self._drop_stalled(state) for state in GRACE_S)
 
     def _add_connection(self, sock: socket.socket, listener: Listener) -> None:
-        """Begin to serve an accepted client."""
+        """Begin to serve the client of a newly accepted socket, by the rules of its listener."""
         protocol = HttpProtocol(
             body_bytes_max=self._body_bytes_max, access=listener.access
         )
@@ -306,10 +315,10 @@ class EventLoop:
         self._epoll.register(connection.fd, select.EPOLLIN | select.EPOLLONESHOT)
 
     def _drop_stalled(self, state: ConnectionState, *, reserved: bool = False) -> bool:
-        """Close the connection that has been in a state longest, if its grace time is over.
+        """Close the connection that is longest in this state, if its grace time is over.
 
-        Return whether a connection was closed. With `reserved`, only connections that hold memory
-        for a body count. Clients over TCP are closed first: other users can connect there.
+        Returns True if one was closed. With `reserved`, consider only connections that hold memory
+        for a body. Clients over TCP go first, as other users can connect there.
         """
         now = time.monotonic()
         for connection in sorted(
@@ -332,7 +341,7 @@ class EventLoop:
     # ---------------------------------------------------------------- read
 
     def _read_input(self, connection: ClientConnection) -> None:
-        """Read received bytes, and start the next request if it is complete."""
+        """Receive bytes of a connection, and start its next request if that has come completely."""
         data = connection.receive()
         if data is None:
             self._watch_once(connection, select.EPOLLIN)
@@ -344,7 +353,11 @@ class EventLoop:
             self._start_request(connection)
 
     def _start_request(self, connection: ClientConnection) -> None:
-        """Hand a connection's next request to a worker thread, or wait for the rest of its bytes."""
+        """Hand a connection's next request to a worker thread if it has come completely.
+
+        Otherwise wait for its remaining bytes, or for memory for its body. Health checks are
+        answered at once; a refused request gets its error response.
+        """
         protocol = connection.protocol
         try:
             request = protocol.next_request()
@@ -380,7 +393,7 @@ class EventLoop:
             self._set_state(connection, ConnectionState.QUEUED)
 
     def _set_state(self, connection: ClientConnection, state: ConnectionState) -> None:
-        """Set the state of a connection, with its start and its grace time."""
+        """Set a connection's state, with the time of the change and the grace time it then has."""
         if connection.state is not state:
             self._busy += (state is not ConnectionState.IDLE) - (
                 connection.state is not ConnectionState.IDLE
@@ -391,13 +404,16 @@ class EventLoop:
             connection.grace_s = GRACE_S.get(state, 0.0) + size / BYTES_PER_S
 
     def _watch_once(self, connection: ClientConnection, event: int) -> None:
-        """Let epoll report the next event of this kind on a connection."""
+        """Make epoll report the next event of this kind, such as EPOLLIN, on a connection, once."""
         self._epoll.modify(connection.fd, event | select.EPOLLONESHOT)
 
     # -------------------------------------------------------------- bodies
 
     def _resume_queued(self) -> None:
-        """Read on where bodies waited for memory, the smallest body first."""
+        """Go on reading the bodies that waited for memory, the smallest first, while they fit.
+
+        If memory is short, a slow sender that holds some is closed.
+        """
         self._budget.freed = False
         queued = sorted(
             self._connections_in(ConnectionState.QUEUED), key=self._budget.missing_bytes
@@ -412,7 +428,10 @@ class EventLoop:
     # --------------------------------------------------------------- write
 
     def _continue_after_answer(self, connection: ClientConnection) -> None:
-        """Send the rest of a response, or else read the next request or close the connection."""
+        """Go on with a connection whose request was answered.
+
+        Send the rest of the response, or else start the next request, or close the connection.
+        """
         self._budget.release(connection)
         connection.progress = time.monotonic()
         if connection.broken:
@@ -428,7 +447,7 @@ class EventLoop:
             self._close_connection(connection)
 
     def _write_output(self, connection: ClientConnection) -> None:
-        """Send more of a response to a client that can take it."""
+        """Send more of a connection's response, and go on with it once all is sent."""
         if connection.send():
             connection.progress = time.monotonic()
         if connection.broken or not connection.output_bytes:
@@ -437,7 +456,7 @@ class EventLoop:
             self._watch_once(connection, select.EPOLLOUT)
 
     def _limit_output(self) -> None:
-        """Close slow readers until the unsent responses fit `OUTPUT_BYTES_MAX`."""
+        """Close stalled connections until unsent responses take at most `OUTPUT_BYTES_MAX`."""
         while (
             sum(
                 each.output_bytes
@@ -451,7 +470,10 @@ class EventLoop:
     # ----------------------------------------------------------------- end
 
     def _check_deadlines(self) -> None:
-        """Close connections past their deadlines, at most every `FULL_SWEEP_S` seconds."""
+        """Close connections whose time limit has passed, and let waiting ones go on.
+
+        Does nothing if the last check is less than `FULL_SWEEP_S` seconds ago.
+        """
         now = time.monotonic()
         if now - self._swept < FULL_SWEEP_S:
             return
@@ -469,7 +491,7 @@ class EventLoop:
         self._resume_accepting(now)
 
     def _close_overdue(self, connection: ClientConnection) -> None:
-        """Close an overdue connection, with an error response if its request was incomplete."""
+        """Close a connection that took too long, sending an error if its request is incomplete."""
         if connection.state is ConnectionState.QUEUED:
             busy = DaemonBusy(
                 "too many large requests at once; send this again in a moment"
@@ -486,13 +508,13 @@ class EventLoop:
             self._close_connection(connection)
 
     def _refuse_request(self, connection: ClientConnection, response: Response) -> None:
-        """Send an error response, as far as the client takes it now, and close the connection."""
+        """Send an error response, as far as possible without waiting, and close the connection."""
         self._activity.refuse(response.status)
         connection.respond(response, last=True)
         self._close_connection(connection)
 
     def _close_connection(self, connection: ClientConnection) -> None:
-        """Close a connection and free its reserved memory."""
+        """Close a connection and give the memory reserved for its body back."""
         self._budget.release(connection)
         self._busy -= connection.state is not ConnectionState.IDLE
         del self._connections[connection.fd]
@@ -516,11 +538,11 @@ def serve_http(
     tcp_resources: ResourcesOf | None = None,
     owner_of: OwnerOf | None = None,
 ) -> Iterator[EventLoop]:
-    """Serve resources by path to the clients of the listeners while the block runs.
+    """Return a context manager that serves HTTP clients and gives the event loop.
 
-    At the end, running requests may finish. `tcp_resources` returns the resources for a request
-    over TCP, where they differ from those for the socket. `owner_of` returns the number of a
-    request's owner, so that no owner takes all threads.
+    `resources` has the handlers by URL path; `tcp_resources`, if given, returns those for a request
+    over TCP. `owner_of` returns the number of the owner whose memory a request is about, so that no
+    owner takes all threads. At the end running requests may finish.
     """
     activity = activity or ServerActivity()
     loop = EventLoop(
@@ -543,19 +565,17 @@ def make_handler(
     *,
     tcp_resources: ResourcesOf | None = None,
 ) -> Route:
-    """Return a function that answers requests from `resources`, by path.
+    """Return a function that answers a request by the resource at its path.
 
-    Errors become responses.
-
-    `tcp_resources` returns the resources for a request over TCP; if it is None, `resources` are for
-    these requests, too.
+    It counts requests, and turns errors into responses. `tcp_resources`, if given, returns the
+    resources for a request over TCP; otherwise `resources` serve those too.
     """
     health = Resource(lambda _: HEALTHY)
     table = {**dict.fromkeys(HEALTH_PATHS, health), **resources}
     labels = {path: path.removeprefix(VERB_PREFIX) for path in table}
 
     def answer(request: HttpRequest) -> Response:
-        """Return the response to a request, and count it; log unexpected errors."""
+        """Return the response to a request, or to its error; count it, log unexpected errors."""
         started = time.monotonic()
         try:
             found = (
@@ -592,9 +612,10 @@ def make_handler(
 
 
 def _call_resource(table: Mapping[str, Resource], request: HttpRequest) -> Response:
-    """Return the response of the resource at a request's path, or 405 for a wrong method.
+    """Return the response of the resource at a request's path.
 
-    Raises `UnknownVerb` if no resource has this path.
+    Answers OPTIONS, and gives status 405 for another method. Raises `UnknownVerb` if the path has
+    no resource that this client may use.
     """
     resource = table.get(request.path)
     if resource is None or (resource.local_only and not request.local):

@@ -32,12 +32,11 @@ log = logger()
 def listen_on_tcp(
     setting: str, *, token_file: Path | None, certificate: Certificate | None = None
 ) -> Iterator[Listener]:
-    """Listen on the address of the setting `listen` while the block runs, for clients with a token.
+    """Return a context manager that listens on a TCP address, "host:port", and gives the listener.
 
-    The token is the one in `token_file`, which is made if there is none; without a file, each owner
-    has tokens. With a certificate the clients speak TLS, and any address may be named.
-
-    Raises `InvalidRequest` where the address is taken, and `ConfigInvalid` for the file.
+    Clients must send the token in the file `token_file`, which is created if missing; with None, a
+    token of an owner. With a certificate clients speak TLS. Raises `InvalidRequest` for an address
+    in use, and `ConfigInvalid` for the token's file.
     """
     advice, is_token = OWNER_ADVICE, _is_owner_token
     if token_file:
@@ -74,19 +73,19 @@ def listen_on_tcp(
 
 
 def _is_token(token: bytes, text: str) -> bool:
-    """Return whether a text is the daemon's token."""
+    """Return True if a text equals the daemon's token, in constant time."""
     return hmac.compare_digest(text.encode(), token)
 
 
 def _is_owner_token(text: str) -> bool:
-    """Return whether a text has the form of an owner's token; a thread looks up the owner later."""
+    """Return True if a text has the form of an owner's token; the database is asked later."""
     return owner_of(text) is not None
 
 
 def read_token(file: Path) -> str:
-    """Return the token in the file; create a file with a new token if there is none.
+    """Return the access token in a file; create the file with a random token if it is missing.
 
-    Raises `ConfigInvalid` for a token that others may read, or that is too short.
+    Raises `ConfigInvalid` if others may read the token, or it is too short.
     """
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -114,7 +113,7 @@ def read_token(file: Path) -> str:
 
 
 def _make_token(file: Path) -> None:
-    """Write a new token to the file in one step, unless the file exists."""
+    """Create the file atomically with a random token, unless it exists."""
     fresh = file.with_name(f"{file.name}.{os.getpid()}")
     if file.exists() or file.is_symlink():
         return
@@ -145,9 +144,13 @@ class Certificate:
         self.read()
 
     def read(self) -> None:
-        """Read the files again, for new clients. Raises `ConfigInvalid`."""
+        """Read the certificate and key files again; only new clients are affected.
+
+        Raises `ConfigInvalid`.
+        """
 
         def refuse_password() -> str:  # nobody is there to type it
+            """Raise `OSError`, as nobody can type the password of an encrypted key."""
             raise OSError("the key is encrypted; decrypt it, and protect the file")
 
         certificate, key = self._files
@@ -164,7 +167,7 @@ class Certificate:
             )
 
     def channel(self) -> ServerTlsChannel:
-        """Return a TLS channel for a new client."""
+        """Return the encryption of one new client's connection."""
         return ServerTlsChannel(self._context)
 
 
@@ -176,9 +179,10 @@ class ServerTlsChannel:
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
 
     def open(self, data: bytes) -> bytes | None:
-        """Decrypt received bytes; return None until a whole TLS record has come.
+        """Decrypt bytes received from the client; return None until a whole TLS record has come.
 
-        Returns b"" if the client closed TLS or broke its rules; `unsent` may have an alert then.
+        Returns b"" if the client closed TLS or violated it; `unsent` may then have an alert to
+        send.
         """
         self._incoming.write(data)
         parts: list[bytes] = []
@@ -192,15 +196,15 @@ class ServerTlsChannel:
         return b"".join(parts)
 
     def seal(self, data: bytes) -> bytes:
-        """Encrypt bytes for the client. Raises `OSError` if TLS has ended."""
+        """Return bytes for the client, encrypted. Raises `OSError` if TLS has ended."""
         self._tls.write(data)
         return self.unsent()
 
     def unsent(self) -> bytes:
-        """Return bytes of the TLS protocol that are to be sent to the client."""
+        """Take and return the encrypted bytes to send to the client, such as a handshake."""
         return self._outgoing.read()
 
 
 def _refuse_setting(reason: str, field: str) -> NoReturn:
-    """Raise `ConfigInvalid` for a setting."""
+    """Raise `ConfigInvalid` for the setting `field`, with a reason."""
     raise ConfigInvalid(f"{field}: {reason}", field=field)

@@ -90,14 +90,15 @@ class Workers:
         ]
 
     def start(self) -> None:
-        """Start the threads."""
+        """Start the worker threads."""
         for thread in self._threads:
             thread.start()
 
     def put(self, connection: ClientConnection, request: HttpRequest) -> bool:
-        """Queue a request; its connection belongs to the workers until `on_answered`.
+        """Queue a request for a worker thread, which calls `on_answered` with the connection.
 
-        Returns False if `WAITING_MAX` requests of its owner wait already.
+        Until then only the workers use the connection. Returns False if `WAITING_MAX` requests of
+        its owner wait already.
         """
         owner = self._owner_of(request) if self._owner_of else 0
         with self._changing:
@@ -109,11 +110,11 @@ class Workers:
         return True
 
     def drain(self) -> None:
-        """Let streams end by themselves for `STREAM_END_S` seconds, then cut them off."""
+        """Give streams `STREAM_END_S` seconds to end by themselves, then cut them off."""
         self._streams_end = time.monotonic() + STREAM_END_S
 
     def stop(self, deadline: float) -> None:
-        """Wait until the threads end, up to a deadline of the monotonic clock."""
+        """Tell the worker threads to end, and wait for them until the monotonic `deadline`."""
         for _ in self._threads:
             self._tasks.put(None)
         with self._changing:
@@ -122,7 +123,10 @@ class Workers:
             thread.join(max(0.0, deadline - time.monotonic()))
 
     def _assign_requests(self) -> None:
-        """Give waiting requests to free threads, one of each owner in turn."""
+        """Give waiting requests to free worker threads, one of each owner in turn.
+
+        With many owners, no owner gets more than its share of the threads.
+        """
         part = free = len(self._threads)
         free -= self._running.total()
         if self._owner_of:
@@ -143,7 +147,7 @@ class Workers:
         self._running += Counter()  # without those that have none
 
     def _answer_requests(self) -> None:
-        """Answer requests until the workers stop; this is the body of each thread."""
+        """Answer the requests assigned to this worker thread until the workers stop."""
         while (task := self._tasks.get()) is not None:
             try:
                 with self._fair_turn(task.owner):
@@ -167,9 +171,10 @@ class Workers:
     def _fair_turn(
         self, owner: int, *, is_awaited: bool = True
     ) -> AbstractContextManager[None]:
-        """Return a context manager that counts the processor time of an owner's work, to share it.
+        """Return a context manager that counts the block's processor time for an owner.
 
-        Other owners' work pauses for work that `is_awaited`.
+        Threads of owners that used more pause for the block if a client waits for it
+        (`is_awaited`). Does nothing if there is only one owner.
         """
         if self._owner_of is None:
             return nullcontext()
@@ -178,7 +183,10 @@ class Workers:
     def _begin_stream(
         self, task: QueuedRequest, response: Response, stream: Iterator[bytes]
     ) -> bool:
-        """Start a thread that sends a stream; if there are too many, send an error, return False."""
+        """Start a thread that sends the chunks of `stream` as the response; return True.
+
+        If there are too many streams, respond with an error and return False.
+        """
         with self._changing:
             is_last = self._streams[task.owner] >= self._owner_streams_max
             is_free = not is_last and self._streams.total() < STREAMS_MAX
@@ -207,9 +215,9 @@ class Workers:
     def _send_stream(
         self, task: QueuedRequest, response: Response, stream: Iterator[bytes]
     ) -> None:
-        """Send a streamed response, then hand the connection back to the event loop.
+        """Send a streamed response; then give the connection back to the event loop.
 
-        This is the body of its thread.
+        Runs in a thread of its own.
         """
         try:
             # Most of the time a stream waits: nobody rests for it.
@@ -232,7 +240,10 @@ class Workers:
     def _send_chunks(
         self, connection: ClientConnection, response: Response, stream: Iterator[bytes]
     ) -> None:
-        """Send the chunks of a stream, each after the client has taken the previous chunk."""
+        """Send a response's head, and each chunk once the client has taken the chunk before.
+
+        If the client hangs up or is too slow, the stream is left without an end, as a sign.
+        """
         deadline = time.monotonic() + STREAM_S
         if connection.begin_stream(response):
             goes_on = self._flush_output(connection, deadline)
@@ -246,7 +257,10 @@ class Workers:
         connection.end_stream()
 
     def _flush_output(self, connection: ClientConnection, deadline: float) -> bool:
-        """Wait until the client has taken all output; return False if the stream must end."""
+        """Wait until the client has taken all queued bytes; return False if the stream must end.
+
+        It must if the client hangs up or stalls, or the monotonic time `deadline` has passed.
+        """
         progress = time.monotonic()
         ready = select.poll()
         ready.register(connection.fd, select.POLLOUT)
@@ -265,6 +279,6 @@ class Workers:
 
 
 def _close_stream(stream: Iterator[bytes]) -> None:
-    """Close a stream if it can be closed."""
+    """Call the iterator's `close`, if it has one."""
     if close := getattr(stream, "close", None):
         close()
