@@ -53,10 +53,12 @@ class DownloadRequest:
 def download(
     request: DownloadRequest, target: Path, *, progress: Progress, pause_s: float = 1.0
 ) -> str:
-    """Download a file to `target`; return its SHA-256.
+    """Download a file to the path `target`, checking its digest, and return its SHA-256.
 
-    Bytes received stay next to the target as `.part`, and the next call resumes there.
-    `progress` gets the number of bytes received and the total. Raises `FetchFailed`.
+    An interrupted download stays next to the target as `.part`, and the next call resumes it.
+    `progress` is called with the bytes received and the total or None; `pause_s` is the first pause
+    in seconds before a retry. Raises `FetchFailed`, and `InvalidRequest` for an address without
+    TLS.
     """
     check_url(request.url)
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -90,13 +92,13 @@ def download(
 
 
 def compute_sha256(path: Path) -> str:
-    """Return the SHA-256 of a file in hexadecimal."""
+    """Return the SHA-256 of a file's content in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def check_url(url: str) -> None:
-    """Raise `InvalidRequest` unless a URL has HTTPS, or HTTP to this machine."""
+    """Raise `InvalidRequest` unless a URL uses HTTPS, or HTTP on this machine."""
     parts = urlsplit(url)
     if parts.scheme == "https" and parts.hostname:
         return
@@ -108,7 +110,7 @@ def check_url(url: str) -> None:
 
 
 def _is_loopback(host: str) -> bool:
-    """Tell whether a host is this machine, by its address or the name localhost."""
+    """Return True if a host is this machine: a loopback address or "localhost"."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -116,12 +118,12 @@ def _is_loopback(host: str) -> bool:
 
 
 def _make_metadata_path(part: Path) -> Path:
-    """Return the path of the file with the URL and ETag of an incomplete download."""
+    """Return the path of the file that keeps URL and ETag of the incomplete download `part`."""
     return part.with_name(f"{part.name}.json")
 
 
 def discard_part(part: Path) -> None:
-    """Delete an incomplete download and its metadata."""
+    """Delete the file of an incomplete download, and its metadata file."""
     part.unlink(missing_ok=True)
     _make_metadata_path(part).unlink(missing_ok=True)
 
@@ -140,7 +142,10 @@ class _SecureRedirects(HTTPRedirectHandler):
         headers: HTTPMessage,
         newurl: str,
     ) -> Request | None:
-        """Return the request for a redirect's target. Raises `InvalidRequest`, `FetchFailed`."""
+        """Return the request that follows an HTTP redirect to `newurl`.
+
+        Raises `InvalidRequest` or `FetchFailed` if the new address has no TLS.
+        """
         check_url(newurl)
         if req.full_url.startswith("https:") and not newurl.startswith("https:"):
             raise FetchFailed(
@@ -170,7 +175,11 @@ class _Download:
         self._etag = self._read_saved_etag()
 
     def fetch(self, pause_s: float) -> None:
-        """Make attempts until the file is complete. Raises `FetchFailed`."""
+        """Make attempts, each resuming the last one, until the file is complete.
+
+        `pause_s` is the pause in seconds after a failed attempt, doubled while no bytes come.
+        Raises `FetchFailed`.
+        """
         stalled = 0
         for _ in range(ATTEMPTS_MAX):
             before = self._measure_part()
@@ -190,7 +199,10 @@ class _Download:
         )
 
     def _request_rest(self, received: int) -> None:
-        """Request the bytes not `received` yet; raise an error if the file stays incomplete."""
+        """Request the file's bytes after the first `received`, and append them to the file.
+
+        Raises an error if the file is still incomplete.
+        """
         headers = {"Accept-Encoding": "identity", "User-Agent": "mnemosyned"}
         if received:
             headers["Range"] = f"bytes={received}-"
@@ -212,10 +224,10 @@ class _Download:
             raise ConnectionError("the connection broke off")
 
     def _accept_response(self, response: HTTPResponse, received: int) -> int | None:
-        """Prepare the file for a response; return the total bytes of the file, or None if unknown.
+        """Check a response and prepare the file for its body; return the file's total size or None.
 
-        A response with the whole file truncates the part. Raises `FetchFailed` for a wrong size or
-        a full disk.
+        A response with the whole file, not the bytes after `received`, empties the file first.
+        Raises `FetchFailed` for a wrong size or too little free disk space.
         """
         length = response.headers.get("Content-Length", "")
         total = int(length) if length.isdigit() else None
@@ -248,7 +260,11 @@ class _Download:
         return total
 
     def _copy_body(self, response: HTTPResponse, total: int | None) -> None:
-        """Append a response's body to the file. Raises `FetchFailed` if it is no GGUF model."""
+        """Append a response's body to the file, calling `progress` after each piece.
+
+        `total` is the size of the whole file, if known. Raises `FetchFailed` if the body is no GGUF
+        model or too large.
+        """
         received = self._measure_part()
         while chunk := response.read(CHUNK_BYTES):
             begins_model = chunk.startswith(MAGIC)
@@ -267,11 +283,14 @@ class _Download:
             self._progress(received, total or self._request.size)
 
     def _measure_part(self) -> int:
-        """Return the bytes received so far."""
+        """Return the number of bytes that are in the file so far."""
         return os.fstat(self._file.fileno()).st_size
 
     def _read_saved_etag(self) -> str | None:
-        """Return the ETag of the part, or None; truncate a part from another URL."""
+        """Return the ETag saved with the incomplete file, or None.
+
+        A file that was begun from another URL is emptied.
+        """
         try:
             note = json.loads(_make_metadata_path(self._part).read_text())
             if note["url"] == self._request.url:
@@ -282,7 +301,7 @@ class _Download:
         return None
 
     def _is_final(self, error: Exception) -> bool:
-        """Tell whether another attempt would fail in the same way."""
+        """Return True if another attempt would fail with the same error."""
         if isinstance(error, HTTPError):
             return error.code not in RETRYABLE_STATUSES
         reason = error.reason if isinstance(error, URLError) else error
@@ -295,7 +314,7 @@ class _Download:
         return is_unreachable and not self._measure_part()
 
     def _describe_error(self, error: Exception) -> str:
-        """Return the message for an error of the last attempt, with advice."""
+        """Return the message, with advice, for the error that ended the last attempt."""
         size = self._measure_part()
         kept = f"; {size:,} bytes are kept, call again to go on" if size else ""
         if isinstance(error, HTTPError):
@@ -358,7 +377,10 @@ class ModelStore:
     def resolve(
         self, name: str, *, sha256: str | None = None
     ) -> tuple[DownloadRequest, Path]:
-        """Return the download of a short name or URL, and its target. Raises `InvalidRequest`."""
+        """Return the download for a catalog name or URL of a model, and the path to install it at.
+
+        `sha256` is the digest to expect, if known. Raises `InvalidRequest` for an unknown name.
+        """
         if known := CATALOG.get(name):
             request = replace(known, sha256=sha256)
         elif "://" in name:
@@ -381,9 +403,11 @@ class ModelStore:
         progress: Progress,
         pause_s: float = 1.0,
     ) -> tuple[Path, str]:
-        """Download a model, or verify it if installed; return its path and SHA-256.
+        """Download a model by catalog name or URL, and return its path and SHA-256.
 
-        Raises `FetchFailed`.
+        If its file exists, that is verified instead. `sha256` is the digest to expect; `progress`
+        is called with the bytes received and the total or None; `pause_s` is the first pause before
+        a retry. Raises `FetchFailed`, and `InvalidRequest` for an unknown name.
         """
         request, target = self.resolve(name, sha256=sha256)
         if target.exists():
@@ -402,9 +426,10 @@ class ModelStore:
             ) from error
 
     def find(self, name: str, *, in_part: bool = False) -> Path:
-        """Return the path of an installed model by short name, file name or path.
+        """Return the path of an installed model by catalog name, file name or path.
 
-        `in_part` accepts an incomplete download too. Raises `InvalidRequest` if none is found.
+        With `in_part`, an incomplete download is found too. Raises `InvalidRequest` if there is
+        none.
         """
         if known := CATALOG.get(name):
             name = _extract_file_name(known.url)
@@ -420,7 +445,11 @@ class ModelStore:
         )
 
     def verify(self, path: Path, *, sha256: str | None = None) -> VerifyResult:
-        """Check the format, size and digest of a model's file, as far as they are known."""
+        """Return size, digest and problems of a model's file.
+
+        The digest is compared with `sha256`, or else the one recorded at the download; the size
+        with the catalog's.
+        """
         size = path.stat().st_size
         digest = compute_sha256(path)
         problems = []
@@ -441,9 +470,9 @@ class ModelStore:
         return VerifyResult(size, digest, tuple(problems), compared=bool(expected))
 
     def remove(self, path: Path) -> None:
-        """Delete a model, its recorded digest and its incomplete download.
+        """Delete a model's file, its recorded digest and its incomplete download.
 
-        Raises `InvalidRequest` for a path outside the folder.
+        Raises `InvalidRequest` for a path outside the folder of models.
         """
         if path.parent != self.folder.absolute():
             raise InvalidRequest(f"{path} is not in {self.folder}; delete it yourself")
@@ -453,16 +482,16 @@ class ModelStore:
 
 
 def write_manual_instructions(request: DownloadRequest, target: Path) -> str:
-    """Return instructions to install a file without a network."""
+    """Return a sentence on how to install a model without a network, at the path `target`."""
     size = f" of {request.size:,} bytes" if request.size else ""
     return f"Without a network here, bring the file{size} from {request.url} and put it at {target}"
 
 
 def _extract_file_name(url: str) -> str:
-    """Return the file name at the end of a URL."""
+    """Return the file name at the end of a URL's path, with escapes decoded."""
     return unquote(urlsplit(url).path).rpartition("/")[2]
 
 
 def _make_part_path(path: Path) -> Path:
-    """Return the path of the incomplete download of a file."""
+    """Return the path at which the incomplete download of a file is kept."""
     return path.with_name(f"{path.name}.part")

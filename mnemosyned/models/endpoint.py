@@ -50,10 +50,10 @@ class EndpointAddress:
                 ) from None
 
     def resolve(self) -> list[tuple[socket.AddressFamily, Any]]:
-        """Return the family and socket address of each of the host's addresses.
+        """Return the address family and socket address of each of the host's addresses.
 
-        Raises `OSError` for an unknown host, and with `local_only` `ModelUnavailable` unless all
-        addresses are of this machine.
+        Raises `OSError` for an unknown host, and with `local_only` `ModelUnavailable` if any
+        address is of another machine.
         """
         try:
             infos = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
@@ -75,12 +75,15 @@ class EndpointAddress:
 
     @cached_property
     def trust(self) -> ssl.SSLContext:
-        """TLS context that verifies certificates and host names."""
+        """TLS context that verifies the server's certificate and host name."""
         return ssl.create_default_context()
 
 
 def _split_endpoint(endpoint: str) -> tuple[SplitResult, int | None]:
-    """Return the parts of an endpoint's address and its port, or None. Raises `ConfigInvalid`."""
+    """Split the address of an endpoint, and return its parts and the port, or None for no port.
+
+    Raises `ConfigInvalid` unless it is a plain http or https address.
+    """
     try:
         parts = urlsplit(endpoint)
         port = parts.port
@@ -99,7 +102,10 @@ def _split_endpoint(endpoint: str) -> tuple[SplitResult, int | None]:
 
 
 def _make_endpoint_error(problem: str) -> ConfigInvalid:
-    """Return the error for the setting `llm.endpoint`, without quoting its value."""
+    """Return the error for the setting `llm.endpoint`, with a problem in words.
+
+    The value of the setting is not quoted, as it may contain a key.
+    """
     # The address is not quoted: a key may be in it.
     return ConfigInvalid(
         f"llm.endpoint {problem}; write it like http://127.0.0.1:8080/v1",
@@ -197,6 +203,7 @@ class EndpointModel(TextModel):
 
     @property
     def context_tokens(self) -> int:
+        """Size of the model's context window in tokens, as configured or assumed."""
         return self._context_tokens
 
     def count_tokens(self, text: str) -> int:
@@ -210,9 +217,10 @@ class EndpointModel(TextModel):
         max_tokens: int,
         temperature: float,
     ) -> str:
-        """Return the endpoint's answer to a conversation. Raises `SummarizerFailed`.
+        """Return the model's answer to the messages of a conversation.
 
-        Raises `ModelUnavailable` if a retry is useless.
+        `max_tokens` limits the answer. Raises `SummarizerFailed`, or its subclass
+        `ModelUnavailable` if the model cannot be used at present.
         """
         body: dict[str, Any] = {
             "messages": [dict(message) for message in messages],
@@ -237,7 +245,7 @@ class EndpointModel(TextModel):
                     self._current = None
 
     def close(self) -> None:
-        """End the present call from another thread."""
+        """End the running call, which raises `ModelUnavailable`; called from another thread."""
         with self._state:
             if self._current:
                 self._current.abandon()
@@ -272,12 +280,15 @@ class _EndpointCall:
         self._aborted = False
 
     def abandon(self) -> None:
-        """End the call from another thread; `answer` then raises `ModelUnavailable`."""
+        """End the call from another thread, so that `answer` raises `ModelUnavailable`."""
         self._abandoned.set()
         self._abort()
 
     def answer(self, body: bytes) -> bytes:
-        """Send a request body; return the body of the answer. Raises `SummarizerFailed`."""
+        """Send a request's body, and return the body of the answer within the time limit.
+
+        Raises `SummarizerFailed`, or `ModelUnavailable` if the endpoint cannot be used at present.
+        """
         # Watching from outside, as a server that sends a byte now and then never times out.
         watch = threading.Timer(self._limit_s, self._abort)
         watch.daemon = True
@@ -289,7 +300,7 @@ class _EndpointCall:
             self._abort()
 
     def _abort(self) -> None:
-        """End the connection from another thread; no other can be opened."""
+        """End the present connection from another thread, and allow no further one."""
         with self._lock:
             self._aborted = True
             if self._socket:
@@ -298,7 +309,10 @@ class _EndpointCall:
                     socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
     def _open_connection(self, timeout_s: float) -> HTTPConnection:
-        """Connect to the first address that accepts. Raises `OSError`, `ModelUnavailable`."""
+        """Connect to the first of the host's addresses that accepts, within `timeout_s` for each.
+
+        Raises `OSError` and `ModelUnavailable`.
+        """
         refused: OSError | None = None
         for family, place in self._address.resolve():
             plain = self._hold_socket(socket.socket(family, socket.SOCK_STREAM))
@@ -313,7 +327,7 @@ class _EndpointCall:
         raise refused or OSError("the host has no address")
 
     def _start_http(self, plain: socket.socket) -> HTTPConnection:
-        """Return an HTTP connection over a connected socket, after the TLS handshake if needed."""
+        """Return an HTTP connection over a connected socket, after a TLS handshake for https."""
         address = self._address
         stream = plain
         if address.tls:
@@ -330,7 +344,10 @@ class _EndpointCall:
         return connection
 
     def _hold_socket(self, held: socket.socket) -> socket.socket:
-        """Keep a socket, which `_abort` can end. Raises `ConnectionAbortedError` after `_abort`."""
+        """Keep a socket as the one for `_abort` to end, and return it.
+
+        Raises `ConnectionAbortedError` if `_abort` was called before.
+        """
         with self._lock:
             self._socket = held
             if self._aborted:
@@ -338,14 +355,17 @@ class _EndpointCall:
         return held
 
     def _close_socket(self) -> None:
-        """Close the present connection; another can be opened."""
+        """Close the present connection, so that another can be opened."""
         with self._lock:
             held, self._socket = self._socket, None
         if held:
             held.close()
 
     def _send_with_retries(self, body: bytes) -> bytes:
-        """Return the answer's body, trying again after a retryable error while time is left."""
+        """Send a request's body and return the answer's, retrying busy or broken connections.
+
+        Raises `ModelUnavailable` when tries or time are used up.
+        """
         wait_s = BACKOFF_S
         for tries_left in reversed(range(TRIES)):
             try:
@@ -362,7 +382,10 @@ class _EndpointCall:
         raise AssertionError  # the loop returns or raises
 
     def _send_once(self, body: bytes) -> bytes:
-        """Return the body of one request's answer. Raises `_RetryableError`, `SummarizerFailed`."""
+        """Send a request's body over a new connection and return the answer's body.
+
+        Raises `_RetryableError`, `ModelUnavailable` and `SummarizerFailed`.
+        """
         try:
             connection = self._open_connection(min(CONNECT_S, self._seconds_left()))
             self._check_time()
@@ -389,7 +412,11 @@ class _EndpointCall:
             self._close_socket()
 
     def _read_response(self, response: HTTPResponse) -> bytes:
-        """Return the body of a response with status 200; raise the error for any other status."""
+        """Return the body of a response with status 200; raise an error for any other status.
+
+        It is `_RetryableError` for a busy server, `SummarizerFailed` for a refused prompt, else
+        `ModelUnavailable`.
+        """
         status = response.status
         if status == HTTPStatus.OK:
             return self._read_body(response)
@@ -416,7 +443,10 @@ class _EndpointCall:
         raise ModelUnavailable(f"{said}{hint.get(status, '')}")
 
     def _read_body(self, response: HTTPResponse) -> bytes:
-        """Return the body of a response. Raises `SummarizerFailed` if it is too large."""
+        """Return the body of a response. Raises `SummarizerFailed` if it is too large.
+
+        Raises `HTTPException` if the connection broke before its end.
+        """
         answer = response.read(ANSWER_BYTES_MAX + 1)
         self._check_time()  # cut off, it looks like an end
         if len(answer) > ANSWER_BYTES_MAX:
@@ -428,11 +458,11 @@ class _EndpointCall:
         return answer
 
     def _seconds_left(self) -> float:
-        """Return the seconds until the time limit, never 0."""
+        """Return the seconds until the call's time limit, at least 0.001."""
         return max(0.001, self._ends - time.monotonic())
 
     def _check_time(self) -> None:
-        """Raise `ModelUnavailable` if the call was abandoned or its time is up."""
+        """Raise `ModelUnavailable` if the call was abandoned or its time limit has passed."""
         if self._abandoned.is_set():
             raise ModelUnavailable(f"{self._name} was interrupted") from None
         if time.monotonic() >= self._ends:
@@ -442,7 +472,11 @@ class _EndpointCall:
 
 
 def _read_answer_text(answer: bytes, name: str) -> str:
-    """Return the text of the first choice. Raises `ModelUnavailable` or `SummarizerFailed`."""
+    """Return the text of the first choice in an endpoint's answer in JSON.
+
+    `name` is the model's for messages. Raises `ModelUnavailable` for another form,
+    `SummarizerFailed` for no text.
+    """
     try:
         text = _ANSWERS.decode(answer).choices[0].message.content
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -459,9 +493,10 @@ def _read_answer_text(answer: bytes, name: str) -> str:
 
 
 def read_api_key(file: str | None, *, variable: str | None) -> str | None:
-    """Return the API key from a file, else from the variable's value, None without either.
+    """Return the API key in a file, or else in the value of an environment variable.
 
-    Raises `ConfigInvalid` if the file cannot be read or the key is malformed.
+    `variable` is that value. None if both are None. Raises `ConfigInvalid` for an unreadable file
+    or malformed key.
     """
     if file is None:
         return _check_key(variable, "MNEMOSYNE_LLM_API_KEY") if variable else None
@@ -483,7 +518,10 @@ def read_api_key(file: str | None, *, variable: str | None) -> str | None:
 
 
 def _check_key(text: str, where: str) -> str:
-    """Return a key without surrounding blanks; `where` names its source for `ConfigInvalid`."""
+    """Return an API key without surrounding blanks. Raises `ConfigInvalid` if it is malformed.
+
+    `where` names the source of the key in the message.
+    """
     key = text.strip()
     if not re.fullmatch(rf"[!-~]{{1,{KEY_CHARS_MAX}}}", key):
         raise ConfigInvalid(

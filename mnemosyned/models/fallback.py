@@ -42,13 +42,14 @@ class CountingSummarizer(Protocol):
 
     @property
     def sentences(self) -> tuple[int, int]:
-        """Number of questions to a small model, and number of its sentences that were kept."""
+        """Number of questions to a small model, and number of its sentences used in summaries."""
         ...
 
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
-        """Return the model's summary.
+        """Return the model's summary of memories.
 
-        Raises `SummarizerFailed`, or `ModelUnavailable` if a retry is useless.
+        Raises `SummarizerFailed` for an unusable answer, or `ModelUnavailable` if the model cannot
+        be used at present.
         """
         ...
 
@@ -69,7 +70,7 @@ class CircuitBreaker:
 
     @property
     def retry_at(self) -> datetime | None:
-        """Time at which the model may be asked again; None if it may be asked now."""
+        """Time until which the model is not to be asked; None if it may be asked now."""
         if self._opened is None:
             return None
         now, until = self._clock.now(), self._opened + self._cool_down
@@ -77,14 +78,17 @@ class CircuitBreaker:
         return until if self._opened <= now < until else None
 
     def record_success(self) -> bool:
-        """Record an accepted summary; return True if the breaker was open before."""
+        """Close the breaker after an accepted summary; return True if it was open."""
         ended = self._opened is not None
         self.reason, self._opened = "", None
         self._cool_down, self._rejected = COOL_DOWN, 0
         return ended
 
     def record_rejection(self, reason: str) -> bool:
-        """Record a rejected answer, with the reason; return True if that opens the breaker."""
+        """Count a rejected answer with its reason; open the breaker after too many in a row.
+
+        Returns True if it was opened.
+        """
         self._rejected += 1
         if self._rejected < REJECTED_IN_A_ROW_MAX:  # the model does answer
             self.reason, self._opened, self._cool_down = "", None, COOL_DOWN
@@ -95,7 +99,7 @@ class CircuitBreaker:
         return True
 
     def record_failure(self, reason: str) -> None:
-        """Open the breaker after a failure, for twice as long if it was open before."""
+        """Open the breaker after a failed call, for twice as long if it was open already."""
         if self._opened is not None:
             self._cool_down = min(self._cool_down * 2, COOL_DOWN_MAX)
         self.reason, self._opened = reason, self._clock.now()
@@ -134,7 +138,10 @@ class FallbackSummarizer(Summarizer):
         self._idle.set()
 
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
-        """Return the model's summary, or if the model fails the fallback's with the reason."""
+        """Return the model's summary; if the model may not be asked or fails, the fallback's.
+
+        A summary of the fallback has the reason why the model did not make it.
+        """
         if reason := self._find_reason_to_skip(spent_s=0):
             return self._add_reason(self._fallback.summarize(memories), reason)
         accepted = self._primary.accepted
@@ -152,10 +159,11 @@ class FallbackSummarizer(Summarizer):
     def summarize_each(
         self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
     ) -> Iterator[tuple[K, Summary | Exception]]:
-        """Yield the summary or error of each group with its key.
+        """Yield each group's key with its summary, or with the error of summarizing it.
 
-        The caller ends the cycle by `release_workers`. Once the model fails, the other
-        groups go to the fallback, which may work in parallel.
+        `groups` are pairs of key and memories; `expected` is their number. Once the model fails or
+        its time is used up, the remaining groups go to the fallback. The caller ends the cycle by
+        `release_workers`.
         """
         rest = iter(groups)
         for done, (key, memories) in enumerate(rest):
@@ -170,7 +178,7 @@ class FallbackSummarizer(Summarizer):
             yield key, outcome
 
     def status(self) -> SummarizerStatus:
-        """Return the state of the model, with the reason and the counts of its answers."""
+        """Return whether the model or the fallback is used, why, and the counts of answers."""
         until = self._breaker.retry_at
         if self._stopping:
             state, reason = SummarizerState.FALLBACK, STOPPING
@@ -200,11 +208,11 @@ class FallbackSummarizer(Summarizer):
         )
 
     def rule_based(self) -> Summarizer:
-        """Return a summarizer with the fallback alone, for a caller that waits."""
+        """Return a summarizer that uses only the fallback, for callers that wait for it."""
         return _FallbackOnly(self)
 
     def interrupt(self) -> None:
-        """End the model's present call, and use only the fallback until `resume`."""
+        """End the model's running call, and use only the fallback until `resume` is called."""
         self._stopping = True
         ends = time.monotonic() + INTERRUPT_S
         # More than once: it may be just about to ask, or to ask again.
@@ -213,23 +221,27 @@ class FallbackSummarizer(Summarizer):
             self._idle.wait(INSIST_EVERY_S)
 
     def resume(self) -> None:
-        """Ask the model again after `interrupt`."""
+        """Allow the model to be asked again after `interrupt`."""
         self._stopping = False
 
     def release_workers(self) -> None:
-        """End the cycle and the fallback's workers; the next cycle has its whole model time."""
+        """End a cycle: stop the fallback's processes, and reset the model's used time."""
         self._spent_s, self._used_up = 0.0, ""
         self._fallback.release_workers()
 
     def close(self) -> None:
-        """Close the model and the fallback."""
+        """Close the model and the fallback summarizer."""
         self._model.close()
         self._fallback.close()
 
     def summarize_by_rule(
         self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
     ) -> Iterator[tuple[K, Summary | Exception]]:
-        """Summarize all groups by the fallback, without the model, as a caller waits."""
+        """Yield each group's key with the fallback's summary, or with its error.
+
+        The model is not asked, as a caller waits. `groups` are pairs of key and memories,
+        `expected` is their number.
+        """
         reason = STOPPING if self._stopping else WAITED_FOR
         return self._summarize_by_fallback(groups, reason, expected=expected)
 
@@ -240,7 +252,11 @@ class FallbackSummarizer(Summarizer):
         *,
         expected: int,
     ) -> Iterator[tuple[K, Summary | Exception]]:
-        """Yield the fallback's summary of each group with its key and `reason`, or the error."""
+        """Yield each group's key with the fallback's summary, or with its error.
+
+        `groups` are pairs of key and memories, `expected` is their number. `reason`, why no model
+        was asked, is put into each summary.
+        """
         for key, outcome in self._fallback.summarize_each(groups, expected=expected):
             if isinstance(outcome, Exception):
                 yield key, outcome
@@ -248,9 +264,10 @@ class FallbackSummarizer(Summarizer):
                 yield key, self._add_reason(outcome, reason)
 
     def _find_reason_to_skip(self, spent_s: float) -> str:
-        """Return why not to ask the model: it stops, it failed, or its time is up; else empty.
+        """Return why the model must not be asked now, or an empty text if it may be.
 
-        `spent_s` is the time that the model has taken in this cycle.
+        Reasons are a stop, failures, or that `spent_s`, its seconds in this cycle, reach the
+        budget.
         """
         if self._stopping:
             return STOPPING
@@ -267,7 +284,7 @@ class FallbackSummarizer(Summarizer):
         return self._used_up
 
     def _ask_model(self, memories: Sequence[MemoryRecord]) -> Summary:
-        """Return the model's summary; `interrupt` can end the call."""
+        """Return the model's summary of memories; `interrupt` can make the call fail."""
         self._idle.clear()
         try:
             if self._stopping:  # `interrupt` may have seen nothing to end
@@ -277,7 +294,10 @@ class FallbackSummarizer(Summarizer):
             self._idle.set()
 
     def _record_failure(self, error: Exception) -> str:
-        """Record a failure or rejected answer at the breaker; return the fallback's reason."""
+        """Report the model's error to the circuit breaker; return the reason to use the fallback.
+
+        A rejected answer and a failed call are counted differently.
+        """
         why = reason_of(error)
         is_unavailable = isinstance(error, ModelUnavailable)
         if isinstance(error, SummarizerFailed) and not is_unavailable:
@@ -296,7 +316,7 @@ class FallbackSummarizer(Summarizer):
         return self._breaker.reason
 
     def _add_reason(self, summary: Summary, reason: str) -> Summary:
-        """Count a summary of the fallback, and return it with the reason."""
+        """Count a summary by the fallback, and return it with the reason why no model made it."""
         self._fallbacks += 1
         return replace(summary, fallback_reason=reason)
 
@@ -310,7 +330,7 @@ class _FallbackOnly(Summarizer):
         self._chain = chain
 
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
-        """Return the fallback's summary of a group, or raise its error."""
+        """Return the fallback's summary of memories, or raise its error."""
         ((_, outcome),) = self.summarize_each([(None, memories)], expected=1)
         if isinstance(outcome, Exception):
             raise outcome
@@ -319,5 +339,8 @@ class _FallbackOnly(Summarizer):
     def summarize_each(
         self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
     ) -> Iterator[tuple[K, Summary | Exception]]:
-        """Yield the fallback's summary or error of each group with its key."""
+        """Yield each group's key with the fallback's summary, or with its error.
+
+        `groups` are pairs of key and memories, `expected` is their number.
+        """
         yield from self._chain.summarize_by_rule(groups, expected=expected)

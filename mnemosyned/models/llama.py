@@ -83,14 +83,16 @@ class LlamaModel(TextModel):
 
     @property
     def context_tokens(self) -> int:
+        """Size of the model's context window in tokens; the model is loaded to find it."""
         return self._request_reply(None).number
 
     @property
     def parameters(self) -> int:
+        """Number of the model's weights, 0 if unknown; the model is loaded to find it."""
         return self._request_reply(None).parameters
 
     def count_tokens(self, text: str) -> int:
-        """Return the tokens of a text in the model's vocabulary. Raises `SummarizerFailed`."""
+        """Return a text's number of tokens in the model's vocabulary. Raises `SummarizerFailed`."""
         return self._request_reply(CountTokens(text)).number
 
     def complete(
@@ -100,16 +102,22 @@ class LlamaModel(TextModel):
         max_tokens: int,
         temperature: float,
     ) -> str:
-        """Return the model's answer to a conversation. Raises `SummarizerFailed`."""
+        """Return the model's answer to the messages of a conversation. Raises `SummarizerFailed`.
+
+        `max_tokens` limits the answer. A last message of the assistant is continued.
+        """
         asked = [dict(message) for message in messages]
         return self._request_reply(Complete(asked, max_tokens, temperature)).text
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
-        """Return a unit vector for each text, in half precision. Raises `SummarizerFailed`."""
+        """Return a unit vector for each text as bytes of little-endian half-precision floats.
+
+        Raises `SummarizerFailed`.
+        """
         return self._request_reply(Embed(list(texts))).vectors
 
     def close(self) -> None:
-        """End the process; a call in progress fails, and so do calls that wait for their turn."""
+        """End the child process; running and waiting calls fail, a later call starts a new one."""
         with self._state:
             child, self._child = self._child, None
             self._close_count += 1
@@ -120,9 +128,10 @@ class LlamaModel(TextModel):
     def _request_reply(
         self, request: CountTokens | Complete | Embed | None
     ) -> WorkerReply:
-        """Return the model's reply to a request, or without a request its reply to being loaded.
+        """Send a request to the child process, once it is free, and return the reply.
 
-        Raises `SummarizerFailed`, or `ModelUnavailable` if the model cannot run.
+        The process is started if necessary; for None only that, and its reply to being loaded is
+        returned. Raises `SummarizerFailed`, or `ModelUnavailable` if the model cannot run.
         """
         until = time.monotonic() + self._time_limit_s
         closings = self._close_count
@@ -143,10 +152,10 @@ class LlamaModel(TextModel):
         return self._check_reply(reply)
 
     def _reserve_process(self, until: float, closings: int) -> _ModelProcess:
-        """Return the process with the model loaded, reserved until an instant.
+        """Return the child process with the model loaded, starting it if necessary.
 
-        It is started if necessary. `closings` is the number of calls of `close` before the caller
-        waited for its turn; if there are more now, raise `SummarizerFailed`.
+        It is killed if it is in use beyond `until`, a monotonic time. `closings` is the number of
+        `close` calls before this one began to wait; if it has grown, raise `SummarizerFailed`.
         """
         child = self._child
         if child and child.limit(until - time.monotonic(), "time_limit"):
@@ -206,7 +215,7 @@ class LlamaModel(TextModel):
             )
 
     def _check_reply(self, reply: WorkerReply) -> WorkerReply:
-        """Return a reply without failure; raise the error for the failure of another."""
+        """Return the reply of the child process, or raise the error for the failure it reports."""
         if reply.failure is None:
             return reply
         detail = f" ({reply.detail})" if reply.detail else ""
@@ -218,7 +227,7 @@ class LlamaModel(TextModel):
         raise ModelUnavailable(words)
 
     def _describe_ending(self, child: _ModelProcess) -> str:
-        """Return the error message for a process that ended without a reply."""
+        """Return the error message for a child process that ended without a reply."""
         if child.ending == "time_limit":
             return (
                 f"{self.name} took longer than {self._time_limit_s:g} s and was ended; raise "
@@ -264,11 +273,11 @@ class _ModelProcess(WorkerProcess[WorkerReply]):
     def ask(
         self, request: LoadModel | CountTokens | Complete | Embed
     ) -> WorkerReply | None:
-        """Send a request; return the reply, or None if the process ended first."""
+        """Send a request and wait for its reply; return None if the process ends first."""
         return self.take_reply() if self.send(request) else None
 
     def note_end(self) -> None:
-        """Log why the process has ended."""
+        """Log that the process has ended, and why."""
         log.info("model_ended", pid=self.pid, reason=self.ending)
 
 
@@ -296,9 +305,10 @@ class LlamaEmbedder(Embedder):
         self._settings = settings
 
     def identity(self) -> str:
-        """Return a digest of the file's size and three of its megabytes; reading all takes long.
+        """Return a digest that tells this embedding model from others, to detect a change.
 
-        The megabytes are the first, middle and last. Raises `ModelUnavailable`.
+        It is made of the file's size, its first, middle and last megabyte, and the prefix for
+        memories. Raises `ModelUnavailable`.
         """
         digest = hashlib.sha256()
         try:
@@ -316,18 +326,30 @@ class LlamaEmbedder(Embedder):
         return digest.hexdigest()
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
-        """Return a vector for each text, put after the prefix for memories."""
+        """Return a unit vector for each text, as bytes of little-endian half-precision floats.
+
+        The model's prefix for memories is put before each text. Raises `EmbedderFailed` or
+        `ModelUnavailable`.
+        """
         return self._embed([self._settings.memory_prefix + text for text in texts])
 
     def embed_question(self, text: str) -> bytes:
-        """Return the vector of a question, put after the prefix for queries."""
+        """Return the unit vector of a question, as bytes of little-endian half-precision floats.
+
+        The model's prefix for queries is put before the text. Raises `EmbedderFailed` or
+        `ModelUnavailable`.
+        """
         return self._embed([self._settings.query_prefix + text])[0]
 
     def close(self) -> None:
+        """End the child process with the model."""
         self._model.close()
 
     def _embed(self, texts: list[str]) -> list[bytes]:
-        """Return a vector for each text. Raises `EmbedderFailed` or `ModelUnavailable`."""
+        """Return a unit vector for each text as it is, as bytes of half-precision floats.
+
+        Raises `EmbedderFailed` or `ModelUnavailable`.
+        """
         try:
             return self._model.embed(texts)
         except ModelUnavailable:

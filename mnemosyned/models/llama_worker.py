@@ -37,7 +37,11 @@ def complete_conversation(
     temperature: float,
     seed: int,
 ) -> str:
-    """Return a new answer, or the continuation of a last message that the assistant has begun."""
+    """Return a llama.cpp model's answer to the messages of a conversation.
+
+    If the last message is the assistant's, return the continuation of it, up to the end of its
+    sentence.
+    """
     opening = messages[-1]["content"] if messages[-1]["role"] == ASSISTANT else ""
     asked = [dict(message) for message in messages[: -1 if opening else None]]
     prompt = _render_prompt(llama, asked) if opening else ""
@@ -58,7 +62,7 @@ def complete_conversation(
 
 
 def _render_prompt(llama: Any, messages: Sequence[Mapping[str, str]]) -> str:  # noqa: ANN401
-    """Return a conversation as text in the model's chat template, empty if it has no template."""
+    """Return the messages as text in the model's own chat template; empty if it has none."""
     from llama_cpp.llama_chat_format import Jinja2ChatFormatter  # noqa: PLC0415 an extra
 
     template = llama.metadata.get(TEMPLATE)
@@ -74,7 +78,7 @@ def _render_prompt(llama: Any, messages: Sequence[Mapping[str, str]]) -> str:  #
 
 
 def count_parameters(llama: Any) -> int:  # noqa: ANN401
-    """Return the number of a model's weights, 0 if unknown."""
+    """Return the number of a llama.cpp model's weights; 0 if unknown."""
     label = _LABEL.fullmatch(llama.metadata.get("general.size_label", ""))
     if label:
         return int(float(label[1]) * _SIZES[label[2]])
@@ -186,7 +190,10 @@ class CompletionEngine:
         self._control = _compile_control_tokens(llama_cpp, self._llama)
 
     def answer(self, request: CountTokens | Complete | Embed) -> WorkerReply:
-        """Count the tokens of a text, or complete a conversation. Raises `RequestFailed`."""
+        """Return the reply to a request: the number of tokens of a text, or an answer.
+
+        Raises `RequestFailed`, also for a request for vectors.
+        """
         if isinstance(request, Embed):
             raise RequestFailed(WorkerFailure.OTHER, "not loaded for vectors")
         if isinstance(request, CountTokens):
@@ -203,11 +210,14 @@ class CompletionEngine:
 
     @property
     def parameters(self) -> int:
-        """Number of the model's weights, 0 if unknown."""
+        """Number of the model's weights; 0 if unknown."""
         return count_parameters(self._llama)
 
     def _complete(self, request: Complete) -> str:
-        """Return the model's answer. Raises `RequestFailed` for too long a conversation."""
+        """Return the model's answer to a conversation.
+
+        Raises `RequestFailed` if the conversation is too long for the context window.
+        """
         messages = [
             {**message, "content": self._split_control_tokens(message["content"])}
             for message in request.messages
@@ -228,7 +238,7 @@ class CompletionEngine:
             raise
 
     def _split_control_tokens(self, text: str) -> str:
-        """Put a blank into each control token of a text, so that the model reads it as words."""
+        """Return the text with a blank in each control token, so that it reads as plain words."""
         return self._control.sub(lambda mark: f"{mark[0][0]} {mark[0][1:]}", text)
 
 
@@ -250,7 +260,7 @@ class EmbeddingEngine:
             self._llama = self._load_model(llama_cpp, load, pooling)
 
     def _load_model(self, llama_cpp: Any, load: LoadModel, pooling: int) -> Any:  # noqa: ANN401
-        """Return the model, loaded with a kind of pooling."""
+        """Load and return the embedding model, with the given kind of pooling."""
         return _open_model(
             llama_cpp,
             load,
@@ -262,7 +272,10 @@ class EmbeddingEngine:
         )
 
     def answer(self, request: CountTokens | Complete | Embed) -> WorkerReply:
-        """Return a unit vector for each text, truncated to the window. Raises `RequestFailed`."""
+        """Return a reply with a unit vector for each text, of which the context window is read.
+
+        Raises `RequestFailed`, also for any other request.
+        """
         import numpy as np  # noqa: PLC0415 llama_cpp brings it
 
         if not isinstance(request, Embed):
@@ -278,7 +291,10 @@ class EmbeddingEngine:
 
 
 def _open_model(llama_cpp: Any, load: LoadModel, **options: Any) -> Any:  # noqa: ANN401
-    """Load the file with the options of the request. Raises `RequestFailed`."""
+    """Load the model's file by llama.cpp, with further `options`, and return the model.
+
+    Raises `RequestFailed` for a damaged file or too little memory.
+    """
     try:
         return llama_cpp.Llama(
             load.model_path,
@@ -295,9 +311,9 @@ def _open_model(llama_cpp: Any, load: LoadModel, **options: Any) -> Any:  # noqa
 
 
 def _choose_window_tokens(llama_cpp: Any, load: LoadModel) -> int:  # noqa: ANN401
-    """Return the tokens of the context window, after a check that its memory is free.
+    """Return the size of the context window in tokens, as requested or by the model's file.
 
-    Raises `RequestFailed` if the file is damaged or memory is short.
+    Raises `RequestFailed` if the file is damaged, or the memory it needs is not free.
     """
     try:
         header = llama_cpp.Llama(
@@ -323,7 +339,10 @@ def _choose_window_tokens(llama_cpp: Any, load: LoadModel) -> int:  # noqa: ANN4
 
 
 def _compute_bytes_per_token(facts: Mapping[str, str], kind: str) -> int:
-    """Return the bytes that one token of the window takes in all layers, by the file's metadata."""
+    """Return how many bytes of memory each token of the context window takes.
+
+    `facts` is the metadata of the model's file, `kind` its architecture.
+    """
     heads = _read_metadata_int(facts, f"{kind}.attention.head_count", 1)
     head = _read_metadata_int(facts, f"{kind}.embedding_length", 0) // max(heads, 1)
     keys = _read_metadata_int(facts, f"{kind}.attention.key_length", head)
@@ -339,7 +358,7 @@ def _compute_bytes_per_token(facts: Mapping[str, str], kind: str) -> int:
 
 
 def _read_metadata_int(facts: Mapping[str, str], name: str, otherwise: int) -> int:
-    """Return an integer of the file's metadata, or `otherwise` if it is missing."""
+    """Return the integer under a name in the file's metadata; `otherwise` if there is none."""
     text = facts.get(name, "")
     return int(text) if text.isdigit() else otherwise
 
@@ -364,7 +383,7 @@ def _free_memory_bytes() -> int | None:
 
 
 def _measure_free_in_group(folder: Path) -> int:
-    """Return the free memory in bytes of a control group, given by its folder."""
+    """Return the free memory in bytes of the Linux control group with this folder."""
     most = int((folder / "memory.max").read_text())
     used = int((folder / "memory.current").read_text())
     stat = dict(
@@ -375,7 +394,7 @@ def _measure_free_in_group(folder: Path) -> int:
 
 
 def _compile_control_tokens(llama_cpp: Any, llama: Any) -> re.Pattern[str]:  # noqa: ANN401
-    """Return a pattern of the model's control tokens, and of role marks of many templates."""
+    """Return the pattern that matches the model's control tokens, and "<|" of many templates."""
     vocabulary = llama._model.vocab  # noqa: SLF001 it has no public name
     marks = {"<|"}
     for token in range(llama.n_vocab()):
@@ -402,7 +421,7 @@ def _lower_priority(nice: int) -> None:
 
 
 def _make_reply(answer: Callable[[bytes], WorkerReply], frame: bytes) -> WorkerReply:
-    """Return the reply of `answer` to a request, or a reply with the failure it raised."""
+    """Return `answer(frame)`, the reply to an encoded request, or a reply with its failure."""
     try:
         return answer(frame)
     except RequestFailed as failed:
@@ -414,11 +433,14 @@ def _make_reply(answer: Callable[[bytes], WorkerReply], frame: bytes) -> WorkerR
 
 
 def _serve_requests(requests: queue.SimpleQueue[bytes], answers: IO[bytes]) -> None:
-    """Answer queued requests forever; the first one loads the model."""
+    """Answer the queued requests, writing each reply to the stream `answers`; never return.
+
+    The first request loads the model.
+    """
     engine: CompletionEngine | EmbeddingEngine | None = None
 
     def answer(frame: bytes) -> WorkerReply:
-        """Return the reply to an encoded request. Raises `RequestFailed`."""
+        """Decode a request and return its reply. Raises `RequestFailed`."""
         nonlocal engine
         request = REQUESTS.decode(frame)
         if isinstance(request, LoadModel):
@@ -447,7 +469,7 @@ def _serve_requests(requests: queue.SimpleQueue[bytes], answers: IO[bytes]) -> N
 
 
 def _queue_requests(requests: queue.SimpleQueue[bytes]) -> None:
-    """Queue requests from standard input, and end the process when the input closes.
+    """Put each request from standard input into the queue; when the input closes, end the process.
 
     It runs in a thread of its own, so that the process ends at once, also during inference.
     """

@@ -66,14 +66,22 @@ class ParallelSummarizer(ExtractiveSummarizer):
     def summarize_each(
         self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
     ) -> Iterator[tuple[K, Summary | Exception]]:
-        """Yield the summary or error of each group with its key, in the order of completion."""
+        """Yield each group's key with its summary, or with the error, in the order of completion.
+
+        `groups` are pairs of key and memories; `expected` is their number, from which worker
+        processes are worth a start.
+        """
         for key, outcome in self._digest_groups(groups, expected=expected, exact=False):
             yield key, outcome.summary if isinstance(outcome, Digest) else outcome
 
     def digest_each(
         self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
     ) -> Iterator[tuple[K, Digest | Exception]]:
-        """Yield the digest or error of each group with its key: a summary and exact values."""
+        """Yield each group's key with its digest, a summary and exact values, or with the error.
+
+        `groups` are pairs of key and memories; `expected` is their number, from which worker
+        processes are worth a start.
+        """
         return self._digest_groups(groups, expected=expected, exact=True)
 
     def _digest_groups(
@@ -83,9 +91,10 @@ class ParallelSummarizer(ExtractiveSummarizer):
         expected: int,
         exact: bool,
     ) -> Iterator[tuple[K, Digest | Exception]]:
-        """Yield the digest or error of each group with its key; `exact` adds exact values.
+        """Yield each group's key with its digest or error; with `exact`, digests have exact values.
 
-        `expected` is the number of groups, which decides whether workers are started.
+        `groups` are pairs of key and memories; `expected` is their number, from which worker
+        processes are worth a start.
         """
         if expected < PARALLEL_GROUPS_MIN and not self._workers:
             for key, memories in groups:
@@ -111,9 +120,10 @@ class ParallelSummarizer(ExtractiveSummarizer):
     def _collect_digests(
         self, in_flight: _InFlight[K], *, keep: int
     ) -> Iterator[tuple[K, Digest | Exception]]:
-        """Yield the digests that the workers have finished.
+        """Yield keys with the digests that the worker processes have finished.
 
-        While requests of clients are in flight, wait until each worker has at most `keep` groups.
+        Finished groups are removed from `in_flight`. While clients' requests are served, wait a
+        little until each worker has at most `keep` groups.
         """
         for worker in self._workers:
             yield from self._collect_from_worker(worker, in_flight, keep=keep)
@@ -121,7 +131,10 @@ class ParallelSummarizer(ExtractiveSummarizer):
     def digest_here(
         self, memories: Sequence[MemoryRecord], *, exact: bool
     ) -> Digest | Exception:
-        """Return a group's digest made in this process, or the error; `exact` adds exact values."""
+        """Make a group's digest in this process; return it, or the error.
+
+        With `exact` it also has the group's exact values.
+        """
         try:
             if exact:
                 return self.digest(memories)
@@ -135,10 +148,11 @@ class ParallelSummarizer(ExtractiveSummarizer):
             self._end_worker(self._workers[-1])
 
     def close(self) -> None:
+        """End the worker processes."""
         self.release_workers()
 
     def _replace_dead_workers(self) -> list[_DigestWorker]:
-        """Return the running workers without dead ones; start a worker if none is left."""
+        """Remove workers that have ended; start one if none is left, and return the list."""
         for gone in [worker for worker in self._workers if worker.gone]:
             self._end_worker(gone)
         if not self._workers:
@@ -146,13 +160,16 @@ class ParallelSummarizer(ExtractiveSummarizer):
         return self._workers
 
     def _end_worker(self, worker: _DigestWorker) -> None:
-        """End a worker and forget it."""
+        """Kill a worker process, wait for its end, and remove it from the list."""
         self._workers.remove(worker)
         worker.end("closed")
         worker.join()
 
     def _choose_worker(self) -> _DigestWorker:
-        """Return the first worker while requests are in flight, else the least busy one."""
+        """Return the worker to send the next group to, starting more workers if needed.
+
+        It is the least busy one; while clients' requests are served, only the first is used.
+        """
         workers = self._workers
         if self._is_serving():
             return min(workers, key=lambda worker: worker.gone)
@@ -163,7 +180,11 @@ class ParallelSummarizer(ExtractiveSummarizer):
     def _collect_from_worker(
         self, worker: _DigestWorker, in_flight: _InFlight[K], *, keep: int
     ) -> Iterator[tuple[K, Digest | Exception]]:
-        """Yield the digests that a worker has finished; make them here if the worker is gone."""
+        """Yield keys with the digests that this worker has finished.
+
+        Groups of a worker that has ended are digested here. While clients' requests are served,
+        wait up to `WORKER_WAIT_S` until it has at most `keep` groups.
+        """
         ends = time.monotonic() + WORKER_WAIT_S
         while worker.in_flight:
             wait = len(worker.in_flight) > keep and self._is_serving()
@@ -195,7 +216,10 @@ class _DigestWorker(WorkerProcess[Digest | str]):
         )
 
     def send_group(self, number: int, task: DigestTask) -> bool:
-        """Send a group with its number to the process; return False if that fails."""
+        """Send a group to the process; return False if that is impossible.
+
+        `number` is kept in `in_flight` until the group's answer comes.
+        """
         try:
             if not self.gone and not self.send(task):
                 self._give_up()
@@ -209,7 +233,10 @@ class _DigestWorker(WorkerProcess[Digest | str]):
         return True
 
     def take_answer(self, *, wait_s: float) -> Digest | str | None:
-        """Return the answer about the oldest group in flight, or None if it is not there in time."""
+        """Return the digest of the oldest group in flight, or a text with its failure.
+
+        None if nothing comes within `wait_s` seconds, or the process has ended.
+        """
         if self.gone:
             return None
         try:
@@ -225,7 +252,7 @@ class _DigestWorker(WorkerProcess[Digest | str]):
         return answer
 
     def _give_up(self) -> None:
-        """Mark the worker as gone, and kill its process."""
+        """Mark the worker as gone, kill its process and log the loss."""
         self.gone = True
         self.end("lost")
         log.warning("worker_lost", pid=self.pid)

@@ -35,7 +35,10 @@ _TEXTS: dict[str, str] = read_tables(__file__, "prompts.toml")["texts"]
 def write_summary_request(
     pieces: Sequence[Piece], *, chars_max: int, zone: tzinfo = UTC
 ) -> list[Message]:
-    """Return the messages that ask for a summary of memories, each with its time and role."""
+    """Return the chat messages that ask a model for a summary of these memories.
+
+    `chars_max` is the length to ask for; times are given in `zone`. Blank pieces are left out.
+    """
     blocks = "\n".join(
         render_piece(piece, zone=zone) for piece in pieces if piece.text.strip()
     )
@@ -43,9 +46,9 @@ def write_summary_request(
 
 
 def write_retelling_request(speaker: str, sentence: str) -> list[Message]:
-    """Return the messages that ask a small model to retell a sentence, with the answer begun.
+    """Return the chat messages that ask a small model to retell a sentence of a speaker.
 
-    A small model follows no list of rules, but continues the last line.
+    The last message begins the answer, as a small model follows no rules but continues a text.
     """
     line = f"{neutralize_line(speaker)}: {neutralize_line(sentence)}"
     return [
@@ -65,7 +68,10 @@ def begin_retelling(speaker: str) -> str:
 def write_combining_request(
     summaries: Sequence[str], *, chars_max: int
 ) -> list[Message]:
-    """Return the messages that ask to combine partial summaries into one, in their order."""
+    """Return the chat messages that ask a model to combine partial summaries into one.
+
+    `chars_max` is the length to ask for.
+    """
     blocks = "\n".join(
         render_partial_summary(text, at) for at, text in enumerate(summaries, start=1)
     )
@@ -80,10 +86,10 @@ def write_retry_request(
     ungrounded: Sequence[str],
     otherwise: Sequence[str] = (),
 ) -> list[Message]:
-    """Return the messages of a request, with the faults of the first answer added.
+    """Return a request's chat messages with the faults of the model's first answer added.
 
-    `ungrounded` are values of no source, `otherwise` names other faults, such as "too long". The
-    first answer itself is left out: it would take up room, and be copied.
+    `ungrounded` are values that no source contains, `otherwise` names other faults, such as "too
+    long". The first answer itself is left out, as the model would copy it.
     """
     given = "summaries" if "<summary part=" in messages[-1]["content"] else "memories"
     named = [quote_item(item) for item in ungrounded[:ITEMS_MAX]]
@@ -98,7 +104,10 @@ def write_retry_request(
 
 
 def render_piece(piece: Piece, *, zone: tzinfo = UTC) -> str:
-    """Return a memory with time and role, between tags that the memory's text cannot contain."""
+    """Return a memory's text between tags with its time in `zone` and its role.
+
+    Text that looks like a tag is neutralized, so that it cannot end the memory.
+    """
     said = in_zone(piece.created_at, zone)
     when = f"{WEEKDAY_ABBREVIATIONS[said.weekday()]} {format_day(said)} {said:%H:%M}"
     role = (
@@ -111,19 +120,19 @@ def render_piece(piece: Piece, *, zone: tzinfo = UTC) -> str:
 
 
 def render_partial_summary(text: str, part: int) -> str:
-    """Return a partial summary between tags; `part` is its number."""
+    """Return a partial summary between tags that have its number, `part`."""
     return f'<summary part="{part}">\n{neutralize(text)}\n</summary>'
 
 
 def quote_item(item: str) -> str:
-    """Return an ungrounded value as a quotation for the model, short and neutralized."""
+    """Return a value in quotation marks for a prompt, cut short and with markup made harmless."""
     return f'"{_PATTERNS["attribute"].sub(" ", neutralize(item)).strip()[:ITEM_CHARS_MAX]}"'
 
 
 def _write_request(blocks: str, *, given: str, chars_max: int) -> list[Message]:
-    """Return a system and a user message that ask for a summary of `blocks`.
+    """Return a system and a user message that ask for a summary of the text `blocks`.
 
-    `given` is the noun for the blocks, such as "memories".
+    `given` names what the blocks are, such as "memories"; `chars_max` is the length to ask for.
     """
     words = max(chars_max // CHARS_PER_WORD, WORDS_MIN)
     return [
@@ -141,9 +150,9 @@ _PAIRS = dict(zip("\"'“‘«「『„", "\"'”’»」』“", strict=True))
 
 
 def clean_answer(output: str) -> str:
-    """Return the summary in a model's answer without reasoning, greetings and marks.
+    """Return a model's answer without reasoning, greetings, quotation marks and code fences.
 
-    The text is empty if the answer holds no summary.
+    Empty if nothing is left.
     """
     text = _PATTERNS["opening"].sub("", output.strip())
     text = _PATTERNS["thought_end"].sub("", _PATTERNS["thought"].sub("", text)).strip()
@@ -161,13 +170,16 @@ def clean_answer(output: str) -> str:
 
 
 def trim_to_sentence(text: str) -> str:
-    """Return a truncated text up to its last whole sentence, or whole if half would be lost."""
+    """Return a truncated text up to the end of its last whole sentence.
+
+    The text is returned unchanged if more than half of it would be lost.
+    """
     ends = [match.end() for match in _PATTERNS["sentence_end"].finditer(text)]
     return text[: ends[-1]].rstrip() if ends and ends[-1] > len(text) // 2 else text
 
 
 def _unwrap_once(text: str) -> str:
-    """Remove the outermost wrapping of a text: a fence, quotation marks, a preamble or heading."""
+    """Return the text without its outermost wrapping: code fence, quotes, preamble or heading."""
     text = _PATTERNS["rule"].sub("", text).strip()
     fence = _PATTERNS["fence"].match(text)
     if fence:

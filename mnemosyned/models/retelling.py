@@ -74,7 +74,10 @@ class Retelling:
 def split_passages(
     memories: Sequence[MemoryRecord], lines: Sequence[str], zone: tzinfo
 ) -> list[Passage]:
-    """Return the sentences of an extract's lines, each with its memory and speaker."""
+    """Return the sentences of an extract's lines, each with its memory, speaker and line number.
+
+    `zone` is the time zone in which relative dates were resolved.
+    """
     originals: dict[str, tuple[MemoryRecord, str]] = {}
     for memory in memories:
         moment = in_zone(memory.created_at, zone)
@@ -100,7 +103,10 @@ def split_passages(
 def find_speakers(
     passage: Passage, memories: Sequence[MemoryRecord]
 ) -> Speakers | None:
-    """Return the speaker and the listener of a passage, or None if the speaker has no name."""
+    """Return the names of a passage's speaker and listener; None if the speaker has no name.
+
+    The listener is empty unless exactly one other person speaks in the memories.
+    """
     names = [find_spoken_name(role) for role in dict.fromkeys(m.role for m in memories)]
     speaker = find_spoken_name(passage.role)
     if not speaker:
@@ -110,14 +116,14 @@ def find_speakers(
 
 
 def find_spoken_name(role: str) -> str:
-    """Return the name of a role as a summary writes it, empty if the role is no name."""
+    """Return the name that a summary uses for a role; empty if the role is no name."""
     if role in SPOKEN_ROLES:
         return SPOKEN_ROLES[role]
     return role if role[:1].isupper() and not role.isupper() else ""
 
 
 def is_worth_asking(passage: Passage) -> bool:
-    """Tell whether a model may retell a passage: a statement of its speaker about themselves."""
+    """Return True if a model should retell a passage: a speaker's statement about themselves."""
     words = [word.text for word in split_sentence_words(passage.original)]
     if len(words) < WORDS_MIN or SUBJECTS.isdisjoint(words[:SUBJECT_WITHIN]):
         return False
@@ -131,10 +137,10 @@ def retell(
     chars_max: int,
     zone: tzinfo,
 ) -> Retelling:
-    """Return an extract with passages replaced by the claims that restate them without loss.
+    """Return an extract in which claims replace passages, unless words to search for would be lost.
 
-    `kept` holds the claims by index of their passage. Lines longer than `chars_max` in total lose
-    their longest replacements.
+    `kept` holds claims by the index of the passage they restate. If the lines have more than
+    `chars_max` characters, the longest replacements are undone; `zone` resolves relative dates.
     """
     texts = [part.text for part in parts]
     counts = Counter(stem for text in texts for stem in find_content_stems([text]))
@@ -167,7 +173,10 @@ def retell(
 def _select_claims_of_one_gender(
     parts: Sequence[Passage], kept: Mapping[int, SalvagedClaim]
 ) -> Iterator[tuple[int, SalvagedClaim]]:
-    """Yield the claims, with passage index, about speakers with one pronoun in all claims."""
+    """Yield passage index and claim, unless the model calls one speaker both "he" and "she".
+
+    Claims with such a pronoun about that speaker are left out.
+    """
     genders: dict[str, set[str]] = {}
     for at, sentence in kept.items():
         if sentence.gender:
@@ -178,7 +187,7 @@ def _select_claims_of_one_gender(
 
 
 def _resolve_dates(text: str, part: Passage, zone: tzinfo) -> str:
-    """Return a text with relative dates resolved by the time of the passage's memory."""
+    """Return the text with relative dates resolved by the time of the passage's memory."""
     if part.memory is None:
         return text
     moment = in_zone(part.memory.created_at, zone)
@@ -188,7 +197,11 @@ def _resolve_dates(text: str, part: Passage, zone: tzinfo) -> str:
 def _render_lines(
     parts: Sequence[Passage], texts: Sequence[str], placed: Mapping[int, SalvagedClaim]
 ) -> list[str]:
-    """Return the lines: sentences of one line joined, the model's sentences on their own lines."""
+    """Return the extract's lines, with each claim on a line of its own.
+
+    `texts` has the text for each passage, `placed` the claims by passage index. Other sentences of
+    a line stay together.
+    """
     lines: list[str] = []
     previous: tuple[int, bool] | None = None
     for at, (part, text) in enumerate(zip(parts, texts, strict=True)):
@@ -205,7 +218,7 @@ def _render_lines(
 
 
 def _name_speaker(part: Passage, text: str) -> str:
-    """Return a text after its speaker's name, if the extract's line has the name."""
+    """Return the text with "speaker: " before it, if the passage's line in the extract has that."""
     return f"{part.role}: {text}" if part.named else text
 
 
@@ -218,7 +231,10 @@ TEMPERATURE = 0.0
 
 
 def is_small(model: TextModel) -> bool:
-    """Tell whether a model is too small to follow rules in a prompt. Raises `SummarizerFailed`."""
+    """Return True if a model has under 500 million weights, too few to follow rules in a prompt.
+
+    An unknown number counts as large. Raises `SummarizerFailed`.
+    """
     return 0 < model.parameters < SMALL_PARAMETERS
 
 
@@ -240,9 +256,9 @@ class Reteller:
         chars_max: int,
         zone: tzinfo,
     ) -> Retelling:
-        """Return the extract with the grounded sentences of the model.
+        """Return the extract's lines, retold by the model where its sentences are confirmed.
 
-        Raises `SummarizerFailed` if the model was asked and no sentence of it could be kept.
+        Raises `SummarizerFailed` if the model was asked and none of its sentences could be used.
         """
         parts = split_passages(memories, lines, zone)
         asked = self.asked
@@ -263,7 +279,7 @@ class Reteller:
         return result
 
     def _ask_claim(self, part: Passage, speakers: Speakers) -> list[SalvagedClaim]:
-        """Return the model's claim about a passage, or an empty list if it is not confirmed."""
+        """Ask the model to retell a passage; return its claim if the passage confirms it, or []."""
         self.asked += 1
         answer = self._model.complete(
             write_retelling_request(speakers.speaker, part.original),

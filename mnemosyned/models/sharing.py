@@ -37,9 +37,9 @@ class ModelTurns:
 
     @contextmanager
     def borrow(self, owner: int) -> Iterator[TextModel]:
-        """Lend a model to an owner for the time of one call.
+        """Return a context manager that gives an owner one of the models, for one call.
 
-        Raises `SummarizerFailed` if no model becomes free in time.
+        It waits for the owner's turn. Raises `SummarizerFailed` if no model becomes free in time.
         """
         model = self._acquire_model(owner)
         try:
@@ -52,7 +52,7 @@ class ModelTurns:
                 model.close()
 
     def close(self) -> None:
-        """Close the models: free ones at once, the others after their waiting calls."""
+        """Close the models that are free, and each other model once no call waits for it."""
         with self._changed:
             self._is_closed = True
             free = list(self._free)
@@ -60,9 +60,9 @@ class ModelTurns:
             model.close()
 
     def _acquire_model(self, owner: int) -> TextModel:
-        """Return a free model, or wait for the owner's turn.
+        """Take a free model, or wait for the owner's turn, and return the model.
 
-        Raises `SummarizerFailed` if the turn comes too late.
+        Raises `SummarizerFailed` if no model becomes free in time.
         """
         ticket = _TurnTicket()
         ends = time.monotonic() + self._wait_s
@@ -83,7 +83,10 @@ class ModelTurns:
             return ticket.model
 
     def _release_model(self, model: TextModel) -> None:
-        """Assign a model to the next owner's oldest call, and move the owner to the end."""
+        """Give a model to the oldest call of the next owner, or keep it as free if none waits.
+
+        That owner then goes to the end of the queue.
+        """
         if not self._queues:
             self._free.append(model)
             return
@@ -106,13 +109,16 @@ class OwnerModel(TextModel):
 
     @property
     def context_tokens(self) -> int:
+        """Size of the shared models' context window in tokens."""
         return self._any.context_tokens
 
     @property
     def parameters(self) -> int:
+        """Number of weights of each shared model; 0 if unknown."""
         return self._any.parameters
 
     def count_tokens(self, text: str) -> int:
+        """Return the number of tokens of a text, without waiting for a turn."""
         return self._any.count_tokens(text)
 
     def complete(
@@ -122,7 +128,10 @@ class OwnerModel(TextModel):
         max_tokens: int,
         temperature: float,
     ) -> str:
-        """Return the answer of the next free model, after waiting for the owner's turn."""
+        """Return a shared model's answer to the messages, after waiting for the owner's turn.
+
+        Raises `SummarizerFailed`, also if the turn does not come in time.
+        """
         with self._turns.borrow(self._owner) as model:
             self._current = model
             try:
@@ -133,7 +142,7 @@ class OwnerModel(TextModel):
                 self._current = None
 
     def close(self) -> None:
-        """End the owner's present call; the shared models stay open."""
+        """End the owner's running call; the models stay open for other owners."""
         if model := self._current:
             model.close()
 
@@ -152,26 +161,34 @@ class SharedEmbedder(Embedder):
         self._memories: deque[object] = deque()
 
     def identity(self) -> str:
+        """Return a text that tells the embedding model from others, to detect a change."""
         return self._embedder.identity()
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
-        """Return a vector for each text, after waiting behind questions."""
+        """Return a vector for each text, once no other call runs and no question waits.
+
+        Raises `EmbedderFailed`, also if the turn does not come in time.
+        """
         with self._wait_for_turn(self._memories):
             return self._embedder.embed(texts)
 
     def embed_question(self, text: str) -> bytes:
-        """Return the vector of a question, which goes before waiting memories."""
+        """Return the vector of a question, which is served before waiting memories.
+
+        Raises `EmbedderFailed`, also if the turn does not come in time.
+        """
         with self._wait_for_turn(self._questions):
             return self._embedder.embed_question(text)
 
     def close(self) -> None:
+        """Close the embedding model."""
         self._embedder.close()
 
     @contextmanager
     def _wait_for_turn(self, queue: deque[object]) -> Iterator[None]:
-        """Hold the embedder for one call of a queue.
+        """Return a context manager that waits for a turn in the queue, and then holds the embedder.
 
-        Raises `EmbedderFailed` if the turn comes too late.
+        Raises `EmbedderFailed` if the turn does not come in time.
         """
         ticket = object()
         with self._changed:

@@ -95,10 +95,10 @@ class ModelSummarizer(Summarizer):
         self._reteller = Reteller(model)
 
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
-        """Return the model's summary, with index terms for the words it lacks.
+        """Return the model's summary of memories, checked, with index terms for words it lacks.
 
-        A group too short to be shortened gets an extractive summary, with that summarizer's name.
-        Raises `SummarizerFailed`.
+        Memories too short to be shortened get an extractive summary, and a small model only retells
+        sentences of an extract. Raises `SummarizerFailed` if no answer is acceptable.
         """
         size = sum(len(memory.content) for memory in memories)
         kept = extract(memories, ratio=self._ratio, zone=self._zone)
@@ -125,15 +125,16 @@ class ModelSummarizer(Summarizer):
 
     @property
     def sentences(self) -> tuple[int, int]:
-        """Number of questions to a small model, and number of its sentences that were kept."""
+        """Number of questions to a small model, and number of its sentences used in summaries."""
         return self._reteller.asked, self._reteller.kept
 
     def _retell(
         self, memories: Sequence[MemoryRecord], kept: Extract, budget: int
     ) -> Summary:
-        """Return a summary of the extract, with sentences retold by a small model.
+        """Return a summary made of the extract `kept`, with sentences retold by a small model.
 
-        Raises `SummarizerFailed` if no retold sentence could be kept.
+        `budget` is the length to keep to, in characters. Raises `SummarizerFailed` if no retold
+        sentence could be used.
         """
         try:
             retold = self._reteller.retell(
@@ -160,9 +161,10 @@ class ModelSummarizer(Summarizer):
     def ask_model(
         self, messages: Sequence[Message], judge: Judge, sources: Sequence[Piece]
     ) -> str:
-        """Return the model's answer, or its answer to a retry, or the grounded sentences of either.
+        """Return the model's answer if `judge` finds no problem, or else its answer to a retry.
 
-        `judge` returns the problems of an answer. Raises `SummarizerFailed` if no sentence is left.
+        If both have problems, return the sentences of either answer that `sources` confirm. Raises
+        `SummarizerFailed` if none is left.
         """
         text = self._complete_answer(messages, TEMPERATURE)
         problems = judge(text)
@@ -186,7 +188,11 @@ class ModelSummarizer(Summarizer):
         )
 
     def count_room_tokens(self, messages: Sequence[Message]) -> int:
-        """Return the tokens left for memories in a request, or raise `SummarizerFailed`."""
+        """Return how many tokens of the context window a request leaves for memories.
+
+        `messages` are the request without memories; the answer and a retry are provided for. Raises
+        `SummarizerFailed` if too few are left.
+        """
         frame = "\n".join([message["content"] for message in messages]) + RETRY_CHARS
         taken = self._model.count_tokens(frame) + TEMPLATE_TOKENS + self.answer_tokens
         room = self._model.context_tokens - taken
@@ -198,20 +204,20 @@ class ModelSummarizer(Summarizer):
 
     @property
     def answer_tokens(self) -> int:
-        """Maximum number of tokens of an answer."""
+        """Maximum number of tokens of a model's answer."""
         return max(min(self._max_tokens, self._model.context_tokens // ANSWER_SHARE), 1)
 
     @property
     def zone(self) -> tzinfo:
-        """Time zone of the memories."""
+        """Time zone in which the memories' times and dates are read."""
         return self._zone
 
     def count_line_tokens(self, text: str) -> int:
-        """Return the tokens of a text on a line of its own."""
+        """Return the number of tokens of a text and the line break after it."""
         return self._model.count_tokens(text) + 1
 
     def _complete_answer(self, messages: Sequence[Message], temperature: float) -> str:
-        """Return the model's answer, cleaned, and trimmed to a sentence if it was truncated."""
+        """Return the model's answer without wrappings, cut after a sentence if it was truncated."""
         limit = self.answer_tokens
         text = clean_answer(
             self._model.complete(messages, max_tokens=limit, temperature=temperature)
@@ -241,7 +247,10 @@ class _GroupSummarizer:
         )
 
     def compose(self) -> ComposedEpisode:
-        """Return the episode of the group. Raises `SummarizerFailed`."""
+        """Summarize the group, in parts if it is too large for the context window.
+
+        Returns the text and index terms. Raises `SummarizerFailed`.
+        """
         zone = self._by.zone
         ask = partial(write_summary_request, chars_max=self._asked, zone=zone)
         found = split_to_fit(
@@ -260,12 +269,12 @@ class _GroupSummarizer:
         return self._combine([self._summarize_part(part) for part in found])
 
     def _finish(self, messages: Sequence[Message]) -> ComposedEpisode:
-        """Return the episode of the model's answer to the last request of the group."""
+        """Send the last request for the group; return the checked answer with index terms."""
         answer = self._by.ask_model(messages, self._check_final, self._pieces)
         return self._compose_episode(answer)
 
     def _summarize_part(self, part: Sequence[Piece]) -> str:
-        """Return the summary of one window's pieces; very short pieces are returned unchanged."""
+        """Return the model's summary of one window's pieces; short pieces are only joined."""
         size = sum(len(piece.text) for piece in part)
         if size <= CHARS_MIN:
             return "\n".join(piece.text for piece in part)
@@ -278,16 +287,19 @@ class _GroupSummarizer:
         sources: Sequence[Piece],
         size: int,
     ) -> str:
-        """Return the answer to a request for a share of `size` characters, checked by `sources`.
+        """Ask for a summary of about half of `size` characters, checked against `sources`.
 
-        `write` takes the characters to ask for as `chars_max`.
+        `write` makes the request from `chars_max`, the length to ask for.
         """
         chars = min(int(size * PART_SHARE), self._by.answer_tokens * CHARS_PER_TOKEN)
         judge = partial(self._check_grounding, sources=sources, chars_max=size)
         return self._by.ask_model(write(chars_max=chars), judge, sources)
 
     def _combine(self, summaries: list[str]) -> ComposedEpisode:
-        """Return the episode of the partial summaries, combined in order until one is left."""
+        """Combine the partial summaries, in order and in steps, until one is left; add index terms.
+
+        Raises `SummarizerFailed` if they do not become fewer.
+        """
         ask = partial(write_combining_request, chars_max=self._asked)
         room = self._by.count_room_tokens(ask([]))
         for _ in range(LEVELS_MAX):
@@ -309,7 +321,7 @@ class _GroupSummarizer:
         )
 
     def _split_windows(self, summaries: Sequence[str], room: int) -> list[list[str]]:
-        """Return the partial summaries in lists that fit into a window of `room` tokens."""
+        """Split the partial summaries into lists that each fit into `room` tokens, in order."""
         first = self._memories[0]
         numbered = [
             MemoryRecord(id=str(at), content=text, created_at=first.created_at)
@@ -327,11 +339,11 @@ class _GroupSummarizer:
     def _check_grounding(
         self, text: str, *, sources: Sequence[Piece], chars_max: int
     ) -> Sequence[SummaryProblem]:
-        """Return the problems of an answer that is checked against its sources."""
+        """Return the problems of an answer of at most `chars_max` characters, given its sources."""
         return check_grounding(text, sources, chars_max=chars_max, zone=self._by.zone)
 
     def _check_final(self, text: str) -> Sequence[SummaryProblem]:
-        """Return the problems of the final summary, which must also be informative enough."""
+        """Return the problems of the group's final summary, also if it says too little."""
         problems = self._check_grounding(
             text, sources=self._pieces, chars_max=self._budget
         )
@@ -340,7 +352,7 @@ class _GroupSummarizer:
         return (SummaryProblem(GroundingFault.UNINFORMATIVE, ""),)
 
     def _compose_episode(self, prose: str) -> ComposedEpisode:
-        """Return the episode with the model's prose and index terms for the words it lacks."""
+        """Return the model's text with index terms for the words of the memories that it lacks."""
         return compose_episode(
             self._memories,
             prose.splitlines(),
@@ -352,7 +364,7 @@ class _GroupSummarizer:
 def _make_retry_request(
     messages: Sequence[Message], problems: Sequence[SummaryProblem]
 ) -> list[Message]:
-    """Return the messages to ask again, with the problems of the first answer in words."""
+    """Return the request's messages with the problems of the first answer in words."""
     ungrounded = [problem.item for problem in problems if problem.kind in UNGROUNDED]
     otherwise = dict.fromkeys(
         _FAULT_WORDS[problem.kind]

@@ -29,11 +29,14 @@ class ModelCounter:
 
     @property
     def name(self) -> str:
-        """Name of the counter in use."""
+        """Name of the counter in use: the model, or the one that took over."""
         return self._otherwise.name if self._failed else self._model.name
 
     def count(self, text: str) -> int:
-        """Return the tokens of a text by the model, or after a failure by the other counter."""
+        """Return the number of tokens of a text in the model's vocabulary.
+
+        Once the model has failed, the counter `otherwise` is used from then on.
+        """
         if not self._failed:
             try:
                 return self._model.count_tokens(text)
@@ -46,7 +49,10 @@ class ModelCounter:
 
 
 def open_counter(vocabulary: Path) -> TokenCounter:
-    """Return a counter for a `tokenizer.json` or `*.tiktoken` file. Raises `TokenizerUnusable`."""
+    """Return a token counter for a file `tokenizer.json` or `*.tiktoken`.
+
+    Raises `TokenizerUnusable` for a file that is of another kind or cannot be read.
+    """
     if vocabulary.suffix == ".tiktoken":
         return RanksCounter(vocabulary)
     if vocabulary.suffix == ".json":
@@ -76,7 +82,7 @@ class PackagedCounter:
         self.name = f"tokenizers:{path.parent.name}/{path.name}"
 
     def count(self, text: str) -> int:
-        """Return the tokens of a text in the vocabulary of the file."""
+        """Return the number of tokens of a text in the vocabulary of the `tokenizer.json`."""
         readable = text.encode(errors="replace").decode()
         return len(self._tokenizer.encode(readable, add_special_tokens=False).ids)
 
@@ -101,7 +107,10 @@ _CL100K = _ELIDED + r"|(?:[^\r\n\w]|_)?[^\W\d_]+" + _REST % r"[\r\n]*"
 
 
 def _compile_split_pattern(ranks: int) -> re.Pattern[str]:
-    """Return the pattern by which a vocabulary with this number of ranks splits a text."""
+    """Return the pattern that splits a text into pieces for a tiktoken vocabulary.
+
+    `ranks` is the number of its tokens, which tells which of two patterns it uses.
+    """
     if ranks <= O200K_RANKS:
         return re.compile(_CL100K)
     upper, marks = _list_characters("Lu", "Lt"), _list_characters("Mn", "Mc", "Me")
@@ -112,7 +121,7 @@ def _compile_split_pattern(ranks: int) -> re.Pattern[str]:
 
 
 def _list_characters(*categories: str) -> str:
-    """Return all characters of some Unicode categories, for a character class of a pattern."""
+    """Return all characters of these Unicode categories, for a character class of a pattern."""
     return "".join(
         chr(at) for at in range(ASTRAL) if unicodedata.category(chr(at)) in categories
     )
@@ -129,11 +138,11 @@ class RanksCounter:
         self._sizes = WordCache(self._count_piece, entries_max=PIECES_MAX)
 
     def count(self, text: str) -> int:
-        """Return the tokens of a text in the vocabulary of the file."""
+        """Return the number of tokens of a text in the vocabulary of the `*.tiktoken` file."""
         return sum(map(self._sizes.__getitem__, self._pattern.findall(text)))
 
     def _count_piece(self, piece: str) -> int:
-        """Return the tokens of one piece of a text, a word with its space or a sign."""
+        """Return the number of tokens of a piece of text, such as a word with its space."""
         data = piece.encode(errors="replace")
         if data in self._ranks:
             return 1
@@ -143,7 +152,7 @@ class RanksCounter:
         )
 
     def _count_merged(self, data: bytes) -> int:
-        """Return the tokens of some bytes, after merging neighbors in the order of rank."""
+        """Return the number of tokens of bytes by byte-pair encoding, the lowest ranks first."""
         parts = [data[at : at + 1] for at in range(len(data))]
         ranks = [self._rank_of(one, two) for one, two in pairwise(parts)]
         while ranks and (lowest := min(ranks)) < NEVER:
@@ -157,12 +166,15 @@ class RanksCounter:
         return len(parts)
 
     def _rank_of(self, one: bytes, two: bytes) -> int:
-        """Return the rank of two parts as one token, `NEVER` if the vocabulary lacks it."""
+        """Return the rank of the token that two parts form; `NEVER` if they form none."""
         return self._ranks.get(one + two, NEVER)
 
 
 def _read_ranks(path: Path) -> dict[bytes, int]:
-    """Return the rank of each token in a `*.tiktoken` file. Raises `TokenizerUnusable`."""
+    """Return the rank of each token, given as bytes, in a `*.tiktoken` file.
+
+    Raises `TokenizerUnusable`.
+    """
     try:
         if path.stat().st_size > BYTES_MAX:
             raise TokenizerUnusable(

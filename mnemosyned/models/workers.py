@@ -57,13 +57,13 @@ class WorkerProcess(Generic[R]):
 
     @property
     def pid(self) -> int:
-        """Process id."""
+        """Process id of the child process."""
         return self._process.pid
 
     def limit(self, seconds: float, why: str) -> bool:
-        """End the process in this many seconds unless called again; return False if it has ended.
+        """Set how many seconds from now the process is killed, replacing the last limit.
 
-        `why` is the reason for the log.
+        `why` is the reason for the log. Returns False if the process has ended.
         """
         with self._guard:
             if self.ending or self._process.poll() is not None:
@@ -72,9 +72,9 @@ class WorkerProcess(Generic[R]):
             return True
 
     def send(self, request: msgspec.Struct) -> bool:
-        """Send a request; return False if the process has ended.
+        """Send a request to the process; return False if it has ended.
 
-        Raises `OverflowError` for a number that the format cannot carry.
+        Raises `OverflowError` for a number that the message format cannot carry.
         """
         frame = msgspec.msgpack.encode(request)
         try:
@@ -85,10 +85,9 @@ class WorkerProcess(Generic[R]):
         return True
 
     def take_reply(self, wait_s: float | None = None) -> R | None:
-        """Return the next reply, or None if the process has ended.
+        """Wait for the next reply and return it; None if the process has ended.
 
-        Raises `queue.Empty` if neither comes within `wait_s` seconds; None waits for as long as
-        it takes.
+        Raises `queue.Empty` if neither happens within `wait_s` seconds; None means no limit.
         """
         return self._replies.get(wait_s != 0, wait_s)
 
@@ -99,14 +98,14 @@ class WorkerProcess(Generic[R]):
         self._process.kill()
 
     def join(self) -> None:
-        """Wait until the process has ended."""
+        """Wait, at most `STOP_S` seconds, until the process has ended."""
         self._thread.join(STOP_S)
 
     def note_end(self) -> None:
-        """Take note that the process has ended, in its thread; `ending` says why."""
+        """Called in the worker's thread once the process has ended; subclasses may log `ending`."""
 
     def _run_process(self) -> None:
-        """Start the process, collect its replies, and reap it; the body of the thread."""
+        """Start the process, queue its replies until it ends, and clean up, as a thread's body."""
         try:
             # A traceback, or what a library prints, may quote a memory: it goes nowhere. Threads
             # that wait by spinning would take each other's time.
@@ -138,7 +137,7 @@ class WorkerProcess(Generic[R]):
             self.note_end()
 
     def _collect_replies(self, process: subprocess.Popen[bytes]) -> None:
-        """Queue the replies until the process ends; kill it at its limit."""
+        """Queue the replies of the process until it ends; kill it once its time limit passes."""
         if process.stdout is None:
             return
         ready = select.poll()
