@@ -49,9 +49,9 @@ class BackupRetention:
 
     @classmethod
     def parse(cls, text: str) -> BackupRetention:
-        """Return the retention rule in a text such as `10` or `7 daily, 4 weekly`.
+        """Return the retention rule in a text such as `10` (newest) or `7 daily, 4 weekly`.
 
-        Raises `ValueError`.
+        Raises `ValueError` for any other text.
         """
         newest = 0
         periods: list[tuple[str, int]] = []
@@ -67,7 +67,10 @@ class BackupRetention:
         return cls(newest, tuple(periods))
 
     def select_expired(self, backups: Iterable[DatedBackup]) -> list[DatedBackup]:
-        """Return the scheduled backups to delete; the newest always stays."""
+        """Return the scheduled backups to delete by this rule; the newest one always stays.
+
+        Backups made by hand are never among them.
+        """
         scheduled = sorted((each for each in backups if each.scheduled), reverse=True)
         kept = set(scheduled[: max(self.newest, 1)])
         for unit, count in self.periods:
@@ -76,13 +79,16 @@ class BackupRetention:
 
 
 def backup_name(moment: datetime, *, scheduled: bool) -> str:
-    """Return the file name of a backup made at this moment; `scheduled` adds `.auto`."""
+    """Return the file name of a backup made at this moment, such as `memory-20260310T082000Z.db`.
+
+    A scheduled one ends with `.auto.db`.
+    """
     kind = ".auto" if scheduled else ""
     return f"memory-{in_zone(moment, UTC):{STAMP}}{kind}.db"
 
 
 def dated_backup(name: str) -> DatedBackup | None:
-    """Return the backup described by a file's name, or None for another file."""
+    """Return time and kind of a backup from its file name, or None for any other file."""
     match = _NAME.fullmatch(name)
     if match is None:
         return None
@@ -96,14 +102,17 @@ def dated_backup(name: str) -> DatedBackup | None:
 def is_backup_overdue(
     last: datetime | None, *, interval: timedelta, now: datetime
 ) -> bool:
-    """Return whether the last backup is older than twice the interval; False if there is none."""
+    """Return True if the last backup is older than two intervals; False if there is none."""
     return last is not None and now - last > 2 * interval
 
 
 def _newest_backup_per_period(
     newest_first: Sequence[DatedBackup], period_of: Callable[[datetime], Period]
 ) -> list[DatedBackup]:
-    """Return the newest backup of each period, the newest period first."""
+    """Return the newest backup of each period, such as a day, the newest period first.
+
+    `period_of` gives the period of a time as a tuple.
+    """
     by_period: dict[Period, DatedBackup] = {}
     for backup in newest_first:
         by_period.setdefault(period_of(backup.made_at), backup)

@@ -237,15 +237,15 @@ class RemoteFault(OSError):
 
 
 def reason_of(error: Exception) -> str:
-    """Return why something failed, for logs: the message of an own error, or else the error's type.
+    """Return why something failed, for logs: an own error's message, or another error's type.
 
-    The words of a model's or a parser's error may quote a memory.
+    The messages of other errors are left out, as they may quote a memory.
     """
     return error.message if isinstance(error, MnemosynedError) else type(error).__name__
 
 
 def error_classes_by_code() -> dict[str, type[MnemosynedError]]:
-    """Return all error classes by their code, so that a client can raise the daemon's error."""
+    """Return each error class by its code, such as "not_found", so that a client can raise it."""
     tree = [MnemosynedError]
     for error in tree:
         tree.extend(error.__subclasses__())

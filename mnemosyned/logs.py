@@ -75,14 +75,18 @@ class LineHandler(logging.Handler):
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Format a record and write its line."""
+        """Format a record and write its line; errors go to `logging.Handler.handleError`."""
         try:
             self.write(self.format(record))
         except Exception:  # noqa: BLE001 what logging does with an error of a handler
             self.handleError(record)
 
     def write(self, line: str) -> None:
-        """Queue a line, and wait up to `WAIT_S` for its writing; drop it if the queue is full."""
+        """Queue a line for the writing thread, and wait up to `WAIT_S` until it is written.
+
+        While nobody reads the output, do not wait. If the queue is full, the line is dropped and
+        counted.
+        """
         data = line.encode("utf-8", "backslashreplace") + b"\n"
         with self._changed:
             if self._bytes + len(data) > QUEUE_BYTES_MAX:
@@ -94,13 +98,16 @@ class LineHandler(logging.Handler):
                 self._stalled = not self._wait_written(WAIT_S)
 
     def flush(self) -> None:
-        """Wait until all lines are written, at most `FLUSH_S`; `logging` calls this at exit."""
+        """Wait until all queued lines are written, at most `FLUSH_S` seconds.
+
+        Called by `logging` at the end of the program.
+        """
         with self._changed:
             self._report_dropped()
             self._wait_written(FLUSH_S)
 
     def _report_dropped(self) -> None:
-        """Add a line with the number of lines dropped since the last one, if there are any."""
+        """If lines were dropped since the last report, queue a line with their number."""
         if not self._dropped:
             return
         record = logging.LogRecord(
@@ -110,7 +117,7 @@ class LineHandler(logging.Handler):
         self._add_line(self.format(record).encode() + b"\n")
 
     def _add_line(self, data: bytes) -> None:
-        """Add an encoded line to the queue and wake the writing thread."""
+        """Queue a line, encoded and with its end, and wake the writing thread."""
         self._lines.append(data)
         self._bytes += len(data)
         self._queued += 1
@@ -135,7 +142,7 @@ class LineHandler(logging.Handler):
                 self._changed.notify_all()
 
     def _write_bytes(self, data: bytes) -> None:
-        """Write all bytes of a line to the descriptor; drop them if the reader is gone."""
+        """Write all bytes of a line to the output; drop them if its reader is gone."""
         left = memoryview(data)
         while left:
             try:
@@ -160,7 +167,10 @@ def logger() -> BoundLogger:
 
 
 def log_failure(event: str, error: Exception, /, **fields: object) -> None:
-    """Log an error with its traceback; log a lost or busy database as a warning instead."""
+    """Log an error with its traceback as `event`, with further `fields`.
+
+    A database that is unreachable or busy is only a warning with the reason.
+    """
     if isinstance(error, DatabaseUnreachable | MemoryBusy):
         logger().warning(event, reason=error.reason, **fields)
     else:
@@ -168,9 +178,10 @@ def log_failure(event: str, error: Exception, /, **fields: object) -> None:
 
 
 def configure_logs(*, level: str, form: Literal["auto", "json", "console"]) -> None:
-    """Send all logs to standard error, as JSON or for a console; "auto" decides by the terminal.
+    """Send all logs to standard error, as JSON or in a form for people ("console").
 
-    `level` is for our own logs; other libraries log warnings and errors alone.
+    The form "auto" is "console" on a terminal, else JSON. `level` is for this package's logs; of
+    other libraries only warnings and errors are logged.
     """
     on_terminal = (
         bool(sys.stderr) and sys.stderr.isatty()
@@ -203,7 +214,10 @@ _TEMPLATE = logging.LogRecord(ROOT, logging.INFO, __file__, 0, "", None, None)
 
 
 def _make_record(*values: Any, **named: Any) -> logging.LogRecord:  # noqa: ANN401
-    """Return a log record for `logging`, even if its own fails because the clock is past 2262."""
+    """Return a log record made of the values that `logging` gives to its record factory.
+
+    It works also when the clock is past 2262, where the factory of `logging` fails.
+    """
     try:
         return logging.LogRecord(*values, **named)
     except OverflowError:  # raised before the record holds anything
@@ -219,7 +233,7 @@ def _make_record(*values: Any, **named: Any) -> logging.LogRecord:  # noqa: ANN4
 
 
 def _error_output_handler() -> logging.Handler:
-    """Return the handler for standard error: the installed one, or a new handler."""
+    """Return the handler that writes to standard error: the one installed, or a new one."""
     for handler in logging.getLogger().handlers:
         if isinstance(handler, LineHandler):
             return handler
@@ -232,7 +246,7 @@ def _error_output_handler() -> logging.Handler:
 
 
 def _describe_errors(exc_info: ExcInfo) -> list[dict[str, Any]]:
-    """Return the type, message and frames of an error and its causes, for JSON."""
+    """Return type, message and stack frames of an error and each of its causes, for JSON."""
     return [
         {
             "exc_type": type(error).__name__,
@@ -247,14 +261,14 @@ def _describe_errors(exc_info: ExcInfo) -> list[dict[str, Any]]:
 
 
 def _print_error_chain(out: TextIO, exc_info: ExcInfo) -> None:
-    """Print an error after its causes, each with frames, type and message."""
+    """Print frames, type and message of an error to `out`, below those of its causes."""
     for error in reversed(_error_chain(exc_info[1])):
         out.write("".join(traceback.format_list(_safe_frames(error))))
         out.write(f"{type(error).__name__}: {_safe_message(error)}\n")
 
 
 def _error_chain(error: BaseException) -> Sequence[BaseException]:
-    """Return an error, its causes and the members of groups, at most `ERRORS_MAX`."""
+    """Return an error, its causes and the members of error groups, at most `ERRORS_MAX`."""
     chain = [error]
     for link in chain:
         members = link.exceptions if isinstance(link, BaseExceptionGroup) else ()
@@ -270,14 +284,14 @@ def _error_chain(error: BaseException) -> Sequence[BaseException]:
 
 
 def _safe_frames(error: BaseException) -> list[traceback.FrameSummary]:
-    """Return the last frames of an error, without local variables: these may hold memories."""
+    """Return the last `FRAMES_MAX` stack frames of an error, without their local variables."""
     return traceback.extract_tb(error.__traceback__)[-FRAMES_MAX:]
 
 
 def _safe_message(error: BaseException) -> str:
     """Return the message of an error, or a remark in its place if it might quote a memory.
 
-    Parsers and models often quote text that they could not read.
+    Messages of this package, SQLite and the system are shown; parsers and models quote texts.
     """
     if isinstance(error, MnemosynedError | sqlite3.Error):
         return str(error)

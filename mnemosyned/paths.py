@@ -31,37 +31,36 @@ _FAULTS = {
 
 
 def state_dir() -> Path:
-    """Return the default directory of the database."""
+    """Return the directory for the daemon's data, such as the database, if not set otherwise."""
     usual = str(Path.home() / ".local" / "state")
     return Path(standard_directory("STATE_DIRECTORY", "XDG_STATE_HOME", usual))
 
 
 def models_dir() -> Path:
-    """Return the directory of language models."""
+    """Return the directory in which downloaded language models are kept."""
     return state_dir() / "models"
 
 
 def token_path() -> Path:
-    """Return the file with the token for requests over TCP."""
+    """Return the path of the file with the daemon's token for requests over TCP."""
     return state_dir() / "token"
 
 
 def config_dir() -> Path:
-    """Return the directory of the configuration file."""
+    """Return the directory in which the configuration file is looked for."""
     usual = str(Path.home() / ".config")
     return Path(standard_directory("CONFIGURATION_DIRECTORY", "XDG_CONFIG_HOME", usual))
 
 
 def default_socket() -> Path:
-    """Return the path of the daemon's socket, unless the settings name another."""
+    """Return the path of the daemon's Unix socket if the settings name none."""
     return Path(usual_socket_path())
 
 
 def shipped(folder: str) -> Path:
-    """Return the directory of shipped files: `migrations`, `config` or `systemd`.
+    """Return the directory of files that come with the program: `migrations`, `config`, `systemd`.
 
-    It is next to the package in a checkout, and in the package once installed. Raises
-    `FileNotFoundError` if the installation is damaged.
+    Raises `FileNotFoundError` if the installation is damaged.
     """
     package = Path(__file__).parent
     for candidate in (package / "_data" / folder, package.parent / folder):
@@ -82,9 +81,10 @@ def require_usable_path(
     suffix: str = "",
     bytes_max: int = PATH_BYTES_MAX,
 ) -> Path:
-    """Return the path that a user named, with `~` expanded; no file needs to exist there.
+    """Return the path that a user named, with `~` expanded; the file need not exist.
 
-    Raises `InvalidRequest` for a path in which `path_fault` finds a fault; the error names `field`.
+    `suffix` is the longest suffix of files made beside the path, `bytes_max` the limit of both
+    together. Raises `InvalidRequest` about `field` for a path that cannot be used.
     """
     fault = path_fault(name, suffix=suffix, bytes_max=bytes_max)
     if fault:
@@ -95,8 +95,8 @@ def require_usable_path(
 def path_fault(name: str, *, suffix: str = "", bytes_max: int = PATH_BYTES_MAX) -> str:
     """Return why a path cannot be used on this machine, with advice; empty if it can be used.
 
-    A path with nothing there can be used. Links are followed, and nothing is changed. `suffix` is
-    the longest suffix of files beside the path, `bytes_max` the limit of both together.
+    The file need not exist, and nothing is changed. `suffix` is the longest suffix of files made
+    beside the path, `bytes_max` the limit of both together.
     """
     fault = path_form_fault(name, suffix=suffix, bytes_max=bytes_max)
     if fault:
@@ -113,9 +113,10 @@ def path_fault(name: str, *, suffix: str = "", bytes_max: int = PATH_BYTES_MAX) 
 def path_form_fault(
     name: str, *, suffix: str = "", bytes_max: int = PATH_BYTES_MAX
 ) -> str:
-    """Return why a name cannot be a path on any machine, with advice; empty if it can.
+    """Return why a text cannot be a path on any machine, with advice; empty if it can be one.
 
-    Only the user after a `~` is looked up. `suffix` and `bytes_max` are as in `path_fault`.
+    `suffix` is the longest suffix of files made beside the path, `bytes_max` the limit of both
+    together. Files are not looked at, only the user named by a `~`.
     """
     if "\0" in name:
         return "it contains a NUL character; remove it"
@@ -140,7 +141,7 @@ def path_form_fault(
 
 
 def describe_path_error(error: OSError) -> str:
-    """Return the reason in an error about a path, with advice if there is any."""
+    """Return the reason in a system error about a path, with advice for common ones."""
     return _FAULTS.get(error.errno or 0) or error.strerror or str(error)
 
 
@@ -151,7 +152,7 @@ def printable_path(path: str | os.PathLike[str]) -> str:
 
 
 def shown_path(name: str) -> str:
-    """Return a path for a message, with its middle cut and unprintable characters escaped."""
+    """Return a path as shown in messages: cut in the middle if long, odd characters escaped."""
     if len(name) > SHOWN_CHARS_MAX:
         half = SHOWN_CHARS_MAX // 2
         name = f"{name[:half]}…{name[-half:]}"

@@ -39,9 +39,9 @@ log = logger()
 
 
 def limit_heap() -> None:
-    """Limit the number of glibc's heaps and the size of blocks inside, before threads start.
+    """Set limits for the heaps of glibc: their number, and which blocks they hold.
 
-    It does nothing with another C library.
+    To be called before threads start. Does nothing with another C library.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
@@ -50,10 +50,9 @@ def limit_heap() -> None:
 
 
 def trim_heap(*, collect: bool = False) -> None:
-    """Return freed memory to the system; it does nothing without glibc.
+    """Give freed memory back to the system; do nothing without glibc.
 
-    With `collect`, run the garbage collector first, which frees reference cycles such as a
-    traceback with its request.
+    With `collect`, the garbage collector runs first.
     """
     if collect:
         gc.collect()
@@ -63,10 +62,9 @@ def trim_heap(*, collect: bool = False) -> None:
 
 
 def forbid_core_dumps() -> None:
-    """Keep memories out of core dumps of this process and its children.
+    """Keep the content of memories out of core dumps of this process and its children.
 
-    The limit forbids core files. Handlers such as apport ignore it: for them the filter leaves the
-    memory of the process out of a dump.
+    Forbids core files, and excludes the process's memory from the dumps of handlers such as apport.
     """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     try:
@@ -76,7 +74,7 @@ def forbid_core_dumps() -> None:
 
 
 def resident_bytes() -> int:
-    """Return the resident memory of the process in bytes."""
+    """Return how many bytes of this process are resident in memory."""
     return (
         int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
         * _PAGE_BYTES
@@ -92,10 +90,10 @@ class MemoryGrowth:
         self._idle = False
 
     def is_trim_due(self, *, idle: bool = False) -> bool:
-        """Return whether resident memory grew by more than `TRIM_GROWTH_BYTES` since the last trim.
+        """Return True if resident memory has grown by over `TRIM_GROWTH_BYTES` since the last trim.
 
-        Also True if the process just became `idle` with more than `IDLE_BYTES`: trims during work
-        left the memory in use then.
+        With `idle`, the process has no requests now; then it is True also if it had some at the
+        last call and has more than `IDLE_BYTES`.
         """
         resident = resident_bytes()
         became_idle = idle and not self._idle
@@ -104,5 +102,5 @@ class MemoryGrowth:
         return grown or (became_idle and resident > IDLE_BYTES)
 
     def note_trim(self) -> None:
-        """Note the resident memory after a trim as the new base."""
+        """Note that memory was just trimmed, so that growth counts from its present size."""
         self._least = resident_bytes()

@@ -18,7 +18,7 @@ def socket_path(chosen: str | None = None) -> str:
 
 
 def usual_socket_path() -> str:
-    """Return the path of the daemon's socket if neither settings nor environment name one."""
+    """Return the default path of the daemon's Unix socket."""
     runtime = standard_directory("RUNTIME_DIRECTORY", "XDG_RUNTIME_DIR", "")
     usual = os.path.join(os.path.expanduser("~"), ".local", "state")  # noqa: PTH111, PTH118
     folder = runtime or standard_directory("STATE_DIRECTORY", "XDG_STATE_HOME", usual)
@@ -26,10 +26,10 @@ def usual_socket_path() -> str:
 
 
 def standard_directory(systemd: str, xdg: str, default: str) -> str:
-    """Return the directory in variable `systemd`, or `mnemosyned` in that of `xdg` or `default`.
+    """Return a standard directory by environment variables, as systemd and XDG define them.
 
-    `systemd` and `xdg` are names of environment variables. Returns an empty string if neither is
-    set and `default` is empty.
+    It is the value of the variable named `systemd`, or else the folder `mnemosyned` in that of
+    `xdg` or in `default`. Empty if neither is set and `default` is empty.
     """
     if given := os.environ.get(systemd):
         return given.split(":")[0]
@@ -46,10 +46,9 @@ CLIENT_VARIABLES = (URL_VARIABLE, TOKEN_VARIABLE, TOKEN_FILE_VARIABLE, CA_VARIAB
 
 
 def url_from_environment() -> str | None:
-    """Return the daemon's URL in the environment, or None if there is none.
+    """Return the daemon's URL in the variable `MNEMOSYNE_URL`, or None if it is not set.
 
-    Raises `ValueError` if the environment names a socket as well: a wrong guess would send memories
-    to another daemon.
+    Raises `ValueError` if `MNEMOSYNE_SOCKET` is set as well, as either may be meant.
     """
     url = os.environ.get(URL_VARIABLE)
     if url and os.environ.get(SOCKET_VARIABLE):

@@ -6,9 +6,9 @@ __version__ = "0.1.0"
 
 
 def install_command(extra: str) -> str:
-    """Return the shell command that installs the packages of an extra into this environment.
+    """Return the shell command that installs the packages of an optional extra, such as "llm".
 
-    This package itself is on no index, so the command names the packages.
+    The packages are named one by one, since this package is on no index.
     """
     # Loaded here: only a failure needs them.
     import re  # noqa: PLC0415

@@ -79,16 +79,16 @@ class SharedParts:
     """Judges the clock for what cannot be undone; None where it is always believed."""
 
     def replace_turns(self, turns: ModelTurns | None) -> None:
-        """Replace the language models that owners share.
+        """Replace the queue for the language models that owners share; None means no models.
 
-        The former models end after their calls.
+        The former models are closed once their waiting calls are answered.
         """
         former, self.turns = self.turns, turns
         if former:
             former.close()
 
     def close(self) -> None:
-        """Close the language models that owners share."""
+        """Close the language models that owners share, once their waiting calls are answered."""
         self.replace_turns(None)
 
 
@@ -106,11 +106,11 @@ def assemble_service(
     host: SleepHost | None = None,
     purge_soon: Callable[[], None] | None = None,
 ) -> tuple[MemoryService, RetentionService]:
-    """Build the services of a memory over its store: its verbs, and what forgets and prunes.
+    """Build the two services of one memory: its API, and the removal of forgotten and old memories.
 
-    Cycles yield to the requests that `gate` counts. A `host` starts the cycles of one of many
-    owners, and `purge_soon` its purges; otherwise the sleeper does by itself if `in_background`.
-    `database` is where the memory is, as it may be shown, and `file` its file, if it is in one.
+    Sleep cycles yield to the requests that `gate` counts. For one of many owners, `host` starts the
+    cycles and `purge_soon` requests a purge; otherwise the memory does both itself if
+    `in_background`. `database` names the database to users, `file` is its file, if it has one.
     """
     settings = shared.settings
     cycle = SleepCycle(
@@ -166,9 +166,9 @@ def assemble_service(
 
 
 def make_embedder(embedding: EmbeddingConfig, *, is_shared: bool) -> Embedder | None:
-    """Build the embedding model, or return None if none is configured.
+    """Build the embedding model of the settings, or return None if they name none.
 
-    `is_shared` tells whether several threads use the model; they then take turns.
+    If `is_shared`, calls from several threads take turns.
     """
     if not embedding.model_path:
         return None
@@ -186,7 +186,7 @@ def make_embedder(embedding: EmbeddingConfig, *, is_shared: bool) -> Embedder | 
 def make_vectors(
     embedding: EmbeddingConfig, store: VectorStore, embedder: Embedder | None
 ) -> VectorIndexer | None:
-    """Build the vector index of a memory, or return None without an embedding model."""
+    """Build the vector index of a memory for semantic search; None without a model for it."""
     if embedder is None:
         return None
     # Loaded here: without a model the start need not wait for it.
@@ -206,14 +206,17 @@ def make_vectors(
 def make_shared_vectors(
     stores: OwnedStores, embedder: Embedder | None
 ) -> SharedVectors | None:
-    """Build the embedding of all owners' memories, or return None without an embedding model."""
+    """Build the part that embeds the memories of all owners; None without an embedding model."""
     if embedder is None:
         return None
     # Loaded here: without a model the start need not wait for it.
     from mnemosyned.search.vectors.owners import SharedVectors  # noqa: PLC0415
 
     def lacking(identity: str, after: int, limit: int) -> Sequence[int]:
-        """Return the next owners after `after` with memories that lack a vector, up to `limit`."""
+        """Return the next `limit` owner numbers after `after` whose memories lack vectors.
+
+        `identity` tells the embedding model from others. The local owner is left out.
+        """
         first = max(after, LOCAL_OWNER)  # which has an index of its own
         return stores.owners.lacking_vectors(identity, after=first, limit=limit)
 
@@ -230,9 +233,9 @@ def make_owner_vectors(
     shared: SharedVectors | None,
     embedding: EmbeddingConfig,
 ) -> OwnerVectors | None:
-    """Build one owner's semantic search, on the embedding model that all owners share.
+    """Build the semantic search of one owner's memory; None without an embedding model.
 
-    Return None without an embedding model.
+    `shared` embeds texts for all owners.
     """
     if shared is None:
         return None
@@ -286,25 +289,25 @@ class WatcherHost:
             watcher.__exit__()
 
     def watch(self, request: Watch) -> Watching:
-        """Follow more folders or fewer, as requested, and return the followed folders."""
+        """Watch further folders or no longer some, as requested; return all watched folders."""
         if not (request.paths or self._watcher):
             return Watching([])
         return self._ensure_watcher().watch(request)
 
     def folders(self) -> list[WatchedFolder]:
-        """Return the folders that are followed."""
+        """Return the watched folders with their state; none if there is no watcher."""
         watcher = self._watcher
         return watcher.folders() if watcher else []
 
     def update_folders(self) -> None:
-        """Follow the folders that `watch.paths` names by now."""
+        """Watch the folders in the setting `watch.paths` as it is now."""
         if self._watcher:
             self._watcher.update_folders()
         elif self._settings.config.watch.paths:
             self._ensure_watcher()
 
     def _ensure_watcher(self) -> Watcher:
-        """Return the watcher; create and start it at the first call."""
+        """Return the folder watcher; the first call creates and starts it."""
         # Loaded here: where nothing is followed, nobody waits for it, nor keeps it in memory.
         from mnemosyned.importers.watch import (  # noqa: PLC0415
             watched_files,
@@ -354,7 +357,10 @@ class OpenMemory:
         return self.settings.config
 
     def reconfigure(self, config: Config) -> None:
-        """Apply changed settings, except those that need a restart. Raises `ConfigInvalid`."""
+        """Apply new settings to the open memory; those that need a restart are only noted.
+
+        Raises `ConfigInvalid`.
+        """
         cycle = self.sleeper.cycle
         summarizer, turns = None, self.shared.turns
         former, ratio = self.config, config.sleep.summary_ratio
@@ -379,11 +385,11 @@ class OpenMemory:
 def open_memory(
     config: Config, *, clock: Clock | None = None, socket: Path | None = None
 ) -> Iterator[OpenMemory]:
-    """Open the database and start the background threads; close everything when the block ends.
+    """Return a context manager that opens a memory's database and starts its background threads.
 
-    `socket` is where the caller will serve the verbs; without it the memory is embedded, and has
-    background threads only with `auto_sleep`. Raises `ConfigInvalid`, `DatabaseInUse` and
-    `SchemaTooNew`.
+    `socket` is the Unix socket on which the caller will serve it; without it, threads run only with
+    the setting `auto_sleep`. `clock` replaces the system's clock. Raises `ConfigInvalid`,
+    `DatabaseInUse` and `SchemaTooNew`.
     """
     shared, lease = _make_shared_parts(config, clock)
     location = config.location
@@ -442,7 +448,10 @@ def open_memory(
 def _make_shared_parts(
     config: Config, clock: Clock | None
 ) -> tuple[SharedParts, SummarizerLease]:
-    """Build the parts that a process's memories share, and the lease of the local summarizer."""
+    """Build the parts that all memories of a process share, and the local owner's summarizer.
+
+    `clock` replaces the system's clock, if not None.
+    """
     wall, gate = clock or SystemClock(), ForegroundGate()
     turns = make_model_turns(config)
     lease = SummarizerLease(
@@ -466,7 +475,10 @@ def _make_shared_parts(
 def _start_hooks_and_watcher(
     stack: ExitStack, memory: OpenMemory, store: MemoryStore, gate: ForegroundGate
 ) -> None:
-    """Start the hook service and the folder watcher of a memory; the exit stack stops them."""
+    """Start a memory's service for agents' hooks and its folder watcher; `stack` stops them.
+
+    On a read-only store there is no watcher.
+    """
     # Loaded here: an embedded memory has no hooks.
     from mnemosyned.agents.hooks.service import HookService  # noqa: PLC0415
 
@@ -492,9 +504,9 @@ def _start_hooks_and_watcher(
 
 
 def _make_checked_counter(config: Config, summarizer: Summarizer) -> MessageCounter:
-    """Return the token counter that `context.tokenizer` names, after checking some other settings.
+    """Return the token counter that the setting `context.tokenizer` names.
 
-    These are cron fields, token budgets and backup rules. Raises `ConfigInvalid`.
+    Checks the settings for cron, token budgets and backups as well. Raises `ConfigInvalid`.
     """
     if config.sleep.cron:
         cron_trigger(config.sleep.cron)
@@ -504,7 +516,7 @@ def _make_checked_counter(config: Config, summarizer: Summarizer) -> MessageCoun
 
 
 def check_settings(config: Config) -> None:
-    """Check all settings as a start of the daemon would. Raises `ConfigInvalid`."""
+    """Raise `ConfigInvalid` if the daemon could not start with these settings."""
     _ = config.location, config.socket_path, config.tls_files, config.listen_address
     summarizer = make_summarizer(config, SystemClock())
     _make_checked_counter(config, summarizer)

@@ -35,10 +35,10 @@ _ABANDONED_S = 60.0
 
 @contextmanager
 def private_directory() -> Iterator[Path]:
-    """Give a new directory that is deleted when the block ends, in memory where the system allows.
+    """Return a context manager that gives a new private directory, deleted at the end of the block.
 
-    Without `/dev/shm` it is in the directory for temporary files. A directory that a killed process
-    left behind is deleted by the next call.
+    It is in `/dev/shm`, a file system in memory, or else in the directory for temporary files.
+    Directories left behind by killed processes are deleted first.
     """
     in_memory = SHARED_MEMORY.is_dir() and os.access(SHARED_MEMORY, os.W_OK)
     parent = SHARED_MEMORY if in_memory else Path(tempfile.gettempdir())
@@ -54,9 +54,9 @@ def private_directory() -> Iterator[Path]:
 
 
 def _delete_abandoned(parent: Path) -> None:
-    """Delete the private directories of killed processes below `parent`: unlocked, a minute old.
+    """Delete the private directories in `parent` that killed processes left behind.
 
-    The age spares a directory that another process has made but not locked yet.
+    Such a directory has no lock and is a minute old: a younger one may be about to be locked.
     """
     for directory in parent.glob(f"{_PRIVATE}*"):
         with suppress(OSError):  # another user's, in use, or deleted by another call
@@ -103,7 +103,10 @@ class Memory(Verbs):
     def _open_database(
         self, database: str, settings: dict[str, object], clock: Clock | None
     ) -> None:
-        """Open the database, or connect to the daemon that has it open."""
+        """Open the database, or connect to the daemon that has it open.
+
+        `settings` are values by dotted key; `clock` replaces the system's clock.
+        """
         if database == IN_MEMORY:
             directory = self._stack.enter_context(private_directory())
             database = str(directory / "memory.db")
@@ -124,14 +127,11 @@ class Memory(Verbs):
         self.close()
 
     def call(self, request: Request[R]) -> R:
-        """Run one verb's request and return its result.
-
-        Raises an error of the domain, never half of the work.
-        """
+        """Carry out a request and return its result. Raises `MnemosynedError` if it fails."""
         return self._caller.call(validate(request))
 
     def close(self) -> None:
-        """Stop the background threads and close the file."""
+        """Stop the background threads and close the database."""
         self._stack.close()
 
 
@@ -184,7 +184,7 @@ class AsyncMemory(AsyncVerbs):
         await self.close()
 
     async def close(self) -> None:
-        """Wait until running calls have finished, then close the file."""
+        """Wait until running calls have finished, then close the database."""
 
         def wait_and_close() -> None:
             """Wait until the calls in the threads have finished, then close the memory."""
@@ -195,9 +195,9 @@ class AsyncMemory(AsyncVerbs):
         await asyncio.to_thread(wait_and_close)
 
     async def call(self, request: Request[R]) -> R:
-        """Run one verb's request and return its result.
+        """Carry out a request in a thread and return its result.
 
-        Raises an error of the domain, never half of the work.
+        Raises `MnemosynedError` if it fails, `RuntimeError` if the memory is not open.
         """
         if self._memory is None:
             raise RuntimeError("it is not open; use `async with AsyncMemory(…)`")

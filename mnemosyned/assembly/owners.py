@@ -91,55 +91,59 @@ class OwnerRounds:
 
     @property
     def description(self) -> str:
-        """The schedule in words."""
+        """When the sleep cycles of all owners are scheduled, in words."""
         return self._scheduler.description
 
     @property
     def next_round(self) -> datetime | None:
-        """Start of the next round; None without a schedule."""
+        """When the next scheduled round of sleep cycles begins; None without a schedule."""
         return self._scheduler.next_cycle
 
     def start(self) -> None:
-        """Start the schedule and the checks of the triggers. Raises `ConfigInvalid`."""
+        """Start the thread that runs sleep cycles by schedule and on triggers.
+
+        Raises `ConfigInvalid`.
+        """
         self.reschedule()
         self._scheduler.start()
         self._is_started = True
 
     def reschedule(self) -> None:
-        """Apply the schedule of the settings in force. Raises `ConfigInvalid`."""
+        """Schedule the sleep cycles by the present settings. Raises `ConfigInvalid`."""
         self._scheduler.set_schedule(self._shared.settings.config)
 
     def wake(self) -> None:
-        """Read the wall clock again after a jump, such as after suspend."""
+        """Compute the next round anew after the wall clock has jumped, such as after suspend."""
         if self._is_started:
             self._scheduler.wake()
 
     def stop(self) -> None:
-        """Stop the rounds and the background work, each cycle after its present group."""
+        """Stop all rounds; a running sleep cycle ends after its present group of memories."""
         self._stopped.set()
         if self._is_started:
             self._scheduler.stop()
         self._workers.shutdown()
 
     def request_upkeep(self, owner: int) -> None:
-        """Enforce an owner's capacity and purge forgotten memories soon, in the background."""
+        """Have an owner's memory purged and kept to its maximum size soon, in the background."""
         if len(self._requested) < ASKED_MAX:
             self._requested.add(owner)
             self._scheduler.enforce_cap_soon()
 
     def request_purge(self, owner: int) -> None:
-        """Purge an owner's forgotten memories soon, unless a purge was refused a moment ago.
+        """Have an owner's forgotten memories purged soon, in the background.
 
-        All owners have the same tables: a refusal holds for all.
+        Ignored for a while after a purge was refused, as it would be for any owner: all share the
+        same tables.
         """
         if time.monotonic() >= self._purge_not_before:
             self.request_upkeep(owner)
 
     def _serve_requested(self) -> None:
-        """Purge and enforce the capacity for the owners that requested upkeep."""
+        """Purge the memories of the owners that requested upkeep, and keep their maximum sizes."""
 
         def purge_and_enforce(memory: OwnerMemory) -> None:
-            """Purge one owner's forgotten memories if allowed by now, and enforce the capacity."""
+            """Purge an owner's forgotten memories unless refused lately; keep the maximum size."""
             is_time = time.monotonic() >= self._purge_not_before
             if is_time and not memory.retention.purger.run_due():
                 self._purge_not_before = time.monotonic() + RETRY_S
@@ -149,7 +153,7 @@ class OwnerRounds:
             self._run_for_owner(self._requested.pop(), purge_and_enforce)
 
     def _check_triggers(self) -> None:
-        """Check the triggers of all open memories; other owners wait for the next round."""
+        """Start a sleep cycle in each open memory that has reached a trigger, such as its size."""
         for memory in self._list_open():
             if self._stopped.is_set():
                 return
@@ -158,7 +162,10 @@ class OwnerRounds:
             )
 
     def run(self, trigger: Trigger) -> None:
-        """Run a sleep cycle for each owner with memories to consolidate, prune or roll up."""
+        """Run a sleep cycle for each owner who has memories to consolidate, prune or roll up.
+
+        `trigger` is the reason noted in the cycles' reports.
+        """
 
         def sleep(owner: int) -> None:
             """Run a sleep cycle of one owner."""
@@ -174,7 +181,7 @@ class OwnerRounds:
             log.info("round_finished", owners=done)
 
     def _owners_with_work(self) -> Iterator[Sequence[int]]:
-        """Yield the numbers of owners with work, page by page, without the local owner."""
+        """Yield pages of the numbers of owners who need a sleep cycle, without the local owner."""
         config, now = self._shared.settings.config, self._shared.age_clock.now()
         over = config.sleep.rollup_cutoff(now)
         list_owners = partial(
@@ -190,9 +197,9 @@ class OwnerRounds:
             page = list_owners(after=page[-1])
 
     def _run_for_owner(self, owner: int, work: Callable[[OwnerMemory], object]) -> None:
-        """Call `work` with one owner's memory, and log errors so that the rounds go on.
+        """Call `work` with the memory of an owner; errors are logged, so that the round goes on.
 
-        Raises `DatabaseUnreachable`, which concerns all owners.
+        Raises only `DatabaseUnreachable`, which concerns all owners.
         """
         if self._stopped.is_set():
             return
@@ -217,16 +224,16 @@ class OwnerHost:
 
     @property
     def description(self) -> str:
-        """The schedule in words."""
+        """When the owner's sleep cycles are scheduled, in words: with those of all owners."""
         return self._rounds.description
 
     @property
     def next_cycle(self) -> datetime | None:
-        """Start of the next round; None without a schedule."""
+        """When the next scheduled round of sleep cycles begins; None without a schedule."""
         return self._rounds.next_round
 
     def enforce_cap_soon(self) -> None:
-        """Request upkeep of this owner's memory in the background."""
+        """Have this owner's memory purged and kept to its maximum size soon, in the background."""
         self._rounds.request_upkeep(self._owner)
 
 
@@ -274,13 +281,13 @@ class OwnerMemories:
 
     @property
     def owners(self) -> PostgresOwners:
-        """The store of owners and their tokens."""
+        """The database's table of owners and their tokens."""
         return self._stores.owners
 
     def get(self, owner: int) -> OwnerMemory:
-        """Return the memory of an owner; open it if needed, and mark it as recently used.
+        """Return the memory of the owner with this number, opening it if necessary.
 
-        Raises `NotFound` and `StorageFailed`.
+        It counts as the most recently used. Raises `NotFound` and `StorageFailed`.
         """
         with self._lock:
             if memory := self._open.get(owner):
@@ -295,29 +302,32 @@ class OwnerMemories:
                 self._opening.pop(owner, None)
 
     def visit(self, owner: int) -> OwnerMemory:
-        """Return the memory of an owner; if it was not open, it does not stay open."""
+        """Return the memory of an owner for a background task, without counting it as used.
+
+        If it is not open, it is opened for the caller alone.
+        """
         with self._lock:
             memory = self._open.get(owner)
         return memory or self._make_memory(owner)
 
     def open_memories(self) -> list[OwnerMemory]:
-        """Return the memories that are open."""
+        """Return the open memories, the least recently used first."""
         with self._lock:
             return list(self._open.values())
 
     def reconfigure(self) -> None:
-        """Apply changed settings in force to the open memories and the schedule."""
+        """Apply the present settings to the summarizers of open memories and to the schedule."""
         for memory in self.open_memories():
             memory.lease.replace(self._make_summarizer(memory.owner))
         self.rounds.reschedule()
 
     def release(self) -> None:
-        """Free the caches of all open memories; later requests read the data again."""
+        """Drop the caches of all open memories; requests read the data again."""
         for memory in self.open_memories():
             memory.service.release()
 
     def stop_writes(self) -> None:
-        """Refuse all verbs that change a memory from now on, and interrupt running cycles."""
+        """Refuse requests that change any owner's memory from now on; interrupt sleep cycles."""
         with self._lock:
             self._stopping = True
             in_use = list(self._in_use)
@@ -325,7 +335,7 @@ class OwnerMemories:
             self._stop_memory(memory)
 
     def _open_once(self, owner: int) -> OwnerMemory:
-        """Return the memory of an owner, opened unless another thread has just done so."""
+        """Open the memory of an owner and keep it, unless another thread has done so; return it."""
         with self._lock:
             if memory := self._open.get(owner):
                 return memory
@@ -336,7 +346,10 @@ class OwnerMemories:
         return memory
 
     def _drop_unused(self) -> None:
-        """Drop the least recently used memories over the limit, except while events are read."""
+        """Drop the least recently used memories beyond `owners.open_max`.
+
+        A memory whose events a client is reading is kept.
+        """
         excess = len(self._open) - self._shared.settings.config.owners.open_max
         unused = [
             each for each in self._open.values() if not each.service.events.listening
@@ -345,7 +358,7 @@ class OwnerMemories:
             del self._open[memory.owner]
 
     def _make_memory(self, owner: int) -> OwnerMemory:
-        """Build the memory of an owner with all its services, and start its retention."""
+        """Build the memory of an owner with all its services, and start what forgets and prunes."""
         shared, store = self._shared, self._stores.store(owner)
         lease = SummarizerLease(self._make_summarizer(owner))
         embedding = shared.settings.config.embedding
@@ -379,7 +392,7 @@ class OwnerMemories:
         return memory
 
     def _make_summarizer(self, owner: int) -> Summarizer:
-        """Build the summarizer of an owner, with the language models that owners share."""
+        """Build the summarizer of an owner, which uses the shared language models in turn."""
         shared = self._shared
         model = owner_model(shared.turns, owner)
         config = shared.settings.config
@@ -387,17 +400,17 @@ class OwnerMemories:
 
     @staticmethod
     def _stop_memory(memory: OwnerMemory) -> None:
-        """Refuse writes to one memory from now on, and interrupt its cycle."""
+        """Refuse requests that change this memory from now on, and interrupt its sleep cycle."""
         memory.service.stop_writes()
         memory.lease.interrupt()
 
 
 @contextmanager
 def serve_owners(memory: OpenMemory) -> Iterator[OwnerMemories]:
-    """Serve the memories of all owners of the database, with their cycles, while the block runs.
+    """Return a context manager that opens the memories of all owners and runs their sleep cycles.
 
-    `memory` is the open memory of the local owner. Raises `StorageFailed`, also where the
-    database's user may not separate owners.
+    `memory` is the local owner's, already open. Raises `StorageFailed`, also if the database's user
+    cannot be kept to one owner's rows.
     """
     embedder = memory.shared.embedder
     location = memory.config.location

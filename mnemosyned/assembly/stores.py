@@ -45,7 +45,10 @@ log = logger()
 
 @contextmanager
 def _require_driver() -> Iterator[None]:
-    """Raise `ConfigInvalid` with advice if the block fails to import the PostgreSQL driver."""
+    """Return a context manager that raises `ConfigInvalid` if the PostgreSQL driver is missing.
+
+    Other errors of the block pass. Also used as a decorator.
+    """
     try:
         yield
     except ModuleNotFoundError as error:
@@ -58,7 +61,7 @@ def _require_driver() -> Iterator[None]:
 
 
 def _postgres_migrations() -> Path:
-    """Return the folder of the migrations of a database on a server."""
+    """Return the folder of the PostgreSQL migrations."""
     return shipped("migrations") / "postgres"
 
 
@@ -66,11 +69,11 @@ def _postgres_migrations() -> Path:
 def open_store(
     location: DatabaseLocation, *, socket: Path | None = None, embeds: bool = False
 ) -> Iterator[MemoryStore]:
-    """Open the database of a memory while the block runs.
+    """Return a context manager that opens a memory's database and gives its store.
 
-    `embeds` also creates the tables for vectors. `socket` is the socket on which this process will
-    serve the memory: a file's lock names it to other processes. Raises `ConfigInvalid` if the driver
-    is missing, `DatabaseInUse`, `SchemaTooNew` and `StorageFailed`.
+    `embeds` creates tables for vectors on a server. `socket`, on which this process will serve, is
+    written into a file's lock for other processes. Raises `ConfigInvalid` without the driver,
+    `DatabaseInUse`, `SchemaTooNew` and `StorageFailed`.
     """
     if location.file is None:
         with _require_driver():
@@ -94,9 +97,10 @@ def open_store(
 
 @_require_driver()
 def open_owners(location: DatabaseLocation) -> AbstractContextManager[PostgresOwners]:
-    """Open the store of owners and tokens of a database on a server while the block runs.
+    """Return a context manager that opens the table of owners and tokens on a database server.
 
-    Raises `ConfigInvalid` for a file, which has one owner, and the errors of `open_store`.
+    Raises `ConfigInvalid` for a file, which has one owner, or without the driver, and
+    `StorageFailed`.
     """
     if location.file is not None:
         raise ConfigInvalid(
@@ -115,10 +119,10 @@ def open_owned_stores(
     embeds: bool = False,
     beside: MemoryStore | None = None,
 ) -> AbstractContextManager[OwnedStores]:
-    """Open the stores of all owners of a database on a server while the block runs.
+    """Return a context manager that opens the stores of all owners on a database server.
 
-    `embeds` makes room for vectors. `beside` is an open store of the same database, whose
-    connections are shared. Raises the errors of `open_store`.
+    `embeds` creates tables for vectors; `beside` is an open store of the same database, whose
+    connections are used too. Raises `ConfigInvalid`, `SchemaTooNew` and `StorageFailed`.
     """
     from mnemosyned.storage.postgres import store as postgres  # noqa: PLC0415 an extra
 
@@ -134,9 +138,10 @@ def open_owned_stores(
 def open_store_of(
     location: DatabaseLocation, owner: str = LOCAL_NAME
 ) -> Iterator[MemoryStore]:
-    """Open the store of an owner, by name, while the block runs; a file has only one owner.
+    """Return a context manager that opens the memory of the owner with this name.
 
-    Raises `NotFound`, and the errors of `open_store`.
+    A file has only one owner, whatever the name. Raises `NotFound`, `ConfigInvalid`,
+    `DatabaseInUse`, `SchemaTooNew` and `StorageFailed`.
     """
     if owner == LOCAL_NAME or location.file is not None:
         with open_store(location) as store:
@@ -148,9 +153,9 @@ def open_store_of(
 
 @_require_driver()
 def open_server(location: DatabaseLocation) -> PostgresServer:
-    """Return the database on a server as a whole, for commands about all owners.
+    """Return the database server as a whole, for commands that concern all owners.
 
-    Raises `ConfigInvalid` for a file, and the errors of `open_store`.
+    Raises `ConfigInvalid` for a file or without the driver, and `StorageFailed`.
     """
     if location.file is not None:
         raise ConfigInvalid(
@@ -165,9 +170,9 @@ def open_server(location: DatabaseLocation) -> PostgresServer:
 
 @_require_driver()
 def find_server_exposures(location: DatabaseLocation) -> list[str]:
-    """Return a sentence for each way in which others could connect to a database or read along.
+    """Return a sentence for each way in which others could reach the database or read along.
 
-    Raises the errors of `open_store`.
+    Raises `ConfigInvalid` without the driver, and `StorageFailed`.
     """
     from mnemosyned.storage.postgres import store as postgres  # noqa: PLC0415 an extra
 
@@ -176,9 +181,9 @@ def find_server_exposures(location: DatabaseLocation) -> list[str]:
 
 @_require_driver()
 def refuses_writes(location: DatabaseLocation) -> bool:
-    """Return whether a database server answers but takes no writes, as a standby does.
+    """Return True if a database server answers but takes no writes, as a standby does.
 
-    Raises `ConfigInvalid` where no daemon could use the database, and `StorageFailed`.
+    Raises `ConfigInvalid` if no daemon could use the database, and `StorageFailed`.
     """
     from mnemosyned.storage.postgres import store as postgres  # noqa: PLC0415 an extra
 
@@ -192,10 +197,10 @@ def make_summarizer(
     *,
     model: TextModel | None = None,
 ) -> Summarizer:
-    """Build the configured summarizer: a language model with rules as fallback, or rules alone.
+    """Build the summarizer of the settings: a language model with rules as fallback, or rules.
 
-    It yields to the requests that `gate` counts. `model` is an open model to use, such as one
-    shared by owners. Raises `ConfigInvalid`.
+    It yields to the requests that `gate` counts. `model` is used in place of the configured model,
+    if given. Raises `ConfigInvalid`.
     """
     # Its owner's "yesterday" is a day of the owner's calendar.
     ratio, zone = config.sleep.summary_ratio, get_localzone()
@@ -221,9 +226,9 @@ def make_summarizer(
 
 
 def owner_model(turns: ModelTurns | None, owner: int) -> TextModel | None:
-    """Return an owner's text model: it calls the shared models of `turns` when its turn comes.
+    """Return a text model that uses the shared models when it is the owner's turn.
 
-    Return None if owners share no models, and `turns` is None.
+    None if `turns` is None, as owners share no models.
     """
     if turns is None:
         return None
@@ -234,9 +239,9 @@ def owner_model(turns: ModelTurns | None, owner: int) -> TextModel | None:
 
 
 def make_model_turns(config: Config) -> ModelTurns | None:
-    """Build the language models that all owners use in turn.
+    """Build the queue that lends the configured language models to all owners in turn.
 
-    Return None if no owners are served or no model is configured. Raises `ConfigInvalid`.
+    None if the settings serve only one owner or name no model. Raises `ConfigInvalid`.
     """
     llm = config.llm
     model = _language_model(llm) if config.owners.serve else None
@@ -253,9 +258,9 @@ def make_model_turns(config: Config) -> ModelTurns | None:
 
 
 def _language_model(llm: LlmConfig) -> TextModel | None:
-    """Build the configured language model, or return None.
+    """Build the language model that the settings name, at an endpoint or in a file, or return None.
 
-    Raises `ConfigInvalid` for its endpoint.
+    Raises `ConfigInvalid` for an endpoint that is malformed or not allowed.
     """
     # Loaded here: a start needs one of them, or none.
     if llm.endpoint:

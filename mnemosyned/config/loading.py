@@ -51,7 +51,7 @@ class _Values:
     origins: dict[str, str] = field(default_factory=dict)
 
     def set(self, key: str, value: object, origin: str) -> None:
-        """Set the value of a dotted key, with its origin for error messages."""
+        """Set a setting's value by its dotted key; `origin` says in errors where it was set."""
         *sections, name = key.split(".")
         values = self.nested
         for section in sections:
@@ -61,7 +61,7 @@ class _Values:
 
 
 def with_default_model(config: Config) -> Config:
-    """Return the settings with the installed default model, if they name no model."""
+    """Return the settings; if they name no model, with the default model where it is installed."""
     file = models_dir() / DEFAULT_MODEL
     if config.llm.model_path or config.llm.endpoint or not file.exists():
         return config
@@ -70,7 +70,10 @@ def with_default_model(config: Config) -> Config:
 
 
 def config_file() -> Path | None:
-    """Return the path of the daemon's configuration file, or None if there is none."""
+    """Return the path of the configuration file, from `MNEMOSYNE_CONFIG` or the usual one.
+
+    None if neither is there.
+    """
     if named := os.environ.get(CONFIG_VARIABLE):
         return Path(named)
     usual = config_dir() / "mnemosyned.yaml"
@@ -78,11 +81,10 @@ def config_file() -> Path | None:
 
 
 def make_paths_absolute(key: str, value: str, folder: Path) -> str:
-    """Return a setting's value as text, with relative paths made absolute below `folder`.
+    """Return the text of a setting with relative paths in it made absolute below `folder`.
 
-    Values of settings that name no paths are returned unchanged. The key "config" stands for the
-    path of the configuration file. A daemon has another working directory than the shell in which
-    the paths were written.
+    `key` is the setting's dotted key, or "config" for the path of the configuration file. Settings
+    that name no paths are returned unchanged.
     """
     value = value.strip()
     if key not in {*PATHS, *_LISTS, "config"} or "://" in value or value in _NO_PATHS:
@@ -94,7 +96,10 @@ def make_paths_absolute(key: str, value: str, folder: Path) -> str:
 
 
 def settings_variables(environ: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """Return a daemon's environment variables by name, with paths made absolute below `folder`."""
+    """Return the variables of an environment that are for the daemon, by name.
+
+    Relative paths in them are made absolute below `folder`.
+    """
     by_variable = {variable(key): key for key in (*KEYS, "config")}
     return {
         name: make_paths_absolute(by_variable.get(name, ""), value, folder)
@@ -109,8 +114,9 @@ def load_config(
     environ: Mapping[str, str] | None = None,
     overrides: Mapping[str, Any] | None = None,
 ) -> Config:
-    """Return the settings from the file, then the environment, then `overrides` by dotted key.
+    """Return the settings from the file, the environment and `overrides`, of which later ones win.
 
+    `environ` is the environment, None for this process's; `overrides` are values by dotted key.
     Raises `ConfigInvalid`, which names the file, line and key.
     """
     return load_with_origins(file, environ=environ, overrides=overrides)[0]
@@ -122,9 +128,10 @@ def load_with_origins(
     environ: Mapping[str, str] | None = None,
     overrides: Mapping[str, Any] | None = None,
 ) -> tuple[Config, dict[str, str]]:
-    """Return the settings, and the origin of each that is no default, by dotted key.
+    """Return the settings, and by dotted key where each that is not a default was set.
 
-    Raises `ConfigInvalid`.
+    They are read from the file, the environment (None for this process's) and `overrides`, values
+    by dotted key; later ones win. Raises `ConfigInvalid`.
     """
     environ = os.environ if environ is None else environ
     values = _Values()
@@ -146,7 +153,10 @@ def load_with_origins(
 
 
 def _check_listen(config: Config, origins: Mapping[str, str]) -> None:
-    """Check the TCP address against the TLS settings. Raises `ConfigInvalid`."""
+    """Raise `ConfigInvalid` if `listen` is no address that the TLS settings allow.
+
+    `origins` says by dotted key where settings were set.
+    """
     try:
         _ = config.listen_address
     except ConfigInvalid as error:
@@ -155,7 +165,10 @@ def _check_listen(config: Config, origins: Mapping[str, str]) -> None:
 
 
 def _check_owners(config: Config, origins: Mapping[str, str]) -> None:
-    """Check that `owners.serve` comes with a server and an address. Raises `ConfigInvalid`."""
+    """Raise `ConfigInvalid` if `owners.serve` is set without a database server or an address.
+
+    `origins` says by dotted key where settings were set.
+    """
     if not config.owners.serve:
         return
     missing = ""
@@ -171,7 +184,7 @@ def _check_owners(config: Config, origins: Mapping[str, str]) -> None:
 
 
 def _read_file(path: Path, values: _Values) -> None:
-    """Read the settings of a YAML file into `values`. Raises `ConfigInvalid`."""
+    """Add the settings of a YAML file to `values`. Raises `ConfigInvalid`."""
     # Loaded here: without a file the start need not wait for it.
     import yaml  # noqa: PLC0415
 
@@ -215,7 +228,11 @@ def _parse_yaml(path: Path) -> Node | None:
 
 
 def _setting_nodes(path: Path, node: Node, prefix: str) -> Iterator[tuple[str, Node]]:
-    """Yield each setting's dotted key and YAML node below a node. Raises `ConfigInvalid`."""
+    """Yield dotted key and YAML node of each setting below a node of the configuration file.
+
+    `prefix` is the dotted key of the node with a final dot, or empty. Raises `ConfigInvalid` for an
+    unknown key.
+    """
     if node.tag == "tag:yaml.org,2002:null":  # every key in it is commented out
         return
     if node.tag != "tag:yaml.org,2002:map":
@@ -237,7 +254,7 @@ def _setting_nodes(path: Path, node: Node, prefix: str) -> Iterator[tuple[str, N
 
 
 def _read_environment(environ: Mapping[str, str], values: _Values) -> None:
-    """Read the settings of environment variables into `values`. Raises `ConfigInvalid`."""
+    """Add the settings in environment variables to `values`. Raises `ConfigInvalid`."""
     by_variable = {variable(key): key for key in KEYS}
     for name, text in environ.items():
         if not name.startswith(ENVIRONMENT_PREFIX) or name in _NO_SETTINGS:
@@ -252,9 +269,9 @@ def _read_environment(environ: Mapping[str, str], values: _Values) -> None:
 
 
 def value_from_text(key: str, text: str, *, where: str) -> Any:  # noqa: ANN401
-    """Convert a typed text to the value of a setting, and check it.
+    """Convert text from the environment or a command to a setting's value, and check it.
 
-    `where` names the origin in errors. Raises `ConfigInvalid`.
+    `key` is the setting's dotted key; `where` names the origin in errors. Raises `ConfigInvalid`.
     """
     value: Any = text.strip()
     if KEYS.get(key) is bool:
@@ -265,10 +282,10 @@ def value_from_text(key: str, text: str, *, where: str) -> Any:  # noqa: ANN401
 
 
 def checked_value(key: str, value: Any, *, where: str, strict: bool) -> Any:  # noqa: ANN401
-    """Convert a value to the type of its setting, and check it.
+    """Check a setting's value, and return it converted to the setting's type.
 
-    `where` names the origin in errors. Unless `strict`, texts are converted to numbers and the
-    like. Raises `ConfigInvalid`.
+    `key` is the setting's dotted key; `where` names the origin in errors. Unless `strict`, texts
+    are converted to numbers and the like. Raises `ConfigInvalid`.
     """
     if key not in KEYS:
         raise ConfigInvalid(
@@ -298,7 +315,7 @@ def checked_value(key: str, value: Any, *, where: str, strict: bool) -> Any:  # 
 
 
 def _find_text_problem(key: str, value: Any) -> str:  # noqa: ANN401
-    """Return an error message about the text of a setting, or an empty text if it is valid."""
+    """Return what is wrong with the text of a setting, such as a path; empty if it is valid."""
     if key == "database" and not is_server(value) and "://" in value:
         return "expected a file or postgresql://user@host/name"
     if key in PATHS and not (key == "database" and is_server(value)):
@@ -326,7 +343,7 @@ def _find_text_problem(key: str, value: Any) -> str:  # noqa: ANN401
 
 
 def _suggest_name(wrong: str) -> str:
-    """Return "; did you mean NAME?" with the closest setting or variable, or an empty text."""
+    """Return "; did you mean NAME?" with the closest setting or variable; empty without one."""
     # Loaded here: only a mistake needs it.
     from difflib import get_close_matches  # noqa: PLC0415
 

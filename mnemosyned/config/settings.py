@@ -52,12 +52,12 @@ class DatabaseLocation:
 
 
 def is_server(database: str | None) -> bool:
-    """Return whether the setting `database` names a server, not a file."""
+    """Return True if the setting `database` is the URL of a server, not a file or None."""
     return database is not None and database.startswith(SCHEMES)
 
 
 def url_in_path(path: str) -> str | None:
-    """Return the URL of a database that was mistaken for a file path, or None for a real path.
+    """Return the database URL in a path that was made of it by mistake; None for a real path.
 
     Such a path is `/home/ann/postgresql:/ann@host/name`.
     """
@@ -70,7 +70,7 @@ def url_in_path(path: str) -> str | None:
 
 
 def without_password(url: str, *, shown: str = HIDDEN) -> str:
-    """Return a database URL with its password replaced by `shown`, or left out if that is empty."""
+    """Return a database URL with its password replaced by `shown`; an empty one removes it."""
     match = _URL.fullmatch(url)
     if match is None:
         return shown or HIDDEN
@@ -162,13 +162,13 @@ class SleepConfig(_Section, frozen=True):
         return timedelta(hours=self.ttl_hours) / 2
 
     def cutoff(self, now: datetime) -> datetime:
-        """Return the time before which memories were created that are due for consolidation."""
+        """Return the time before which a memory must have been created to be consolidated now."""
         return shift(now, -self.consolidation_age)
 
     def rollup_cutoff(self, now: datetime) -> datetime:
-        """Return the time by which a period must have ended to be rolled up.
+        """Return the time before which a day, week or month must have ended to be summarized now.
 
-        That is `rollup_delay_hours` before the cutoff for consolidation.
+        It is `rollup_delay_hours` before the cutoff for consolidating memories.
         """
         return shift(self.cutoff(now), -timedelta(hours=self.rollup_delay_hours))
 
@@ -320,14 +320,17 @@ class Config(_Section, frozen=True):
 
     @property
     def location(self) -> DatabaseLocation:
-        """Location of the memory's database. Raises `ConfigInvalid`."""
+        """The SQLite file or PostgreSQL URL of the memory's database. Raises `ConfigInvalid`."""
         if self.database and is_server(self.database):
             return DatabaseLocation(url=self.database)
         return DatabaseLocation(self.database_path)
 
     @property
     def database_path(self) -> Path:
-        """Absolute path of the database file. Raises `ConfigInvalid`."""
+        """Absolute path of the SQLite database file. Raises `ConfigInvalid` for a server.
+
+        Raises it also for a path that cannot be used.
+        """
         if is_server(self.database):
             raise ConfigInvalid(
                 "the memory is on a PostgreSQL server, and this is for one in a file",
@@ -359,16 +362,19 @@ class Config(_Section, frozen=True):
 
     @property
     def backup_folder(self) -> Path | None:
-        """Absolute path of the folder for backups; None for the database's folder."""
+        """Absolute path of the folder for backups; None means the database's folder.
+
+        Raises `ConfigInvalid` for a path that cannot be used.
+        """
         if not self.backup.dir:
             return None
         return _resolve_path(self.backup.dir, key="backup.dir")
 
     @property
     def tls_files(self) -> tuple[Path, Path] | None:
-        """Paths of the TLS certificate and its key; None without TLS.
+        """Paths of the TLS certificate and its key; None if TLS is not set up.
 
-        Raises `ConfigInvalid` if only one is set.
+        Raises `ConfigInvalid` if only one is set, or a path cannot be used.
         """
         certificate, key = self.tls.certificate, self.tls.key
         if not (certificate or key):
@@ -387,7 +393,7 @@ class Config(_Section, frozen=True):
 
     @property
     def listen_address(self) -> tuple[str, int] | None:
-        """Host and port to listen on for TCP, or None.
+        """Host and port to listen on for TCP; None if the setting `listen` is empty.
 
         Raises `ConfigInvalid` for an address that other machines can reach without TLS.
         """
@@ -402,7 +408,7 @@ class Config(_Section, frozen=True):
 
     @property
     def socket_path(self) -> Path:
-        """Path of the daemon's Unix socket."""
+        """Path of the daemon's Unix socket, as set or the default. Raises `ConfigInvalid`."""
         if not self.socket:
             return default_socket()
         return _expand_path(self.socket, key="socket")
@@ -411,14 +417,22 @@ class Config(_Section, frozen=True):
 def _resolve_path(
     name: str, *, key: str, suffix: str = "", bytes_max: int = PATH_BYTES_MAX
 ) -> Path:
-    """Return an absolute path, with `~` and links resolved. Raises `ConfigInvalid`."""
+    """Return the absolute path that the setting `key` names, with `~` and links resolved.
+
+    `suffix` is the longest suffix of files made beside the path, `bytes_max` the limit of both
+    together. Raises `ConfigInvalid` for a path that cannot be used.
+    """
     return _expand_path(name, key=key, suffix=suffix, bytes_max=bytes_max).resolve()
 
 
 def _expand_path(
     name: str, *, key: str, suffix: str = "", bytes_max: int = PATH_BYTES_MAX
 ) -> Path:
-    """Return a path with `~` replaced by the home directory. Raises `ConfigInvalid`."""
+    """Return the path that the setting `key` names, with `~` replaced by the home directory.
+
+    `suffix` is the longest suffix of files made beside the path, `bytes_max` the limit of both
+    together. Raises `ConfigInvalid` for a path that cannot be used.
+    """
     fault = path_fault(name, suffix=suffix, bytes_max=bytes_max)
     if fault:
         raise ConfigInvalid(
@@ -430,7 +444,10 @@ def _expand_path(
 def keys(
     section: type[_Section] = Config, prefix: str = ""
 ) -> Iterator[tuple[str, Any]]:
-    """Yield the dotted key and the type of every setting."""
+    """Yield dotted key and type of each setting in a section, by default of all settings.
+
+    `prefix` is put before each key.
+    """
     for field in msgspec.structs.fields(section):
         if isinstance(field.type, type) and issubclass(field.type, _Section):
             yield from keys(field.type, f"{prefix}{field.name}.")
@@ -444,7 +461,7 @@ def variable(key: str) -> str:
 
 
 def needs_restart(key: str) -> bool:
-    """Return whether a change of a setting takes effect only at the next start."""
+    """Return True if a change of this setting takes effect only at the daemon's next start."""
     return key in RESTART or key.startswith(f"{RESTART_SECTION}.")
 
 
@@ -454,7 +471,7 @@ def changed_keys(former: Config, present: Config) -> list[str]:
 
 
 def value_of(config: Config, key: str) -> Any:  # noqa: ANN401
-    """Return the value of a setting, by its dotted key."""
+    """Return the value of the setting with this dotted key."""
     value: Any = config
     for name in key.split("."):
         value = getattr(value, name)
@@ -471,9 +488,9 @@ LOCALHOST = "localhost"
 
 
 def tcp_address(setting: str, *, tls: bool = False) -> tuple[str, int]:
-    """Return host and port of the setting `listen`; without `tls` only loopback is allowed.
+    """Return host and port of a text "host:port", as in the setting `listen`.
 
-    Raises `ValueError` with the reason.
+    Raises `ValueError` with the reason, also for an address other than loopback without `tls`.
     """
     name, colon, digits = setting.rpartition(":")
     port = int(digits) if digits.isdecimal() and digits.isascii() else -1

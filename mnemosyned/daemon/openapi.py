@@ -74,13 +74,13 @@ _RAISES = re.compile(r"\n\s*Raises (.*)", re.DOTALL)
 
 @cache
 def openapi_json() -> bytes:
-    """Return the OpenAPI document of the HTTP API, encoded as JSON."""
+    """Return the OpenAPI document of the HTTP API as JSON."""
     return msgspec.json.encode(openapi())
 
 
 @cache
 def openapi() -> Schema:
-    """Return the OpenAPI document of the HTTP API, made from the verbs."""
+    """Return the OpenAPI document of the HTTP API as a dict, made from the verbs' types."""
     types = [*VERBS.values(), *(result_type(verb) for verb in VERBS.values())]
     _, schemas = msgspec.json.schema_components(types, ref_template=REF)
     return {
@@ -104,7 +104,11 @@ def openapi() -> Schema:
 
 
 def errors_of(verb: type[Request[Any]]) -> set[type[MnemosynedError]]:
-    """Return the errors that a verb may raise: the errors in its docstring, and every verb's."""
+    """Return the error classes that a verb may raise.
+
+    They are those of every verb, those after "Raises" in its docstring, and `ShuttingDown` if it
+    writes.
+    """
     errors: set[type[MnemosynedError]] = set(OF_EVERY_VERB)
     if verb.writes:
         errors.add(ShuttingDown)
@@ -119,7 +123,7 @@ def errors_of(verb: type[Request[Any]]) -> set[type[MnemosynedError]]:
 
 
 def summary_of(verb: type[Request[Any]]) -> tuple[str, str]:
-    """Return the first sentence of a verb's docstring, and the rest without its "Raises" part."""
+    """Return the first sentence of a verb's docstring, and the rest up to its "Raises" part."""
     text = _RAISES.sub("", inspect.cleandoc(verb.__doc__ or "") + "\n")
     first, _, rest = text.partition("\n")
     return first.rstrip("."), rest.strip()
@@ -129,9 +133,9 @@ def summary_of(verb: type[Request[Any]]) -> tuple[str, str]:
 
 
 def _verb_paths(schemas: Mapping[str, Schema]) -> dict[str, Schema]:
-    """Return the OpenAPI path items of all verbs and aliases, by URL path.
+    """Return the OpenAPI description of each verb and alias by URL path.
 
-    Verbs that write have no GET.
+    `schemas` are the schemas of all types by name. Verbs that write have no GET.
     """
     paths: dict[str, Schema] = {}
     for name in (*VERBS, *ALIASES):
@@ -144,7 +148,10 @@ def _verb_paths(schemas: Mapping[str, Schema]) -> dict[str, Schema]:
 
 
 def _post_operation(name: str, verb: type[Request[Any]]) -> Schema:
-    """Return the OpenAPI operation of a verb called by POST, with its request body."""
+    """Return the OpenAPI description of calling a verb by POST with a JSON body.
+
+    `name` is that of the verb or of its alias.
+    """
     required = any(field.required for field in msgspec.structs.fields(verb))
     body = {
         "required": required,
@@ -156,7 +163,10 @@ def _post_operation(name: str, verb: type[Request[Any]]) -> Schema:
 def _get_operation(
     name: str, verb: type[Request[Any]], schemas: Mapping[str, Schema]
 ) -> Schema:
-    """Return the OpenAPI operation of a verb called by GET, with its fields as query parameters."""
+    """Return the OpenAPI description of calling a verb by GET with query parameters.
+
+    `name` is that of the verb or of its alias; `schemas` are the schemas of all types by name.
+    """
     schema = schemas[verb.__name__]
     required = schema.get("required", [])
     parameters = [
@@ -169,7 +179,10 @@ def _get_operation(
 
 
 def _verb_operation(name: str, verb: type[Request[Any]]) -> Schema:
-    """Return the texts and responses of a verb, for its OpenAPI operations of GET and POST."""
+    """Return a verb's summary, description and responses in OpenAPI, for both GET and POST.
+
+    `name` is that of the verb or of its alias.
+    """
     summary, description = summary_of(verb)
     if name in ALIASES:
         description = f"The same as `{ALIASES[name]}`. {description}"
@@ -185,7 +198,7 @@ def _verb_operation(name: str, verb: type[Request[Any]]) -> Schema:
 
 
 def _page_paths() -> dict[str, Schema]:
-    """Return the OpenAPI path items of events, health, metrics and documentation, by URL path."""
+    """Return the OpenAPI description of the other URL paths, such as events, by path."""
     paths = {}
     for path, page in _FIXED["pages"].items():
         schema = {"type": "object" if page["type"] == JSON else "string"}
@@ -206,7 +219,10 @@ def _page_paths() -> dict[str, Schema]:
 
 
 def _query_parameter(name: str, schema: Schema, *, required: bool) -> Schema:
-    """Return the OpenAPI query parameter for a field of a request."""
+    """Return the OpenAPI description of a request's field as a query parameter.
+
+    `name` and `schema` are the field's; `required` means that it has no default.
+    """
     described = {key: value for key, value in schema.items() if key != "description"}
     if "anyOf" in described:
         described["anyOf"] = list(filter(_fits_in_query, described["anyOf"]))
@@ -220,7 +236,10 @@ def _query_parameter(name: str, schema: Schema, *, required: bool) -> Schema:
 
 
 def _fits_in_query(schema: Schema) -> bool:
-    """Return whether a field of this schema, such as text or number, can be a query parameter."""
+    """Return True if a field of this schema can be given as a query parameter.
+
+    Texts, numbers and lists of texts can; objects cannot.
+    """
     if "anyOf" in schema:
         return any(each != NULL and _fits_in_query(each) for each in schema["anyOf"])
     if schema.get("type") == "array":
@@ -232,9 +251,9 @@ def _fits_in_query(schema: Schema) -> bool:
 
 
 def _error_responses(errors: Errors, *, body: bool) -> dict[str, Schema]:
-    """Return the OpenAPI responses of errors, by HTTP status; each lists its error codes.
+    """Return the OpenAPI responses for errors by HTTP status, each with its error codes.
 
-    Without a `body` the request cannot be too large, and 413 is left out.
+    Without a request `body`, status 413 (too large) is left out.
     """
     by_status: dict[str, list[type[MnemosynedError]]] = defaultdict(list)
     for error in sorted(errors, key=lambda each: each.code):
@@ -263,12 +282,12 @@ def _error_responses(errors: Errors, *, body: bool) -> dict[str, Schema]:
 
 
 def _json_response(description: str, schema: Schema) -> Schema:
-    """Return an OpenAPI response with a JSON body."""
+    """Return the OpenAPI description of a response with a JSON body of this schema."""
     return {"description": description, "content": {JSON: {"schema": schema}}}
 
 
 def _schema_reference(name: str) -> Schema:
-    """Return a reference to the schema of this name."""
+    """Return an OpenAPI reference to the schema with this name."""
     return {"$ref": REF.format(name=name)}
 
 
@@ -276,7 +295,7 @@ def _schema_reference(name: str) -> Schema:
 
 
 def _error_schema() -> Schema:
-    """Return the schema of an error response, with all error codes."""
+    """Return the JSON schema of an error response, which lists all error codes."""
     codes = sorted(error_classes_by_code())
     schema: Schema = copy.deepcopy(_FIXED["error"])
     schema["properties"]["error"]["properties"]["code"]["enum"] = codes
@@ -284,7 +303,7 @@ def _error_schema() -> Schema:
 
 
 def _complete_schemas(schemas: Mapping[str, Schema]) -> dict[str, Schema]:
-    """Return the schemas by name, completed, with descriptions that leave out "Raises" parts."""
+    """Return completed copies of the schemas by name, sorted, without "Raises" in descriptions."""
     described = {}
     for name in sorted(schemas):
         schema = dict(schemas[name])
@@ -296,7 +315,10 @@ def _complete_schemas(schemas: Mapping[str, Schema]) -> dict[str, Schema]:
 
 
 def _complete_schema(schema: Any) -> Any:  # noqa: ANN401 any part of a schema
-    """Return a copy of a schema: each array has `items`, and each time may also be in words."""
+    """Return a copy of a JSON schema, or of a part of one, completed for readers.
+
+    Each array gets `items`, and each time may also be given in words.
+    """
     if isinstance(schema, list):
         return [_complete_schema(each) for each in schema]
     if not isinstance(schema, dict):
@@ -315,7 +337,7 @@ EXAMPLES = {"string": "…", "integer": 1, "number": 0.5, "boolean": True}
 
 @cache
 def docs_page() -> str:
-    """Return the documentation of the HTTP API as one page of HTML."""
+    """Return the documentation of the HTTP API as one HTML page."""
     description = openapi()
     style = Path(__file__).with_name("docs.css").read_text(encoding="utf-8")
     paths, schemas = description["paths"], description["components"]["schemas"]
@@ -349,14 +371,20 @@ def docs_page() -> str:
 
 
 def _request_schema_name(path: Schema) -> str:
-    """Return the schema name of a path's POST request body; empty if it has none."""
+    """Return the name of the schema of a URL path's POST body; empty if it takes none.
+
+    `path` is the OpenAPI description of the path.
+    """
     body = path.get("post", {}).get("requestBody")
     reference = body["content"][JSON]["schema"]["$ref"] if body else ""
     return str(reference.rpartition("/")[2])
 
 
 def _path_html(path: str, methods: Schema, schemas: Mapping[str, Schema]) -> str:
-    """Return the HTML section of a URL path: methods, fields, an example, result and errors."""
+    """Return the HTML section about a URL path: methods, fields, an example, result and errors.
+
+    `methods` is its OpenAPI description, `schemas` are the schemas of all types by name.
+    """
     operation = methods.get("post") or methods["get"]
     badges = "".join(f'<span class="method">{name.upper()}</span>' for name in methods)
     parts = [
@@ -382,7 +410,7 @@ def _path_html(path: str, methods: Schema, schemas: Mapping[str, Schema]) -> str
 
 
 def _example_html(path: str, schema: Schema) -> str:
-    """Return a `curl` call of a path as HTML, with example values for the required fields."""
+    """Return a `curl` command for a URL path as HTML, with example values of required fields."""
     properties = schema.get("properties", {})
     values = {
         name: EXAMPLES.get(str(properties[name].get("type")), [])
@@ -394,7 +422,7 @@ def _example_html(path: str, schema: Schema) -> str:
 
 
 def _field_table(schema: Schema) -> str:
-    """Return the HTML table of a schema's fields: name, type, default and description."""
+    """Return an HTML table of a schema's fields with type, default and description."""
     required = schema.get("required", [])
     rows = "<tr><th>field<th>type<th>default<th></tr>"
     for name, field in schema.get("properties", {}).items():
@@ -414,7 +442,7 @@ def _field_table(schema: Schema) -> str:
 
 
 def _schema_html(name: str, schema: Schema) -> str:
-    """Return the HTML section of a schema: the values of an enum, or else a table of fields."""
+    """Return the HTML section about a type: an enum's values, or a table of its fields."""
     heading = (
         f'<h3 id="{name}">{name}</h3>{_paragraphs_html(schema.get("description", ""))}'
     )
@@ -427,7 +455,10 @@ def _schema_html(name: str, schema: Schema) -> str:
 
 
 def _type_html(schema: Schema) -> str:
-    """Return a type in words as HTML, such as "list of string", with links to its schemas."""
+    """Return the type of a JSON schema in words as HTML, such as "list of string".
+
+    Types with a section of their own are linked.
+    """
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return f'<a href="#{name}">{name}</a>'
@@ -457,12 +488,12 @@ def _type_html(schema: Schema) -> str:
 
 
 def _anchor_of(path: str) -> str:
-    """Return the HTML anchor of a URL path."""
+    """Return the id by which the HTML section of a URL path is linked."""
     return re.sub(r"\W+", "-", path).strip("-")
 
 
 def _text_to_html(text: str) -> str:
-    """Return a text as escaped HTML: a list if it begins with "- ", else one line."""
+    """Return a text as escaped HTML: as a list if its lines begin with "- "."""
     lines = text.split("\n")
     if not lines[0].startswith("- "):
         return _inline_html(text)
@@ -471,11 +502,11 @@ def _text_to_html(text: str) -> str:
 
 
 def _paragraphs_html(text: str) -> str:
-    """Return a text as HTML paragraphs, which blank lines separate."""
+    """Return a text as HTML paragraphs, divided at blank lines."""
     paragraphs = [part for part in re.split(r"\n\s*\n", text) if part.strip()]
     return "".join(f"<p>{_inline_html(part)}</p>" for part in paragraphs)
 
 
 def _inline_html(text: str) -> str:
-    """Return a text as HTML, with words in backquotes as code."""
+    """Return a text as escaped HTML, with words in backquotes as code."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
