@@ -129,7 +129,7 @@ class LineHandler(logging.Handler):
         return self._changed.wait_for(lambda: self._written >= number, timeout_s)
 
     def _write_lines(self) -> None:
-        """Write queued lines, one after the other, as long as the process lives."""
+        """Write queued lines to the output forever, as the body of the writing thread."""
         while True:  # the thread ends with the process
             with self._changed:
                 self._changed.wait_for(lambda: self._lines)
@@ -154,7 +154,7 @@ class LineHandler(logging.Handler):
 
 
 def logger() -> BoundLogger:
-    """Return the product's logger; only warnings and errors show before `configure_logs`."""
+    """Return this package's logger; before `configure_logs` it shows only warnings and errors."""
     bound: BoundLogger = structlog.wrap_logger(
         logging.getLogger(ROOT),
         processors=[

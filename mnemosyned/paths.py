@@ -146,7 +146,7 @@ def describe_path_error(error: OSError) -> str:
 
 
 def printable_path(path: str | os.PathLike[str]) -> str:
-    """Return a path as valid Unicode, with bytes that are not UTF-8 as escapes."""
+    r"""Return a path as valid Unicode, with bytes that are not UTF-8 as escapes such as `\xff`."""
     encoded = os.fspath(path).encode("utf-8", "surrogateescape")
     return encoded.decode("utf-8", "backslashreplace")
 

@@ -13,7 +13,7 @@ SOCKET_NAME = "mnemosyned.sock"
 
 
 def socket_path(chosen: str | None = None) -> str:
-    """Return the chosen path, or else that of `MNEMOSYNE_SOCKET`, or else the usual path."""
+    """Return the path of the daemon's socket: `chosen`, `MNEMOSYNE_SOCKET` or the default."""
     return chosen or os.environ.get(SOCKET_VARIABLE) or usual_socket_path()
 
 

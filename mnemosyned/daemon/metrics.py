@@ -44,7 +44,7 @@ Collector = Callable[[], Iterable[Sample]]
 
 
 def samples_by(name: str, label: str, values: Mapping[str, float]) -> Iterator[Sample]:
-    """Yield the samples of a metric, by the value of one label."""
+    """Yield a sample of the metric for each item of `values`, with its key as the label's value."""
     for key, value in values.items():
         yield Sample(name, value, {label: key})
 
@@ -64,7 +64,10 @@ class Histogram:
         self._sums: dict[tuple[str, ...], float] = {}
 
     def observe(self, value: float, *labels: str) -> None:
-        """Count a value in the histogram of these label values."""
+        """Count a value, such as seconds, in the histogram for these label values.
+
+        Ignored if there are `LABEL_SETS_MAX` other sets of label values.
+        """
         bucket = bisect_left(self._bounds, value)
         with self._lock:
             counts = self._counts.get(labels)
@@ -77,12 +80,12 @@ class Histogram:
             self._sums[labels] += value
 
     def counts(self) -> dict[tuple[str, ...], int]:
-        """Return how many values were counted, by label values."""
+        """Return the number of counted values for each tuple of label values."""
         with self._lock:
             return {labels: sum(each) for labels, each in self._counts.items()}
 
     def samples(self) -> Iterator[Sample]:
-        """Yield the histogram of each set of label values: cumulative buckets, sum and count."""
+        """Yield the samples of each set of label values: cumulative buckets, then sum and count."""
         with self._lock:
             histograms = [
                 (values, list(counts), self._sums[values])
@@ -98,7 +101,10 @@ class Histogram:
 
 
 def render(samples: Iterable[Sample], texts: MetricTexts) -> str:
-    """Return metrics in the text format of Prometheus, each with its kind and its line of help."""
+    """Return samples in the text format of Prometheus, each metric after its help and type.
+
+    `texts` has a line of help by metric's type and name.
+    """
     heads = {
         name: [f"# HELP {name} {_escape_text(text)}", f"# TYPE {name} {kind}"]
         for kind, named in texts.items()
@@ -118,7 +124,7 @@ def render(samples: Iterable[Sample], texts: MetricTexts) -> str:
 
 
 def _escape_text(text: str, *, quote: bool = False) -> str:
-    """Return a text with backslashes and line ends escaped, and with `quote` also double quotes."""
+    """Return a text with backslashes and line breaks escaped, with `quote` double quotes too."""
     text = text.replace("\\", "\\\\").replace("\n", "\\n")
     return text.replace('"', '\\"') if quote else text
 
@@ -152,7 +158,7 @@ class ServerActivity:
 
     @contextmanager
     def count_stream(self) -> Iterator[None]:
-        """Count a stream as being sent while the block runs."""
+        """Return a context manager that counts one more stream as being sent."""
         with self._lock:
             self.streams += 1
         try:
@@ -162,7 +168,7 @@ class ServerActivity:
                 self.streams -= 1
 
     def refuse(self, status: int) -> None:
-        """Count a request that was refused with an HTTP status before it was read."""
+        """Count a request that was refused with this HTTP status before a worker got it."""
         self.refused[status] += 1
 
 
