@@ -113,14 +113,7 @@ def assemble_service(
     `in_background`. `database` names the database to users, `file` is its file, if it has one.
     """
     settings = shared.settings
-    cycle = SleepCycle(
-        store=store,
-        lease=lease,
-        clock=shared.clock,
-        settings=settings,
-        age_clock=shared.age_clock,
-        gate=gate,
-    )
+    cycle = _make_cycle(store, lease, shared, gate)
     retention = RetentionService(
         store=store,
         cycle=cycle,
@@ -133,13 +126,7 @@ def assemble_service(
     if vectors:
         retention.on_removal = vectors.note_deletions
         retention.grace.on_put_back = vectors.note_edits
-    keeper = BackupKeeper(
-        store=store.maintenance,
-        settings=settings,
-        file=file,
-        clock=shared.clock,
-        lease=lease,
-    )
+    keeper = _make_backup_keeper(store, lease, shared, file)
     sleeper = Sleeper(
         store=store,
         cycle=cycle,
@@ -163,6 +150,39 @@ def assemble_service(
     # Cycles and verbs publish their events on the same bus.
     cycle.observer = events = EventBus(clock=shared.clock)
     return MemoryService(parts, events=events), retention
+
+
+def _make_cycle(
+    store: MemoryStore,
+    lease: SummarizerLease,
+    shared: SharedParts,
+    gate: ForegroundGate,
+) -> SleepCycle:
+    """Build the sleep cycle of a store."""
+    return SleepCycle(
+        store=store,
+        lease=lease,
+        clock=shared.clock,
+        settings=shared.settings,
+        age_clock=shared.age_clock,
+        gate=gate,
+    )
+
+
+def _make_backup_keeper(
+    store: MemoryStore,
+    lease: SummarizerLease,
+    shared: SharedParts,
+    file: Path | None,
+) -> BackupKeeper:
+    """Build what writes the backups of a store, by the schedule or on request."""
+    return BackupKeeper(
+        store=store.maintenance,
+        settings=shared.settings,
+        file=file,
+        clock=shared.clock,
+        lease=lease,
+    )
 
 
 def make_embedder(embedding: EmbeddingConfig, *, is_shared: bool) -> Embedder | None:
@@ -403,9 +423,7 @@ def open_memory(
         open_store(location, socket=socket, embeds=embeds) as store,
         ExitStack() as stack,
     ):
-        in_background = (
-            socket is not None or config.auto_sleep
-        ) and not store.read_only
+        in_background = not store.read_only and bool(socket or config.auto_sleep)
         stack.callback(shared.close)
         stack.callback(lease.close)
         if clock is None and not store.read_only:

@@ -31,6 +31,8 @@ from mnemosyned.search.weights import RankingWeights
 from mnemosyned.text.terms import has_unspaced_script, stems_with_content
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from mnemosyned.text.dates.spans import TimeSpan
 
 _QUESTION_MARKS = ("?", "？")
@@ -274,13 +276,7 @@ def _score_candidate(
     score += speaker
     source = weights.source * (match.source in question.sources) * score
     score += source
-    time = 0.0
-    for span, nearby in question.spans:
-        if span.since <= match.created_at < span.until:
-            time = weights.time * score
-            break
-        if nearby.since <= match.created_at < nearby.until:
-            time = weights.time_nearby * score
+    time = _weigh_time(question, match.created_at, weights) * score
     score += time
     recency = 0.0
     if question.query.now is not None:
@@ -300,6 +296,19 @@ def _score_candidate(
         recency=weights.recency * recency * score,
         importance=weights.importance * (match.importance - 0.5) * score,
     )
+
+
+def _weigh_time(
+    question: _QuestionTraits, created_at: datetime, weights: RankingWeights
+) -> float:
+    """Return the weight of a candidate's time: within a time in the question, near one, or 0."""
+    weight = 0.0
+    for span, nearby in question.spans:
+        if span.since <= created_at < span.until:
+            return weights.time
+        if nearby.since <= created_at < nearby.until:
+            weight = weights.time_nearby
+    return weight
 
 
 def question_share(text: str) -> float:

@@ -180,6 +180,13 @@ class MemoryService:
         self._stopping = False
         self._started = time.monotonic()
         self._lists = ListService(store=self._store.lists, clock=self._clock)
+        self._compact = CompactService(
+            store=self._store,
+            lease=self.sleeper.cycle.lease,
+            clock=self._clock,
+            drafts=self._drafts,
+            settings=self._settings,
+        )
         self._verbs = self._make_verbs()
         self._exchange = ExchangeService(
             store=self._store.exchange,
@@ -196,13 +203,6 @@ class MemoryService:
 
     def _make_verbs(self) -> dict[type[Request[Any]], Callable[[Any], Any]]:
         """Return {type of request: function that runs the verb}."""
-        self._compact = CompactService(
-            store=self._store,
-            lease=self.sleeper.cycle.lease,
-            clock=self._clock,
-            drafts=self._drafts,
-            settings=self._settings,
-        )
         context = ContextService(
             store=self._store,
             clock=self._clock,
