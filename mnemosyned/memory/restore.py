@@ -36,7 +36,7 @@ class ExportSnapshot(ABC):
 
     @abstractmethod
     def count_expected(self) -> dict[str, int]:
-        """Count the memories and episodes."""
+        """Return the expected numbers of exported memories and episodes, by kind of record."""
 
     @abstractmethod
     def episodes(self) -> Iterator[Record]:
@@ -44,7 +44,7 @@ class ExportSnapshot(ABC):
 
     @abstractmethod
     def loose_originals(self) -> Iterator[Record]:
-        """Yield originals without their episode, as the filter leaves out other originals of it."""
+        """Yield exported originals whose episode has other originals that are not exported."""
 
     @abstractmethod
     def working(self) -> Iterator[Record]:
@@ -52,11 +52,11 @@ class ExportSnapshot(ABC):
 
     @abstractmethod
     def rollups(self) -> Iterator[Record]:
-        """Yield the summaries of days, weeks and months, each after its members."""
+        """Yield the exported summaries of days, weeks and months, each after its members."""
 
     @abstractmethod
     def supersessions(self) -> Iterator[Record]:
-        """Yield the links of superseded memories to the memories that replaced them."""
+        """Yield a link from each superseded memory to its successor, if both are exported."""
 
     @abstractmethod
     def learnings(self) -> Iterator[Record]:
@@ -76,7 +76,7 @@ class ExportSnapshot(ABC):
 
     @abstractmethod
     def forgotten(self) -> Iterator[Record]:
-        """Yield the ids of forgotten captured messages, which must not be captured again."""
+        """Yield the keys by which forgotten messages are recognized, not to be captured again."""
 
     def records(self) -> Iterator[Record]:
         """Yield all records that the filter selects, each read lazily."""
@@ -124,27 +124,33 @@ class RestoreTransaction(ABC):
 
     @abstractmethod
     def known_records(self, ids: Sequence[str]) -> dict[str, Known]:
-        """Return content, time and content hash of stored records with these ids, by id."""
+        """Return text, time and text hash of the stored records with these ids, by id.
+
+        The text is None for an episode.
+        """
 
     @abstractmethod
     def homes(self, episodes: Sequence[str]) -> dict[str, StoredEpisode]:
-        """Return position and missing originals of the stored episodes with these ids, by id."""
+        """Return the stored episodes with these ids, by id.
+
+        Each has its row number and the number of its missing originals.
+        """
 
     @abstractmethod
     def taken_numbers(self, seqs: Sequence[int]) -> set[int]:
-        """Return the numbers, among these, that stored memories have."""
+        """Return those of the row numbers that stored memories have."""
 
     @abstractmethod
     def last_number(self) -> int:
-        """Return the highest number that any memory here has had."""
+        """Return the highest row number that any memory of this store has had."""
 
     @abstractmethod
     def insert_memories(
         self, memories: Sequence[PlacedMemory], *, last_number: int
     ) -> None:
-        """Insert memories with their derived rows.
+        """Insert memories at their places, with all rows that belong to them.
 
-        Memories stored later get numbers above `last_number`.
+        Memories stored later get row numbers above `last_number`.
         """
 
     @abstractmethod
@@ -153,18 +159,24 @@ class RestoreTransaction(ABC):
 
     @abstractmethod
     def can_adopt(self, rollup: ExportedEpisode) -> bool:
-        """Return whether all members of a roll-up are here without a parent, and its period free."""
+        """Return whether a roll-up's members are stored without a parent, and its period is free.
+
+        The period is free if no other roll-up of the level is stored for it.
+        """
 
     @abstractmethod
     def adopt(self, rollup: ExportedEpisode) -> None:
-        """Make a roll-up the parent of its members."""
+        """Make a stored roll-up the parent of its members."""
 
     @abstractmethod
     def link(self, supersession: ExportedSupersession) -> Outcome:
-        """Mark a memory as superseded by its successor if both are here; return the outcome."""
+        """Mark a memory as superseded by its successor; return whether the mark is new.
+
+        Return None if one of the two memories is not stored.
+        """
 
     def restore(self, records: Iterable[AnyRecord]) -> RestoreReport:
-        """Store the records that are not here yet; return the counts of all outcomes."""
+        """Store the records that are not here yet; return counts of the outcomes."""
         by_kind: dict[type[Any], list[Any]] = defaultdict(list)
         for record in records:
             by_kind[type(record)].append(record)
@@ -185,7 +197,7 @@ class RestoreTransaction(ABC):
     def _restore_records(
         self, records: Iterable[Any], store: Callable[[Any], Outcome]
     ) -> None:
-        """Store each record by `store`, and count the outcomes."""
+        """Call `store` with each record, and count the outcomes that it returns."""
         for record in records:
             id = str(getattr(record, "id", ""))
             self._outcome.count(KIND_NAMES[type(record)], id, store(record))
@@ -195,7 +207,7 @@ class RestoreTransaction(ABC):
     def _restore_groups(
         self, episodes: Sequence[ExportedEpisode], memories: Sequence[ExportedMemory]
     ) -> None:
-        """Restore episodes and memories, each memory below its episode where that has room."""
+        """Restore episodes and memories, each memory under its episode if that lacks originals."""
         ids = [episode.id for episode in episodes] + [memory.id for memory in memories]
         known = {id: record[0] for id, record in self.known_records(ids).items()}
         originals: dict[str | None, set[str]] = defaultdict(set)
@@ -214,7 +226,11 @@ class RestoreTransaction(ABC):
         originals: Mapping[str | None, set[str]],
         known: Mapping[str, str | None],
     ) -> None:
-        """Store the new episodes whose originals in `originals` are all new too; skip the others."""
+        """Store the episodes that are new and whose originals are all new, and count the outcomes.
+
+        `originals` has the ids of an episode's originals by its id, `known` the text of each stored
+        record by id.
+        """
 
         def store(episode: ExportedEpisode) -> Outcome:
             """Store an episode if all of its originals are new; return the outcome."""
@@ -235,9 +251,10 @@ class RestoreTransaction(ABC):
         homes: Mapping[str, StoredEpisode],
         known: dict[str, str | None],
     ) -> None:
-        """Store the memories that are not in `known`.
+        """Store the memories that are not in `known`, and count the outcomes.
 
-        A memory goes to the archive if its episode still misses originals, else to working memory.
+        A memory goes to the archive if its episode in `homes` lacks originals, else to working
+        memory. `known` has the text of each stored record by id.
         """
         placed: list[PlacedMemory] = []
 
@@ -257,7 +274,7 @@ class RestoreTransaction(ABC):
         self.insert_memories(placed, last_number=self._last_seq)
 
     def _free_number(self, seq: int) -> int:
-        """Return the memory's former number if it is free, else a new one."""
+        """Return the row number `seq` that a memory had if it is free, else a new row number."""
         if seq in self._taken:
             self._last_seq += 1
             return self._last_seq
@@ -265,9 +282,9 @@ class RestoreTransaction(ABC):
         return seq
 
     def _restore_rollup(self, rollup: ExportedEpisode) -> Outcome:
-        """Store a day, week or month if all of its members are here and have no other parent.
+        """Store a roll-up if all of its members are stored and have no parent; return the outcome.
 
-        Else count it as left out: the next sleep writes it.
+        Else count it as left out, as the next sleep cycle writes it.
         """
         known = self.known_records([rollup.id])
         if rollup.id in known:
@@ -283,9 +300,9 @@ class RestoreTransaction(ABC):
 def _take_episode_place(
     homes: Mapping[str, StoredEpisode], episode: str | None
 ) -> int | None:
-    """Return the position of an episode with missing originals, and count one as found.
+    """Return the row number of an episode that lacks originals; it lacks one fewer from then on.
 
-    None if none is missing: an original that was forgotten here is not missing, as the summary was
+    None if it lacks none: an original that was forgotten here is not missing, as the summary was
     written without it.
     """
     home = homes.get(episode) if episode else None
@@ -296,9 +313,9 @@ def _take_episode_place(
 
 
 def _known_summary(content: str | None) -> Outcome:
-    """Return False if a summary is stored already, or a reason if its id is that of a memory.
+    """Return False if a summary is stored already, or the reason of a conflict.
 
-    `content` is None for a summary, as its text may have been rewritten since; else it is the text
-    of the memory.
+    `content` is the text stored under its id: None for a summary, whose text may have been
+    rewritten since; the text of a memory is a conflict.
     """
     return False if content is None else OTHER_WORDS

@@ -46,17 +46,21 @@ class CommonIndex(SearchIndex):
     def memories_of_time(
         self, query: Query, span: TimeSpan, *, limit: int
     ) -> Sequence[TimedMemory]:
-        """Return the memories of a time span that pass the filters, up to `limit` of each source.
+        """Return up to `limit` memories of each source in a time span that pass the filters.
 
-        The most important and then the longest of a source come first. They are read up to the end
-        of the time, from the latest episodes that had begun.
+        The most important of a source come first, of these the longest. Only a limited number of
+        rows is read, from the end of the span backward.
         """
         order = "importance DESC, length(text) DESC"
         walk = TimeWalk(span.since, span.until, "<", "ASC", "DESC", order)
         return self._first_of_each_source(query, walk, limit=limit)
 
     def first_in_order(self, query: Query) -> set[int]:
-        """Return the row numbers of the newest or oldest memories of the sources in the question."""
+        """Return the row numbers of the newest or oldest memories of each source in the question.
+
+        Up to `ORDERED_MAX` of a source: the oldest if the question asks for the earliest, else the
+        newest up to its time.
+        """
         direction = "ASC" if query.order is TimeOrder.EARLIEST else "DESC"
         order = f"created_at {direction}"
         walk = TimeWalk(BEGINNING, asked_time(query), "<=", direction, direction, order)
@@ -67,10 +71,16 @@ class CommonIndex(SearchIndex):
     def _first_of_each_source(
         self, query: Query, walk: TimeWalk, *, limit: int
     ) -> Sequence[TimedMemory]:
-        """Return up to `limit` memories of each source in a period, the first in the walk's order."""
+        """Return up to `limit` memories of each source in a period that pass the filters.
+
+        `walk` has the period and the order in which its memories are read.
+        """
 
     def summary_of_period(self, level: Level, begins: datetime) -> int | None:
-        """Return the row number of the summary of a period, or None if it is missing or stale."""
+        """Return the row number of the summary of a day, week or month.
+
+        None if it is missing or stale.
+        """
         seq: int | None = self._session.scalar(
             "SELECT seq FROM episode WHERE owner = %(owner)s AND level = %(level)s "
             "AND period_from = %(begins)s AND NOT stale",
@@ -80,7 +90,7 @@ class CommonIndex(SearchIndex):
         return seq
 
     def rollups_above(self, episodes: Collection[int]) -> dict[int, int]:
-        """Map summaries, and all roll-ups above them, to their parents; all are row numbers."""
+        """Return the parent of each summary, and of each roll-up above it; all are row numbers."""
         return ancestors(self._session, episodes)
 
 
@@ -92,7 +102,7 @@ class CommonVectors(Transactional, VectorStore):
 
     @writes
     def drop_vectors(self, session: CommonSession, positions: Sequence[int]) -> None:
-        """Delete the vectors at these positions; the memories are embedded again."""
+        """Delete the vectors of the memories at these row numbers, to be embedded again."""
         session.execute(
             "DELETE FROM embedding WHERE owner = %(owner)s "
             "AND memory_seq = ANY(%(positions)s::bigint[])",
@@ -102,13 +112,16 @@ class CommonVectors(Transactional, VectorStore):
             self._requeue(session, positions)
 
     def _requeue(self, session: EngineSession, positions: Sequence[int]) -> None:
-        """Let memories whose vectors were deleted be embedded again, if a mark passes them by."""
+        """Let the memories at these row numbers be embedded again.
+
+        An engine overrides it if it saves up to which row number all memories were embedded.
+        """
 
     @reads
     def vectors(
         self, session: CommonSession, model: int, *, before: int, limit: int
     ) -> dict[int, bytes]:
-        """Return up to `limit` vectors at positions before `before`, the newest first."""
+        """Return up to `limit` vectors of a model by row number, from below `before` downward."""
         rows = session.execute(
             f"{_OF_MODEL} AND memory_seq < %(before)s "
             "ORDER BY memory_seq DESC LIMIT %(limit)s",
@@ -122,7 +135,10 @@ class CommonVectors(Transactional, VectorStore):
     def vectors_of(
         self, session: CommonSession, model: int, positions: Sequence[int]
     ) -> dict[int, bytes]:
-        """Return the model's vectors at these positions, by position."""
+        """Return the vectors of a model for memories at these row numbers, by row number.
+
+        Memories without a vector are left out.
+        """
         rows = session.execute(
             f"{_OF_MODEL} AND memory_seq = ANY(%(positions)s::bigint[])",
             model=model,
@@ -134,7 +150,7 @@ class CommonVectors(Transactional, VectorStore):
     def embedded_positions(
         self, session: CommonSession, model: int, *, after: int, limit: int
     ) -> list[int]:
-        """Return up to `limit` positions after `after` that have a vector of the model, ascending."""
+        """Return the next `limit` row numbers above `after` with a vector of a model, ascending."""
         rows = session.execute(
             "SELECT memory_seq FROM embedding WHERE owner = %(owner)s AND model = %(model)s "
             "AND memory_seq > %(after)s ORDER BY memory_seq LIMIT %(limit)s",

@@ -60,7 +60,7 @@ _EARLIER_FIELDS = ("role", *(field.name for field in NAMING_FIELDS if field.edit
 
 
 def selected_memories(session: PostgresSession, choice: ForgetFilter) -> list[str]:
-    """Return the ids of the memories that match all criteria of a filter."""
+    """Return the ids of the memories that meet all conditions of a forget filter."""
     narrow = postgres_filter(
         [
             *chosen_conditions(
@@ -89,7 +89,10 @@ def selected_memories(session: PostgresSession, choice: ForgetFilter) -> list[st
 
 
 def _text_checks(choice: ForgetFilter) -> list[Callable[[Row], bool]]:
-    """Return functions that check the texts of a row found by the indexes against a filter."""
+    """Return functions that each tell whether a row found by the indexes meets a text condition.
+
+    The conditions are the terms and the person in the filter; without them there is no function.
+    """
     checks: list[Callable[[Row], bool]] = []
     if choice.terms:
         holds = _build_term_matcher(choice.terms)
@@ -101,7 +104,10 @@ def _text_checks(choice: ForgetFilter) -> list[Callable[[Row], bool]]:
 
 
 def _all_texts(row: Row) -> list[str]:
-    """Return a memory's content, speaker, session, source and metadata, and the same of revisions."""
+    """Return the texts of a memory and of its earlier revisions, in which a person may be named.
+
+    They are content, speaker, session, source and metadata; for pruned content, the exact values.
+    """
     content, role, *naming, details, earlier = row
     values = " ".join(value for _, value in values_of(*details or (None, None)))
     texts = [content or values, role, *(text or "" for text in naming)]
@@ -116,8 +122,7 @@ def _all_texts(row: Row) -> list[str]:
 def _all_terms_condition(owner: int, terms: Terms) -> Condition:
     """Return the condition for memories whose index entries have the hashes of all terms.
 
-    Different words may share a hash, and the parts of a code may stand apart: the text is compared
-    when a row is read.
+    The texts must be compared afterward, as different words may share a hash.
     """
     has = [
         _term_condition(owner, term, number, only_grams=term in terms.grams)
@@ -136,7 +141,11 @@ def _all_terms_condition(owner: int, terms: Terms) -> Condition:
 def _term_condition(
     owner: int, term: str, number: int, *, only_grams: bool
 ) -> Condition:
-    """Return the condition for index entries with any spelling of a term; `number` names its values."""
+    """Return the condition for index entries with any spelling of a term.
+
+    `number` makes the names of its bind values distinct. With `only_grams` the first index, of
+    stemmed words, is left out.
+    """
     texts = _spellings(term)
     phrases: dict[str, list[list[int]]] = {
         "grams": [gram_term_hashes(owner, text) for text in texts]
@@ -154,7 +163,7 @@ def _term_condition(
 
 
 def _spellings(term: str) -> list[str]:
-    """Return a term and its variants with accents."""
+    """Return a term, then its variants with accents."""
     return [term, *accent_variants(term)]
 
 
@@ -166,7 +175,10 @@ class _TermForms(NamedTuple):
 
     @classmethod
     def from_term(cls, term: str, *, only_grams: bool) -> _TermForms:
-        """Return the index terms of all spellings; with `only_grams` none for the first index."""
+        """Return the index terms of all spellings of a term.
+
+        With `only_grams` there are none for the first index, of stemmed words.
+        """
         texts = _spellings(term)
         words = () if only_grams else map(index_words, texts)
         return cls(
@@ -174,7 +186,10 @@ class _TermForms(NamedTuple):
         )
 
     def occur_in(self, texts: Sequence[Sequence[str]], parts: Sequence[str]) -> bool:
-        """Return whether any form occurs in one of the stemmed texts, or in the terms of grams."""
+        """Return whether any form of the term occurs in the texts of a row.
+
+        `texts` are its stemmed texts, and `parts` its terms in the second index.
+        """
         return any(
             _has_phrase(phrase, text) for phrase in self.words for text in texts
         ) or any(_has_phrase(phrase, parts) for phrase in self.grams)
@@ -183,8 +198,8 @@ class _TermForms(NamedTuple):
 def _build_term_matcher(terms: Terms) -> Callable[[Sequence[str]], bool]:
     """Return a function that tells whether a memory's texts contain all of these terms.
 
-    The texts are compared as the full-text indexes do: words by their stems, grams as they are. The
-    first text is the content.
+    The function takes the texts, the content first. It compares them as the full-text indexes do:
+    words by their stems, character pairs as they are.
     """
     wanted = [
         _TermForms.from_term(term, only_grams=term in terms.grams)
@@ -200,7 +215,7 @@ def _build_term_matcher(terms: Terms) -> Callable[[Sequence[str]], bool]:
 
 
 def _has_phrase(phrase: Sequence[str], words: Sequence[str]) -> bool:
-    """Return whether the words of a phrase occur next to each other in `words`."""
+    """Return whether the words of a phrase occur in sequence in `words`."""
     length = len(phrase)
     if length == 1:
         return phrase[0] in words
@@ -212,7 +227,7 @@ def _has_phrase(phrase: Sequence[str], words: Sequence[str]) -> bool:
 
 
 def selected_learnings(session: PostgresSession, choice: ForgetFilter) -> list[str]:
-    """Return the ids of the learnings that match all criteria of a filter."""
+    """Return the ids of the learnings that meet all conditions of a forget filter."""
     newest = choice.newest.learning if choice.newest else None
     narrow = postgres_filter(chosen_conditions(choice, newest, "l.{}"))
     rows = session.stream(
@@ -256,7 +271,7 @@ class PostgresDeletion(PostgresPart, CommonDeletion):
     _known_records = staticmethod(known_records)
 
     def _find(self, session: PostgresSession, ids: Sequence[str]) -> list[FoundMemory]:
-        """Return the existing memories among these ids, in the order of their row numbers."""
+        """Return the memories with these ids that exist, in the order of their row numbers."""
         rows = session.execute(
             "SELECT m.seq, m.id, length(m.content), p.episode_seq, p.details, p.secrets "
             "FROM memory AS m LEFT JOIN placed AS p ON p.owner = m.owner AND p.seq = m.seq "
@@ -271,7 +286,10 @@ class PostgresDeletion(PostgresPart, CommonDeletion):
         ]
 
     def _delete(self, session: PostgresSession, found: Sequence[FoundMemory]) -> None:
-        """Delete memories with all rows that refer to them; their secrets stay secret in others."""
+        """Delete memories with all rows that refer to them.
+
+        Their secrets stay marked as secret in the other originals of their episodes.
+        """
         episodes = {memory.seq: memory.episode for memory in found if memory.episode}
         rows = session.execute(
             "SELECT seq FROM placed WHERE owner = %(owner)s "
@@ -294,12 +312,15 @@ class PostgresDeletion(PostgresPart, CommonDeletion):
             session.add_to_totals(tier, count=-len(sizes), characters=-sum(sizes))
 
     def purge_due(self) -> bool:
+        """Return whether deleted words of the owner still wait for a purge."""
         return purge.is_purge_due(self._pool, self._owner)
 
     def purge_deleted(self) -> bool:
+        """Purge deleted words from all tables; return False if another program prevents it."""
         return purge.purge_owner(self._pool, self._owner)
 
     def beyond_purge(self) -> tuple[str, ...]:
+        """Return the places that keep deleted text after a purge, and until when, as sentences."""
         return purge.BEYOND
 
 

@@ -44,7 +44,7 @@ EVERYTHING = PostgresFilter("", {})
 
 
 def tier_condition(tier: Tier | None) -> list[Condition]:
-    """Return the condition for originals of a tier; none for both tiers."""
+    """Return the condition for memories `m` of a tier; no condition for None, both tiers."""
     if tier is None:
         return []
     home = _HOMES.get(tier, "placed")
@@ -53,12 +53,12 @@ def tier_condition(tier: Tier | None) -> list[Condition]:
 
 
 def postgres_filter(conditions: Iterable[Condition]) -> PostgresFilter:
-    """Return the filter that joins conditions."""
+    """Return a filter with these conditions, each after an AND, and their values."""
     return PostgresFilter(*join_conditions(conditions))
 
 
 def memory_filter(query: Query) -> PostgresFilter:
-    """Return a question's filters on originals; the statement calls them `memory AS m`."""
+    """Return the filter for memories `m` that a question sets."""
     return postgres_filter(
         [
             *column_conditions(query.columns),
@@ -71,14 +71,14 @@ def memory_filter(query: Query) -> PostgresFilter:
 
 
 def episode_filter(query: Query) -> PostgresFilter:
-    """Return a question's filters on summaries, `episode AS e`."""
+    """Return the filter for summaries `e` that a question sets."""
     return postgres_filter(summary_conditions(query))
 
 
 def query_filter(session: PostgresSession, query: Query) -> PostgresFilter:
-    """Return a question's filters on originals, with the rows that pass if they are few.
+    """Return the filter for memories `m` that a question sets.
 
-    Only sessions and tags can name the rows.
+    If it names sessions or tags, and at most `FEW_MAX` memories pass, it has their row numbers.
     """
     narrow = memory_filter(query)
     if not (query.sessions or query.tags):
@@ -97,7 +97,7 @@ def query_filter(session: PostgresSession, query: Query) -> PostgresFilter:
 
 
 def _narrowest(query: Query) -> str:
-    """Return the FROM clause that reads a question's originals, by tags if it names any."""
+    """Return the FROM clause that reads a question's memories `m`, by way of its tags if any."""
     if not query.tags:
         return "memory AS m"
     # One tag names each memory once.
@@ -176,6 +176,7 @@ class PostgresLists(PostgresPart, CommonLists):
     def _tables_by_number(
         self, tier: Tier | None
     ) -> Iterable[tuple[str, Sequence[Condition]]]:
+        """Return the one table of memories, with the condition on `m` for a tier."""
         return [("memory", tier_condition(tier))]
 
     def _rows_of_roles(

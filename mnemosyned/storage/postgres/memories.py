@@ -50,13 +50,16 @@ class DetailColumns(NamedTuple):
 
 
 def detail_columns(originals: Iterable[Values]) -> DetailColumns:
-    """Return the exact values of originals as two columns of texts: plain values and secrets."""
+    """Return the exact values of originals as two columns of JSON texts, one item per original.
+
+    The columns are the plain values and the secrets; None stands for no values.
+    """
     texts = [_detail_texts(values) for values in originals]
     return DetailColumns([plain for plain, _ in texts], [secret for _, secret in texts])
 
 
 def details_by_memory(details: Iterable[Detail]) -> Mapping[str, Values]:
-    """Return the exact values of originals by memory id."""
+    """Return exact values by memory id: for each kind and value, whether it is a secret."""
     found: dict[str, Values] = {}
     for detail in details:
         values = found.setdefault(detail.memory, {})
@@ -70,9 +73,10 @@ def replace_details(
     episode: int,
     find: Callable[[Sequence[tuple[str, str]]], Iterable[Detail]],
 ) -> None:
-    """Replace an original's exact values by those that `find` returns.
+    """Replace the exact values of an original by those that `find` returns.
 
-    `find` gets kind and value of the secrets in the other originals of the episode.
+    `find` is called with kind and value of each secret in the other originals of the episode. `seq`
+    and `episode` are row numbers.
     """
     others = session.execute(
         "SELECT p.secrets FROM placed AS p WHERE p.owner = %(owner)s "
@@ -88,9 +92,9 @@ def replace_details(
 
 
 def leave_secrets(session: PostgresSession, seq: int, episode: int) -> None:
-    """Mark an original's secrets as secret in the other originals of its episode.
+    """Mark the secrets of an original as secret in the other originals of its episode.
 
-    Call it before the original leaves the episode.
+    Call it before the original leaves the episode. `seq` and `episode` are row numbers.
     """
     own = session.scalar(
         "SELECT secrets FROM placed WHERE owner = %(owner)s AND seq = %(seq)s", seq=seq
@@ -107,7 +111,7 @@ def leave_secrets(session: PostgresSession, seq: int, episode: int) -> None:
 
 
 def _write_details(session: PostgresSession, seq: int, values: Values) -> None:
-    """Store the exact values of an original in place of its former ones."""
+    """Store the exact values of the original at row number `seq` in place of its former ones."""
     plain, secret = _detail_texts(values)
     session.execute(
         "UPDATE placed SET details = %(details)s, secrets = %(secrets)s "
@@ -119,13 +123,13 @@ def _write_details(session: PostgresSession, seq: int, values: Values) -> None:
 
 
 def _detail_texts(values: Values) -> _DetailTexts:
-    """Return the texts of the plain values and of the secrets, each as stored JSON or None."""
+    """Return the plain values and the secrets in `values`, each as JSON text; None for none."""
     plain = _detail_text(pair for pair, is_secret in values.items() if not is_secret)
     return plain, _detail_text(pair for pair, is_secret in values.items() if is_secret)
 
 
 def _detail_text(pairs: Iterable[tuple[str, str]]) -> str | None:
-    """Return pairs of kind and value as the JSON of a column, or None without any."""
+    """Return pairs of kind and value as JSON text; None if there are no pairs."""
     items = [
         item for kind, value in sorted(pairs) for item in (KIND_NUMBERS[kind], value)
     ]

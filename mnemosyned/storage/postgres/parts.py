@@ -51,7 +51,10 @@ class PostgresRetention(PostgresPart, CommonRetention):
     """A `RetentionStore` of one owner in PostgreSQL."""
 
     def _return_pinned(self, session: PostgresSession, seq: int, episode: int) -> None:
-        """Move an original to working memory, pinned; keep its secrets secret in other originals."""
+        """Move the original at row number `seq` to working memory, pinned.
+
+        Its secrets stay marked as secret in the other originals of the episode.
+        """
         leave_secrets(session, seq, episode)
         return_originals(session, "seq", seq)
         session.execute(
@@ -63,7 +66,10 @@ class PostgresRetention(PostgresPart, CommonRetention):
     def prune(
         self, session: PostgresSession, ids: Sequence[str], *, now: datetime
     ) -> int:
-        """Delete the text of these originals; return the number pruned. Details and provenance stay."""
+        """Delete the text of the originals with these ids; return how many had a text.
+
+        Exact values and provenance stay; vectors and revisions are deleted.
+        """
         # What was forgotten or restored meanwhile is not among them.
         rows = session.execute(
             f"SELECT m.seq, length(m.content), {_HASH} FROM placed AS p "
@@ -99,7 +105,10 @@ class PostgresUndo(PostgresPart, CommonUndo):
     """An `UndoStore` of one owner in PostgreSQL."""
 
     def _return_originals(self, session: PostgresSession, episode: int) -> list[int]:
-        """Move all originals of an episode to working memory; return their row numbers."""
+        """Move all originals of the episode at a row number to working memory.
+
+        Return their row numbers.
+        """
         return return_originals(session, "episode_seq", episode)
 
 
@@ -207,6 +216,7 @@ class PostgresEditing(CommonEditing):
     )
 
     def _memory_table(self, target: EditTarget) -> str:
+        """Return `memory`, the table that holds the memories of both tiers."""
         del target  # one table has the memories of both tiers
         return "memory"
 
@@ -252,6 +262,10 @@ class PostgresEditing(CommonEditing):
         leave_secrets(self._session, target.seq, episode)
 
     def move_back(self, seq: int, episode: int) -> None:
+        """Move the original at row number `seq` out of `episode` into working memory.
+
+        Its secrets stay marked as secret in the other originals of the episode.
+        """
         leave_secrets(self._session, seq, episode)
         return_originals(self._session, "seq", seq)
 

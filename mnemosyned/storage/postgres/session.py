@@ -69,17 +69,17 @@ OF_IDS = (
 
 
 def utc(moment: datetime) -> datetime:
-    """Return a time converted to UTC, as it is stored."""
+    """Return a time converted to UTC, in which times are stored."""
     return in_zone(moment, UTC)
 
 
 def storable(text: str) -> str:
-    """Return a text with NUL replaced by U+FFFD, as PostgreSQL stores no NUL."""
+    """Return a text with U+FFFD in place of NUL characters, which PostgreSQL cannot store."""
     return text.replace("\0", "\ufffd")
 
 
 def memory_values(memory: MemoryRecord | ExportedMemory, owner: int) -> dict[str, Any]:
-    """Return the values of a memory's row by column, index terms included, without its number."""
+    """Return the values of a memory's row by column, with index terms, without the row number."""
     pause_for_other_owners()
     return {
         **column_values(memory),
@@ -92,7 +92,7 @@ def memory_values(memory: MemoryRecord | ExportedMemory, owner: int) -> dict[str
 
 
 def memory_from(row: Row) -> MemoryRecord:
-    """Return a memory from `MEMORY_FIELDS`."""
+    """Return a memory from a row of `MEMORY_FIELDS`."""
     values, beside = row[: len(ROW_FIELDS)], row[len(ROW_FIELDS) :]
     valid_until, superseded_at, pruned_at, superseded_by, tags, edited_at, episode = (
         beside
@@ -113,7 +113,7 @@ def memory_from(row: Row) -> MemoryRecord:
 def episode_row(
     episode: Episode, index_terms: str, owner: int, seq: int
 ) -> dict[str, Any]:
-    """Return the values of a summary's row by column, index terms included."""
+    """Return the values of a summary's row by column, with index terms and row number."""
     return {
         "seq": seq,
         "grams": gram_hashes(owner, f"{episode.content}\n{index_terms}"),
@@ -123,7 +123,10 @@ def episode_row(
 
 
 def episode_words(owner: int, content: str, index_terms: str) -> dict[str, list[int]]:
-    """Return a summary's hashed words, its repeated words and their counts, by column."""
+    """Return the hashed words of a summary's text and index terms, by column.
+
+    The columns are all words in order, the words that repeat, and how often each of these occurs.
+    """
     glued = glued_words(f"{content}\n{index_terms}")
     words = word_hashes(owner, content, index_terms, *glued)
     repeats = {
@@ -146,9 +149,9 @@ Values = dict[tuple[str, str], bool]
 
 
 def values_of(plain: str | None, secret: str | None) -> Values:
-    """Return by kind and value whether each exact value of an original is a secret.
+    """Return for each exact value of an original whether it is a secret, by kind and value.
 
-    `plain` and `secret` are the JSON of two columns.
+    `plain` and `secret` are JSON texts of plain values and of secrets; None for none.
     """
     found = dict.fromkeys(detail_pairs(plain), False)
     found |= dict.fromkeys(detail_pairs(secret), True)
@@ -156,7 +159,7 @@ def values_of(plain: str | None, secret: str | None) -> Values:
 
 
 def detail_pairs(text: str | None) -> list[tuple[str, str]]:
-    """Return the pairs of kind and value in the JSON of a column; none for None."""
+    """Return the pairs of kind and value in a JSON text; no pairs for None."""
     if text is None:
         return []
     numbers, values = (items := msgspec.json.decode(text))[::2], items[1::2]

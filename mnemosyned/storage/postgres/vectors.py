@@ -29,7 +29,7 @@ NUMBERS_MAX = 16_000
 
 
 def requeue_embedding(session: PostgresSession, positions: Sequence[int]) -> None:
-    """Check memories for missing vectors again, from the lowest of these positions on."""
+    """Let all memories from the lowest of these row numbers on be checked for vectors again."""
     session.execute(
         "UPDATE embedding_model SET done = %(before)s "
         "WHERE owner = %(owner)s AND done > %(before)s",
@@ -38,7 +38,7 @@ def requeue_embedding(session: PostgresSession, positions: Sequence[int]) -> Non
 
 
 def pgvector_text(vector: bytes) -> str | None:
-    """Return a half-precision vector as pgvector's text; None if pgvector cannot hold it."""
+    """Return a vector of half-precision numbers as pgvector's text; None if it cannot hold them."""
     count, odd = divmod(len(vector), 2)
     if odd or not 0 < count <= NUMBERS_MAX:
         return None
@@ -89,7 +89,10 @@ class PostgresVectorSearch(PostgresPart, StorageSearch):
     def cosines(
         self, session: PostgresSession, question: bytes, positions: Iterable[int]
     ) -> dict[int, float]:
-        """Return the question's cosine with the vector at each of these positions."""
+        """Return the cosine similarity of stored vectors to a question's vector, by row number.
+
+        Row numbers without a vector are left out.
+        """
         rows = self._compare(session, _COSINES, question, positions=list(positions))
         return dict(rows)
 
@@ -97,13 +100,16 @@ class PostgresVectorSearch(PostgresPart, StorageSearch):
     def nearest(
         self, session: PostgresSession, question: bytes, count: int, *, least: float
     ) -> dict[int, float]:
-        """Return the nearest `count` positions with a cosine of at least `least`, nearest first."""
+        """Return up to `count` row numbers with the vectors most similar to a question's vector.
+
+        The values are cosine similarities, at least `least`; the nearest comes first.
+        """
         rows = self._compare(session, _NEAREST, question, count=count)
         return {seq: cosine for seq, cosine in rows if cosine >= least}
 
     @writes_lazily
     def prepare(self, session: PostgresSession, *, limit: int) -> int:
-        """Convert up to `limit` stored vectors for pgvector; return how many, 0 at the end."""
+        """Convert up to `limit` stored vectors for pgvector; return how many, 0 when all are."""
         rows = session.execute(
             _UNPREPARED, after=self._prepared, limit=limit
         ).fetchall()
@@ -117,7 +123,10 @@ class PostgresVectorSearch(PostgresPart, StorageSearch):
     def _compare(
         self, session: PostgresSession, sql: str, question: bytes, **values: object
     ) -> list[Row]:
-        """Return the rows of a comparison with a question. Raises `ComparisonTooSlow` after `limit_s`."""
+        """Run SQL that compares stored vectors with a question's vector, and return its rows.
+
+        Raises `ComparisonTooSlow` after the time limit of the search.
+        """
         if self._limit_ms:
             session.execute(f"SET LOCAL statement_timeout = {self._limit_ms}")
         try:
@@ -186,20 +195,26 @@ class PostgresVectors(PostgresPart, CommonVectors, OwnedVectorStore):
     def search(
         self, model: int, *, limit_s: float | None = None
     ) -> PostgresVectorSearch | None:
-        """Return the server's search in the vectors of a model; None without pgvector."""
+        """Return an object that compares vectors of a model in the server; None without pgvector.
+
+        `limit_s` is the time limit of each comparison in seconds, None for no limit.
+        """
         if not self._searched:
             return None
         return PostgresVectorSearch(self._pool, self._owner, model, limit_s=limit_s)
 
     @writes
     def use_model(self, session: PostgresSession, name: str, identity: str) -> int:
-        """Return the number of a model with this identity; add it, or update its name."""
+        """Return the number of the model with this fingerprint, and add the model if it is new.
+
+        The name is updated.
+        """
         number: int = session.scalar(_USE_MODEL, name=name, digest=identity)
         return number
 
     @reads
     def known_model(self, session: PostgresSession, identity: str) -> int:
-        """Return the number of the model with this identity, 0 if the owner has none of its vectors."""
+        """Return the number of the model with this fingerprint; 0 if the owner never used it."""
         number: int | None = session.scalar(
             "SELECT number FROM embedding_model "
             "WHERE owner = %(owner)s AND digest = %(digest)s",
@@ -217,9 +232,10 @@ class PostgresVectors(PostgresPart, CommonVectors, OwnedVectorStore):
         claimant: int,
         seconds: float,
     ) -> VectorProgress | None:
-        """Claim the embedding of the owner's memories for some seconds; return the progress so far.
+        """Claim the embedding of the owner's memories for `seconds`, or renew the claim.
 
-        Return None if another claimant holds the claim.
+        `claimant` identifies the process. Return how far the memories have come with the model;
+        None if another process holds the claim.
         """
         model = session.scalar(_USE_MODEL, name=name, digest=identity)
         row = session.execute(
@@ -234,16 +250,17 @@ class PostgresVectors(PostgresPart, CommonVectors, OwnedVectorStore):
         model: int,
         made: Sequence[tuple[EmbeddingInput, bytes]],
     ) -> int:
-        """Store vectors of memories whose text is unchanged; return the number stored."""
+        """Store vectors of memories whose text is still the one embedded; return how many."""
         texts = {memory.position: memory.content for memory, _ in made}
         vectors = {memory.position: vector for memory, vector in made}
         return len(self._store_vectors(session, model, vectors, texts))
 
     @writes_lazily
     def finish(self, session: PostgresSession, progress: VectorProgress) -> bool:
-        """Release the claim, and record that all memories up to the newest were embedded.
+        """Release the claim, and record that all memories up to the newest have been embedded.
 
-        Return False and record nothing if texts were changed meanwhile.
+        `progress` is what `claim` returned. Return False, and record nothing, if a text was changed
+        since then.
         """
         rewordings = session.scalar(
             _FINISH,
@@ -255,7 +272,7 @@ class PostgresVectors(PostgresPart, CommonVectors, OwnedVectorStore):
 
     @reads
     def count(self, session: PostgresSession, model: int) -> int:
-        """Return the number of memories that have a vector of the model."""
+        """Return the number of memories that have a vector of a model."""
         number: int = session.scalar(
             "SELECT count(*) FROM embedding WHERE owner = %(owner)s AND model = %(model)s",
             model=model,
@@ -264,7 +281,7 @@ class PostgresVectors(PostgresPart, CommonVectors, OwnedVectorStore):
 
     @reads
     def newest_position(self, session: PostgresSession) -> int:
-        """Return the highest row number of a memory, 0 if there is none."""
+        """Return the highest row number of a memory; 0 if there is none."""
         newest: int = session.scalar(
             "SELECT coalesce(max(seq), 0) FROM memory WHERE owner = %(owner)s"
         )
@@ -280,7 +297,10 @@ class PostgresVectors(PostgresPart, CommonVectors, OwnedVectorStore):
         before: int,
         limit: int,
     ) -> list[EmbeddingInput]:
-        """Return memories between two positions without a vector of the model, the newest first."""
+        """Return up to `limit` memories that have no vector of a model, the newest first.
+
+        Their row numbers are above `after` and below `before`.
+        """
         rows = session.execute(
             _WITHOUT, model=model, after=after, before=before, limit=limit
         )
@@ -290,7 +310,7 @@ class PostgresVectors(PostgresPart, CommonVectors, OwnedVectorStore):
     def keep_vectors(
         self, session: PostgresSession, model: int, vectors: Mapping[int, bytes]
     ) -> list[int]:
-        """Store vectors by their memories' positions; return the positions that were stored.
+        """Store vectors by the row numbers of their memories; return the row numbers stored.
 
         Memories that were forgotten or pruned meanwhile are left out.
         """
@@ -298,15 +318,17 @@ class PostgresVectors(PostgresPart, CommonVectors, OwnedVectorStore):
         return [seq for seq in vectors if seq in kept]
 
     def _requeue(self, session: PostgresSession, positions: Sequence[int]) -> None:
+        """Let all memories from the lowest of these row numbers on be checked for vectors again."""
         requeue_embedding(session, positions)
 
     @reads
     def news(
         self, session: PostgresSession, model: int, *, since: int | None, limit: int
     ) -> VectorNews | None:
-        """Return the vectors stored since version `since`, up to `limit`, with the new version.
+        """Return up to `limit` vectors of a model stored after version number `since`.
 
-        With `since` None return no vectors, only the present version and the count of removals.
+        With `since` None return no vectors. The result also has the new version number, and a
+        number that changes when vectors are deleted.
         """
         newest, removals = session.execute(
             "SELECT (SELECT coalesce(max(v.version), 0) FROM embedding AS v "
@@ -330,6 +352,7 @@ class PostgresVectors(PostgresPart, CommonVectors, OwnedVectorStore):
     def candidates(
         self, session: PostgresSession, query: Query, positions: Sequence[int]
     ) -> list[Match]:
+        """Return the memories at these row numbers that pass a query's filters, with score 0."""
         return matches_at(session, query, positions)
 
     def _store_vectors(
@@ -339,9 +362,9 @@ class PostgresVectors(PostgresPart, CommonVectors, OwnedVectorStore):
         vectors: Mapping[int, bytes],
         texts: Mapping[int, str],
     ) -> set[int]:
-        """Store vectors by position, of existing memories whose text, if given, is unchanged.
+        """Store vectors by row number where the memory exists; return the row numbers stored.
 
-        Return the stored positions.
+        Memories whose present text differs from the one in `texts`, if given, are left out.
         """
         rows = session.execute(
             _KEEP_FOR_SERVER if self._searched else _KEEP_FOR_DAEMON,

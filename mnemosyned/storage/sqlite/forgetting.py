@@ -75,12 +75,15 @@ class Purge:
         self._running = threading.Lock()
 
     def due(self) -> bool:
-        """Return whether deleted words wait for a purge."""
+        """Return whether deleted words still wait for a purge."""
         with self._readers.snapshot() as session:
             return session.scalar("SELECT 1 FROM scrub_due LIMIT 1") is not None
 
     def run(self) -> bool:
-        """Remove deleted words from indexes, pages and log; return False if a program prevents it."""
+        """Remove deleted words from indexes, pages and log.
+
+        Return False if another program prevents it; then the purge is still due.
+        """
         with self._running:
             with self._readers.snapshot() as session:
                 newest = session.scalar("SELECT max(asked) FROM scrub_due")
@@ -98,11 +101,18 @@ class Purge:
         return clean
 
     def _write(self, work: Callable[[SqliteSession], T]) -> T:
-        """Run `work` in a transaction without waiting for the disk, as a lost purge is run again."""
+        """Run `work` in a transaction, and return its result without waiting for the disk.
+
+        A purge that a power failure undoes is run again.
+        """
         return self._writer.write(work, durable=False)
 
     def _purge_index(self, index: str) -> None:
-        """Merge an index step by step, so that writers wait for one step only; rebuild a deep index."""
+        """Merge an index step by step until no deleted entry is left in it.
+
+        Each step is a transaction, so that writers wait for one step only. An index with too many
+        levels is rebuilt.
+        """
         depth = self._write(partial(index_depth, index=index))
         if depth is None or depth > DEPTH_MAX:
             self._write(partial(rebuild_index, index=index))
@@ -154,7 +164,7 @@ _INDEXES = ("memory_fts", "memory_gram_fts")
 
 
 def selected_memories(session: SqliteSession, choice: ForgetFilter) -> list[str]:
-    """Return the ids of the memories that match all criteria of a filter."""
+    """Return the ids of the memories that meet all conditions of a forget filter."""
     where, values = bind_by_place(
         [
             *chosen_conditions(choice, choice.newest.memory if choice.newest else None),
@@ -183,7 +193,10 @@ def selected_memories(session: SqliteSession, choice: ForgetFilter) -> list[str]
 def _narrow_to_positions(
     where: str, values: Sequence[Any], having: set[int] | None
 ) -> Iterator[tuple[str, Sequence[Any]]]:
-    """Yield a filter's condition and values for each chunk of positions; once if `having` is None."""
+    """Yield an SQL condition narrowed to each chunk of the row numbers `having`, and its values.
+
+    If `having` is None, yield the condition once as it is.
+    """
     if having is None:
         yield where, values
         return
@@ -194,7 +207,7 @@ def _narrow_to_positions(
 
 
 def _positions_with_terms(session: SqliteSession, terms: Terms) -> set[int]:
-    """Return the row numbers of memories whose index entries have all terms."""
+    """Return the row numbers of memories whose full-text index entries have all terms."""
     found: set[int] | None = None
     for term in (*terms.words, *terms.grams):
         here: set[int] = set()
@@ -213,7 +226,7 @@ def _positions_with_terms(session: SqliteSession, terms: Terms) -> set[int]:
 
 
 def selected_learnings(session: SqliteSession, choice: ForgetFilter) -> list[str]:
-    """Return the ids of the learnings that match all criteria of a filter."""
+    """Return the ids of the learnings that meet all conditions of a forget filter."""
     where, values = bind_by_place(
         chosen_conditions(choice, choice.newest.learning if choice.newest else None)
     )
@@ -234,9 +247,9 @@ def selected_learnings(session: SqliteSession, choice: ForgetFilter) -> list[str
 def _texts_with_terms(
     session: SqliteSession, rows: Sequence[Sequence[Any]], terms: Terms
 ) -> set[int]:
-    """Return the row numbers of the texts that have all terms.
+    """Return the row numbers of the texts in `rows` that have all terms.
 
-    Learnings have no index of their own: a temporary one is made for the search.
+    Learnings have no index of their own, so a temporary one is made for the search.
     """
     with closing(sqlite3.connect(":memory:", factory=SqliteSession)) as beside:
         for (definition,) in session.execute(
@@ -281,7 +294,7 @@ class SqliteDeletion(SqlitePart, CommonDeletion):
         self._purge = purge
 
     def _find(self, session: SqliteSession, ids: Sequence[str]) -> list[FoundMemory]:
-        """Return the existing memories among these ids, in the order of their row numbers."""
+        """Return the memories with these ids that exist, in the order of their row numbers."""
         size = "length(CAST(content AS BLOB))"
         rows = session.execute(
             f"SELECT seq, id, {size}, NULL, 0 FROM working_memory "
@@ -294,7 +307,10 @@ class SqliteDeletion(SqlitePart, CommonDeletion):
         return list(map(FoundMemory._make, rows))
 
     def _delete(self, session: SqliteSession, found: Sequence[FoundMemory]) -> None:
-        """Delete memories with all rows that refer to them; their secrets stay secret in others."""
+        """Delete memories with all rows that refer to them.
+
+        Their secrets stay marked as secret in the other originals of their episodes.
+        """
         indexed: list[tuple[int, str, str]] = []
         for memory in found:
             table = "working_memory"
@@ -314,12 +330,18 @@ class SqliteDeletion(SqlitePart, CommonDeletion):
             unindex_memory(session, seq, content, role)
 
     def purge_due(self) -> bool:
+        """Return whether deleted words still wait for a purge."""
         return self._purge.due()
 
     def purge_deleted(self) -> bool:
+        """Remove deleted words from indexes, pages and log.
+
+        Return False if another program prevents it; then the purge is still due.
+        """
         return self._purge.run()
 
     def beyond_purge(self) -> tuple[str, ...]:
+        """Return nothing, as no place outside of the file keeps deleted text."""
         return ()
 
 
@@ -344,7 +366,7 @@ _decode_former = msgspec.json.Decoder(_FormerCopy).decode
 
 
 def decode_any_copy(data: str) -> ForgottenCopy:
-    """Return the copy of a forgotten memory from its stored form, also from the former one."""
+    """Return the copy of a forgotten memory that a JSON text holds, in its present or former form."""
     former = _decode_former(data)
     learnings = [each for each in former.learnings if isinstance(each, list)]
     if not former.row and not learnings:
@@ -377,12 +399,16 @@ class SqliteGrace(SqlitePart, CommonGrace):
     def _insert(
         self, session: SqliteSession, memory: MemoryRecord, seq: int | None
     ) -> int:
+        """Insert a memory into working memory, but not into its index; return the row number.
+
+        `seq` is the row number; None stands for a new one.
+        """
         return insert_with_number(session, memory, seq)
 
     def _index(
         self, session: SqliteSession, memories: Mapping[int, MemoryRecord]
     ) -> None:
-        """Index the memories, after all rows as when they were remembered."""
+        """Write the index entries of memories, given by row number, after all rows are inserted."""
         index_memories(
             session,
             [(seq, memory.content, memory.role) for seq, memory in memories.items()],

@@ -48,7 +48,7 @@ EVERYTHING = SqliteFilter("", "", ())
 
 
 def bind_by_place(conditions: Iterable[Condition]) -> tuple[str, list[Any]]:
-    """Return conditions in SQLite's dialect, each after an `AND`, and their values by place."""
+    """Return conditions in SQLite's dialect, each after an AND, and their values in order."""
     joined = join_conditions(conditions)
     text, names = _text_by_place(joined.text)
     return text, [stored_form(joined.values[name]) for name in names]
@@ -56,21 +56,21 @@ def bind_by_place(conditions: Iterable[Condition]) -> tuple[str, list[Any]]:
 
 @lru_cache(maxsize=256)
 def _text_by_place(text: str) -> tuple[str, Sequence[str]]:
-    """Return a condition in SQLite's dialect, and the names of its values in their places."""
+    """Return a condition in SQLite's dialect, and the names of its values in order."""
     translated = translate(text)
     return _VALUE.sub("?", translated), _VALUE.findall(translated)
 
 
 def tables_of(tier: Tier | None) -> tuple[str, ...]:
-    """Return the tables with the memories of a tier, or of both tiers for None."""
+    """Return the names of the tables with the memories of a tier; of both tiers for None."""
     tables = {None: ("working_memory", "archive"), Tier.WORKING: ("working_memory",)}
     return tables.get(tier, ("archive",))
 
 
 def query_filter(session: SqliteSession, query: Query) -> SqliteFilter:
-    """Return a question's filters on originals, with the rows that pass if they are few.
+    """Return the filter for memories that a question sets.
 
-    Only sessions and tags can name the rows.
+    If it names sessions or tags, and at most `FEW_MAX` memories pass, it has their row numbers.
     """
     narrow = memory_filter(query)
     if not (query.sessions or query.tags):
@@ -97,7 +97,7 @@ def query_filter(session: SqliteSession, query: Query) -> SqliteFilter:
 
 
 def memory_filter(query: Query) -> SqliteFilter:
-    """Return a question's filters for a search in the index of originals."""
+    """Return the filter that a question sets for a search in the full-text index of memories."""
     if query.selects_all:
         return EVERYTHING
     column = "ifnull(w.{0}, a.{0})"
@@ -117,7 +117,7 @@ def memory_filter(query: Query) -> SqliteFilter:
 
 
 def episode_filter(query: Query) -> SqliteFilter:
-    """Return a question's filters for a search in the indexes of summaries."""
+    """Return the filter that a question sets for a search in the full-text indexes of summaries."""
     conditions = summary_conditions(query)
     joins = "JOIN episodic_memory AS e ON e.seq = f.rowid" if conditions else ""
     return SqliteFilter(joins, *bind_by_place(conditions))
@@ -167,6 +167,7 @@ class SqliteLists(SqlitePart, CommonLists):
     def _tables_by_number(
         self, tier: Tier | None
     ) -> Iterable[tuple[str, Sequence[Condition]]]:
+        """Return each table with memories of a tier, with no conditions; both tables for None."""
         return [(table, ()) for table in tables_of(tier)]
 
     def _rows_of_roles(

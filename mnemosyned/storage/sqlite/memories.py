@@ -26,7 +26,7 @@ CHUNK = 500
 
 
 def chunks(values: Sequence[T]) -> Iterator[Sequence[T]]:
-    """Yield the values in parts small enough for one statement to bind."""
+    """Yield the values in slices that are small enough to bind in one SQL statement."""
     return (values[start : start + CHUNK] for start in range(0, len(values), CHUNK))
 
 
@@ -38,7 +38,7 @@ def placeholders(values: Collection[object]) -> str:
 def insert_details(
     session: SqliteSession, details: Sequence[Detail], episode_seq: int | None
 ) -> None:
-    """Insert the exact values of originals; all of them are in one episode."""
+    """Insert the exact values of originals of the episode at row number `episode_seq`."""
     seqs: dict[str, int] = dict(
         session.execute(
             "SELECT id, seq FROM archive WHERE episode_seq = ?", (episode_seq,)
@@ -55,7 +55,7 @@ def insert_details(
 
 
 def _kinds(session: SqliteSession, names: Iterable[str]) -> dict[str, int]:
-    """Return the numbers of kinds of details by name; new kinds get a number."""
+    """Return the numbers of kinds of exact values by name; new kinds get a number."""
     kinds: dict[str, int] = dict(
         session.execute("SELECT name, number FROM detail_kind")
     )
@@ -69,7 +69,7 @@ def _kinds(session: SqliteSession, names: Iterable[str]) -> dict[str, int]:
 def sensitive_details(
     session: SqliteSession, episode_seq: int
 ) -> list[tuple[str, str]]:
-    """Return kind and value of each secret in the originals of an episode."""
+    """Return kind and value of each secret in the originals of an episode, by its row number."""
     return session.execute(
         "SELECT k.name, d.value FROM archive AS a JOIN detail AS d ON d.memory_seq = a.seq "
         "JOIN detail_kind AS k ON k.number = d.kind WHERE a.episode_seq = ? AND d.sensitive",
@@ -78,9 +78,9 @@ def sensitive_details(
 
 
 def leave_secrets(session: SqliteSession, seq: int, episode: int) -> None:
-    """Mark an original's secrets as secret in the other originals of its episode.
+    """Mark the secrets of an original as secret in the other originals of its episode.
 
-    Call it before the original leaves the episode.
+    Call it before the original leaves the episode. `seq` and `episode` are row numbers.
     """
     for kind, value in session.execute(
         "SELECT kind, value FROM detail WHERE memory_seq = ? AND sensitive", (seq,)
@@ -94,7 +94,10 @@ def leave_secrets(session: SqliteSession, seq: int, episode: int) -> None:
 
 
 def return_one(session: SqliteSession, seq: int, episode: int) -> None:
-    """Move an original to working memory; keep its secrets secret in the other originals."""
+    """Move the original at row number `seq` to working memory.
+
+    Its secrets stay marked as secret in the other originals of the episode.
+    """
     session.execute(
         f"INSERT INTO working_memory (seq, {MEMORY_COLUMNS}) "
         f"SELECT seq, {MEMORY_COLUMNS} FROM archive WHERE seq = ?",

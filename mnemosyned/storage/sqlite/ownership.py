@@ -63,7 +63,7 @@ class DatabaseFileGuard:
         self._reconnect = False
 
     def secure_connection(self, connection: SqliteSession) -> SqliteSession:
-        """Return the connection to write with, a new one if the deleted file was restored.
+        """Return the connection to write with; a new one if a deleted file was put back.
 
         Raises `DatabaseReplaced` if the path does not lead to the file any more.
         """
@@ -86,11 +86,11 @@ class DatabaseFileGuard:
         )
 
     def retry_now(self) -> None:
-        """Allow the next check to retry a failed rescue at once, as it is the last."""
+        """Let the next check retry a failed rescue at once, without a pause."""
         self._tried = -RETRY_S
 
     def check(self) -> None:
-        """Raise `DatabaseReplaced` if the path does not lead to our file."""
+        """Raise `DatabaseReplaced` if the path does not lead to the open file and its log."""
         presence = self._file.presence()
         if presence is not Presence.HERE:
             raise DatabaseReplaced(
@@ -101,9 +101,10 @@ class DatabaseFileGuard:
             )
 
     def _rescue(self, presence: Presence, connection: SqliteSession) -> None:
-        """Save the memories of a file that lost its name; set `problem` if that fails.
+        """Save the memories of a file that lost its path.
 
-        A failed rescue is tried again, at the latest when the store is closed.
+        The file is put back or copied, or its log is checkpointed. If that fails, `problem` is set,
+        and it is tried again, at the latest when the store is closed.
         """
         path = self._file.path
         try:
@@ -130,8 +131,8 @@ class DatabaseFileGuard:
     def _restore_deleted(self, connection: SqliteSession) -> None:
         """Write the deleted database back to its path, where it appears whole.
 
-        The copy is complete under another name before the old log is deleted; `finish_rescue` gives
-        it the database's name after a crash.
+        The copy is complete under another name before the old log is deleted; after a crash,
+        `finish_rescue` gives it the database's name.
         """
         path = self._file.path
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -164,9 +165,9 @@ class DatabaseFileGuard:
         return fresh
 
     def _save_copy_aside(self, connection: SqliteSession) -> str:
-        """Save the connection's view beside a database that was replaced; return a report of it.
+        """Save what the connection sees to a file beside the one that replaced the database.
 
-        Removes the log files beside the new file, which would damage the new file.
+        Return a report for the user. The old log is deleted, as it would damage the new file.
         """
         path = self._file.path
         aside = path.with_name(
@@ -183,7 +184,7 @@ class DatabaseFileGuard:
 
 
 def finish_rescue(path: Path) -> None:
-    """Rename a rescued copy to the database, if the process that made it was killed before."""
+    """Rename a rescued copy to the database if the process that made it was killed before that."""
     copy = _rescue_path(path)
     if not copy.exists():
         return
@@ -205,9 +206,10 @@ def _rescue_path(path: Path) -> Path:
 def _checkpoint_problem(
     connection: SqliteSession, path: Path, presence: Presence
 ) -> str:
-    """Checkpoint the log, so that the file is whole without it; return the text of the problem.
+    """Checkpoint the log, so that the file is whole without it; return a text on what happened.
 
-    Raises sqlite3.OperationalError if a reader prevents the checkpoint.
+    `presence` tells whether the log was deleted or the file moved. Raises sqlite3.OperationalError
+    if a reader prevents the checkpoint.
     """
     if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
         raise sqlite3.OperationalError("another program reads the database")
@@ -246,8 +248,8 @@ def own_database(
 ) -> Iterator[DatabaseFile]:
     """Lock and open the database while the block runs; create it if it is missing.
 
-    Raises `DatabaseInUse`, `StorageFailed` and OSError. The kernel drops the locks with the
-    process, so a crash leaves nothing to clean up.
+    `socket` is where this process listens, which others are told. Raises `DatabaseInUse`,
+    `StorageFailed` and OSError.
     """
     with lock_database(database) as descriptor:
         file = DatabaseFile(_resolve_links(database))
@@ -269,10 +271,10 @@ def own_database(
 
 @contextmanager
 def lock_database(database: Path) -> Iterator[int]:
-    """Lock the database against other processes while the block runs; yield the lock file's descriptor.
+    """Lock the database against other processes while the block runs.
 
-    A restore or rescue that a killed process left unfinished is finished first. Raises
-    `DatabaseInUse`, `StorageFailed` and OSError.
+    Yields the lock file's descriptor. A restore or rescue that a killed process left is finished
+    first. Raises `DatabaseInUse`, `StorageFailed` and OSError.
     """
     database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _lock_file(database, os.O_RDWR | os.O_CREAT) as descriptor:
@@ -292,7 +294,7 @@ def lock_database(database: Path) -> Iterator[int]:
 
 
 def database_owner(database: Path) -> DatabaseProcess | None:
-    """Return the process that holds the database, or None if it is free."""
+    """Return the process that has the database open; None if no process has."""
     try:
         with _lock_file(database, os.O_RDONLY) as descriptor:
             try:
@@ -305,7 +307,7 @@ def database_owner(database: Path) -> DatabaseProcess | None:
 
 
 def _read_owner(text: bytes) -> DatabaseProcess:
-    """Return the process that a lock file names; number 0 if its content is not ours."""
+    """Return the process that the text of a lock file names; process 0 if it is not such a text."""
     try:
         said = json.loads(text)
         owner = DatabaseProcess(said["pid"], said["socket"])
@@ -317,9 +319,9 @@ def _read_owner(text: bytes) -> DatabaseProcess:
 
 @contextmanager
 def _lock_file(database: Path, flags: int) -> Iterator[int]:
-    """Open the lock file of a database, and close it after the block.
+    """Open the lock file of a database, and close it after the block; yield its descriptor.
 
-    Raises `StorageFailed` if the lock file's name is a symbolic link.
+    `flags` are those of `os.open`. Raises `StorageFailed` if the lock file is a symbolic link.
     """
     database = _resolve_links(database)  # one file, one lock, whatever links lead to it
     path = database.with_name(database.name + ".lock")

@@ -52,7 +52,10 @@ class SqliteRetention(SqlitePart, CommonRetention):
     """A `RetentionStore` on one SQLite file."""
 
     def _return_pinned(self, session: SqliteSession, seq: int, episode: int) -> None:
-        """Move an original to working memory, pinned; keep its secrets secret in other originals."""
+        """Move the original at row number `seq` to working memory, pinned.
+
+        Its secrets stay marked as secret in the other originals of the episode.
+        """
         return_one(session, seq, episode)
         session.execute("UPDATE working_memory SET pinned = 1 WHERE seq = ?", (seq,))
 
@@ -60,7 +63,10 @@ class SqliteRetention(SqlitePart, CommonRetention):
     def prune(
         self, session: SqliteSession, ids: Sequence[str], *, now: datetime
     ) -> int:
-        """Delete the text of these originals; return the number pruned. Details and provenance stay."""
+        """Delete the text of the originals with these ids; return how many had a text.
+
+        Exact values and provenance stay; vectors and revisions are deleted.
+        """
         pruned = 0
         for id in ids:
             row = session.execute(
@@ -85,7 +91,10 @@ class SqliteUndo(SqlitePart, CommonUndo):
     """An `UndoStore` on one SQLite file."""
 
     def _return_originals(self, session: SqliteSession, episode: int) -> list[int]:
-        """Move all originals of an episode to working memory; return their row numbers."""
+        """Move all originals of the episode at a row number to working memory.
+
+        Return their row numbers.
+        """
         seqs = session.execute(
             "SELECT seq FROM archive WHERE episode_seq = ?", (episode,)
         ).fetchall()
@@ -185,6 +194,7 @@ class SqliteEditing(CommonEditing):
     )
 
     def _memory_table(self, target: EditTarget) -> str:
+        """Return the table that holds the edited memory: that of its tier."""
         return "working_memory" if target.episode is None else "archive"
 
     def _write_words(self, target: EditTarget) -> None:
@@ -201,7 +211,11 @@ class SqliteEditing(CommonEditing):
         session.execute("DELETE FROM embedding WHERE memory_seq = ?", (seq,))
 
     def _restate_details(self, target: EditTarget, episode: int) -> None:
-        """Extract an edited original's exact values again; keep its secrets secret in other originals."""
+        """Extract the exact values of an edited original again.
+
+        Its secrets stay marked as secret in the other originals of the episode at row number
+        `episode`.
+        """
         session, seq = self._session, target.seq
         leave_secrets(session, seq, episode)
         session.execute("DELETE FROM detail WHERE memory_seq = ?", (seq,))
@@ -210,6 +224,10 @@ class SqliteEditing(CommonEditing):
         leave_secrets(session, seq, episode)
 
     def move_back(self, seq: int, episode: int) -> None:
+        """Move the original at row number `seq` out of `episode` into working memory.
+
+        Its secrets stay marked as secret in the other originals of the episode.
+        """
         return_one(self._session, seq, episode)
 
 
@@ -240,7 +258,10 @@ class SqliteVectors(SqlitePart, CommonVectors):
 
     @writes
     def use_model(self, session: SqliteSession, name: str, identity: str) -> int:
-        """Return the number of a model with this identity; add it, or update its name."""
+        """Return the number of the model with this fingerprint, and add the model if it is new.
+
+        The name is updated.
+        """
         number: int = session.scalar(
             "INSERT INTO embedding_model (name, digest) VALUES (?, ?) "
             "ON CONFLICT (digest) DO UPDATE SET name = excluded.name RETURNING number",
@@ -250,7 +271,7 @@ class SqliteVectors(SqlitePart, CommonVectors):
 
     @reads
     def newest_position(self, session: SqliteSession) -> int:
-        """Return the highest row number of a memory, 0 if there is none."""
+        """Return the highest row number of a memory; 0 if there is none."""
         newest: int = session.scalar(
             "SELECT max((SELECT ifnull(max(seq), 0) FROM working_memory), "
             "(SELECT ifnull(max(seq), 0) FROM archive))"
@@ -261,7 +282,10 @@ class SqliteVectors(SqlitePart, CommonVectors):
     def without_vector(
         self, session: SqliteSession, model: int, *, after: int, before: int, limit: int
     ) -> list[EmbeddingInput]:
-        """Return memories between two positions without a vector of the model, the newest first."""
+        """Return up to `limit` memories that have no vector of a model, the newest first.
+
+        Their row numbers are above `after` and below `before`.
+        """
         rows = [
             EmbeddingInput._make(row)
             for table in ("working_memory", "archive")
@@ -279,9 +303,9 @@ class SqliteVectors(SqlitePart, CommonVectors):
     def keep_vectors(
         self, session: SqliteSession, model: int, vectors: Mapping[int, bytes]
     ) -> list[int]:
-        """Store vectors by their memories' positions; return the positions that were stored.
+        """Store vectors by the row numbers of their memories; return the row numbers stored.
 
-        Memories that were forgotten or pruned while the model worked are left out.
+        Memories that were forgotten or pruned meanwhile are left out.
         """
         return [
             seq
@@ -296,16 +320,18 @@ class SqliteVectors(SqlitePart, CommonVectors):
             ).rowcount
         ]
 
-    def search(self, model: int, *, limit_s: float | None = None) -> None:  # noqa: ARG002 a file compares no vectors
-        return None
+    def search(self, model: int, *, limit_s: float | None = None) -> None:
+        """Return None, as SQLite compares no vectors."""
 
     def news(self, model: int, *, since: int | None, limit: int) -> VectorNews | None:  # noqa: ARG002 the file has one process
+        """Return None, as no other process stores vectors in the file."""
         return None
 
     @reads
     def candidates(
         self, session: SqliteSession, query: Query, positions: Sequence[int]
     ) -> list[Match]:
+        """Return the memories at these row numbers that pass a query's filters, with score 0."""
         return matches_at(session, query, positions)
 
 

@@ -47,10 +47,7 @@ UPDATE tier_totals SET (count, characters) = (
 
 
 def repair_database(database: Path, migrations: Path) -> Iterator[str]:
-    """Repair all faults of a database; yield one line of text for each repair.
-
-    Each kind of fault is repaired in one transaction.
-    """
+    """Repair all faults of a database; yield one line of text for each repair."""
     with closing(_open_database(database)) as connection:
         yield from _recreate_missing(connection, migrations)
         present = table_names(connection)
@@ -88,9 +85,9 @@ def _open_database(database: Path) -> SqliteSession:
 def _recreate_missing(
     connection: sqlite3.Connection, migrations: Path
 ) -> Iterator[str]:
-    """Create missing tables, with the rows of a new database, and other parts of the schema.
+    """Create the missing parts of the schema; yield a line of text for each part.
 
-    Yields a line of text for each part.
+    A table gets the rows that it has in a new database.
     """
     with closing(blank_database(migrations)) as blank:
         connection.execute("BEGIN IMMEDIATE")
@@ -109,7 +106,7 @@ def _recreate_missing(
 
 
 def lacking_values(connection: sqlite3.Connection, *, limit: int) -> int:
-    """Count, among the newest `limit` originals, those with an exact value that is not stored."""
+    """Count, among the newest `limit` originals, those that lack an exact value in their rows."""
     if "detail_kind" not in table_names(connection):
         return 0
     newest = connection.execute(
@@ -130,7 +127,7 @@ def lacking_values(connection: sqlite3.Connection, *, limit: int) -> int:
 def _stored_values(
     connection: sqlite3.Connection, seq: int
 ) -> dict[tuple[str, str], bool]:
-    """Return by kind and value whether each stored exact value of an original is a secret."""
+    """Return whether each stored exact value of an original is a secret, by kind and value."""
     rows = connection.execute(
         "SELECT k.name, d.value, d.sensitive FROM detail AS d "
         "JOIN detail_kind AS k ON k.number = d.kind WHERE d.memory_seq = ?",
@@ -140,11 +137,10 @@ def _stored_values(
 
 
 def extract_again(database: Path) -> Iterator[str]:
-    """Extract the exact values of all originals again, a few episodes in a transaction.
+    """Extract the exact values of all originals again; yield lines of text about the progress.
 
-    Yields lines of text about the progress. A summary is emptied, to be rewritten, if a secret is
-    found that was not masked in it, unless it has pruned originals: then it is all that is left of
-    them.
+    A summary with a newly found secret is emptied, to be rewritten with the secret masked, unless
+    it has pruned originals.
     """
     done = changed = emptied = last = 0
     with closing(_open_database(database)) as connection:
@@ -172,7 +168,7 @@ def extract_again(database: Path) -> Iterator[str]:
 
 
 def _extract_episode_again(connection: SqliteSession, episode: int) -> tuple[int, bool]:
-    """Extract the exact values of an episode's originals again.
+    """Extract the exact values of the originals of the episode at a row number again.
 
     Return how many originals changed, and whether a value is newly known as a secret.
     """
@@ -217,7 +213,7 @@ def _extract_episode_again(connection: SqliteSession, episode: int) -> tuple[int
 
 
 def _return_orphans(connection: sqlite3.Connection) -> Iterator[str]:
-    """Move originals without an episode to working memory; yield a line of text if there were any."""
+    """Move originals without an episode to working memory; yield a line of text if any moved."""
     columns = [
         name for _, name, *_ in connection.execute("PRAGMA table_info(working_memory)")
     ]
@@ -236,7 +232,10 @@ def _return_orphans(connection: sqlite3.Connection) -> Iterator[str]:
 
 
 def _recount_totals(connection: sqlite3.Connection) -> Iterator[str]:
-    """Correct the stored entries and characters of the tiers; yield a line of text if any was wrong."""
+    """Correct counts of originals in summaries, and counts and characters of tiers.
+
+    Yields a line of text for each correction.
+    """
     miscounted = sum(
         connection.execute(
             f"UPDATE episodic_memory AS e SET item_count = {ORIGINALS} "

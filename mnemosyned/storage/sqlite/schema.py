@@ -24,13 +24,13 @@ def table_names(connection: sqlite3.Connection) -> set[str]:
 
 
 def schema_version(connection: sqlite3.Connection) -> int:
-    """Return the number of the last migration that a file has had; 0 for a new file."""
+    """Return the number of the last migration applied to a database; 0 for a new file."""
     version: int = connection.execute("PRAGMA user_version").fetchone()[0]
     return version
 
 
 def refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise `StorageFailed` if the database belongs to another program; change nothing."""
+    """Raise `StorageFailed` if the database at `path` is of another program; change nothing."""
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     if application == APPLICATION_ID:
         return
@@ -44,7 +44,7 @@ def refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def latest_version(migrations: Path) -> int:
-    """Return the schema version that this program writes."""
+    """Return the schema version of this program: the number of its last migration."""
     return _migration_number(_migration_files(migrations)[-1])
 
 
@@ -59,7 +59,7 @@ def refuse_newer(connection: sqlite3.Connection, latest: int) -> None:
 
 
 def upgrade(connection: sqlite3.Connection, migrations: Path) -> bool:
-    """Apply the migrations that a file lacks; return whether anything changed.
+    """Apply the migrations that a database lacks; return whether anything changed.
 
     Raises `SchemaTooNew` for a file of a later version.
     """
@@ -85,7 +85,7 @@ def blank_database(migrations: Path) -> sqlite3.Connection:
 def missing_parts(
     connection: sqlite3.Connection, blank: sqlite3.Connection
 ) -> list[tuple[str, str, str]]:
-    """Return type, name and SQL of the parts that `blank` has and the database lacks, tables first.
+    """Return type, name and SQL of tables, views and indexes that only `blank` has, tables first.
 
     The tables behind a full-text index come with it, and are left out.
     """
@@ -132,7 +132,10 @@ def _apply_migrations(connection: sqlite3.Connection, files: list[Path]) -> None
 
 
 def _split_statements(script: str) -> Iterator[str]:
-    """Yield the statements of a script one by one, as `executescript` would commit in between."""
+    """Yield the SQL statements of a script one by one.
+
+    `executescript` is not used, as it would commit in between.
+    """
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line

@@ -92,7 +92,10 @@ _AROUND = (
 
 
 def covering_ranges(rows: Sequence[int]) -> list[tuple[int, int]]:
-    """Return a few ranges (first, last) that together cover the rows; the widest gaps are left out."""
+    """Return a few ranges (first, last) that together cover ascending row numbers.
+
+    The widest gaps between row numbers lie outside of the ranges.
+    """
     gaps = [at for at in range(1, len(rows)) if rows[at] - rows[at - 1] >= GAP_MIN]
     widest = nlargest(STRETCHES_MAX - 1, gaps, key=lambda at: rows[at] - rows[at - 1])
     begins = [0, *sorted(widest)]
@@ -127,14 +130,14 @@ class FtsWords(WordRows):
 
     @cached_property
     def last(self) -> int:
-        """The highest row number in the index, 0 if it is empty."""
+        """The highest row number in the index of words; 0 if the index is empty."""
         row = self._session.execute(
             "SELECT ifnull(max(rowid), 0) FROM memory_fts_docsize"
         ).fetchone()
         return int(row[0])
 
     def newest(self, having: Having, *, limit: int) -> Sequence[int]:
-        """Return up to `limit` of the newest rows that have all of these words, the newest first."""
+        """Return the newest `limit` row numbers that have all of these words, newest first."""
         matches = {"memory_fts": all_of(having)}
         if self._glued:
             matches["memory_gram_fts"] = all_of(
@@ -151,7 +154,7 @@ class FtsWords(WordRows):
         return rows
 
     def rows_that_pass(self, rows: Sequence[int]) -> Collection[int]:
-        """Return the rows among `rows` that pass the filters."""
+        """Return those of the row numbers that pass the filters of the question."""
         found = self._session.execute(
             "SELECT f.rowid FROM (SELECT value AS rowid FROM json_each(?)) AS f "
             f"{self._narrow.joins} WHERE 1 {self._narrow.where}",
@@ -160,7 +163,7 @@ class FtsWords(WordRows):
         return [seq for (seq,) in found.fetchall()]
 
     def expect(self, asked: Iterable[tuple[Forms, int]]) -> None:
-        """Do nothing: reading words ahead saves no time in a local file."""
+        """Do nothing, as reading words ahead saves no time in a local file."""
 
 
 _MATCH_FIELDS = f"session_id, importance, source, role, substr(content, 1, {READ_CHARS_MAX}), created_at"
@@ -175,7 +178,10 @@ class SqliteIndex(CommonIndex):
         """Whether a second index has any word that touches a script without spaces."""
 
     def totals(self) -> OriginalTotals:
-        """Return the counts and sizes of all memories, for BM25. To be called first."""
+        """Return the number and characters of all memories, for BM25, and whether any has a state.
+
+        It must be called before the other methods.
+        """
         glued = quote_word(GLUED)
         rows = self._session.execute(
             "SELECT tier, count, characters, (SELECT EXISTS (SELECT 1 FROM memory_state)), "
@@ -196,14 +202,17 @@ class SqliteIndex(CommonIndex):
         )
 
     def word_rows(self, query: Query | None = None) -> FtsWords:
-        """Return access to the rows of words, among all memories or within a question's filters."""
+        """Return a look-up of words in all memories, or in those that pass a query's filters."""
         narrow = query_filter(self._session, query) if query else EVERYTHING
         return FtsWords(self._session, narrow, glued=self._glued["memory"])
 
     def best_by_grams(
         self, table: IndexedTable, terms: Iterable[str], query: Query, *, limit: int
     ) -> Sequence[tuple[int, float]]:
-        """Search the newest entries by character pairs; return row numbers with BM25, best first."""
+        """Search the newest entries for any of the terms in the index of character pairs.
+
+        Return up to `limit` row numbers of memories or episodes with their BM25, best first.
+        """
         narrow = memory_filter(query) if table == "memory" else episode_filter(query)
         index = f"{table}_gram_fts"
         return self._session.execute(
@@ -217,7 +226,7 @@ class SqliteIndex(CommonIndex):
     def best_episodes(
         self, forms: Forms, query: Query, *, limit: int
     ) -> Iterable[tuple[int, float]]:
-        """Search summaries by words; return row numbers with their BM25, best first."""
+        """Search summaries for any form of a word; return row numbers with BM25, best first."""
         narrow = episode_filter(query)
         rows = self._session.execute(
             f"SELECT f.rowid, -bm25(episode_fts) AS score FROM episode_fts AS f {narrow.joins} "
@@ -235,7 +244,11 @@ class SqliteIndex(CommonIndex):
     def _first_of_each_source(
         self, query: Query, walk: TimeWalk, *, limit: int
     ) -> list[TimedMemory]:
-        """Return up to `limit` memories of each source in a period, the first in the walk's order."""
+        """Return up to `limit` memories of each source in a period, from each tier asked for.
+
+        `walk` has the period and the order in which its memories are read. The query's filters
+        apply.
+        """
         where, values = bind_by_place(
             [
                 *column_conditions(query.columns, "{}"),
@@ -262,7 +275,11 @@ class SqliteIndex(CommonIndex):
         ]
 
     def first_with_words(self, words: Sequence[Forms], query: Query) -> set[int]:
-        """Return the newest or oldest memories that have all words and pass the filters."""
+        """Return the row numbers of memories with all words that pass the filters of a question.
+
+        From each index up to `ORDERED_MAX` are read: the oldest if the question asks for the
+        earliest, else the newest.
+        """
         direction = "ASC" if query.order is TimeOrder.EARLIEST else "DESC"
         glued = [tuple(map(glued_terms, forms)) for forms in words]
         return {
@@ -285,9 +302,10 @@ class SqliteIndex(CommonIndex):
         *,
         limit: int,
     ) -> list[int]:
-        """Return the newest memories that have a form of each word of an alternative.
+        """Return the newest `limit` memories that have all words of any of the alternatives.
 
-        They also have one of the forms in `about`, unless there are none.
+        They are row numbers, newest first. If `about` has forms of a word, the memories have one,
+        too.
         """
         match = " OR ".join(
             f"({all_of([[terms] for terms in parts])})" for parts in alternatives
@@ -301,7 +319,10 @@ class SqliteIndex(CommonIndex):
     def _matching_rows(
         self, table: str, match: str, query: Query, *, direction: str, limit: int
     ) -> list[int]:
-        """Return the first memories in a direction that match an FTS5 expression and pass the filters."""
+        """Return up to `limit` row numbers in `table` that match an FTS5 expression, in order.
+
+        `direction` is ASC or DESC. The rows pass the filters of the question.
+        """
         narrow = memory_filter(query)
         rows = self._session.execute(
             f"SELECT f.rowid FROM {table} AS f {narrow.joins} "
@@ -325,7 +346,11 @@ class SqliteIndex(CommonIndex):
     def read_matches(
         self, scores: Mapping[int, float], grams: Mapping[int, float]
     ) -> list[Match]:
-        """Read the memories with these row numbers, in the order of `scores`."""
+        """Read the memories at the row numbers in `scores`, in its order, with their scores.
+
+        `grams` has scores by row number from the index of character pairs. Missing memories are
+        left out.
+        """
         matches: dict[int, Match] = {}
         positions = json.dumps(list(scores))
         for table, episode in (("working_memory", "NULL"), ("archive", "episode_seq")):
@@ -353,7 +378,11 @@ class SqliteIndex(CommonIndex):
     def positions_around(
         self, query: Query, matches: Sequence[Match], *, slept: bool
     ) -> list[list[int]]:
-        """Return for each match the sorted row numbers around it, in its session and source."""
+        """Return for each match the row numbers near it of memories in its session and source.
+
+        They are sorted, and pass the filters of the question. The archive is read only with
+        `slept`.
+        """
         reaches = [
             (match.position - REACH, match.position + REACH, match.session)
             for match in matches
@@ -386,7 +415,7 @@ class SqliteIndex(CommonIndex):
 def matches_at(
     session: SqliteSession, query: Query, positions: Sequence[int]
 ) -> list[Match]:
-    """Read the memories with these row numbers that pass the filters, as matches without scores.
+    """Return the memories at these row numbers that pass a question's filters, without scores.
 
     Pruned memories are left out: row numbers may come from vectors that were deleted meanwhile.
     """
@@ -409,14 +438,17 @@ class SqliteSearch(SqlitePart, SearchStore):
         self._frequencies = frequencies
 
     def candidates(self, query: Query) -> SearchCandidates:
-        """Return the candidates for a question, with what ranking reads, from one snapshot."""
+        """Return the memories and summaries that match a question, not yet ranked.
+
+        All are read from one snapshot.
+        """
         if not query.terms and not query.only_then:
             return SearchCandidates()
         with self._readers.snapshot() as session:
             return find_candidates(SqliteIndex(session), query, self._frequencies)
 
     def documents(self, results: Sequence[RankedResult]) -> Documents:
-        """Return the memories and episodes of ranked results that still exist."""
+        """Return the memories and episodes of ranked results, as far as they still exist."""
         with self._readers.snapshot() as session:
             return Documents(
                 session.memories_at(

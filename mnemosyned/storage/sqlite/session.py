@@ -62,7 +62,7 @@ SEQ_AMONG = "seq IN (SELECT value FROM json_each(?))"
 
 
 def instant_text(moment: datetime) -> str:
-    """Return an instant in UTC, always 27 characters, so that text order is time order."""
+    """Return a time as a text in UTC, always of 27 characters, so that texts sort by time."""
     return in_zone(moment, UTC).isoformat(timespec="microseconds")[:26] + "Z"
 
 
@@ -70,7 +70,7 @@ _TIME_COLUMNS = [field.column for field in ROW_FIELDS if field.kind is FieldKind
 
 
 def memory_row(memory: MemoryRecord | ExportedMemory) -> Row:
-    """Return the values of `MEMORY_COLUMNS`."""
+    """Return the values of a memory for the columns `MEMORY_COLUMNS`, in order."""
     values = column_values(memory)
     for column in _TIME_COLUMNS:
         values[column] = instant_text(values[column])
@@ -80,7 +80,10 @@ def memory_row(memory: MemoryRecord | ExportedMemory) -> Row:
 def memory_from(
     row: Sequence[Any], *, tier: Tier, episode: str | None = None
 ) -> MemoryRecord:
-    """Return a memory from `MEMORY_FIELDS`."""
+    """Return a memory from a row of `MEMORY_FIELDS`.
+
+    `tier` is the memory's tier, `episode` the id of its episode, None in working memory.
+    """
     *values, state, tags, edited_at = row
     valid_until, superseded_at, pruned_at, superseded_by = (
         msgspec.json.decode(state) if state else (None,) * 4
@@ -150,7 +153,7 @@ class SqliteSession(sqlite3.Connection, CommonSession):
         /,
         **values: object,
     ) -> sqlite3.Cursor:
-        """Run a statement, with its values by place or by name."""
+        """Run an SQL statement with values bound by place or by name, and return the cursor."""
         if values or "%(owner)s" in sql:
             parameters = {name: stored_form(value) for name, value in values.items()}
             sql = translate(sql)
@@ -175,13 +178,13 @@ class SqliteSession(sqlite3.Connection, CommonSession):
         return self.execute(sql, **values)
 
     def new_number(self, kind: RecordNumbers = "record", /) -> None:
-        """Return None: the tables number their rows."""
+        """Return None, as the tables of SQLite number their rows themselves."""
 
     def skip_numbers(self, kind: RecordNumbers, upto: int, /) -> None:
-        """Do nothing: the tables know their rows' numbers."""
+        """Do nothing, as the tables of SQLite know the numbers of their rows."""
 
     def position_of(self, id: str) -> Position | None:
-        """Return a memory's row number and its episode's, which is None in working memory.
+        """Return the row numbers of a memory and of its episode, None for the episode if working.
 
         Return None for an unknown id.
         """
@@ -193,12 +196,15 @@ class SqliteSession(sqlite3.Connection, CommonSession):
         return row
 
     def positions_of(self, ids: Sequence[str]) -> dict[str, Position]:
-        """Return the positions of the existing memories among these, by id."""
+        """Return the row numbers of each existing memory and of its episode, by the memory's id.
+
+        The episode's is None in working memory.
+        """
         positions = ((id, self.position_of(id)) for id in ids)
         return {id: position for id, position in positions if position}
 
     def id_at(self, seq: int) -> str:
-        """Return the id of the memory with this number."""
+        """Return the id of the memory at this row number."""
         id: str = self.scalar(
             "SELECT id FROM working_memory WHERE seq = ? "
             "UNION ALL SELECT id FROM archive WHERE seq = ?",
@@ -222,13 +228,19 @@ class SqliteSession(sqlite3.Connection, CommonSession):
         return {memory.id: memory for memory in found.values()}
 
     def memories_at(self, seqs: Collection[int]) -> dict[int, MemoryRecord]:
-        """Return the existing memories of both tiers by row number."""
+        """Return the memories of both tiers at these row numbers, by row number.
+
+        Row numbers without a memory are left out.
+        """
         return self._memories("seq", seqs)
 
     def _memories(
         self, column: str, values: Collection[object], order: str = ""
     ) -> dict[int, MemoryRecord]:
-        """Return the memories of both tiers with these values in a column, by row number."""
+        """Return the memories of both tiers that have one of `values` in a column, by row number.
+
+        `order` is an ORDER BY clause that sorts them within each tier.
+        """
         # One text for any number of rows: SQLite prepares a statement once.
         among = f"{column} IN (SELECT value FROM json_each(?)){order}"
         listed = (json.dumps(list(values)),)
@@ -264,7 +276,7 @@ class SqliteSession(sqlite3.Connection, CommonSession):
         }
 
     def details_under(self, summary: str) -> Iterator[Detail]:
-        """Yield the exact values of the originals under a summary, the oldest first."""
+        """Yield the exact values of all originals below a summary, by its id, the oldest first."""
         rows = self.execute(
             f"{BELOW} SELECT k.name, d.value, d.sensitive, a.id, EXISTS ("
             "SELECT 1 FROM memory_state AS s WHERE s.memory_seq = a.seq "
@@ -299,7 +311,7 @@ class SqliteSession(sqlite3.Connection, CommonSession):
     def write_episode(
         self, statement: str, seq: int, episode: Episode, index_terms: str
     ) -> None:
-        """Update a summary by one of the `statements`, and replace its entry in the second index."""
+        """Update the summary at a row number by one of the `statements`, with its index entries."""
         self._unindex_episode(seq)
         self.execute(statement, **episode_values(episode, index_terms), seq=seq)
         index_episode_grams(self, seq, episode.content, index_terms)
@@ -315,12 +327,15 @@ class SqliteSession(sqlite3.Connection, CommonSession):
         )
 
     def delete_episode(self, seq: int) -> None:
-        """Delete the row and the index entries of a summary."""
+        """Delete the summary at this row number with its index entries."""
         self._unindex_episode(seq)
         self.execute("DELETE FROM episodic_memory WHERE seq = ?", (seq,))
 
     def _unindex_episode(self, seq: int) -> None:
-        """Delete a summary's entry in the second index, for which there is no trigger."""
+        """Delete the entry of the summary at a row number in the second index.
+
+        No trigger deletes it.
+        """
         content, index_terms = self.execute(
             "SELECT content, index_terms FROM episodic_memory WHERE seq = ?", (seq,)
         ).fetchone()
@@ -329,7 +344,7 @@ class SqliteSession(sqlite3.Connection, CommonSession):
 
 @lru_cache(maxsize=256)
 def translate(sql: str) -> str:
-    """Return a statement written for both engines in SQLite's dialect."""
+    """Return an SQL statement for both engines in SQLite's dialect."""
     while tier := _WITH_MEMORY.search(sql):
         sql = sql.replace(tier[0], f"{_TIERS[tier[1]]}{tier[2] or ''}")
         sql = re.sub(rf"\b{tier[1][-1]}\.", "m.", sql)
@@ -339,7 +354,10 @@ def translate(sql: str) -> str:
 
 
 def stored_form(value: object) -> object:
-    """Return a value as SQLite stores it: a time as text, a list as JSON for `json_each`."""
+    """Return a value in the form that SQLite stores: a time as text, a list as JSON text.
+
+    Other values are returned unchanged.
+    """
     if isinstance(value, datetime):
         return instant_text(value)
     return (
