@@ -103,7 +103,8 @@ def extract_readable_text(message: Message) -> str:
 def find_message_times(messages: Sequence[Message], *, now: datetime) -> list[datetime]:
     """Return the time of each message; without a timestamp, the time of the message before.
 
-    A time in the future, by another clock, becomes `now`.
+    The first messages without one get the first timestamp there is, or `now`. A time in the future,
+    by another clock, becomes `now`.
     """
     timestamps = [
         in_zone(said, UTC) if (said := read_message_time(message)) else None

@@ -428,7 +428,7 @@ class WindowFitter:
         return summaries + selection.history_tokens + selection.new_tokens
 
     def _make_too_long_error(self, excess: int) -> InvalidRequest:
-        """Return the error for a context of `excess` tokens too many, with advice for it."""
+        """Return the error for a context too long by `excess` tokens, with advice what to cut."""
         total = self._budget.total
         claim = (
             f"the context takes {total + excess:,} tokens, {excess:,} more than total "
@@ -489,7 +489,7 @@ class _ShortenedTail:
 
     @cached_property
     def _tool_names(self) -> dict[str, str]:
-        """{id of a call: name of the tool}, read only if a result is shortened."""
+        """Names of the tools by the ids of their calls, read only if a result is shortened."""
         return find_tool_names(self.history)
 
     def _shorten_message(self, position: int) -> int:

@@ -239,10 +239,10 @@ def parse_bullets(lines: Iterable[str]) -> tuple[list[str], list[str]]:
 def extract_message_facts(
     message: Message, names: Mapping[str, str], *, excerpt: Excerpt = excerpt_beginning
 ) -> Iterator[str]:
-    """Yield the key facts of one message: its tool results, lines with a keyword, short words.
+    """Yield the key facts of one message: results of tools, lines with a keyword, and short texts.
 
-    `names` maps the ids of calls to names of tools; `excerpt` shortens a tool's result. A message
-    of the user that is short is a fact as a whole.
+    Only a text of the user is a fact for being short. `names` maps the ids of calls to names of
+    tools; `excerpt` shortens a tool's result.
     """
     for part in () if is_plain(message) else message_parts(message):
         if part.kind is not PartKind.RESULT:
@@ -263,7 +263,7 @@ def find_round_conclusions(messages: Sequence[Message]) -> dict[int, str]:
     """Return {position of a message: the agent's last sentences} for rounds with tool calls.
 
     A round is the agent's work between two messages of the user, the position that of the agent's
-    last text in it. Very short sentences are left out.
+    last text in it. Conclusions with few content words are left out.
     """
     concluding: dict[int, str] = {}
     requests = [index for index, message in enumerate(messages) if is_intent(message)]

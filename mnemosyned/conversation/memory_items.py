@@ -78,7 +78,10 @@ class ConsolidationTrigger:
     def should_consolidate(
         self, memories: Sequence[MemoryItem], *, now: datetime | None = None
     ) -> bool:
-        """Tell whether any rule of the trigger is met."""
+        """Tell whether the memories meet any rule of the trigger at the time `now`.
+
+        None is the present time.
+        """
         return self.reason(memories, now=now) is not ConsolidationReason.NOT_DUE
 
     def reason(

@@ -296,7 +296,10 @@ def _make_canonical(value: object) -> object:
 
 
 def _make_json_stand_in(value: object) -> str:
-    """Return the text that stands for an object which JSON cannot hold."""
+    """Return bytes as hexadecimal digits, and any other value as the name of its type.
+
+    This stands for a value that JSON cannot hold.
+    """
     return value.hex() if isinstance(value, bytes) else type(value).__name__
 
 

@@ -108,9 +108,10 @@ class WindowSelection:
         ]
 
     def build_messages(self, *, memory: str = "") -> list[Message]:
-        """Return the window's messages; a text in `memory` becomes one before the new message.
+        """Return the window's messages in order, with the recalled `memory` as one of them.
 
-        It goes before the tool call that the new message answers, if any.
+        It goes before the new message, and before the tool call that the new message answers. An
+        empty text adds none.
         """
         place = max(self.start, self.groups.cut_before(len(self.history)))
         metadata = {"kind": MEMORY_KIND}

@@ -208,7 +208,11 @@ class TermReader:
 def _forms_of(
     number: int, word: str, compounds: Sequence[str], weights: Bm25Weights
 ) -> list[_Form]:
-    """Return the forms in which the term `number` matches: as typed, irregular, joined or split."""
+    """Return the forms in which the term `number` matches: as typed, irregular, joined or split.
+
+    `compounds` are joined or split spellings of the word; the list is empty for a word without
+    letters or digits.
+    """
     tokens = tuple(WORD.findall(fold_case(word)))
     if not tokens:
         return []

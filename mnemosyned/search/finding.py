@@ -89,7 +89,7 @@ class SearchIndex(Protocol):
     """An engine's answers to the parts of one question, in one snapshot."""
 
     def totals(self) -> OriginalTotals:
-        """Return the counts and sizes of all memories, for BM25."""
+        """Return the counts and sizes of all memories, and whether any were consolidated."""
         ...
 
     def word_rows(self, query: Query | None = None) -> WordRows:
@@ -181,14 +181,21 @@ class SearchIndex(Protocol):
         ...
 
     def rollups_above(self, episodes: Collection[int]) -> dict[int, int]:
-        """Map summaries, and all roll-ups above them, to their parents; all are row numbers."""
+        """Return {row number: parent's row number} for summaries and all roll-ups above them.
+
+        A roll-up is the summary of a day, week or month; one without a parent is no key.
+        """
         ...
 
 
 def find_candidates(
     index: SearchIndex, query: Query, frequencies: Frequencies
 ) -> SearchCandidates:
-    """Find the candidates for a question by words, time and neighborhood, with what ranking reads."""
+    """Return the candidates for a question by words, time and neighborhood.
+
+    They come with all that ranking reads; `frequencies` keeps how common words are from question to
+    question.
+    """
     totals = index.totals()
     known, rows = frequencies.look_up(
         index.word_rows(), query.terms, totals.count, version=totals.version

@@ -119,9 +119,9 @@ def add_period_summary(
 def misses_time(
     query: Query, results: Sequence[RankedResult], candidates: SearchCandidates
 ) -> bool:
-    """Tell whether a question names a time, but no result is from that time and the named source.
+    """Tell whether a question names a time, but no result is from that time and named source.
 
-    A memory that mentions the time counts as from it.
+    A memory that mentions the time counts as from it. Tell False if the period's summary is shown.
     """
     if not query.spans or candidates.summary is not None:
         return False
@@ -149,7 +149,8 @@ def _time_relevances(
 ) -> dict[int, _Relevance]:
     """Return {row number: relevance} of the candidates from the time that the question names.
 
-    Only candidates among `positions` count; without a time, all of them.
+    A relevance has the share of the subject's words, and whether the source and a mention of the
+    time fit. Only candidates among `positions` count; if no time is named, all of these.
     """
     matches = [match for match in candidates.memories if match.position in positions]
     shares = _subject_shares(query, candidates, matches, weights)

@@ -141,10 +141,10 @@ def _episode_result(
 def best_level_only(
     results: Sequence[RankedResult], above: Mapping[int, int]
 ) -> list[RankedResult]:
-    """Keep only one of an episode and the day, week and month above it, for each episode.
+    """Return the results with only one of an episode and the day, week or month above it.
 
     A summary yields to one below it with exact words, whatever their scores; else the better of the
-    two stays. `results` are best first; `above` maps row numbers to the parent's.
+    two stays. `results` are best first; `above` maps the row number of a summary to its parent's.
     """
     if not above:
         return list(results)

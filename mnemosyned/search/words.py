@@ -36,7 +36,10 @@ class WordRows(Protocol):
         ...
 
     def newest(self, having: Having, *, limit: int) -> Sequence[int]:
-        """Return up to `limit` of the newest rows that have all of these words, the newest first."""
+        """Return up to `limit` of the newest rows that have all of these words, newest first.
+
+        Each member of `having` is one word to have, or several of which one will do.
+        """
         ...
 
     def rows_that_pass(self, rows: Sequence[int]) -> Collection[int]:

@@ -39,7 +39,7 @@ SUFFIX = ".partial-journal"
 
 
 def backup_folder(database: Path, setting: Path | None) -> Path:
-    """Return the folder of dated backups: the one of the settings, or one next to the database."""
+    """Return the folder of dated backups: `setting`, or for None one next to the database."""
     return setting or database.with_name("backups")
 
 
@@ -252,7 +252,7 @@ class ForgottenList:
         )
 
     def drop_before(self, oldest: datetime) -> None:
-        """Delete events before `oldest`, the time of the oldest backup that is left."""
+        """Delete the events before the time `oldest` of the oldest backup that is left."""
         folder = self._folder()
         try:
             if folder is None or not (folder / NAME).exists():

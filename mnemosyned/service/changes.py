@@ -224,7 +224,7 @@ class ChangeService:
     def _edit_many(
         self, request: EditMemory, ids: Sequence[str], changes: dict[str, Any]
     ) -> Edited:
-        """Edit memories in groups, the originals of an episode together; return the sum of results.
+        """Edit the memories with these ids, an episode's together; return the sum of the results.
 
         `changes` are the new values by field.
         """
@@ -261,10 +261,10 @@ class ChangeService:
         return self._finish_edit(edition, memories=len(ids), purge=request.drop_history)
 
     def _editable_memory(self, id: str, request: EditMemory) -> MemoryRecord:
-        """Return the memory with an id, checked to be editable as the request asks.
+        """Return the memory with an id, after a check that it may be edited as the request asks.
 
-        Raises `NotFound`, `InvalidRequest` for a summary or an archived message, and `BatchChanged`
-        if its text is not `if_text`.
+        Raises `NotFound`, `InvalidRequest` for a summary or the text of an archived message, and
+        `BatchChanged` if its text is not the request's `if_text`.
         """
         before = self._store.memories.get(id)
         if isinstance(before, Episode):

@@ -151,7 +151,7 @@ class EventBus:
     # ------------------------------------------------------------- cycles
 
     def cycle_begun(self, cycle: str, trigger: Trigger) -> None:
-        """Publish that a sleep cycle began."""
+        """Publish that the sleep cycle with the id `cycle` began, with its trigger."""
         self.publish(EventKind.CYCLE_BEGUN, cycle=cycle, trigger=trigger.value)
 
     def cycle_ended(self, report: CycleReport) -> None:
@@ -167,7 +167,7 @@ class EventBus:
         )
 
     def cycle_failed(self, cycle: str, trigger: Trigger) -> None:
-        """Publish that a sleep cycle ended with an error."""
+        """Publish that the sleep cycle with the id `cycle` ended with an error."""
         self.publish(
             EventKind.CYCLE_ENDED, cycle=cycle, trigger=trigger.value, status="failed"
         )
@@ -236,9 +236,10 @@ def _describe_event(
 def _describe_new_memories(
     requests: Sequence[Remember], answers: Sequence[Acknowledged], limits: EventLimits
 ) -> Fields:
-    """Return the fields of an event: the count of new memories, and the first of them.
+    """Return an event's fields: the number of new memories, and the first of them in short.
 
-    Memories that were stored before are left out.
+    `limits` bounds their number and texts; secrets are masked. Memories that were stored before are
+    left out.
     """
     stored = [
         (request, answer)

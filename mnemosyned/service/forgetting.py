@@ -358,7 +358,10 @@ class RetentionService:
         return ""
 
     def rewrite_stale(self, *, highest: Level = Level.MONTH) -> int:
-        """Rewrite stale summaries up to level `highest`, and return how many."""
+        """Rewrite the stale summaries up to the level `highest`; return how many were rewritten.
+
+        A summary is stale after a memory below it was forgotten or changed.
+        """
         return rewrite_stale(
             self._store,
             self._cycle.lease,

@@ -137,16 +137,21 @@ class DraftMaker:
     def _recognize_learnings(
         self, memory: MemoryRecord, now: datetime, *, secrets: str
     ) -> tuple[Learning, ...]:
-        """Return the learnings recognized in a memory; none if the settings do not recognize them."""
+        """Return the learnings stated in a memory; none if the settings switch this off.
+
+        `secrets` says how secrets in its text were treated, and is empty if it had none.
+        """
         if not self._settings.config.learnings.recognize:
             return ()
         return extract_learnings(memory, now=now, may_have_secrets=secrets != "")
 
 
 def clean_learning_text(text: str, rule: SecretRule, *, field: str) -> str:
-    """Return the stored form of a learning's text: stripped, with its secrets masked.
+    """Return the stored form of a learning's text: stripped, and with its secrets masked.
 
-    Secrets are masked as it goes into every context. Raises `EmptyContent` and `SecretRefused`.
+    They are masked whatever the setting, as the text goes into every context. Raises
+    `EmptyContent`, and `SecretRefused` if `rule` is "refuse" and a secret is there; both name
+    `field`.
     """
     if not text.strip():
         raise EmptyContent(f"there is nothing to learn: {field} is empty", field=field)

@@ -351,8 +351,9 @@ def record_failure(
 ) -> GroupReport:
     """Log a failed group or period, also in the store; return its report with the error's code.
 
-    `started` is the time by `time.monotonic` at which it was begun, `episode` the id of a summary
-    that was to be rewritten. If the disk is full, only warn.
+    It is a group of memories, or a period of summaries. `started` is the time by `time.monotonic`
+    at which it was begun, `episode` the id of a summary that was to be rewritten. If the disk is
+    full, only warn.
     """
     code = error.code if isinstance(error, MnemosynedError) else type(error).__name__
     log_failure(
@@ -405,9 +406,10 @@ def _drop_moved_members(
 def _verbatim_digests(
     work: BatchWork,
 ) -> Iterator[tuple[Sequence[MemoryRecord], Digest]]:
-    """Yield the memories and the digest of each episode of a batch that is kept word for word.
+    """Yield the memories and the text of each episode of a batch that is kept word for word.
 
-    Each lasting memory has an episode of its own; memories excluded from summaries share one.
+    Memories that no summary may have share one episode without their text; each of the others has
+    an episode of its own.
     """
     lasting, details = select_mentionable(work.originals)
     masked = {memory.id: add_speaker(memory) for memory in lasting}
@@ -428,7 +430,7 @@ def _verbatim_digests(
 
 
 def _promoted_report(group: FinishedBatch) -> GroupReport:
-    """Return the report of a group that was committed."""
+    """Return the report of a batch of memories whose episodes were stored."""
     entries = [promotion.entry for promotion in group.promotions]
     return GroupReport(
         session=group.batch.session,

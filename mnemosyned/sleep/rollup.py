@@ -169,7 +169,10 @@ class RollupRun:
         )
 
     def _make_period_episode(self, work: PeriodWork, rolled_up: RollupText) -> Episode:
-        """Return the summary of a period as an episode, with the time span of its members."""
+        """Return the summary of a period as an episode, with the time span of its summaries.
+
+        `rolled_up` is its text.
+        """
         now = self._context.clock.now()
         members, period = work.members, work.period
         return Episode(

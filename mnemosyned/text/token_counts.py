@@ -118,10 +118,10 @@ _COMMON = frozenset(_TABLES["common"])
 
 
 def _find_language_group(text: str) -> str:
-    """Return the group of languages a text belongs to: `english`, `western` or `eastern`.
+    """Return the group of languages of a text: `english`, `western` or `eastern`.
 
-    A group takes about as many tokens per word: many marked letters are eastern, as in Polish; the
-    stop words decide between the others.
+    The languages of a group need about as many tokens for a word. Many letters with marks, as in
+    Polish, make a text eastern; else its stop words decide.
     """
     head = text[:LANGUAGE_CHARS]
     if not head.isascii():

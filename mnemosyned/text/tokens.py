@@ -148,7 +148,8 @@ def tokenize(sentence: str) -> tuple[TextToken, ...]:
 def emphasis_factor(words: Sequence[TextToken]) -> float:
     """Return the factor for a sentence's importance by its cue words, 1.0 without any.
 
-    A ruling, such as a decision, counts `RULING`; an answer such as "ok" counts less than 1.
+    Words of a decision, rule or preference count `RULING`; an answer such as "ok" counts less than
+    1.
     """
     notable = [word for word in words if word.notable]
     if notable and _contains_ruling(words):
@@ -168,7 +169,7 @@ _OPENING_FACTORS = dict.fromkeys(_WORDS["references"], ECHO) | dict.fromkeys(
 def _contains_ruling(words: Sequence[TextToken]) -> bool:
     """Tell whether an order opens a clause of the sentence, or two words form a ruling.
 
-    A ruling is a decision, such as "must not".
+    A ruling is a decision, rule or preference, such as "at most" or "we use".
     """
     previous = ""
     opens_clause = True

@@ -168,7 +168,7 @@ def fields_of(verb: type[Request[Any]]) -> tuple[msgspec.inspect.Field, ...]:
 
 
 def result_type(verb: type[Request[R]]) -> type[R]:
-    """Return the type of the result that a verb's request names."""
+    """Return the type of the verb's result, from the base class of its request."""
     base = verb.__dict__["__orig_bases__"][0]
     result: type[R] = get_args(base)[0]
     return result
@@ -296,9 +296,9 @@ def encode(request: Request[Any]) -> bytes:
 
 
 def _requests_within(request: Request[Any]) -> list[tuple[str, Request[Any]]]:
-    """Return the prefix of a request's fields in errors, with the request, and so for those inside.
+    """Return (prefix of fields in errors, request) for a request and those in its lists.
 
-    The prefix is empty for the request itself, or such as `memories[3].` for one in a list.
+    The prefix is empty for the request itself, and such as `memories[3].` in a list.
     """
     found = [("", request)]
     for name in request.nested:

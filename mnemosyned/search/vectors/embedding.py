@@ -208,9 +208,10 @@ def add_nearness(
 ) -> tuple[SearchCandidates, str]:
     """Return the candidates with vector similarities, and an empty note.
 
-    The nearest memories with at least the similarity `least` become candidates, even without a
-    common word. If the question has no vector in time, or the comparison takes too long, return the
-    candidates unchanged with a note. `search` is called after the wait; None means no vectors yet.
+    The nearest memories with at least the cosine `least` become candidates, even without a common
+    word. If there is no question, or its vector is not there in time, or the comparison takes too
+    long, return the candidates unchanged with a note; the model's `state` is for the note. `search`
+    is called after the wait; if it returns None, there are no vectors yet, and nothing changes.
     """
     vector = question.vector() if question else None
     if vector is None:

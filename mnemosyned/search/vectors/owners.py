@@ -168,7 +168,7 @@ class SharedVectors(EmbeddingThread):
 
     @property
     def status(self) -> EmbedderStatus:
-        """The state of the model."""
+        """The name, state and failure reason of the embedding model."""
         return self._status
 
     def ask(self, owner: int, text: str, *, wait_s: float) -> QuestionVector | None:

@@ -51,7 +51,7 @@ _VERBATIM_GROUPS = {"month", "year", "season", "weekday"}
 
 
 def _longest_first(words: Iterable[str]) -> str:
-    """Return a pattern that matches any of the words, the longest first."""
+    """Return a pattern that matches any of the words, trying the longest first."""
     return "|".join(sorted(words, key=len, reverse=True))
 
 
@@ -299,7 +299,7 @@ def compile_translation_rules() -> list[_TranslationRules]:
 def _compile_rules(
     hints: Iterable[str], rules: Iterable[tuple[str, Translation]]
 ) -> _TranslationRules:
-    """Return the rules with compiled patterns, and with `hints`, words that a match may have.
+    """Return the rules with compiled patterns, and with `hints`: each match has one of the words.
 
     Each rule is a pattern and its English text, or a function that makes the text from the match.
     """
