@@ -59,7 +59,7 @@ def run_steps(steps: Steps[R], caller: Caller) -> R:
         """A caller whose calls never suspend, so that one step of the coroutine ends it."""
 
         async def call(self, request: Request[T]) -> T:
-            """Call the blocking caller."""
+            """Return the result of a request, called by the blocking caller."""
             return caller.call(request)
 
     try:
@@ -71,7 +71,10 @@ def run_steps(steps: Steps[R], caller: Caller) -> R:
 
 
 async def remember_all(caller: AsyncCaller, memories: Sequence[Remember]) -> None:
-    """Store memories in batches of `BATCH_MAX`; each batch is stored whole or not at all."""
+    """Store memories in batches of at most `BATCH_MAX`, one after another.
+
+    Each batch is stored whole or not at all. Raises the error of the first batch that fails.
+    """
     for begin in range(0, len(memories), BATCH_MAX):
         batch = list(memories[begin : begin + BATCH_MAX])
         await caller.call(RememberMany(batch))

@@ -68,7 +68,7 @@ class MnemosyneMemoryBlock(BaseMemoryBlock[str]):
         )
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
-        """Store messages as memories, with their role and session; empty messages are left out."""
+        """Store messages as memories, with their role and session; blank messages are left out."""
         memories = [
             Remember(
                 message.content,

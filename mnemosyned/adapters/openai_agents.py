@@ -60,16 +60,16 @@ class MnemosyneSession(SessionABC):
         return await run_steps_async(self._newest_items(most), self._caller)
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
-        """Store items, in batches that are stored whole or not at all."""
+        """Store items of the conversation, in batches that are stored whole or not at all."""
         memories = [self._memory_of(cast("Mapping[str, Any]", item)) for item in items]
         await remember_all(self._caller, memories)
 
     async def pop_item(self) -> TResponseInputItem | None:
-        """Forget the newest item and return it, or None if there is none."""
+        """Forget the newest item of the conversation and return it, or None if there is none."""
         return await run_steps_async(self._pop_newest(), self._caller)
 
     async def clear_session(self) -> None:
-        """Forget all items, and the learnings from them."""
+        """Forget all items of the conversation, and the learnings from them."""
         await self._caller.call(Forget(session=self.session_id, source=self._source))
 
     def _memory_of(self, item: Mapping[str, Any]) -> Remember:

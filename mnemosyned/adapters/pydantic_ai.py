@@ -124,7 +124,10 @@ def _texts_in(message: ModelMessage) -> Iterator[tuple[str, str]]:
 
 
 def _last_prompt(messages: Sequence[ModelMessage]) -> tuple[int, str]:
-    """Return the position and the text of the user's last message; 0 and "" if there is none."""
+    """Return the index of the last message with words of the user, and these words.
+
+    0 and "" if there is none.
+    """
     for index in range(len(messages) - 1, -1, -1):
         prompts = [text for role, text in _texts_in(messages[index]) if role == "user"]
         if prompts:
@@ -133,7 +136,7 @@ def _last_prompt(messages: Sequence[ModelMessage]) -> tuple[int, str]:
 
 
 def _without_section(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
-    """Return the messages without the sections of memories that this processor added."""
+    """Return copies of the messages without the sections of memories that this processor added."""
     return [
         replace(
             message, parts=[part for part in message.parts if not _is_section(part)]
@@ -145,5 +148,5 @@ def _without_section(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
 
 
 def _is_section(part: object) -> bool:
-    """Return whether a part of a message is a section of memories that this processor added."""
+    """Return whether a message's part is a section of memories that this processor added."""
     return isinstance(part, SystemPromptPart) and part.content.startswith(MARK)

@@ -65,7 +65,7 @@ def configured_socket() -> str | None:
 
 
 def _warn_of_ignored_mistake(problem: str) -> None:
-    """Print on standard error that a mistake in the settings was ignored."""
+    """Print on standard error that a mistake in the settings was ignored, and which."""
     say(f"mnem: a mistake in the settings was ignored: {problem}", err=True)
 
 
@@ -141,10 +141,11 @@ def connect_to_daemon(
 
 
 def call_daemon(client: Connection, request: Request[R]) -> R:
-    """Send a request to the daemon and return the result.
+    """Send a request to the daemon and return the result. Raises the daemon's error.
 
-    A sleep cycle at a terminal shows a progress bar, and a backup may be made outside the daemon's
-    sandbox. Ctrl-C ends the wait at once with `Interrupted`; the daemon finishes the request.
+    A sleep cycle at a terminal shows a progress bar, and a backup may be moved to a folder closed
+    to the daemon. Ctrl-C ends the wait at once with `Interrupted`; the daemon goes on with the
+    request.
     """
     plans_or_stops = any(getattr(request, name, False) for name in ("dry_run", "stop"))
     is_pause = getattr(request, "pause_minutes", None) is not None

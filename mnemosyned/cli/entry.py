@@ -7,7 +7,10 @@ import sys
 
 
 def main() -> None:
-    """Run the shell client; of `mnem mcp` alone, run the pump between an agent and the daemon."""
+    """Run the shell client.
+
+    For `mnem mcp` alone, only the program between an agent and the daemon is loaded and run.
+    """
     _open_closed_streams()
     if sys.argv[1:] == ["mcp"]:
         # Loaded here: each needs nothing of the other.

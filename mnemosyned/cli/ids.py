@@ -34,7 +34,7 @@ _NUMBER = re.compile(r"[#@%]([0-9]{1,5})|([0-9]{1,3})")
 
 
 def number_of(word: str) -> int | None:
-    """Return the number in `#3`, `@3`, `%3` or `3`; None for any word of another form."""
+    """Return the number in a word like `#3`, `@3`, `%3` or `3`; None for any other word."""
     match = _NUMBER.fullmatch(word)
     return int(match[1] or match[2]) if match else None
 
@@ -135,7 +135,7 @@ def with_whole_ids(
 def id_fields(verb: str) -> tuple[str, ...]:
     """Return the names of a verb's fields that hold ids.
 
-    The ids are of memories, summaries, learnings or cycles.
+    `verb` is the verb's name; the ids are of memories, summaries, learnings or cycles.
     """
     return _FIELDS.get(verb, ("id",))
 
@@ -231,7 +231,7 @@ _LOOKUPS: dict[str, Callable[[str, Connection], list[Named]]] = {
 
 
 def _shorten_description(text: str) -> str:
-    """Return a text on one line, truncated to `WORDS_CHARS` characters."""
+    """Return a text joined to one line and truncated to `WORDS_CHARS` characters."""
     line = " ".join(text.split())
     return line if len(line) <= WORDS_CHARS else f"{line[: WORDS_CHARS - 1]}…"
 

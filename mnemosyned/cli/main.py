@@ -39,7 +39,7 @@ class CommandTable(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Return a loaded command; None for an unknown name."""
+        """Return the command of this name, imported; None for an unknown name."""
         return load_command(COMMANDS[cmd_name]) if cmd_name in COMMANDS else None
 
     def resolve_command(
@@ -63,7 +63,7 @@ class CommandTable(click.Group):
     def shell_complete(
         self, ctx: click.Context, incomplete: str
     ) -> list[CompletionItem]:
-        """Complete the names of commands, or else options."""
+        """Return completions for the beginning of a word: commands, or else options."""
         # Loaded here: a command that runs completes nothing.
         from click.shell_completion import CompletionItem  # noqa: PLC0415
 
@@ -79,7 +79,7 @@ class CommandTable(click.Group):
         ctx: click.Context,  # noqa: ARG002
         formatter: click.HelpFormatter,
     ) -> None:
-        """Write the help page's groups of commands with their summaries."""
+        """Write each group of commands, with their summaries, to the help page."""
         for group in GROUPS:
             commands = [each for each in COMMANDS.values() if each.group == group]
             with formatter.section(group):
@@ -171,7 +171,7 @@ mnem.params += format_options(hidden=True)
 
 
 def main() -> None:
-    """Run the shell client and exit with its code; print every failure as one sentence."""
+    """Run the shell client and exit with its code; failures are printed as one sentence each."""
     try:
         code = mnem(standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -244,7 +244,7 @@ def _print_error(error: MnemosynedError) -> None:
 
 
 def _say_error(words: str) -> None:
-    """Print a line on standard error."""
+    """Print a line on standard error, with control characters escaped."""
     from mnemosyned.cli.output.terminal import say  # noqa: PLC0415 a help page prints without it
 
     say(words, err=True)

@@ -215,7 +215,7 @@ def format_options(*, hidden: bool = False) -> list[click.Parameter]:
 def _store_format(
     context: click.Context, parameter: click.Parameter, value: object
 ) -> None:
-    """Store the chosen format, or --no-pager, in the root context (a click callback)."""
+    """Store the chosen format, or --no-pager, for the whole command line (a click callback)."""
     meta = context.find_root().meta
     if parameter.name == "no_pager":
         meta[_NO_PAGER] = meta.get(_NO_PAGER) or value

@@ -154,7 +154,7 @@ def _confirmation_question(name: str, preview: Any) -> str:  # noqa: ANN401 the 
 
 
 def _this_or_these(count: int, noun: str) -> str:
-    """Return "this memory" or "these 3 memories", by the count."""
+    """Return "this memory" or "these 3 memories", by the count and the noun."""
     return f"this {noun}" if count == 1 else f"these {count_of(count, noun)}"
 
 

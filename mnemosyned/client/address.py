@@ -41,9 +41,10 @@ class Address:
     """The argument of `connect`."""
 
     def connect(self, timeout_s: float) -> socket.socket:
-        """Return a new connection to the daemon; wait up to `timeout_s` if its backlog is full.
+        """Return a new connection to the daemon, waiting up to `timeout_s` seconds.
 
-        Raises `OSError` and `ForeignDaemon`.
+        It waits while the daemon's backlog is full. Raises `OSError`, and `ForeignDaemon` if an
+        untrusted user listens there.
         """
         connection = self.open()
         with ClosedOnFailure(connection):
@@ -88,7 +89,10 @@ class SocketAddress(Address):
         return socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
 
     def check(self, connection: socket.socket) -> None:
-        """Check that the daemon belongs to this user, or to root. Raises `ForeignDaemon`."""
+        """Raise `ForeignDaemon` if a user other than this one or root listens on the socket.
+
+        `connection` is connected to the socket.
+        """
         uid = foreign_listener(connection, self.target)
         if uid is not None:
             raise ForeignDaemon(
@@ -181,7 +185,10 @@ def address_of(
 
 
 def remote_address(remote: RemoteDaemon) -> Address:
-    """Return the TCP or TLS address of a daemon. Raises `ValueError` for an unusable authority."""
+    """Return the TCP address of a remote daemon, or its TLS address for https://.
+
+    Raises `ValueError` for an unusable file of the certificate authority.
+    """
     return TlsAddress(remote) if remote.tls else TcpAddress(remote)
 
 

@@ -121,7 +121,10 @@ class TlsChannel:
             raise ConnectionAbortedError(str(error)) from error
 
     def pending(self) -> int:
-        """Return the number of bytes that arrived and were not returned by `receive` yet."""
+        """Return the number of bytes that have arrived and that `receive` has not returned yet.
+
+        Encrypted bytes count too.
+        """
         return self._tls.pending() + self._incoming.pending
 
     async def _run_step(self, step: Callable[[], T]) -> T:
@@ -161,7 +164,10 @@ class TlsChannel:
 
 
 async def open_channel(address: Address) -> Channel:
-    """Return a new connection to a daemon. Raises `OSError` and `ForeignDaemon`."""
+    """Return a new connection to a daemon, with TLS if the address asks for it.
+
+    Raises `OSError`, and `ForeignDaemon` if an untrusted user listens on the socket.
+    """
     if isinstance(address, TlsAddress):
         return await _open_tls(address.remote, address.context)
     connection = address.open()
@@ -189,7 +195,7 @@ async def _connect_local(connection: socket.socket, address: Address) -> None:
 
 
 async def _open_tls(remote: RemoteDaemon, context: ssl.SSLContext) -> Channel:
-    """Return a new TLS connection to a remote daemon. Raises `RemoteFault`."""
+    """Return a new TLS connection to a remote daemon, after the handshake. Raises `RemoteFault`."""
     connection = await _connect_remote(remote)
     channel = TlsChannel(connection, context, remote.host)
     try:
@@ -278,11 +284,14 @@ class AsyncClient(AsyncVerbs):
         await self.close()
 
     async def close(self) -> None:
-        """Close the idle connections."""
+        """Close the connections that no call uses."""
         self._idle.close()
 
     async def call(self, request: Request[R]) -> R:
-        """Run a verb and return its result. Raises the daemon's error, or `DaemonUnreachable`."""
+        """Send a request to the daemon and return its result.
+
+        Raises the daemon's error, or `DaemonUnreachable` if no answer comes in time.
+        """
         request = prepare_request(request)
         call = make_call(
             request, timeout_s=self._timeout_s, headers=self._address.headers

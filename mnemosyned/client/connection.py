@@ -86,7 +86,10 @@ def make_call(
 
 
 def prepare_request(request: Request[R]) -> Request[R]:
-    """Return the request with an id in each new memory, so that a repeat stores nothing twice."""
+    """Return a request with an id in each memory to store, so that a repeat stores nothing twice.
+
+    Ids that are given stay. Any other request is returned as it is.
+    """
     if isinstance(request, Remember):
         changes: dict[str, Any] = {"id": request.id or new_id(datetime.now(UTC))}
     elif isinstance(request, RememberMany) and isinstance(request.memories, list):
@@ -109,7 +112,10 @@ def _with_id(memory: object) -> object:
 
 
 def result_of(request: Request[R], answer: HttpResponse, address: Address) -> R:
-    """Return the result in an answer to a request. Raises the daemon's error."""
+    """Return the result in the daemon's response to a request. Raises the daemon's error.
+
+    `address` is named in an error about the token.
+    """
     if answer.status == 200:
         return parse_result(type(request), answer.body)
     raise refusal_of(answer.status, answer.body, address)
@@ -192,7 +198,7 @@ class Connection:
 
     @classmethod
     def to(cls, address: Address, *, timeout_s: float = TIMEOUT_S) -> Self:
-        """Return a client of the daemon at an address."""
+        """Return a client of the daemon at an address; `timeout_s` limits each call, in seconds."""
         client = cls.__new__(cls)
         client._set_up(address, timeout_s)  # noqa: SLF001 it is this class
         return client
@@ -218,11 +224,14 @@ class Connection:
         return self._address.identity
 
     def close(self) -> None:
-        """Close the idle connections."""
+        """Close the connections that no call uses."""
         self._idle.close()
 
     def call(self, request: Request[R]) -> R:
-        """Run a verb and return its result. Raises the daemon's error, or `DaemonUnreachable`."""
+        """Send a request to the daemon and return its result.
+
+        Raises the daemon's error, or `DaemonUnreachable`.
+        """
         request = prepare_request(request)
         call = make_call(
             request, timeout_s=self._timeout_s, headers=self._address.headers

@@ -57,7 +57,7 @@ class HttpResponse:
 
     @property
     def stays_open(self) -> bool:
-        """Whether the connection can carry another request."""
+        """Whether the server keeps the connection open for another request."""
         return self.headers.get("connection", "").lower() != "close"
 
     @property
@@ -99,9 +99,9 @@ class HttpResponse:
             self._read_chunks(self._chunks)
 
     def connection_error(self, *, sent: bool) -> ConnectionError:
-        """Return the error for a connection that ended before the response did.
+        """Return the error for a connection that ended before the response was complete.
 
-        It is `Unread` if nothing was received and the request was not `sent` whole, else
+        It is `Unread` if nothing was received and the whole request was not `sent`, else
         `NoAnswer`.
         """
         if self._head or sent:
@@ -127,7 +127,10 @@ class HttpResponse:
             raise NoAnswer(f"this is not an answer of a daemon: {first[:100]!r}")
 
     def _read_chunks(self, data: bytearray) -> None:
-        """Move each whole chunk from `data` to the body. Raises `NoAnswer` for invalid chunks."""
+        """Move each whole chunk of a chunked body from the buffer `data` to the body.
+
+        Raises `NoAnswer` for invalid chunks.
+        """
         while (end := data.find(b"\r\n", 0, CHUNK_LINE_BYTES_MAX)) >= 0:
             try:
                 size = int(data[:end].partition(b";")[0], 16)
@@ -176,10 +179,10 @@ def send_request(
 ) -> HttpResponse:
     """Send a request and return its response as soon as the headers have arrived.
 
-    Raises `Unread` if the request can be sent again, and `NoAnswer`. A daemon that refuses a large
-    body closes the connection early; its reason can still be read. With `reset_is_unread`, a reset
-    of the connection proves that the daemon had not read the whole request, as the kernel resets it
-    then; set it to False where a machine between could have reset it.
+    Raises `Unread` if the request was not read whole and can be sent again, and `NoAnswer`. With
+    `reset_is_unread`, a reset of the connection proves that the daemon had not read the whole
+    request, as the kernel of this machine resets it then; False is for a daemon behind other
+    machines.
     """
     sent = False
     try:
@@ -205,7 +208,9 @@ def exchange(
 ) -> HttpResponse:
     """Send a request and return its complete response.
 
-    Raises the errors of `send_request`, and `NoAnswer` for a body of more than `bytes_max`.
+    Raises `Unread` if the request was not read whole and can be sent again, and `NoAnswer`, also
+    for a body of more than `bytes_max`. With `reset_is_unread`, a reset of the connection proves
+    that the request was not read whole.
     """
     response = send_request(connection, request, reset_is_unread=reset_is_unread)
     received = len(response.body)

@@ -42,7 +42,7 @@ class RemoteDaemon(NamedTuple):
 
     @property
     def identity(self) -> str:
-        """A secret mark of the daemon's memory: its URL and token."""
+        """A secret text that names the daemon's memory: its URL and token."""
         return f"{self.url} {self.token}"
 
     def refusal_message(self, words: str) -> str:
@@ -98,7 +98,10 @@ def remote_daemon(
 
 
 def _parse_url(url: str) -> tuple[str, str, int | None]:
-    """Return scheme, host and port of a daemon's URL; the port may be None. Raises `ValueError`."""
+    """Return scheme, host and port of a daemon's URL; the port is None if an https:// URL has none.
+
+    Raises `ValueError` for an invalid URL, and for http:// to another machine.
+    """
     if "@" in url:  # not quoted: it may have a password
         raise ValueError(
             f"the URL of a daemon has no user in it: write {_FORMS}; the token goes by itself"

@@ -99,9 +99,9 @@ class Transfers:
 
     @contextmanager
     def export(self, request: Export) -> Iterator[Iterator[bytes]]:
-        """Open an export, and yield an iterator of its lines, to be read within the block.
+        """Start an export of memories, and yield an iterator of its lines, to be read in the block.
 
-        Raises the daemon's error.
+        After the block the connection is closed. Raises the daemon's error.
         """
         query = urlencode(msgspec.to_builtins(request), doseq=True)
         with closing(self):
@@ -132,9 +132,9 @@ class Transfers:
     def _send_request(
         self, method: str, path: str, body: bytes = b""
     ) -> tuple[HttpResponse, Iterator[bytes]]:
-        """Send a request, and return the response and an iterator of the parts of its body.
+        """Send a request; return the response and an iterator of the parts of its body.
 
-        Raises the daemon's error.
+        `path` includes the query. For a status other than 200, the daemon's error is raised.
         """
         fields = self._address.headers.decode()
         head = (

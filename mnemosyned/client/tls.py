@@ -75,10 +75,10 @@ class TlsSocket(ssl.SSLSocket):
 
 
 def tls_context(ca: str | None) -> ssl.SSLContext:
-    """Return a TLS context that checks certificate and host name.
+    """Return a TLS context for clients, which checks the server's certificate and host name.
 
-    `ca` is a file of the trusted authority; None means this machine's own. Raises `ValueError` for
-    an unusable file.
+    `ca` is a PEM file of the trusted authority; None trusts the authorities known to this machine.
+    Raises `ValueError` for an unusable file.
     """
     try:
         context = ssl.create_default_context(cafile=ca)
@@ -97,7 +97,7 @@ def connect(
 ) -> socket.socket:
     """Return a TLS connection to a remote daemon. Raises `RemoteFault`.
 
-    Connecting and the handshake take at most `timeout_s` each.
+    Connecting and the handshake take at most `timeout_s` seconds each.
     """
     try:
         addresses = socket.getaddrinfo(
@@ -159,7 +159,7 @@ def tcp_socket(family: int) -> socket.socket:
 
 
 def unknown_host_fault(remote: RemoteDaemon, error: Exception) -> RemoteFault:
-    """Return the error for a host name without an address."""
+    """Return the error, with advice, for a host name that has no address."""
     reason = getattr(error, "strerror", None) or str(error)
     return RemoteFault(
         f"the host of {remote} is not known ({reason}); check its name, and this machine's network"

@@ -104,7 +104,7 @@ def _handle_event(started: float) -> None:
 
 
 def _raise_time_is_up(*_: object) -> None:
-    """Raise `TimeIsUp`: the handler of the alarm signal."""
+    """Raise `TimeIsUp`; the handler of the alarm signal at the end of the time limit."""
     raise TimeIsUp
 
 
@@ -195,8 +195,8 @@ def _read_payload(deadline: float) -> bytes:
 def _read_object(input_poll: select.poll, deadline: float) -> bytes:
     """Return the bytes of standard input up to its end or to a complete JSON object.
 
-    `input_poll` waits for standard input. Empty if the deadline (monotonic) passes first, or if the
-    input is too large.
+    `input_poll` waits for standard input. Empty if `deadline`, a monotonic time in seconds, passes
+    first, or if the input is too large.
     """
     data = b""
     while len(data) <= PAYLOAD_BYTES_MAX:
@@ -252,7 +252,7 @@ def _build_envelope(payload: bytes, *, late: bool) -> bytes:
 
 
 def _quote_json_string(text: str) -> str:
-    """Return a text as a quoted JSON string, without control characters."""
+    """Return a text as a quoted JSON string; control characters are left out."""
     known = text.encode("utf-8", "replace").decode()
     escaped = known.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + "".join([c for c in escaped if c >= " "]) + '"'

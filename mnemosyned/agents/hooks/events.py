@@ -77,12 +77,15 @@ class HookCall:
 
     @property
     def session(self) -> str:
-        """Session id of the memories, `client:conversation`; empty without a conversation."""
+        """The session id of the call's memories: `client:conversation`, or empty.
+
+        It is empty for a call without a conversation.
+        """
         return f"{self.client}:{self.conversation}" if self.conversation else ""
 
     @property
     def is_fresh_start(self) -> bool:
-        """Whether the event is the start of a session without earlier context."""
+        """Whether a session starts without earlier context: not when it is resumed, for example."""
         return self.event is HookEvent.START and self.source not in _TABLES["continued"]
 
 
@@ -259,7 +262,7 @@ def _find_first_text(
 
 
 def takes_context(call: HookCall) -> bool:
-    """Return True if the tool injects the answer to this event into the agent's context."""
+    """Return True if the calling tool shows the answer's text to its agent at this event."""
     if call.client in _TABLES["observers"]:
         return False
     if call.event is HookEvent.PROMPT:
@@ -278,7 +281,10 @@ def make_answer(call: HookCall, context: str = "") -> Json:
 
 
 def _make_claude_answer(call: HookCall, context: str) -> Json:
-    """Return the answer with the context in Claude Code's form, which most tools take."""
+    """Return the answer with the context to inject, in Claude Code's form.
+
+    Most tools take this form.
+    """
     return {
         "hookSpecificOutput": {
             "hookEventName": call.name,

@@ -45,7 +45,7 @@ def folder() -> str:
 
 
 def is_empty() -> bool:
-    """Return True if no call waits in the spool, or the spool cannot be read."""
+    """Return True if no call waits in the spool, or its directory cannot be read."""
     try:
         return not _list_waiting_names(folder())
     except OSError:
@@ -53,9 +53,9 @@ def is_empty() -> bool:
 
 
 def put(name: str, content: bytes) -> bool:
-    """Write a call to the file `name`, replacing it; return False if the spool is full.
+    """Write a call of a hook to the file `name` in the spool, in place of a file of this name.
 
-    Raises `OSError`.
+    Return False, with nothing written, if the spool is full. Raises `OSError`.
     """
     place = folder()
     os.makedirs(place, mode=0o700, exist_ok=True)

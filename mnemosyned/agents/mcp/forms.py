@@ -404,7 +404,7 @@ def make_hit_line(hit: Hit, *, zone: tzinfo | None, this_project: bool) -> HitLi
 
 
 def kind_of(item: MemoryRecord | Episode) -> str:
-    """Return "memory" for a memory, or the level of a summary, such as "week"."""
+    """Return "memory" for a memory, or a summary's level: episode, day, week or month."""
     return LEVELS[item.level] if isinstance(item, Episode) else "memory"
 
 

@@ -78,7 +78,7 @@ class ClientIdentity:
 
     @property
     def session(self) -> str:
-        """Session id of stored memories, `client:conversation`, unique to the conversation."""
+        """The session id of memories stored by the client: `client:conversation`."""
         return f"{self.client}:{self.conversation}"[:TEXT_MAX]
 
 
@@ -176,7 +176,7 @@ class AgentSessions:
         return self._agents.sessions_of(project, limit)
 
     def note_session(self, identity: ClientIdentity, now: datetime) -> None:
-        """Save the session if it is unknown, and add the project if it has none.
+        """Save the client's session if it is unknown, or its project if the saved one has none.
 
         Nothing is saved for a caller that may only read.
         """

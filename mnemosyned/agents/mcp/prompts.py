@@ -143,7 +143,7 @@ PROMPTS = msgspec.convert(TEXTS["prompts"]["by_name"], dict[str, MemoryPrompt])
 
 
 def list_prompts() -> list[Json]:
-    """Return the entries of the prompt list, with name and argument, in a fixed order."""
+    """Return the entries of the prompt list: name, texts and the argument `about` of each."""
     return [
         {
             "name": name,

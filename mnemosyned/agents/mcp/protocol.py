@@ -95,7 +95,7 @@ class McpRequest:
 
     @property
     def version(self) -> object:
-        """The protocol version in the metadata of a modern request; None without one."""
+        """The protocol version in the metadata of a modern request; None in an older one."""
         return self.meta.get(VERSION_KEY)
 
     @property
@@ -114,7 +114,7 @@ class McpRequest:
 
 
 def decode_message(body: bytes | bytearray) -> object:
-    """Decode the JSON of a message. Raises `ProtocolError` if it is not JSON."""
+    """Return the value of a message's JSON. Raises `ProtocolError` if it is not JSON."""
     try:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -157,7 +157,7 @@ def error_message(error: ProtocolError, id: str | int | None) -> Json:
 
 
 def readable_id(message: object) -> str | int | None:
-    """Return the id of a message that may be invalid; None if there is no valid id."""
+    """Return the id of a decoded message that may be invalid; None if it has no valid id."""
     id = message.get("id") if isinstance(message, dict) else None
     return id if isinstance(id, str | int) and not isinstance(id, bool) else None
 

@@ -101,7 +101,7 @@ class DaemonEndpoint:
         return f"no daemon answers on {self} ({error.strerror or error}){self.advice}"
 
     def describe_refusal(self) -> str:
-        """Return the message for a daemon that refuses this caller."""
+        """Return the message for a daemon that refuses this caller's requests."""
         return f"the daemon on {self} refuses this caller"
 
 

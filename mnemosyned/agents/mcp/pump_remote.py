@@ -77,7 +77,7 @@ class RemoteEndpoint(DaemonEndpoint):
         return super().describe_loss(error)
 
     def describe_refusal(self) -> str:
-        """Return the message for a daemon that refuses the access token."""
+        """Return the message for a daemon that refuses the access token, with advice."""
         return self._remote.refusal_message(
             "it is wrong, has expired or was revoked; ask who runs the daemon for another"
         )

@@ -176,7 +176,10 @@ def _list_in_one_page(
     """
 
     def run(context: ToolContext, request: McpRequest) -> Json:
-        """Return the entries. Raises `ProtocolError` if the request has a cursor."""
+        """Return the list of entries in the protocol's form.
+
+        Raises `ProtocolError` if the request has a cursor, as there is a single page.
+        """
         if request.params.get("cursor") is not None:
             words = "unknown cursor: the list has a single page"
             raise ProtocolError(INVALID_PARAMS, words)
@@ -278,7 +281,7 @@ def mcp_route(
         origin = origin_of(http.headers, local=http.local)
 
         def context_of(request: McpRequest) -> ToolContext:
-            """Return the context of a request, with the identity of its client."""
+            """Return the context of a request: its client's identity, the caller and the time."""
             moment = now()
             identity = identify(
                 origin,
@@ -439,7 +442,7 @@ def _make_handshake_headers(
 
 
 def _wants_progress(request: McpRequest) -> bool:
-    """Return True for a call of a slow tool whose client wants progress notifications."""
+    """Return True if a request calls a slow tool, and its client wants progress notifications."""
     entry = BY_NAME.get(str(request.params.get("name")))
     return (
         request.method == "tools/call"

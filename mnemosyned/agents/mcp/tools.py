@@ -247,7 +247,10 @@ def expand(context: ToolContext, tool: ExpandTool) -> SummaryExpansion:
 
 
 def learn(context: ToolContext, tool: LearnTool) -> LearnedRule:
-    """Store a rule for all agents, or only for the calling agent."""
+    """Store a rule, such as a preference, for all agents or only for the calling agent.
+
+    The result has the ids of rules that it replaces.
+    """
     identity = context.identity
     source = identity.client if tool.only_this_agent else None
     learned = context.caller.call(

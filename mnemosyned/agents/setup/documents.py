@@ -175,7 +175,10 @@ class _JsonReader:
         return JsonNode(start, self.position, data)
 
     def _read_container(self, *, closing: str) -> JsonNode:
-        """Read an object or a list up to `closing`, its bracket. Raises `Unreadable`."""
+        """Read the object or list that begins at the present position. Raises `Unreadable`.
+
+        `closing` is its last bracket.
+        """
         start = self.position
         self.position += 1
         self.depth += 1
@@ -227,7 +230,7 @@ class _JsonReader:
 
 
 def read_tree(text: str) -> JsonNode | None:
-    """Return the root value of a JSON text, or None if it has comments and blanks alone.
+    """Return the root of a JSON text as a tree; None for a text of comments and blanks alone.
 
     Raises `Unreadable`.
     """
@@ -437,7 +440,7 @@ def _line_end(text: str) -> str:
 
 
 def _line_indent(text: str, position: int) -> str:
-    """Return the indentation of the line that contains a position."""
+    """Return the blanks at the start of the line in which a position lies."""
     start = text.rfind("\n", 0, position) + 1
     line = text[start:position]
     return line[: len(line) - len(line.lstrip(" \t"))]
@@ -517,7 +520,7 @@ def _format_toml_table(path: KeyPath, value: Json) -> list[str]:
 
 
 def _quote_toml_key(key: str | int) -> str:
-    """Return a key for TOML, quoted if need be."""
+    """Return a key as TOML writes it: bare if possible, else in quotes."""
     return str(key) if _BARE.fullmatch(str(key)) else json.dumps(str(key))
 
 
@@ -637,7 +640,7 @@ def _find_yaml_pair(node: yaml.Node | None, key: str) -> _Pair | None:
 
 
 def _is_empty_node(node: yaml.Node) -> bool:
-    """Return True if a YAML node is null or has no content."""
+    """Return True if a YAML node is null, or a mapping, list or text without content."""
     return not node.value or (
         isinstance(node, yaml.ScalarNode) and node.tag.endswith(":null")
     )
@@ -737,7 +740,7 @@ class Document:
             raise Unreadable("it is nested too deeply") from error
 
     def set_value(self, path: KeyPath, value: Json) -> None:
-        """Set the value at a path in text and data. Raises `NotEditable`."""
+        """Set the value at a path, in the text and in the data. Raises `NotEditable`."""
         self._apply_edit(path, self._set, with_value, value)
 
     def append(self, path: KeyPath, value: Json) -> None:

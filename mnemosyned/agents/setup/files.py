@@ -24,7 +24,10 @@ class FileRefused(Exception):
 
 
 def read_file(file: Path) -> bytes | None:
-    """Return the content of a file, or None if there is none. Raises `FileRefused`."""
+    """Return the content of a file, or None if there is no file.
+
+    Raises `FileRefused` if it is too large, no regular file, or cannot be read.
+    """
     try:
         status = file.stat()
         if not stat.S_ISREG(status.st_mode):
@@ -39,7 +42,7 @@ def read_file(file: Path) -> bytes | None:
 
 
 def decode_text(content: bytes | None) -> str | None:
-    """Decode a file's content as UTF-8; None stays None. Raises `FileRefused`."""
+    """Return a file's content decoded as UTF-8; None for None. Raises `FileRefused`."""
     try:
         return None if content is None else content.decode()
     except UnicodeDecodeError as error:
@@ -59,9 +62,9 @@ def check_writable(file: Path) -> None:
 
 
 def replace_file(file: Path, content: bytes) -> None:
-    """Replace a file, or the target of a link, in one step; mode and owner stay.
+    """Replace a file, or the target of a link, in one step, keeping mode and owner.
 
-    Raises `FileRefused`.
+    Missing directories are created. Raises `FileRefused`.
     """
     target = file.resolve()
     temporary: str | None = None
@@ -85,7 +88,10 @@ def replace_file(file: Path, content: bytes) -> None:
 
 
 def _copy_mode(target: Path, descriptor: int) -> None:
-    """Give a new file the mode and owner of `target`, or the default mode if that is missing."""
+    """Give an open new file the mode and owner of `target`.
+
+    If there is no target, the file gets the default mode.
+    """
     if not target.exists():
         umask = os.umask(0)
         os.umask(umask)
@@ -154,11 +160,11 @@ class SetupJournal:
 
     @property
     def file(self) -> Path:
-        """Path of the journal's file in its directory."""
+        """The path of the journal's file in its directory."""
         return self._folder / "journal.json"
 
     def _read_edits(self) -> list[FileEdit]:
-        """Return the edits in the journal's file; none without a file. Raises `ConfigInvalid`."""
+        """Return the edits in the journal's file; empty without a file. Raises `ConfigInvalid`."""
         try:
             content = self.file.read_bytes()
         except FileNotFoundError:
@@ -205,7 +211,7 @@ class SetupJournal:
         self._write_edits([*others, edit])
 
     def remove(self, edit: FileEdit) -> None:
-        """Remove an edit from the journal."""
+        """Remove an edit, and the saved content if no other edit needs it, from the journal."""
         self._write_edits([other for other in self.edits if other != edit])
 
     def content_before(self, edit: FileEdit) -> bytes | None:

@@ -40,18 +40,18 @@ class Machine:
 
     @property
     def config(self) -> Path:
-        """The user's directory of configuration files, by the XDG rules."""
+        """The user's directory for configuration files: XDG_CONFIG_HOME, or else ~/.config."""
         return Path(self.environment.get("XDG_CONFIG_HOME") or self.home / ".config")
 
     @property
     def applications(self) -> Path:
-        """The directory in which desktop programs keep their settings."""
+        """The directory in which desktop programs keep their settings, by the platform."""
         if self.platform == "darwin":
             return self.home / "Library" / "Application Support"
         return self.config
 
     def program(self, *names: str) -> Path | None:
-        """Return the path of the first of these programs found on the PATH; None without one."""
+        """Return the path of the first name that is a program on the PATH; None without any."""
         for name in names:
             if found := shutil.which(name, path=self.environment.get("PATH", "")):
                 return Path(found).absolute()
@@ -88,7 +88,7 @@ class Programs:
 
     @property
     def missing(self) -> list[Path]:
-        """Paths of the programs that do not exist or cannot be run."""
+        """The paths of those of our programs that do not exist or cannot be run."""
         return [path for path in (self.mnem, self.hook) if not os.access(path, os.X_OK)]
 
     @property
@@ -346,7 +346,7 @@ def _is_ours(value: Json) -> bool:
 
 
 def _has_our_program(value: Json) -> bool:
-    """Return True if any command in the settings starts one of our programs."""
+    """Return True if any command in settings, at any depth, starts one of our programs."""
     return any(map(starts_our_program, _find_commands(value)))
 
 

@@ -204,7 +204,10 @@ def _plan_settings(
 
 
 def _parse_document(file: Path, content: bytes | None) -> Document:
-    """Parse a file's content; None counts as an empty file. Raises `Unreadable`."""
+    """Return a configuration file's content as a document; None counts as an empty file.
+
+    Raises `Unreadable`, `NotEditable` and `FileRefused`.
+    """
     return Document(file, decode_text(content) or "")
 
 

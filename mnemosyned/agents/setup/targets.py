@@ -237,7 +237,7 @@ class SetupTarget(
         return [f"{skipped}; open /hooks in Codex once"] if events else []
 
     def is_present(self, machine: Machine) -> bool:
-        """Return True if the tool's program or one of its directories is on the machine."""
+        """Return True if the tool's program is on the PATH, or one of its directories exists."""
         if machine.program(*self.programs) is not None:
             return True
         paths = (expand_path(folder, machine) for folder in self.folders)
@@ -394,7 +394,10 @@ def _find_trust_keys(file: Path) -> Iterator[tuple[str, str]]:
 
 
 def listed_hooks(program: Path, machine: Machine) -> list[dict[str, Json]] | None:
-    """Return the user's hooks as Codex's own program lists them; None if it does not answer."""
+    """Return the user's hooks as Codex's own program lists them, each as its JSON object.
+
+    None if the program does not answer.
+    """
     about = {"name": "mnem", "title": "mnem", "version": "1"}
     messages: list[Json] = [
         {"id": 1, "method": "initialize", "params": {"clientInfo": about}},
@@ -446,7 +449,7 @@ def _ask_for_hooks(
 
 
 def _read_lines_in_time(stream: IO[bytes]) -> Iterator[bytes]:
-    """Yield lines of a stream until `CODEX_ANSWER_S` has passed.
+    """Yield lines of a stream until `CODEX_ANSWER_S` seconds have passed.
 
     Also ends with the stream, or when `CODEX_ANSWER_BYTES_MAX` bytes hold no line end.
     """
@@ -478,7 +481,7 @@ PROGRAMS = Programs(mnem=Path("mnem"), hook=Path("mnem-hook"))
 
 
 def write_packages(folder: Path) -> list[Path]:
-    """Write the plugin packages into a directory; return the paths of the written files."""
+    """Write our plugin packages for all tools into a directory; return the paths of the files."""
     table = Path(__file__).with_name("packages.toml").read_text(encoding="utf-8")
     tables = tomllib.loads(table.replace("{version}", __version__))
     rows = tables["files"]
@@ -496,7 +499,10 @@ def write_packages(folder: Path) -> list[Path]:
 
 
 def _package_content(row: Json, *, about: Json) -> Json:
-    """Return the data of a JSON file in a package, as its row in the table describes it."""
+    """Return the data of a JSON file in a plugin package, as its row in the table describes it.
+
+    The row may ask for the members of `about`, for our MCP server and for our hooks.
+    """
     content = {**(about if row.get("about") else {}), **row.get("json", {})}
     if server := row.get("server"):
         content["mcpServers"] = {NAME: filled_form(server, PROGRAMS)}

@@ -462,7 +462,7 @@ class ToolCheck:
 
     @property
     def verdict(self) -> str:
-        """The state of the setup in a few words: "set up", "found, not set up"."""
+        """The state of the setup in a few words, such as "set up" or "found, not set up"."""
         if not self.set_up:
             place = "found" if self.found else "not found on this machine"
             return f"{place}, not set up"

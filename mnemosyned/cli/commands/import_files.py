@@ -167,7 +167,7 @@ def _run_with_progress(run: ImportRun, label: str) -> None:
 
 
 def _stored_so_far(run: ImportRun) -> str:
-    """Return a sentence on how many memories an interrupted import has stored."""
+    """Return a sentence on how many memories an interrupted import has stored so far."""
     count = _records_done(run)
     are = "is" if count == 1 else "are"
     stored = f"{count_of(count, 'memory')} of this import {are} stored"

@@ -327,7 +327,7 @@ def _part_lines(part: PeriodPart, number: int, period: PeriodView) -> Iterator[s
 
 
 def _dim_hint(text: str) -> str:
-    """Return a text as an indented dim line."""
+    """Return a hint as a dim line, indented like the memories."""
     return click.style(indent_lines(f"   {text}"), dim=True)
 
 

@@ -128,7 +128,7 @@ def _entry_lines(name: str, meaning: str) -> list[str]:
 
 
 def _paragraph_lines(text: str) -> Iterator[str]:
-    """Yield the roff lines of a text's paragraphs."""
+    """Yield the roff lines of a text whose paragraphs have blank lines between them."""
     for paragraph in filter(None, text.split("\n\n")):
         yield ".PP"
         yield _escape_for_roff(" ".join(paragraph.replace("\b", "").split()))

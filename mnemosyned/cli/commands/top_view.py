@@ -544,7 +544,7 @@ def problem_lines(stats: Stats) -> list[Line]:
 
 
 def record_line(moment: datetime, source: str | None, content: str) -> Line:
-    """Return a memory or hit on one line: time, source and content."""
+    """Return a memory or hit as one line: time, source and content."""
     time = in_zone(moment, None).isoformat(" ")[5:16]
     return [
         Span(f"{time}  ", "dim"),

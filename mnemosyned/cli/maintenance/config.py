@@ -110,7 +110,10 @@ def present_sources() -> SettingSources:
 
 
 def settings_in_force(sources: SettingSources) -> list[SettingInForce]:
-    """Return every setting with its value and origin. Raises `ConfigInvalid`."""
+    """Return every setting with its value and origin, as read from the sources.
+
+    Raises `ConfigInvalid`.
+    """
     config, origins = load_with_origins(
         sources.file, environ=sources.environment, overrides=sources.options
     )

@@ -205,7 +205,7 @@ def _quote_original(hit: Hit, line: Line) -> str:
 
 
 def _dim_note(note: str) -> str:
-    """Return a note as an indented dim line."""
+    """Return a note as a dim line, indented by three blanks."""
     return click.style(f"   {note}", dim=True)
 
 

@@ -336,9 +336,9 @@ class PagedOutput:
             self._write_waiting()
 
     def _write_waiting(self) -> None:
-        """Send the held text to the pager, or print it if none runs.
+        """Send the held text to the pager, or print it if no pager runs.
 
-        After the reader has left, set `is_over` and drop the text.
+        After the reader has left the pager, set `is_over` and drop the text.
         """
         text = "".join(self._waiting)
         self._waiting, self._lines = [], 0

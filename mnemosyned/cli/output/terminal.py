@@ -143,7 +143,10 @@ def print_as_is(text: str) -> None:
 
 
 def show_progress(text: str) -> None:
-    """Replace the progress line on standard error by a text; an empty text removes the line."""
+    """Show a text as the progress line on standard error, in place of the one before.
+
+    An empty text removes the line.
+    """
     columns = min(columns_of(sys.stderr), WIDTH_MAX) - 1
     shown = escape_invisible(text, one_line=True)[:columns]
     line = _text_for_stream(f"\r{shown:<{columns}}\r{shown}", sys.stderr)
@@ -167,7 +170,7 @@ def _write_to_stream(text: str | bytes, stream: TextIO, *, end: bool) -> None:
 
 
 def _text_for_stream(text: str, stream: TextIO) -> str:
-    """Return a text in the encoding of a stream, with ASCII for signs that the encoding lacks."""
+    """Return a text with signs that a stream's encoding lacks replaced by ASCII."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     try:
         text.encode(encoding)
@@ -226,7 +229,10 @@ def fold_lines(text: str, columns: int) -> str:
 
 
 def prose_width() -> int:
-    """Return the number of columns for running text, at most `WIDTH_MAX` at a terminal."""
+    """Return the number of columns for running text: the terminal's, but at most `WIDTH_MAX`.
+
+    `ENDLESS` without a terminal.
+    """
     columns = width()
     return columns if columns == ENDLESS else min(columns, WIDTH_MAX)
 
@@ -325,13 +331,13 @@ def cut_line(line: str, room: int) -> str:
 
 
 def wrap_paragraph(text: str) -> str:
-    """Wrap a text to one indented paragraph; its line breaks become blanks."""
+    """Return a text as one paragraph, indented and wrapped; its line breaks become blanks."""
     room = max(prose_width() - len(INDENT), CELLS_MIN)
     return "\n".join(f"{INDENT}{line}" for line in wrap_cells(text, room, room))
 
 
 def wrap_lines(text: str) -> str:
-    """Wrap the long lines of a text and indent them all; line breaks and indents stay."""
+    """Return a text with all lines indented and long ones wrapped; line breaks and indents stay."""
     room = max(prose_width() - len(INDENT), CELLS_MIN)
     lines = "\n".join(text.expandtabs(TAB_CELLS).splitlines())
     folded = fold_lines(lines, room).split("\n")

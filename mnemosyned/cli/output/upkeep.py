@@ -286,7 +286,7 @@ def _log_row(entry: LogEntry) -> list[str]:
 
 
 def _status_cell(status: str) -> str:
-    """Return the status of a group, in red if it failed."""
+    """Return the status of a group of memories in a sleep cycle, in red if it failed."""
     return (
         click.style(status, fg="red") if status == GroupStatus.FAILED else str(status)
     )
@@ -302,7 +302,7 @@ def size_on_disk(stats: Stats) -> str:
 
 
 def _watching_text(watching: Watching) -> str:
-    """Return a table of watched folders, with their problems below."""
+    """Return a table of the folders that the daemon watches, with their problems below."""
     if not watching.folders:
         return "nothing is watched; mnem watch DIR follows a folder"
     rows = [
