@@ -41,7 +41,7 @@ class Piece:
 
 
 def make_whole_piece(memory: MemoryRecord) -> Piece:
-    """Return a piece with the whole text of a memory."""
+    """Return a memory as a prompt's piece, with its whole text, time and role."""
     return Piece(memory.id, memory.content, memory.created_at, memory.role)
 
 
@@ -51,10 +51,10 @@ def split_to_fit(
     count_tokens: Callable[[Piece], int],
     tokens_max: int,
 ) -> list[list[Piece]]:
-    """Split memories, in order, into parts of similar size with at most `tokens_max` tokens.
+    """Divide memories into lists of pieces of similar size, each of at most `tokens_max` tokens.
 
-    `count_tokens` counts a piece as rendered in the prompt. A memory is split only if it alone
-    exceeds a part; if not even one character fits, it is split into single characters.
+    The order is kept. A memory is split only if it alone exceeds the limit; a piece has at least
+    one character. `count_tokens` counts a piece as it stands in the prompt.
     """
     sized = [
         (piece, size)
@@ -67,9 +67,9 @@ def split_to_fit(
 def _pack_evenly(
     sized: Sequence[tuple[Piece, int]], tokens_max: int
 ) -> list[list[Piece]]:
-    """Group pieces with their token counts into parts of similar size, at most `tokens_max` each.
+    """Divide pieces, given with their token counts, into lists of at most `tokens_max` tokens.
 
-    Parts of similar size avoid a last part of a single line, whose summary would say little.
+    The order is kept, and the lists are of similar size, so that none is left with a single line.
     """
     total = sum(size for _, size in sized)
     fair = -(-total // max(-(-total // tokens_max), 1))
@@ -87,9 +87,9 @@ def _pack_evenly(
 def _split_piece(
     piece: Piece, count_tokens: Callable[[Piece], int], tokens_max: int
 ) -> Iterator[tuple[Piece, int]]:
-    """Yield parts of a piece that fit in `tokens_max`, each with its token count.
+    """Yield a piece, or if it exceeds `tokens_max` its parts, each with its token count.
 
-    A piece that fits is yielded whole.
+    `count_tokens` counts a piece as it stands in the prompt.
     """
     if len(piece.text) <= tokens_max * CHARS_PER_TOKEN_MAX:
         size = count_tokens(piece)
@@ -112,7 +112,10 @@ def _split_piece(
 def _count_fitting_chars(
     piece: Piece, text: str, count_tokens: Callable[[Piece], int], tokens_max: int
 ) -> int:
-    """Return how many first characters of `text` fit in `tokens_max` tokens, at least one."""
+    """Return how many first characters of `text` fit in `tokens_max` tokens, at least one.
+
+    The text is counted in place of the piece's own.
+    """
     low, high = 1, len(text)
     while low < high:
         middle = (low + high + 1) // 2
@@ -124,7 +127,10 @@ def _count_fitting_chars(
 
 
 def _find_cut_position(text: str, stop: int) -> int:
-    """Return the last position up to `stop` after a sentence, or else after a word or character."""
+    """Return where to cut a text, at most at index `stop`.
+
+    That is after the last sentence if possible, or else after the last word or character.
+    """
     if stop >= len(text):
         return len(text)
     for shape in (_SENTENCE, _SPACE):

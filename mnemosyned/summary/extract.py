@@ -60,10 +60,10 @@ class StatementSelection:
         self._speakers: set[int] = set()
 
     def select_best(self, pool: Iterable[Statement]) -> None:
-        """Select the statements of `pool` with the highest gain, as long as there is room.
+        """Select the statements of `pool` with the best gain for their length, while they fit.
 
-        The gain of a statement can only shrink while others are selected, so a heap of old gains is
-        enough: the top is measured again, and is the best if it stays on top.
+        A gain can only shrink as others are selected. So the best old gain is measured again, and
+        the statement selected if it is still the best.
         """
         heap = sorted(
             [(-self.measure_gain(statement), statement.at) for statement in pool]
@@ -92,9 +92,10 @@ class StatementSelection:
         heap: list[tuple[float, int]],
         heads: dict[int, Statement | None],
     ) -> None:
-        """Push the first clauses of a statement that is too long onto the heap, once.
+        """Put a statement that does not fit onto the heap again, cut after a clause that fits.
 
-        `heads` holds the shortened statements by position, None where no clause fits.
+        Done once for a statement: `heads` keeps the cut statements by position, None if no clause
+        fits.
         """
         if statement.at in heads or len(heads) >= HEADS_MAX:
             return
@@ -103,9 +104,10 @@ class StatementSelection:
             heappush(heap, (-self.measure_gain(head), statement.at))
 
     def measure_gain(self, statement: Statement) -> float:
-        """Return the worth that a statement adds, divided by a power of its length.
+        """Return how much worth a statement would add, divided by a power of its length.
 
-        The preceding statements that it needs count too. The gain is 0 if it adds too little.
+        Words already covered add nothing; statements that it needs are included. 0 if it adds too
+        little.
         """
         worth = self._worth
         if statement.needs is None:
@@ -122,7 +124,10 @@ class StatementSelection:
         return statement.emphasis * fresh / length
 
     def count_chars(self, statement: Statement) -> int:
-        """Return the characters of a statement with its needed statements and speaker names."""
+        """Return the characters that selecting a statement would take.
+
+        Speaker names and the preceding statements that it needs are included.
+        """
         chars = 0
         for part in self._list_needed(statement):
             named = part.role and (
@@ -132,7 +137,7 @@ class StatementSelection:
         return chars
 
     def select(self, statement: Statement) -> None:
-        """Select a statement and the preceding statements that it needs."""
+        """Select a statement and the preceding statements that it needs, and reduce the room."""
         self.room -= self.count_chars(statement)
         for part in self._list_needed(statement):
             self.kept[part.at] = part
@@ -140,7 +145,7 @@ class StatementSelection:
             self._speakers.add(part.memory)
 
     def _shorten(self, statement: Statement) -> Statement | None:
-        """Return a statement cut after its last clause that fits, or None if no clause fits."""
+        """Return a copy of the statement cut after the last clause that fits; None if none fits."""
         if statement.needs is not None:
             return None
         frame = self.count_chars(statement) - len(statement.text)
@@ -155,7 +160,7 @@ class StatementSelection:
         )
 
     def list_selected(self) -> list[Statement]:
-        """Return the selected statements in the order of the source."""
+        """Return the selected statements in their original order."""
         return [self.kept[at] for at in sorted(self.kept)]
 
     def _list_needed(self, statement: Statement) -> list[Statement]:
@@ -194,17 +199,17 @@ class Extract:
 
     @property
     def text(self) -> str:
-        """The lines as one text, as an episode shows it."""
+        """The lines of the extract as one text."""
         return "\n".join(self.lines)
 
 
 def extract(
     memories: Sequence[MemoryRecord], *, ratio: float, zone: tzinfo = UTC
 ) -> Extract:
-    """Return the best sentences, about `ratio` of the group's characters, and index terms.
+    """Return the most informative sentences of memories, and index terms for what they leave out.
 
-    Very short groups may keep more, but the text is never longer than its sources; very long
-    ones keep at most `CHARS_MAX`. `zone` is the time zone in which "yesterday" is resolved.
+    The sentences have about `ratio` of the characters of all memories, within limits, and never
+    more than the memories. `zone` is the time zone in which dates such as "yesterday" are resolved.
     """
     size = sum(len(memory.content) for memory in memories)
     room = min(size, max(int(size * ratio), CHARS_MIN), CHARS_MAX)
@@ -236,7 +241,7 @@ def extract(
 
 
 def compute_terms_chars_max(memories: Sequence[MemoryRecord]) -> int:
-    """Return the maximum number of characters of a group's index terms."""
+    """Return how many characters the index terms of these memories may have together."""
     size = sum(len(memory.content) for memory in memories)
     return min(max(int(size * TERMS_SHARE), TERMS_CHARS_MIN), CHARS_MAX)
 
@@ -244,7 +249,10 @@ def compute_terms_chars_max(memories: Sequence[MemoryRecord]) -> int:
 def _read_statements(
     memories: Sequence[MemoryRecord], records: RecordSummary, reader: StatementReader
 ) -> None:
-    """Add the sentences of prose and the lines of records to `reader`, in the order of memories."""
+    """Add to `reader` the sentences of memories that are prose and the lines about records.
+
+    They are added in the order of the memories.
+    """
     lines_at: dict[int, list[RecordLine]] = {}
     for line in records.lines:
         lines_at.setdefault(line.position, []).append(line)
@@ -257,7 +265,7 @@ def _read_statements(
 
 
 def _select_record_terms(records: RecordSummary, *, chars_max: int) -> tuple[str, ...]:
-    """Return the first index terms of the record lines, as many as fit in `chars_max`."""
+    """Return the index terms of the lines about records, the first that fit in `chars_max`."""
     terms: dict[str, None] = {}
     for line in records.lines:
         for term in line.index_terms:
@@ -271,7 +279,10 @@ def _select_record_terms(records: RecordSummary, *, chars_max: int) -> tuple[str
 def _select_statements(
     statements: Sequence[Statement], known: Vocabulary, *, chars_max: int
 ) -> list[Statement]:
-    """Return the most informative statements that fit, or the beginning of one if none fits."""
+    """Return the most informative statements that fit in `chars_max`, in their original order.
+
+    If none fits, return one, cut after a clause or word. `known` has the worth of words.
+    """
     selection = StatementSelection(statements, known.worth, chars_max=chars_max)
     readable = [statement for statement in statements if statement.readable]
     selection.select_best(readable)
@@ -289,7 +300,10 @@ def _select_statements(
 def _find_fitting_statement(
     ranked: Sequence[Statement], selection: StatementSelection
 ) -> Statement | None:
-    """Return the first of the ranked statements that fits whole or cut after a clause, or None."""
+    """Return the first statement that fits the selection, whole or cut after a clause, or None.
+
+    `ranked` are the statements, the best first.
+    """
     for statement in ranked[:FALLBACK_TRIES_MAX]:
         if statement.needs is not None:
             continue
@@ -302,7 +316,7 @@ def _find_fitting_statement(
 
 
 def _cut_beginning(statement: Statement, chars_max: int) -> Statement:
-    """Return a statement cut to `chars_max`, between words where possible."""
+    """Return the statement, or a copy cut to `chars_max` with its speaker, ending with "…"."""
     room = max(chars_max - len(statement.role) - len(": …\n"), 1)
     if len(statement.text) <= room:
         return statement
@@ -313,7 +327,11 @@ def _cut_beginning(statement: Statement, chars_max: int) -> Statement:
 
 
 def _render_lines(kept: Iterable[Statement]) -> list[str]:
-    """Return the lines of an extract: sentences joined by memory, each line with its speaker."""
+    """Return statements as lines, each after the name of its speaker if it has one.
+
+    Statements of one memory share a line while it is short, and so does a statement with the one it
+    needs.
+    """
     lines: list[str] = []
     previous: Statement | None = None
     for statement in kept:
@@ -357,10 +375,10 @@ def compose_episode(
     extract: Extract,
     zone: tzinfo = UTC,
 ) -> ComposedEpisode:
-    """Return an episode of a model's lines, with index terms for words that they lack.
+    """Return a model's lines as a text, with index terms for the words that they lack.
 
-    Every word of the extract that the lines lack becomes an index term, so that search finds at
-    least as much; other words fill the remaining room for terms.
+    Each word of the rule-based `extract` that the lines lack becomes a term; then other words fill
+    the room for terms. `zone` is that of the memories.
     """
     known = _read_vocabulary(memories, zone)
     text = "\n".join(line for line in map(str.strip, lines) if line)
@@ -390,9 +408,9 @@ def compose_episode(
 def _make_missing_terms(
     known: Vocabulary, covered: AbstractSet[str], missing: Mapping[str, TextToken]
 ) -> Iterator[str]:
-    """Yield index terms for the `missing` words, given by stem; adjacent words form a phrase.
+    """Yield index terms for the words in `missing`, tokens by stem; adjacent words form a phrase.
 
-    `covered` are the stems that the text and earlier terms already hold.
+    `covered` are the stems that need no term any more; `known` has the words of the memories.
     """
     others = known.first.keys() - missing.keys()
     chars_max = sum(len(token.surface) * 2 for token in missing.values())
@@ -407,7 +425,7 @@ def _make_missing_terms(
 
 
 def _write_term(known: Vocabulary, token: TextToken) -> str:
-    """Return a word as written; a bare number is followed by the word after it."""
+    """Return a word as written, for an index term; a bare number with the word after it."""
     if token.kind is not TokenKind.NUMBER or token.stem not in known.first:
         return token.surface
     words, _, place = known.first[token.stem]
@@ -416,7 +434,10 @@ def _write_term(known: Vocabulary, token: TextToken) -> str:
 
 
 def _read_vocabulary(memories: Iterable[MemoryRecord], zone: tzinfo) -> Vocabulary:
-    """Return the words of the memories with their worth; relative dates are resolved first."""
+    """Return the words of memories with their worth, after resolving relative dates in `zone`.
+
+    Speakers' names have no worth.
+    """
     known = Vocabulary()
     roles: dict[str, None] = {}
     for memory in memories:
@@ -429,17 +450,17 @@ def _read_vocabulary(memories: Iterable[MemoryRecord], zone: tzinfo) -> Vocabula
 
 
 def _find_stems(text: str) -> set[str]:
-    """Return the distinct stems of a text's words."""
+    """Return the stems of all words of a text."""
     return {token.stem for token in _tokenize_line(text)}
 
 
 def _tokenize_line(text: str) -> tuple[TextToken, ...]:
-    """Return the tokens of a text, read as one line."""
+    """Return the tokens of a text, whose line breaks count as blanks."""
     return tokenize(" ".join(text.split()))
 
 
 def _sum_worth(known: Vocabulary, stems: Iterable[str]) -> float:
-    """Return the total worth of the stems; an unknown stem counts 0."""
+    """Return the sum of the worth of these stems; unknown stems have none."""
     return sum(known.worth.get(root, 0.0) for root in stems)
 
 
@@ -461,7 +482,10 @@ class ExtractiveSummarizer(Summarizer):
         self._zone = zone
 
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
-        """Return a summary of the most informative sentences, with index terms for the others."""
+        """Return a summary of the most informative sentences, with index terms for the others.
+
+        Raises `SummarizerFailed` if the memories have no text.
+        """
         kept = (
             extract(memories, ratio=self._ratio, zone=self._zone) if memories else None
         )

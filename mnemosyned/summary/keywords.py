@@ -104,7 +104,10 @@ class Vocabulary:
         self._sentences = 0
 
     def add(self, words: Sequence[TextToken]) -> tuple[str, ...]:
-        """Add the words of a sentence; return their distinct stems in order, without stop words."""
+        """Add a sentence, given as tokens, and return its stems in order, each once.
+
+        Stop words are left out of the stems.
+        """
         worth, first = self.worth, self.first
         stems: list[str] = []
         labelled = secret = False
@@ -136,7 +139,7 @@ class Vocabulary:
         return tuple(dict.fromkeys(stems))
 
     def ignore_names(self, names: Iterable[str]) -> None:
-        """Give the words of names no worth: each line shows its speaker's name anyway."""
+        """Set the worth of the words in speakers' names to 0: each line shows its speaker."""
         self.worth.update(
             [(light_stem(part), 0.0) for name in names for part in name.split()]
         )
@@ -145,9 +148,10 @@ class Vocabulary:
 def _rate_exact_value(
     words: Sequence[TextToken], place: int, value: float, *, labelled: bool
 ) -> float:
-    """Return the worth of the exact value at `place`: higher with a label, unit or currency.
+    """Return the worth of the exact value at index `place` of a sentence's tokens.
 
-    `value` is the worth of the value's kind.
+    `value` is the worth of its kind, raised by a unit or currency, and if the sentence is
+    `labelled` by a label such as "code" before it.
     """
     label = _find_label(words, place) if labelled else None
     if label is not None:
@@ -161,7 +165,10 @@ def _rate_exact_value(
 
 
 def _rate_measured_number(words: Sequence[TextToken], place: int) -> float:
-    """Return the worth of the number at `place` next to a unit, month or currency, 0 without."""
+    """Return the worth of the number at index `place` by the unit, month or currency beside it.
+
+    0 if there is none.
+    """
     measured = 0.0
     for neighbor in words[place - 1 if place else 0 : place + 2]:
         if neighbor.kind in ADJACENT:
@@ -174,7 +181,10 @@ _CURRENCY_STEMS = frozenset(map(light_stem, CURRENCIES))
 
 
 def _find_label(words: Sequence[TextToken], place: int) -> int | None:
-    """Return the index of the label before the value at `place`, or None: "code" in "code 4711"."""
+    """Return the index of the label before the value at index `place`; None without one.
+
+    In "code 4711" the label is "code".
+    """
     far = place and words[place - 1].surface.lower() in COPULAS
     reach = COPULA_REACH if far else 1 + CONNECTORS_MAX
     for at in range(place - 1, max(place - 1 - reach, -1), -1):
@@ -187,7 +197,7 @@ def _find_label(words: Sequence[TextToken], place: int) -> int | None:
 
 
 def _is_secret(words: Sequence[TextToken], place: int) -> bool:
-    """Tell whether the ordinary word at `place` follows a label such as "password"."""
+    """Return True if the word at index `place` follows a label such as "password"."""
     at = _find_label(words, place)
     if at is None or words[at].surface.lower() not in SECRET_LABELS:
         return False
@@ -195,17 +205,17 @@ def _is_secret(words: Sequence[TextToken], place: int) -> bool:
 
 
 def join_terms(terms: Iterable[str]) -> str:
-    """Return index terms as stored: one text with a term on each line."""
+    """Return index terms as one text, with each term on a line, as they are stored."""
     return SEPARATOR.join(terms)
 
 
 def select_keywords(
     known: Vocabulary, *, covered: AbstractSet[str], chars_max: int
 ) -> tuple[str, ...]:
-    """Return the most valuable keywords not yet covered, as written: exact values, then words.
+    """Return the most valuable keywords whose stems are not in `covered`: values, then words.
 
-    `covered` holds stems. A value includes its label and unit; adjacent words become one phrase
-    ("support group"). All keywords together fit in `chars_max`.
+    Each is written as in its sentence, a value with label and unit, adjacent words as a phrase.
+    With line breaks between them all have at most `chars_max` characters.
     """
     if chars_max <= 0:
         return ()
@@ -229,7 +239,7 @@ def select_keywords(
 def _select_fitting(
     candidates: list[_KeywordCandidate], room: int
 ) -> list[_KeywordCandidate]:
-    """Return the best candidates that fit in `room` characters, in the order of the source."""
+    """Return the best candidates that fit in `room` characters, in the order of their sentences."""
     chosen: list[_KeywordCandidate] = []
     candidates.sort()
     for candidate in candidates:
@@ -246,7 +256,10 @@ def _select_fitting(
 def _find_value_candidates(
     known: Vocabulary, seen: set[str]
 ) -> list[_KeywordCandidate]:
-    """Return candidates for exact values and for labeled words; add their stems to `seen`."""
+    """Return candidates for exact values and labeled words that are not in `seen`.
+
+    `seen` holds stems, and gets those of the candidates.
+    """
     candidates: list[_KeywordCandidate] = []
     for root, value in known.worth.items():
         if value < MEASURE or root in seen or root not in known.first:
@@ -267,14 +280,20 @@ def _find_value_candidates(
 
 
 def _says_little_alone(kind: TokenKind, span: Sequence[TextToken]) -> bool:
-    """Tell whether a value is a time or a bare number, which says little alone."""
+    """Return True if a value is a time, or a number without unit or label.
+
+    `span` are the tokens of the value.
+    """
     return kind is _TIME or (kind is _NUMBER and len(span) == 1)
 
 
 def _find_word_candidates(
     known: Vocabulary, seen: AbstractSet[str], worth_min: float, *, chars_max: int
 ) -> list[_KeywordCandidate]:
-    """Return candidates for words worth at least `worth_min` whose stem is not in `seen`."""
+    """Return candidates for words worth at least `worth_min` whose stems are not in `seen`.
+
+    A candidate has at most `chars_max` characters.
+    """
     candidates: list[_KeywordCandidate] = []
     for root, (words, sentence, place) in known.first.items():
         value = known.worth[root]
@@ -297,7 +316,10 @@ def _find_word_candidates(
 def _find_value_span(
     words: Sequence[TextToken], place: int, *, labelled: bool
 ) -> tuple[TextToken, ...]:
-    """Return the tokens of a value with its label and adjacent months and units: "2 h 50 min"."""
+    """Return the tokens of the value at index `place` with adjacent numbers, months and units.
+
+    So "2 h 50 min" is one value. If it is `labelled`, its label comes first.
+    """
     label = _find_label(words, place) if labelled else None
     before = [words[label]] if label is not None else []
     unit = place - 1
@@ -315,7 +337,7 @@ def _find_value_span(
 
 
 def _extends_value(words: Sequence[TextToken], place: int) -> bool:
-    """Tell whether the token at a place continues the preceding value: a unit or number."""
+    """Return True if the token at index `place` belongs to the value before it, as a unit does."""
     if words[place].kind in ADJACENT:
         return True
     if words[place].kind is not _NUMBER or words[place - 1].kind not in ADJACENT:
@@ -325,26 +347,29 @@ def _extends_value(words: Sequence[TextToken], place: int) -> bool:
 
 
 def _is_informative(span: Sequence[TextToken], size: int) -> bool:
-    """Tell whether a keyword of `size` characters makes sense alone: not long, no small number."""
+    """Return True if a keyword of `size` characters makes sense alone.
+
+    It does not if it is too long, or a number of one or two characters.
+    """
     return size <= SURFACE_CHARS_MAX and (
         len(span) > 1 or span[0].kind is not _NUMBER or size > 2
     )
 
 
 def _count_span_chars(span: Sequence[TextToken]) -> int:
-    """Return the number of characters of tokens joined by blanks."""
+    """Return the number of characters of tokens with a blank between each two."""
     if len(span) == 1:
         return len(span[0].surface)
     return sum([len(token.surface) for token in span]) + len(span) - 1
 
 
 def _join_span(span: Sequence[TextToken]) -> str:
-    """Return the tokens as text, joined by blanks."""
+    """Return tokens as written, with blanks between them."""
     return " ".join(token.surface for token in span)
 
 
 def _join_adjacent_words(chosen: Iterable[_KeywordCandidate]) -> list[str]:
-    """Return the candidates as text; words adjacent in the source are joined to a phrase."""
+    """Return candidates as texts, joining those that are adjacent in a sentence to a phrase."""
     phrases: list[str] = []
     open_at: tuple[int, int] | None = None
     for _, sentence, place, span, _ in chosen:

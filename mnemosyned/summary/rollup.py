@@ -41,9 +41,10 @@ _LABEL = re.compile(
 
 
 def format_date_label(level: Level, begins: datetime) -> str:
-    """Return the date before a line, such as "Mon 2 March: ", empty for other than week and month.
+    """Return the date before a line of a week or month, such as "Mon 2 March: ".
 
-    In a week each line is a day; in a month each line is a week.
+    `level` is the period of the whole summary: a week has a line for each day, a month for each
+    week, which begins at `begins`. Empty for other periods.
     """
     first = in_zone(begins, UTC)
     month = MONTH_NAMES[first.month - 1]
@@ -60,10 +61,10 @@ def format_date_label(level: Level, begins: datetime) -> str:
 def split_speeches(
     texts: Sequence[tuple[str, datetime]], *, chars_max: int
 ) -> tuple[list[tuple[int, MemoryRecord]], frozenset[str]]:
-    """Split texts, given with their times, by speaker; return the parts and the speakers' names.
+    """Split texts, given with their times, into the speeches of their speakers.
 
-    Each part is a memory with the index of its text. Only the first `chars_max` characters of a
-    text are read.
+    Returns pairs of a text's index and a memory with the speaker as its role, and the names of all
+    speakers. Only the first `chars_max` characters of each text are read.
     """
     lines = [
         (position, remove_date_label(line))
@@ -80,13 +81,13 @@ def split_speeches(
 
 
 def remove_date_label(line: str) -> str:
-    """Return a line without the date label at its beginning."""
+    """Return a line without a date such as "Mon 2 March: " at its beginning."""
     label = _LABEL.match(line)
     return line[label.end() :] if label else line
 
 
 def _read_first_lines(text: str, chars_max: int) -> list[str]:
-    """Return the first lines of a text that fit in `chars_max`, or a beginning of the first."""
+    """Return the first lines of a text that fit in `chars_max`, or a beginning of the first one."""
     if len(text) <= chars_max:
         return text.splitlines()
     head = text[: chars_max + 1]
@@ -97,7 +98,10 @@ def _read_first_lines(text: str, chars_max: int) -> list[str]:
 
 
 def _find_speakers(texts: Iterable[str]) -> frozenset[str]:
-    """Return names followed by a colon in two lines, or in one line in the first person."""
+    """Return the names that stand before a colon in at least two places of the texts.
+
+    One place is enough for a known role, or before words in the first person.
+    """
     begun: Counter[str] = Counter()
     for text in texts:
         for speaker in _SPEAKER.finditer(text):
@@ -110,7 +114,10 @@ def _find_speakers(texts: Iterable[str]) -> frozenset[str]:
 def _split_by_speaker(
     text: str, said: datetime, speakers: frozenset[str]
 ) -> Iterator[MemoryRecord]:
-    """Yield a memory for each part of a line between speaker names, the speaker as its role."""
+    """Yield a memory for each part of a line that begins with one of the speakers' names.
+
+    The name becomes the memory's role; text before the first name has none. `said` is its time.
+    """
     begins, role = 0, ""
     for speaker in _SPEAKER.finditer(text):
         if speaker[1] in speakers:
@@ -175,9 +182,10 @@ def compose_rollup(
     level: Level,
     minimum: int,
 ) -> RollupText:
-    """Compose a line for each summary, oldest first, of its most informative statements.
+    """Return a summary of a day, week or month: a line from each summary within it.
 
-    A small day of fewer than `minimum` episodes keeps all statements.
+    The summaries are given oldest first; a line has the most informative statements. A small day of
+    fewer than `minimum` episodes keeps all statements.
     """
     composer = _RollupComposer(sources, level=level, minimum=minimum)
     composer.choose_statements()
@@ -230,9 +238,9 @@ class _RollupComposer:
         self._line_chars_max = FEW_LINE_CHARS_MAX if few else LINE_CHARS_MAX
 
     def choose_statements(self) -> None:
-        """Choose the best statement of each line, then further statements while there is room.
+        """Choose the best statement of each line, then more while there is room.
 
-        Without room for all, the least informative summaries get no line.
+        If there is not enough room, the least informative lines get none.
         """
         ranked = self._rank_informative_lines()
         left = len(ranked)
@@ -245,7 +253,10 @@ class _RollupComposer:
         self._add_more_statements()
 
     def _choose_long_statement(self) -> None:
-        """Choose the best statement of all lines with more room, for use when none has fitted."""
+        """Choose one statement of the most informative line, with more room than usual.
+
+        Used if no statement has fitted.
+        """
         small = self._size <= SMALL_CHARS
         room = self._size if small else int(self._size * ROLLUP_SHARE_MAX)
         self._selection.room = min(room, ROLLUP_CHARS_MAX)
@@ -255,7 +266,7 @@ class _RollupComposer:
                 break
 
     def render_line(self, position: int) -> str:
-        """Return the text of the line at a position, empty if no statement was chosen for it."""
+        """Return the text of the line with this index, after its date; empty without statements."""
         line = self._lines[position]
         text, speaker = "", ""
         for statement in sorted(line.chosen, key=lambda one: one.at):
@@ -275,9 +286,9 @@ class _RollupComposer:
         return f"{line.label}{text}" if text else ""
 
     def make_fallback_line(self) -> tuple[str, ...]:
-        """Return one line with the beginning of the first summary, for texts without statements.
+        """Return one line with the beginning of the first text that is not blank.
 
-        Such a text may be an emoji. The result is empty if all summaries are blank.
+        Used if no summary has a statement, such as for an emoji. Empty if all texts are blank.
         """
         for line, source in zip(self._lines, self._sources, strict=True):
             for text in filter(str.strip, source.text.splitlines()):
@@ -288,7 +299,11 @@ class _RollupComposer:
         return ()
 
     def select_index_terms(self) -> str:
-        """Return index terms: the period, words the lines lack, and terms of the summaries."""
+        """Return index terms, one a line: the period, words that the lines lack, and older terms.
+
+        The older terms are taken from all summaries in turn. All together they have a limited
+        length.
+        """
         kept = chain.from_iterable(line.chosen for line in self._lines)
         covered = {stem for statement in kept for stem in statement.stems}
         begins = [in_zone(source.begins, UTC).date() for source in self._sources]
@@ -307,7 +322,10 @@ class _RollupComposer:
         return join_terms(terms)
 
     def _rank_informative_lines(self) -> list[_RollupLine]:
-        """Return the lines worth more than a share of the median, the most informative first."""
+        """Return the lines by their best statement's gain, the highest first.
+
+        Lines far below the median are left out, unless all texts together are small.
+        """
         ranked = sorted(
             ((self._find_best_gain(line), line) for line in self._lines),
             key=lambda entry: -entry[0],
@@ -319,11 +337,11 @@ class _RollupComposer:
         return [line for value, line in ranked if value >= least]
 
     def _find_best_gain(self, line: _RollupLine) -> float:
-        """Return the highest gain of a line's statements, 0 without statements."""
+        """Return the highest gain among a line's statements; 0 if it has none."""
         return max(map(self._selection.measure_gain, line.statements), default=0.0)
 
     def _add_best_statement(self, line: _RollupLine, chars_max: int) -> None:
-        """Add a line's best statement that fits in `chars_max`, whole or cut after a clause."""
+        """Choose a line's best statement that fits in `chars_max`, whole or cut after a clause."""
         selection = self._selection
         ranked = sorted(
             ((-selection.measure_gain(one), one.at, one) for one in line.statements),
@@ -343,7 +361,7 @@ class _RollupComposer:
                     return
 
     def _add_more_statements(self) -> None:
-        """Add further statements that fit in their lines, the most informative first."""
+        """Choose further statements that fit in their lines and add enough, the best first."""
         selection = self._selection
         line_of = {one.at: line for line in self._lines for one in line.statements}
         ranked = sorted(
@@ -355,7 +373,7 @@ class _RollupComposer:
                 self._add_statement(line, statement)
 
     def _adds_enough(self, line: _RollupLine, statement: Statement) -> bool:
-        """Tell whether a further statement fits in a line and adds enough to the first."""
+        """Return True if a statement fits in its line and adds enough beside the first chosen."""
         selection = self._selection
         cost = selection.count_chars(statement)
         if not line.chosen:
@@ -370,7 +388,7 @@ class _RollupComposer:
         return selection.measure_gain(statement) > least
 
     def _add_statement(self, line: _RollupLine, statement: Statement) -> None:
-        """Add a statement, with the statements it needs, to its line and to the selection."""
+        """Choose a statement and those it needs, and count their characters in line and room."""
         if not line.chosen:
             self._selection.room -= len(line.label)
             line.chars += len(line.label)
@@ -384,7 +402,10 @@ class _RollupComposer:
 def _read_summaries(
     sources: Sequence[RollupSource], level: Level
 ) -> tuple[StatementReader, list[_RollupLine]]:
-    """Return a reader with the statements of all summaries, and a line for each summary."""
+    """Read the statements of summaries; return their reader, and a line for each summary.
+
+    `level` is the period of the summary to be made, which decides the lines' dates.
+    """
     even = READ_CHARS_MAX // max(1, len(sources))
     chars_max = max(even, READ_CHARS_MIN)
     said, speakers = split_speeches(
@@ -402,5 +423,5 @@ def _read_summaries(
 
 
 def _end_sentence(text: str) -> str:
-    """Return a text with a full stop, unless it has an end mark."""
+    """Return a text with a full stop, unless it ends with a mark of its own."""
     return text if text.endswith(SENTENCE_ENDINGS) else f"{text}."

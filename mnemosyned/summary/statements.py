@@ -32,7 +32,7 @@ _EDGE = "\"'“”‘’«»„([*_—–-…¿¡"
 
 
 def _collect_words(field: str) -> frozenset[str]:
-    """Return the words that all languages list in a field, such as "openers"."""
+    """Return the words in one field of the tables of all languages, such as "openers"."""
     return frozenset(
         word for language in LANGUAGES for word in getattr(language, field).split()
     )
@@ -47,17 +47,20 @@ _LEANING = BACKWARD | CONNECTIVES
 
 
 def may_lean_back(first: str) -> bool:
-    """Tell whether `leans_back` may hold for sentences with this lower-case first word."""
+    """Return True unless the first word of a sentence rules `leans_back` out.
+
+    The word is in lower case.
+    """
     return first.replace("’", "'") in _LEANING
 
 
 def may_be_opener(first: str) -> bool:
-    """Tell whether a lower-case word may be an interjection or connective before a sentence."""
+    """Return True if a lower-case word may open a sentence that does not need it, as "well"."""
     return first in OPENERS or first in _CALLERS
 
 
 def leans_back(sentence: str) -> bool:
-    """Tell whether a sentence begins with a reference to the preceding sentence, such as "That"."""
+    """Return True if a sentence begins with a reference to the sentence before, such as "That"."""
     head, _, rest = sentence.partition(" ")
     word = head.strip(_EDGE).rstrip(",.;:!?").lower()
     if not word.isalpha():
@@ -69,7 +72,7 @@ def leans_back(sentence: str) -> bool:
 
 
 def remove_opener(sentence: str) -> str:
-    """Return a sentence without interjections and connectives at its beginning.
+    """Return a sentence without interjections and connectives before it, capitalized.
 
     "Well, but the invoice is paid." becomes "The invoice is paid.".
     """
@@ -82,7 +85,10 @@ def remove_opener(sentence: str) -> str:
 
 
 def _remove_first_word(sentence: str) -> str:
-    """Return a sentence without an interjection, connective or called name at its beginning."""
+    """Return a sentence without one interjection, connective or called name before it.
+
+    The sentence is returned unchanged if it begins with none.
+    """
     head, _, rest = sentence.partition(" ")
     if head in _WORDS["calls"] and (called := _PATTERNS["call"].match(sentence)):
         rest = sentence[called.end() :]
@@ -102,19 +108,19 @@ def _remove_first_word(sentence: str) -> str:
 
 
 def is_courtesy(words: Sequence[str]) -> bool:
-    """Tell whether a sentence, given as lower-case words, is a greeting, thanks or applause."""
+    """Return True if words in lower case are a greeting, thanks or applause, and hold no digit."""
     if words[0] not in COURTESIES and _WORDS["sign_offs"].isdisjoint(words):
         return False
     return not any(map(str.isdigit, "".join(words)))
 
 
 def names_somebody(text: str) -> bool:
-    """Tell whether a text names a person, to whom a later "he" or "she" may refer."""
+    """Return True if a text names a person, to whom a later "he" or "she" may refer."""
     return any(word not in CALENDAR for word in _PATTERNS["somebody"].findall(text))
 
 
 def is_personal(sentence: str) -> bool:
-    """Tell whether a sentence begins with "he" or "she"."""
+    """Return True if a sentence begins with a personal pronoun such as "he" or "she"."""
     return (
         sentence.partition(" ")[0].strip(_EDGE).partition("'")[0].lower()
         in _WORDS["personal"]
@@ -196,7 +202,10 @@ class StatementReader:
         self._seen: set[str] = set()
 
     def read(self, index: int, memory: MemoryRecord) -> None:
-        """Add the distinct sentences of a memory; `index` is the memory's place in the group."""
+        """Add the sentences of a memory that were not added before.
+
+        `index` is the memory's index in the group.
+        """
         said = None
         if formatting.may_have_relative_dates(memory.content):
             said = in_zone(memory.created_at, self._zone)
@@ -226,7 +235,7 @@ class StatementReader:
             before = statement.at
 
     def read_record(self, line: RecordLine) -> None:
-        """Add a line of records as one statement."""
+        """Add a line about records as one statement."""
         words = tokenize(line.text)
         statement = Statement(
             len(self.statements),
@@ -241,9 +250,9 @@ class StatementReader:
         self.statements.append(statement)
 
     def _add_sentence(self, sentence: Statement, before: int | None) -> None:
-        """Add a sentence of prose or code after its form, words and references are rated.
+        """Rate a sentence by its form, words and references, and add it as a statement.
 
-        `before` is the position of the preceding statement of the same speaker, if any.
+        `before` is the position of the speaker's preceding statement, or None.
         """
         text = sentence.text
         stamp = _PATTERNS["stamp"].match(text) if sentence.starts_line else None
@@ -275,9 +284,10 @@ class StatementReader:
         )
 
     def _may_follow(self, before: int, text: str) -> bool:
-        """Tell whether a text that refers back is understood after the statement at `before`.
+        """Return True if a sentence that refers back makes sense after the statement `before`.
 
-        The chain of needed statements must be short, readable, and not begin with a question.
+        `before` is its position. The chain of statements that it needs must be short and readable,
+        and not begin with a question.
         """
         if is_personal(text) and not names_somebody(self.statements[before].text):
             return False
@@ -292,7 +302,7 @@ class StatementReader:
 
 
 def _split_sentences(content: str) -> Iterator[tuple[str, bool, bool]]:
-    """Yield each sentence of a memory, with two flags: whether it starts a line, and is prose.
+    """Yield each sentence of a memory's text, whether it starts a line, and whether it is prose.
 
     Code is not prose, nor is a part of a sentence that was cut for its length.
     """
@@ -315,7 +325,7 @@ def _split_sentences(content: str) -> Iterator[tuple[str, bool, bool]]:
 
 
 def _strip_marks(sentence: str, *, starts_line: bool) -> str:
-    """Return a sentence without a bullet and without marks of emphasis such as asterisks."""
+    """Return a sentence without "**", and without a bullet if it starts a line."""
     text = sentence
     if "**" in text:
         text = text.replace("**", "") or sentence
@@ -324,12 +334,12 @@ def _strip_marks(sentence: str, *, starts_line: bool) -> str:
 
 
 def is_first_person(words: Sequence[TextToken]) -> bool:
-    """Tell whether a sentence, given as tokens, speaks of its speaker ("I", "my")."""
+    """Return True if a sentence, given as tokens, has a word such as "I" or "my"."""
     return not _WORDS["first_person"].isdisjoint(_lower_words(words))
 
 
 def add_speaker(memory: MemoryRecord) -> str:
-    """Return a memory's text; a text in the first person is preceded by the speaker's name."""
+    """Return a memory's text; if it is in the first person, with "role: " before it."""
     content, role = memory.content, " ".join(memory.role.split())
     if not role or content.startswith(f"{role}: "):
         return content
@@ -340,7 +350,10 @@ def add_speaker(memory: MemoryRecord) -> str:
 def _says_something(
     text: str, words: Sequence[TextToken], kinds: Sequence[TokenKind]
 ) -> bool:
-    """Tell whether a sentence is more than a greeting, a heading, numbers or a fragment."""
+    """Return True if a sentence is more than a greeting, a heading, numbers or a fragment.
+
+    `words` are its tokens, `kinds` their kinds.
+    """
     count = len(words)
     if not words or text[-1] in ":：" or text[0] in "|([{<*_":
         return False
@@ -357,12 +370,15 @@ def _says_something(
 
 
 def _lower_words(words: Sequence[TextToken]) -> list[str]:
-    """Return the words as written, in lower case."""
+    """Return tokens as written, in lower case."""
     return [word.surface.lower() for word in words]
 
 
 def _is_bare_list(text: str, kinds: Sequence[TokenKind]) -> bool:
-    """Tell whether a sentence lists values and names without any function word."""
+    """Return True if a sentence only lists values and names, without any function word.
+
+    `kinds` are the kinds of its tokens.
+    """
     if text.count(", ") < _LIST_COMMAS_MIN or _STOP in kinds:
         return False
     parts = text.split(", ")
@@ -376,9 +392,9 @@ def _rate_reference(
     words: Sequence[TextToken],
     early: Sequence[str],
 ) -> float:
-    """Return the factor for a sentence that addresses the listener or has a vague pronoun.
+    """Return a factor below 1 for a sentence that addresses the listener or has a vague pronoun.
 
-    `early` are the first words in lower case. The factor is 1 for any other sentence.
+    1 for any other. `words` are its tokens, `early` its first words in lower case.
     """
     if early[0] in _WORDS["addressing"]:
         return REACTION_FACTOR
@@ -395,7 +411,10 @@ def _rate_form(
     words: Sequence[TextToken],
     kinds: Sequence[TokenKind],
 ) -> float:
-    """Return the factor for the form of a sentence: emphasis, listing, plain text or question."""
+    """Return the factor for a sentence's form: emphasized, a listing, plain, or a question.
+
+    `words` are its tokens, `kinds` their kinds.
+    """
     factor = emphasis_factor(words)
     if _is_listing(sentence, kinds):
         factor *= EVENTFUL_LISTING_FACTOR if factor > 1 else LISTING_FACTOR
@@ -408,7 +427,10 @@ def _rate_form(
 
 
 def _is_listing(sentence: str, kinds: Sequence[TokenKind]) -> bool:
-    """Tell whether a sentence is a table row, command or log line: few stop words, no commas."""
+    """Return True if a sentence is a table row, command or log line: few stop words, no commas.
+
+    `kinds` are the kinds of its tokens.
+    """
     if kinds.count(_STOP) >= PROSE_STOP_SHARE * len(kinds):
         return False
     if _PATTERNS["signs"].search(sentence):
@@ -426,7 +448,10 @@ _PAIRS = (("(", ")"), ("[", "]"), ("“", "”"), ("«", "»"), ("„", "“"))
 
 
 def shorten_at_clause(text: str, chars_max: int) -> str:
-    """Return the longest beginning of a text that ends with a clause and fits, or empty."""
+    """Return the longest beginning of a sentence that ends with a clause and fits in `chars_max`.
+
+    A full stop is added. Empty if no such beginning makes sense.
+    """
     best = ""
     for border in _PATTERNS["border"].finditer(text, 0, chars_max + 2):
         head = text[: border.start()].rstrip(" ,;:–—-、，；：")
@@ -438,7 +463,7 @@ def shorten_at_clause(text: str, chars_max: int) -> str:
 
 
 def _is_whole(head: str) -> bool:
-    """Tell whether the beginning of a sentence makes sense without its rest."""
+    """Return True if the beginning of a sentence makes sense without the rest."""
     if len(head) < HEAD_CHARS_MIN or head.endswith((":", "…")):
         return False
     if head.isascii() and head.count(" ") < HEAD_WORDS_MIN - 1:

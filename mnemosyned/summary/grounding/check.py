@@ -94,7 +94,7 @@ class GroundingSources:
 
     @cached_property
     def calendar(self) -> SourceDates:
-        """Dates that the sources mention, absolute or relative, and the days of the memories."""
+        """The dates that the memories mention, absolute or relative, and the days they are of."""
         found = SourceDates()
         for piece in self.pieces:
             found.add(piece.text, in_zone(piece.created_at, self._zone))
@@ -102,7 +102,10 @@ class GroundingSources:
 
     @cached_property
     def numbers(self) -> frozenset[str]:
-        """Numbers of the sources in all their readings, with the times of day of the memories."""
+        """The numbers in the memories, in all their readings, and the times of day they were made.
+
+        Also 1, and 2 if there are two roles.
+        """
         found: set[str] = {"1", "2"} if len(self.roles) == 2 else {"1"}
         for piece in self.pieces:
             said = in_zone(piece.created_at, self._zone)
@@ -118,7 +121,7 @@ class GroundingSources:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """Words and roles of the sources, in all forms that a name may take."""
+        """The words and roles of the memories, in all forms that a name may take."""
         return frozenset(
             form
             for text in (self.text, *self.roles)
@@ -127,11 +130,11 @@ class GroundingSources:
 
     @cached_property
     def folded_text(self) -> str:
-        """Whole text of the sources in lower case, to find exact values in."""
+        """The texts and roles of the memories in lower case, for finding exact values."""
         return f"{self.text}\n{' '.join(self.roles)}".casefold()
 
     def has_value(self, value: str) -> bool:
-        """Tell whether an exact value occurs as a whole in the sources, in upper or lower case."""
+        """Return True if a value occurs in the memories, in either case, but not within a word."""
         wanted = value.casefold()
         start = self.folded_text.find(wanted)
         while start >= 0:
@@ -148,10 +151,10 @@ class GroundingSources:
 def check_grounding(
     summary: str, sources: Sequence[Piece], *, chars_max: int, zone: tzinfo = UTC
 ) -> tuple[SummaryProblem, ...]:
-    """Return the problems of a summary in its shape, language and exact values, empty if valid.
+    """Return the problems of a summary: its form and language, and values that no source has.
 
-    `chars_max` is the longest summary allowed; `zone` is the time zone of the sources, which
-    decides the day of "yesterday".
+    Empty if it has none. `chars_max` is the longest summary allowed; `zone` is the time zone in
+    which the sources' relative dates are read.
     """
     text = _normalize_text(summary).strip()
     if not text or not any(char.isalnum() for char in text):
@@ -175,7 +178,7 @@ def check_grounding(
 def _find_problems_of_form(
     text: str, known: GroundingSources
 ) -> Iterator[SummaryProblem]:
-    """Yield problems of form: repetition, a refusal, a script or language foreign to sources."""
+    """Yield a problem for repetition, for a refusal, and for a script or language of no source."""
     if is_repetitive(text, known.text):
         yield SummaryProblem(GroundingFault.REPEATED, "")
     refusal = _PATTERNS["refusal"].match(text)
@@ -190,10 +193,7 @@ def _find_problems_of_form(
 def _find_ungrounded_values(
     text: str, known: GroundingSources
 ) -> Iterator[SummaryProblem]:
-    """Yield a problem for each exact value, date, number and name that no source contains.
-
-    A checked value is blanked out, so that no part of it is read as another kind.
-    """
+    """Yield a problem for each exact value, date, number and name that is in no source."""
     unread = _UncheckedText(text)
     yield from _find_ungrounded_exact_values(unread, known)
     for mention in find_mentions(unread.text):
@@ -209,7 +209,10 @@ def _find_ungrounded_values(
 def _find_ungrounded_exact_values(
     unread: _UncheckedText, known: GroundingSources
 ) -> Iterator[SummaryProblem]:
-    """Yield a problem for each address, path or identifier of no source; blank out all."""
+    """Yield a problem for each URL, address, path or identifier that is in no source.
+
+    All of them are blanked out in `unread`, so that no part is read as another kind of value.
+    """
     for kind in _EXACT_KINDS:
         for match in _PATTERNS[kind].finditer(unread.text):
             value = match[0].rstrip(_TRAILING)
@@ -233,13 +236,13 @@ class _UncheckedText:
         self.text = text
 
     def blank_out(self, start: int, stop: int) -> None:
-        """Replace the characters from `start` to `stop` by blanks; positions stay the same."""
+        """Replace the characters from index `start` to before `stop` by blanks."""
         blank = " " * (stop - start)
         self.text = f"{self.text[:start]}{blank}{self.text[stop:]}"
 
 
 def _find_ungrounded_numbers(text: str, known: GroundingSources) -> Iterator[str]:
-    """Yield the numbers of a text, in figures or words, that no source contains."""
+    """Yield each number of a text, in figures or as a word, that is in no source."""
     for figure, readings in read_numbers(text):
         if known.numbers.isdisjoint(readings):
             yield figure
@@ -253,9 +256,9 @@ def _find_ungrounded_numbers(text: str, known: GroundingSources) -> Iterator[str
 
 
 def is_repetitive(text: str, source: str = "") -> bool:
-    """Tell whether a text repeats itself, like the output of a model in a loop.
+    """Return True if a text repeats itself, like the output of a model in a loop.
 
-    A little more repetition than in `source` is fine, such as in a list of similar entries.
+    It may repeat a little more than `source` does, such as in a list of similar entries.
     """
     words = _PATTERNS["gram"].findall(text.casefold())
     if _repeats_sentence(text):
@@ -273,7 +276,7 @@ def is_repetitive(text: str, source: str = "") -> bool:
 
 
 def _repeats_sentence(text: str) -> bool:
-    """Tell whether a text repeats one of its longer sentences too often."""
+    """Return True if a text has the same sentence, of at least three words, three times."""
     counts = Counter(
         sentence.casefold().strip(" .!?-*•") for sentence, _ in split_sentences(text)
     )
@@ -285,13 +288,16 @@ def _repeats_sentence(text: str) -> bool:
 
 
 def _measure_distinct_share(words: Sequence[str]) -> float:
-    """Return the share of distinct ones among all groups of `GRAM` words, 1 for no group."""
+    """Return the share, 0 to 1, of distinct groups among all groups of `GRAM` words in a row.
+
+    1 if there are too few words for a group.
+    """
     grams = [tuple(words[at : at + GRAM]) for at in range(len(words) - GRAM + 1)]
     return len(set(grams)) / len(grams) if grams else 1.0
 
 
 def _repeats_words_in_row(words: Sequence[str], size: int) -> bool:
-    """Tell whether a group of `size` words is repeated `ROW_MAX` times in a row."""
+    """Return True if some `size` words in a row occur `ROW_MAX` times one after the other."""
     run = 0
     for at in range(size, len(words)):
         run = run + 1 if words[at] == words[at - size] else 0
@@ -301,9 +307,9 @@ def _repeats_words_in_row(words: Sequence[str], size: int) -> bool:
 
 
 def _is_composed(value: str, known: GroundingSources) -> bool:
-    """Tell whether a compound such as `5-year-old` consists of numbers and words of the sources.
+    """Return True if a compound such as `5-year-old` is made of numbers and words of the sources.
 
-    A plain compound with hyphens may have other words.
+    The words of a plain compound with hyphens need not be in the sources.
     """
     figures = {digits.lstrip("0") or "0" for digits in re.findall(r"\d+", value)}
     if not figures <= known.numbers:
@@ -314,13 +320,13 @@ def _is_composed(value: str, known: GroundingSources) -> bool:
 
 
 def _are_joined(first: str, second: str) -> bool:
-    """Tell whether two neighboring characters are ASCII letters or digits, and so of one value."""
+    """Return True if two characters side by side are both ASCII letters or digits."""
     joined = first + second
     return joined.isascii() and first.isalnum() and second.isalnum()
 
 
 def _normalize_text(text: str) -> str:
-    """Return a text with full-width figures and curly apostrophes replaced by plain characters."""
+    """Return a text with full-width characters and curly apostrophes made plain."""
     return unicodedata.normalize("NFKC", text).replace("’", "'").replace("‘", "'")
 
 
@@ -335,11 +341,10 @@ def select_grounded_sentences(
     judge: Callable[[str], Sequence[SummaryProblem]],
     sources: Sequence[Piece],
 ) -> str:
-    """Return an answer without its faulty sentences, cut at its first repetition.
+    """Return an answer without the sentences that are faulty or that the sources do not confirm.
 
-    `judge` returns the problems of a sentence. As the model has invented something, the other
-    sentences must pass `is_confirmed` too. The result is empty if no sentence is left, or if none
-    was faulty.
+    `judge` returns the problems of a sentence. A repeated sentence ends the text. Empty if no
+    sentence is left, or if none was left out.
     """
     seen: set[str] = set()
     kept: list[str] = []
@@ -359,7 +364,11 @@ def select_grounded_sentences(
 
 
 def is_confirmed(sentence: str, sources: Sequence[Piece]) -> bool:
-    """Tell whether the speakers named in a sentence said all its words, with equal negation."""
+    """Return True if the speakers that a sentence names said all its content words.
+
+    Without a name any speaker counts. One of their sentences must have most of the words, and be
+    negated if and only if the sentence is.
+    """
     roles = {piece.role for piece in sources}
     names = roles - {""}
     wanted = find_content_stems([sentence]) - find_content_stems(names)
@@ -378,7 +387,7 @@ def is_confirmed(sentence: str, sources: Sequence[Piece]) -> bool:
 
 
 def find_content_stems(texts: Iterable[str]) -> set[str]:
-    """Return the distinct stems of texts, without stop words and other commonplace words."""
+    """Return the stems of all words of texts, except stop words and other commonplace words."""
     return {
         token.stem
         for text in texts

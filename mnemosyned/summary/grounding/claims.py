@@ -75,7 +75,7 @@ NOT_ALIGNED = ClaimAlignment(0)
 
 
 def split_words(text: str) -> list[ClaimWord]:
-    """Return the words of a text with their positions; contractions are expanded."""
+    """Return the words of a text in lower case with their positions; contractions are expanded."""
     plain = text.replace("’", "'").replace("‘", "'")
     result: list[ClaimWord] = []
     end = 0
@@ -91,7 +91,7 @@ def split_words(text: str) -> list[ClaimWord]:
 
 
 def _expand_contraction(word: str) -> Sequence[str]:
-    """Return the words of a contraction, or the word itself if it is none."""
+    """Return the words of a contraction, such as "do" and "not"; a tuple of any other word."""
     if word in _NAMES["spoken"]:
         return _NAMES["spoken"][word].split()
     for clitic, meaning in _NAMES["clitics"].items():
@@ -104,7 +104,7 @@ def _expand_contraction(word: str) -> Sequence[str]:
 
 
 def split_sentence_words(sentence: str) -> list[ClaimWord]:
-    """Return the words of a sentence; an omitted "I" at its beginning is restored."""
+    """Return the words of a sentence with their positions, restoring an "I" omitted before them."""
     words = split_words(sentence)
     if words and words[0].text in _WORDS["elided"]:
         return [ClaimWord("i", 0, 0, pauses=True), *words]
@@ -114,7 +114,10 @@ def split_sentence_words(sentence: str) -> list[ClaimWord]:
 def align_claim(
     claim: Sequence[ClaimWord], sentence: Sequence[ClaimWord]
 ) -> ClaimAlignment:
-    """Return the longest beginning of a claim that a sentence confirms, from any of its clauses."""
+    """Return the longest beginning of a claim that some clause of a sentence confirms.
+
+    `NOT_ALIGNED` if none does.
+    """
     best = NOT_ALIGNED
     for start, word in enumerate(sentence):
         before = _list_texts(sentence[:start])
@@ -132,7 +135,10 @@ def align_claim(
 def _align_clause(
     claim: Sequence[ClaimWord], sentence: Sequence[ClaimWord]
 ) -> ClaimAlignment:
-    """Return the longest beginning of a claim that matches a sentence from its first word on."""
+    """Return the longest beginning of a claim that matches a sentence from its first word on.
+
+    `NOT_ALIGNED` if none does.
+    """
     best = NOT_ALIGNED
     at = said_at = 0  # next words to compare
     stop = said_stop = 0  # ends of the last equal words
@@ -168,9 +174,9 @@ def _align_clause(
 def _is_confirmed(
     claimed: Sequence[str], sentence: Sequence[ClaimWord], stop: int
 ) -> bool:
-    """Tell whether a claim agrees in time and subject with the sentence's words up to `stop`.
+    """Return True if a claim that matches the sentence up to word `stop` agrees with its meaning.
 
-    A condition after `stop` takes the confirmation away.
+    Tense and number must agree, and no condition may follow. `claimed` are the claim's words.
     """
     said = _list_texts(sentence[:stop])
     was_past = not _WORDS["past"].isdisjoint(said) and _WORDS["past"].isdisjoint(
@@ -185,14 +191,15 @@ def _is_confirmed(
 
 
 def _list_texts(words: Sequence[ClaimWord]) -> list[str]:
-    """Return the texts of words."""
+    """Return the words without their positions."""
     return [word.text for word in words]
 
 
 def _words_agree(said: ClaimWord, claimed: ClaimWord, before: ClaimWord | None) -> bool:
-    """Tell whether a word said in the first person agrees with a word of a third-person claim.
+    """Return True if a word said in the first person agrees with a word of a claim about it.
 
-    `before` is the word of the claim before `claimed`, or None at its start.
+    `said` is the speaker's, `claimed` the claim's word; `before` is the word before it in the
+    claim, or None.
     """
     if said.text in _THIRD_OF:
         return claimed.text in _THIRD_OF[said.text] or claimed.text in _NAMED.get(
@@ -208,9 +215,9 @@ def _words_agree(said: ClaimWord, claimed: ClaimWord, before: ClaimWord | None) 
 
 @lru_cache(maxsize=1 << 12)
 def _is_form(said: str, claimed: str, *, is_verb: bool) -> bool:
-    """Tell whether two words are forms of one word with the same meaning: `express`, `expresses`.
+    """Return True if two words are forms of one word with the same meaning: `express`, `expresses`.
 
-    The ending may become a third person's or the past's; nothing else may change.
+    For a verb the ending may become the third person's or the past's; nothing else may change.
     """
     if not (said.isalpha() and claimed.isalpha()):
         return False
@@ -258,10 +265,10 @@ class SalvagedClaim:
 def salvage_claims(
     answer: str, shown: Sequence[str], speakers: Speakers
 ) -> list[SalvagedClaim]:
-    """Return the parts of an answer that the shown sentences confirm, at most one per sentence.
+    """Return the parts of an answer that the shown sentences confirm, at most one for each.
 
-    The answer is cut where it begins to repeat or to continue the transcript. For each sentence of
-    the answer the longest confirmed beginning is kept, and completed by the source's own end.
+    Of each sentence in the answer, the longest confirmed beginning is kept, and completed by the
+    end of the sentence shown. The answer is read up to its first repetition.
     """
     said = [split_sentence_words(sentence) for sentence in shown]
     kept: dict[int, SalvagedClaim] = {}
@@ -281,7 +288,10 @@ def salvage_claims(
 
 
 def read_sentences_until_repeated(answer: str) -> Iterator[str]:
-    """Yield the sentences of an answer before a repetition or a continued transcript."""
+    """Yield the sentences of a model's answer up to the first that repeats one.
+
+    A sentence that continues the transcript ends them too.
+    """
     seen: set[str] = set()
     for sentence, _ in split_sentences(answer.replace('"', "")):
         words = _list_texts(split_words(sentence))
@@ -296,7 +306,7 @@ def read_sentences_until_repeated(answer: str) -> Iterator[str]:
 
 
 def is_unsure(sentence: str) -> bool:
-    """Tell whether a sentence asks or quotes, and so states nothing about its speaker."""
+    """Return True if a sentence asks or quotes, so that it states nothing about its speaker."""
     asks = sentence.rstrip().endswith(tuple(QUESTION_MARKS))
     return asks or any(mark in sentence for mark in '"“”«»')
 
@@ -322,9 +332,9 @@ class _Claim:
     def complete(
         self, match: ClaimAlignment, source: int, sentence: str
     ) -> SalvagedClaim:
-        """Return the confirmed part of the claim, completed by the end of the source's sentence.
+        """Return the confirmed part of the claim, naming the speaker, completed by the source.
 
-        `source` is the index of the sentence. The speaker is named.
+        `sentence` is the source's sentence, and `source` its index.
         """
         claimed = self._text[: self.words[match.stop - 1].end]
         if self.words[0].text in _HEADS:
@@ -348,10 +358,10 @@ class _Claim:
 
 
 def split_remainder(text: str, *, inflected: bool = False) -> tuple[str, str]:
-    """Return the unconfirmed end of a source in two: text that completes a claim, clause to quote.
+    """Split the rest of a sentence after a claim: text to complete it, and a clause to quote.
 
-    If the claim has an inflected verb, the completing text may have no other verb of the same
-    subject. The clause is empty if none stands alone.
+    If the claim has an `inflected` verb, the completing text has no other verb of the same subject.
+    The clause is empty if it does not stand alone.
     """
     if _PATTERNS["vocative"].fullmatch(text):
         return ".", ""
@@ -370,7 +380,7 @@ def split_remainder(text: str, *, inflected: bool = False) -> tuple[str, str]:
 
 
 def _end_sentence(text: str) -> str:
-    """Return a text with a full stop, unless it has an end mark."""
+    """Return a text without marks at its end, and with a full stop unless it has an end mark."""
     plain = text.rstrip(" ,;:–—-")
     return plain if plain.endswith(_ENDS) else f"{plain}."
 
@@ -379,9 +389,9 @@ _WRITTEN_OUT = {"'d ": " would ", "'ll ": " will ", "'ve ": " has ", "'s ": " is
 
 
 def _expand_after_name(verb: str, said: str) -> str:
-    """Return the words after a speaker's name with their contraction expanded.
+    """Return the words after a speaker's name with a contraction at their beginning expanded.
 
-    `said` is the source's text, which tells "has" from "is".
+    `said` is the text of the source, which tells whether "'s" means "has" or "is".
     """
     short = verb[: verb.find(" ") + 1].replace("’", "'")
     if short not in _WRITTEN_OUT:

@@ -54,21 +54,23 @@ class _NameWord(NamedTuple):
 
     @property
     def capital(self) -> bool:
+        """Whether the word begins with a capital letter."""
         return self.text[0].isupper()
 
     @property
     def folded(self) -> str:
+        """The word in lower case."""
         return self.text.casefold()
 
 
 def find_unknown_names(
     text: str, known: AbstractSet[str], folded: str
 ) -> Iterator[str]:
-    """Yield each name of a text of which no form is in `known`.
+    """Yield each name of a text that is in no source.
 
-    A capital letter marks a name in most languages, but also the first word of a sentence and any
-    German noun: such a word counts only in the position of a person or place. `folded` is the
-    sources' text in lower case, for scripts without spaces.
+    `known` holds the forms of the sources' words, `folded` their text in lower case, for scripts
+    without spaces. In German and at the start of a sentence, a capitalized word is a name only
+    where a person or place stands.
     """
     counts = count_stop_words(text)
     german = bool(counts) and counts.get("de") == max(counts.values())
@@ -80,7 +82,10 @@ def find_unknown_names(
 def _find_unknown_names_in_line(
     line: str, known: AbstractSet[str], *, german: bool
 ) -> Iterator[str]:
-    """Yield each capitalized word of a line that is a name, and of which no form is in `known`."""
+    """Yield each capitalized word of a line that is a name and has no form in `known`.
+
+    With `german`, other nouns have capital letters too.
+    """
     words = list(_read_words(line))
     long = [word for word in words if len(word.text) > STEM_CHARS_MIN]
     capitals = sum(word.capital for word in long)
@@ -98,9 +103,9 @@ def _find_unknown_names_in_line(
 
 
 def list_name_forms(text: str) -> Iterator[str]:
-    """Yield the lower-case forms under which another text may use the words of this text.
+    """Yield the forms in lower case by which names of other texts are compared with these words.
 
-    Capitalized words also yield forms marked as a name, and initials of neighboring names.
+    Capitalized words also yield forms marked by `AS_NAME`, and initials such as "nyc".
     """
     previous: list[str] = []
     for match in _PATTERNS["word"].finditer(text):
@@ -114,7 +119,7 @@ def list_name_forms(text: str) -> Iterator[str]:
 
 
 def _list_word_forms(word: str) -> Iterator[str]:
-    """Yield a word in lower case and its stem, and both for each part of a compound."""
+    """Yield a word in lower case and its stem, and for a compound those of its parts."""
     lower = word.casefold().replace(".", "").removesuffix("'s").rstrip("'")
     yield lower
     yield from _find_distinctive_stem(lower)
@@ -125,20 +130,20 @@ def _list_word_forms(word: str) -> Iterator[str]:
 
 
 def _find_distinctive_stem(word: str) -> Iterator[str]:
-    """Yield the stem of a word if the stem is long enough to be distinctive."""
+    """Yield the stem of a word, if it has more than `STEM_CHARS_MIN` letters."""
     root = light_stem(word)
     if len(root) > STEM_CHARS_MIN:
         yield root
 
 
 def _split_parts(word: str) -> list[str]:
-    """Return the lower-case parts of `McKinsey-Report` or `iOS`, without a possessive ending."""
+    """Return the parts of `McKinsey-Report` or `iOS` in lower case, without a final "'s"."""
     found = _PATTERNS["part"].findall(word.removesuffix("'s"))
     return [part.casefold() for part in found if len(part) > 1]
 
 
 def _read_words(line: str) -> Iterator[_NameWord]:
-    """Yield the words of a line, each marked if it starts a sentence, a clause or an item."""
+    """Yield the words of a line, marking those at the start of a sentence, clause or item."""
     end = 0
     for match in _PATTERNS["word"].finditer(line):
         gap = line[end : match.start()]
@@ -151,7 +156,7 @@ def _read_words(line: str) -> Iterator[_NameWord]:
 
 
 def _is_known(word: str, known: AbstractSet[str]) -> bool:
-    """Tell whether a capitalized word is an ordinary word or a form of a known name."""
+    """Return True if a capitalized word is an ordinary word, or a form of one in `known`."""
     lower = word.casefold().removesuffix("'s")
     if lower in _NOT_NAMES or not set(_list_word_forms(word)).isdisjoint(known):
         return True
@@ -164,10 +169,7 @@ def _is_known(word: str, known: AbstractSet[str]) -> bool:
 
 
 def _is_transposition(word: str, known: AbstractSet[str]) -> bool:
-    """Tell whether a word is a known name with two letters transposed: Francsico.
-
-    A name with another letter may be another name, as Marvin is not Martin.
-    """
+    """Return True if a word is a known name with two neighboring letters exchanged: Francsico."""
     return len(word) >= MISSPELLED_CHARS_MIN and any(
         f"{AS_NAME}{word[:at]}{word[at + 1]}{word[at]}{word[at + 2 :]}" in known
         for at in range(1, len(word) - 1)
@@ -176,7 +178,7 @@ def _is_transposition(word: str, known: AbstractSet[str]) -> bool:
 
 
 def _is_inflection(word: str, known: AbstractSet[str]) -> bool:
-    """Tell whether a word differs from a known name only in its ending."""
+    """Return True if a word differs from a known name only in its ending."""
     if len(word) <= STEM_CHARS_MIN:
         return f"{AS_NAME}{word}s" in known
     for cut in range(1, ENDING_CHARS_MAX + 1):
@@ -194,7 +196,7 @@ def _is_inflection(word: str, known: AbstractSet[str]) -> bool:
 
 
 def _list_inflected_roots(word: str) -> Iterator[tuple[str, Sequence[str]]]:
-    """Yield possible roots of a name, each with the endings that other forms of it may have."""
+    """Yield possible roots of a name, each with the endings that its other forms may have."""
     if any("а" <= char <= "я" for char in word):
         for cut in range(3):
             yield word[: len(word) - cut], _CYRILLIC_ENDINGS
@@ -205,7 +207,11 @@ def _list_inflected_roots(word: str) -> Iterator[tuple[str, Sequence[str]]]:
 def _is_name_in_context(
     words: list[_NameWord], at: int, known: AbstractSet[str], *, german: bool
 ) -> bool:
-    """Tell whether a capitalized word, perhaps an ordinary one, stands where a name stands."""
+    """Return True if the capitalized word at index `at` stands where a name stands.
+
+    So after a title, before a verb of speech or another name, and in German after a preposition of
+    place.
+    """
     word = words[at]
     # Within the same clause.
     before = words[at - 1] if at and not word.opens else None
@@ -240,7 +246,10 @@ def _is_name_in_context(
 
 
 def _is_subject(words: list[_NameWord], at: int, after: _NameWord) -> bool:
-    """Tell whether an English sentence begins with a name, judged by the words that follow."""
+    """Return True if the word at index `at` begins an English sentence as its subject.
+
+    `after` is the next word, which is judged as a verb.
+    """
     if after.folded in _WORDS["conjunctions"] and at + 2 < len(words):
         other = words[at + 2]
         if other.capital and not other.opens:
@@ -256,7 +265,7 @@ def _is_subject(words: list[_NameWord], at: int, after: _NameWord) -> bool:
 
 
 def _find_unknown_unspaced_names(text: str, folded: str) -> Iterator[str]:
-    """Yield Chinese, Japanese and Korean names, found by their suffix, that `folded` lacks."""
+    """Yield Chinese, Japanese and Korean names, found by a suffix, that are not in `folded`."""
     for match in _PATTERNS["cjk_name"].finditer(text):
         run = match[1]
         least = 1 if len(run) == 1 else 2

@@ -23,7 +23,10 @@ FIGURE_CHARS_MAX = 20
 
 
 def read_numbers(text: str) -> list[tuple[str, frozenset[str]]]:
-    """Return each number in figures as written, with its possible values: 1,000 is 1000 or 1.0."""
+    """Return each number in figures as written, with its possible values as texts.
+
+    So "1,000" may be "1000" or "1".
+    """
     plain = unicodedata.normalize("NFKC", text)
     return [
         (
@@ -37,9 +40,9 @@ def read_numbers(text: str) -> list[tuple[str, frozenset[str]]]:
 
 
 def _list_number_readings(written: str, after: str) -> Iterator[str]:
-    """Yield the possible values of a number; `after` is the text that follows, such as " million".
+    """Yield the possible values of a number as texts; `after` is what follows, such as " million".
 
-    A day of the month is read as "day 5", a time of day in 24 hours.
+    A day of the month is given as "day 5", a time of day in 24 hours.
     """
     if len(written) > FIGURE_CHARS_MAX:
         yield written
@@ -68,7 +71,7 @@ def _list_number_readings(written: str, after: str) -> Iterator[str]:
 
 
 def _normalize_number(written: str) -> str:
-    """Return a number with a decimal point and without thousands separators."""
+    """Return a number with a decimal point and without separators of thousands."""
     plain = re.sub(r"[,’'·]", ".", written)
     whole, _, rest = plain.rpartition(".")
     if _PATTERNS["grouped"].fullmatch(written):
@@ -79,14 +82,17 @@ def _normalize_number(written: str) -> str:
 
 
 def _format_number(value: float) -> str:
-    """Return a number as text, a whole one without decimals."""
+    """Return a number as text, without decimals if it is whole."""
     return str(int(value)) if value == int(value) else repr(round(value, 6))
 
 
 def list_clock_readings(
     written: str, half: re.Match[str] | None = None
 ) -> Iterator[str]:
-    """Yield a time of day in 24 hours: twice, 12 hours apart, unless `half` says am or pm."""
+    """Yield a time of day as "14:30"; without am or pm twice, 12 hours apart.
+
+    `half` is the match of am or pm, or None.
+    """
     head, _, rest = written.partition(":")
     hour = int(head)
     if half and hour <= 12:
@@ -97,7 +103,7 @@ def list_clock_readings(
 
 
 def read_number_words(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each number written as a word, with its value in figures."""
+    """Yield each number written as a word, as written and in figures."""
     for match in _PATTERNS["words"].finditer(text):
         value = NUMBER_WORDS.get(match[0].lower())
         if value is not None:
@@ -152,7 +158,10 @@ class SourceDates:
     """Years of the sources, the years before and the years after."""
 
     def add(self, text: str, said: datetime) -> None:
-        """Add the dates that a text mentions; relative dates are counted from `said`."""
+        """Add the dates that a text mentions, and the day it was said.
+
+        Relative dates are resolved from the time `said`.
+        """
         today = said.date()
         self._add_days(today, 0, 0)
         self.near_years.update((today.year - 1, today.year, today.year + 1))
@@ -165,7 +174,7 @@ class SourceDates:
         self._add_relative(text, said)
 
     def has_date(self, mention: DateMention) -> bool:
-        """Tell whether the sources mention a date, with at least the same precision."""
+        """Return True if the sources mention a date at least as exactly as the mention does."""
         if mention.weekday is not None:
             return mention.weekday in self.weekdays
         return any(self._has_reading(*reading) for reading in mention.readings)
@@ -173,7 +182,7 @@ class SourceDates:
     def _has_reading(
         self, year: int | None, month: int | None, day: int | None
     ) -> bool:
-        """Tell whether the sources mention a year, month and day, of which None are unspecified."""
+        """Return True if the sources mention a date; None as year, month or day is left open."""
         if year is None:
             return (month, day) in self.yearless
         near = year in self.near_years
@@ -186,7 +195,7 @@ class SourceDates:
         )
 
     def _add_date(self, year: int | None, month: int | None, day: int | None) -> None:
-        """Add a date of which year, month or day may be None."""
+        """Add a date in which year, month or day may be None for unknown."""
         if year is None:
             self.bare.update(((month, day), (month, None)))
             self.yearless.update(((month, day), (month, None)))
@@ -200,7 +209,10 @@ class SourceDates:
     def _add_days(
         self, today: date, first: int, last: int, *, only: int | None = None
     ) -> None:
-        """Add the days from `first` to `last` days after today; `only` is a weekday, 0 to 6."""
+        """Add the days from `first` to `last` days after `today`, at most `SPAN_DAYS_MAX` more.
+
+        With `only`, add just the days of that weekday, 0 (Monday) to 6.
+        """
         for step in range(first, min(last, first + SPAN_DAYS_MAX) + 1):
             day = day_at(today, step)
             if day and (only is None or day.weekday() == only):
@@ -210,13 +222,16 @@ class SourceDates:
                 self._add_month(day.year, day.month)
 
     def _add_month(self, year: int, month: int) -> None:
-        """Note that the sources name a month of a year, without a day."""
+        """Add a month, its year, and the month without a year."""
         self.months.add((year, month))
         self.years.add(year)
         self.yearless.add((month, None))
 
     def _add_relative(self, text: str, said: datetime) -> None:
-        """Add relative dates such as "yesterday" or "three weeks ago", longer spans with slack."""
+        """Add the days of relative dates in a text, such as "yesterday", counted from `said`.
+
+        Weeks and months get some days before and after.
+        """
         today = said.date()
         english = _PATTERNS["russian_ago"].sub(
             _translate_russian, _PATTERNS["ago"].sub("ago", text)
@@ -239,14 +254,14 @@ class SourceDates:
 
 
 def _translate_russian(match: re.Match[str]) -> str:
-    """Return "3 weeks ago" for a match of "три недели назад"."""
+    """Return "3 weeks ago" for a match of the Russian "три недели назад"."""
     count = COUNTS.get(match[1].lower(), match[1])
     unit = _NAMES["russian_units"][match[2].lower()]
     return f"{count} {unit} ago"
 
 
 def _make_valid_date(year: int, month: int, day: int) -> date | None:
-    """Return the date, or None if there is no such day."""
+    """Return the date of year, month and day, or None if there is no such day."""
     try:
         return date(year, month, day)
     except ValueError:
@@ -254,7 +269,7 @@ def _make_valid_date(year: int, month: int, day: int) -> date | None:
 
 
 def find_mentions(text: str) -> list[DateMention]:
-    """Return the dates of a text in order; where several overlap, the most complete one."""
+    """Return the dates in a text in their order; of overlapping ones only the most complete."""
     found: list[DateMention] = []
     taken = bytearray(len(text))
     candidates = [
@@ -275,7 +290,7 @@ def find_mentions(text: str) -> list[DateMention]:
 
 
 def _find_slashed_dates(text: str) -> Iterator[DateMention]:
-    """Yield dates such as `5/8/2023`, with the readings day first and month first."""
+    """Yield dates such as `5/8/2023`, read as 5 August and as 8 May where both are possible."""
     for match in _PATTERNS["slashed"].finditer(text):
         first, second, year = int(match[1]), int(match[3]), int(match[4])
         year += 2000 if year < 100 else 0
@@ -289,7 +304,7 @@ def _find_slashed_dates(text: str) -> Iterator[DateMention]:
 
 
 def _find_months_and_weekdays(text: str) -> Iterator[DateMention]:
-    """Yield days without a year such as `5.8.`, months and weekdays that stand without a day."""
+    """Yield days such as `5.8.` without a year, names of months and names of weekdays."""
     for match in _PATTERNS["day_short"].finditer(text):
         day, month = int(match[1]), int(match[2])
         if _make_valid_date(LEAP_YEAR, month, day):
@@ -309,7 +324,7 @@ def _find_months_and_weekdays(text: str) -> Iterator[DateMention]:
 
 
 def _read_mention(match: re.Match[str]) -> Iterator[DateMention]:
-    """Yield the date of a match with the groups `y`, `m` and `d`, unless it is out of range."""
+    """Yield the date of a match with groups `y`, `m` and `d`, if month and day are in range."""
     groups = match.groupdict()
     year = int(groups["y"]) if groups.get("y") else None
     named = (groups.get("m") or "").lower()

@@ -44,7 +44,10 @@ FAILED_COMMAND_WORTH = 0.8
 
 
 def read_session(memory: MemoryRecord, _zone: tzinfo) -> Sentences | None:
-    """Return each command of a shell session with its outcome; None for any other memory."""
+    """Return a sentence for each command of a shell session: what it printed or how it failed.
+
+    None if the memory is not a shell session.
+    """
     if not _PATTERNS["prompt_sign"].search(memory.content, 0, PROMPT_CHARS_MAX):
         return None
     lines = split_nonblank_lines(memory.content.strip())[:SESSION_LINES_MAX]
@@ -68,7 +71,7 @@ def read_session(memory: MemoryRecord, _zone: tzinfo) -> Sentences | None:
 
 
 def _find_command(line: str) -> str:
-    """Return the command after a shell prompt, or an empty text if the line has no prompt."""
+    """Return the command after a shell prompt in a line; empty if the line has none."""
     match = _PATTERNS["prompt"].fullmatch(line.strip())
     if not match or _PATTERNS["not_a_command"].match(match["command"]):
         return ""
@@ -77,7 +80,10 @@ def _find_command(line: str) -> str:
 
 
 def _describe_command(command: str, output: Sequence[str]) -> RecordSentence:
-    """Return a sentence of a command with its failure, or else with the last line of its output."""
+    """Return the sentence about a command: how it failed, or else its last line of output.
+
+    `output` are the lines that it printed.
+    """
     exits = list(filter(None, map(_PATTERNS["exit"].fullmatch, output)))
     code = exits[-1]["code"] if exits else ""
     failures = list(filter(_PATTERNS["failure"].search, output))
@@ -96,7 +102,7 @@ def _describe_command(command: str, output: Sequence[str]) -> RecordSentence:
 
 
 def _summarize_output(output: Sequence[str]) -> str:
-    """Return the output's last line of success, or else its last line after the number of lines."""
+    """Return the last line of output that reports success, or else the last line after a count."""
     lines = [line for line in output if not _PATTERNS["exit"].fullmatch(line)]
     successes = list(filter(_PATTERNS["success"].search, lines))
     if successes or len(lines) < 2:
@@ -142,7 +148,7 @@ class TestRun:
 
 
 def read_run(memory: MemoryRecord, _zone: tzinfo) -> TestRun | None:
-    """Return the outcome of a memory that is only the output of a test run, else None."""
+    """Return the outcome of a test run whose output is all that the memory holds; else None."""
     content = memory.content.strip()
     is_one_line = "\n" not in content
     signs = _ONE_LINE_SIGNS if is_one_line else _SIGNS
@@ -160,7 +166,10 @@ def read_run(memory: MemoryRecord, _zone: tzinfo) -> TestRun | None:
 
 
 def _read_ci_sentence(content: str) -> TestRun | None:
-    """Read a CI server's sentence: "Run 8791 on main passed: 412 passed, 3 skipped"."""
+    """Return the outcome in a sentence "Run 8791 on main passed: 412 passed, 3 skipped".
+
+    None for any other text.
+    """
     match = _PATTERNS["title"].fullmatch(content)
     if not match:
         return None
@@ -177,7 +186,7 @@ def _read_ci_sentence(content: str) -> TestRun | None:
 
 
 def _read_bare_counts(content: str) -> TestRun | None:
-    """Read a text of counts alone: "2 failed, 61 passed in 8.4 s"."""
+    """Return the outcome in a text of counts alone: "2 failed, 61 passed in 8.4 s"; else None."""
     match = _PATTERNS["counted"].fullmatch(content)
     if not match or "," not in match["counts"]:
         return None
@@ -185,7 +194,10 @@ def _read_bare_counts(content: str) -> TestRun | None:
 
 
 def _read_command_with_counts(content: str) -> TestRun | None:
-    """Read a test command with its counts: "pytest -q: 2 failed, 61 passed in 8.4 s"."""
+    """Return the outcome in a line "pytest -q: 2 failed, 61 passed in 8.4 s".
+
+    None for any other text.
+    """
     match = _PATTERNS["command"].fullmatch(content)
     if not match:
         return None
@@ -202,7 +214,7 @@ def _read_command_with_counts(content: str) -> TestRun | None:
 
 
 def _read_summary_line(content: str) -> TestRun | None:
-    """Read the summary line of a test runner without the output before it."""
+    """Return the outcome in the last line that a test runner prints; None for any other text."""
     return _read_output(content, "") if _PATTERNS["bare"].match(content) else None
 
 
@@ -215,17 +227,21 @@ _ONE_LINE_READERS = (
 
 
 def _name_suite(command: str) -> str:
-    """Return the test runner in a command, or else the command's first word."""
+    """Return the name of the test runner in a command, or else the command's first word."""
     match = _PATTERNS["runners"].search(command)
     return match[0] if match else command.partition(" ")[0]
 
 
 def _has_failed(counts: str) -> bool:
+    """Return True if counts such as "2 failed, 61 passed" have a failure."""
     return _PATTERNS["failed_count"].search(counts) is not None
 
 
 def _read_output(text: str, command: str) -> TestRun | None:
-    """Read the whole output of a test runner; `command` is empty if unknown."""
+    """Return the outcome in the output of a test runner, or None if it has no counts.
+
+    `command` is the command that ran, empty if unknown.
+    """
     summary = find_first_reading((_count_go_packages, _find_summary_counts), text)
     if summary is None:
         return None
@@ -243,7 +259,10 @@ def _read_output(text: str, command: str) -> TestRun | None:
 
 
 def _find_summary_counts(text: str) -> tuple[str, bool] | None:
-    """Return the counts of the last summary line, and whether the run failed, or None."""
+    """Return the counts in the last summary line of a test run, and whether the run failed.
+
+    None if the output has no such line.
+    """
     for form in _FORMS["summaries"]:
         if summaries := [match.groupdict("") for match in form.finditer(text)]:
             break
@@ -261,7 +280,10 @@ def _find_summary_counts(text: str) -> tuple[str, bool] | None:
 
 
 def _count_go_packages(text: str) -> tuple[str, bool] | None:
-    """Return the counts of passed and failed packages of `go test` and whether the run failed."""
+    """Return the counts of packages that `go test` reports, as text, and whether any failed.
+
+    None for other output.
+    """
     verdicts = Counter(
         match["verdict"] for match in _PATTERNS["go_package"].finditer(text)
     )
@@ -276,7 +298,7 @@ def _count_go_packages(text: str) -> tuple[str, bool] | None:
 
 
 def _list_failed_tests(text: str) -> tuple[str, ...]:
-    """Return the name of each failed test, with its message if the output has one."""
+    """Return the name of each failed test in a runner's output, with its message in brackets."""
     above = text.rpartition("passing")[0] or text
     messages_by_form = (
         _find_failure_messages(form, above) for form in _FORMS["failures"]
@@ -293,7 +315,7 @@ def _list_failed_tests(text: str) -> tuple[str, ...]:
 
 
 def _find_failure_messages(form: re.Pattern[str], text: str) -> dict[str, str]:
-    """Return the message of each failed test in the lines that match `form`, empty if none."""
+    """Return the failed tests in the lines that match `form`, each with its message or ""."""
     messages: dict[str, str] = {}
     for match in form.finditer(text):
         parts = match.groupdict("")
@@ -305,7 +327,7 @@ def _find_failure_messages(form: re.Pattern[str], text: str) -> dict[str, str]:
 def write_runs(
     readings: Sequence[RecordReading[TestRun]], _zone: tzinfo
 ) -> Iterator[RecordLine]:
-    """Write one line for all runs of each suite."""
+    """Yield one line for each test suite about all its runs."""
     for group in group_by(readings, lambda reading: reading.value.suite).values():
         runs = [reading.value for reading in group]
         text = _describe_run(runs[0]) if len(runs) == 1 else _describe_suite(runs)
@@ -317,7 +339,7 @@ def write_runs(
 
 
 def _describe_run(run: TestRun) -> str:
-    """Return the name, counts and failed tests of a single run."""
+    """Return a test run as text: its name, counts and failed tests."""
     unnamed = "Test run" if run.suite == "tests" else f"Test run of {run.suite}"
     title = shorten(run.title, RUN_COMMAND_CHARS_MAX) or unnamed
     if not run.counts:
@@ -327,7 +349,7 @@ def _describe_run(run: TestRun) -> str:
 
 
 def _describe_suite(runs: Sequence[TestRun]) -> str:
-    """Return the failures of a suite's runs, and the counts of the last run that passed."""
+    """Return several runs of a suite as text: failures, and the counts of the last that passed."""
     failed = [run for run in runs if run.failed]
     suite = runs[0].suite
     noun = "test run" if suite in _WORDS["plain_suites"] else f"{suite} run"
@@ -345,7 +367,7 @@ def _describe_suite(runs: Sequence[TestRun]) -> str:
 
 
 def _list_failure_causes(run: TestRun) -> tuple[str, ...]:
-    """Return the failed tests of a run, or its title with the counts where none is known."""
+    """Return the failed tests of a run, or else its title with what is known of the failure."""
     if run.failures and (run.counts or not run.title):
         return run.failures
     title = shorten(run.title, RUN_COMMAND_CHARS_MAX)
@@ -354,7 +376,7 @@ def _list_failure_causes(run: TestRun) -> tuple[str, ...]:
 
 
 def _limit_failures(failures: Sequence[str]) -> list[str]:
-    """Return the first failures; if there are more, the last entry counts the others."""
+    """Return the first failures, shortened; if there are more, then "and 3 more" at the end."""
     shown = [
         shorten(failure, 2 * RUN_MESSAGE_CHARS_MAX)
         for failure in failures[:FAILURES_SHOWN_MAX]

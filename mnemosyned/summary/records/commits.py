@@ -73,7 +73,7 @@ class _ComponentCommit:
 def read_commits(
     memory: MemoryRecord, _zone: tzinfo
 ) -> tuple[CommitRecord, ...] | None:
-    """Return the commits of a memory that holds only commits, else None."""
+    """Return the commits that are all a memory holds; None for any other memory."""
     content = memory.content
     if not _PATTERNS["opening"].match(content) and not _PATTERNS["hash_at_end"].match(
         content
@@ -90,7 +90,7 @@ def read_commits(
 
 
 def _read_log(lines: Sequence[str]) -> tuple[CommitRecord, ...] | None:
-    """Read the output of `git log`, in which each commit begins with a line of its hash."""
+    """Return the commits in the lines of `git log`; None if they are anything else."""
     if not _PATTERNS["head"].fullmatch(lines[0]):
         return None
     blocks: list[list[str]] = []
@@ -106,7 +106,10 @@ def _read_log(lines: Sequence[str]) -> tuple[CommitRecord, ...] | None:
 
 
 def _read_log_commit(lines: Sequence[str]) -> CommitRecord | None:
-    """Read one commit of `git log`: fields, indented message and files."""
+    """Return the commit in its lines of `git log` without the hash; None for other lines.
+
+    They hold fields, the indented message and changed files.
+    """
     fields: dict[str, str] = {}
     message: list[str] = []
     paths: list[str] = []
@@ -131,14 +134,17 @@ def _read_log_commit(lines: Sequence[str]) -> CommitRecord | None:
 
 
 def _find_paths(text: str) -> list[str]:
-    """Return the file paths in the lines of a commit's statistics."""
+    """Return the file paths in lines of a commit's statistics."""
     return [
         match["stat"] or match["status"] for match in _PATTERNS["path"].finditer(text)
     ]
 
 
 def _read_oneline_log(lines: Sequence[str]) -> tuple[CommitRecord, ...] | None:
-    """Read commits of one line each, as written by `git log --oneline` and by hooks."""
+    """Return the commits in lines "hash subject", as of `git log --oneline`; else None.
+
+    An indented message may follow a single commit.
+    """
     commits: list[CommitRecord] = []
     paths: list[str] = []
     for line in lines[:COMMITS_PER_MEMORY_MAX]:
@@ -157,13 +163,13 @@ def _read_oneline_log(lines: Sequence[str]) -> tuple[CommitRecord, ...] | None:
 
 
 def _is_oneline_with_body(lines: Sequence[str]) -> bool:
-    """Tell whether lines are a commit of one line followed by its indented message."""
+    """Return True if the first line is a commit "hash subject" and all others are indented."""
     indented = all(line.startswith(("  ", "\t")) for line in lines[1:])
     return indented and _read_oneline_commit(lines[0]) is not None
 
 
 def _read_oneline_commit(line: str) -> CommitRecord | None:
-    """Read a commit of one line; return None if the line has no hash with a subject."""
+    """Return the commit in a line with hash and subject; None for any other line."""
     for form in (_PATTERNS["stamped"], _PATTERNS["handed_on"], _PATTERNS["one_line"]):
         match = form.fullmatch(line)
         parts = match.groupdict("") if match else {}
@@ -176,7 +182,7 @@ def _read_oneline_commit(line: str) -> CommitRecord | None:
 
 
 def _looks_like_commit(hash_: str, subject: str) -> bool:
-    """Tell whether a hash is no word or number, and a subject no sentence of prose."""
+    """Return True if a text is likely a hash, no word, and the subject no sentence of prose."""
     if _PATTERNS["word_or_number"].fullmatch(hash_):
         return _PATTERNS["conventional"].fullmatch(subject) is not None
     is_sentence = subject[0].islower() and subject.endswith(".")
@@ -185,7 +191,10 @@ def _looks_like_commit(hash_: str, subject: str) -> bool:
 
 
 def _read_commit_output(lines: Sequence[str]) -> tuple[CommitRecord, ...] | None:
-    """Read the output of `git commit`, the command itself, or the message of a merge."""
+    """Return the commit in the lines of `git commit`, of its command, or of a merge's message.
+
+    None for any other lines.
+    """
     first = lines[0].strip().removeprefix("$ ")
     if _PATTERNS["pull_request"].fullmatch(first):
         title = "".join(lines[1:])  # of the pull request
@@ -208,7 +217,10 @@ def _read_commit_output(lines: Sequence[str]) -> tuple[CommitRecord, ...] | None
 def write_commits(
     readings: Sequence[RecordReading[tuple[CommitRecord, ...]]], zone: tzinfo
 ) -> Iterator[RecordLine]:
-    """Write the commits of each component and day, a few subjects on a line."""
+    """Yield lines about the commits of each component and day, a few subjects in each.
+
+    Days are shown in `zone`.
+    """
     commits = _assign_components(readings, zone)
     groups = group_by(commits, lambda item: (item.component, item.day))
     several_days = len({day for _, day in groups}) > 1
@@ -222,7 +234,11 @@ def write_commits(
 def _assign_components(
     readings: Sequence[RecordReading[tuple[CommitRecord, ...]]], zone: tzinfo
 ) -> list[_ComponentCommit]:
-    """Return each commit with its component, or else with a word that several subjects share."""
+    """Return each commit with its component, such as "parser", and its day in `zone`.
+
+    If the subject names no component, a common folder or a word that several subjects share is
+    used.
+    """
     common = _rank_common_words(
         commit.subject for reading in readings for commit in reading.value
     )
@@ -239,7 +255,10 @@ def _assign_components(
 
 
 def _rank_common_words(subjects: Iterable[str]) -> dict[str, int]:
-    """Return the words of at least two subjects with their rank, 0 for the most frequent."""
+    """Return words that at least two subjects have, with their rank, 0 for the most frequent.
+
+    The first word of each subject does not count.
+    """
     counts = Counter(
         word
         for subject in subjects
@@ -254,9 +273,10 @@ def _rank_common_words(subjects: Iterable[str]) -> dict[str, int]:
 
 
 def _split_component(commit: CommitRecord, common: dict[str, int]) -> tuple[str, str]:
-    """Return the component of a commit and the subject without it; `common` holds words by rank.
+    """Return the component that a commit is about, and its subject without it.
 
-    The component is empty if the subject names none and has no common word.
+    `common` has words that several subjects share, by rank; the best one in the subject is used if
+    nothing else names a component. Empty without one.
     """
     subject = remove_hashes(commit.subject)
     if match := _PATTERNS["conventional"].fullmatch(subject):
@@ -275,7 +295,10 @@ def _split_component(commit: CommitRecord, common: dict[str, int]) -> tuple[str,
 
 
 def _find_common_folder(paths: Sequence[str]) -> str:
-    """Return the deepest common folder, else the most frequent one; a single path whole."""
+    """Return the deepest folder that all paths share, or else the most frequent folder.
+
+    A single path is returned whole.
+    """
     if len(paths) == 1:
         return paths[0]
     folders = [path.rpartition("/")[0] for path in paths]
@@ -289,7 +312,10 @@ def _find_common_folder(paths: Sequence[str]) -> str:
 def _make_commits_line(
     chunk: Sequence[_ComponentCommit], zone: tzinfo, *, dated: bool
 ) -> RecordLine:
-    """Write one line of a few commits: their count, component, authors, day and subjects."""
+    """Return a line about a few commits of one component: count, authors, day and subjects.
+
+    The day is left out unless `dated`.
+    """
     first = chunk[0]
     head = show_count(len(chunk), "commit") if len(chunk) > 1 else "Commit"
     is_kind = first.component.startswith("(")

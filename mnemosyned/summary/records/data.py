@@ -64,7 +64,10 @@ Value = dict[str, Any] | list[Any]
 
 
 def parse_json(content: str) -> Value | None:
-    """Return the value of a text that is a JSON object, array or lines of JSON, else None."""
+    """Return the object or list in a JSON text, or a list of the objects in lines of JSON.
+
+    None for any other text, and for an empty object or list.
+    """
     text = content.strip()
     if text.startswith("```"):
         text = text.removeprefix("```json").strip("`").strip()
@@ -78,7 +81,7 @@ def parse_json(content: str) -> Value | None:
 
 
 def _parse_value(text: str) -> Value | None:
-    """Return the object or array of a JSON text, or None for any other text."""
+    """Return the object or list in a JSON text; None for any other text."""
     try:
         value = json.loads(text, parse_float=str)
     except (ValueError, RecursionError):
@@ -87,7 +90,10 @@ def _parse_value(text: str) -> Value | None:
 
 
 def read_json(memory: MemoryRecord, zone: tzinfo) -> Sentences | None:
-    """Return a sentence for each object of a memory that is JSON, else None."""
+    """Return a sentence for each object in a memory that is JSON; None for any other memory.
+
+    A list of other values gives one sentence. Times are shown in `zone`.
+    """
     value = parse_json(memory.content)
     if value is None:
         return None
@@ -107,7 +113,10 @@ def read_json(memory: MemoryRecord, zone: tzinfo) -> Sentences | None:
 
 
 def _find_wrapped_list(value: Mapping[str, Any]) -> list[Any] | None:
-    """Return the list of objects in an API's answer, `{"items": [{…}], "total": 2}`, or None."""
+    """Return the only list of objects in an answer such as `{"items": [{…}], "total": 2}`.
+
+    None if the object is anything else.
+    """
     lists = [item for item in value.values() if isinstance(item, list) and item]
     is_record = not _WORDS["record_names"].isdisjoint(_read_known_fields(value))
     if len(lists) != 1 or len(value) > ANSWER_KEYS_MAX or is_record:
@@ -116,7 +125,7 @@ def _find_wrapped_list(value: Mapping[str, Any]) -> list[Any] | None:
 
 
 def _describe_list(value: Sequence[Any]) -> RecordSentence:
-    """Return a sentence about a list that holds other values than objects."""
+    """Return a sentence about a JSON list whose elements are not all objects."""
     scalars = list(filter(None, map(_show_scalar, value)))
     source = " ".join(scalars)
     if not scalars:
@@ -130,7 +139,10 @@ def _describe_list(value: Sequence[Any]) -> RecordSentence:
 
 
 def _describe_object(value: Mapping[str, Any], zone: tzinfo) -> RecordSentence:
-    """Return a sentence about an object, as a message, an event or another record."""
+    """Return a sentence about a JSON object, as a message, an event or another record.
+
+    Times are shown in `zone`.
+    """
     fields = _read_known_fields(value)
     way = str(find_first_value(value, "message_type", "direction")).lower()
     if way in _WORDS["sent"] and "sender" in fields and "recipient" not in fields:
@@ -154,7 +166,7 @@ def _describe_object(value: Mapping[str, Any], zone: tzinfo) -> RecordSentence:
 
 
 def _find_object_kind(value: Mapping[str, Any]) -> str:
-    """Return the kind that an object states, such as "SMS", or an empty text."""
+    """Return the kind that a JSON object names, such as "SMS"; empty if it names none."""
     kind = find_first_value(value, *_KIND_KEYS)
     if not isinstance(kind, str) or not 1 < len(kind) <= 30 or kind.count(" ") > 2:
         return ""
@@ -163,14 +175,17 @@ def _find_object_kind(value: Mapping[str, Any]) -> str:
 
 
 def find_first_value(value: Mapping[str, Any], *keys: str) -> object | None:
-    """Return the first value that is neither missing nor empty among the keys, or None."""
+    """Return the first value under these keys that is there and not empty or 0; else None."""
     return next(filter(None, map(value.get, keys)), None)
 
 
 def _describe_titled_object(
     fields: Fields, value: Mapping[str, Any], zone: tzinfo
 ) -> str:
-    """Return the title, time and exact values of an object with a title."""
+    """Return a text about an object with a title: title, time, exact values and body.
+
+    `fields` are its known fields by common name.
+    """
     base = {name: fields.get(name, "") for name in ("title", "date", "body")}
     used = set(filter(base.get, base))
     scalars = [
@@ -188,7 +203,10 @@ def _describe_titled_object(
 
 
 def _describe_untitled_object(value: Mapping[str, Any], kind: str) -> str:
-    """Return the exact values of an object without a title, or its keys if it has no such value."""
+    """Return a text about an object without a title: its exact values, or else its keys.
+
+    `kind` is its first word, "Config" if empty.
+    """
     scalars = dict(_list_exact_scalars(value))
     head = f"{kind or 'Config'} with"
     if not scalars:
@@ -206,7 +224,7 @@ def _describe_untitled_object(value: Mapping[str, Any], kind: str) -> str:
 
 
 def _list_scalars(scalars: Sequence[tuple[str, str]]) -> str:
-    """Return pairs of key and value as text; past a limit, keys only."""
+    """Return pairs of key and value as text; after `SCALARS_MAX` only the keys."""
     shown = [f"{label} {text}" for label, text in scalars[:SCALARS_MAX]]
     hidden = [label for label, _ in scalars[SCALARS_MAX:]]
     if not hidden:
@@ -218,9 +236,9 @@ def _list_scalars(scalars: Sequence[tuple[str, str]]) -> str:
 def _list_exact_scalars(
     value: Mapping[str, Any], prefix: str = ""
 ) -> list[tuple[str, str]]:
-    """Return pairs of key and value as text, with dotted keys for the values of inner objects.
+    """Return the values of a JSON object that can be shown, as pairs of key and text.
 
-    Ids are left out. `prefix` stands before each key.
+    Keys of inner objects are dotted, after `prefix`. Ids are left out.
     """
     pairs: list[tuple[str, str]] = []
     for key, item in value.items():
@@ -238,7 +256,7 @@ def _list_exact_scalars(
 
 
 def _show_scalar(value: object) -> str:
-    """Return a number, flag or text as text without hashes, or an empty text for another value."""
+    """Return a JSON number, flag or text as text, without hashes; empty for other values."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int | float):
@@ -247,7 +265,7 @@ def _show_scalar(value: object) -> str:
 
 
 def _read_known_fields(value: Mapping[str, Any]) -> dict[str, str]:
-    """Return the texts of an object's known fields by common name, such as "title"."""
+    """Return the texts of a JSON object's known fields by common name, such as "title"."""
     fields: dict[str, str] = {}
     for key, item in value.items():
         name = find_common_name(key)
@@ -261,7 +279,7 @@ def _read_known_fields(value: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _show_field(item: object) -> str:
-    """Return the text of a field's value; of an inner object, its name, time or address."""
+    """Return a field's value as text; of an object its name, time or address."""
     if isinstance(item, dict):
         inner = map(item.get, _INNER_KEYS)
         return next((text for text in inner if isinstance(text, str)), "")
@@ -274,7 +292,7 @@ def _show_field(item: object) -> str:
 
 
 def _walk_texts(item: object, depth: int) -> Iterator[str]:
-    """Yield the texts within a value, down to `depth` levels, for index terms."""
+    """Yield all texts within a JSON value, down to `depth` levels, except ids."""
     if isinstance(item, str):
         yield remove_hashes(item[:SOURCE_CHARS_MAX])
     elif depth and isinstance(item, dict):
@@ -310,7 +328,7 @@ Grid = list[list[str]]
 
 
 def read_table(memory: MemoryRecord, _zone: tzinfo) -> Sentences | None:
-    """Return a sentence with size, columns and first rows of a table, None for no table."""
+    """Return a sentence with a table's size, columns and first rows; None for any other memory."""
     if memory.content.count("\n") < 2:
         return None
     lines = split_nonblank_lines(memory.content.strip("\n"))[:ROWS_READ_MAX]
@@ -333,7 +351,7 @@ def read_table(memory: MemoryRecord, _zone: tzinfo) -> Sentences | None:
 
 
 def _show_row(names: Sequence[str], row: Sequence[str]) -> str:
-    """Return a row as text, each cell after its column's name; empty cells are left out."""
+    """Return a table's row as text, each cell after its column's name, without empty cells."""
     cells = [
         enclose(f"{name} ", shorten(cell, CELL_CHARS_MAX))
         for name, cell in zip(names, row, strict=True)
@@ -342,7 +360,10 @@ def _show_row(names: Sequence[str], row: Sequence[str]) -> str:
 
 
 def _read_piped(lines: Sequence[str]) -> Grid | None:
-    """Read a Markdown table or a table framed by a SQL shell; return None for other lines."""
+    """Return the rows of a Markdown table or of a table framed by a SQL shell; else None.
+
+    The first row has the names of the columns.
+    """
     head = lines[0].replace("│", "|")
     is_ruled = "|" in head and _PATTERNS["rule_row"].fullmatch(lines[1].strip())
     if not (is_ruled or head.count("|") > 1 or _PATTERNS["frame"].fullmatch(head)):
@@ -357,7 +378,10 @@ def _read_piped(lines: Sequence[str]) -> Grid | None:
 
 
 def _read_separated(lines: Sequence[str]) -> Grid | None:
-    """Read CSV with tabs, semicolons or commas; two columns need at least four lines."""
+    """Return the rows of lines separated by tabs, semicolons or commas; else None.
+
+    The first row has the names of the columns. Two columns need at least four lines.
+    """
     for separator in ("\t", ";", ","):
         count = lines[0].count(separator)
         if count == 0 or (count == 1 and len(lines) < 4):
@@ -372,7 +396,10 @@ def _read_separated(lines: Sequence[str]) -> Grid | None:
 
 
 def _is_tabular(grid: Grid, lines: Sequence[str]) -> bool:
-    """Tell whether a grid is a table, not lines of prose that happen to have as many commas."""
+    """Return True if rows of cells are a table, not prose whose lines have as many commas.
+
+    `lines` is the text of the rows.
+    """
     cells = list(chain.from_iterable(grid[:200]))
     spaced = sum(cell.startswith(" ") for cell in cells)
     mean = sum(map(len, cells)) / len(cells)
@@ -388,7 +415,10 @@ def _is_tabular(grid: Grid, lines: Sequence[str]) -> bool:
 
 
 def _read_aligned(lines: Sequence[str]) -> Grid | None:
-    """Read columns aligned with blanks, as printed by `df` and `kubectl get`."""
+    """Return the rows of columns aligned by blanks, as printed by `df`; None for other lines.
+
+    The first row has the names of the columns.
+    """
     header = lines[0].strip().replace("Mounted on", "Mounted")
     if _PATTERNS["digit"].search(header) or header.endswith(_ENDING_MARK):
         return None
@@ -403,7 +433,7 @@ def _read_aligned(lines: Sequence[str]) -> Grid | None:
 
 
 def _has_even_rows(grid: Grid) -> bool:
-    """Tell whether all rows have the same number of cells as the first."""
+    """Return True if all rows have the same number of cells, at least two."""
     width = len(grid[0])
     return 2 <= width <= COLUMNS_MAX and all(len(row) == width for row in grid)
 

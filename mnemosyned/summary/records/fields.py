@@ -41,15 +41,18 @@ LABELS = _NAMES["labels"]
 
 
 def find_common_name(label: str) -> str:
-    """Return the common name of a field's label, "sender" for "From"; empty if unknown."""
+    """Return the common name of a field with this label, such as "sender" for "From".
+
+    Empty if the label is unknown.
+    """
     lower = label.strip().lower()
     return LABELS.get(lower) or LABELS.get(re.sub(r"[\s_-]", "", lower), "")
 
 
 def show_event_time(fields: Fields, zone: tzinfo) -> str:
-    """Return the time or time span of an event's or message's fields as text.
+    """Return the time or time span in the fields of an event or message, as text in `zone`.
 
-    An unreadable time stays as written; without a time the text is empty.
+    A time that cannot be read is shown as written; empty without one.
     """
     start_text = fields.get("start") or fields.get("date") or ""
     end_text = fields.get("end", "")
@@ -64,9 +67,9 @@ def show_event_time(fields: Fields, zone: tzinfo) -> str:
 
 
 def describe_event(fields: Fields, zone: tzinfo) -> str:
-    """Return a sentence such as "Dentist at Praxis Huber, Tue 10 March 2026, 08:20.".
+    """Return "Dentist at Praxis Huber, Tue 10 March 2026, 08:20." for an event's fields.
 
-    The notes of the event follow it.
+    Notes follow as further sentences. Times are shown in `zone`.
     """
     text = shorten(fields["title"], TITLE_CHARS_MAX).rstrip(".")
     text += enclose(" at ", shorten(fields.get("place", ""), PLACE_CHARS_MAX))
@@ -82,7 +85,10 @@ def describe_event(fields: Fields, zone: tzinfo) -> str:
 
 
 def describe_message(fields: Fields, zone: tzinfo, *, kind: str = "Message") -> str:
-    """Return "Message from Anna to Ben, “Trip”, 14:03: See you there.", made from the fields."""
+    """Return "Message from Anna to Ben, “Trip”, 14:03: See you there." for a message's fields.
+
+    `kind` is its first word; times are shown in `zone`.
+    """
     head = kind
     via = "in" if fields.get("sender") else "from"
     for label, name in (("from", "sender"), ("to", "recipient"), (via, "app")):
@@ -99,16 +105,16 @@ def describe_message(fields: Fields, zone: tzinfo, *, kind: str = "Message") -> 
 
 
 def extract_person_name(text: str) -> str:
-    """Return the name in an address such as `Ben Kofler <ben@example.org>`."""
+    """Return the name in a mail address such as `Ben Kofler <ben@example.org>`, or the address."""
     name = text.partition("<")[0].strip().strip("\"'")
     return name or text.strip(" <>")
 
 
 def read_fields(lines: Sequence[str]) -> dict[str, str] | None:
-    """Return the values of lines "Label: value" by common name; a body may take several lines.
+    """Return the values of lines "Label: value" by the labels' common names.
 
-    Return None if any other line has no known label. Of equal labels the first counts; a time of
-    day completes a day before it.
+    A body may go on in further lines. None if any other line has no known label. Of equal labels
+    the first counts, but a time of day is added to a date.
     """
     fields: dict[str, str] = {}
     last = ""
@@ -130,7 +136,10 @@ def read_fields(lines: Sequence[str]) -> dict[str, str] | None:
 
 
 def split_title(text: str) -> tuple[str, str]:
-    """Split a capitalized title from the sentence after it; the sentence is empty if unclear."""
+    """Split a text into a capitalized title and the sentence after it.
+
+    If the border is unclear, the title is the whole text and the sentence empty.
+    """
     words = text.split()
     capital = 0
     for index, word in enumerate(words):
@@ -156,7 +165,10 @@ _SOURCE_NAMES = ("title", "place", "body", "note")
 
 
 def read_calendar(memory: MemoryRecord, zone: tzinfo) -> Sentences | None:
-    """Return a sentence for each event of a memory that holds calendar entries, else None."""
+    """Return a sentence for each event of a memory that holds calendar entries.
+
+    None if it holds anything else. Times are shown in `zone`.
+    """
     content = memory.content.strip()
     events: list[Fields] = []
     label = _PATTERNS["label"].match(content.lstrip("*- "))
@@ -171,14 +183,17 @@ def read_calendar(memory: MemoryRecord, zone: tzinfo) -> Sentences | None:
 
 
 def _read_flat_event(parts: dict[str, str]) -> Fields:
-    """Return the fields of a phone's row "title description start end created note"."""
+    """Return the fields of a phone's row "title description start end created note".
+
+    `parts` are the named groups of its match.
+    """
     title, body = split_title(" ".join(parts["text"].split()))
     times = {"start": parts["start"], "end": parts["end"]}
     return {"title": title, **times, "body": body, "note": parts["note"]}
 
 
 def _read_ics(content: str) -> list[Fields]:
-    """Return the fields of each iCalendar event (RFC 5545); no event if a line is invalid."""
+    """Return the fields of each event in iCalendar text; empty if a line is not valid."""
     events: list[Fields] = []
     fields: dict[str, str] = {}
     depth = 0  # of alarms and time zones, whose properties are not the event's
@@ -205,7 +220,10 @@ def _read_ics(content: str) -> list[Fields]:
 
 
 def _finish_event(fields: dict[str, str]) -> Fields:
-    """Set an event's last day, shown status and recurrence in words; return its fields."""
+    """Return an event's fields with its last day, status and repetition in words.
+
+    The dict given is changed.
+    """
     end = parse_moment(fields.get("end", ""))
     if end and not isinstance(end, datetime):  # the format excludes the last day
         last = end - timedelta(1) if end > date.min else end
@@ -224,9 +242,9 @@ def _finish_event(fields: dict[str, str]) -> Fields:
 
 
 def _read_labeled_event(content: str) -> list[Fields]:
-    """Return the event of a text "Event: …" with other labels, on one line or several.
+    """Return a list with the fields of an event in a text "Event: …", with other labels.
 
-    The list is empty if title or start are missing.
+    Empty if title or start are missing.
     """
     lines = split_nonblank_lines(content)[:LABELED_LINES_MAX]
     fields = read_fields(lines) if len(lines) > 1 else _read_inline_fields(content)
@@ -236,7 +254,7 @@ def _read_labeled_event(content: str) -> list[Fields]:
 
 
 def _read_inline_fields(content: str) -> dict[str, str] | None:
-    """Return the fields of a line "Event: Dentist, Start: 2026-03-10", or None."""
+    """Return the fields in one line "Event: Dentist, Start: 2026-03-10" by common name, or None."""
     labels = [
         label
         for label in _PATTERNS["label"].finditer(content)
@@ -253,7 +271,7 @@ def _read_inline_fields(content: str) -> dict[str, str] | None:
 
 
 def _make_event_sentence(fields: Fields, zone: tzinfo) -> RecordSentence:
-    """Return the sentence of an event; a row without a title is quoted after its time."""
+    """Return the sentence about an event; a phone's row without a title is quoted after a time."""
     title = fields["title"]
     start = parse_moment(fields.get("start", ""))
     if "note" in fields and not fields["body"] and start:

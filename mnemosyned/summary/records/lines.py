@@ -103,7 +103,7 @@ Sentences = tuple[RecordSentence, ...]
 def write_sentences(
     readings: Sequence[RecordReading[Sentences]], _zone: tzinfo
 ) -> Iterator[RecordLine]:
-    """Write a line for each distinct sentence of all memories, with its count if repeated."""
+    """Yield a line for each distinct sentence in the readings, with its count if repeated."""
     return merge_equal(
         (reading.position, sentence)
         for reading in readings
@@ -114,9 +114,9 @@ def write_sentences(
 def merge_equal(
     sentences: Iterable[tuple[int, RecordSentence]],
 ) -> Iterator[RecordLine]:
-    """Yield a line for each distinct sentence, with the count of its repetitions.
+    """Yield a line for each distinct sentence, with its count if repeated.
 
-    Each sentence is given with the index of its memory.
+    Sentences are given with the index of their memory.
     """
     for pairs in group_by(sentences, lambda pair: pair[1].text).values():
         sentence = pairs[0][1]
@@ -130,7 +130,10 @@ def merge_equal(
 def make_line(
     text: str, source: str, positions: Sequence[int], worth: float
 ) -> RecordLine:
-    """Return a line about the memories at `positions`, with index terms from `source`."""
+    """Return a summary's line about the memories with these indexes in the group.
+
+    Its index terms are the words of `source` that `text` lacks; `worth` is from 0 to 1.
+    """
     terms = select_record_terms(source, text)
     return RecordLine(text, terms, positions[0], worth, memories=len(set(positions)))
 
@@ -138,7 +141,7 @@ def make_line(
 def find_first_match(
     patterns: Iterable[re.Pattern[str]], text: str
 ) -> re.Match[str] | None:
-    """Return the first match of a pattern with the whole text, or None."""
+    """Return the match of the first pattern that matches the whole text, or None."""
     for pattern in patterns:
         if match := pattern.fullmatch(text):
             return match
@@ -148,7 +151,7 @@ def find_first_match(
 def find_first_reading(
     readers: Iterable[Callable[[S], T | None]], source: S
 ) -> T | None:
-    """Return the value of the first reader that can read `source`, or None."""
+    """Return the first result of a reader for `source` that is not None or empty; else None."""
     for reader in readers:
         if value := reader(source):
             return value
@@ -156,7 +159,7 @@ def find_first_reading(
 
 
 def group_by(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
-    """Return lists of items by key; keys and items keep their order."""
+    """Return the items in lists by their key, both in the order of their first occurrence."""
     groups: dict[K, list[T]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)
@@ -164,12 +167,12 @@ def group_by(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
 
 
 def collapse_blanks(text: str) -> str:
-    """Return a text on one line, with single blanks."""
+    """Return a text on one line, with single blanks and none at its ends."""
     return _PATTERNS["spaces"].sub(" ", text).strip()
 
 
 def remove_hashes(text: str) -> str:
-    """Return a text on one line without commit ids, digests, UUIDs and memory addresses."""
+    """Return a text on one line without commit hashes, digests, UUIDs and memory addresses."""
     bare = _PATTERNS["hash"].sub("", text)
     if bare != text:
         bare = _PATTERNS["spaced_mark"].sub("", _PATTERNS["hollow"].sub("", bare))
@@ -177,7 +180,10 @@ def remove_hashes(text: str) -> str:
 
 
 def shorten(text: str, chars_max: int) -> str:
-    """Return a text without hashes, cut after a word with an ellipsis beyond `chars_max`."""
+    """Return a text on one line without hashes, cut after a word and with "…" if too long.
+
+    `chars_max` is the limit in characters.
+    """
     clean = remove_hashes(text)
     if len(clean) <= chars_max:
         return clean
@@ -189,7 +195,10 @@ def shorten(text: str, chars_max: int) -> str:
 
 
 def take_first_sentences(text: str, chars_max: int) -> str:
-    """Return as many whole first sentences as fit in `chars_max`, or the beginning of the first."""
+    """Return the first sentences of a text that fit in `chars_max`, without hashes.
+
+    If even the first does not fit, return its beginning.
+    """
     result = ""
     for sentence, _ in split_sentences(text[: chars_max * 4]):
         longer = f"{result} {sentence}".strip()
@@ -200,22 +209,22 @@ def take_first_sentences(text: str, chars_max: int) -> str:
 
 
 def end_sentence(text: str) -> str:
-    """Return a text with a full stop, unless it has an end mark."""
+    """Return a text with a full stop, unless it ends with an end mark such as "!"."""
     return text if text.endswith(_ENDS) else f"{text}."
 
 
 def end_line(text: str) -> str:
-    """Return a text with a full stop, unless it ends with an ellipsis."""
+    """Return a text with a full stop, unless it ends with "…"."""
     return f"{text}.".replace("….", "…")
 
 
 def enclose(before: str, text: str, after: str = "") -> str:
-    """Return a text between `before` and `after`; empty if the text is empty."""
+    """Return a text between `before` and `after`; empty if the text itself is empty."""
     return f"{before}{text}{after}" if text else ""
 
 
 def pluralize(count: int, noun: str) -> str:
-    """Return a noun in the plural, or in the singular for a count of 1."""
+    """Return an English noun with "s", unless `count` is 1."""
     return noun if count == 1 else f"{noun}s"
 
 
@@ -225,7 +234,7 @@ def show_count(count: int, noun: str) -> str:
 
 
 def join_names(names: Sequence[str], limit: int) -> str:
-    """Return names as "a, b and c"; names past `limit` are counted: "a, b and 3 more"."""
+    """Return names as "a, b and c"; after `limit` names, the others are counted: "and 3 more"."""
     shown = list(names[:limit])
     left = len(names) - len(shown)
     if left:
@@ -236,7 +245,10 @@ def join_names(names: Sequence[str], limit: int) -> str:
 
 
 def select_record_terms(source: str, text: str) -> tuple[str, ...]:
-    """Return the distinct words of `source` that `text` lacks, for the index, without hashes."""
+    """Return words of `source` whose stems `text` lacks, each once, as index terms.
+
+    At most `TERMS_MAX`, without hashes.
+    """
     clean = remove_hashes(source[:TERM_SOURCE_CHARS_MAX])
     if len(clean) <= len(text) and clean in text:
         return ()
@@ -254,7 +266,7 @@ def select_record_terms(source: str, text: str) -> tuple[str, ...]:
 
 
 def is_prose(line: str) -> bool:
-    """Tell whether a line is a sentence that a person wrote, not a part of a record."""
+    """Return True if a line is a person's sentence: enough words, many of them function words."""
     if _PATTERNS["code"].search(line):
         return False
     words = [word.lower() for word in _PATTERNS["word"].findall(line)]
@@ -265,14 +277,17 @@ def is_prose(line: str) -> bool:
 
 
 def split_nonblank_lines(text: str) -> list[str]:
-    """Return the lines of a text without blank lines and trailing spaces."""
+    """Return the lines of a text that are not blank, without blanks at their ends.
+
+    Each is cut at `LINE_CHARS_MAX` characters.
+    """
     return [
         line[:LINE_CHARS_MAX].rstrip() for line in text.splitlines() if line.strip()
     ]
 
 
 def split_command(lines: list[str]) -> tuple[str, list[str]]:
-    """Return the command of a first line such as `$ make test`, else empty, and the other lines."""
+    """Return the command in a first line `$ make test`, or an empty text, and the other lines."""
     if not lines[0].startswith("$ "):
         return "", lines
     return lines[0].removeprefix("$ "), lines[1:]
@@ -295,7 +310,10 @@ _STAMP = re.compile(STAMP)
 
 
 def parse_moment(text: str) -> Moment | None:
-    """Return the time or day that a text spells as a whole, or None."""
+    """Return the time or the day that the whole text spells; None for any other text.
+
+    The time has a zone if the text has one.
+    """
     match = find_first_match(_MOMENT_FORMS, text.strip())
     if match is None:
         return None
@@ -323,13 +341,13 @@ def parse_moment(text: str) -> Moment | None:
 
 
 def has_stamp_in_first_paragraph(text: str) -> bool:
-    """Tell whether the first paragraph has a timestamp, as the rows of a phone do."""
+    """Return True if the first paragraph has a time such as "2026-03-10 08:20", as phones write."""
     stamp = _STAMP.search(text)
     return stamp is not None and "\n\n" not in text[: stamp.start()]
 
 
 def parse_epoch(text: str) -> Moment | None:
-    """Return the time of a text that counts seconds or milliseconds since 1970, or None."""
+    """Return the time in a text that counts seconds or milliseconds since 1970; else None."""
     if not _PATTERNS["epoch"].fullmatch(text):
         return None
     count = float(text)
@@ -337,7 +355,7 @@ def parse_epoch(text: str) -> Moment | None:
 
 
 def show_moment(moment: Moment, zone: tzinfo) -> str:
-    """Return a time as `Tue 10 March 2026, 08:20`, a day without the time of day."""
+    """Return a time as `Tue 10 March 2026, 08:20` in `zone`; a day without the time of day."""
     if not isinstance(moment, datetime):
         return format_period(moment, moment)
     local = to_zone(moment, zone)
@@ -345,7 +363,10 @@ def show_moment(moment: Moment, zone: tzinfo) -> str:
 
 
 def show_span(start: Moment, end: Moment | None, zone: tzinfo) -> str:
-    """Return a time span as text; if both ends are on one day, the day is written once."""
+    """Return a time span as text in `zone`; if both ends are on one day, the day is given once.
+
+    Only the start is shown if there is no end, or an end before it.
+    """
     is_clocked = isinstance(start, datetime)
     if end is None or is_clocked != isinstance(end, datetime):
         return show_moment(start, zone)
@@ -365,12 +386,12 @@ def show_span(start: Moment, end: Moment | None, zone: tzinfo) -> str:
 
 
 def show_clock(moment: Moment | None, zone: tzinfo) -> str:
-    """Return the time of day as `08:20`; empty for a day or None."""
+    """Return the time of day as `08:20` in `zone`; empty for a day or None."""
     if not isinstance(moment, datetime):
         return ""
     return f"{to_zone(moment, zone):%H:%M}"
 
 
 def to_zone(moment: datetime, zone: tzinfo) -> datetime:
-    """Return a time in a zone; a time without a zone stays unchanged."""
+    """Return a time in this zone; a time without a zone is returned unchanged."""
     return moment if moment.tzinfo is None else in_zone(moment, zone)

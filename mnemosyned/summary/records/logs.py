@@ -61,7 +61,7 @@ class LogLine:
 
 
 def read_log(memory: MemoryRecord, _zone: tzinfo) -> tuple[LogLine, ...] | None:
-    """Return the lines of a memory that holds only log lines, else None."""
+    """Return the log lines that are all a memory holds; None for any other memory."""
     content = memory.content.strip()
     if content.startswith("{"):
         return _read_json_log(content)
@@ -84,7 +84,7 @@ def read_log(memory: MemoryRecord, _zone: tzinfo) -> tuple[LogLine, ...] | None:
 
 
 def _read_line(line: str) -> LogLine | None:
-    """Read a line of an access log, of a common log form, or of logfmt; return None for others."""
+    """Return a parsed line of an access log, a common log form or logfmt; else None."""
     if match := _PATTERNS["access"].fullmatch(line):
         return _read_request(match)
     if match := find_first_match(_FORMS["log_forms"], line):
@@ -93,7 +93,7 @@ def _read_line(line: str) -> LogLine | None:
 
 
 def _read_pairs(line: str) -> LogLine | None:
-    """Read a line of logfmt, `time=… level=… msg="…"`; return None if one of these is missing."""
+    """Return a parsed line of logfmt, `time=… level=… msg="…"`; None if one of these is missing."""
     pairs = {
         name: quoted or bare for name, quoted, bare in _PATTERNS["pair"].findall(line)
     }
@@ -108,7 +108,7 @@ def _read_pairs(line: str) -> LogLine | None:
 
 
 def _read_request(match: re.Match[str]) -> LogLine:
-    """Read a line of an access log; a status of 500 or more is an error."""
+    """Return a parsed line of an access log; with a status from 500 on its level is "error"."""
     status = match["status"]
     path = match["path"].partition("?")[0]
     level = "error" if status >= "500" else "info"
@@ -120,7 +120,10 @@ def _read_request(match: re.Match[str]) -> LogLine:
 
 
 def _read_log_parts(parts: dict[str, str]) -> LogLine:
-    """Read the named parts of a log line; without a level, the message's words decide it."""
+    """Return a parsed log line from the named groups of its match.
+
+    Without a level in the line, the words of the message decide.
+    """
     message, unit = parts["message"], parts.get("unit", "")
     name = parts.get("level") or parts.get("letter", "")
     if unit:
@@ -139,13 +142,13 @@ def _read_log_parts(parts: dict[str, str]) -> LogLine:
 
 
 def _parse_instant(text: str) -> datetime | None:
-    """Return the date and time that a text spells, or None for other texts and days alone."""
+    """Return the date and time that a text spells; None for any other text, and a day alone."""
     moment = parse_moment(text)
     return moment if isinstance(moment, datetime) else None
 
 
 def _read_json_log(content: str) -> tuple[LogLine, ...] | None:
-    """Read lines of JSON with a level, a message and a time; return None for other texts."""
+    """Return the parsed lines of a JSON log, with level, message and time; else None."""
     value = parse_json(content)
     objects = value if isinstance(value, list) else [value]
     entries: list[LogLine] = []
@@ -172,7 +175,10 @@ LogReading = RecordReading[LogLine]
 def write_logs(
     readings: Sequence[RecordReading[tuple[LogLine, ...]]], zone: tzinfo
 ) -> Iterator[RecordLine]:
-    """Write a line with the number of log lines by level, then each error and warning once."""
+    """Yield a line that counts log lines by level, then one for each kind of error and warning.
+
+    Beyond `QUOTED_MAX` kinds, the others are counted. Times are shown in `zone`.
+    """
     entries = [
         RecordReading(reading.position, reading.memory, entry)
         for reading in readings
@@ -203,12 +209,15 @@ def write_logs(
 def _make_log_line(
     text: str, source: str, items: Sequence[LogReading], worth: float
 ) -> RecordLine:
-    """Return a summary line about log lines, with index terms of `source`."""
+    """Return a summary's line about log lines, with the words of `source` as index terms."""
     return make_line(text, source, [item.position for item in items], worth)
 
 
 def _make_overview_line(items: Sequence[LogReading], zone: tzinfo) -> RecordLine:
-    """Return a line with log lines counted by level, their time span and most frequent messages."""
+    """Return a line that counts log lines by level, with time span and frequent messages.
+
+    Requests of an access log are counted by status.
+    """
     entries = [item.value for item in items]
     first, last = _show_time(items[0], zone), _show_time(items[-1], zone)
     span = first if first == last else f"{first} to {last.rpartition(', ')[2]}"
@@ -236,7 +245,10 @@ def _make_overview_line(items: Sequence[LogReading], zone: tzinfo) -> RecordLine
 
 
 def _show_repetitions(messages: Sequence[str]) -> str:
-    """Return " (3 times)" for equal messages, " (and 2 more like it)" for similar ones."""
+    """Return " (3 times)" for equal messages, " (and 2 more like it)" for others.
+
+    Empty for a single message.
+    """
     if len(messages) == 1:
         return ""
     if len(set(messages)) == 1:
@@ -245,9 +257,9 @@ def _show_repetitions(messages: Sequence[str]) -> str:
 
 
 def _list_commonest(entries: Sequence[LogLine]) -> str:
-    """Return the most frequent messages except errors and warnings, joined as text.
+    """Return the most frequent messages that are no errors or warnings, as text.
 
-    Similar messages count as one.
+    Messages that differ only in values count as one.
     """
     plain = [
         entry.message for entry in entries if entry.level not in _WORDS["troubles"]
@@ -261,12 +273,12 @@ def _list_commonest(entries: Sequence[LogLine]) -> str:
 
 
 def _blank_values(message: str) -> str:
-    """Return a message with "#" for each value, equal for messages of one kind."""
+    """Return a log message with "#" for each value, so that messages of one kind are equal."""
     return _PATTERNS["values"].sub("#", message[:LOG_MESSAGE_CHARS_MAX])
 
 
 def _make_trouble_line(items: Sequence[LogReading], zone: tzinfo) -> RecordLine:
-    """Return a line that quotes an error or warning, with the count of similar messages."""
+    """Return a line that quotes the first of similar errors or warnings, and counts them."""
     entry = items[0].value
     message = shorten(entry.message, LOG_MESSAGE_CHARS_MAX).rstrip(".")
     message = enclose("status ", entry.status, " on ") + message
@@ -278,7 +290,7 @@ def _make_trouble_line(items: Sequence[LogReading], zone: tzinfo) -> RecordLine:
 
 
 def _show_time(item: LogReading, zone: tzinfo) -> str:
-    """Return the time of a log line as text, or else the time of day of its memory."""
+    """Return a log line's time as text in `zone`, or else the time of day of its memory."""
     entry = item.value
     if entry.when:
         return show_moment(entry.when, zone)
@@ -317,7 +329,7 @@ class StackTrace:
 
 
 def read_trace(memory: MemoryRecord, _zone: tzinfo) -> StackTrace | None:
-    """Return the error of a memory that holds only a stack trace, else None."""
+    """Return the error of the stack trace that is all a memory holds; None for other memories."""
     content = memory.content.strip("\n")
     is_framed = "\n" in content or "panicked at" in content
     if not is_framed or not any(sign in content for sign in _SIGNS):
@@ -370,11 +382,11 @@ class _TraceFrame(NamedTuple):
 
     @property
     def short_path(self) -> str:
-        """The last three parts of the path, enough to find the file."""
+        """The last three parts of the path."""
         return "/".join(self.path.removeprefix("file://").split("/")[-3:])
 
     def show_place(self) -> str:
-        """Return function, file and line as text; a function in "<…>" is left out."""
+        """Return "function (file, line 3)"; a function such as "<module>" is left out."""
         where = self.short_path + enclose(", line ", self.line)
         function = self.function.strip()
         is_named = function and not function.startswith("<")
@@ -382,7 +394,7 @@ class _TraceFrame(NamedTuple):
 
 
 def _read_frames(lines: Sequence[str]) -> list[_TraceFrame]:
-    """Return the frames among the lines of a trace."""
+    """Return the stack frames in the lines of a trace, in their order."""
     matches = filter(None, (find_first_match(_FORMS["frames"], line) for line in lines))
     return [
         _TraceFrame(*map(match.groupdict("").get, _TraceFrame._fields, repeat("")))
@@ -391,7 +403,7 @@ def _read_frames(lines: Sequence[str]) -> list[_TraceFrame]:
 
 
 def _match_python_ends(lines: Sequence[str]) -> list[re.Match[str]]:
-    """Return the matches of the lines with an error, each right after a traceback's frames."""
+    """Return the match of each line that names a Python error right after a traceback's frames."""
     ends: list[re.Match[str]] = []
     inside = False
     for line in lines:
@@ -411,9 +423,10 @@ def _make_trace(
     head: re.Match[str],
     frames: Sequence[_TraceFrame],
 ) -> StackTrace:
-    """Return the trace of the error in `head`; `frames` come deepest first.
+    """Return the error in the match `head`, with the deepest frame that belongs to no library.
 
-    `heads` are the matches of all errors, whose names become index terms.
+    `frames` come deepest first. `heads` are the matches of all errors, whose names become index
+    terms.
     """
     parts = head.groupdict("")
     error, message = parts["error"], parts.get("message", "")
@@ -444,9 +457,9 @@ def _make_trace(
 def write_traces(
     readings: Sequence[RecordReading[StackTrace]], _zone: tzinfo
 ) -> Iterator[RecordLine]:
-    """Yield a line for each distinct error and place, with the count of repetitions.
+    """Yield a line for each distinct error and place, with the number of times it occurred.
 
-    Messages that differ in numbers alone are of one fault.
+    Messages that differ only in numbers count as equal.
     """
     kinds = group_by(
         readings,

@@ -97,7 +97,7 @@ class PhoneMessage:
 def read_messages(
     memory: MemoryRecord, _zone: tzinfo
 ) -> tuple[PhoneMessage, ...] | None:
-    """Return the messages of a memory that holds only messages, else None."""
+    """Return the phone or chat messages that are all a memory holds; None for other memories."""
     content = memory.content.strip()
     if messages := find_first_reading((_read_chat, _read_labeled_message), content):
         return messages
@@ -105,7 +105,10 @@ def read_messages(
 
 
 def _read_phone_row(content: str) -> tuple[PhoneMessage, ...] | None:
-    """Read a phone's row without labels by the first form that matches; return None without one."""
+    """Return a tuple with the message in a row of a phone's tables; None for any other text.
+
+    Such a row has no labels, but a time.
+    """
     for pattern, head, source, worth in _ROWS:
         match = pattern.fullmatch(content)
         parts = match.groupdict("") if match else {}
@@ -135,14 +138,17 @@ def _read_phone_row(content: str) -> tuple[PhoneMessage, ...] | None:
 
 
 def _is_name(text: str) -> bool:
-    """Tell whether a text of few words may be a name: no lower-case word other than "of"."""
+    """Return True if a text may be a name: at most five words, capitalized but for "of"."""
     words = text.split()
     plain = set(filter(_PATTERNS["plain_word"].fullmatch, words)) - _WORDS["links"]
     return len(words) <= 5 and not plain
 
 
 def _read_chat(content: str) -> tuple[PhoneMessage, ...] | None:
-    """Read a messenger's or IRC's export: a time, a name and the text on each line."""
+    """Return the messages of an exported chat, "time name: text" on each line; else None.
+
+    Lines past a limit are counted in a last message.
+    """
     lines = split_nonblank_lines(content)
     form = _PATTERNS["chat_line"] if content.startswith("[") else _PATTERNS["chat_dash"]
     if not lines or not form.fullmatch(lines[0]):
@@ -166,7 +172,10 @@ def _read_chat(content: str) -> tuple[PhoneMessage, ...] | None:
 
 
 def _read_labeled_message(content: str) -> tuple[PhoneMessage, ...] | None:
-    """Read a line "SMS" or "Notification", followed by lines with labels such as From and Time."""
+    """Return the message in a text "SMS" or "Notification" with labeled lines; else None.
+
+    The lines are such as "From: Anna" and "Time: 14:03".
+    """
     if "\n" not in content:
         return None
     lines = split_nonblank_lines(content)
@@ -185,7 +194,7 @@ def _read_labeled_message(content: str) -> tuple[PhoneMessage, ...] | None:
 
 
 def _find_message_kind(line: str) -> str:
-    """Return the kind in a first line such as "[Notification]" or "Type: SMS", or an empty text."""
+    """Return the kind in a line such as "[Notification]" or "Type: SMS"; empty if there is none."""
     label, _, value = (part.strip().lower() for part in line.partition(":"))
     name = label.strip("[]# ")
     if name == "type":
@@ -196,7 +205,10 @@ def _find_message_kind(line: str) -> str:
 def write_messages(
     readings: Sequence[RecordReading[tuple[PhoneMessage, ...]]], zone: tzinfo
 ) -> Iterator[RecordLine]:
-    """Write a line for each message with its time, and its day if the group has several days."""
+    """Yield a line for each distinct message, with its time in `zone`.
+
+    The day is added if the memories are of several days.
+    """
     first, last = readings[0].memory.created_at, readings[-1].memory.created_at
     dated = in_zone(first, zone).date() != in_zone(last, zone).date()
     return merge_equal(
@@ -212,7 +224,10 @@ def write_messages(
 def _make_message_sentence(
     message: PhoneMessage, memory: MemoryRecord, zone: tzinfo, *, dated: bool
 ) -> RecordSentence:
-    """Return a sentence about a message: its head, time and text; `dated` adds the day."""
+    """Return a sentence about a message: sender, time in `zone`, and text.
+
+    The day is left out unless `dated`.
+    """
     text, worth = message.text, message.worth
     head = shorten(message.head, MESSAGE_NAME_CHARS_MAX)
     head += enclose(", ", _show_time(message, memory, zone, dated=dated))
@@ -231,7 +246,10 @@ def _make_message_sentence(
 def _show_time(
     message: PhoneMessage, memory: MemoryRecord, zone: tzinfo, *, dated: bool
 ) -> str:
-    """Return the time or span of a message as text; `dated` adds the day. Empty without a time."""
+    """Return the time or time span of a message as text in `zone`; empty if it has none.
+
+    The day is left out unless `dated`.
+    """
     if message.when == "-":
         return ""
     moment = parse_moment(message.when) if message.when else memory.created_at
@@ -258,7 +276,7 @@ _POLITE = (_PATTERNS["greeting"], _PATTERNS["courtesy"])
 
 
 def read_mail(memory: MemoryRecord, zone: tzinfo) -> Sentences | None:
-    """Return a sentence with sender, subject and gist of a memory that is a mail, else None."""
+    """Return a sentence with sender, subject and gist of a memory that is a mail; else None."""
     if not _PATTERNS["opening"].match(memory.content):
         return None
     lines = memory.content.strip().splitlines()
@@ -288,7 +306,7 @@ def read_mail(memory: MemoryRecord, zone: tzinfo) -> Sentences | None:
 
 
 def _summarize_mail(body: str) -> str:
-    """Return a mail's first sentence, and sentences with exact values while there is room."""
+    """Return a mail's first sentence, and those with most exact values that fit, in order."""
     informative = _list_informative_sentences(body)
     exact = [
         sum(token.kind in EXACT_KINDS for token in tokenize(sentence))

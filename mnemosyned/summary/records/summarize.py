@@ -52,7 +52,10 @@ RULES: tuple[RecordRule[Any], ...] = (
 def summarize_records(
     memories: Sequence[MemoryRecord], *, zone: tzinfo
 ) -> RecordSummary:
-    """Summarize the memories that are records; return the lines, and other memories as prose."""
+    """Return lines about the memories that are records, and the other memories, which are prose.
+
+    Lines are in the order of their first memories. `zone` is for reading and showing times.
+    """
     readings: dict[int, list[RecordReading[Any]]] = {}
     prose: list[MemoryRecord] = []
     for position, memory in enumerate(memories):
@@ -73,16 +76,16 @@ def summarize_records(
 
 
 def _may_be_record(content: str) -> bool:
-    """Tell whether a memory has several lines or a sign of a record, so that a rule may read it."""
+    """Return True if a memory may be a record: it has several lines, digits or certain signs."""
     if len(content) > CONTENT_CHARS_MAX or content.isspace():
         return False
     return "\n" in content or _SIGN.search(content) is not None
 
 
 def _limit_lines(plural: str, written: Iterable[RecordLine]) -> list[RecordLine]:
-    """Return the lines of a rule; past a limit the least valuable are counted in one line.
+    """Return the lines of one kind of record, at most `LINES_MAX`, the rest counted in the last.
 
-    `plural` is the noun for the count.
+    Those worth least are counted, with the noun `plural`.
     """
     lines = list(written)
     if len(lines) <= LINES_MAX:
