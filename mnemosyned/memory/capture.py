@@ -88,7 +88,10 @@ class AgentStore(Protocol):
         ...
 
     def latest(self, sessions: Sequence[str], limit: int) -> list[MemoryRecord]:
-        """Return the newest memories of these sessions, from every tier, the newest first."""
+        """Return up to `limit` of the newest memories of these sessions, from every tier.
+
+        The newest come first.
+        """
         ...
 
     def latest_episode(self, session: str) -> Episode | None:
@@ -96,15 +99,17 @@ class AgentStore(Protocol):
         ...
 
     def sessions_of(self, project: str, limit: int) -> list[str]:
-        """Return the ids of a project's sessions that have memories, the last seen first.
+        """Return up to `limit` ids of a project's sessions that have memories, the last seen first.
 
-        A session without memories does not count: a tool starts many in which nothing is said. An
-        empty project name has no sessions.
+        An empty project name has no sessions.
         """
         ...
 
     def projects_of(self, sessions: Sequence[str]) -> dict[str, str]:
-        """Return the project of each of these sessions by session id, where it is known."""
+        """Return the project of each of these sessions by session id.
+
+        Sessions without a known project are left out.
+        """
         ...
 
     def recent(self, limit: int) -> list[AgentSession]:
@@ -112,7 +117,7 @@ class AgentStore(Protocol):
         ...
 
     def unknown(self, ids: Sequence[str]) -> list[str]:
-        """Return the ids, among these, that no stored and no forgotten memory has."""
+        """Return those of the ids that neither a stored nor a forgotten memory has."""
         ...
 
     def count(self, call: AgentCall) -> None:
@@ -170,7 +175,10 @@ class WatchStore(Protocol):
         ...
 
     def remove_folder(self, path: str) -> bool:
-        """Remove a folder and the reading positions of its files; return False if it was unknown."""
+        """Stop watching a folder, and delete the states of its files.
+
+        Return False if it was not watched.
+        """
         ...
 
     def file(self, path: str) -> WatchedFile | None:
@@ -190,7 +198,10 @@ class WatchStore(Protocol):
         ...
 
     def states(self, folder: str) -> dict[str, tuple[int, int]]:
-        """Return size in bytes and modification time in ns of the files below a folder, by path."""
+        """Return size in bytes and modification time in ns of each file below a folder, by path.
+
+        They are those of the last reading.
+        """
         ...
 
     def totals(self, folder: str) -> FolderTotals:

@@ -183,10 +183,10 @@ class GroupLimits:
 
 
 def plan(pending: Sequence[Pending], *, limits: GroupLimits) -> list[Batch]:
-    """Divide the pending memories into batches, one for each episode, the oldest first.
+    """Divide memories into batches, one for each episode to be made, the oldest first.
 
-    A batch has memories of one session and source, is cut at long pauses, and stays within the
-    limits. Every memory is in exactly one batch.
+    A batch has memories of one session and source, without a pause as long as that of the limits
+    between them, and stays within the limits. Every memory is in exactly one batch.
     """
     groups: dict[tuple[str, str | None], list[Pending]] = {}
     for memory in sorted(pending, key=lambda memory: memory.created_at):
@@ -227,7 +227,7 @@ def closed_batches(
 def _split_at_pauses(
     group: Sequence[Pending], pause: timedelta
 ) -> Iterator[list[Pending]]:
-    """Split memories, oldest first, wherever the next one came `pause` or more later."""
+    """Split memories, oldest first, wherever the next memory came `pause` or more later."""
     run = [group[0]]
     for memory in group[1:]:
         if memory.created_at - run[-1].created_at >= pause:

@@ -206,7 +206,7 @@ class EditTransaction(ABC):
 
     @abstractmethod
     def find(self, id: str) -> StoredMemory | None:
-        """Return the stored memory with an id; None if it was forgotten."""
+        """Return the stored memory with this id; None for an unknown id."""
 
     @abstractmethod
     def count_originals(self, episode: int) -> int:
@@ -225,7 +225,10 @@ class EditTransaction(ABC):
 
     @abstractmethod
     def write(self, target: EditTarget) -> None:
-        """Save the old revision, then write the edited memory and its derived rows."""
+        """Save the state before the edit as a revision, then write the edited memory.
+
+        Its index entries, tags, exact values and learnings are written, too.
+        """
 
     @abstractmethod
     def move_back(self, seq: int, episode: int) -> None:
@@ -283,7 +286,10 @@ class EditTransaction(ABC):
         return EditTarget(edit, kept.seq, kept.episode)
 
     def _edit_originals(self, episode: int, targets: Sequence[EditTarget]) -> None:
-        """Edit originals of one episode; rename the episode too if all originals move together."""
+        """Edit originals of the episode at a row number.
+
+        Give the episode their new session and source if all of its originals move there together.
+        """
         edits = [target.edit for target in targets]
         renamed = _are_renamed_alike(edits) and self.count_originals(episode) == len(
             edits
@@ -363,9 +369,9 @@ def dropped_learnings(
 def details_with(
     memory: MemoryRecord, secrets: Iterable[tuple[str, str]]
 ) -> Sequence[Detail]:
-    """Extract the exact values of a memory; mark the given secrets in them as sensitive.
+    """Extract the exact values of a memory, and mark those among `secrets` as sensitive.
 
-    `secrets` has the kind and value of each secret of the memory's episode.
+    `secrets` has the kind and value of each secret in the other originals of the memory's episode.
     """
     known = [Detail(DetailKind(kind), value, sensitive=True) for kind, value in secrets]
     _, details = mask_memories([memory], known=known)

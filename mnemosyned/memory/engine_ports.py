@@ -62,7 +62,7 @@ class TextModel(Protocol):
         return 0
 
     def count_tokens(self, text: str) -> int:
-        """Return the number of tokens of a text, by the model's tokenizer, or an upper bound.
+        """Return the number of tokens in a text by the model's tokenizer, or an upper bound of it.
 
         Raises `SummarizerFailed`.
         """
@@ -77,10 +77,8 @@ class TextModel(Protocol):
     ) -> str:
         """Return the model's answer to messages of `role` and `content`. Raises `SummarizerFailed`.
 
-        For a model run here the last message may be the assistant's: the beginning of the answer,
-        which is then one sentence.
-
-        This returns or raises within the configured time limit, whatever the model does.
+        The last message may be the assistant's for a model run here: the beginning of the answer,
+        which is then one sentence. The call ends within the configured time limit.
         """
         ...
 
@@ -101,9 +99,9 @@ class Summarizer(Protocol):
 
     @abstractmethod
     def summarize(self, memories: Sequence[MemoryRecord]) -> Summary:
-        """Return the summary of these memories, given oldest first.
+        """Return the summary of memories, given oldest first.
 
-        Raises `SummarizerFailed` if no usable summary came out.
+        Raises `SummarizerFailed` if no usable summary was made.
         """
 
     def summarize_each(
@@ -174,7 +172,10 @@ class Summarizer(Protocol):
         return self
 
     def interrupt(self) -> None:
-        """Cancel the model's running answer, and use no model until `resume`; safe from any thread."""
+        """Cancel the model's running answer, and use no model until `resume` is called.
+
+        It may be called from any thread.
+        """
         return
 
     def resume(self) -> None:
@@ -368,7 +369,7 @@ class VectorStore(Protocol):
     def search(
         self, model: int, *, limit_s: float | None = None
     ) -> StorageSearch | None:
-        """Return the vector search inside the storage; None if it has none.
+        """Return an object that compares vectors of a model inside the storage; None if it cannot.
 
         Without one, each process compares vectors itself. `limit_s` is the time limit of each
         comparison in seconds; None for no limit.
@@ -416,7 +417,7 @@ class PendingVector(Protocol):
     """A question on its way to the model."""
 
     def vector(self) -> bytes | None:
-        """Wait for the vector of the question; return None if it does not come in time."""
+        """Wait for the vector of the question; return None if it is not made in time."""
         ...
 
 
@@ -424,7 +425,7 @@ class MemoryVectors(Protocol):
     """Adds vectors to one memory and to its recall. Safe from any thread."""
 
     def status(self) -> EmbedderStatus:
-        """Return the state of the embedding model and the number of embedded memories."""
+        """Return the state of the embedding model, with the number of embedded memories."""
         ...
 
     def note_new_memories(self) -> None:
@@ -443,7 +444,10 @@ class MemoryVectors(Protocol):
         ...
 
     def ask(self, text: str) -> PendingVector | None:
-        """Start to embed a question; return None if the model is not available now."""
+        """Begin to embed a question, and return a handle on its vector.
+
+        None if the model is not available now.
+        """
         ...
 
     def near(
@@ -540,7 +544,7 @@ class RemovedOwner:
 
 
 def owner_of(token: str) -> int | None:
-    """Return the number of the owner that a token names; None if the text is not a token."""
+    """Return the number of the owner that is part of a token's text; None if it is not a token."""
     form = _TOKEN.fullmatch(token)
     owner = int(form[1]) if form else 0
     return owner if 0 < owner <= _OWNERS_MAX else None

@@ -288,7 +288,7 @@ class ExchangeStore(Protocol):
         ...
 
     def restore(self, records: Sequence[AnyRecord]) -> RestoreReport:
-        """Store the records that are not here yet, in one transaction; return the outcomes.
+        """Store the records that are not here yet, in one transaction; count the outcomes.
 
         An episode is stored only with its originals in the same call; else they go to working
         memory. A roll-up is stored if all of its members are here.

@@ -148,5 +148,5 @@ class MemoryFilter:
 
 
 def column_list(fields: tuple[MemoryField, ...] = ROW_FIELDS, prefix: str = "") -> str:
-    """Return the column names of fields for an SQL statement, each after `prefix`."""
+    """Return the column names of fields as a comma-separated list, each after `prefix`."""
     return ", ".join(f"{prefix}{field.column}" for field in fields)

@@ -254,5 +254,5 @@ def choose_prunable(
 
 
 def _is_earlier(moment: datetime, before: datetime | None) -> bool:
-    """Return whether a time is before another; False if the other is None."""
+    """Return whether `moment` is before `before`; False if `before` is None."""
     return before is not None and moment < before

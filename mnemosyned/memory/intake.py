@@ -29,10 +29,7 @@ _MADE = re.compile(rf"({CAPTURED_PREFIX}|{IMPORTED_PREFIX})[0-9a-f]{{32}}")
 
 
 def content_hash(content: str) -> int:
-    """Return the first 64 bits of the SHA-256 of a text, as a signed integer.
-
-    Equal hashes find candidates for equal texts; the caller compares the texts themselves.
-    """
+    """Return the first 64 bits of the SHA-256 of a text, as a signed integer."""
     return int.from_bytes(
         hashlib.sha256(content.encode()).digest()[:8], "big", signed=True
     )
@@ -76,7 +73,7 @@ class IntakeTransaction(ABC):
 
     @abstractmethod
     def was_said(self, id: str, content: str) -> bool:
-        """Return whether the memory with this id had this text before an edit."""
+        """Return whether the memory with this id had this text at any time before an edit."""
 
     @abstractmethod
     def said_before(self, memory: MemoryRecord) -> tuple[str, datetime] | None:
@@ -102,7 +99,7 @@ class IntakeTransaction(ABC):
 
     @abstractmethod
     def finish(self) -> int:
-        """Index the inserted memories; return the number of working memories."""
+        """Write the index entries of the inserted memories; return the count of working memory."""
 
     def remember(self, drafts: Sequence[Draft]) -> RememberReport:
         """Insert the drafts that are new; return one answer for each draft in order, and counts.
@@ -168,10 +165,10 @@ class IntakeTransaction(ABC):
     def _answer_known(
         self, draft: Draft, known: Known | None, place: tuple[int, int]
     ) -> Acknowledged | None:
-        """Return the answer to a draft whose id or text is stored already; None if neither is.
+        """Return the answer to a draft whose id or text is stored already; None for a new draft.
 
-        `place` is the index of the draft and the number of drafts. Raises `IdTaken` if the id
-        belongs to another text.
+        `known` is the stored record with its id, `place` the draft's index and the number of
+        drafts. Raises `IdTaken` if the id belongs to another text.
         """
         memory = draft.memory
         if known is None:

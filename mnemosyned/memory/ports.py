@@ -59,29 +59,32 @@ class GraceStore(Protocol):
     def recoverable_keys(
         self, ids: Sequence[str] = (), *, before: datetime | None = None
     ) -> list[str]:
-        """Return the keys of recoverable records by the ids of memories or of forget calls.
+        """Return the keys of forgotten records by memory ids or ids of forget calls.
 
-        With `before`, return also the keys of those whose grace period ends by then.
+        With `before`, return also those whose grace period ends by then.
         """
         ...
 
     def put_back(self, keys: Sequence[str]) -> list[tuple[str, int]]:
-        """Restore records by key, memories to working memory; return their ids and positions.
+        """Restore forgotten records by key; return ids and row numbers of the restored memories.
 
-        A memory whose id was stored again meanwhile stays forgotten.
+        Memories go to working memory. A memory whose id was stored again meanwhile stays forgotten.
         """
         ...
 
     def finish(self, keys: Sequence[str]) -> int:
-        """Delete recoverable records for good by their keys; return the number deleted."""
+        """Delete forgotten records for good by their keys, and return how many were deleted."""
         ...
 
     def recoverable(self) -> Recoverable:
-        """Return the forgotten records that can still be restored, as `status` shows them."""
+        """Return the number of recoverable memories, and the first end of a grace period."""
         ...
 
     def recoverable_until(self, id: str) -> datetime | None:
-        """Return the end of the grace period of a memory or forget call; None if it has none."""
+        """Return the end of the grace period of a memory or forget call, by id.
+
+        None if it has none.
+        """
         ...
 
 
@@ -89,7 +92,7 @@ class RetentionStore(Protocol):
     """Restores memories, and prunes the text of old originals."""
 
     def restore(self, id: str) -> Removal:
-        """Move an original from the archive back to working memory, pinned.
+        """Move an original from the archive back to working memory, pinned; return what changed.
 
         Raises `BatchChanged`, and `WordsPruned` if pruned originals would lose their summary.
         """
@@ -100,7 +103,10 @@ class RetentionStore(Protocol):
         ...
 
     def prune(self, ids: Sequence[str], *, now: datetime) -> int:
-        """Delete the text of these originals; return how many. Details and provenance stay."""
+        """Delete the text of the originals with these ids; return how many had a text.
+
+        Exact values and provenance stay.
+        """
         ...
 
 
@@ -112,15 +118,16 @@ class UndoStore(Protocol):
         ...
 
     def preview(self, episodes: Sequence[str]) -> list[UndoneEpisode]:
-        """Return the result of undoing each of these episodes, without doing so."""
+        """Return the result that undoing each of these episodes would have, and change nothing."""
         ...
 
     def apply(
         self, episodes: Sequence[str], *, now: datetime, held_until: datetime
     ) -> list[UndoneEpisode]:
-        """Move the originals of these episodes back to working memory, and delete the episodes.
+        """Move the originals of episodes back to working memory, and delete the episodes.
 
-        Until `held_until` no cycle takes them again, except one that ignores age.
+        An episode with pruned originals stays. Until `held_until` no cycle takes the memories
+        again, except a cycle that ignores age. Return one result for each episode.
         """
         ...
 
@@ -133,9 +140,9 @@ class ChangeStore(Protocol):
     ) -> EditOutcome:
         """Apply edits, save the earlier revisions, and empty the summaries that become stale.
 
-        An original with another session, source or time now returns to working memory, unless all
-        originals of its episode move to the same session and source. With `drop_history` no earlier
-        text is kept. Raises `BatchChanged` if a memory is no longer as it was read.
+        An original with a new session, source or time returns to working memory, unless all
+        originals of its episode move alike. With `drop_history` no earlier text is kept. Raises
+        `BatchChanged` if a memory is no longer as it was read.
         """
         ...
 
@@ -148,11 +155,11 @@ class ChangeStore(Protocol):
         ...
 
     def tag(self, ids: Sequence[str], tags: Sequence[str]) -> int:
-        """Add tags to memories; return how many lacked one. Raises `InvalidRequest` for too many."""
+        """Add tags to memories; return how many memories lacked a tag. Raises `InvalidRequest`."""
         ...
 
     def untag(self, ids: Sequence[str], tags: Sequence[str]) -> int:
-        """Remove tags from memories; return how many had one."""
+        """Remove tags from memories; return how many memories had a tag."""
         ...
 
     def pin(self, ids: Sequence[str], *, pinned: bool) -> int:
@@ -193,7 +200,7 @@ class RecordStore(Protocol):
     """Single memories and episodes, by id."""
 
     def remember(self, drafts: Sequence[Draft]) -> RememberReport:
-        """Store all drafts with their learnings, or none.
+        """Store all drafts with their learnings, or none; return an answer for each, and counts.
 
         Raises `IdTaken`, and `NotFound` for the id that a draft should supersede.
         """
@@ -204,13 +211,13 @@ class RecordStore(Protocol):
         ...
 
     def originals(self, episode: str) -> list[MemoryRecord]:
-        """Return all originals under a summary of any level, oldest first, word for word."""
+        """Return all original memories below a summary of any level, the oldest first."""
         ...
 
     def summaries(self, ids: Sequence[str]) -> list[Episode]:
-        """Return the summaries with these ids that exist, oldest first.
+        """Return the summaries with these ids that exist, the oldest first.
 
-        Provenance and details are left empty.
+        Their sources and exact values are left empty.
         """
         ...
 
@@ -264,9 +271,10 @@ class NewCompaction:
     """Messages and ids of earlier compactions that it includes, in conversation order."""
 
     def part_ids(self, places: Mapping[str, str]) -> list[str]:
-        """Return the ids of its parts, in order: memory ids of messages, and compaction ids.
+        """Return the ids of the compaction's parts, in order.
 
-        `places` has the id of the memory that stores each message.
+        They are the memory ids of messages, and the ids of earlier compactions. `places` has the id
+        of the memory that stores a message by the message's id.
         """
         return [
             places[part.draft.memory.id] if isinstance(part, ArchivedMessage) else part
@@ -278,7 +286,7 @@ def assign_memory_ids(
     compactions: Iterable[NewCompaction],
     find_memory: Callable[[ArchivedMessage], str | None],
 ) -> tuple[dict[str, str], list[Draft]]:
-    """Return the id of each message's memory by message id, and drafts of memories to store.
+    """Return the memory id of each message by message id, and the drafts of memories to store.
 
     `find_memory` returns the id of a stored memory that holds a message already, or None.
     """
@@ -302,9 +310,9 @@ class CompactionStore(Protocol):
     """Keeps the messages that compactions replaced by a summary."""
 
     def add(self, compactions: Sequence[NewCompaction]) -> list[str]:
-        """Store compactions with their messages, or none; return the ids of the memories.
+        """Store compactions with their messages, all or none; return the ids of the memories.
 
-        Messages stored before are not stored twice.
+        Messages that were stored before are not stored again.
         """
         ...
 
@@ -315,7 +323,10 @@ class CompactionStore(Protocol):
     def find_by_summary(
         self, text: str, *, session: str, source: str | None
     ) -> str | None:
-        """Return the id of the compaction whose summary has this text; None if there is none."""
+        """Return the id of the compaction in a session and source with this summary text.
+
+        None if there is none.
+        """
         ...
 
 
@@ -323,7 +334,7 @@ class DeletionStore(Protocol):
     """Deletes memories and learnings for good."""
 
     def select(self, choice: ForgetFilter) -> list[str]:
-        """Return the ids of the memories that match a filter, in every tier."""
+        """Return the ids of the memories that match a filter, in working memory and the archive."""
         ...
 
     def select_learnings(self, choice: ForgetFilter) -> list[str]:
@@ -331,7 +342,7 @@ class DeletionStore(Protocol):
         ...
 
     def newest(self) -> Newest:
-        """Return the numbers of the last memory and the last learning stored so far."""
+        """Return the row numbers of the newest memory and the newest learning, 0 for none."""
         ...
 
     def ids_under(self, summary: str) -> list[str]:
@@ -343,28 +354,29 @@ class DeletionStore(Protocol):
         ...
 
     def forget(self, ids: Sequence[str], *, grace: Grace | None = None) -> Removal:
-        """Delete these memories from every tier and index; unknown ids are skipped.
+        """Delete the memories with these ids and their index entries; return what changed.
 
-        With `grace` they are kept, where nothing reads them, until it ends, and are not purged
-        before.
-
-        Every summary made of them loses its text, in the log too, until `RollupStore.rewrite` gives
-        it a new one; a summary without remaining members is deleted.
+        With `grace` copies are kept apart until it ends, and not purged before. Every summary made
+        of them loses its text until `RollupStore.rewrite` writes a new one; without remaining
+        members it is deleted.
         """
         ...
 
     def forget_learnings(
         self, ids: Sequence[str], *, grace: Grace | None = None
     ) -> Removal:
-        """Delete these learnings; unknown ids are skipped."""
+        """Delete these learnings; unknown ids are skipped; return the counts.
+
+        With `grace` copies are kept apart until it ends.
+        """
         ...
 
     def orphaned_log_names(self) -> tuple[list[str], list[str]]:
-        """Return the session and source names that are in logs and compactions but in no memory."""
+        """Return the sessions and the sources that logs or compactions have but no memory has."""
         ...
 
     def forget_names(self, *, sessions: Iterable[str], sources: Iterable[str]) -> None:
-        """Remove these session and source names from logs and compactions."""
+        """Erase these sessions and sources from logs and compactions, unless a memory has them."""
         ...
 
     def purge_due(self) -> bool:
@@ -374,14 +386,13 @@ class DeletionStore(Protocol):
     def purge_deleted(self) -> bool:
         """Overwrite all text deleted before this call in the files of the store.
 
-        Other threads read and write meanwhile: on a server, the purge does no more than VACUUM.
-        Return False if some text remains, as another program is reading; then try again later. What
-        a server keeps by itself, beyond the reach of the store, `beyond_purge` names.
+        Return False if some text remains, as another program is reading; then try again later. On a
+        server it is no more than VACUUM, and `beyond_purge` names what the server keeps.
         """
         ...
 
     def beyond_purge(self) -> tuple[str, ...]:
-        """Return the places that keep deleted text after a purge, and until when."""
+        """Return the places that keep deleted text after a purge, and until when, as sentences."""
         ...
 
 
@@ -389,9 +400,9 @@ class LearningStore(Protocol):
     """Store of learnings; a new learning supersedes contradicting old ones."""
 
     def add(self, learning: Learning) -> tuple[Learning, list[str]]:
-        """Store a learning unless an equal one exists.
+        """Store a learning unless an equal one is stored; return the stored learning.
 
-        Return the stored learning, and the ids of the learnings that it supersedes.
+        Also return the ids of the learnings that it supersedes.
         """
         ...
 
@@ -403,9 +414,9 @@ class LearningStore(Protocol):
         superseded: bool = False,
         limit: int,
     ) -> list[Learning]:
-        """Return up to `limit` learnings, newest first, superseded ones only on request.
+        """Return up to `limit` learnings, the newest first; superseded ones only with `superseded`.
 
-        `sources` limits them to learnings of these sources, None being no source; empty for all.
+        `sources` limits them to these sources, None being no source; if empty, all sources count.
         """
         ...
 
@@ -422,15 +433,15 @@ class ListStore(Protocol):
     """Lists what is kept, without a question."""
 
     def page(self, wanted: ListFilter) -> ListPage:
-        """Return one page of the memories, summaries or both that a filter selects."""
+        """Return one page of the records that a filter selects: memories, summaries or both."""
         ...
 
     def sessions(self) -> list[SessionTotals]:
-        """Return the totals of each session, the one with the newest memory first."""
+        """Return the totals of each session, the session with the newest memory first."""
         ...
 
     def sources(self) -> list[SourceTotals]:
-        """Return the totals of each source, the one with the newest memory first."""
+        """Return the totals of each source, the source with the newest memory first."""
         ...
 
     def count_since(self, moment: datetime) -> int:
@@ -453,7 +464,7 @@ class MaintenanceStore(Protocol):
     """The store as its operator sees it."""
 
     def totals(self) -> Mapping[Tier, TierTotals]:
-        """Return the count, characters and oldest time of each tier."""
+        """Return the number of entries, of characters and the earliest time of each tier."""
         ...
 
     def bytes_on_disk(self) -> int:
@@ -469,7 +480,10 @@ class MaintenanceStore(Protocol):
         ...
 
     def longest_write_s(self) -> float:
-        """Return the longest time in seconds that one commit blocked other writers since the start."""
+        """Return the longest time in seconds for which a commit has blocked other writers.
+
+        The time counts from the start of this process.
+        """
         ...
 
     def ensure_durable(self) -> None:
@@ -495,11 +509,14 @@ class MaintenanceStore(Protocol):
         ...
 
     def release_memory(self, *, words: bool = False) -> None:
-        """Free caches, which later calls refill; with `words`, also the caches of memories' words."""
+        """Free caches, which later calls fill again; word caches only with `words`."""
         ...
 
     def back_up(self, target: Path) -> CopyReport:
-        """Write a consistent copy of the store to a new file, and verify it by reading all of it."""
+        """Write a consistent copy of the store to a new file, and verify it by reading all of it.
+
+        Return what the copy holds.
+        """
         ...
 
 
@@ -536,33 +553,38 @@ class RollupStore(Protocol):
         limit: int,
         opened: Iterable[datetime] = (),
     ) -> PendingRollups:
-        """Return summaries that wait for a roll-up to a level, and began before `before`.
+        """Return summaries to be rolled up into `to_level`, and the existing roll-ups to replace.
 
-        A roll-up that exists is to be replaced if something new belongs to it. `opened` are the
-        beginnings of periods that further summaries will join.
+        Up to `limit` summaries without a roll-up that began before `before` are among them. A
+        roll-up is replaced if it is stale, or if such a summary or a time in `opened` belongs to
+        its period.
         """
         ...
 
     def write(self, rollup: Rollup) -> None:
-        """Insert or replace the roll-up of a period, link its members, and log it.
+        """Insert or replace the roll-up of a period, make it the parent of its members, and log it.
 
         Raises `BatchChanged` if a member has changed since it was read.
         """
         ...
 
     def next_stale(self, *, highest: Level = Level.MONTH) -> StaleSummary | None:
-        """Return the next summary that waits to be rewritten, with its members; None if none does.
+        """Return the next summary to be rewritten, with its originals or members, or None.
 
-        The lowest level comes first; levels above `highest` are left out.
+        Summaries of the lowest level come first; levels above `highest` are left out.
         """
         ...
 
     def index_terms(self, ids: Sequence[str]) -> dict[str, str]:
-        """Return the additional index terms of summaries by id."""
+        """Return the stored index terms of summaries by id, one text for each summary."""
         ...
 
     def rewrite(self, token: int, episode: Episode, *, index_terms: str = "") -> None:
-        """Give a stale summary its new text. Raises `BatchChanged` if it went stale again."""
+        """Write the new text of a stale summary.
+
+        `token` is that of the `StaleSummary`. Raises `BatchChanged` if it became stale again since
+        then.
+        """
         ...
 
 
@@ -608,18 +630,17 @@ class SleepStore(Protocol):
     def claim(self) -> AbstractContextManager[Callable[[], bool]]:
         """Keep other processes from consolidating this memory while the block runs.
 
-        Raises `SleepInProgress` if another process consolidates it. Yields a function that returns
-        whether the claim still holds: a process that lost it is to end its cycle, as another may
-        have begun one.
+        Yields a function that returns whether the claim still holds; a process that lost it must
+        end its cycle. Raises `SleepInProgress` if another process consolidates.
         """
         ...
 
     def newest_revision(self) -> int:
-        """Return the number of the last edit of a memory."""
+        """Return the revision number of the latest edit of any memory; 0 if there is none."""
         ...
 
     def pending(self, selection: Selection, *, limit: int) -> list[Pending]:
-        """Return the selected working memories that are not pinned, oldest first, up to `limit`.
+        """Return up to `limit` working memories of a selection that are not pinned, oldest first.
 
         With `selection.now`, memories dated in the future are included if their date was known to
         be in the future before `selection.before`.
@@ -627,15 +648,18 @@ class SleepStore(Protocol):
         ...
 
     def count_due(self, selection: Selection, *, limit: int) -> int:
-        """Count the working memories that a selection selects, up to `limit`."""
+        """Count the working memories, not pinned, that a selection has; stop at `limit`."""
         ...
 
     def ids_excluded_from_summaries(self) -> AbstractSet[str]:
-        """Return the ids of working memories that no summary may mention."""
+        """Return the ids of working memories that were superseded or may expire.
+
+        No summary may mention them.
+        """
         ...
 
     def chars_per_s(self, summarizer: str) -> float | None:
-        """Return how many characters a second a summarizer recently read; None if it wrote nothing."""
+        """Return how many characters a second a summarizer recently read; None without data."""
         ...
 
     def consolidate(
@@ -656,7 +680,10 @@ class SleepStore(Protocol):
     def log(
         self, *, limit: int, session: str | None = None, cycle: str | None = None
     ) -> list[LogEntry]:
-        """Return rows of the consolidation log, newest first."""
+        """Return up to `limit` entries of the consolidation log, the newest first.
+
+        `session` and `cycle` limit them to a session and to a cycle; None sets no limit.
+        """
         ...
 
 

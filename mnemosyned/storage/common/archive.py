@@ -66,7 +66,10 @@ class CommonRetention(Transactional, RetentionStore):
 
     @abstractmethod
     def _return_pinned(self, session: EngineSession, seq: int, episode: int) -> None:
-        """Move an original to working memory, pinned; keep its secrets secret in the other originals."""
+        """Move the original at row number `seq` to working memory, pinned.
+
+        Its secrets stay marked as secret in the other originals of the episode.
+        """
 
     @reads
     def prunable(
@@ -154,15 +157,19 @@ class CommonUndo(Transactional, UndoStore):
     ) -> list[UndoneEpisode]:
         """Move the originals of episodes back to working memory, and delete the episodes.
 
-        Until `held_until` no cycle consolidates the memories again. Return one result for each
-        episode.
+        An episode with pruned originals stays. Until `held_until` no cycle takes the memories
+        again. Return one result for each episode.
         """
         return [self._undo_episode(session, id, now, held_until) for id in episodes]
 
     def _undo_episode(
         self, session: CommonSession, id: str, now: datetime, held_until: datetime
     ) -> UndoneEpisode:
-        """Delete an episode after moving its originals to working memory; return the result."""
+        """Move the originals of an episode to working memory, and delete the episode.
+
+        Its log entries are marked as undone. An episode with pruned originals stays as it is.
+        Return the result.
+        """
         episode = _read_episode_row(session, id)
         result = _undo_result(id, episode)
         if result.pruned:
@@ -193,7 +200,10 @@ class CommonUndo(Transactional, UndoStore):
 
     @abstractmethod
     def _return_originals(self, session: EngineSession, episode: int) -> list[int]:
-        """Move all originals of an episode to working memory; return their numbers."""
+        """Move all originals of the episode at a row number to working memory.
+
+        Return their row numbers.
+        """
 
 
 def _read_episode_row(session: CommonSession, id: str) -> Row | None:

@@ -35,7 +35,7 @@ INSERT_COMPACTION = (
 
 
 def insert_parts(session: CommonSession, compaction: str, parts: Sequence[str]) -> None:
-    """Insert the ids of the messages that a compaction replaced, in conversation order."""
+    """Insert the ids of a compaction's parts, messages and earlier compactions, in order."""
     session.execute_many(
         "INSERT INTO compacted (owner, compaction, position, part) "
         "VALUES (%(owner)s, %(compaction)s, %(position)s, %(part)s)",
@@ -58,7 +58,7 @@ class CommonCompactions(Transactional, CompactionStore):
     def add(
         self, session: CommonSession, compactions: Sequence[NewCompaction]
     ) -> list[str]:
-        """Store compactions, and their new messages as memories; return the memories' ids."""
+        """Store compactions, and their new messages as memories; return the ids of all memories."""
         homes, drafts = assign_memory_ids(
             compactions, partial(self._known_memory, session)
         )
@@ -81,10 +81,9 @@ class CommonCompactions(Transactional, CompactionStore):
     def _known_memory(
         self, session: CommonSession, taken: ArchivedMessage
     ) -> str | None:
-        """Return the id of the memory that already holds a message, or None.
+        """Return the id of the memory that already holds a message; None if there is none.
 
-        The memory has the id of the message, or an agent remembered the same text in the session. A
-        memory that belongs to an earlier compaction does not count.
+        It has the message's id, or, if the message may reuse it, the same text in the same session.
         """
         memory = taken.draft.memory
         if session.position_of(memory.id):
@@ -107,8 +106,8 @@ class CommonCompactions(Transactional, CompactionStore):
     ) -> str | None:
         """Return the id of a stored memory with the same text, session, source and role, or None.
 
-        Only memories with an id chosen by the agent count. `earliest` and `latest` bound their
-        creation.
+        Only memories with an id chosen by the agent count. `earliest` and `latest` bound the time
+        of its creation; None sets no bound.
         """
 
     @reads

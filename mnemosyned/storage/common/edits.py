@@ -62,7 +62,7 @@ class CommonEditing(EditTransaction):
     """Selects row number, row number of the episode, and `EDITED_FIELDS` of the memory `id`."""
 
     def find(self, id: str) -> StoredMemory | None:
-        """Return the stored memory with this id; None if it was forgotten."""
+        """Return the stored memory with this id; None for an unknown id."""
         row = self._session.execute(self._edited, id=id).fetchone()
         if row is None:
             return None
@@ -94,7 +94,10 @@ class CommonEditing(EditTransaction):
         return self._session.has_pruned(episode)
 
     def write(self, target: EditTarget) -> None:
-        """Save the old revision, then write the edited memory with index entries and details."""
+        """Save the state before the edit as a revision, then write the edited memory.
+
+        Its index entries, tags, exact values and learnings are written, too.
+        """
         session, edit, seq = self._session, target.edit, target.seq
         add_revision(
             session, seq, edit, changed_at=self._now, drop_history=self._drop_history
@@ -134,7 +137,7 @@ class CommonEditing(EditTransaction):
 
     @abstractmethod
     def _memory_table(self, target: EditTarget) -> str:
-        """Return the table that holds the edited memory."""
+        """Return the name of the table that holds the edited memory."""
 
     @abstractmethod
     def _write_words(self, target: EditTarget) -> None:
@@ -174,9 +177,10 @@ class CommonEditing(EditTransaction):
             name_rollup(session, upper)
 
     def finish(self, stale: Collection[int], *, changed: int) -> int:
-        """Empty the stale episodes; return the number of memories in working memory.
+        """Empty stale episodes, given by row number; return the number of working memories.
 
-        If earlier texts are dropped and any memory changed, also request a purge.
+        If earlier texts are dropped and `changed`, the number of changed memories, is not 0, also
+        request a purge.
         """
         invalidate(self._session, stale)
         if self._drop_history and changed:
@@ -200,7 +204,7 @@ class CommonChanges(Transactional, ChangeStore):
         now: datetime,
         drop_history: bool = False,
     ) -> EditOutcome:
-        """Apply edits in one transaction; return the counts of changes.
+        """Apply edits in one transaction; return the ids and counts of changed memories.
 
         Raises `BatchChanged` if a memory is no longer as it was when the edit was made.
         """
@@ -231,7 +235,7 @@ class CommonChanges(Transactional, ChangeStore):
     def untag(
         self, session: CommonSession, ids: Sequence[str], tags: Sequence[str]
     ) -> int:
-        """Remove tags from memories; return the number of memories that had one."""
+        """Remove tags from memories; return the number of memories that had a tag."""
         return _count_changed(session, ids, partial(remove_tags, names=tags))
 
 
@@ -240,6 +244,9 @@ def _count_changed(
     ids: Sequence[str],
     change: Callable[[CommonSession, int], int],
 ) -> int:
-    """Call `change` with each existing memory's row number; return how many calls changed a row."""
+    """Call `change` for each existing memory with a session and its row number.
+
+    `change` returns how many rows it changed. Return how many calls changed any.
+    """
     positions = session.positions_of(ids)
     return sum(change(session, positions[id][0]) > 0 for id in ids if id in positions)

@@ -133,7 +133,10 @@ def unmark_emptied(session: CommonSession, seq: int) -> None:
 
 
 def mark_emptied_again(session: CommonSession, episodes: Iterable[int]) -> None:
-    """Renew the marks of emptied summaries, so that a rewrite in progress is refused and repeated."""
+    """Renew the marks of those of the summaries that are emptied, by row number.
+
+    So a rewrite in progress is refused, and the summary is rewritten again.
+    """
     rows = session.execute(
         "SELECT episode_seq FROM emptied_episode "
         "WHERE owner = %(owner)s AND episode_seq = ANY(%(seqs)s::bigint[])",
@@ -191,7 +194,10 @@ def invalidate(
 
 
 def delete_episode(session: CommonSession, seq: int, id: str) -> None:
-    """Delete an episode without originals and children, its mark, and its text in the log."""
+    """Delete an episode without originals and children, its mark, and its text in the log.
+
+    `seq` is its row number and `id` its id.
+    """
     _remove_from_log(session, id)
     unmark_emptied(session, seq)
     session.delete_episode(seq)

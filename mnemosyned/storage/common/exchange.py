@@ -127,7 +127,7 @@ class CommonExporting(ExportSnapshot):
         return self._session.stream(statement, **self._values)
 
     def rollups(self) -> Iterator[Record]:
-        """Yield the days, weeks and months of the export, each after its children."""
+        """Yield the exported summaries of days, weeks and months, each after its members."""
         # Two streams in the same order, so that a summary costs no round trip.
         below = self._stream(
             "SELECT r.seq, c.id FROM (SELECT e.seq, e.id, e.level "
@@ -191,7 +191,7 @@ class CommonExporting(ExportSnapshot):
         return map(session_from, rows)
 
     def forgotten(self) -> Iterator[Record]:
-        """Yield the keys of forgotten messages that an import must not read again."""
+        """Yield the keys by which forgotten messages are recognized, not to be captured again."""
         rows = self._stream(
             "SELECT id FROM agent_forgotten WHERE owner = %(owner)s ORDER BY id"
         )
@@ -326,7 +326,7 @@ def _insert_unless_known(session: CommonSession, record: object) -> Outcome:
 
 
 def _restore_sighting(session: CommonSession, sighting: Sighting) -> Outcome:
-    """Save the exported sighting of the clock, unless one is saved; return whether it was saved."""
+    """Save the exported reading of the clock, unless one is saved; return whether it was saved."""
     if saved_sighting(session):
         return False
     save_sighting(session, sighting)
@@ -356,10 +356,13 @@ class CommonRestoring(RestoreTransaction):
 
     @abstractmethod
     def _restore_vector(self, vector: KeptVector) -> Outcome:
-        """Store the vector of a memory that has none; return whether it was stored."""
+        """Store the vector of a memory that has none of the model; return whether it was stored."""
 
     def homes(self, episodes: Sequence[str]) -> dict[str, StoredEpisode]:
-        """Return the stored episodes with these ids, by id."""
+        """Return the stored episodes with these ids, by id.
+
+        Each has its row number and the number of its missing originals.
+        """
         rows = self._session.execute(
             "SELECT id, seq, item_count - (SELECT count(*) FROM placed AS p "
             "WHERE p.owner = %(owner)s AND p.episode_seq = e.seq) "
@@ -427,7 +430,7 @@ class CommonRestoring(RestoreTransaction):
         return not taken and free == len(rollup.summary_of)
 
     def adopt(self, rollup: ExportedEpisode) -> None:
-        """Make a roll-up the parent of its sources."""
+        """Make a stored roll-up the parent of its members."""
         self._session.execute(
             "UPDATE episode SET parent_id = %(id)s "
             "WHERE owner = %(owner)s AND id = ANY(%(below)s::text[])",
@@ -455,7 +458,10 @@ class CommonRestoring(RestoreTransaction):
 
 
 def insert_states(session: CommonSession, memories: Sequence[PlacedMemory]) -> None:
-    """Insert the validity, holds, tags and revisions of restored memories."""
+    """Insert the validity, holds, tags and revisions of restored memories.
+
+    A hold keeps sleep cycles from taking a working memory until a time.
+    """
     for table, names, members in (
         ("memory_state", ("valid_until", "superseded_at", "pruned_at"), memories),
         (

@@ -94,7 +94,7 @@ def decode_copy(data: str) -> ForgottenCopy:
 
 
 def _recoverable_values(memory: MemoryRecord | ExportedMemory) -> dict[str, Any]:
-    """Return the values of a memory's `RECOVERABLE` fields, by name."""
+    """Return the values of the fields of a memory that its copy keeps, by name."""
     return {name: getattr(memory, name) for name in RECOVERABLE}
 
 
@@ -240,9 +240,9 @@ class CommonGrace(Transactional, GraceStore):
     def _insert(
         self, session: EngineSession, memory: MemoryRecord, seq: int | None
     ) -> int:
-        """Insert a memory into working memory with tags and validity; return its row number.
+        """Insert a memory into working memory with tags and validity; return the row number.
 
-        The number is new if `seq` is None.
+        `seq` is the row number; None stands for a new one.
         """
 
     def _index(
@@ -254,9 +254,9 @@ class CommonGrace(Transactional, GraceStore):
     def put_back(
         self, session: CommonSession, keys: Sequence[str]
     ) -> list[tuple[str, int]]:
-        """Put saved memories and learnings back; return the ids and row numbers of the memories.
+        """Restore forgotten records by key; return ids and row numbers of the restored memories.
 
-        A memory whose id was remembered again since then stays forgotten.
+        Memories go to working memory. A memory whose id was stored again meanwhile stays forgotten.
         """
         keeper = LearningRows(session)
         returned: dict[int, MemoryRecord] = {}
@@ -443,11 +443,14 @@ class CommonDeletion(Transactional, DeletionStore):
 
     @abstractmethod
     def _find(self, session: EngineSession, ids: Sequence[str]) -> list[FoundMemory]:
-        """Return the existing memories among these ids, in the order of their row numbers."""
+        """Return the memories with these ids that exist, in the order of their row numbers."""
 
     @abstractmethod
     def _delete(self, session: EngineSession, found: Sequence[FoundMemory]) -> None:
-        """Delete memories with all rows that refer to them; their secrets stay secret in others."""
+        """Delete memories with all rows that refer to them.
+
+        Their secrets stay marked as secret in the other originals of their episodes.
+        """
 
     @reads
     def select(self, session: CommonSession, choice: ForgetFilter) -> list[str]:
@@ -485,7 +488,7 @@ class CommonDeletion(Transactional, DeletionStore):
         *,
         learned: Sequence[str] = (),
     ) -> Removal:
-        """Return the counts and ids that forgetting these memories and learnings would remove."""
+        """Return the counts and ids that forgetting these memories and learnings would delete."""
         found = self._find(session, ids)
         originals = [memory for memory in found if memory.episode is not None]
         leaving = Counter(memory.episode or 0 for memory in originals)
@@ -520,9 +523,9 @@ class CommonDeletion(Transactional, DeletionStore):
         *,
         grace: Grace | None = None,
     ) -> Removal:
-        """Delete memories, empty or delete their summaries, and request a purge; return what changed.
+        """Delete memories, and empty or delete their summaries; return what changed.
 
-        With `grace` they can be put back until it ends, and the purge waits. Unknown ids are
+        With `grace` copies are kept until it ends; else a purge is requested. Unknown ids are
         skipped.
         """
         found = self._find(session, ids)
@@ -589,9 +592,9 @@ class CommonDeletion(Transactional, DeletionStore):
         *,
         grace: Grace | None = None,
     ) -> Removal:
-        """Delete learnings and request a purge; return the counts.
+        """Delete learnings, and return the counts; unknown ids are skipped.
 
-        With `grace` copies are saved, to be restored on request until the grace period ends.
+        With `grace` copies are kept until it ends; else a purge is requested.
         """
         if grace:
             save_learnings(session, ids, grace)

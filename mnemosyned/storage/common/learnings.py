@@ -68,7 +68,7 @@ class LearningRows(LearningKeeper):
 
 
 def insert_learning(session: CommonSession, learning: Learning) -> None:
-    """Insert a learning with all of its values, without a search for equal or older ones."""
+    """Insert a learning with all of its values, without a comparison with stored learnings."""
     session.execute(
         f"INSERT INTO learning (owner, seq, {LEARNING_COLUMNS}) "
         f"VALUES (%(owner)s, %(seq)s, {bind_values(LEARNING_COLUMNS)})",

@@ -117,10 +117,10 @@ def time_conditions(chosen: MemoryFilter, *, first: str, last: str) -> list[Cond
 def tag_conditions(
     tags: Sequence[str], seq: str = "m.seq", *, row_by_row: bool = True
 ) -> list[Condition]:
-    """Return the condition for memories, by row number, with at least one of these tags.
+    """Return the condition for memories with at least one of these tags.
 
-    No statistics tell how many memories have a tag, and the planner of PostgreSQL takes every tag for
-    a rare one: `row_by_row` makes it check the tags of rows that pass the other conditions.
+    `seq` is the column with the row number. `row_by_row` makes PostgreSQL check the tags of rows
+    that pass the other conditions, as its planner takes every tag for a rare one.
     """
     if not tags:
         return []

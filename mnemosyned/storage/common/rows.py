@@ -255,7 +255,7 @@ def exported_episode_from(
 
 
 def detail_from(row: Row) -> Detail:
-    """Return an exact value from a row: kind, value, sensitive, memory's id, superseded."""
+    """Return an exact value from a row of kind, value, whether secret, memory id and superseded."""
     kind, value, sensitive, memory, superseded = row
     return Detail(
         DetailKind(kind), value, bool(sensitive), memory, superseded=bool(superseded)

@@ -108,15 +108,15 @@ class CommonSession(Protocol):
         ...
 
     def execute_many(self, sql: str, rows: Iterable[Mapping[str, object]], /) -> int:
-        """Run a statement once for each row of values; return the number of changed rows."""
+        """Run an SQL statement once for each row of values; return the number of changed rows."""
         ...
 
     def scalar(self, sql: str, /, **values: object) -> Any:  # noqa: ANN401 any column
-        """Run a statement, and return the first column of its first row; None without a row."""
+        """Run an SQL statement, and return the first column of its first row, or None."""
         ...
 
     def stream(self, sql: str, /, **values: object) -> Iterator[Row]:
-        """Run a statement and yield its rows, fetched in portions."""
+        """Run an SQL statement and yield its rows, fetched in portions."""
         ...
 
     def new_number(self, kind: RecordNumbers = "record", /) -> int | None:
@@ -146,7 +146,7 @@ class CommonSession(Protocol):
         ...
 
     def created_at(self, seq: int) -> datetime:
-        """Return the creation time of the memory with this row number."""
+        """Return the creation time of the memory at this row number."""
         ...
 
     def successor_of(self, seq: int) -> Position | None:
@@ -173,7 +173,7 @@ class CommonSession(Protocol):
         return found is not None
 
     def memories(self, ids: Sequence[str]) -> dict[str, MemoryRecord]:
-        """Return the existing memories of both tiers by id, in each tier the oldest first."""
+        """Return the memories of both tiers with these ids, by id, oldest first in each tier."""
         ...
 
     def memories_at(self, seqs: Collection[int]) -> dict[int, MemoryRecord]:
@@ -204,9 +204,9 @@ class CommonSession(Protocol):
     def insert_episode(
         self, episode: Episode, index_terms: str, *, seq: int | None = None
     ) -> int:
-        """Insert a summary with its index entries; return its row number.
+        """Insert a summary with its index entries; return the row number.
 
-        The number is new if `seq` is None.
+        `seq` is the row number; None stands for a new one.
         """
         ...
 
@@ -215,7 +215,7 @@ class CommonSession(Protocol):
         self.write_episode(self.statements.replace, seq, episode, index_terms)
 
     def rewrite_episode(self, seq: int, episode: Episode, index_terms: str) -> None:
-        """Replace all values of the summary with this row number by those of `episode`."""
+        """Replace all values of the summary at a row number by those of `episode`."""
         self.write_episode(self.statements.rewrite, seq, episode, index_terms)
 
     def write_episode(
@@ -228,7 +228,10 @@ class CommonSession(Protocol):
         ...
 
     def empty_episode(self, seq: int, *, originals: int) -> None:
-        """Erase the text and index terms of a summary, and store how many originals are left."""
+        """Erase the text and index terms of the summary at a row number.
+
+        If `originals` is above 0, save it as the number of its originals.
+        """
         ...
 
     def delete_episode(self, seq: int) -> None:

@@ -157,7 +157,7 @@ class CommonSleep(Transactional, SleepStore):
 
     @reads
     def newest_revision(self, session: CommonSession) -> int:
-        """Return the number of the latest edit of any memory, 0 if there is none."""
+        """Return the revision number of the latest edit of any memory; 0 if there is none."""
         newest: int = session.scalar(
             "SELECT coalesce(max(seq), 0) FROM revision WHERE owner = %(owner)s"
         )
@@ -165,7 +165,7 @@ class CommonSleep(Transactional, SleepStore):
 
     @reads
     def chars_per_s(self, session: CommonSession, summarizer: str) -> float | None:
-        """Return how many characters a second a summarizer read recently; None if it wrote nothing."""
+        """Return how many characters a second a summarizer recently read; None without data."""
         row = session.execute(
             "SELECT sum(chars_before)::float8, sum(duration_s) FROM ("
             "SELECT * FROM consolidation_log WHERE owner = %(owner)s "
@@ -222,7 +222,7 @@ class CommonPromoting(PromotionTransaction):
         return number
 
     def insert_log(self, entry: LogEntry) -> None:
-        """Insert an entry of the consolidation log."""
+        """Insert an entry into the consolidation log."""
         insert_log(self._session, entry)
 
 

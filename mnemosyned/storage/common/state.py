@@ -20,7 +20,7 @@ from mnemosyned.storage.common.session import CommonSession
 def request_purge(session: CommonSession) -> None:
     """Record that deleted words wait for a purge; call it in the transaction of the deletion.
 
-    Each request has a number of its own, so that a purge that began earlier does not fulfill it.
+    Each request has a new number, so that a purge which began earlier does not settle it.
     """
     session.execute(
         "INSERT INTO scrub_due (owner, asked) VALUES (%(owner)s, %(asked)s)",
@@ -34,7 +34,7 @@ def set_state(
     field: Literal["valid_until", "superseded_at", "superseded_by", "pruned_at"],
     value: datetime | int,
 ) -> None:
-    """Set one field of a memory's row in `memory_state`, and add the row if it is missing."""
+    """Set one field of the state of the memory at row number `seq`."""
     session.execute(
         f"INSERT INTO memory_state (owner, memory_seq, {field}) "
         "VALUES (%(owner)s, %(seq)s, %(value)s) "
@@ -58,7 +58,7 @@ def add_revision(
     changed_at: datetime,
     drop_history: bool,
 ) -> None:
-    """Save the former text and fields of an edited memory; keep the last `REVISIONS_MAX` revisions.
+    """Save the text and fields before an edit as a revision; keep the newest `REVISIONS_MAX`.
 
     With `drop_history` save only the time of the edit, and erase the texts of earlier revisions.
     """
@@ -88,7 +88,7 @@ def add_revision(
 
 
 def revisions_of(session: CommonSession, seq: int) -> list[Revision]:
-    """Return the revisions of a memory, the latest first."""
+    """Return the revisions of the memory at a row number, the latest first."""
     rows = session.execute(
         "SELECT changed_at, content, fields FROM revision "
         "WHERE owner = %(owner)s AND memory_seq = %(seq)s ORDER BY seq DESC",
@@ -105,7 +105,7 @@ def revisions_of(session: CommonSession, seq: int) -> list[Revision]:
 
 
 def was_said(session: CommonSession, id: str, content: str) -> bool:
-    """Return whether an earlier revision of a memory had exactly this text."""
+    """Return whether an earlier revision of the memory with this id had exactly this text."""
     position = session.position_of(id)
     found = position and session.scalar(
         "SELECT 1 FROM revision WHERE owner = %(owner)s AND memory_seq = %(seq)s "
@@ -122,10 +122,10 @@ def supersede(
     old: str,
     new: str,
 ) -> None:
-    """Mark the memory `old`, or the last memory in its chain of successors, as superseded by `new`.
+    """Mark the memory `old`, or the last in its chain of successors, as superseded by `new`.
 
-    The episode of the superseded memory is emptied, to be summarized again without it. Raises
-    `NotFound` for an unknown id, and `InvalidRequest` for a chain that is too long.
+    Both are ids. The episode of the superseded memory is emptied, to be summarized again without
+    it. Raises `NotFound` for an unknown id, and `InvalidRequest` for a chain that is too long.
     """
     latest = latest_in_chain(
         old, new, position_of=session.position_of, successor_of=session.successor_of
@@ -141,7 +141,7 @@ def supersede(
 
 
 def add_tags(session: CommonSession, seq: int, names: Iterable[str]) -> int:
-    """Add tags to a memory; return the number of new tags.
+    """Add tags to the memory at a row number; return the number of new tags.
 
     Raises `InvalidRequest` if the memory would have more than `TAGS_MAX` tags.
     """
@@ -164,7 +164,7 @@ def add_tags(session: CommonSession, seq: int, names: Iterable[str]) -> int:
 
 
 def remove_tags(session: CommonSession, seq: int, names: Iterable[str]) -> int:
-    """Remove tags from a memory; return the number of removed tags."""
+    """Remove tags from the memory at a row number; return the number of removed tags."""
     return session.execute(
         "DELETE FROM tag WHERE owner = %(owner)s AND memory_seq = %(seq)s "
         "AND name = ANY(%(names)s)",
@@ -185,7 +185,7 @@ def insert_tags_and_validity(
 
 
 def replace_tags(session: CommonSession, seq: int, names: Iterable[str]) -> None:
-    """Delete all tags of a memory and add these names."""
+    """Replace all tags of the memory at a row number by these tags."""
     session.execute(
         "DELETE FROM tag WHERE owner = %(owner)s AND memory_seq = %(seq)s", seq=seq
     )

@@ -90,13 +90,16 @@ _DROP_ACTIVITY = (
 
 
 def session_values(agent: AgentSession) -> dict[str, object]:
-    """Return the bind values of `INSERT_SESSION` for an agent's session."""
+    """Return the values that `INSERT_SESSION` binds for an agent's session, by name."""
     shown = json.dumps(agent.shown[-SHOWN_MAX:])
     return stored_values(SESSION_COLUMNS, agent) | {"shown": shown}
 
 
 def projects_of(session: CommonSession, names: Sequence[str]) -> dict[str, str]:
-    """Return the projects of agents' sessions by session name, without sessions that have none."""
+    """Return the project of each of these sessions of agents, by session name.
+
+    Sessions without a project are left out.
+    """
     rows = session.execute(
         "SELECT session_id, project FROM agent_session WHERE owner = %(owner)s "
         "AND project != '' AND session_id = ANY(%(names)s::text[])",
@@ -113,7 +116,7 @@ class CommonAgents(Transactional, AgentStore):
 
     @reads
     def session(self, session: CommonSession, name: str) -> AgentSession | None:
-        """Return the agent's session with this name, or None."""
+        """Return the agent's session with this name; None if it is unknown."""
         row = session.execute(
             f"SELECT {SESSION_COLUMNS} FROM agent_session "
             "WHERE owner = %(owner)s AND session_id = %(name)s",
@@ -123,7 +126,7 @@ class CommonAgents(Transactional, AgentStore):
 
     @writes_lazily
     def keep_session(self, session: CommonSession, agent: AgentSession) -> None:
-        """Insert a session, or update its project, directory, transcript and last-seen time."""
+        """Insert a session, or update its project, directory, transcript and time last seen."""
         session.execute(_KEEP_SESSION, **session_values(agent))
         session.execute(
             _DROP_SESSIONS, at_once=DELETED_AT_ONCE, most=limits.SESSIONS_MAX
@@ -133,7 +136,10 @@ class CommonAgents(Transactional, AgentStore):
     def advance(
         self, session: CommonSession, name: str, position: int, file: str
     ) -> None:
-        """Save the position up to which a session's transcript file was read."""
+        """Save how many bytes of a session's transcript were read.
+
+        `position` is the number of bytes, `file` the device and inode of the transcript.
+        """
         session.execute(
             "UPDATE agent_session SET position = %(position)s, file = %(file)s "
             "WHERE owner = %(owner)s AND session_id = %(name)s",
@@ -151,7 +157,10 @@ class CommonAgents(Transactional, AgentStore):
         *,
         informed_at: datetime | None = None,
     ) -> None:
-        """Save the ids of memories injected into a session, and the time of its briefing."""
+        """Add memory ids to those injected into an agent's session; do nothing if it is unknown.
+
+        `informed_at` is the time of the session's briefing; None leaves the saved time as it is.
+        """
         before = session.scalar(
             "SELECT shown FROM agent_session "
             "WHERE owner = %(owner)s AND session_id = %(name)s",
@@ -182,11 +191,11 @@ class CommonAgents(Transactional, AgentStore):
     def _latest(
         self, session: EngineSession, names: list[str], limit: int
     ) -> list[MemoryRecord]:
-        """Return up to `limit` of the newest memories of these sessions from each tier."""
+        """Return from each tier up to `limit` of the newest memories of these sessions."""
 
     @reads
     def latest_episode(self, session: CommonSession, name: str) -> Episode | None:
-        """Return the newest episode of a session, without provenance and details, or None."""
+        """Return the newest episode of a session, without source ids and exact values, or None."""
         row = session.execute(
             f"SELECT {EPISODE_COLUMNS} FROM episode WHERE owner = %(owner)s "
             "AND session_id = %(name)s AND level = 0 ORDER BY covers_from DESC LIMIT 1",
@@ -198,7 +207,10 @@ class CommonAgents(Transactional, AgentStore):
     def sessions_of(
         self, session: CommonSession, project: str, limit: int
     ) -> list[str]:
-        """Return up to `limit` sessions of a project that have memories, the last seen first."""
+        """Return up to `limit` names of a project's sessions that have memories, last seen first.
+
+        An empty project name has no sessions.
+        """
         if not project:
             return []
         rows = session.execute(
@@ -217,7 +229,10 @@ class CommonAgents(Transactional, AgentStore):
     def projects_of(
         self, session: CommonSession, names: Sequence[str]
     ) -> dict[str, str]:
-        """Return the projects of agents' sessions by session name; without a project, no entry."""
+        """Return the project of each of these sessions of agents, by session name.
+
+        Sessions without a project are left out.
+        """
         return projects_of(session, names)
 
     @reads
@@ -233,7 +248,7 @@ class CommonAgents(Transactional, AgentStore):
 
     @reads
     def unknown(self, session: CommonSession, ids: Sequence[str]) -> list[str]:
-        """Return the ids that belong to no stored and no forgotten memory."""
+        """Return those of the ids that neither a stored nor a forgotten memory has."""
         known = " UNION ALL ".join(
             f"SELECT id FROM {table} WHERE owner = %(owner)s AND id = ANY(%(ids)s::text[])"
             for table in (*self._memory_tables, "agent_forgotten")
@@ -246,7 +261,10 @@ class CommonAgents(Transactional, AgentStore):
 
     @writes_lazily
     def count(self, session: CommonSession, call: AgentCall) -> None:
-        """Add a hook call to the activity of its client and event."""
+        """Add the numbers of one hook call to the sums for its client and event.
+
+        The oldest sums are deleted if there are more than `CLIENTS_MAX`.
+        """
         session.execute(
             _COUNT_CALL,
             client=call.client,
@@ -265,7 +283,7 @@ class CommonAgents(Transactional, AgentStore):
 
     @reads
     def activity(self, session: CommonSession) -> list[AgentActivity]:
-        """Return the sums of hook calls by client and event."""
+        """Return the number of hook calls, and sums about them, for each client and event."""
         rows = session.execute(
             f"SELECT {ACTIVITY_COLUMNS} FROM agent_activity WHERE owner = %(owner)s "
             "ORDER BY client, event LIMIT %(most)s",
@@ -275,7 +293,7 @@ class CommonAgents(Transactional, AgentStore):
 
 
 def saved_sighting(session: CommonSession) -> Sighting | None:
-    """Return the last saved sighting of the clock, or None."""
+    """Return the saved reading of the clock; None if there is none."""
     row = session.execute(
         "SELECT moment, boot, uptime_s, slack_s, slack_from_s FROM clock_seen "
         "WHERE owner = %(owner)s"
@@ -293,7 +311,7 @@ def saved_sighting(session: CommonSession) -> Sighting | None:
 
 
 def save_sighting(session: CommonSession, sighting: Sighting) -> None:
-    """Save a sighting of the clock in place of the earlier one."""
+    """Save a reading of the clock in place of the earlier one."""
     session.execute("DELETE FROM clock_seen WHERE owner = %(owner)s")
     session.execute(
         "INSERT INTO clock_seen (owner, moment, boot, uptime_s, slack_s, slack_from_s) "
@@ -324,7 +342,7 @@ class CommonClock(Transactional, ClockStore):
 
     @reads
     def last_sighting(self, session: CommonSession) -> Sighting | None:
-        """Return the saved sighting of the clock, else one made of the newest record.
+        """Return the saved reading of the clock; without one, a reading made of the newest record.
 
         Return None in a new store.
         """
@@ -344,11 +362,11 @@ class CommonClock(Transactional, ClockStore):
 
     @writes
     def keep_sighting(self, session: CommonSession, sighting: Sighting) -> None:
-        """Save a sighting of the clock in place of the earlier one, durably."""
+        """Save a reading of the clock in place of the earlier one, durably."""
         save_sighting(session, sighting)
 
     def note_future(self, *, now: datetime) -> None:
-        """Record `now` for working memories dated in the future that have no such record yet."""
+        """Save `now` for each working memory dated after it, unless a time is saved already."""
         if self._read(
             lambda session: session.scalar(f"SELECT 1 {_FUTURE} LIMIT 1", now=now)
         ):
@@ -356,7 +374,7 @@ class CommonClock(Transactional, ClockStore):
 
     @writes
     def _note_future(self, session: CommonSession, now: datetime) -> None:
-        """Insert the records of `note_future` in one transaction."""
+        """Save `now` for each working memory dated after it, in one transaction."""
         session.execute(
             "INSERT INTO working_state (owner, memory_seq, future_since) "
             f"SELECT f.owner, f.seq, %(now)s {_FUTURE} "
@@ -395,7 +413,7 @@ class CommonWatches(Transactional, WatchStore):
 
     @reads
     def folders(self, session: CommonSession) -> list[str]:
-        """Return the paths of the watched folders, sorted."""
+        """Return the paths of the watched folders in alphabetical order."""
         rows = session.execute(
             "SELECT path FROM watched_folder WHERE owner = %(owner)s "
             "ORDER BY path LIMIT %(most)s",
@@ -429,7 +447,10 @@ class CommonWatches(Transactional, WatchStore):
 
     @reads
     def moved_from(self, session: CommonSession, file: str) -> list[WatchedFile]:
-        """Return the states of other paths with this file's device and inode."""
+        """Return the stored states of files with this device and inode, whatever their paths.
+
+        At most `MOVED_MAX` states are returned.
+        """
         rows = session.execute(
             f"SELECT {FILE_COLUMNS} FROM watched_file "
             "WHERE owner = %(owner)s AND file = %(file)s LIMIT %(most)s",
@@ -454,7 +475,10 @@ class CommonWatches(Transactional, WatchStore):
 
     @reads
     def states(self, session: CommonSession, folder: str) -> dict[str, tuple[int, int]]:
-        """Return size and modification time of the files below a folder, by path."""
+        """Return size in bytes and modification time in ns of each file below a folder, by path.
+
+        They are those of the last reading.
+        """
         rows = session.execute(
             f"SELECT path, size, modified_ns FROM watched_file WHERE {_BELOW} "
             "LIMIT %(most)s",
@@ -465,7 +489,7 @@ class CommonWatches(Transactional, WatchStore):
 
     @reads
     def totals(self, session: CommonSession, folder: str) -> FolderTotals:
-        """Return the counts of files and memories below a watched folder."""
+        """Count the files below a folder whose format is known, and the memories stored of them."""
         row = session.execute(
             "SELECT count(*), coalesce(sum(stored), 0)::bigint, max(read_at) "
             f"FROM watched_file WHERE {_BELOW} AND format != ''",

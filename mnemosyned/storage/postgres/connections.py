@@ -50,9 +50,9 @@ def reason(error: BaseException) -> str:
 
 
 def storage_failed(error: BaseException, consequence: str = NOTHING_KEPT) -> Exception:
-    """Return the error to raise: a `MnemosynedError` as it is, other errors as `StorageFailed`.
+    """Return the exception to raise: a `MnemosynedError` as it is, else a `StorageFailed`.
 
-    `consequence` says what the failure means for the stored data.
+    `consequence` is the text on what the failure means for the stored data.
     """
     if isinstance(error, Exception) and not isinstance(error, psycopg.Error):
         return error
@@ -287,7 +287,7 @@ class Connections:
         self._close_idle(0.0)
 
     def _close_idle(self, idle_s: float) -> None:
-        """Close the connections that were idle for `idle_s` seconds."""
+        """Close the connections that have been idle for at least `idle_s` seconds."""
         now = time.monotonic()
         with self._changing:
             while self._idle and now - self._idle[0][0] >= idle_s:
@@ -420,7 +420,10 @@ class Connections:
             raise
 
     def _return_connection(self, connection: Connection) -> None:
-        """Roll back a lent connection and keep it for the next use, or close an old or broken one."""
+        """Roll back a lent connection, and keep it for the next use.
+
+        Close it if it is broken or too old, or the pool is closed.
+        """
         if not connection.closed:
             with suppress(psycopg.Error):
                 connection.rollback()

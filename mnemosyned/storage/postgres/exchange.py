@@ -204,7 +204,7 @@ def _memory_from(row: Row) -> ExportedMemory:
 
 
 def _revisions_from(text: str) -> Iterator[ExportedRevision]:
-    """Yield exported revisions from the JSON of `_REVISIONS`."""
+    """Yield exported revisions from a JSON text that `_REVISIONS` selects."""
     for changed_at, content, hashed, fields in _DECODER.decode(text):
         yield ExportedRevision(
             changed_at=changed_at,
@@ -310,7 +310,10 @@ def _insert_into_tiers(
     working: Sequence[PlacedMemory],
     archived: Sequence[PlacedMemory],
 ) -> None:
-    """Insert restored memories into working memory or under their episodes, and update the totals."""
+    """Insert restored memories into working memory or under their episodes.
+
+    The totals of both tiers are updated.
+    """
     session.execute(
         INSERT_FRESH,
         seq=[each.seq for each in working],

@@ -330,9 +330,9 @@ class PostgresGrace(PostgresPart, CommonGrace):
     def _insert(
         self, session: PostgresSession, memory: MemoryRecord, seq: int | None
     ) -> int:
-        """Insert a memory into working memory with tags and validity; return its row number.
+        """Insert a memory into working memory with tags and validity; return the row number.
 
-        The number is new if `seq` is None.
+        `seq` is the row number; None stands for a new one.
         """
         if seq is None:
             insert_new(session, [memory])

@@ -164,7 +164,7 @@ class PostgresLists(PostgresPart, CommonLists):
     def _prefixes_of_ids(
         self, session: PostgresSession, prefixes: Sequence[str]
     ) -> list[str]:
-        """Return the prefixes with which at least one id of a memory or summary begins."""
+        """Return those of the prefixes with which an id of a memory or summary begins."""
         ranges = [id_range(prefix) for prefix in prefixes]
         rows = session.execute(
             _BEGINNING,
@@ -182,7 +182,10 @@ class PostgresLists(PostgresPart, CommonLists):
     def _rows_of_roles(
         self, session: PostgresSession, roles: Sequence[str]
     ) -> list[int] | None:
-        """Return the rows of memories with these speakers, by the full-text index; None if many."""
+        """Return the row numbers of memories with these roles (speakers), by the full-text index.
+
+        None if they are more than `LIST_LIMITS.few`.
+        """
         words = [phrase_hashes(session.owner, role) for role in roles]
         if not all(words):
             return None

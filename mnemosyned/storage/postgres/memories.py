@@ -212,7 +212,10 @@ SAID_BEFORE = (
 
 
 def known_records(session: PostgresSession, ids: Sequence[str]) -> dict[str, Known]:
-    """Return text, time and text hash of the stored memories and episodes with these ids, by id."""
+    """Return text, time and text hash of stored memories and episodes with these ids, by id.
+
+    The text of an episode is None.
+    """
     if not ids:
         return {}
     rows = session.execute(
@@ -304,7 +307,7 @@ def insert_new(session: PostgresSession, memories: Sequence[MemoryRecord]) -> No
 
 
 def insert_again(session: PostgresSession, memory: MemoryRecord, seq: int) -> None:
-    """Insert a memory into working memory under the number that it had before."""
+    """Insert a memory into working memory at the row number that it had before."""
     session.note_rewording()
     values = values_by_column([memory_values(memory, session.owner)])
     session.execute(INSERT_MEMORIES, seq=[seq], **values)

@@ -165,7 +165,7 @@ class PostgresOwners:
         self._prepare = prepare
 
     def add(self, name: str) -> Owner:
-        """Add an owner. Raises `InvalidRequest` for a name that is taken or malformed."""
+        """Add an owner, and return it. Raises `InvalidRequest` for a taken or malformed name."""
         _check_name(name, field="name")
         self._prepare()
         with self._pool.outside_transactions(ALL) as session:
@@ -267,7 +267,7 @@ class PostgresOwners:
             return _insert_token(session, name, scopes, valid_for=valid_for)
 
     def tokens(self, owner: str) -> Sequence[OwnerToken]:
-        """Return an owner's tokens, expired and revoked ones too, the newest first."""
+        """Return all tokens of an owner, expired and revoked tokens too, the newest first."""
         with self._pool.outside_transactions(self.number(owner)) as session:
             rows = session.execute(
                 f"SELECT {_TOKEN_FIELDS} FROM owner_token WHERE owner = %(owner)s "
@@ -305,7 +305,10 @@ class PostgresOwners:
         return issued
 
     def revoke(self, owner: str, token: str) -> int:
-        """Revoke an owner's valid tokens with this id or name; return how many. Raises `NotFound`."""
+        """Revoke an owner's valid tokens with this id or name; return how many were revoked.
+
+        Raises `NotFound`.
+        """
         with self._writing_for(owner) as session:
             count = session.execute(
                 f"UPDATE owner_token SET revoked_at = now() WHERE {_NAMED} AND {_VALID}",
@@ -378,7 +381,7 @@ class PostgresOwners:
 
     @contextmanager
     def _writing_for(self, owner: str) -> Iterator[PostgresSession]:
-        """Lend a session that writes for the owner with this name. Raises `NotFound`."""
+        """Lend a session in a write transaction of the owner with this name. Raises `NotFound`."""
         with self._pool.writing(self.number(owner)) as session:
             yield session
 
@@ -442,10 +445,10 @@ class PostgresServer:
         self._migrations = migrations
 
     def migrate(self, *, serving: str | None = None) -> Migration:
-        """Upgrade the schema, and the rights of the login that serves requests; return what was done.
+        """Upgrade the schema, and the rights of the login that serves requests.
 
-        `serving` is a login that owns no tables and serves from now on. Raises `StorageFailed` for
-        a login that does not own the tables.
+        Return what was done. `serving` is a login without tables that serves from now on. Raises
+        `StorageFailed` for a login that does not own the tables.
         """
         with self._connect() as connection:
             session = PostgresSession(connection, 0)

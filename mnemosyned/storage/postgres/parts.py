@@ -147,8 +147,8 @@ class PostgresCompactions(PostgresPart, CommonCompactions):
     ) -> str | None:
         """Return the id of a stored memory with the same text, session, source and role, or None.
 
-        Only memories with an id chosen by the agent count. `earliest` and `latest` bound their
-        creation.
+        Only memories with an id chosen by the agent count. `earliest` and `latest` bound the time
+        of its creation; None sets no bound.
         """
         id: str | None = session.scalar(
             _SAME,
@@ -188,7 +188,7 @@ class PostgresAgents(PostgresPart, CommonAgents):
     def _latest(
         self, session: PostgresSession, names: list[str], limit: int
     ) -> list[MemoryRecord]:
-        """Return up to `limit` of the newest memories of these sessions from each tier."""
+        """Return from each tier up to `limit` of the newest memories of these sessions."""
         seqs: list[int] = []
         for statement in (_LATEST_WORKING, _LATEST_ARCHIVED):
             rows = session.execute(statement, names=names, limit=limit)
@@ -255,7 +255,11 @@ class PostgresEditing(CommonEditing):
         session.add_to_totals(tier, characters=len(after.content) - len(before.content))
 
     def _restate_details(self, target: EditTarget, episode: int) -> None:
-        """Extract an edited original's exact values again; keep its secrets secret in other originals."""
+        """Extract the exact values of an edited original again.
+
+        Its secrets stay marked as secret in the other originals of the episode at row number
+        `episode`.
+        """
         leave_secrets(self._session, target.seq, episode)
         restated = partial(details_with, target.edit.after)
         replace_details(self._session, target.seq, episode, restated)

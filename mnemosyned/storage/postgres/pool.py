@@ -178,8 +178,8 @@ class OwnerGrowth:
 def refresh_statistics(session: PostgresSession) -> bool:
     """Analyze the tables if the planner expects far fewer rows of an owner than there are.
 
-    Call it outside a transaction. Return whether it analyzed; a user who does not own the tables
-    never does.
+    Call it outside a transaction. Return whether the tables were analyzed; they never are if the
+    user does not own them.
     """
     counts = session.execute(_COUNTS).fetchone() if session.scalar(_OWN) else None
     if counts is None:
@@ -243,7 +243,7 @@ class Pool:
         self._growth = OwnerGrowth()
 
     def close(self) -> None:
-        """Close the connections after running transactions, unless another pool owns them."""
+        """Close the connections after running transactions, unless they belong to another pool."""
         if not self._is_beside:
             self.connections.close()
 
@@ -276,7 +276,7 @@ class Pool:
             connection.execute("COMMIT")
 
     def read(self, owner: int, statements: Sequence[Statement]) -> list[list[Row]]:
-        """Return the rows of each statement, read from one snapshot in one round trip."""
+        """Run statements in one round trip on one snapshot; return the rows of each statement."""
 
         def begin(connection: Connection) -> list[list[Row]]:
             with connection.pipeline():
@@ -328,9 +328,9 @@ class Pool:
     def writing_at_once(self, owner: int) -> Iterator[PostgresSession]:
         """Lend a session whose statements are sent together, and commit after the block.
 
-        Statements whose rows nobody reads share a round trip with the next ones, at last the
-        commit: their errors are raised at the end of the block. The caller locks the owner's row
-        before it reads or writes, and makes sure that nothing is written for a removed owner.
+        A statement whose rows are not read shares a round trip with the next ones, and its errors
+        are raised at the end of the block. The caller locks the owner's row before it reads or
+        writes.
         """
         is_committing = False
         try:

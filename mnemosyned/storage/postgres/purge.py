@@ -80,10 +80,10 @@ def purge_owner(pool: Pool, owner: int) -> bool:
 
 
 def purge_tables(pool: Pool, tables: Sequence[str]) -> bool:
-    """VACUUM tables, so that the words of deleted rows leave their pages and index entries.
+    """VACUUM tables, so that deleted words leave their pages and index entries.
 
-    Return False if another program's transaction still sees deleted rows, or keeps a table locked;
-    the purge is then tried again later. Raises `StorageFailed` if the user may not VACUUM a table.
+    Return False if another program's transaction still sees deleted rows, or keeps a table locked.
+    Raises `StorageFailed` if the user may not VACUUM a table.
     """
     with pool.outside_transactions(0) as session:
         require_ownership(session, tables)
@@ -91,10 +91,7 @@ def purge_tables(pool: Pool, tables: Sequence[str]) -> bool:
 
 
 def require_ownership(session: PostgresSession, tables: Sequence[str]) -> None:
-    """Raise `StorageFailed` if the user may not VACUUM one of the tables.
-
-    VACUUM itself would skip such a table with a mere warning.
-    """
+    """Raise `StorageFailed` if the user may not VACUUM one of the tables."""
     table = session.scalar(_NOT_OURS, tables=list(tables))
     if table is not None:
         advice = (
@@ -265,7 +262,7 @@ def _switch_log_file(session: PostgresSession) -> None:
 
 
 def _list_log_files(session: PostgresSession) -> list[str]:
-    """Return the names of the write-ahead log's files."""
+    """Return the names of the files of the write-ahead log."""
     return [name for (name,) in session.execute(_FILES)]
 
 

@@ -243,7 +243,7 @@ def prepare_search(dsn: str, *, read_only: bool = False) -> bool:
 
 
 def _has_extension(connection: psycopg.Connection[Row]) -> bool:
-    """Return whether pgvector's `halfvec` type exists; create the extension if it is available."""
+    """Return whether pgvector's `halfvec` type exists, after creating the extension if possible."""
     is_known, is_available = connection.execute(_AVAILABLE).fetchone() or (False, False)
     if is_known or not is_available:
         return bool(is_known)
@@ -393,7 +393,7 @@ def _distribute(session: PostgresSession, shards: int) -> list[str]:
 
 
 def _in_foreign_key_order(session: PostgresSession, tables: list[str]) -> list[str]:
-    """Return the tables sorted so that every table comes after the tables it references."""
+    """Return the tables in an order in which each comes after the tables that it references."""
     refers = [(of, to) for of, to in session.execute(_REFERS) if of != to]
     left, ordered = list(tables), list[str]()
     while left:  # ends, as no two tables refer to each other

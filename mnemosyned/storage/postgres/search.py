@@ -120,7 +120,7 @@ looked up row by row."""
 
 
 def match_from(row: Row) -> Match:
-    """Return a match without scores from a row of MATCH_FIELDS."""
+    """Return a match without scores from a row of `MATCH_FIELDS`."""
     seq, episode, session, importance, source, role, content, created_at = row
     return Match(
         seq, 0.0, session, importance, episode, source, role, content, created_at
@@ -301,7 +301,10 @@ class PostgresIndex(CommonIndex):
     def read_beginnings(
         self, positions: Collection[int]
     ) -> Iterable[tuple[int, datetime, str]]:
-        """Return the row number, time and first `MENTION_CHARS_MAX` characters of each memory."""
+        """Return row number, time and first `MENTION_CHARS_MAX` characters of memories.
+
+        `positions` are their row numbers.
+        """
         return self._session.execute(
             f"SELECT seq, created_at, left(content, {MENTION_CHARS_MAX}) FROM memory "
             "WHERE owner = %(owner)s AND seq = ANY(%(positions)s)",

@@ -222,9 +222,9 @@ class PostgresSession(CommonSession):
             self.lock_by(_LOCK)
 
     def lock_by(self, sql: str, /, **values: object) -> None:
-        """Run a statement that locks the owner's row and returns its former `LOCKED` columns.
+        """Run a statement that locks the owner's row and returns its `LOCKED` columns before it.
 
-        `locked_row` reads the result of the first such statement.
+        `locked_row` has the result of the first such statement.
         """
         result = self.execute(sql, **values)
         if not self._is_locked:
@@ -232,7 +232,10 @@ class PostgresSession(CommonSession):
 
     @property
     def locked_row(self) -> Row | None:
-        """The `LOCKED` columns of the owner's row before the lock; None without a row or a lock."""
+        """The `LOCKED` columns of the owner's row from before its lock.
+
+        None without a lock or without the row.
+        """
         if self._lock:
             self._locked, self._lock = self._lock.fetchone(), None
         return self._locked
@@ -304,14 +307,14 @@ class PostgresSession(CommonSession):
             return int(cursor.rowcount)
 
     def scalar(self, sql: str, /, **values: object) -> Any:  # noqa: ANN401 any column
-        """Run a statement, and return the first column of its first row; None without a row."""
+        """Run an SQL statement, and return the first column of its first row, or None."""
         row = self.execute(sql, **values).fetchone()
         return row[0] if row else None
 
     def take_numbers(
         self, kind: Literal["memory", "log", "record"], count: int
     ) -> range:
-        """Reserve the next `count` numbers for memories, log rows or other records."""
+        """Reserve the next `count` numbers for rows: memories, log entries or other records."""
         last: int = self.scalar(
             f"UPDATE owner SET last_{kind} = last_{kind} + %(count)s "
             f"WHERE owner = %(owner)s RETURNING last_{kind}",
@@ -320,7 +323,7 @@ class PostgresSession(CommonSession):
         return range(last - count + 1, last + 1)
 
     def new_number(self, kind: RecordNumbers = "record", /) -> int:
-        """Reserve and return the number of a new row."""
+        """Reserve the next number for a row of a kind, and return it."""
         return self.take_numbers(kind, 1).start
 
     def skip_numbers(
@@ -367,7 +370,7 @@ class PostgresSession(CommonSession):
         return id
 
     def created_at(self, seq: int) -> datetime:
-        """Return the creation time of the memory with this row number."""
+        """Return the creation time of the memory at this row number."""
         moment: datetime = self.scalar(
             "SELECT created_at FROM memory WHERE owner = %(owner)s AND seq = %(seq)s",
             seq=seq,
@@ -377,9 +380,9 @@ class PostgresSession(CommonSession):
     def insert_episode(
         self, episode: Episode, index_terms: str, *, seq: int | None = None
     ) -> int:
-        """Insert a summary with its index entries; return its row number.
+        """Insert a summary with its index entries; return the row number.
 
-        The number is new if `seq` is None.
+        `seq` is the row number; None stands for a new one.
         """
         number = self.new_number() if seq is None else seq
         row = episode_row(episode, index_terms, self.owner, number)
@@ -397,7 +400,7 @@ class PostgresSession(CommonSession):
         self.add_to_totals(Tier.EPISODIC, characters=len(episode.content) - before)
 
     def _episode_characters(self, seq: int) -> int:
-        """Return the number of characters in a summary's text."""
+        """Return the number of characters in the text of the summary at a row number."""
         characters: int = self.scalar(
             "SELECT length(content) FROM episode WHERE owner = %(owner)s AND seq = %(seq)s",
             seq=seq,
@@ -405,7 +408,10 @@ class PostgresSession(CommonSession):
         return characters
 
     def empty_episode(self, seq: int, *, originals: int) -> None:
-        """Erase the text and index terms of a summary, and store how many originals are left."""
+        """Erase the text and index terms of the summary at a row number.
+
+        If `originals` is above 0, save it as the number of its originals.
+        """
         characters = self._episode_characters(seq)
         self.execute(
             "UPDATE episode SET content = '', index_terms = '', words = '{}', grams = NULL, "
@@ -428,7 +434,7 @@ class PostgresSession(CommonSession):
         self.add_to_totals(Tier.EPISODIC, count=-1, characters=-characters)
 
     def memories(self, ids: Sequence[str]) -> dict[str, MemoryRecord]:
-        """Return the existing memories of both tiers by id, in each tier the oldest first."""
+        """Return the memories of both tiers with these ids, by id, sorted by time."""
         memories: dict[str, MemoryRecord] = {}
         for start in range(0, len(ids), IDS_PER_QUERY):
             rows = self.execute(
@@ -481,7 +487,7 @@ class PostgresSession(CommonSession):
         )
 
     def add_to_totals(self, tier: Tier, *, count: int = 0, characters: int = 0) -> None:
-        """Add entries and characters to the totals of a tier; negative numbers subtract."""
+        """Add to the number of entries and characters of a tier; negative numbers subtract."""
         if count or characters:
             self.execute(
                 f"UPDATE owner SET {tier.value}_count = {tier.value}_count + %(count)s, "

@@ -129,7 +129,7 @@ class PostgresMaintenance(PostgresPart, MaintenanceStore):
             self._frequencies.clear()
 
     def back_up(self, target: Path) -> CopyReport:
-        """Raise an error: the server's own tools make backups."""
+        """Raise `StorageFailed`, as backups are made with the tools of the server."""
         raise StorageFailed(
             f"no backup was made to {target}: {_NO_COPY}", reason=_NO_COPY
         )
@@ -382,13 +382,13 @@ def refuses_writes(dsn: str) -> bool:
 
 
 def open_server(dsn: str, *, migrations: Path) -> PostgresServer:
-    """Return access to the server as a whole, for its administration. Raises `ConfigInvalid`."""
+    """Return an object that administers the server as a whole. Raises `ConfigInvalid`."""
     _check_server(dsn)
     return PostgresServer(dsn, migrations=migrations)
 
 
 def exposures(dsn: str) -> list[str]:
-    """Return a text for each way in which others can connect or read the traffic.
+    """Return a text for each way in which others can log in to the database or read its traffic.
 
     Raises `ConfigInvalid` and `StorageFailed`.
     """

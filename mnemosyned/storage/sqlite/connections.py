@@ -125,9 +125,9 @@ def reason(error: BaseException) -> str:
 
 
 def storage_failed(error: BaseException, consequence: str = NOTHING_KEPT) -> Exception:
-    """Return the error to raise: a `MnemosynedError` as it is, other errors as `StorageFailed`.
+    """Return the exception to raise: a `MnemosynedError` as it is, else a `StorageFailed`.
 
-    `consequence` says what the failure means for the stored data.
+    `consequence` is the text on what the failure means for the stored data.
     """
     if isinstance(error, Exception) and not isinstance(error, sqlite3.Error | OSError):
         return error

@@ -219,7 +219,7 @@ class SqliteRestoring(CommonRestoring):
         return known_records(self._session, ids)
 
     def taken_numbers(self, seqs: Sequence[int]) -> set[int]:
-        """Return the numbers, among these, that memories of this store have."""
+        """Return those of the row numbers that memories in this store have."""
         rows = self._session.execute(
             "SELECT seq FROM working_memory WHERE seq = ANY(%(seqs)s) "
             "UNION ALL SELECT seq FROM archive WHERE seq = ANY(%(seqs)s)",
@@ -241,7 +241,10 @@ class SqliteRestoring(CommonRestoring):
     def insert_memories(
         self, memories: Sequence[PlacedMemory], *, last_number: int
     ) -> None:
-        """Insert exported memories at their places, with states, details and index entries."""
+        """Insert exported memories at their places, with states, exact values and index entries.
+
+        Memories stored later get row numbers above `last_number`.
+        """
         for memory, seq, home in memories:
             values: Row = (seq, *memory_row(memory))
             if memory.content_hash is not None:  # of words that were pruned
@@ -266,7 +269,10 @@ class SqliteRestoring(CommonRestoring):
         )
 
     def _restore_vector(self, vector: KeptVector) -> Outcome:
-        """Store the vector of a memory that has none; return None if the memory is missing."""
+        """Store the vector of a memory unless it has one; return whether it was stored.
+
+        Return None if the memory is missing.
+        """
         session = self._session
         session.execute(
             "INSERT OR IGNORE INTO embedding_model (name, digest) VALUES (?, ?)",
@@ -283,7 +289,7 @@ class SqliteRestoring(CommonRestoring):
         return bool(inserted.rowcount)
 
     def _insert_details(self, memory: ExportedMemory, seq: int) -> None:
-        """Insert the exact values of an original."""
+        """Insert the exact values of the original at row number `seq`."""
         for kind, value, sensitive in memory.details:
             self._session.execute(
                 "INSERT OR IGNORE INTO detail (memory_seq, kind, value, sensitive) "
@@ -292,7 +298,7 @@ class SqliteRestoring(CommonRestoring):
             )
 
     def _kind(self, name: str) -> int:
-        """Return the number of a kind of exact value, a new one for a new kind."""
+        """Return the number of the kind of exact values with this name; new kinds get a number."""
         if name not in self._kinds:
             self._session.execute(
                 "INSERT OR IGNORE INTO detail_kind (name) VALUES (?)", (name,)

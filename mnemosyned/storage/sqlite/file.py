@@ -142,7 +142,7 @@ class DatabaseFile:
         return []
 
     def tighten(self) -> None:
-        """Remove other users' permissions from the database, its log and the log's index."""
+        """Remove other users' permissions on the database, its log and the log's index."""
         for path in (self.path, *self._companion_paths()):
             try:
                 status = path.lstat()
@@ -169,7 +169,7 @@ class DatabaseFile:
         )
 
     def close(self) -> None:
-        """Close the file and release its lock; SQLite must have closed it before."""
+        """Close the file and release its lock; SQLite must have closed the database before."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

@@ -122,10 +122,10 @@ class Purge:
                 break
 
     def _empty_log(self) -> bool:
-        """Copy the log into the file and truncate it; return False if a reader prevents it.
+        """Copy the write-ahead log into the file, and truncate the log.
 
-        Most of it is copied while others read. For the rest our own readers are paused for moments,
-        as otherwise some recall would always be under way.
+        Return False if a reader prevents it. Most of the log is copied while others read; for the
+        rest the readers of this process are paused for moments.
         """
         self._checkpoint()
         for _ in range(CHECKPOINT_TRIES):
@@ -137,7 +137,7 @@ class Purge:
 
 
 def _merge_step(session: SqliteSession, statement: str) -> bool:
-    """Run one step of a merge; return False if there was nothing left to do."""
+    """Run the SQL of one step of an index merge; return False if no entries were left to merge."""
     before = session.total_changes
     session.execute(statement)
     return session.total_changes - before >= 2
@@ -366,7 +366,7 @@ _decode_former = msgspec.json.Decoder(_FormerCopy).decode
 
 
 def decode_any_copy(data: str) -> ForgottenCopy:
-    """Return the copy of a forgotten memory that a JSON text holds, in its present or former form."""
+    """Return the copy of a forgotten memory that a JSON text holds, in its present or old form."""
     former = _decode_former(data)
     learnings = [each for each in former.learnings if isinstance(each, list)]
     if not former.row and not learnings:

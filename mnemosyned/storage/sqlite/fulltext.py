@@ -99,14 +99,20 @@ def glued_terms(word: str) -> str:
 def index_episode_grams(
     connection: sqlite3.Connection, seq: int | None, content: str, index_terms: str
 ) -> None:
-    """Add the character pairs of a summary's text and index terms to the second index."""
+    """Add the character pairs of a summary's text and index terms to the second index.
+
+    `seq` is the row number of the summary.
+    """
     index_grams(connection, "episode_gram_fts", seq, f"{content}\n{index_terms}")
 
 
 def unindex_episode_grams(
     connection: sqlite3.Connection, seq: int, content: str, index_terms: str
 ) -> None:
-    """Remove a summary's character pairs from the second index, by the texts that were indexed."""
+    """Remove the character pairs of a summary from the second index.
+
+    `content` and `index_terms` are the texts that were indexed.
+    """
     unindex_grams(connection, "episode_gram_fts", seq, f"{content}\n{index_terms}")
 
 
@@ -177,7 +183,7 @@ def failing_indexes(connection: sqlite3.Connection) -> list[str]:
 
 
 def _is_damage(error: sqlite3.DatabaseError) -> bool:
-    """Return whether an error comes from a damaged index, not from a lock, the disk or memory."""
+    """Return whether an error means a damaged index, not a lock or a lack of disk or memory."""
     return error.sqlite_errorcode & 0xFF in {
         sqlite3.SQLITE_CORRUPT,
         sqlite3.SQLITE_ERROR,  # "vtable constructor failed"
@@ -265,7 +271,7 @@ def _unsafe_indexes(connection: sqlite3.Connection) -> list[str]:
 
 
 def _empty_tables(connection: sqlite3.Connection, index: str) -> None:
-    """Reset the tables behind an index to those of a new index."""
+    """Reset the tables behind a full-text index to those of a new index."""
     for table in ("data", "idx", "docsize"):
         connection.execute(f"DELETE FROM {index}_{table}")
     connection.execute(
@@ -275,7 +281,7 @@ def _empty_tables(connection: sqlite3.Connection, index: str) -> None:
 
 
 def rebuild_index(connection: sqlite3.Connection, index: str) -> None:
-    """Rebuild a full-text index from the stored texts; no deleted text stays in it."""
+    """Rebuild a full-text index from the stored texts, so that no deleted text stays in it."""
     if index not in TEXTS:
         connection.execute(f"INSERT INTO {index} ({index}) VALUES ('rebuild')")
         return
@@ -285,10 +291,10 @@ def rebuild_index(connection: sqlite3.Connection, index: str) -> None:
 
 
 def finish_reindexing(connection: sqlite3.Connection) -> None:
-    """Write the index entries that a migration has left due, a batch per transaction.
+    """Rewrite the index entries that a migration has left to rewrite, a batch per transaction.
 
-    A killed process goes on where it stopped. Few entries change: those of texts with words that
-    touch a script without spaces. To write an entry twice does no harm.
+    They are those of texts with words that touch a script without spaces. A killed process goes on
+    where it stopped.
     """
     for name, after in connection.execute(
         "SELECT name, seq FROM reindexing"
@@ -346,7 +352,7 @@ def _reindex(
 
 
 def purge_indexes(connection: sqlite3.Connection) -> bool:
-    """Remove deleted terms from all indexes of a file; return False if damage prevents it.
+    """Remove deleted terms from all full-text indexes; return False if damage prevents it.
 
     No other process may use the file.
     """

@@ -157,7 +157,7 @@ class SqliteLists(SqlitePart, CommonLists):
     def _prefixes_of_ids(
         self, session: SqliteSession, prefixes: Sequence[str]
     ) -> list[str]:
-        """Return the prefixes with which at least one id of a memory or summary begins."""
+        """Return those of the prefixes with which an id of a memory or summary begins."""
         return [
             prefix
             for prefix in prefixes
@@ -173,7 +173,10 @@ class SqliteLists(SqlitePart, CommonLists):
     def _rows_of_roles(
         self, session: SqliteSession, roles: Sequence[str]
     ) -> list[int] | None:
-        """Return the rows of memories with these speakers, by the full-text index; None if many."""
+        """Return the row numbers of memories with these roles (speakers), by the full-text index.
+
+        None if they are more than `LIST_LIMITS.few`.
+        """
         if not all(any(map(str.isalnum, role)) for role in roles):
             return None
         rows = session.execute(

@@ -31,7 +31,7 @@ def chunks(values: Sequence[T]) -> Iterator[Sequence[T]]:
 
 
 def placeholders(values: Collection[object]) -> str:
-    """Return question marks separated by commas, one for each value."""
+    """Return question marks between commas, one for each value, for an SQL statement."""
     return ", ".join("?" * len(values))
 
 
@@ -146,7 +146,10 @@ _HAVING_ID = {count: _statement_of_ids(count) for count in (1, TOGETHER)}
 
 
 def known_records(session: SqliteSession, ids: Sequence[str]) -> dict[str, Known]:
-    """Return text, time and text hash of the stored memories and episodes with these ids, by id."""
+    """Return text, time and text hash of stored memories and episodes with these ids, by id.
+
+    The text of an episode is None.
+    """
     known: dict[str, Known] = {}
     for chunk in _statement_chunks(ids):
         rows = session.execute(_HAVING_ID[len(chunk)], tuple(chunk) * 3)

@@ -153,7 +153,10 @@ class DatabaseFileGuard:
         log.warning("database_put_back", database=str(path), bytes=path.stat().st_size)
 
     def _reconnect_to_path(self, connection: SqliteSession) -> SqliteSession:
-        """Return a new connection to the file at the path, and close the old one."""
+        """Return a new connection to the file at the path, and close the given one.
+
+        Raises `DatabaseReplaced` if the path leads to another file.
+        """
         fresh = self._connect(self._file.path)
         self._file.know_companions()
         if self._file.presence() is not Presence.HERE:
@@ -340,7 +343,7 @@ def _lock_file(database: Path, flags: int) -> Iterator[int]:
 
 
 def _resolve_links(database: Path) -> Path:
-    """Return the path without symbolic links. Raises `StorageFailed` for a loop of links."""
+    """Return a path without symbolic links. Raises `StorageFailed` for a loop of links."""
     # A loop is a RuntimeError before Python 3.13, and since then stays a link.
     with suppress(RuntimeError, OSError):
         resolved = database.resolve()

@@ -137,8 +137,8 @@ class SqliteCompactions(SqlitePart, CommonCompactions):
     ) -> str | None:
         """Return the id of a stored memory with the same text, session, source and role, or None.
 
-        Only memories with an id chosen by the agent count. `earliest` and `latest` bound their
-        creation.
+        Only memories with an id chosen by the agent count. `earliest` and `latest` bound the time
+        of its creation; None sets no bound.
         """
         id: str | None = session.scalar(
             f"SELECT id FROM working_memory WHERE {_SAME} "
@@ -166,7 +166,7 @@ class SqliteAgents(SqlitePart, CommonAgents):
     def _latest(
         self, session: SqliteSession, names: list[str], limit: int
     ) -> list[MemoryRecord]:
-        """Return up to `limit` of the newest memories of these sessions from each tier."""
+        """Return from each tier up to `limit` of the newest memories of these sessions."""
         values = (json.dumps(names), limit)
         among = "session_id IN (SELECT value FROM json_each(?))"
         working = session.working_memories(

@@ -49,7 +49,7 @@ def latest_version(migrations: Path) -> int:
 
 
 def refuse_newer(connection: sqlite3.Connection, latest: int) -> None:
-    """Raise `SchemaTooNew` if the file's schema version is above `latest`."""
+    """Raise `SchemaTooNew` if the schema version of a database is above `latest`."""
     version = schema_version(connection)
     if version > latest:
         raise SchemaTooNew(
@@ -106,7 +106,7 @@ def missing_parts(
 
 
 def _migration_files(folder: Path) -> list[Path]:
-    """Return the migration files of a folder in order. Raises `StorageFailed` if there are none."""
+    """Return the migration files in a folder in order. Raises `StorageFailed` if there are none."""
     files = sorted(folder.glob("[0-9][0-9][0-9][0-9]_*.sql"))
     if not files:
         raise StorageFailed(f"no migrations in {folder}; install mnemosyned again")

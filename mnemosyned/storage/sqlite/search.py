@@ -334,7 +334,10 @@ class SqliteIndex(CommonIndex):
     def read_beginnings(
         self, positions: Collection[int]
     ) -> Iterator[tuple[int, datetime, str]]:
-        """Yield the row number, time and first `MENTION_CHARS_MAX` characters of each memory."""
+        """Yield row number, time and first `MENTION_CHARS_MAX` characters of memories.
+
+        `positions` are their row numbers.
+        """
         asked = (MENTION_CHARS_MAX, json.dumps(sorted(positions)))
         for table in ("working_memory", "archive"):
             for position, created_at, text in self._session.execute(

@@ -160,7 +160,7 @@ class SqliteSession(sqlite3.Connection, CommonSession):
         return super().execute(sql, parameters)
 
     def execute_many(self, sql: str, rows: Iterable[Mapping[str, object]], /) -> int:
-        """Run a statement once for each row of values; return the number of changed rows."""
+        """Run an SQL statement once for each row of values; return the number of changed rows."""
         bound = [
             {name: stored_form(value) for name, value in row.items()} for row in rows
         ]
@@ -169,12 +169,12 @@ class SqliteSession(sqlite3.Connection, CommonSession):
     def scalar(
         self, sql: str, parameters: Sequence[Any] = (), /, **values: object
     ) -> Any:  # noqa: ANN401 any column
-        """Run a statement, and return the first column of its first row; None without a row."""
+        """Run an SQL statement, and return the first column of its first row, or None."""
         row = self.execute(sql, parameters, **values).fetchone()
         return row[0] if row else None
 
     def stream(self, sql: str, /, **values: object) -> Iterator[Row]:
-        """Run a statement and fetch the rows one by one."""
+        """Run an SQL statement, and return an iterator that fetches its rows one by one."""
         return self.execute(sql, **values)
 
     def new_number(self, kind: RecordNumbers = "record", /) -> None:
@@ -213,7 +213,7 @@ class SqliteSession(sqlite3.Connection, CommonSession):
         return id
 
     def created_at(self, seq: int) -> datetime:
-        """Return the creation time of the memory with this row number."""
+        """Return the creation time of the memory at this row number."""
         return instant(
             self.scalar(
                 "SELECT created_at FROM working_memory WHERE seq = ? "
@@ -223,7 +223,7 @@ class SqliteSession(sqlite3.Connection, CommonSession):
         )
 
     def memories(self, ids: Sequence[str]) -> dict[str, MemoryRecord]:
-        """Return the existing memories of both tiers by id, in each tier the oldest first."""
+        """Return the memories of both tiers with these ids, by id, oldest first in each tier."""
         found = self._memories("id", ids, order=" ORDER BY {0}created_at, {0}seq")
         return {memory.id: memory for memory in found.values()}
 
@@ -252,7 +252,7 @@ class SqliteSession(sqlite3.Connection, CommonSession):
     def working_memories(
         self, condition: str, values: Sequence[Any]
     ) -> dict[int, MemoryRecord]:
-        """Return the working memories that a WHERE clause selects, by row number."""
+        """Return the working memories that a WHERE clause with `values` selects, by row number."""
         rows = self.execute(
             f"SELECT seq, {MEMORY_FIELDS} FROM working_memory {condition}", values
         )
@@ -261,9 +261,9 @@ class SqliteSession(sqlite3.Connection, CommonSession):
     def archived_memories(
         self, condition: str, values: Sequence[Any]
     ) -> dict[int, MemoryRecord]:
-        """Return the originals that a WHERE clause selects, by row number.
+        """Return the originals that a WHERE clause with `values` selects, by row number.
 
-        The clause calls the original `a` and its episode `e`.
+        In the clause `a` is the original and `e` its episode.
         """
         rows = self.execute(
             f"SELECT a.seq, e.id, {ARCHIVE_FIELDS} FROM episodic_memory AS e "
@@ -297,9 +297,9 @@ class SqliteSession(sqlite3.Connection, CommonSession):
     def insert_episode(
         self, episode: Episode, index_terms: str, *, seq: int | None = None
     ) -> int:
-        """Insert a summary with its index entries; return its row number.
+        """Insert a summary with its index entries; return the row number.
 
-        The number is new if `seq` is None.
+        `seq` is the row number; None stands for a new one.
         """
         inserted = self.execute(
             self.statements.insert, **episode_values(episode, index_terms), seq=seq
@@ -317,7 +317,10 @@ class SqliteSession(sqlite3.Connection, CommonSession):
         index_episode_grams(self, seq, episode.content, index_terms)
 
     def empty_episode(self, seq: int, *, originals: int) -> None:
-        """Erase the text and index terms of a summary, and store how many originals are left."""
+        """Erase the text and index terms of the summary at a row number.
+
+        If `originals` is above 0, save it as the number of its originals.
+        """
         self._unindex_episode(seq)
         self.execute(
             "UPDATE episodic_memory SET content = '', index_terms = '', "

@@ -82,7 +82,7 @@ class SqliteMaintenance(SqlitePart, MaintenanceStore):
         return tier_totals(session)
 
     def bytes_on_disk(self) -> int:
-        """Return the size of the database, its log and the log's index in bytes."""
+        """Return the size in bytes of the database, its log and the log's index together."""
         total = 0
         for suffix in ("", "-wal", "-shm"):
             path = self._database.with_name(self._database.name + suffix)
@@ -132,16 +132,16 @@ class SqliteMaintenance(SqlitePart, MaintenanceStore):
         self._checkpoints.run_due()
 
     def release_memory(self, *, words: bool = False) -> None:
-        """Free the page caches, and with `words` the cached word frequencies."""
+        """Free the page caches of idle connections; with `words`, also the word frequencies."""
         if words:
             self._frequencies.clear()
         self._writer.shrink()
         self._readers.shrink()
 
     def back_up(self, target: Path) -> CopyReport:
-        """Copy the database to `target`, which appears whole; return what the copy holds.
+        """Copy the database to `target`, and return what the copy holds. Raises `StorageFailed`.
 
-        Raises `StorageFailed`.
+        The copy is complete and checked before `target` appears.
         """
         self._writer.secure()
         self._custody.check()
@@ -236,12 +236,15 @@ class SqliteStore(MemoryStore):
             self._checkpoints.close()
 
     def _renew(self) -> None:
-        """Reopen the connections that readers and checkpoints hold, after the file was put back."""
+        """Let readers and checkpoints open the database again, after its file was put back."""
         self._readers.renew()
         self._checkpoints.renew()
 
     def _check_readable(self) -> None:
-        """Put a deleted file back, and raise `DatabaseReplaced` if another file has taken its path."""
+        """Put a deleted database file back at its path.
+
+        Raises `DatabaseReplaced` if the path leads to another file.
+        """
         self._writer.secure()
         self._custody.check()
 
@@ -271,7 +274,10 @@ def open_store(
 
 
 def _prepare_store(file: DatabaseFile, migrations: Path) -> SqliteStore:
-    """Check the log, heal the indexes, upgrade the schema, and return the store."""
+    """Open the database, repair its indexes, upgrade its schema, and return the store.
+
+    Warnings about a damaged log, rebuilt indexes and permissions are logged and kept.
+    """
     left = frames_left(file.path)
     connection = open_writer(file.path, check=partial(refuse_foreign, path=file.path))
     try:
@@ -302,7 +308,7 @@ def _prepare_store(file: DatabaseFile, migrations: Path) -> SqliteStore:
 
 
 def _checkpoint(connection: SqliteSession) -> int:
-    """Checkpoint the log; return how many of its frames SQLite can read."""
+    """Checkpoint the write-ahead log; return the number of frames in it that SQLite can read."""
     row = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     frames: int = row[1]
     return frames

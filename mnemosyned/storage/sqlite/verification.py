@@ -131,8 +131,8 @@ def find_faults(
 ) -> list[StorageFault]:
     """Return the faults of a database that can be found by reading it.
 
-    A file that SQLite cannot read any further has that as its fault. With `orphans` false, rows
-    without their record are not searched for.
+    If SQLite cannot read the file any further, its error is the only fault. With `orphans` false,
+    rows whose record does not exist are not searched for.
     """
     try:
         problems = find_damage(connection)
@@ -162,7 +162,10 @@ def find_faults(
 def schema_faults(
     connection: sqlite3.Connection, migrations: Path
 ) -> list[StorageFault]:
-    """Return a fault for each part that a database lacks of its own schema version."""
+    """Return a fault for each table, view or index of its schema version that a database lacks.
+
+    None for a database of an earlier version.
+    """
     if schema_version(connection) != latest_version(migrations):
         return []
     with closing(blank_database(migrations)) as blank:
@@ -198,7 +201,7 @@ def find_damage(connection: sqlite3.Connection) -> list[StorageFault]:
 
 
 def count_contents(connection: sqlite3.Connection) -> tuple[int, int]:
-    """Return the number of memories and the number of summaries."""
+    """Return the number of memories and the number of summaries in a database."""
     working, archived, episodes = (
         _count_rows(connection, f"SELECT count(*) FROM {table}")
         for table in ("working_memory", "archive", "episodic_memory")
@@ -209,7 +212,7 @@ def count_contents(connection: sqlite3.Connection) -> tuple[int, int]:
 def orphan_faults(
     connection: sqlite3.Connection, present: set[str]
 ) -> list[StorageFault]:
-    """Return a fault for each table with rows whose record does not exist."""
+    """Return a fault for each table in `present` with rows whose record does not exist."""
     problems = []
     for orphans in ORPHANS:
         if orphans.table not in present:
@@ -224,8 +227,7 @@ def orphan_faults(
 def structure_faults(connection: sqlite3.Connection) -> list[StorageFault]:
     """Return a fault for each full-text index that disagrees with its texts, by FTS5's own check.
 
-    The check is an INSERT that writes nothing, so the connection must be able to write: use it on a
-    copy.
+    The check is an INSERT that writes nothing, so the connection must be able to write: use a copy.
     """
     present = table_names(connection)
     return [
@@ -242,7 +244,10 @@ def structure_faults(connection: sqlite3.Connection) -> list[StorageFault]:
 def _total_faults(
     connection: sqlite3.Connection, present: set[str]
 ) -> list[StorageFault]:
-    """Return the faults of the stored totals, and of memories that are in two tiers."""
+    """Return a fault for each wrong count of a tier or of summaries' originals.
+
+    Also return a fault for memories in two tiers. `present` has the names of existing tables.
+    """
     if "tier_totals" not in present:
         return [
             StorageFault(FaultKind.INTEGRITY, "tier_totals", "its tables are missing")
@@ -270,7 +275,10 @@ def _total_faults(
 def _index_faults(
     connection: sqlite3.Connection, present: set[str]
 ) -> list[StorageFault]:
-    """Return a fault for each full-text index whose rows differ from the stored texts."""
+    """Return a fault for each full-text index that is missing or has other rows than the texts.
+
+    `present` has the names of existing tables.
+    """
     problems = []
     for index, texts in INDEXED_ROWS.items():
         if index not in present:
@@ -289,6 +297,6 @@ def _index_faults(
 
 
 def _count_rows(connection: sqlite3.Connection, statement: str) -> int:
-    """Return the number that a `SELECT count(*)` yields."""
+    """Return the number that a `SELECT count(*)` statement yields."""
     (number,) = connection.execute(statement).fetchone()
     return int(number)

@@ -46,7 +46,10 @@ class LeftLog:
 
 
 def frames_left(database: Path) -> LeftLog | None:
-    """Return the log that a process left beside a closed database; None if empty or missing."""
+    """Return the committed frames in the log that a process left beside a closed database.
+
+    None if the log is empty or missing.
+    """
     path = database.with_name(database.name + "-wal")
     with _open_log(path) as descriptor:
         if descriptor is None:
@@ -75,7 +78,7 @@ def frames_left(database: Path) -> LeftLog | None:
 
 
 def lost_transactions(left: LeftLog, *, frames_read: int) -> str:
-    """Return a warning about transactions lost beyond the frames that SQLite read; empty if none."""
+    """Return a warning if the log has transactions beyond the frames that SQLite read; else ''."""
     lost = sum(frame > frames_read for frame in left.commits)
     if not lost:
         return ""
@@ -88,7 +91,7 @@ def lost_transactions(left: LeftLog, *, frames_read: int) -> str:
 
 
 def _is_sound(header: bytes) -> bool:
-    """Return whether a log's header has the right magic number and checksum."""
+    """Return whether the header of a write-ahead log has the right magic number and checksum."""
     order = ">" if HEADER.unpack(header)[0] & 1 else "<"
     words = struct.unpack(f"{order}6I", header[:24])
     first = second = 0
@@ -101,7 +104,7 @@ def _is_sound(header: bytes) -> bool:
 
 @contextmanager
 def _open_log(path: Path) -> Iterator[int | None]:
-    """Open the log for reading while the block runs; yield None if it cannot be opened."""
+    """Open the log for reading while the block runs; yield its descriptor, None if that fails."""
     try:
         descriptor = os.open(
             path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -157,7 +160,7 @@ class Checkpoints:
         return pages < CHECKPOINT_PAGES // 2
 
     def run_due(self) -> None:
-        """Checkpoint if anything was written since the last time, else truncate a long log.
+        """Checkpoint if the log was written to since the last checkpoint; else truncate a long log.
 
         Raises `StorageFailed`.
         """
@@ -174,7 +177,10 @@ class Checkpoints:
             self._truncate()
 
     def _truncate(self) -> None:
-        """Truncate the log, unless somebody reads or writes right now. Raises `StorageFailed`."""
+        """Truncate the log, unless another thread or program reads or writes right now.
+
+        Raises `StorageFailed`.
+        """
         with self._lock:
             if self._connection is None:
                 return
@@ -190,7 +196,7 @@ class Checkpoints:
                 raise storage_failed(error, NOT_CLEANED) from error
 
     def renew(self) -> None:
-        """Connect again, as the path leads to another file with the same memories."""
+        """Close the connection and open the path again, as it leads to another file now."""
         self.close()
         with self._lock:
             try:
@@ -210,7 +216,10 @@ class Checkpoints:
             self._connection = None
 
     def _connect(self) -> sqlite3.Connection:
-        """Return a new connection that has opened the log; raise if the path leads to another file."""
+        """Return a new connection that has opened the log.
+
+        It raises an error if the path leads to another file.
+        """
         self._check()
         connection = sqlite3.connect(
             f"{self._database.absolute().as_uri()}?mode=rw",  # never one that makes a new file

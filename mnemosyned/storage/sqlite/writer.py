@@ -45,7 +45,7 @@ class _CommitTicket(Generic[T]):
         self.result: T | None = None
 
     def outcome(self) -> T:
-        """Return the result of the work, or raise its error."""
+        """Return the result of the function that was run, or raise its error."""
         if self.error is not None:
             raise self.error
         return self.result  # type: ignore[return-value]  # set by the commit that made it done
@@ -78,8 +78,8 @@ class Writer:
     def write(self, work: Callable[[SqliteSession], T], *, durable: bool = True) -> T:
         """Run `work` in a transaction and return its result, after its changes are on disk.
 
-        Without `durable` they reach the disk with the next durable commit: a power failure may undo
-        them as a whole. Raises what `work` raised, and `StorageFailed` if the database refused.
+        Without `durable` the changes reach the disk with the next durable commit. Raises what
+        `work` raised, and `StorageFailed` if the database refused.
         """
         (ticket,) = self._commit([work], durable=durable)
         return ticket.outcome()
@@ -152,7 +152,7 @@ class Writer:
                 ticket.done = True
 
     def _begin(self, *, durable: bool) -> None:
-        """Begin a transaction whose commit waits for the disk if `durable`."""
+        """Begin a transaction; with `durable`, its commit waits until the changes are on disk."""
         self._secure()
         if self._connection.in_transaction:
             # An earlier one that could not be rolled back.
@@ -202,10 +202,9 @@ class Writer:
         self._connection.execute("RELEASE share")
 
     def compact(self) -> bool:
-        """VACUUM the file to remove deleted content from pages; return False if another program writes.
+        """VACUUM the file to remove deleted content; return False if another program writes.
 
-        Rows that SQLite moves between pages leave copies in the free space of the old ones, which
-        secure deletion does not know of. Writers wait: about a second for 100 MB.
+        Copies of moved rows in free space go as well. Writers wait: about a second for 100 MB.
         """
         with self._lock, self._explaining_failures():
             self._secure()
@@ -224,12 +223,18 @@ class Writer:
         return True
 
     def checkpoint(self, *, wait_s: float = BUSY_TIMEOUT_S) -> bool:
-        """Checkpoint the write-ahead log and truncate it; return False if a reader prevents it."""
+        """Checkpoint the write-ahead log and truncate it; return False if a reader prevents it.
+
+        Readers are waited for up to `wait_s` seconds.
+        """
         with self._lock, self._explaining_failures():
             return self._checkpoint(wait_s)
 
     def _checkpoint(self, wait_s: float) -> bool:
-        """Run the checkpoint of `checkpoint`, waiting up to `wait_s` seconds for readers."""
+        """Checkpoint the write-ahead log and truncate it; return False if a reader prevents it.
+
+        Readers are waited for up to `wait_s` seconds.
+        """
         self._connection.execute(f"PRAGMA busy_timeout = {int(wait_s * 1000)}")
         try:
             busy = self._connection.execute(
