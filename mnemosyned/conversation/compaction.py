@@ -341,8 +341,9 @@ def summarize_with_model(
 ) -> tuple[str, str]:
     """Return a model's summary and no reason, or no text and the reason why there is no summary.
 
-    `fits` tells whether a summary is short enough; `earlier` is a summary to be merged into it,
-    `secrets` are masked before. Without a model both texts are empty.
+    `summarize` asks the model; None, for no model, gives two empty texts. `fits` tells whether a
+    summary is short enough; `earlier` is a summary to be merged into it, `secrets` are masked
+    before.
     """
     if summarize is None or not messages:
         return "", ""

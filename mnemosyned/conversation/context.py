@@ -128,9 +128,10 @@ class ContextManager:
     ) -> ContextWindow:
         """Build the system prompt with memory and learnings, and choose the messages that fit.
 
-        The fresh tail is kept whatever it costs; summaries follow where they fit, then older
-        messages, newest first, up to the first that does not fit. Raises nothing: parts that
-        cannot fit are reported.
+        The fresh tail (the newest messages) is kept whatever it costs; `summaries` follow where
+        they fit, then older messages, newest first, up to the first that does not fit.
+        `memory_results` are texts to quote; `tool_definitions` are only counted. Raises nothing:
+        parts that cannot fit are reported.
         """
         sections = self._write_sections(memory_results or (), learnings or ())
         lent = sections.unused if self._reclaim_unused else 0
@@ -183,7 +184,7 @@ class ContextManager:
     ) -> ContextWindow:
         """Return the context: the messages of `window`, and as much memory and learnings as fit.
 
-        `tool_definitions` are only counted.
+        `memory_results` are texts to quote, best first; `tool_definitions` are only counted.
         """
         sections = self._write_sections(memory_results, learnings, window.spare_tokens)
         return self._assemble(window, sections, tool_definitions)
@@ -252,7 +253,8 @@ class ContextManager:
     ) -> _AddedSections:
         """Write the sections of memory and learnings within their shares and within `spare_tokens`.
 
-        Learnings come first, as they are instructions. `spare_tokens` of None set no limit.
+        Memory is made of `snippets`, best first. Learnings come first, as they are instructions.
+        `spare_tokens` of None set no limit.
         """
         counter, budget = self._counter, self.budget
         spare = sys.maxsize if spare_tokens is None else spare_tokens

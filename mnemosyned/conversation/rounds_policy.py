@@ -247,7 +247,10 @@ def _mark_immovable_messages(
 def _find_last_round_start(
     messages: Sequence[Message], immovable: Sequence[bool]
 ) -> int:
-    """Return the position after the user's last message; without one, after the pinned messages."""
+    """Return the position after the user's last message; without one, after the pinned messages.
+
+    `immovable` tells of each message whether it stays; only a message that does counts.
+    """
     intents = [
         position
         for position, stays in enumerate(immovable)

@@ -157,7 +157,10 @@ class SearchIndex(Protocol):
         ...
 
     def summary_of_period(self, level: Level, begins: datetime) -> int | None:
-        """Return the row number of the summary of a period, or None if it is missing or stale."""
+        """Return the row number of the summary of a period, or None if it is missing or stale.
+
+        `level` is day, week or month; the period begins at `begins`.
+        """
         ...
 
     def read_matches(

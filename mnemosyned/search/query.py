@@ -249,7 +249,10 @@ def asked_source(text: str) -> AskedSource:
 
 
 def subject_words(text: str, asked: AskedSource) -> tuple[str, ...]:
-    """Return a question's words about its subject, without those that name a kind of source."""
+    """Return a question's words about its subject, without those that name a kind of source.
+
+    `asked` has the kinds of source in the question.
+    """
     strict = _strict_kinds()
     return tuple(
         dict.fromkeys(

@@ -279,7 +279,10 @@ def are_crowded(texts: Sequence[str], limit: int) -> bool:
 def make_hits(
     query: Query, results: Sequence[RankedResult], documents: Documents
 ) -> list[Hit]:
-    """Return the results as hits with texts and lines, in order, leaving out forgotten memories."""
+    """Return the results as hits with texts and lines, in order, leaving out forgotten memories.
+
+    `documents` has the memories and episodes that still exist, by row number.
+    """
     hits: list[Hit] = []
     for result in results:
         memory = documents.memories.get(result.memory or 0)

@@ -370,8 +370,8 @@ def add_similarity(
 ) -> dict[int, ScoreBreakdown]:
     """Return the scores with a share of the vector similarity, and with candidates only similar.
 
-    Keys are row numbers. A candidate without a vector gets the average similarity, lest it sink for
-    that.
+    Keys are row numbers; `nearness` has the cosines. A candidate without a vector gets the average
+    similarity, lest it sink for that.
     """
     cosines = {
         position: cosine

@@ -289,7 +289,8 @@ def is_settled(
 ) -> bool:
     """Tell whether a row with only the words not yet searched would score too low to be kept.
 
-    `remaining` is the score of all words that were not searched yet.
+    `remaining` is the score of all words that were not searched yet; `limits` say how many rows are
+    kept.
     """
     if len(scores) < limits.certain:
         return False

@@ -298,9 +298,10 @@ class ChangeService:
     def _make_edit(
         self, before: MemoryRecord, changes: dict[str, Any]
     ) -> tuple[MemoryEdit, str]:
-        """Return the edit that sets these new values by field, and how its secrets are treated.
+        """Return the edit that sets new values in a memory, and how its secrets are treated.
 
-        The treatment is "kept", "masked", or empty without secrets.
+        `changes` are the new values by field. The treatment is "kept", "masked", or empty without
+        secrets.
         """
         now = self._clock.now()
         after = replace(before, **changes)
@@ -334,8 +335,9 @@ class ChangeService:
     ) -> Edited:
         """Rewrite the stale summaries after an edit, and return the result of the verb.
 
-        With `purge`, earlier text is also purged from the files. `memories` is the number of
-        memories selected, `id` that of a single one, `secrets` how its secrets are treated.
+        `edition` is the outcome of the edit. With `purge`, earlier text is also purged from the
+        files. `memories` is the number of memories selected, `id` that of a single one, `secrets`
+        how its secrets are treated.
         """
         notes = [self._retention.rewrite_stale_or_log()]
         if purge:
@@ -354,7 +356,7 @@ class ChangeService:
 
 
 def _has_effect(edit: MemoryEdit, *, drop_history: bool) -> bool:
-    """Return whether an edit changes a memory, or deletes history that it has."""
+    """Tell whether an edit changes a memory, or with `drop_history` deletes history that it has."""
     drops = drop_history and edit.before.edited_at is not None
     return drops or not edit.changes_nothing
 

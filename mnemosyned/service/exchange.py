@@ -268,7 +268,8 @@ class ExchangeService:
     def _read_chunks(self, chosen: MemoryFilter) -> Iterator[bytes]:
         """Yield an empty chunk once the snapshot is open, then the export in chunks of lines.
 
-        If the snapshot has to end early, the last line says why.
+        Records of the memories that the filter `chosen` selects are in it. If the snapshot has to
+        end early, the last line says why.
         """
         written = _ExportLines()
         try:

@@ -251,7 +251,7 @@ class Pruner:
 def _make_prune_receipt(
     prunable: Prunable, *, dry_run: bool = False, doubt: str = ""
 ) -> Pruned:
-    """Return the result of pruning these originals, or of its preview with `dry_run`.
+    """Return the result of pruning the originals `prunable`, or of its preview with `dry_run`.
 
     `doubt` says why the clock is not trusted.
     """
@@ -556,7 +556,8 @@ class RetentionService:
     ) -> Forgotten:
         """Return the result of a forget call, or of its preview with `dry_run`.
 
-        `complete` is False if text remains in the files, for a `reason` or until a planned purge.
+        `removal` has the counts, `grace` the time in which all can be restored. `complete` is False
+        if text remains in the files, for a `reason` or until a planned purge.
         """
         memories = removal.working + removal.archived
         recoverable = memories - removal.pruned if grace else 0

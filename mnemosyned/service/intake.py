@@ -120,7 +120,10 @@ class DraftMaker:
         ), secrets
 
     def _check_content(self, content: str, *, field: str) -> None:
-        """Check that a text is not empty or too long. Raises `EmptyContent` and `ContentTooLarge`."""
+        """Check that a text is not empty or too long.
+
+        Raises `EmptyContent` and `ContentTooLarge`, which name `field`.
+        """
         if not content.strip():
             raise EmptyContent(
                 "there is nothing to remember: content is empty", field=field
@@ -165,7 +168,10 @@ def clean_learning_text(text: str, rule: SecretRule, *, field: str) -> str:
 
 
 def check_metadata(metadata: Mapping[str, Any], *, field: str) -> None:
-    """Check that metadata is Unicode and not too large. Raises `InvalidText` and `ContentTooLarge`."""
+    """Check that metadata is Unicode and not too large.
+
+    Raises `InvalidText` and `ContentTooLarge`, which name `field`.
+    """
     try:
         size = len(msgspec.json.encode(metadata)) if metadata else 0
     except UnicodeEncodeError as error:

@@ -300,7 +300,7 @@ def compare_recalls(
     """Search in two stores for the first words of each sampled memory, and compare the hits.
 
     Return the number of searches, and the ids of memories for which ids or order of the hits
-    differ.
+    differ. `now` is the time of the questions.
     """
     differing: list[str] = []
     for memory in sample:

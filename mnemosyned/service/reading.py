@@ -99,9 +99,10 @@ def read_filters(
 
 
 def _search_terms(question: str, times: QuestionTimes, asked: AskedSource) -> Terms:
-    """Return the words of a question to search for, without its times.
+    """Return the words of a question to search for, without the words for its times.
 
-    A word that asks for an order, as "last", is left out too.
+    A word for an order, as "last", is left out if the question names a kind of source (`asked`), or
+    asks for what is current. If no word is left, all of the question count.
     """
     if times.only_time:
         return parse_content_terms(times.remaining_text)

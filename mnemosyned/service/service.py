@@ -258,7 +258,7 @@ class MemoryService:
         return {VERBS[verb]: function for verb, function in functions.items()}
 
     def provide(self, verb: type[Request[R]], answer: Callable[[Any], R]) -> None:
-        """Set the function that runs a verb, for a verb that only some memories have."""
+        """Set `answer` as the function that runs a verb which only some memories have."""
         self._verbs[verb] = answer
 
     def call(self, request: Request[R], *, background: bool = False) -> R:

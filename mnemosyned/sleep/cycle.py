@@ -123,7 +123,7 @@ def _estimate_episodes(
 ) -> Iterator[Child]:
     """Yield the episodes that a planned batch will become, with estimated lengths.
 
-    A batch large enough to summarize becomes one episode. In a smaller batch each memory becomes an
+    A batch large enough by `limits` becomes one episode. In a smaller batch each memory becomes an
     episode of its own, except that the memories with ids in `excluded`, which no summary may have,
     share one.
     """

@@ -87,7 +87,8 @@ class RollupRun:
     ) -> tuple[list[Period], Mapping[datetime, str]]:
         """Return the periods of a level to roll up, and {period's start: id of its old summary}.
 
-        A period that contains a failed period waits for the next cycle.
+        They ended by the time `before`. A period that contains a failed period waits for the next
+        cycle.
         """
         limit = closed_before(level, before)
         found = self._store.rollups.pending(
@@ -102,7 +103,7 @@ class RollupRun:
         return due, found.existing
 
     def _roll_up(self, due: Sequence[Period], existing: Mapping[datetime, str]) -> None:
-        """Write the summaries of these periods with the extractive summarizer; record failures.
+        """Write the summaries of the periods `due` with the extractive summarizer; record failures.
 
         `existing` maps a period's start to the id of its old summary, which is replaced.
         """
@@ -229,11 +230,11 @@ def compose_period(
     *,
     minimum: int,
 ) -> RollupText:
-    """Return the text of a period's summary, made of its summaries, oldest first, by rules.
+    """Return the text of a period's summary, composed by rules of the summaries in the period.
 
-    `terms` are their index terms by id. `minimum` is the number of summaries below which a day
-    keeps their whole text. A summary that only says that there is nothing to say has no line,
-    unless all do.
+    `members` are these, oldest first, and `terms` their index terms by id. `minimum` is the number
+    of summaries below which a day keeps their whole text. A summary that only says that there is
+    nothing to say has no line, unless all do.
     """
     silent = {UNSPOKEN, WORDLESS}
     if silent.issuperset(member.content for member in members):
@@ -297,7 +298,10 @@ def rewrite_stale(
 def _rewrite_rollup(
     stale: StaleSummary, minimum: int, store: MemoryStore
 ) -> tuple[Episode, str]:
-    """Return a stale day, week or month composed again from its summaries, and its index terms."""
+    """Return a stale day, week or month composed again from its summaries, and its index terms.
+
+    A day of fewer episodes than `minimum` keeps their whole text.
+    """
     children = stale.children
     terms = store.rollups.index_terms([child.id for child in children])
     rolled_up = compose_period(

@@ -76,7 +76,10 @@ def final_consolidation(
 
 
 def _can_afford_model(cycle: SleepCycle, model_s: float) -> bool:
-    """Return whether a model can write all due summaries in `model_s` seconds, with a margin."""
+    """Tell whether a model can write all summaries due in `model_s` seconds, with a margin.
+
+    `cycle` is asked for its preview. False also if its summarizer is lent.
+    """
     if model_s <= 0 or cycle.lease.is_lent:
         return False
     cycle.lease.current.resume()

@@ -79,7 +79,8 @@ def select_by_size(
 ) -> Selection | None:
     """Select the oldest memories once working memory exceeds a limit, down to a margin below it.
 
-    Return None below the limits. Excess bytes count as memories of average size.
+    The limits are `rows_max` memories and `bytes_max` bytes, None for none. Return None below them.
+    Excess bytes count as memories of average size.
     """
 
     def count_excess(margin: float) -> int:
@@ -151,7 +152,8 @@ def model_refusal(
 ) -> str:
     """Return why a model may not write for a background cycle, or an empty text if it may.
 
-    `local` is the time of day of the owner; quiet hours may reach over midnight.
+    The settings `sleep` say at which load, power supply and hours. `local` is the time of day of
+    the owner; quiet hours may reach over midnight.
     """
     begins, _, ends = (sleep.quiet_hours or "").partition("-")
     if ends:
@@ -274,8 +276,8 @@ class TriggerWatch:
     ) -> None:
         """Suspend a trigger whose cycle consolidated nothing, twice as long each time.
 
-        `ended` is the cycle's end in monotonic seconds, `report` None if it was put off. A trigger
-        whose cycle was cut short is not suspended.
+        `rest` is its suspension, which is changed. `ended` is the cycle's end in monotonic seconds,
+        `report` None if it was put off. A trigger whose cycle was cut short is not suspended.
         """
         if report and (report.evicted or report.problem):
             rest.length = rest.until = 0.0
@@ -301,7 +303,10 @@ def read_machine_state(power: Path = POWER) -> MachineState:
 
 
 def is_on_battery(power: Path = POWER) -> bool:
-    """Return whether the machine runs on its battery: discharging, and no charger plugged in."""
+    """Tell whether the machine runs on its battery: discharging, and no charger plugged in.
+
+    `power` is the folder of its power supplies.
+    """
     states = [
         _read_text(supply / "status") for supply in _power_supplies(power, "Battery")
     ]

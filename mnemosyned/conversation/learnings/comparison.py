@@ -89,7 +89,7 @@ def is_same_subject(new: frozenset[str], old: frozenset[str]) -> bool:
 def find_content_words(parsed: Terms) -> frozenset[str]:
     """Return lower-case singular words without function words, and grams of unspaced scripts.
 
-    Grams are pairs of neighboring characters.
+    They are those of the terms `parsed` from a text. Grams are pairs of neighboring characters.
     """
     words = {word.casefold() for word in parsed.words} - FUNCTION_WORDS
     return frozenset([*(_PLURAL.sub("", word) for word in words), *parsed.grams])

@@ -103,7 +103,10 @@ class VectorCodes:
         return list(positions.tolist())
 
     def _sift_rows(self, code: Any, until: int) -> Any:  # noqa: ANN401 numpy is optional
-        """Return the rows, up to `SIFTED_MAX`, whose codes differ least from `code`."""
+        """Return the rows, up to `SIFTED_MAX`, whose codes differ least from `code`.
+
+        Only rows of positions up to `until` count.
+        """
         np = self._np
         differ = np.empty(len(self._positions), dtype=np.uint16)
         for start in range(0, len(differ), CODES_AT_ONCE):
@@ -232,7 +235,11 @@ class ExactVectors:
         return {position: cosine for position, cosine in pairs if cosine >= least}
 
     def _row_for(self, position: int, width: int) -> int | None:
-        """Return a row for a position: its own, a free one or the oldest's; None for a too old position."""
+        """Return the table's row for a position: its own, a free one or the oldest's.
+
+        None for a position older than all held ones in a full table. `width` is the number of
+        numbers in a vector.
+        """
         if position <= self.floor:
             return None
         row = self._row.get(position)

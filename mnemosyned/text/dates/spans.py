@@ -191,7 +191,8 @@ def _named_span(
 ) -> TimeSpan | None:
     """Return the span of "yesterday", "Friday evening" or "last week"; None for other text.
 
-    `groups` has the text of each named group of the match; `today` is midnight.
+    `groups` has the text of each named group of the match; `today` is midnight. With `ahead`, a
+    weekday is the coming one.
     """
     if "unit" in groups:
         return _unit_span(groups["unit"], groups["step"], today)

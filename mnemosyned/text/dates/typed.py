@@ -92,7 +92,10 @@ def read_time(text: str, now: datetime, *, ahead: bool = False) -> TypedTime | N
 def _read_normalized_time(
     words: str, now: datetime, *, ahead: bool
 ) -> TypedTime | None:
-    """Return the time of a text from `_normalize_text`; None if it is no time, as 31 April."""
+    """Return the time of a text from `_normalize_text`; None if it is no time, as 31 April.
+
+    With `ahead`, a time that could be past or future is future.
+    """
     try:
         if words in _NOW:
             return TypedTime(now, now)
@@ -111,7 +114,8 @@ def period_around(
 ) -> TimeSpan | None:
     """Return the day, week or month in which a typed time begins; None if the text is no time.
 
-    Its ends are in UTC; days begin in the zone of `now`. Raises `AmbiguousDate`.
+    `unit` says which of the three. The ends are in UTC; days begin in the zone of `now`. Raises
+    `AmbiguousDate`.
     """
     meant = read_time(text, now)
     if meant is None:
@@ -313,6 +317,7 @@ def _read_words_for_day(words: str, now: datetime, *, ahead: bool) -> TypedTime 
     """Return the span of a day, week, month or year named in words of any language, or None.
 
     Words may have an article, a preposition or a weekday before the date; a weekday must be right.
+    With `ahead`, a date without a year is the coming one.
     """
     bare = _FILLERS.sub("", words)
     # Most are English, or names and numbers alone: the translation is compiled for the others.
@@ -351,7 +356,10 @@ def _english_name(match: re.Match[str]) -> str:
 
 
 def _read_english_time(words: str, now: datetime, *, ahead: bool) -> TypedTime | None:
-    """Return the span of an English time expression; None if the whole text is not one."""
+    """Return the span of an English time expression; None if the whole text is not one.
+
+    With `ahead`, a weekday or a date without a year is the coming one.
+    """
     for rule in matching_time_patterns(set(WORD.findall(words))):
         match = rule.fullmatch(words)
         if match is None:

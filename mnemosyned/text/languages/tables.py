@@ -174,7 +174,10 @@ def join_alternatives(patterns: Iterable[str]) -> str:
 
 
 def join_grammars(field_name: str) -> str:
-    """Return one pattern for a field of `TimeGrammar` that matches in any language."""
+    """Return one pattern for a field of `TimeGrammar` that matches in any language.
+
+    `field_name` is the name of the field.
+    """
     return join_alternatives(getattr(grammar, field_name) for grammar in GRAMMARS)
 
 
