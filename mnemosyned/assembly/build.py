@@ -158,7 +158,10 @@ def _make_cycle(
     shared: SharedParts,
     gate: ForegroundGate,
 ) -> SleepCycle:
-    """Build the sleep cycle of a store."""
+    """Build the sleep cycle of a memory, which consolidates and summarizes it.
+
+    It yields to the requests that `gate` counts.
+    """
     return SleepCycle(
         store=store,
         lease=lease,
@@ -175,7 +178,10 @@ def _make_backup_keeper(
     shared: SharedParts,
     file: Path | None,
 ) -> BackupKeeper:
-    """Build what writes the backups of a store, by the schedule or on request."""
+    """Build the keeper of a memory's backups, which makes them by schedule or on request.
+
+    `file` is the database file, None on a server.
+    """
     return BackupKeeper(
         store=store.maintenance,
         settings=shared.settings,
@@ -309,7 +315,7 @@ class WatcherHost:
             watcher.__exit__()
 
     def watch(self, request: Watch) -> Watching:
-        """Watch further folders or no longer some, as requested; return all watched folders."""
+        """Add or remove watched folders, as the request says; return all watched folders."""
         if not (request.paths or self._watcher):
             return Watching([])
         return self._ensure_watcher().watch(request)

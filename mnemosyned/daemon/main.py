@@ -414,7 +414,7 @@ class Daemon:
     def _run_final_consolidation(self, memory: OpenMemory) -> None:
         """Run the last sleep cycle before the process ends; log its errors.
 
-        It may take `sleep.shutdown_deadline_s` seconds, or until a second stop signal.
+        It is cut short after `sleep.shutdown_deadline_s` seconds or at a second stop signal.
         """
         memory.service.release()  # the last cycle needs the room, and nobody asks any more
         clear_word_caches()

@@ -180,18 +180,18 @@ log = logger()
 
 @cache
 def _metric_texts() -> MetricTexts:
-    """Return the kinds and lines of help of all metrics, from the TOML file of this module."""
+    """Return a line of help for each metric by its type and name, from a TOML file."""
     return read_tables(__file__, "metrics.toml")
 
 
 def metrics_route(collectors: Sequence[Collector]) -> Route:
-    """Return the route of `/metrics`, with the figures of all collectors.
+    """Return the handler of `/metrics`, which responds with the samples of all collectors.
 
-    A failing collector is left out.
+    A collector that fails is left out and logged.
     """
 
     def metrics(_: HttpRequest) -> Response:
-        """Return the response with the metrics of all collectors that do not fail."""
+        """Respond with the samples of all collectors that do not fail."""
         samples: list[Sample] = []
         for collect in collectors:
             try:
@@ -205,9 +205,9 @@ def metrics_route(collectors: Sequence[Collector]) -> Route:
 
 
 def server_samples(activity: ServerActivity) -> Iterator[Sample]:
-    """Yield the metrics of requests, connections, streams and the process.
+    """Yield the samples of metrics about requests, connections, streams and the process.
 
-    Those of the process have Prometheus' own names.
+    Metrics of the process have the names that Prometheus defines.
     """
     yield from activity.requests.samples()
     for (verb, status), count in sorted(activity.requests.counts().items()):
@@ -228,7 +228,10 @@ def server_samples(activity: ServerActivity) -> Iterator[Sample]:
 
 
 def memory_samples(memory: OpenMemory) -> Iterator[Sample]:
-    """Yield the metrics of an open memory: tiers, database, cycles, summarizer and hooks."""
+    """Yield the samples of metrics about a memory: its size, database, cycles and summaries.
+
+    Those of agents' hooks are included.
+    """
     stats = memory.service.call(Status())
     tiers = {tier.value: totals for tier, totals in stats.tiers.items()}
     counts = {tier: totals.count for tier, totals in tiers.items()}

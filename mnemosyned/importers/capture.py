@@ -351,10 +351,9 @@ class Capture:
         messages: Sequence[TranscriptMessage],
         conversation: str,
     ) -> list[Remember]:
-        """Return a `Remember` request for each message whose ids are all unknown to the memory.
+        """Return a request to store each message whose ids the memory does not have, in order.
 
-        `conversation` is the conversation's id, of which the ids are made. In the order of the
-        messages.
+        `conversation` is the id of the conversation, of which the ids are made.
         """
         ids = [memory_ids(message, conversation) for message in messages]
         new = set(self._agents.unknown([id for each in ids for id in each]))
@@ -376,8 +375,8 @@ def store_batch(
     """Store memories in one request and return how many were new.
 
     If the request is refused for a fault of a memory, store them one by one and log each refused
-    memory as the event `refusal_event`. `background` gives way to requests in the foreground.
-    Raises any other error.
+    memory as the event `refusal_event`. With `background` other requests go first. Raises any other
+    error.
     """
     if not memories:
         return 0
@@ -402,7 +401,7 @@ def store_one(
     """Store one memory and return True if it was new; False if it was known already or is refused.
 
     A refusal for a fault of the memory is logged as the event `refusal_event`; any other error is
-    raised. `background` gives way to requests in the foreground.
+    raised. With `background` other requests go first.
     """
     try:
         return service.call(memory, background=background).stored

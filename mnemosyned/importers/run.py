@@ -357,10 +357,9 @@ class PartImport:
         self._group_bytes = 0
 
     def read(self) -> None:
-        """Read the source's records after the position in the journal, and send them to the daemon.
+        """Send the source's records after the position in the journal to the daemon.
 
-        Does nothing for a source that the journal marks as done, which it marks this one as at the
-        end.
+        At the end the journal marks the source as done; nothing is read if it was done before.
         """
         run, source = self._run, self._part.source
         if self._entry:

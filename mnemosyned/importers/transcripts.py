@@ -374,10 +374,10 @@ _REASON = _compile(_TABLES["reason"], re.IGNORECASE)
 
 
 def clean(text: str) -> str:
-    """Return a message's words without markup and remarks of the agent's tool, and private blocks.
+    """Return a message's words without private blocks and without markup and remarks of the tool.
 
-    At most `CHARS_MAX` characters, then "…"; empty if no letter or digit is left, or if a person or
-    agent did not say the text.
+    At most `CHARS_MAX` characters, then "…". Empty if no letter or digit is left, or if no person
+    or agent said the text.
     """
     text = text[:READ_CHARS_MAX]
     if "<" in text:
@@ -543,8 +543,8 @@ def _ends_record(stream: BinaryIO, position: int) -> bool:
 def _read_document(stream: BinaryIO, size: int, position: int) -> TranscriptReading:
     """Return the messages of a transcript that is one JSON object of `size` bytes.
 
-    None if `position` is `size`, so that the file is unchanged, or if it is too large or not
-    complete JSON.
+    There are none if `position` is `size`, so that the file is unchanged, or if it is too large or
+    not complete JSON.
     """
     if size in (0, position) or size > DOCUMENT_BYTES_MAX:
         return TranscriptReading(position=position)
@@ -613,7 +613,7 @@ def _collect_messages(
 def _clean_messages(
     messages: Sequence[TranscriptMessage],
 ) -> Iterator[TranscriptMessage]:
-    """Yield the messages with cleaned text, leaving out empty ones and mere announcements of tools.
+    """Yield the messages with cleaned text, without empty ones and mere announcements of calls.
 
     Of messages with the same id only the last is yielded.
     """

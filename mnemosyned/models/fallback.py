@@ -99,7 +99,10 @@ class CircuitBreaker:
         return True
 
     def record_failure(self, reason: str) -> None:
-        """Open the breaker after a failed call, for twice as long if it was open already."""
+        """Open the breaker after a failed call, for twice as long if it was open already.
+
+        `reason` is kept for the status and for summaries.
+        """
         if self._opened is not None:
             self._cool_down = min(self._cool_down * 2, COOL_DOWN_MAX)
         self.reason, self._opened = reason, self._clock.now()

@@ -272,9 +272,9 @@ class EmbeddingEngine:
         )
 
     def answer(self, request: CountTokens | Complete | Embed) -> WorkerReply:
-        """Return a reply with a unit vector for each text, of which the context window is read.
+        """Return a reply with a unit vector for each text, which is cut to the context window.
 
-        Raises `RequestFailed`, also for any other request.
+        Raises `RequestFailed`, also for a request other than for vectors.
         """
         import numpy as np  # noqa: PLC0415 llama_cpp brings it
 

@@ -173,9 +173,9 @@ def retell(
 def _select_claims_of_one_gender(
     parts: Sequence[Passage], kept: Mapping[int, SalvagedClaim]
 ) -> Iterator[tuple[int, SalvagedClaim]]:
-    """Yield passage index and claim, unless the model calls one speaker both "he" and "she".
+    """Yield each passage index with its claim, but for claims with contradicting pronouns.
 
-    Claims with such a pronoun about that speaker are left out.
+    If the claims call a speaker both "he" and "she", those with either pronoun are left out.
     """
     genders: dict[str, set[str]] = {}
     for at, sentence in kept.items():

@@ -339,11 +339,14 @@ class _GroupSummarizer:
     def _check_grounding(
         self, text: str, *, sources: Sequence[Piece], chars_max: int
     ) -> Sequence[SummaryProblem]:
-        """Return the problems of an answer of at most `chars_max` characters, given its sources."""
+        """Return the problems of an answer that is checked against its sources.
+
+        `chars_max` is the longest answer allowed.
+        """
         return check_grounding(text, sources, chars_max=chars_max, zone=self._by.zone)
 
     def _check_final(self, text: str) -> Sequence[SummaryProblem]:
-        """Return the problems of the group's final summary, also if it says too little."""
+        """Return the problems of the group's final summary; one may be that it says too little."""
         problems = self._check_grounding(
             text, sources=self._pieces, chars_max=self._budget
         )

@@ -102,7 +102,10 @@ class WorkerProcess(Generic[R]):
         self._thread.join(STOP_S)
 
     def note_end(self) -> None:
-        """Called in the worker's thread once the process has ended; subclasses may log `ending`."""
+        """Take note that the process has ended, for the reason `ending`; does nothing here.
+
+        Called in the worker's thread, for subclasses to override.
+        """
 
     def _run_process(self) -> None:
         """Start the process, queue its replies until it ends, and clean up, as a thread's body."""

@@ -104,9 +104,9 @@ class Vocabulary:
         self._sentences = 0
 
     def add(self, words: Sequence[TextToken]) -> tuple[str, ...]:
-        """Add a sentence, given as tokens, and return its stems in order, each once.
+        """Add a sentence's words with their worth; return their stems in order, each once.
 
-        Stop words are left out of the stems.
+        The sentence is given as tokens; stop words are left out of the result.
         """
         worth, first = self.worth, self.first
         stems: list[str] = []

@@ -199,7 +199,7 @@ class HttpProtocol:
 
     @property
     def has_input(self) -> bool:
-        """Whether bytes of a request have come that was not returned yet."""
+        """Whether bytes have come of a request that `next_request` has not returned yet."""
         return self._head is not None or bool(self._incoming)
 
     @property

@@ -117,9 +117,10 @@ class ChatExport(ImportFormat):
         name: str,
         start: Position,
     ) -> Records:
-        """Yield the messages of one conversation, without those up to the last number in `start`.
+        """Yield the messages of a conversation after the position `start`.
 
-        `name` names it in error messages. A value of another form gives a bad record.
+        `value` is the conversation in JSON, `name` its name in error messages. A value of another
+        form gives a bad record.
         """
         if not isinstance(value, Mapping):
             yield BadRecord(name, "it is not a conversation")

@@ -113,7 +113,8 @@ def _decode_identity(line: bytes) -> _Identity:
 def _make_line_id(line: TextLine, occurrences: OccurrenceCounter) -> str:
     """Return an id for the memory in a line that has none; empty if the line has an id.
 
-    Equal lines without a time are different memories, whose ids are made with their occurrence.
+    Equal lines without a time are different memories: their ids are made with the number of times
+    the line has occurred.
     """
     identity = _decode_identity(line.data)
     if identity.id or identity.content is None:
@@ -148,7 +149,10 @@ class JsonArray(ImportFormat):
         return outline is not None and outline.is_list and "content" in outline.keys
 
     def read_records(self, source: ImportSource, position: str) -> Records:
-        """Yield the memories in a JSON list after the first `position` elements; empty is 0."""
+        """Yield the memories in a JSON list after its first elements.
+
+        `position` is the number of elements to leave out, as text; empty means none.
+        """
         done = int(position or 0)
         occurrences = OccurrenceCounter()
         with open_text(source) as text:
@@ -220,7 +224,7 @@ class _ExportReader:
         """Originals still missing in the group."""
 
     def read(self, file: BinaryIO) -> Records:
-        """Yield the groups of lines that end after the start, and a bad record for each fault."""
+        """Yield groups of the export's lines after the start position; faults are bad records."""
         ended = ""
         number = end = 0
         while data := file.readline(EXPORT_LINE_BYTES_MAX):

@@ -104,10 +104,10 @@ def shell_of(source: ImportSource) -> str:
 def _memory_of_command(
     shell: str, modified: datetime, command: _Command
 ) -> Remember | None:
-    """Return the memory of a command; None if it is blank. Raises `RecordRefused` for no text.
+    """Return the memory of a command, or None if it is blank.
 
     Its time is the command's, or without one `modified`, the file's. Equal commands without a time
-    get the same id.
+    get the same id. Raises `RecordRefused` if it is not text.
     """
     text = command.text.strip()
     if "\0" in text:
@@ -127,9 +127,10 @@ def _memory_of_command(
 
 
 def _take_line(shell: str, line: TextLine, last: _Command | None) -> _Command | None:
-    """Return a new command if the line of a history begins one; else add the line to the last.
+    """Return a new command if the line of a history begins one.
 
-    Returns None in the second case. A line that is too long becomes a command with a problem.
+    Otherwise add the line to the last command and return None. A line that is too long becomes a
+    command with a problem.
     """
     if line.too_long:
         problem = f"the line is longer than {LINE_BYTES_MAX:,} bytes"
@@ -151,9 +152,10 @@ def _take_bash_line(line: TextLine, last: _Command | None) -> _Command | None:
 
 
 def _take_zsh_line(line: TextLine, last: _Command | None) -> _Command | None:
-    """Return a new command; after a backslash at its end, add the line to the last one instead.
+    """Return a new command, unless the last one ends with a backslash and so goes on here.
 
-    Returns None in the second case. The line may begin with ": <time>:<duration>;".
+    In that case the line is added to the last command, and None returned. A line may begin with ":
+    <time>:<duration>;".
     """
     data = _decode_meta(line.data)
     text = data.decode("utf-8", "replace").rstrip("\r\n")
@@ -167,9 +169,9 @@ def _take_zsh_line(line: TextLine, last: _Command | None) -> _Command | None:
 
 
 def _take_fish_line(line: TextLine, last: _Command | None) -> _Command | None:
-    """Return a new command for a line "- cmd: …"; for a line with a time, set the last one's.
+    """Return a new command for a line "- cmd: …", and None for any other line.
 
-    Any line but the first kind returns None.
+    A line "  when: <seconds>" sets the time of the last command.
     """
     if line.data.startswith(_FISH_COMMAND):
         written = line.text[len(_FISH_COMMAND) :]

@@ -262,10 +262,10 @@ def _make_opencode_item(
     place: str,
     position: str,
 ) -> Iterator[ImportItem]:
-    """Yield one OpenCode message, with the texts of its parts, as an item to import.
+    """Yield one OpenCode message as an item to import; nothing without a known speaker or words.
 
-    `place` names it in error messages, `position` is where an import goes on. Nothing without a
-    known speaker or words.
+    `info` and `parts` are the objects of the message and its parts. `place` names it in error
+    messages, `position` is where an import goes on.
     """
     role = ROLES.get(text_in(info.get("role")))
     texts = [

@@ -91,7 +91,7 @@ def split_words(text: str) -> list[ClaimWord]:
 
 
 def _expand_contraction(word: str) -> Sequence[str]:
-    """Return the words of a contraction, such as "do" and "not"; a tuple of any other word."""
+    """Return the words of a contraction, such as "do" and "not", or any other word alone."""
     if word in _NAMES["spoken"]:
         return _NAMES["spoken"][word].split()
     for clitic, meaning in _NAMES["clitics"].items():
@@ -196,10 +196,10 @@ def _list_texts(words: Sequence[ClaimWord]) -> list[str]:
 
 
 def _words_agree(said: ClaimWord, claimed: ClaimWord, before: ClaimWord | None) -> bool:
-    """Return True if a word said in the first person agrees with a word of a claim about it.
+    """Return True if a word said in the first person agrees with one of a third-person claim.
 
-    `said` is the speaker's, `claimed` the claim's word; `before` is the word before it in the
-    claim, or None.
+    `said` is the speaker's word, `claimed` the claim's; `before` is the claim's word before
+    `claimed`, or None.
     """
     if said.text in _THIRD_OF:
         return claimed.text in _THIRD_OF[said.text] or claimed.text in _NAMED.get(

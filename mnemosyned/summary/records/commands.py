@@ -102,7 +102,10 @@ def _describe_command(command: str, output: Sequence[str]) -> RecordSentence:
 
 
 def _summarize_output(output: Sequence[str]) -> str:
-    """Return the last line of output that reports success, or else the last line after a count."""
+    """Return the last line of output that reports success; else "12 lines, the last …".
+
+    A single line is returned as it is; empty without output.
+    """
     lines = [line for line in output if not _PATTERNS["exit"].fullmatch(line)]
     successes = list(filter(_PATTERNS["success"].search, lines))
     if successes or len(lines) < 2:
