@@ -55,7 +55,11 @@ def list_models() -> None:
 @click.option("--sha256", metavar="HEX", help="Refuse a file with another digest.")
 @click.option("--by-hand", is_flag=True, help="Only say what to put where.")
 def pull(name: str, sha256: str | None, *, by_hand: bool) -> None:
-    """Fetch a model; a repeated call continues an interrupted download."""
+    """Fetch a model; a repeated call continues an interrupted download.
+
+    A file with another digest than --sha256 is refused. With --by-hand nothing is fetched: the
+    command says where the file is and where to put it.
+    """
     shelf = ModelStore()
     if sha256 is not None and not _SHA256.fullmatch(sha256):
         raise click.UsageError("--sha256 takes 64 hexadecimal digits")
@@ -87,7 +91,11 @@ def pull(name: str, sha256: str | None, *, by_hand: bool) -> None:
 @click.argument("name")
 @click.option("--sha256", metavar="HEX", help="The digest its publisher states.")
 def verify(name: str, sha256: str | None) -> int:
-    """Check a model file: GGUF format, size and SHA-256."""
+    """Check a model file: GGUF format, size and SHA-256.
+
+    The digest is compared with --sha256, or else with the one known from the download. The exit
+    code is 1 if the file is faulty.
+    """
     shelf = ModelStore()
     path = shelf.find(name)
     verdict = shelf.verify(path, sha256=sha256)
@@ -121,7 +129,7 @@ def use(name: str) -> None:
 @click.argument("name")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def remove(name: str, *, yes: bool) -> None:
-    """Delete a model from this machine."""
+    """Delete a model from this machine, after a question unless --yes is given."""
     shelf = ModelStore()
     path = shelf.find(name, in_part=True)
     if path == _model_in_use():

@@ -154,8 +154,8 @@ def _complete_key(_: click.Context, __: click.Parameter, typed: str) -> list[str
 def config(context: click.Context, *, changed: bool) -> None:
     """Show the settings in force, and where each is from; change them.
 
-    Where a daemon runs, they are its own: its file, its environment and its command line. The
-    last column marks settings whose change needs a restart.
+    Where a daemon runs, they are its own: its file, its environment and its command line. The last
+    column marks settings whose change needs a restart. --changed leaves out defaults.
     """
     if context.invoked_subcommand is not None:
         return
@@ -239,7 +239,10 @@ def set_values(words: tuple[str, ...], *, no_reload: bool) -> None:
 @click.argument("keys", nargs=-1, required=True, shell_complete=_complete_key)
 @click.option("--no-reload", is_flag=True, help="Do not tell the running daemon.")
 def unset(keys: tuple[str, ...], *, no_reload: bool) -> None:
-    """Remove settings from the file, which restores their defaults."""
+    """Remove settings from the file, which restores their defaults.
+
+    The running daemon then reads its settings again, unless --no-reload is given.
+    """
     file = _write_changes(dict.fromkeys(keys, msgspec.UNSET))
     for key in keys:
         say(
@@ -277,7 +280,8 @@ def _write_changes(changes: Mapping[str, Value]) -> Path:
 def edit(*, no_reload: bool) -> None:
     """Open the configuration file in an editor ($VISUAL, $EDITOR).
 
-    What you save replaces the file only if it is valid.
+    What you save replaces the file only if it is valid. The running daemon then reads its settings
+    again, unless --no-reload is given.
     """
     file = config_file_path()
     template = shipped("config") / "mnemosyned.yaml"

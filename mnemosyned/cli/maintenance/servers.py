@@ -122,7 +122,10 @@ def token() -> None:
 )
 @json_option()
 def add_token(owner: str, name: str, scopes: str, days: int | None) -> None:
-    """Issue a token for an owner and print it; it cannot be shown again."""
+    """Issue a token for an owner and print it; it cannot be shown again.
+
+    It allows what --scopes says, and is valid for --days, or else until it is revoked.
+    """
     words = [word.strip() for word in scopes.split(",")]
     if unknown := [word for word in words if word not in tuple(Scope)]:
         raise click.BadParameter(
@@ -246,6 +249,7 @@ def migrate(url: str | None, serving: str | None) -> None:
     """Bring the tables up to date, and the rights of the role in which requests work.
 
     A daemon whose login owns the tables does the same at its start. May be repeated at any time.
+    --serving names a login that owns no tables, and gives it the rights that a daemon needs.
     """
     server = (
         open_server(DatabaseLocation(url=url)) if url else _open_configured_server()

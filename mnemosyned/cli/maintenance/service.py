@@ -426,7 +426,10 @@ def restart() -> None:
 )
 @click.option("-f", "--follow", is_flag=True, help="Go on as lines are written.")
 def logs(lines: int, *, follow: bool) -> None:
-    """Show the daemon's log: systemd's journal, or the file of `mnem start`."""
+    """Show the daemon's log: systemd's journal, or the file of `mnem start`.
+
+    The last lines are shown; --follow then goes on as lines are written.
+    """
     file = log_path()
     unit = present_unit()
     journal = shutil.which("journalctl")
