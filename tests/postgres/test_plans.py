@@ -55,7 +55,7 @@ READ_WHOLE = re.compile(r"Seq Scan on (memory|fresh)\b")
 READ_WHOLE_ASLEEP = re.compile(r"Seq Scan on (memory|fresh|placed)\b")
 TAGS_READ = re.compile(r"on tag t\b.*actual .*rows=([\d.]+)")
 """How many rows each look at the tags gave."""
-NAMES = "AS n (name)"
+NAMES = "AS n WHERE NOT"
 """Part of the statement for names of the log that no memory has: it reads all once for a request."""
 QUESTIONS = ("green7 harbor9 word41", "QX-4821 harbor3", "where is word41 green2")
 Statement = tuple[str, dict[str, object]]

@@ -261,11 +261,11 @@ class PostgresDeletion(PostgresPart, CommonDeletion):
         "AND m.content = ''"
     )
     _unless_named = (
-        "WHERE NOT EXISTS "
-        "(SELECT 1 FROM memory AS m WHERE m.owner = %(owner)s AND m.{0} = n.name) "
-        "AND NOT EXISTS "
-        "(SELECT 1 FROM episode AS e WHERE e.owner = %(owner)s AND e.{0} = n.name)"
+        "WHERE NOT "
+        "(EXISTS (SELECT 1 FROM memory AS m WHERE m.owner = %(owner)s AND m.{0} = n.name) "
+        "OR EXISTS (SELECT 1 FROM episode AS e WHERE e.owner = %(owner)s AND e.{0} = n.name))"
     )
+    """Joined by OR, as the planner turns two conditions into joins that read all memories."""
     _selected_memories = staticmethod(selected_memories)
     _selected_learnings = staticmethod(selected_learnings)
     _known_records = staticmethod(known_records)
