@@ -429,15 +429,15 @@ class MemoryVectors(Protocol):
         ...
 
     def note_new_memories(self) -> None:
-        """Tell the thread that embeds that there are new memories; return at once."""
+        """Tell the embedding thread that there are new memories; return at once."""
         ...
 
     def note_deletions(self) -> None:
-        """Tell the thread that embeds to drop the vectors of deleted memories; return at once."""
+        """Tell the embedding thread to drop the vectors of deleted memories; return at once."""
         ...
 
     def note_edits(self, positions: Sequence[int]) -> None:
-        """Tell the thread that embeds that the texts at these row numbers changed; return at once.
+        """Tell the embedding thread that the texts at these row numbers changed; return at once.
 
         Their vectors are made again soon.
         """

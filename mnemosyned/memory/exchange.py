@@ -146,7 +146,7 @@ class RestoreReport:
     def count(self, kind: str, id: str, outcome: Outcome) -> None:
         """Count one record as stored for `outcome` True, as known for False, not at all for None.
 
-        A text as `outcome` is the reason of a conflict, which is listed with kind and id.
+        A text as `outcome` is the reason of a conflict, and is listed with kind and id.
         """
         if isinstance(outcome, str):
             conflict = RestoreConflict(kind=kind, id=id, reason=outcome)

@@ -62,7 +62,7 @@ class IntakeTransaction(ABC):
 
     @abstractmethod
     def make_keeper(self) -> LearningKeeper:
-        """Return an object that stores learnings in this transaction, each only if it is new."""
+        """Return an object that stores learnings in this transaction, except known learnings."""
 
     @abstractmethod
     def known_records(self, ids: Sequence[str]) -> dict[str, Known]:
@@ -237,8 +237,8 @@ class PromotionTransaction(ABC):
 
 
 def _changed_group_error(how: str) -> BatchChanged:
-    """Return the error that says a memory of a group was changed, and the next cycle retries it.
+    """Return the error for a group of which a memory was changed; the next cycle retries the group.
 
-    `how` completes the words "was …", such as "edited meanwhile".
+    `how` completes "a memory of this group was …", for example with "edited meanwhile".
     """
     return BatchChanged(f"a memory of this group was {how}; the next cycle retries it")

@@ -68,7 +68,8 @@ class GraceStore(Protocol):
     def put_back(self, keys: Sequence[str]) -> list[tuple[str, int]]:
         """Restore forgotten records by key; return ids and row numbers of the restored memories.
 
-        Memories go to working memory. A memory whose id was stored again meanwhile stays forgotten.
+        Memories go to working memory. A memory stays forgotten if its id has been stored again
+        since.
         """
         ...
 
@@ -416,7 +417,8 @@ class LearningStore(Protocol):
     ) -> list[Learning]:
         """Return up to `limit` learnings, the newest first; superseded ones only with `superseded`.
 
-        `sources` limits them to these sources, None being no source; if empty, all sources count.
+        `sources` limits them to these sources, None being no source, and `kind` to one kind; by
+        default all sources and kinds count.
         """
         ...
 

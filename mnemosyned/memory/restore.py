@@ -300,7 +300,7 @@ class RestoreTransaction(ABC):
 def _take_episode_place(
     homes: Mapping[str, StoredEpisode], episode: str | None
 ) -> int | None:
-    """Return the row number of an episode that lacks originals; it lacks one fewer from then on.
+    """Return the row number of an episode that lacks originals, and count one original as found.
 
     None if it lacks none: an original that was forgotten here is not missing, as the summary was
     written without it.

@@ -173,8 +173,8 @@ _JOINERS = "\u200c\u200d"
 def tag_name(given: str, *, field: str = "tags") -> str:
     """Return the stored form of a tag: lower case, single spaces, no leading `#`.
 
-    Raises `InvalidRequest`, which names `field`, if it is empty, too long, or has a comma or
-    invisible characters.
+    `given` is the tag as the user wrote it. Raises `InvalidRequest`, which names `field`, if it is
+    empty, too long, or has a comma or invisible characters.
     """
     name = unicodedata.normalize("NFC", given.strip().removeprefix("#").lower())
     name = " ".join(name.split())
@@ -200,7 +200,10 @@ def tag_name(given: str, *, field: str = "tags") -> str:
 
 
 def tag_names(given: Iterable[str], *, field: str = "tags") -> tuple[str, ...]:
-    """Return the stored forms of tags, sorted, each once. Raises `InvalidRequest` for too many."""
+    """Return the stored forms of the tags `given`, sorted, without repetitions.
+
+    Raises `InvalidRequest`, which names `field`, for too many or malformed tags.
+    """
     names = sorted({tag_name(name, field=field) for name in given})
     if len(names) > TAGS_MAX:
         raise InvalidRequest(

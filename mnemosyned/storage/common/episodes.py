@@ -111,7 +111,7 @@ def name_rollup(session: CommonSession, id: str) -> None:
 
 
 def mark_emptied(session: CommonSession, seq: int) -> None:
-    """Mark an emptied summary, by row number, to be rewritten.
+    """Mark the emptied summary at row number `seq` to be rewritten.
 
     The mark is a new number, so that a rewrite which began before is refused.
     """
@@ -125,7 +125,7 @@ def mark_emptied(session: CommonSession, seq: int) -> None:
 
 
 def unmark_emptied(session: CommonSession, seq: int) -> None:
-    """Remove a summary from the list of summaries to rewrite."""
+    """Remove the summary at row number `seq` from the list of summaries to rewrite."""
     session.execute(
         "DELETE FROM emptied_episode WHERE owner = %(owner)s AND episode_seq = %(seq)s",
         seq=seq,

@@ -256,7 +256,8 @@ class CommonGrace(Transactional, GraceStore):
     ) -> list[tuple[str, int]]:
         """Restore forgotten records by key; return ids and row numbers of the restored memories.
 
-        Memories go to working memory. A memory whose id was stored again meanwhile stays forgotten.
+        Memories go to working memory. A memory stays forgotten if its id has been stored again
+        since.
         """
         keeper = LearningRows(session)
         returned: dict[int, MemoryRecord] = {}
@@ -351,7 +352,7 @@ class CommonGrace(Transactional, GraceStore):
 def _insert_history(
     session: CommonSession, seq: int, memory: MemoryRecord, copy: ForgottenCopy
 ) -> None:
-    """Insert the revisions and supersession links of a memory that was put back.
+    """Insert the revisions and supersession links of a memory put back at row number `seq`.
 
     Also delete the keys by which its source would be skipped if read again.
     """

@@ -142,7 +142,8 @@ class CommonLearnings(Transactional, LearningStore):
     ) -> list[Learning]:
         """Return up to `limit` learnings, the newest first; superseded ones only with `superseded`.
 
-        `sources` limits them to these sources, None being no source; if empty, all sources count.
+        `sources` limits them to these sources, None being no source, and `kind` to one kind; by
+        default all sources and kinds count.
         """
         conditions = ["(%(kind)s::text IS NULL OR kind = %(kind)s::text)"]
         values: dict[str, object] = {"kind": kind and str(kind)}

@@ -68,9 +68,9 @@ def one_of_condition(column: str, name: str, values: Sequence[object]) -> Condit
 def column_conditions(
     wanted: Mapping[str, Sequence[str]], column: str = "m.{}"
 ) -> list[Condition]:
-    """Return a condition for each column in `wanted`: it must have one of the values given for it.
+    """Return conditions for rows that have one of the `wanted` values in each column.
 
-    `column` is a format that turns a column's name into SQL.
+    `wanted` has the values by column. `column` is a format that turns a column's name into SQL.
     """
     return [
         one_of_condition(column.format(name), name, values)
@@ -166,7 +166,7 @@ def asked_conditions(query: Query, seq: str = "m.seq") -> list[Condition]:
 
 
 def source_condition(sources: Sequence[str | None], column: str) -> Condition:
-    """Return the condition that a column has one of these sources; None stands for no source."""
+    """Return the condition for rows with any of these sources; None stands for no source."""
     named = [source for source in sources if source is not None]
     condition = one_of_condition(column, "sources", named)
     if len(named) == len(sources):
@@ -175,9 +175,9 @@ def source_condition(sources: Sequence[str | None], column: str) -> Condition:
 
 
 def source_name_conditions(names: Sequence[str], column: str) -> list[Condition]:
-    """Return the condition that a source contains one of these words, in upper or lower case.
+    """Return the condition for sources that contain any of these words, in upper or lower case.
 
-    No words give no condition.
+    `column` is the column of sources. No words give no condition.
     """
     if not names:
         return []
@@ -213,7 +213,7 @@ def id_range(prefix: str) -> tuple[str, str]:
 
 
 def _prefix_condition(prefixes: Sequence[str], column: str) -> Condition:
-    """Return the condition that an id column begins with one of these prefixes."""
+    """Return the condition for ids in a column that begin with any of these prefixes."""
     ranges: list[str] = []
     values: dict[str, object] = {}
     for number, prefix in enumerate(prefixes):
@@ -224,7 +224,7 @@ def _prefix_condition(prefixes: Sequence[str], column: str) -> Condition:
 
 
 def _number_condition(column: str, name: str, numbers: Sequence[int]) -> Condition:
-    """Return the condition that a column has one of these row numbers, bound under `name`."""
+    """Return the condition for rows with any of these numbers in a column, bound under `name`."""
     return Condition(f"{column} = ANY(%({name})s::bigint[])", {name: list(numbers)})
 
 
@@ -361,7 +361,7 @@ class CommonLists(Transactional, ListStore):
     def _memory_keys(
         self, session: CommonSession, wanted: ListFilter, prefixes: Sequence[str]
     ) -> list[ListKey]:
-        """Return the sort keys of one page of memories that match a filter, and of some beyond it.
+        """Return the sort keys of one page of matching memories, and of some beyond the page.
 
         `prefixes` are the spellings of the filter's id prefix.
         """
@@ -465,10 +465,10 @@ class CommonLists(Transactional, ListStore):
     def _episodes_in_order(
         self, session: CommonSession, wanted: ListFilter
     ) -> Iterator[tuple[list[int], Any]]:
-        """Yield lists of row numbers of episodes in list order, with a bound on later ones' times.
+        """Yield lists of row numbers of episodes in list order, each with a bound on times.
 
-        The bound is the latest time, or the earliest in a list from the oldest, that the originals
-        of further episodes can have; None after the last episodes.
+        The bound is the latest time that originals of further episodes can have, or the earliest in
+        a list from the oldest; None after the last episodes.
         """
         direction, beyond = ORDERS[wanted.order]
         newest = wanted.order is ListOrder.NEWEST
@@ -506,7 +506,7 @@ class CommonLists(Transactional, ListStore):
     def _summary_keys(
         self, session: CommonSession, wanted: ListFilter, prefixes: Sequence[str]
     ) -> list[ListKey]:
-        """Return the sort keys of one page of summaries that match a filter, and of one more.
+        """Return the sort keys of one page of matching summaries, and of one beyond the page.
 
         `prefixes` are the spellings of the filter's id prefix.
         """

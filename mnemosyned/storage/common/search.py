@@ -48,8 +48,8 @@ class CommonIndex(SearchIndex):
     ) -> Sequence[TimedMemory]:
         """Return up to `limit` memories of each source in a time span that pass the filters.
 
-        The most important of a source come first, of these the longest. Only a limited number of
-        rows is read, from the end of the span backward.
+        The most important of a source come first, of these the longest. Of the archive only the
+        latest episodes that began before the end of the span are read.
         """
         order = "importance DESC, length(text) DESC"
         walk = TimeWalk(span.since, span.until, "<", "ASC", "DESC", order)

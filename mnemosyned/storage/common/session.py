@@ -275,7 +275,7 @@ def writes(
     """Decorate a method that takes a session after `self`; callers do not pass the session.
 
     Each call runs in a write transaction, and its changes are on disk on return. The data that it
-    reads cannot change meanwhile; with SQLite it may run on another caller's thread.
+    reads cannot change before its end; with SQLite it may run on another caller's thread.
     """
 
     @wraps(method)

@@ -241,7 +241,7 @@ class PostgresRestoring(CommonRestoring):
         return known_records(self._session, ids)
 
     def taken_numbers(self, seqs: Sequence[int]) -> set[int]:
-        """Return those of the row numbers that memories in this store have."""
+        """Return the row numbers in `seqs` that memories of this store have."""
         rows = self._session.execute(
             "SELECT seq FROM memory WHERE owner = %(owner)s "
             "AND seq = ANY(%(seqs)s::bigint[])",

@@ -307,7 +307,7 @@ def insert_new(session: PostgresSession, memories: Sequence[MemoryRecord]) -> No
 
 
 def insert_again(session: PostgresSession, memory: MemoryRecord, seq: int) -> None:
-    """Insert a memory into working memory at the row number that it had before."""
+    """Insert a memory into working memory at the row number `seq` that it had before."""
     session.note_rewording()
     values = values_by_column([memory_values(memory, session.owner)])
     session.execute(INSERT_MEMORIES, seq=[seq], **values)

@@ -104,7 +104,7 @@ def rows_of_each(
     *,
     newest: bool,
 ) -> list[list[list[int]]]:
-    """Return the row numbers of several words, looked up by one statement.
+    """Return the row numbers of several words, looked up by one statement within `narrow`.
 
     For each word there is one list for its single terms and one for each longer phrase. With
     `newest` they are the newest rows, newest first; else any rows, in no order.
@@ -146,10 +146,10 @@ def rows_of_each(
 def _rows_statement(
     narrow: PostgresFilter, *, bounded: bool, phrases: bool, newest: bool
 ) -> str:
-    """Return the SQL that looks up the rows of any number of words.
+    """Return the SQL that looks up the rows of any number of words within the filter `narrow`.
 
-    `bounded` tells that a word has a lowest row, and `phrases` that a word has several terms in
-    order. Rows that pass the filter `narrow` are read once for all words if they are few.
+    `bounded` tells that a word has a lowest row, `phrases` that a word has several terms in order,
+    and `newest` that the newest rows are wanted, newest first.
     """
     held, where = "", narrow.where
     table = "memory" if bounded else "memory_index"
@@ -188,7 +188,7 @@ def rows_with_all(
 ) -> list[int]:
     """Return up to `limit` row numbers with any form of each word, sorted by `order`.
 
-    An empty `order` means in no order.
+    The rows pass the filter `narrow`. An empty `order` means in no order.
     """
     where, values = _all_words_conditions(having, "m.words")
     ordered = f"ORDER BY m.seq {order} " if order else ""
@@ -211,9 +211,10 @@ def texts_with_any(
     *,
     limit: int,
 ) -> list[tuple[int, list[int]]]:
-    """Return the newest `limit` rows that have any of some terms or phrases.
+    """Return the newest `limit` rows that have any of some terms or phrases, newest first.
 
-    Each is the row number and all index terms of the row in order; the newest comes first.
+    Each is the row number and all index terms of the row in order. The rows pass the filter
+    `narrow`.
     """
     table, column = source
     name = _NAMES[table]
@@ -239,7 +240,8 @@ def occurrences_of_each(
 ) -> list[TermOccurrences]:
     """Return the newest `limit` rows of each term, in the order of the terms.
 
-    For each row there are its row number, its number of terms, and how often the term occurs.
+    For each row there are its row number, its number of terms, and how often the term occurs. The
+    rows pass the filter `narrow`.
     """
     if not terms:
         return []
@@ -392,7 +394,7 @@ class IndexCache:
     ) -> IndexSize:
         """Return the number of rows in an index, and of terms in all of these rows.
 
-        They are counted again if `version` is not the version of the last count.
+        They are counted again if `version` differs from the version when they were counted.
         """
         known = self._sizes.get(source)
         if known and known[0] == version:

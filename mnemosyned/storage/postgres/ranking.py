@@ -289,7 +289,10 @@ def newest_with_all(
     *,
     limit: int,
 ) -> list[int]:
-    """Return the newest `limit` row numbers with any form of each word, newest first."""
+    """Return the newest `limit` row numbers with any form of each word, newest first.
+
+    The rows pass the filter `narrow`.
+    """
     rows = rows_with_all(session, having, narrow, limit=limit, order="")
     if len(rows) >= limit:
         return rows_with_all(session, having, narrow, limit=limit, order="DESC")

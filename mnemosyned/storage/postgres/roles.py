@@ -209,7 +209,7 @@ def _execute_all(session: PostgresSession, statements: Sequence[str]) -> None:
 
 
 def revoke_from_others(session: PostgresSession) -> list[str]:
-    """Revoke the rights that roles of other databases have on this one; return the statements."""
+    """Revoke the rights here of roles that belong to other databases; return the statements."""
     foreign = session.execute(_FOREIGN, role=request_role(session)).fetchall()
     statements = [statement for (statement,) in foreign]
     _execute_all(session, statements)

@@ -207,7 +207,10 @@ class PostgresIndex(CommonIndex):
     def best_episodes(
         self, forms: Forms, query: Query, *, limit: int
     ) -> Iterable[tuple[int, float]]:
-        """Search summaries for any form of a word; return row numbers with BM25, best first."""
+        """Search summaries for any form of a word; return row numbers with BM25, best first.
+
+        At most `limit` are returned.
+        """
         phrases = [tuple(phrase_hashes(self._session.owner, form)) for form in forms]
         return self._best(("episode", "words"), phrases, episode_filter(query), limit)
 

@@ -98,7 +98,7 @@ def _is_purge_due(connection: sqlite3.Connection) -> bool:
 
 
 def back_up(database: Path, target: Path, *, check: Callable[[], object]) -> CopyReport:
-    """Copy the database to `target`, and return what the copy holds; writers go on meanwhile.
+    """Copy the database to `target` beside readers and writers; return what the copy holds.
 
     The copy is checked before it gets its name. `check` is called to raise an error if the path
     leads to another file by now. Raises `CopyDamaged`, sqlite3.Error and OSError, and leaves an

@@ -219,7 +219,7 @@ class SqliteRestoring(CommonRestoring):
         return known_records(self._session, ids)
 
     def taken_numbers(self, seqs: Sequence[int]) -> set[int]:
-        """Return those of the row numbers that memories in this store have."""
+        """Return the row numbers in `seqs` that memories of this store have."""
         rows = self._session.execute(
             "SELECT seq FROM working_memory WHERE seq = ANY(%(seqs)s) "
             "UNION ALL SELECT seq FROM archive WHERE seq = ANY(%(seqs)s)",
@@ -269,7 +269,7 @@ class SqliteRestoring(CommonRestoring):
         )
 
     def _restore_vector(self, vector: KeptVector) -> Outcome:
-        """Store the vector of a memory unless it has one; return whether it was stored.
+        """Store the vector of a memory unless it has a vector; return whether it was stored.
 
         Return None if the memory is missing.
         """

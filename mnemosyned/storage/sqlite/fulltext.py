@@ -38,7 +38,7 @@ def index_memories(
 def unindex_memory(
     connection: sqlite3.Connection, seq: int, content: str, role: str
 ) -> None:
-    """Remove a memory from the full-text indexes.
+    """Remove the memory at row number `seq` from the full-text indexes.
 
     `content` and `role` are the text and the speaker that were indexed. A pruned memory, whose text
     is empty, was removed before.
@@ -109,7 +109,7 @@ def index_episode_grams(
 def unindex_episode_grams(
     connection: sqlite3.Connection, seq: int, content: str, index_terms: str
 ) -> None:
-    """Remove the character pairs of a summary from the second index.
+    """Remove the character pairs of the summary at row number `seq` from the second index.
 
     `content` and `index_terms` are the texts that were indexed.
     """
@@ -323,7 +323,8 @@ def _reindex(
 ) -> tuple[int | None, int]:
     """Rewrite the next batch of due entries of an index, those of row numbers above `after`.
 
-    Return the last row number, None if no entry was left, and the number of entries rewritten.
+    Return the batch's last row number, None if no entry was left, and the number of entries
+    rewritten.
     """
     ids = connection.execute(
         f"SELECT id FROM {index}_docsize WHERE id > ? ORDER BY id LIMIT ?",

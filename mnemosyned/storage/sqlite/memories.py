@@ -159,7 +159,7 @@ def known_records(session: SqliteSession, ids: Sequence[str]) -> dict[str, Known
 
 
 def _statement_chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    """Yield the items in chunks of `TOGETHER`, and the items that are left one by one.
+    """Yield the items in chunks of `TOGETHER`, and the remaining items one by one.
 
     So two prepared statements are enough for any number of items.
     """

@@ -168,7 +168,7 @@ class DatabaseFileGuard:
         return fresh
 
     def _save_copy_aside(self, connection: SqliteSession) -> str:
-        """Save what the connection sees to a file beside the one that replaced the database.
+        """Save the memories that the connection sees to a file beside a replaced database.
 
         Return a report for the user. The old log is deleted, as it would damage the new file.
         """
@@ -187,7 +187,7 @@ class DatabaseFileGuard:
 
 
 def finish_rescue(path: Path) -> None:
-    """Rename a rescued copy to the database if the process that made it was killed before that."""
+    """Rename a rescued copy to the database if its maker was killed before the renaming."""
     copy = _rescue_path(path)
     if not copy.exists():
         return
@@ -209,7 +209,7 @@ def _rescue_path(path: Path) -> Path:
 def _checkpoint_problem(
     connection: SqliteSession, path: Path, presence: Presence
 ) -> str:
-    """Checkpoint the log, so that the file is whole without it; return a text on what happened.
+    """Checkpoint the log, so that the file is whole without a log; return a text for the user.
 
     `presence` tells whether the log was deleted or the file moved. Raises sqlite3.OperationalError
     if a reader prevents the checkpoint.
@@ -310,7 +310,7 @@ def database_owner(database: Path) -> DatabaseProcess | None:
 
 
 def _read_owner(text: bytes) -> DatabaseProcess:
-    """Return the process that the text of a lock file names; process 0 if it is not such a text."""
+    """Return the process named in the text of a lock file; process 0 for any other text."""
     try:
         said = json.loads(text)
         owner = DatabaseProcess(said["pid"], said["socket"])

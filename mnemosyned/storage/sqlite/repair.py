@@ -127,7 +127,10 @@ def lacking_values(connection: sqlite3.Connection, *, limit: int) -> int:
 def _stored_values(
     connection: sqlite3.Connection, seq: int
 ) -> dict[tuple[str, str], bool]:
-    """Return whether each stored exact value of an original is a secret, by kind and value."""
+    """Return the stored exact values of the original at row number `seq`, by kind and value.
+
+    Each is True if it is a secret.
+    """
     rows = connection.execute(
         "SELECT k.name, d.value, d.sensitive FROM detail AS d "
         "JOIN detail_kind AS k ON k.number = d.kind WHERE d.memory_seq = ?",

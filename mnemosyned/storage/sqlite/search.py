@@ -226,7 +226,10 @@ class SqliteIndex(CommonIndex):
     def best_episodes(
         self, forms: Forms, query: Query, *, limit: int
     ) -> Iterable[tuple[int, float]]:
-        """Search summaries for any form of a word; return row numbers with BM25, best first."""
+        """Search summaries for any form of a word; return row numbers with BM25, best first.
+
+        At most `limit` are returned.
+        """
         narrow = episode_filter(query)
         rows = self._session.execute(
             f"SELECT f.rowid, -bm25(episode_fts) AS score FROM episode_fts AS f {narrow.joins} "

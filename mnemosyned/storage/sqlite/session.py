@@ -174,7 +174,7 @@ class SqliteSession(sqlite3.Connection, CommonSession):
         return row[0] if row else None
 
     def stream(self, sql: str, /, **values: object) -> Iterator[Row]:
-        """Run an SQL statement, and return an iterator that fetches its rows one by one."""
+        """Run an SQL statement, and return an iterator over its rows, fetched one by one."""
         return self.execute(sql, **values)
 
     def new_number(self, kind: RecordNumbers = "record", /) -> None:

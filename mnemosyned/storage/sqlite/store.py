@@ -104,7 +104,10 @@ class SqliteMaintenance(SqlitePart, MaintenanceStore):
         return [*([problem] if problem else []), *self._warnings]
 
     def longest_write_s(self) -> float:
-        """Return the longest time in seconds for which one commit has blocked other writers."""
+        """Return the longest time in seconds for which a commit has blocked other writers.
+
+        The time counts from the start of this process.
+        """
         return self._writer.held_max_s
 
     def ensure_durable(self) -> None:
@@ -128,7 +131,7 @@ class SqliteMaintenance(SqlitePart, MaintenanceStore):
         return self._checkpoints.run()
 
     def run_idle_upkeep(self) -> None:
-        """Checkpoint the write-ahead log if it has changed since the last time, else shorten it."""
+        """Checkpoint the write-ahead log if written to since the previous one, else shorten it."""
         self._checkpoints.run_due()
 
     def release_memory(self, *, words: bool = False) -> None:

@@ -92,9 +92,8 @@ class Writer:
     ) -> list[T | Exception]:
         """Run each function atomically, with as few commits as possible; return results in order.
 
-        The error that a function raised stands in the place of its result, and the others are
-        committed. On return the changes are on disk; without `durable` they reach it with the next
-        durable commit.
+        The error that a function raised stands in the place of its result. On return all changes
+        are on disk; without `durable` they reach the disk with the next durable commit.
         """
         return [
             ticket.error or ticket.outcome()
