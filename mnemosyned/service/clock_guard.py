@@ -50,7 +50,7 @@ class ClockGuard:
         self.close()
 
     def now(self) -> datetime:
-        """Return the present time: the clock's, or where it jumped ahead, the time expected."""
+        """Return the present time: the clock's, or the time expected if the clock jumped ahead."""
         return self.look().now
 
     def look(self) -> Judgment:
@@ -62,7 +62,7 @@ class ClockGuard:
             return judgment
 
     def confirm(self) -> None:
-        """Trust the present time of the clock, also after a jump."""
+        """Trust the present time of the clock from now on, also after a jump."""
         with self._looking:
             self._seen = None
             judgment = self._judge_clock()
@@ -75,7 +75,7 @@ class ClockGuard:
             self._store_sighting(self._judge_clock().sighting, every_s=KEPT_LAST_S)
 
     def doubt(self) -> str:
-        """Return why the clock is not trusted, in a sentence; empty if it is."""
+        """Return why the clock is not trusted, in a sentence; empty if it is trusted."""
         judgment = self.look()
         if not judgment.ahead:
             return ""
@@ -86,7 +86,10 @@ class ClockGuard:
         )
 
     def _judge_clock(self) -> Judgment:
-        """Compare the clock with its last trusted reading, and remember the new one."""
+        """Compare the clock with its last trusted reading, and keep the new one in memory.
+
+        Return the judgment: the time to go by, and how far the clock is ahead of it.
+        """
         now, up = self._clock.now(), self._uptime()
         judgment = judge_clock(self._seen, now=now, boot=self._boot(), uptime_s=up)
         self._seen = judgment.sighting
@@ -108,9 +111,9 @@ class ClockGuard:
         self._doubted = doubted
 
     def _store_sighting(self, sighting: Sighting, *, every_s: float) -> None:
-        """Store a reading of the clock, unless one was stored less than `every_s` before.
+        """Store a reading of the clock, unless one was stored less than `every_s` seconds before.
 
-        A storage failure is logged.
+        A storage failure is logged, not raised.
         """
         kept = self._kept
         if kept and sighting.uptime_s - kept.uptime_s < every_s:
@@ -123,6 +126,9 @@ class ClockGuard:
 
 
 def _days_ahead(judgment: Judgment) -> str:
-    """Return how far the clock is ahead of the time expected, in words: days or hours."""
+    """Return how far the clock is ahead of the time expected: "3 days", or "30 hours".
+
+    Below two days it is in hours.
+    """
     days = judgment.ahead.total_seconds() / 86_400
     return f"{days:,.0f} days" if days >= 2 else f"{days * 24:.0f} hours"

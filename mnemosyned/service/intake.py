@@ -93,7 +93,7 @@ class DraftMaker:
     def make_edit(
         self, before: MemoryRecord, after: MemoryRecord, *, now: datetime
     ) -> tuple[MemoryEdit, str]:
-        """Return the edit of a memory, and how secrets in its new text are treated.
+        """Return the edit from `before` to `after`, and how secrets in a new text are treated.
 
         The treatment is "kept", "masked", or empty without secrets. Raises `EmptyContent`,
         `ContentTooLarge`, `InvalidRequest` and `SecretRefused`.
