@@ -245,7 +245,7 @@ def reason_of(error: Exception) -> str:
 
 
 def error_classes_by_code() -> dict[str, type[MnemosynedError]]:
-    """Return each error class by its code, such as "not_found", so that a client can raise it."""
+    """Return each error class by its code, such as "not_found", so that clients can raise it."""
     tree = [MnemosynedError]
     for error in tree:
         tree.extend(error.__subclasses__())

@@ -233,7 +233,7 @@ def _make_record(*values: Any, **named: Any) -> logging.LogRecord:  # noqa: ANN4
 
 
 def _error_output_handler() -> logging.Handler:
-    """Return the handler that writes to standard error: the one installed, or a new one."""
+    """Return the handler for standard error: the installed one, or else a new one."""
     for handler in logging.getLogger().handlers:
         if isinstance(handler, LineHandler):
             return handler

@@ -315,7 +315,7 @@ def checked_value(key: str, value: Any, *, where: str, strict: bool) -> Any:  # 
 
 
 def _find_text_problem(key: str, value: Any) -> str:  # noqa: ANN401
-    """Return what is wrong with the text of a setting, such as a path; empty if it is valid."""
+    """Return the fault in the text of a setting, such as an unusable path; empty for none."""
     if key == "database" and not is_server(value) and "://" in value:
         return "expected a file or postgresql://user@host/name"
     if key in PATHS and not (key == "database" and is_server(value)):

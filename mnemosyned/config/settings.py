@@ -57,7 +57,7 @@ def is_server(database: str | None) -> bool:
 
 
 def url_in_path(path: str) -> str | None:
-    """Return the database URL in a path that was made of it by mistake; None for a real path.
+    """Return the database URL from which a wrong file path was made; None for a real path.
 
     Such a path is `/home/ann/postgresql:/ann@host/name`.
     """

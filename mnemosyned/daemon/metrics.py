@@ -168,7 +168,7 @@ class ServerActivity:
                 self.streams -= 1
 
     def refuse(self, status: int) -> None:
-        """Count a request that was refused with this HTTP status before a worker got it."""
+        """Count a request as refused with an HTTP status before a worker got it."""
         self.refused[status] += 1
 
 

@@ -198,7 +198,7 @@ def _verb_operation(name: str, verb: type[Request[Any]]) -> Schema:
 
 
 def _page_paths() -> dict[str, Schema]:
-    """Return the OpenAPI description of the other URL paths, such as events, by path."""
+    """Return the OpenAPI description of events, health, metrics and documentation, by URL path."""
     paths = {}
     for path, page in _FIXED["pages"].items():
         schema = {"type": "object" if page["type"] == JSON else "string"}

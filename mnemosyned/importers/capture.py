@@ -189,7 +189,7 @@ class Capture:
                 self._due.put(session.session)
 
     def close(self) -> None:
-        """Stop the capture thread once it has stored the part of a transcript that it is reading.
+        """Stop the capture thread after the piece of a transcript that is being read.
 
         Waits at most 5 seconds. What is still queued is read after the next start.
         """
@@ -398,7 +398,7 @@ def store_batch(
 def store_one(
     service: MemoryService, memory: Remember, *, background: bool, refusal_event: str
 ) -> bool:
-    """Store one memory and return True if it was new; False if it was known already or is refused.
+    """Store one memory; return True if it was new, False if already known or refused.
 
     A refusal for a fault of the memory is logged as the event `refusal_event`; any other error is
     raised. With `background` other requests go first.

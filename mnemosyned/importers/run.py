@@ -300,7 +300,7 @@ class Preview:
             self.learnings.append(learning.text)
 
     def add_learnings(self, answer: RememberedMany) -> None:
-        """Count the learnings that the memories of a checked batch would teach."""
+        """Count the learnings, standing instructions, that a batch of memories would teach."""
         for learning in answer.would_learn:
             self._count_learning(learning)
 

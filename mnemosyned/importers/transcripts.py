@@ -299,7 +299,7 @@ def identify_transcript(path: str, head: bytes) -> TranscriptIdentity | None:
 
 
 def _identify_document(path: str, head: bytes) -> TranscriptIdentity | None:
-    """Return tool and conversation of a transcript that is one JSON object; None for other JSON."""
+    """Return tool and conversation of a transcript in one JSON object; None for other objects."""
     fields = dict(_FIELD.findall(head[:_FIELDS_BYTES].decode("utf-8", "replace")))
     if "sessionId" not in fields or b'"messages"' not in head:
         return None

@@ -211,7 +211,7 @@ class FallbackSummarizer(Summarizer):
         )
 
     def rule_based(self) -> Summarizer:
-        """Return a summarizer that uses only the fallback, for callers that wait for it."""
+        """Return a summarizer with the fallback alone, for callers that wait for the summary."""
         return _FallbackOnly(self)
 
     def interrupt(self) -> None:

@@ -37,7 +37,7 @@ class ModelTurns:
 
     @contextmanager
     def borrow(self, owner: int) -> Iterator[TextModel]:
-        """Return a context manager that gives an owner one of the models, for one call.
+        """Return a context manager that gives an owner a free model for one call.
 
         It waits for the owner's turn. Raises `SummarizerFailed` if no model becomes free in time.
         """
@@ -52,7 +52,7 @@ class ModelTurns:
                 model.close()
 
     def close(self) -> None:
-        """Close the models that are free, and each other model once no call waits for it."""
+        """Close the free models, and every busy model once no call waits for it."""
         with self._changed:
             self._is_closed = True
             free = list(self._free)

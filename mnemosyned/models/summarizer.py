@@ -346,7 +346,7 @@ class _GroupSummarizer:
         return check_grounding(text, sources, chars_max=chars_max, zone=self._by.zone)
 
     def _check_final(self, text: str) -> Sequence[SummaryProblem]:
-        """Return the problems of the group's final summary; one may be that it says too little."""
+        """Return the problems of the group's final summary, including that it says too little."""
         problems = self._check_grounding(
             text, sources=self._pieces, chars_max=self._budget
         )

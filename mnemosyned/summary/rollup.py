@@ -373,7 +373,10 @@ class _RollupComposer:
                 self._add_statement(line, statement)
 
     def _adds_enough(self, line: _RollupLine, statement: Statement) -> bool:
-        """Return True if a statement fits in its line and adds enough beside the first chosen."""
+        """Return True if a statement fits in its line, and is nearly as informative as its first.
+
+        If the roll-up keeps all statements, fitting is enough.
+        """
         selection = self._selection
         cost = selection.count_chars(statement)
         if not line.chosen:

@@ -33,7 +33,7 @@ log = logger()
 
 @contextmanager
 def listen_on_socket(path: Path) -> Iterator[socket.socket]:
-    """Return a context manager that listens on a Unix socket that only this user may open.
+    """Return a context manager that listens on a Unix socket for this user alone.
 
     Replaces a socket file that nobody listens on, and deletes its own at the end; a lock file next
     to it keeps other daemons away meanwhile. Raises `DatabaseInUse` if another daemon has the path,

@@ -300,7 +300,7 @@ class EventLoop:
             self._epoll.modify(fd, event)
 
     def _make_room(self) -> bool:
-        """Close the connection longest idle, or else one that stalls; return False without one."""
+        """Close the connection longest idle, or else a stalled one; return False without any."""
         return any(self._drop_stalled(state) for state in GRACE_S)
 
     def _add_connection(self, sock: socket.socket, listener: Listener) -> None:

@@ -213,9 +213,9 @@ def _entry_memory(entry: CalendarEntry, session: str) -> Remember:
 
 
 def _find_past_time(entry: CalendarEntry, begin: date | None) -> datetime | None:
-    """Return when an entry began if that is past, else the past time at which it was written.
+    """Return when a calendar entry began, or else was written, if either is past.
 
-    None if there is neither.
+    None if neither is.
     """
     now = datetime.now(UTC)
     written = [

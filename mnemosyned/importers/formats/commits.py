@@ -262,7 +262,7 @@ def _memory_of_commit(project: str, commit: _Commit) -> Remember:
 
 
 def _parse_date(text: str) -> datetime | None:
-    """Return the time in one of the forms in which git writes dates; None for any other text."""
+    """Return the time in a date as git writes it, in any usual form; None for other texts."""
     if moment := moment_from(text):
         return moment
     for form in _DATE_FORMS:

@@ -165,7 +165,7 @@ class _PageText(HTMLParser):
         self._hidden = 0
 
     def handle_starttag(self, tag: str, _attrs: object) -> None:
-        """Hide the text that follows such a tag as `script`; begin a new line for such as `p`."""
+        """Hide the text after a tag such as `script`; begin a new line at a tag such as `p`."""
         self._hidden += tag in self.HIDDEN
         if tag in self.BREAKS:
             self.parts.append("\n")

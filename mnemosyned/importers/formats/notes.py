@@ -148,7 +148,7 @@ def _split_at_headings(body: str) -> Iterator[NoteSection]:
 def _make_section(
     lines: list[str], path: dict[int, str], begin: int
 ) -> Iterator[NoteSection]:
-    """Yield one section with these lines, or nothing if they are blank.
+    """Yield one section with the given lines, or nothing if all are blank.
 
     `path` has the headings above by level, `begin` is the number of the first line in the body.
     """

@@ -103,7 +103,7 @@ def _find_unknown_names_in_line(
 
 
 def list_name_forms(text: str) -> Iterator[str]:
-    """Yield the forms in lower case by which names of other texts are compared with these words.
+    """Yield the lower-case forms of a text's words with which names of another text are compared.
 
     Capitalized words also yield forms marked by `AS_NAME`, and initials such as "nyc".
     """

@@ -44,7 +44,7 @@ FAILED_COMMAND_WORTH = 0.8
 
 
 def read_session(memory: MemoryRecord, _zone: tzinfo) -> Sentences | None:
-    """Return a sentence for each command of a shell session: what it printed or how it failed.
+    """Return a sentence for each command of a shell session, with its output or failure.
 
     None if the memory is not a shell session.
     """

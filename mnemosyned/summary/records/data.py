@@ -166,7 +166,7 @@ def _describe_object(value: Mapping[str, Any], zone: tzinfo) -> RecordSentence:
 
 
 def _find_object_kind(value: Mapping[str, Any]) -> str:
-    """Return the kind that a JSON object names, such as "SMS"; empty if it names none."""
+    """Return the kind that a JSON object names, such as "SMS"; empty without a name."""
     kind = find_first_value(value, *_KIND_KEYS)
     if not isinstance(kind, str) or not 1 < len(kind) <= 30 or kind.count(" ") > 2:
         return ""

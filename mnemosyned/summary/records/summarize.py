@@ -52,7 +52,7 @@ RULES: tuple[RecordRule[Any], ...] = (
 def summarize_records(
     memories: Sequence[MemoryRecord], *, zone: tzinfo
 ) -> RecordSummary:
-    """Return lines about the memories that are records, and the other memories, which are prose.
+    """Return lines about the memories that are records, and the rest of the memories, all prose.
 
     Lines are in the order of their first memories. `zone` is for reading and showing times.
     """
