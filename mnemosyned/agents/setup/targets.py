@@ -111,7 +111,7 @@ class PartRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     def _make_parts_of_file(
         self, file: Path, target: SetupTarget, site: SetupSite
     ) -> Parts:
-        """Return the parts to write into one file for this row of the table.
+        """Return the parts to write into one file for this row of `targets.toml`.
 
         Hooks give a part for each event; every other kind gives one part.
         """
@@ -250,7 +250,7 @@ _VARIABLE = re.compile(r"\$\{(\w+):-(.*?)\}|\$(\w+)|^~")
 
 
 def expand_path(path: str, machine: Machine) -> Path:
-    """Return a path of the table on a machine, with variables and `~` replaced.
+    """Return a path in `targets.toml` on a machine, with variables and `~` replaced.
 
     `$config`, `$applications` and `$editors` are directories; `${NAME:-default}` is an environment
     variable.
@@ -286,9 +286,9 @@ def _choose_suffix(file: Path) -> Path:
 
 
 def _has_our_hooks(tool: str, site: SetupSite) -> bool:
-    """Return True if the settings of a tool have our hook of its first event.
+    """Return True if the user's settings of a tool have our hook of its first event.
 
-    `tool` is a name in the table. The hook may be current or outdated.
+    `tool` is the tool's name. The hook may be current or outdated.
     """
     parts = TARGETS[tool].parts(site)
     hook = next(part for part in parts if isinstance(part, HookPart))
@@ -297,7 +297,7 @@ def _has_our_hooks(tool: str, site: SetupSite) -> bool:
 
 
 def filled_form(form: str, programs: Programs, limit: int = 0) -> Json:
-    """Return the JSON of a form in the table, with its placeholders replaced.
+    """Return the JSON of a form in `targets.toml`, with its placeholders replaced.
 
     They stand for the path of `mnem`, the command of `mnem-hook`, and a hook's time limit, in the
     tool's own unit.
@@ -322,8 +322,8 @@ def filled_form(form: str, programs: Programs, limit: int = 0) -> Json:
 def hooks_by_event(form: str, events: str, programs: Programs) -> dict[str, Json]:
     """Return a mapping of each event's name to its hook, the JSON for a tool's settings.
 
-    `form` and `events` are names in the table: of the hook's form, and of a list of events with
-    their time limits.
+    `form` and `events` are names in `targets.toml`: of the hook's form, and of a list of events
+    with their time limits.
     """
     return {
         event: filled_form(form, programs, limit)

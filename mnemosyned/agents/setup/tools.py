@@ -529,7 +529,8 @@ def _warn_of_silence(
 ) -> list[str]:
     """Return a list of one warning if the tool writes transcripts but none are stored, else empty.
 
-    Then the newest transcript is more than `TRANSCRIPT_LEAD` newer than the last stored memory.
+    The warning is due if the newest transcript is more than `TRANSCRIPT_LEAD` newer than the last
+    stored memory, or nothing was ever stored.
     """
     newest = newest_transcript(target, machine)
     if activity is None or newest is None:

@@ -49,7 +49,8 @@ RECORDS_SHOWN_MAX = 100_000_000
 def print_list(context: click.Context, /, *, all_: bool, **given: Any) -> int:  # noqa: ANN401
     """Print the memories that match typed filters, page by page; return the exit code.
 
-    At most `limit` in `given` are printed, or all with `all_`.
+    `given` holds the typed values by option. Its `limit` is the most memories to print, unless
+    `all_` asks for all.
     """
     fields = read_fields(given)
     limit = RECORDS_SHOWN_MAX if all_ else RECORDS_SHOWN
