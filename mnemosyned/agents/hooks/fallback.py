@@ -32,8 +32,8 @@ LOCAL_ONLY_NOTE = (
 def put_aside(payload: bytes, envelope: bytes) -> bytes:
     """Put a call into the spool if its event stores memories; return the JSON object to print.
 
-    `payload` is the tool's JSON, `envelope` the call to store. The object holds a warning for the
-    user at a session's start, and else at most once an hour.
+    `payload` is the tool's JSON, `envelope` the call to store. The object shows the user a warning
+    at a session's start, and otherwise at most once an hour; else it has no effect.
     """
     try:
         fields = json.loads(payload)
@@ -62,7 +62,10 @@ def put_aside(payload: bytes, envelope: bytes) -> bytes:
 
 
 def _choose_file_name(fields: dict[str, Any]) -> str:
-    """Return the call's file name in the spool: one per transcript, else one per call."""
+    """Return the name of a call's file in the spool: one per transcript, else one per call.
+
+    `fields` is the tool's JSON. A later call with the same transcript replaces the file.
+    """
     transcript = fields.get("transcript_path") or fields.get("transcriptPath")
     if isinstance(transcript, str) and os.path.isfile(transcript):
         stem = "".join(filter(str.isalnum, os.path.basename(transcript)))[-60:]
@@ -88,9 +91,10 @@ def _take_warning_turn() -> bool:
 
 
 def _format_warning(name: str, text: str) -> bytes:
-    """Return the JSON object that shows a warning to the user.
+    """Return the JSON object that shows the warning `text` to the user, in the tool's form.
 
-    `name` is the tool's name of the event, which tells the tool's form apart.
+    `name` is the event's name in the tool's words, by which the forms differ; a tool without a form
+    for warnings gets an empty object.
     """
     if name == "beforeSubmitPrompt":
         return json.dumps({"continue": True, "user_message": text}).encode()

@@ -46,12 +46,12 @@ def _learnings_text(result: LearningList) -> str:
 
 
 def _purge_remark(result: EditedLearning | RemovedLearning) -> str:
-    """Return a remark if words are not yet purged from the database file; else empty."""
+    """Return a remark if deleted words are still in the database's files; else empty."""
     return f"not finished: {result.note}" if result.note else ""
 
 
 def _context_text(result: Assembled) -> str:
-    """Return an assembled context: the tokens of each part, then its messages."""
+    """Return an assembled context as text: the tokens of each part, then its messages."""
     parts = result.tokens
     names = "system memory learnings summaries history new_message tools".split()
     rows = [(name.replace("_", " "), f"{getattr(parts, name):,}") for name in names]
@@ -65,7 +65,10 @@ def _context_text(result: Assembled) -> str:
 
 
 def _compact_text(result: Shortened) -> str:
-    """Return a shortened conversation: its tokens before and after, then its messages."""
+    """Return a shortened conversation as text: its tokens before and after, then its messages.
+
+    If it was not shortened, the text says only that.
+    """
     if not result.changed:
         return (
             f"nothing to do: {result.tokens_before:,} tokens of {result.limit:,}, by "
@@ -88,7 +91,7 @@ def _compact_text(result: Shortened) -> str:
 
 
 def _message_lines(result: Assembled | Shortened) -> Iterator[str]:
-    """Yield the role and the truncated text of each message."""
+    """Yield two texts for each message: its role, and its content truncated to `LINE_CHARS`."""
     for message in result.messages:
         content = message.get("content")
         if not isinstance(content, str):
