@@ -75,7 +75,7 @@ class InvalidText(MnemosynedError, code="invalid_text", kind=Kind.INVALID):
 
 
 class InvalidTime(MnemosynedError, code="invalid_time", kind=Kind.INVALID):
-    """A time that is not one, that can be read in two ways, or that lies in the future."""
+    """A time that is malformed, ambiguous or in the future."""
 
 
 class ConfigInvalid(MnemosynedError, code="config_invalid", kind=Kind.INVALID):
@@ -175,7 +175,7 @@ class DatabaseUnreachable(StorageFailed, code="database_unreachable", retry_afte
 
 
 class MemoryBusy(StorageFailed, code="memory_busy", retry_after_s=1):
-    """A memory has as many requests at work as it may, or another transaction keeps it locked."""
+    """A memory has reached its limit of running requests, or is locked by a transaction."""
 
 
 class DatabaseReplaced(StorageFailed, code="database_replaced"):

@@ -39,7 +39,7 @@ log = logger()
 
 
 def limit_heap() -> None:
-    """Set limits for the heaps of glibc: their number, and which blocks they hold.
+    """Set limits for the heaps of glibc: their number, and the size of their blocks.
 
     To be called before threads start. Does nothing with another C library.
     """

@@ -56,7 +56,7 @@ def run_steps(steps: Steps[R], caller: Caller) -> R:
     """
 
     class Blocking(AsyncCaller):
-        """A caller whose calls never suspend, so that one step of the coroutine ends it."""
+        """A caller whose calls never suspend: one step of the coroutine ends the coroutine."""
 
         async def call(self, request: Request[T]) -> T:
             """Return the result of a request, called by the blocking caller."""

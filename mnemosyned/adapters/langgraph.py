@@ -97,7 +97,7 @@ class MnemosyneStore(BaseStore):
         return await run_steps_async(self._results_of(list(ops)), self._async_caller)
 
     def _results_of(self, ops: list[Op]) -> Steps[list[Result]]:
-        """Return steps that run operations, and whose value is the list of their results.
+        """Return steps that run operations; their value is the list of results.
 
         All reads run first, then the last `put` of each item. The results are in the order of
         `ops`; the result of a `put` is None.
@@ -115,7 +115,7 @@ class MnemosyneStore(BaseStore):
         return results
 
     def _steps_of(self, op: Op) -> Steps[Result]:
-        """Return steps that run an operation, and whose value is its result.
+        """Return steps that run an operation; their value is the result.
 
         A step is a request to the daemon. Raises `ValueError` for an unknown kind of operation.
         """

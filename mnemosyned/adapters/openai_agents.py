@@ -99,7 +99,7 @@ class MnemosyneSession(SessionABC):
         return items[::-1]
 
     def _pop_newest(self) -> Steps[TResponseInputItem | None]:
-        """Return steps that forget the newest item and whose value is that item.
+        """Return steps that forget the newest item; their value is the item.
 
         Pruned items before it are forgotten too and skipped. The value is None if no item is left.
         """

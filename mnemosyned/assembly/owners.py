@@ -153,7 +153,7 @@ class OwnerRounds:
             self._run_for_owner(self._requested.pop(), purge_and_enforce)
 
     def _check_triggers(self) -> None:
-        """Start a sleep cycle in each open memory that has reached a trigger, such as its size."""
+        """Start a sleep cycle in each open memory that has reached a trigger, such as a size."""
         for memory in self._list_open():
             if self._stopped.is_set():
                 return
@@ -335,7 +335,7 @@ class OwnerMemories:
             self._stop_memory(memory)
 
     def _open_once(self, owner: int) -> OwnerMemory:
-        """Open the memory of an owner and keep it, unless another thread has done so; return it."""
+        """Open the memory of an owner and keep it, unless a thread has already; return the memory."""
         with self._lock:
             if memory := self._open.get(owner):
                 return memory
@@ -400,7 +400,7 @@ class OwnerMemories:
 
     @staticmethod
     def _stop_memory(memory: OwnerMemory) -> None:
-        """Refuse requests that change this memory from now on, and interrupt its sleep cycle."""
+        """Refuse requests that change the memory from now on, and interrupt its sleep cycle."""
         memory.service.stop_writes()
         memory.lease.interrupt()
 

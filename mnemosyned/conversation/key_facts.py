@@ -308,7 +308,7 @@ def excerpt_last_sentences(words: str) -> str:
 def select_facts(
     facts: Sequence[str], room: int, count: Callable[[str], int]
 ) -> list[str]:
-    """Return the best facts that fit in `room` tokens, in their order; all if they fit.
+    """Return the best facts that fit in `room` tokens, in the order given; all if all fit.
 
     `count` returns the tokens of a text.
     """

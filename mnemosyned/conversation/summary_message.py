@@ -98,7 +98,7 @@ def make_summary_message(
 
 
 def read_summary(message: Message) -> SummaryContent:
-    """Return a summary message's content, from its metadata or, without them, from its text."""
+    """Return a summary message's content, from the metadata or, without any, from the text."""
     metadata = message.get("metadata")
     if (
         isinstance(metadata, Mapping)

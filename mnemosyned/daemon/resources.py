@@ -51,7 +51,7 @@ Progresses = Callable[[], Progress | None]
 
 
 def events_route(bus: EventBus, progress: Progresses) -> Route:
-    """Return a handler that streams the events of `bus` to its client as they happen.
+    """Return a handler that streams the events of `bus` to the client at once.
 
     `progress` returns how far the running sleep cycle is, or None; changes are sent as events.
     """
@@ -231,7 +231,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def hook_resources(hooks: HookService) -> dict[str, Resource]:
-    """Return the handler to which agents' hooks send their calls, by its URL path."""
+    """Return the handler of calls from agents' hooks, by URL path."""
 
     def handle_hook(request: HttpRequest) -> Response:
         """Answer the call of an agent's hook in JSON. Raises `MalformedJson`."""

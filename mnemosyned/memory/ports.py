@@ -355,7 +355,7 @@ class DeletionStore(Protocol):
         ...
 
     def forget(self, ids: Sequence[str], *, grace: Grace | None = None) -> Removal:
-        """Delete the memories with these ids and their index entries; return what changed.
+        """Delete the memories with the given ids and their index entries; return the changes.
 
         With `grace` copies are kept apart until it ends, and not purged before. Every summary made
         of them loses its text until `RollupStore.rewrite` writes a new one; without remaining

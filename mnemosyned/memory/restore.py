@@ -79,7 +79,7 @@ class ExportSnapshot(ABC):
         """Yield the keys by which forgotten messages are recognized, not to be captured again."""
 
     def records(self) -> Iterator[Record]:
-        """Yield the records that the filter selects, each kind read only when it is its turn."""
+        """Yield the records that the filter selects, one kind after the other."""
         yield from self.episodes()
         if self._chosen.is_set:
             yield from self.loose_originals()

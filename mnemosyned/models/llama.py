@@ -305,7 +305,7 @@ class LlamaEmbedder(Embedder):
         self._settings = settings
 
     def identity(self) -> str:
-        """Return a digest that tells this embedding model from others, to detect a change.
+        """Return a digest of the embedding model's identity, to detect a change.
 
         It is made of the file's size, its first, middle and last megabyte, and the prefix for
         memories. Raises `ModelUnavailable`.

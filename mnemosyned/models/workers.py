@@ -1,4 +1,4 @@
-"""Child processes that answer requests over pipes, in order: their start, their limits, their end."""
+"""Child processes that answer requests over pipes, in order: start, limits, end."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ class WorkerProcess(Generic[R]):
             self.note_end()
 
     def _collect_replies(self, process: subprocess.Popen[bytes]) -> None:
-        """Queue the replies of the process until it ends; kill it once its time limit passes."""
+        """Queue the replies of the process until it ends; kill it after the time limit."""
         if process.stdout is None:
             return
         ready = select.poll()

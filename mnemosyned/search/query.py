@@ -41,7 +41,7 @@ class AskedSource:
         return bool(self.kinds)
 
     def has(self, source: str | None) -> bool:
-        """Tell whether a source's name contains one of these kinds, such as "mail" or "note"."""
+        """Tell whether a source's name contains one of the kinds, such as "mail" or "note"."""
         if source is None:
             return False
         return not self.kinds.isdisjoint(stems_and_kinds(source))
@@ -249,7 +249,7 @@ def asked_source(text: str) -> AskedSource:
 
 
 def subject_words(text: str, asked: AskedSource) -> tuple[str, ...]:
-    """Return a question's words about its subject, without those that name a kind of source.
+    """Return a question's words about its subject, without names of kinds of sources.
 
     `asked` has the kinds of source in the question.
     """

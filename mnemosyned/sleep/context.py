@@ -87,7 +87,7 @@ class CycleStopper:
         return self._current.is_requested
 
     def stop(self, timeout_s: float) -> CycleReport:
-        """Stop the running cycle after its present groups, wait for it, and return its report.
+        """Stop the running cycle after the present groups, wait for the end, return the report.
 
         Background cycles are held back for `HOLD`. Raises `SleepInProgress` if the groups take
         longer than `timeout_s`; the cycle ends after them all the same.

@@ -27,7 +27,7 @@ class SummarizerLease:
     """
 
     def __init__(self, summarizer: Summarizer) -> None:
-        """Lend `summarizer` until another one is put in its place."""
+        """Lend `summarizer` until it is replaced."""
         self._current = summarizer
         self._lent = summarizer
         self._lock = threading.Lock()
@@ -150,7 +150,7 @@ class SummarizerLease:
         self._current.close()
 
     def _return_summarizer(self, summarizer: Summarizer) -> None:
-        """Return the borrowed summarizer; close it if another has replaced it."""
+        """Return the borrowed summarizer, and close a replaced one."""
         self._lock.release()
         if summarizer is not self._current:
             summarizer.close()

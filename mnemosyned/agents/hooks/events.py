@@ -203,7 +203,7 @@ def _find_conversation_id(
 
 
 def _find_directory(client: str, payload: Payload, environment: Environment) -> str:
-    """Return the directory that the tool works in: its project's, or else its current one.
+    """Return the directory of the tool's project, or else the tool's current directory.
 
     Environment variables of the tool come first, then the payload; empty without any.
     """

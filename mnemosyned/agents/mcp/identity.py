@@ -101,7 +101,7 @@ class ClientOrigin:
 
 
 def origin_of(headers: Mapping[str, str], *, local: bool) -> ClientOrigin:
-    """Return the facts about a client in its HTTP headers, such as its directory and session.
+    """Return the facts about a client in the HTTP headers, such as its directory and session.
 
     `local` is True if the request comes from this machine; else its directories are left out.
     """
@@ -176,7 +176,7 @@ class AgentSessions:
         return self._agents.sessions_of(project, limit)
 
     def note_session(self, identity: ClientIdentity, now: datetime) -> None:
-        """Save the client's session if it is unknown, or its project if the saved one has none.
+        """Save the client's session if unknown, or the project of a saved session without one.
 
         Nothing is saved for a caller that may only read.
         """

@@ -662,7 +662,7 @@ def _find_insertion_point(pair: _Pair) -> tuple[int, int]:
 
 
 def _remove_empty_value(line: str, pair: _Pair) -> str:
-    """Return a key's line without its empty value, such as `{}`, so that entries can follow.
+    """Return a key's line without the empty value, such as `{}`, for entries to follow.
 
     `pair` are the nodes of key and value. Raises `NotEditable` if the value is on another line.
     """

@@ -352,7 +352,7 @@ _LISTING = 2
 
 
 def untrusted_events(machine: Machine, folder: Path) -> list[str]:
-    """Return the names of the events for which Codex skips our hooks, as it does not trust them.
+    """Return the names of the events for which Codex skips our hooks as untrusted.
 
     Codex's program is asked; if it does not answer, its files in `folder` are read. Disabled hooks
     count too.

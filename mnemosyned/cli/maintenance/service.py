@@ -1,4 +1,4 @@
-"""The daemon of this machine: found by its lock, started, stopped and restarted; its log.
+"""The daemon of this machine: found by its lock, started, stopped, restarted; the log.
 
 systemd's unit does it where there is one.
 """
@@ -137,7 +137,7 @@ def daemon_environment(pid: int) -> dict[str, str]:
 
 
 def start_detached(former: StoppedDaemon | None = None) -> None:
-    """Start a daemon in a session of its own, and print its process once it is ready.
+    """Start a daemon in a new session, and print the process id once the daemon is ready.
 
     It gets the options and variables of `former`, a stopped daemon, or else the variables of this
     shell. Raises `DaemonUnreachable`, with the end of the log, if the daemon ends or is not ready

@@ -96,7 +96,7 @@ def find_content_words(parsed: Terms) -> frozenset[str]:
 
 
 def remove_cues(text: str) -> str:
-    """Return a text without words such as "always" that make it an instruction or a preference."""
+    """Return a text without words that mark instructions or preferences, such as "always"."""
     low = text.casefold().replace("’", "'")
     return _CUES.sub(" ", _NOT.sub(" ", _ELIDED.sub("", low)))
 

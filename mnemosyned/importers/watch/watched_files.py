@@ -233,7 +233,7 @@ class FileReader:
         return 0
 
     def _find_saved_state(self, present: FileState) -> WatchedFile | None:
-        """Return what was saved about a file at its last reading, or None if it was never read.
+        """Return the state saved about a file at the last reading, or None if it was never read.
 
         A file that was renamed is found by device and inode; its entry under the former name is
         deleted.
@@ -257,7 +257,7 @@ class FileReader:
         memories: dict[str, str] | None = None,
         stored: int = 0,
     ) -> None:
-        """Save a file's state, its format, and the position up to which it was read.
+        """Save a file's state, format, and the position up to which it was read.
 
         `memories` maps the ids of a note's parts to memory ids. `stored` is the number of new
         memories, added to the number in `before`, the state saved earlier.
@@ -330,7 +330,7 @@ class FileReader:
     def _find_or_add_session(
         self, present: FileState, identity: TranscriptIdentity
     ) -> AgentSession:
-        """Return the agent's session of a transcript, adding it with its project if it is unknown.
+        """Return the agent's session of a transcript; add an unknown one with its project.
 
         A session added here has no path of a transcript, since hooks would read the file again.
         """

@@ -51,7 +51,7 @@ def embedding_batches(
 def embed_memories(
     embedder: Embedder, rows: Sequence[EmbeddingInput], on_refusal: OnRefusal
 ) -> list[tuple[EmbeddingInput, bytes]]:
-    """Return memories with their vectors, in order, without those that the model refuses.
+    """Return memories with their vectors, in order, without memories refused by the model.
 
     `on_refusal` is called with each refused memory and the error. Raises `ModelUnavailable`.
     """
