@@ -74,7 +74,10 @@ def forbid_core_dumps() -> None:
 
 
 def resident_bytes() -> int:
-    """Return how many bytes of this process are resident in memory."""
+    """Return how many bytes of this process are resident in memory, by `/proc` of Linux.
+
+    Raises `FileNotFoundError` on a system without `/proc`.
+    """
     return (
         int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
         * _PAGE_BYTES

@@ -170,7 +170,8 @@ class MnemosyneStore(BaseStore):
     def _put_item(self, op: PutOp) -> Steps[None]:
         """Return steps that store an operation's value as a new version of its item.
 
-        If the value is None, the item is forgotten instead.
+        The item's namespace is registered as well. If the value is None, all versions of the item
+        are forgotten instead, and the namespace stays.
         """
         session, source = self._origin_of(op.namespace, op.key)
         versions = yield from list_records(session=session, source=source)

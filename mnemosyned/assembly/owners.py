@@ -409,8 +409,8 @@ class OwnerMemories:
 def serve_owners(memory: OpenMemory) -> Iterator[OwnerMemories]:
     """Return a context manager that opens the memories of all owners and runs their sleep cycles.
 
-    `memory` is the local owner's, already open. Raises `StorageFailed`, also if the database's user
-    cannot be kept to one owner's rows.
+    On a standby no sleep cycle runs. `memory` is the local owner's, already open. Raises
+    `StorageFailed`, also if the database's user cannot be kept to one owner's rows.
     """
     embedder = memory.shared.embedder
     location = memory.config.location

@@ -26,9 +26,10 @@ def main() -> None:
 
 
 def _open_closed_streams() -> None:
-    """Open each closed standard stream to the null device.
+    """Open the null device for each of `sys.stdin`, `sys.stdout` and `sys.stderr` that is None.
 
-    Otherwise the next opened file would take its number, and prints would go into that file.
+    Python sets a stream to None if its descriptor was closed at the start. The next opened file
+    would take the descriptor's number, and prints would go into that file.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:

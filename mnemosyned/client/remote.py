@@ -69,9 +69,12 @@ def remote_daemon(
 ) -> RemoteDaemon:
     """Return the daemon behind a URL, with its token and certificate authority.
 
-    `token_file` is a file that holds the token; `ca` is a PEM file of the authority. What is None
-    comes from the environment. Raises `ValueError` for an invalid URL, a URL over which the token
-    would cross a network in the clear, a missing token, and a token file that others may read.
+    The token is `token`, or in the file `token_file`, or in the environment: `TOKEN_VARIABLE`, or
+    the file that `TOKEN_FILE_VARIABLE` names. `ca` is a PEM file of the authority, by default the
+    file that `CA_VARIABLE` names, else the authorities of this machine count. Raises `ValueError`
+    for an invalid URL, http:// to another machine, a token that is missing or not printable ASCII
+    without blanks, a token file that cannot be read or that others may read or change, and `ca`
+    with http://.
     """
     scheme, host, port = _parse_url(url)
     tls = scheme == "https"

@@ -159,7 +159,7 @@ def tcp_socket(family: int) -> socket.socket:
 
 
 def unknown_host_fault(remote: RemoteDaemon, error: Exception) -> RemoteFault:
-    """Return the error, with advice, for a host name that has no address."""
+    """Return the fault to raise for `error`, a failed lookup of the host's name, with advice."""
     reason = getattr(error, "strerror", None) or str(error)
     return RemoteFault(
         f"the host of {remote} is not known ({reason}); check its name, and this machine's network"
@@ -167,7 +167,7 @@ def unknown_host_fault(remote: RemoteDaemon, error: Exception) -> RemoteFault:
 
 
 def connect_fault(remote: RemoteDaemon, error: OSError) -> RemoteFault:
-    """Return the error for a TCP connection that failed, with advice."""
+    """Return the fault to raise for `error`, a failed TCP connection, with advice."""
     if isinstance(error, TimeoutError):
         return RemoteFault(
             f"{remote} does not answer; check the address, and the firewalls on the way"
@@ -179,7 +179,7 @@ def connect_fault(remote: RemoteDaemon, error: OSError) -> RemoteFault:
 
 
 def handshake_fault(remote: RemoteDaemon, error: OSError) -> RemoteFault:
-    """Return the error for a TLS handshake that failed, with advice."""
+    """Return the fault to raise for `error`, a failed TLS handshake, with advice."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return RemoteFault(_describe_certificate_fault(remote, error), is_foreign=True)
     if isinstance(error, TimeoutError):

@@ -304,7 +304,7 @@ def _make_json_stand_in(value: object) -> str:
 
 
 def _read_word(value: object) -> str:
-    """Return a text or number as text, empty for any other value."""
+    """Return a text as it is, and an integer as text; empty for any other value."""
     if isinstance(value, str):
         return value
     return str(value) if isinstance(value, int) else ""
@@ -321,12 +321,16 @@ def _find_answered_call_id(message: Message) -> str:
 
 
 def _read_list(value: object) -> Sequence[object]:
-    """Return a list as it is, an empty one for any other value."""
+    """Return a list or tuple as it is, and an empty tuple for any other value."""
     return value if isinstance(value, list | tuple) else ()
 
 
 def _list_content_blocks(content: object) -> Sequence[object]:
-    """Return the blocks of a message's content as a list, also of a single block."""
+    """Return the blocks of a message's content as a sequence.
+
+    A list or tuple is returned as it is, a mapping as the only block. Any other content, such as a
+    text, has no blocks.
+    """
     if isinstance(content, list | tuple):
         return content
     return [content] if isinstance(content, Mapping) else []

@@ -468,7 +468,7 @@ def _listen_on_tcp(
 def _open_owner_memories(
     memory: OpenMemory,
 ) -> AbstractContextManager[OwnerMemories | None]:
-    """Return a context manager that opens the memories of all owners.
+    """Return a context manager that opens the memories of all owners and runs their sleep cycles.
 
     It gives None if the settings serve only the local owner.
     """

@@ -167,27 +167,36 @@ class Summarizer(Protocol):
     def rule_based(self) -> Summarizer:
         """Return the extractive summarizer, which follows rules and uses no model.
 
-        It serves callers that cannot wait for a model.
+        It serves callers that cannot wait for a model. By default the summarizer returns itself.
         """
         return self
 
     def interrupt(self) -> None:
         """Cancel the model's running answer, and use no model until `resume` is called.
 
-        It may be called from any thread.
+        It may be called from any thread. By default it does nothing, as there is no model.
         """
         return
 
     def resume(self) -> None:
-        """Allow the use of the model again after `interrupt`."""
+        """Allow the use of the model again after `interrupt`.
+
+        By default it does nothing.
+        """
         return
 
     def release_workers(self) -> None:
-        """Stop the helper processes that a sleep cycle used."""
+        """Stop the helper processes that a sleep cycle used.
+
+        By default it does nothing.
+        """
         return
 
     def close(self) -> None:
-        """Stop the processes of the model; the next summary starts them again."""
+        """Stop the processes of the model; the next summary starts them again.
+
+        By default it does nothing.
+        """
         return
 
 

@@ -58,9 +58,10 @@ def apply_secret_rule(
 def mask_memories(
     memories: Sequence[MemoryRecord], *, known: Iterable[Detail] = ()
 ) -> tuple[list[MemoryRecord], tuple[Detail, ...]]:
-    """Return the memories with secrets masked, for a summarizer, and their exact values unmasked.
+    """Return the memories with secrets in their texts masked, and their exact values unmasked.
 
-    A secret of one memory, or in `known`, is masked in all of them, and marked as sensitive.
+    The memories are for a summarizer. A secret of one memory, or in `known`, is masked in all of
+    them, and marked as sensitive.
     """
     per_memory = [
         extract_details(memory.content, memory=memory.id) for memory in memories
@@ -78,7 +79,10 @@ def mask_memories(
 
 
 def mask_episode(episode: Episode) -> Episode:
-    """Return the episode with its sensitive exact values masked."""
+    """Return the episode with the values of its sensitive details masked.
+
+    The text stays as it is, as summaries are made without secrets.
+    """
     if not any(detail.sensitive for detail in episode.details):
         return episode
     known_secrets = KnownSecrets(episode.details)

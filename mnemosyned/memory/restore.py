@@ -48,7 +48,7 @@ class ExportSnapshot(ABC):
 
     @abstractmethod
     def working(self) -> Iterator[Record]:
-        """Yield the working memories, in the order they were stored."""
+        """Yield the exported working memories, in the order they were stored."""
 
     @abstractmethod
     def rollups(self) -> Iterator[Record]:
@@ -56,7 +56,10 @@ class ExportSnapshot(ABC):
 
     @abstractmethod
     def supersessions(self) -> Iterator[Record]:
-        """Yield a link from each superseded memory to its successor, if both are exported."""
+        """Yield a link to its successor from each superseded memory that the export filter selects.
+
+        The successor must be stored, but the filter need not select it.
+        """
 
     @abstractmethod
     def learnings(self) -> Iterator[Record]:

@@ -116,7 +116,11 @@ def find_speakers(
 
 
 def find_spoken_name(role: str) -> str:
-    """Return the name that a summary uses for a role; empty if the role is no name."""
+    """Return the name that a summary uses for a role; empty if the role is no name.
+
+    Roles in `SPOKEN_ROLES` have their name there. Any other role is a name itself if it begins with
+    a capital and is not all capitals.
+    """
     if role in SPOKEN_ROLES:
         return SPOKEN_ROLES[role]
     return role if role[:1].isupper() and not role.isupper() else ""

@@ -109,7 +109,8 @@ _CL100K = _ELIDED + r"|(?:[^\r\n\w]|_)?[^\W\d_]+" + _REST % r"[\r\n]*"
 def _compile_split_pattern(ranks: int) -> re.Pattern[str]:
     """Return the pattern that splits a text into pieces for a tiktoken vocabulary.
 
-    `ranks` is the number of its tokens, which tells which of two patterns it uses.
+    `ranks` is the number of tokens in the vocabulary: up to `O200K_RANKS` the pattern is that of
+    cl100k, above that of o200k.
     """
     if ranks <= O200K_RANKS:
         return re.compile(_CL100K)

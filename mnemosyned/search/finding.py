@@ -326,7 +326,10 @@ def _find_by_time(
 ) -> list[Match]:
     """Return further memories, not among `matches`, selected by the question's time or order alone.
 
-    `mentioning` are the row numbers of memories whose text mentions a time in the question.
+    `mentioning` are the row numbers of memories whose text mentions a time in the question: they
+    are always selected. Only if the question asks for a kind of source (`query.asked`), memories of
+    these sources are selected as well: from each time in the question, or without a time the first
+    in the question's order, with the words of its subject.
     """
     scores: dict[int, float] = dict.fromkeys(mentioning, FIRST_SCORE)
     if query.asked:

@@ -219,7 +219,7 @@ class RankedResult(NamedTuple):
 
     @property
     def positions(self) -> list[int]:
-        """Row numbers of the memory, if it is one, and of all lines."""
+        """Row number of the result's memory, if there is one, then the row numbers of its lines."""
         own = [] if self.memory is None else [self.memory]
         return own + [position for position, _ in self.lines]
 

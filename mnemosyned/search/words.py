@@ -86,11 +86,13 @@ class Frequencies:
     def look_up(
         self, index: WordRows, terms: Terms, count: int, *, version: str = ""
     ) -> tuple[Corpus, dict[str, Sequence[int]]]:
-        """Return how many memories have each word, and the {rare word: row numbers} that were read.
+        """Return how many memories have each word, and {rare word: row numbers} of new look-ups.
 
         `index` covers all memories, and `count` is their number. Numbers of common words are
-        estimates; the corpus also has the words' compounds. When `version` differs from the last
-        call's, words once missing are looked up again, as another process may have stored them.
+        estimates; the corpus also has the words' compounds. Words with fewer than `SAMPLE` rows are
+        rare; words that an earlier call looked up, and words with a joined form in memory, have no
+        row numbers. When `version` differs from the last call's, words once missing are looked up
+        again, as another process may have stored them.
         """
         if version != self._version:
             self._version = version
@@ -251,10 +253,13 @@ class CandidateLimits:
 def strongest_matches(
     scores: Mapping[int, float], limits: CandidateLimits, *, possible: float
 ) -> dict[int, float]:
-    """Return the highest {row number: score} within the limits, best and then newest first.
+    """Return {row number: score} of the strongest matches, best first, then newest first.
 
-    `possible` is the score of a match with every word of the question: a match as good as that
-    leaves less room for weak ones.
+    The first `limits.certain` are returned whatever their score, the next up to `limits.kept` if
+    they have at least the share `WEIGHTS.weakest` of the best score, and all others up to
+    `limits.total` if they have at least the share `WEIGHTS.weak`. `possible` is the score of a
+    match with every word of the question: if the best has it, only the share
+    `WEIGHTS.complete_match_share` of `limits.kept` counts, but at least `limits.certain`.
     """
     if not scores:
         return {}

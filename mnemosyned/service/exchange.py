@@ -329,8 +329,10 @@ class ExchangeService:
     def restore(self, body: bytes | bytearray) -> RestoreReport:
         """Store the records in lines of an export, in one transaction; return counts by outcome.
 
-        Sleep cycles are postponed until the line with the footer is restored. Raises
-        `MalformedJson` and `InvalidRequest`, which name the line.
+        Each call postpones sleep cycles for `POSTPONED_S` seconds; a call whose last line is the
+        footer ends the delay. Raises `InvalidRequest` for more than `LINES_MAX` lines, and
+        `MalformedJson`, `InvalidRequest` or `InvalidText` for the first invalid record. All name
+        the line, except `MalformedJson` for the first or the last line.
         """
         lines = [line for line in bytes(body).split(b"\n") if line.strip()]
         if len(lines) > LINES_MAX:

@@ -114,8 +114,9 @@ class Purger:
     def finish_earlier(self, unknown: NotFound) -> None:
         """Purge what an earlier call deleted, when the same call is repeated and finds nothing.
 
-        `unknown` is the repeated call's error. Raises `NotPurged` if the purge fails; not if it is
-        only planned.
+        `unknown` is the repeated call's error: the caller raises it, and here it is only quoted.
+        Raises `NotPurged` if the purge fails, or if another program reads the database. Returns if
+        all is purged, and also if the purge was put off because requests are being served.
         """
         complete, problem = self.attempt()
         if not complete and (problem or self._refused):

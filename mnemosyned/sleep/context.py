@@ -351,9 +351,10 @@ class CycleContext:
             self.gate.yield_to_requests()
 
     def rest_after(self, worked_s: float) -> None:
-        """Pause after `worked_s` seconds of work, so that requests get disk and processor.
+        """Pause after `worked_s` seconds of work, for requests to get disk and processor.
 
-        The pause is in proportion to the work, and only while requests come in.
+        The pause is in proportion to the work. There is none if no request has come in lately, and
+        never for a cycle that does not let requests go first (`yields`).
         """
         if self.yields:
             self.gate.rest_after(worked_s)

@@ -380,9 +380,10 @@ def _summarize_extractively(
 def _restore_exact_values(
     memory: MemoryRecord, details: Sequence[Detail]
 ) -> MemoryRecord:
-    """Return a memory whose text was pruned with its remaining exact values as the text.
+    """Return a memory without text, as it was pruned, with its exact values as the text.
 
-    Any other memory is returned unchanged. `details` are the exact values of its episode.
+    `details` are the exact values of its episode; sensitive values are left out. A memory that has
+    a text is returned unchanged.
     """
     if memory.content:
         return memory

@@ -317,9 +317,10 @@ class Sleeper:
         return report
 
     def exceeds_capacity(self, working: int | None = None) -> bool:
-        """Return whether working memory has more memories than `wm_max`.
+        """Return whether working memory has more memories than `wm_max`, or the raised capacity.
 
-        `working` is the number of working memories, if known.
+        `_raise_capacity` says when the capacity is raised. `working` is the number of working
+        memories, if known.
         """
         if working is None:
             working = self._store.memories.working_count()
@@ -392,9 +393,10 @@ class Sleeper:
             self._raise_capacity(capacity)
 
     def _raise_capacity(self, capacity: int) -> None:
-        """Raise the capacity for now if memories over it could not be consolidated.
+        """Raise the capacity for now if working memory still has more memories than `capacity`.
 
-        The next try comes when a tenth of the capacity has come in on top of them.
+        They could not be consolidated. Until the setting changes, the next try comes once more than
+        a tenth of `capacity` (`HEADROOM`) has come in on top of them.
         """
         left = self._store.memories.working_count()
         if left > capacity:

@@ -425,7 +425,11 @@ def _make_missing_terms(
 
 
 def _write_term(known: Vocabulary, token: TextToken) -> str:
-    """Return a word as written, for an index term; a bare number with the word after it."""
+    """Return a token as written, for an index term; a bare number with the word after it.
+
+    `known` has the first sentence with the number, from which the word after it is taken. No word
+    is added if punctuation follows the number there (`closes`), or if `known` lacks the number.
+    """
     if token.kind is not TokenKind.NUMBER or token.stem not in known.first:
         return token.surface
     words, _, place = known.first[token.stem]

@@ -373,9 +373,11 @@ class _RollupComposer:
                 self._add_statement(line, statement)
 
     def _adds_enough(self, line: _RollupLine, statement: Statement) -> bool:
-        """Return True if a statement fits in its line, and is nearly as informative as its first.
+        """Return True if a statement fits, and adds enough to the statements already selected.
 
-        If the roll-up keeps all statements, fitting is enough.
+        The statement must fit in the rest of the roll-up and of its line, and its gain over all
+        statements selected so far must exceed `MORE_VALUE_MIN` of the gain of the line's first. If
+        the roll-up keeps all statements (`_says_all`), only the room of the roll-up counts.
         """
         selection = self._selection
         cost = selection.count_chars(statement)

@@ -375,9 +375,10 @@ def _lower_words(words: Sequence[TextToken]) -> list[str]:
 
 
 def _is_bare_list(text: str, kinds: Sequence[TokenKind]) -> bool:
-    """Return True if a sentence only lists values and names, without any function word.
+    """Return True if a sentence only lists values and names.
 
-    `kinds` are the kinds of its tokens.
+    Such a sentence has some commas, no stop word, and only few words between commas. A part that
+    begins with a weekday makes it an appointment. `kinds` are the kinds of its tokens.
     """
     if text.count(", ") < _LIST_COMMAS_MIN or _STOP in kinds:
         return False
@@ -427,9 +428,11 @@ def _rate_form(
 
 
 def _is_listing(sentence: str, kinds: Sequence[TokenKind]) -> bool:
-    """Return True if a sentence is a table row, command or log line: few stop words, no commas.
+    """Return True if a sentence has the form of a table row, a command or a log line.
 
-    `kinds` are the kinds of its tokens.
+    Such a sentence has few stop words, a share below `PROSE_STOP_SHARE`, and one of these traits:
+    signs of code or a command, exact values as most of its tokens, or neither a comma nor a mark
+    that ends sentences. `kinds` are the kinds of its tokens.
     """
     if kinds.count(_STOP) >= PROSE_STOP_SHARE * len(kinds):
         return False

@@ -29,7 +29,7 @@ class Caller(Protocol):
     """Carries a request to the service and brings back its result."""
 
     def call(self, request: Request[R], /) -> R:
-        """Run the verb of a request, and return the verb's result.
+        """Run the verb of a request, wait until the verb is done, and return its result.
 
         Besides the errors that the verb names, each verb may raise `InvalidRequest`,
         `StorageFailed`, `DatabaseReplaced`, `DatabaseUnreachable` and `MemoryBusy`; a verb that
@@ -43,9 +43,10 @@ class AsyncCaller(Protocol):
     """Carries a request to the service without blocking the event loop."""
 
     def call(self, request: Request[R], /) -> Coroutine[Any, Any, R]:
-        """Run the verb of a request; the coroutine returns the verb's result.
+        """Return a coroutine that runs the verb of a request and returns the verb's result.
 
-        It raises the errors of the verb, and those that any verb may raise, as `StorageFailed`.
+        The coroutine raises the same errors as `Caller.call`: those that the verb names, and those
+        that each verb may raise.
         """
         ...
 

@@ -260,7 +260,8 @@ def plan_tool(target: SetupTarget, site: SetupSite, journal: SetupJournal) -> To
 def set_up(plan: ToolPlan, journal: SetupJournal) -> list[str]:
     """Write the changes of a plan to the files; return the problems, empty on success.
 
-    The first file that cannot be written ends the setup.
+    If the plan has problems, they are returned and nothing is written. The first file that cannot
+    be written ends the setup: its problem alone is returned, and the files before it stay written.
     """
     if plan.problems:
         return plan.problems

@@ -563,9 +563,10 @@ def start_again(stopped: StoppedDaemon) -> None:
 
 
 def _start_unit() -> int:
-    """Start the daemon's systemd unit, print its process, and return the process id.
+    """Start the daemon's systemd unit, print the process to standard error, and return its id.
 
-    Raises `DaemonUnreachable`.
+    The daemon itself is not asked for an answer. Raises `DaemonUnreachable` if the unit does not
+    run then.
     """
     answer = systemctl("start", UNIT, timeout_s=CHANGE_TIMEOUT_S)
     unit = present_unit()

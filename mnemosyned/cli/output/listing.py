@@ -137,7 +137,7 @@ def _list_remark(result: Listed) -> str:
 
 
 def _sessions_table(result: SessionList) -> str:
-    """Return a table of sessions with their sources, counts and times."""
+    """Return a table of sessions: sources, number of memories, first and last times, project."""
     headers = ["session", "source", "memories", "first", "last", "project"]
     rows = [
         [
@@ -151,7 +151,7 @@ def _sessions_table(result: SessionList) -> str:
 
 
 def _sources_table(result: SourceList) -> str:
-    """Return a table of sources with their counts and times."""
+    """Return a table of sources: numbers of memories and sessions, and first and last times."""
     rows = [
         [
             *(total.source or NO_SOURCE, f"{total.count:,}", f"{total.sessions:,}"),

@@ -243,7 +243,12 @@ def _make_wording_key(learning: Learning) -> Hashable:
 
 
 def is_contradiction(new: Learning, old: Learning) -> bool:
-    """Tell whether two learnings exclude each other, in either order."""
+    """Tell whether two learnings exclude each other, in either order.
+
+    Two names always do, and a lesson never excludes a learning of another kind. Other learnings do
+    if one negates the other on the same subject, if they reverse a preference, or if they differ in
+    a number, in the value of one attribute (`slot`), or in an alternative of `CHOICES`.
+    """
     if LearningKind.LESSON in (new.kind, old.kind) and new.kind is not old.kind:
         return False
     if new.kind is old.kind is LearningKind.NAME:
@@ -266,9 +271,12 @@ def is_contradiction(new: Learning, old: Learning) -> bool:
 
 
 def is_repetition(new: Learning, old: Learning) -> bool:
-    """Tell whether two learnings have almost the same words, in any order.
+    """Tell whether two learnings have the same meaning and almost the same words, in any order.
 
-    One word may be added; a learning with more additional words is another learning.
+    The meanings must agree in negation and in `choices`, and the new learning must not prefer what
+    the old one rejects. Then the words of one learning must include all words of the other, and
+    their common words must be at least `REPEAT_SHARE_MIN` of all words. A name is never a
+    repetition, and a lesson only of a lesson.
     """
     if LearningKind.NAME in (new.kind, old.kind):
         return False

@@ -85,7 +85,11 @@ def find_passing(
 def _find_rule_matches(
     low: str, rules: PassingRules
 ) -> Iterator[tuple[PassingRule, re.Match[str]]]:
-    """Yield each rule with its match in a lower-case sentence, at the start of clauses first."""
+    """Yield rules with their matches in a lower-case sentence, at the starts of clauses first.
+
+    At the start of each clause, only the first of `rules.at_starts` that matches is yielded. Then
+    each of `rules.inside` is yielded that matches anywhere, with its first match.
+    """
     for position in _find_clause_starts(low, rules):
         if not rules.any_at_start.match(low, position):
             continue

@@ -104,7 +104,9 @@ def captured_memory(
 ) -> Remember:
     """Return the memory of a transcript's message, with the id that live capture would give it.
 
-    `conversation` is the id of the conversation from which ids are made.
+    `dedupe` is set: a text that the same session and source has already is not stored again. A time
+    in the future is replaced by the present time. `conversation` is the id of the conversation from
+    which ids are made.
     """
     said = message.created_at
     stored = sendable(

@@ -221,7 +221,7 @@ class CommonSession(Protocol):
     def write_episode(
         self, statement: str, seq: int, episode: Episode, index_terms: str
     ) -> None:
-        """Update the summary at a row number by one of the `statements`.
+        """Update the summary at a row number by `statement`, an SQL text taken from `statements`.
 
         Its index entries and the totals are updated, too.
         """

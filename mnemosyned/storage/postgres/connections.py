@@ -239,9 +239,11 @@ class Connections:
     ) -> Iterator[tuple[Connection, R]]:
         """Lend a connection for an owner while the block runs, with the result of `begin` on it.
 
-        `begin` writes nothing, as it is called again if the server has closed the connection.
-        Raises `MemoryBusy` if the owner uses its share or all connections are busy, and
-        `psycopg.Error`.
+        The call waits for a free connection within the owner's share. `begin` writes nothing, as it
+        is called again if the server has closed the connection. After a long write the end of the
+        block pauses while other owners are at work. Raises `MemoryBusy` if no connection is free
+        when the time limit of `use` ends, or if the owner's row stays locked, `StorageFailed` once
+        the connections are closed, and `psycopg.Error`.
         """
         if self._is_closed:
             raise StorageFailed(CLOSED)

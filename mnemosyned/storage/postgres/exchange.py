@@ -174,7 +174,10 @@ class PostgresExporting(CommonExporting):
         yield from self._memories(_WORKING, where, order="k.seq")
 
     def supersessions(self) -> Iterator[Record]:
-        """Yield a link from each superseded memory to its successor, if both are exported."""
+        """Yield a link to its successor from each superseded memory that the export filter selects.
+
+        The successor must be stored, but the filter need not select it.
+        """
         where = export_condition(self._chosen, "m")
         for memory, newer in self._stream(_SUPERSESSIONS.format(where)):
             yield ExportedSupersession(memory=memory, superseded_by=newer)

@@ -92,9 +92,10 @@ def replace_details(
 
 
 def leave_secrets(session: PostgresSession, seq: int, episode: int) -> None:
-    """Mark the secrets of an original as secret in the other originals of its episode.
+    """Mark the secrets of an original as secret in other originals of its episode.
 
-    Call it before the original leaves the episode. `seq` and `episode` are row numbers.
+    Only originals whose text contains a secret are changed. Call it before the original leaves the
+    episode. `seq` and `episode` are row numbers.
     """
     own = session.scalar(
         "SELECT secrets FROM placed WHERE owner = %(owner)s AND seq = %(seq)s", seq=seq

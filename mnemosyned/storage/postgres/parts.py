@@ -51,9 +51,10 @@ class PostgresRetention(PostgresPart, CommonRetention):
     """A `RetentionStore` of one owner in PostgreSQL."""
 
     def _return_pinned(self, session: PostgresSession, seq: int, episode: int) -> None:
-        """Move the original at row number `seq` to working memory, pinned.
+        """Move the original at row number `seq` from its episode to working memory, and pin it.
 
-        Its secrets stay marked as secret in the other originals of the episode.
+        `episode` is the row number of its episode. Other originals of the episode whose text
+        contains a secret of the memory have that value marked as secret.
         """
         leave_secrets(session, seq, episode)
         return_originals(session, "seq", seq)

@@ -65,7 +65,7 @@ class AnyOf:
 
 
 class TermOccurrences(NamedTuple):
-    """The rows that have a term, the newest first, with their lengths and counts."""
+    """Rows with a term or phrase, the newest first, with their lengths and occurrences."""
 
     seqs: list[int]
     lengths: list[int]

@@ -193,9 +193,10 @@ def _membership_statements(
 
 
 def _missing_grants(session: PostgresSession, role: str) -> list[str]:
-    """Return the GRANT statements that a role lacks, and REVOKE statements for other roles.
+    """Return the GRANT statements that a role lacks, and REVOKE statements for others.
 
-    Other roles are those of other databases that have rights here.
+    The others are roles of other databases that have rights here, and PUBLIC if it may call our
+    functions.
     """
     lacking = session.execute(_LACKING, role=role, tables=owned_tables(session))
     statements = [f'{statement} TO "{role}"' for (statement,) in lacking]
@@ -209,7 +210,12 @@ def _execute_all(session: PostgresSession, statements: Sequence[str]) -> None:
 
 
 def revoke_from_others(session: PostgresSession) -> list[str]:
-    """Revoke the rights here of roles that belong to other databases; return the statements."""
+    """Revoke rights in this schema from roles of other databases and from PUBLIC.
+
+    The roles are those for requests in databases of which this is a copy; they lose all rights.
+    PUBLIC may no longer call our functions. Return the statements that were executed, an empty list
+    if nobody had such rights.
+    """
     foreign = session.execute(_FOREIGN, role=request_role(session)).fetchall()
     statements = [statement for (statement,) in foreign]
     _execute_all(session, statements)

@@ -489,10 +489,11 @@ def index_glued_words(connection: psycopg.Connection[Row]) -> None:
 def _reindex_next_rows(
     connection: psycopg.Connection[Row], table: str, place: list[int]
 ) -> int:
-    """Rewrite the index entries of the next rows of a table, and save how far it has come.
+    """Rewrite the index entries of the next rows of a table, and save how far the table is done.
 
-    `place` is the owner and row number after which to begin. Return how many entries were
-    rewritten.
+    `place` is the owner and row number after which to begin. Only rows with words that touch a
+    script without spaces are rewritten. Return how many were: it may be 0 before the end of the
+    table. At the end the table's row in `reindexing` is deleted.
     """
     second = _SECOND_TEXT[table]
     rows = connection.execute(

@@ -393,7 +393,10 @@ class PostgresSession(CommonSession):
     def write_episode(
         self, statement: str, seq: int, episode: Episode, index_terms: str
     ) -> None:
-        """Update the summary at a row number by one of the `statements`, and correct the totals."""
+        """Update the summary at a row number by `statement`, an SQL text taken from `statements`.
+
+        Its index entries are values of the row; the totals are corrected, too.
+        """
         before = self._episode_characters(seq)
         self.execute(statement, **episode_row(episode, index_terms, self.owner, seq))
         self.note_rewording()

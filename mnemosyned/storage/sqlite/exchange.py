@@ -143,7 +143,10 @@ class SqliteExporting(CommonExporting):
         )
 
     def supersessions(self) -> Iterator[Record]:
-        """Yield a link from each superseded memory to its successor, if both are exported."""
+        """Yield a link to its successor from each superseded memory that the export filter selects.
+
+        The successor must be stored, but the filter need not select it.
+        """
         where = export_condition(self._chosen, "m")
         for table in ("working_memory", "archive"):
             for other in ("working_memory", "archive"):

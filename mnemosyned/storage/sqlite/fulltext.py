@@ -321,10 +321,12 @@ def finish_reindexing(connection: sqlite3.Connection) -> None:
 def _reindex(
     connection: sqlite3.Connection, index: str, after: int
 ) -> tuple[int | None, int]:
-    """Rewrite the next batch of due entries of an index, those of row numbers above `after`.
+    """Rewrite the index entries of the next batch of rows, and save how far the index is done.
 
-    Return the batch's last row number, None if no entry was left, and the number of entries
-    rewritten.
+    The batch begins after row number `after`. Only rows with words that touch a script without
+    spaces are rewritten. Return the batch's last row number, None if no row was left, and the
+    number of entries rewritten, which may be 0 before the end. At the end the index's row in
+    `reindexing` is deleted.
     """
     ids = connection.execute(
         f"SELECT id FROM {index}_docsize WHERE id > ? ORDER BY id LIMIT ?",

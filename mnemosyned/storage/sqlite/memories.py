@@ -78,9 +78,10 @@ def sensitive_details(
 
 
 def leave_secrets(session: SqliteSession, seq: int, episode: int) -> None:
-    """Mark the secrets of an original as secret in the other originals of its episode.
+    """Mark the secrets of an original as secret in other originals of its episode.
 
-    Call it before the original leaves the episode. `seq` and `episode` are row numbers.
+    Only originals whose text contains a secret are changed. Call it before the original leaves the
+    episode. `seq` and `episode` are row numbers.
     """
     for kind, value in session.execute(
         "SELECT kind, value FROM detail WHERE memory_seq = ? AND sensitive", (seq,)
@@ -94,9 +95,10 @@ def leave_secrets(session: SqliteSession, seq: int, episode: int) -> None:
 
 
 def return_one(session: SqliteSession, seq: int, episode: int) -> None:
-    """Move the original at row number `seq` to working memory.
+    """Move the original at row number `seq` from its episode to working memory.
 
-    Its secrets stay marked as secret in the other originals of the episode.
+    `episode` is the row number of its episode. Other originals of the episode whose text contains a
+    secret of the memory have that value marked as secret.
     """
     session.execute(
         f"INSERT INTO working_memory (seq, {MEMORY_COLUMNS}) "

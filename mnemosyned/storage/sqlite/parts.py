@@ -52,9 +52,10 @@ class SqliteRetention(SqlitePart, CommonRetention):
     """A `RetentionStore` on one SQLite file."""
 
     def _return_pinned(self, session: SqliteSession, seq: int, episode: int) -> None:
-        """Move the original at row number `seq` to working memory, pinned.
+        """Move the original at row number `seq` from its episode to working memory, and pin it.
 
-        Its secrets stay marked as secret in the other originals of the episode.
+        `episode` is the row number of its episode. Other originals of the episode whose text
+        contains a secret of the memory have that value marked as secret.
         """
         return_one(session, seq, episode)
         session.execute("UPDATE working_memory SET pinned = 1 WHERE seq = ?", (seq,))

@@ -252,7 +252,10 @@ class SqliteSession(sqlite3.Connection, CommonSession):
     def working_memories(
         self, condition: str, values: Sequence[Any]
     ) -> dict[int, MemoryRecord]:
-        """Return the working memories that a WHERE clause with `values` selects, by row number."""
+        """Return the working memories that an SQL clause selects, by row number.
+
+        `condition` is the whole clause with WHERE; `values` are bound in it.
+        """
         rows = self.execute(
             f"SELECT seq, {MEMORY_FIELDS} FROM working_memory {condition}", values
         )
@@ -261,9 +264,10 @@ class SqliteSession(sqlite3.Connection, CommonSession):
     def archived_memories(
         self, condition: str, values: Sequence[Any]
     ) -> dict[int, MemoryRecord]:
-        """Return the originals that a WHERE clause with `values` selects, by row number.
+        """Return the originals that an SQL clause selects, by row number.
 
-        In the clause `a` is the original and `e` its episode.
+        `condition` is the whole clause with WHERE, in which `a` is the original and `e` its
+        episode; `values` are bound in it.
         """
         rows = self.execute(
             f"SELECT a.seq, e.id, {ARCHIVE_FIELDS} FROM episodic_memory AS e "
@@ -311,7 +315,10 @@ class SqliteSession(sqlite3.Connection, CommonSession):
     def write_episode(
         self, statement: str, seq: int, episode: Episode, index_terms: str
     ) -> None:
-        """Update the summary at a row number by one of the `statements`, with its index entries."""
+        """Update the summary at a row number by `statement`, an SQL text taken from `statements`.
+
+        Its index entries are replaced, too.
+        """
         self._unindex_episode(seq)
         self.execute(statement, **episode_values(episode, index_terms), seq=seq)
         index_episode_grams(self, seq, episode.content, index_terms)

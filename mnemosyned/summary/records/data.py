@@ -265,7 +265,12 @@ def _show_scalar(value: object) -> str:
 
 
 def _read_known_fields(value: Mapping[str, Any]) -> dict[str, str]:
-    """Return the texts of a JSON object's known fields by common name, such as "title"."""
+    """Return a JSON object's known fields as texts by common name, such as "title".
+
+    Any value is written as text by `_show_field`. If several fields have one common name, the first
+    with a text counts. The currency is added to the amount, unless the amount has a currency mark,
+    and is no field of its own.
+    """
     fields: dict[str, str] = {}
     for key, item in value.items():
         name = find_common_name(key)
@@ -279,7 +284,11 @@ def _read_known_fields(value: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _show_field(item: object) -> str:
-    """Return a field's value as text; of an object its name, time or address."""
+    """Return a field's value as text; of an object its name, time or address.
+
+    The texts of a list's first items are joined. Empty for null, and for an object without such a
+    key.
+    """
     if isinstance(item, dict):
         inner = map(item.get, _INNER_KEYS)
         return next((text for text in inner if isinstance(text, str)), "")
