@@ -65,7 +65,7 @@ def annotate_relative_dates(text: str, written_at: datetime) -> str:
         """Return the match followed by its date in brackets, or unchanged inside code or quotes."""
         if any(text.count(quote, 0, match.start()) % 2 for quote in QUOTES):
             return match[0]
-        words = {name: (text or "").lower() for name, text in match.groupdict().items()}
+        words = {name: (said or "").lower() for name, said in match.groupdict().items()}
         if words["day"]:
             step = ("day", _STEP_OF.get(words["day"], -1))
         elif words["step"]:
