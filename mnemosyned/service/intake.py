@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from math import isnan
 from typing import Any, TypeVar, overload
 
 import msgspec
@@ -14,6 +15,7 @@ from mnemosyned.conversation.learnings.recognize import extract_learnings
 from mnemosyned.errors import (
     ContentTooLarge,
     EmptyContent,
+    InvalidRequest,
     InvalidText,
     InvalidTime,
     MnemosynedError,
@@ -56,6 +58,7 @@ class DraftMaker:
         self._check_content(request.content, field=place + "content")
         if request.metadata:
             check_metadata(request.metadata, field=place + "metadata")
+        _check_importance(request.importance, field=place + "importance")
         memory = MemoryRecord(
             **{name: getattr(request, name) for name in _GIVEN},
             id=request.id or new_id(now),
@@ -99,6 +102,7 @@ class DraftMaker:
         `ContentTooLarge`, `InvalidRequest` and `SecretRefused`.
         """
         secrets = ""
+        _check_importance(after.importance, field="importance")
         if after.content != before.content:
             self._check_content(after.content, field="text")
             after, secrets = apply_secret_rule(after, self._settings.config.secrets)
@@ -185,12 +189,24 @@ def check_metadata(metadata: Mapping[str, Any], *, field: str) -> None:
         )
 
 
+def _check_importance(importance: float, *, field: str) -> None:
+    """Raise `InvalidRequest` if an importance is not a number."""
+    if isnan(importance):
+        raise InvalidRequest(f"{field} is not a number", field=field)
+
+
 def check_created_at(given: Instant, now: datetime, *, field: str) -> datetime:
     """Return the creation time that was given for a memory, in UTC.
 
     Raises `InvalidTime`, which names `field`, if it lies after `now` or outside the calendar.
     """
-    if instant(given) > shift(now, CLOCK_TOLERANCE):
+    created_at = instant(given)
+    if created_at.tzinfo is None:
+        raise InvalidTime(
+            f"{field} names no zone; write it as {now.isoformat(timespec='seconds')}",
+            field=field,
+        )
+    if created_at > shift(now, CLOCK_TOLERANCE):
         raise InvalidTime(
             f"{field} lies in the future; a memory has already happened", field=field
         )

@@ -302,9 +302,12 @@ def _requests_within(request: Request[Any]) -> list[tuple[str, Request[Any]]]:
     """
     found = [("", request)]
     for name in request.nested:
+        members = getattr(request, name)
+        if not isinstance(members, list):  # parsing refuses it
+            continue
         found += [
             (f"{name}[{index}].", member)
-            for index, member in enumerate(getattr(request, name) or ())
+            for index, member in enumerate(members)
             if isinstance(member, Request)
         ]
     return found

@@ -110,6 +110,14 @@ def test_what_was_remembered_is_there_when_opened_again(database: Path) -> None:
         assert memory.recall("bike").hits[0].id == "1"
 
 
+@pytest.mark.parametrize("given", [5, True, object(), Remember("not in a list")])
+def test_a_batch_that_is_no_list_is_refused_in_words(
+    mem: Memory, given: object
+) -> None:
+    with pytest.raises(InvalidRequest):
+        mem.remember_many(given)  # type: ignore[arg-type]
+
+
 def test_a_database_in_memory_has_every_verb_and_leaves_nothing(tmp_path: Path) -> None:
     with Memory(":memory:") as memory, Memory(":memory:") as other:
         memory.remember_many(
