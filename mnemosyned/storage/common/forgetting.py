@@ -436,6 +436,8 @@ class CommonDeletion(Transactional, DeletionStore):
     """Selects the ids of all originals under `summary`."""
     _count_pruned: str
     """Counts the originals of `episodes` whose text was pruned."""
+    _named: str
+    """Selects which of `names` a memory or summary has in a column."""
     _unless_named: str
     """Ends a selection of names `n.name`: without those that a memory or summary has in a column."""
     _selected_memories: Callable[[EngineSession, ForgetFilter], list[str]]
@@ -643,7 +645,8 @@ class CommonDeletion(Transactional, DeletionStore):
             ("session_id", sessions, ""),
             ("source", sources, None),
         ):
-            gone = {*names}.intersection(self._orphaned_names(session, column))
+            rows = session.execute(self._named.format(column), names=sorted(names))
+            gone = {*names}.difference(name for (name,) in rows)
             for table in NAMING if gone else ():
                 session.execute(
                     f"UPDATE {table} SET {column} = %(nameless)s::text "
