@@ -66,9 +66,10 @@ T = TypeVar("T")
 TRIES_MAX = 5
 """How often an edit reads a memory again that changed while it was being edited."""
 ONE_ONLY = ("text", "role", "created_at", "importance", "if_text")
+"""Fields that make sense for one memory alone."""
 _MANY = [name for name in EDITABLE if name not in ONE_ONLY]
 _FOR_MANY = f"{', '.join(_MANY[:-1])} and {_MANY[-1]}"
-"""Fields that make sense for one memory alone."""
+"""The other fields, as an error lists them."""
 _PLACEHOLDER = re.compile(r"\[secret:\w+\]")
 
 
