@@ -31,11 +31,15 @@ class MnemosynedError(Exception):
     """After how many seconds the same request may succeed, where that is worth a try."""
 
     def __init_subclass__(
-        cls, *, code: str, kind: Kind | None = None, retry_after_s: int | None = None
+        cls,
+        *,
+        code: str | None = None,
+        kind: Kind | None = None,
+        retry_after_s: int | None = None,
     ) -> None:
-        """Set the class's code, and its kind and pause unless they are those of the class above."""
+        """Set the class's code, kind and pause; those not given are inherited."""
         super().__init_subclass__()
-        cls.code = code
+        cls.code = code or cls.code
         cls.kind = kind or cls.kind
         cls.retry_after_s = retry_after_s or cls.retry_after_s
 

@@ -79,8 +79,9 @@ class DueQueue:
     ) -> None:
         """Make a name due `after_s` seconds from now, in place of its earlier due time.
 
-        Repeated calls delay a name until at most `at_most_s` seconds after its first call (None:
-        `after_s`). A new name is ignored if the queue already has its maximum of names.
+        Repeated calls delay a name until at most `at_most_s` seconds after its first call, and
+        without `at_most_s` never. A new name is ignored if the queue already has its maximum of
+        names.
         """
         now = time.monotonic()
         with self._changed:
@@ -90,6 +91,8 @@ class DueQueue:
             latest = now + (after_s if at_most_s is None else at_most_s)
             latest = wait.latest if wait else latest
             due = min(now + after_s, latest)
+            if wait and at_most_s is None:
+                due = min(due, wait.due)
             self._waits[name] = _Wait(due, latest)
             heapq.heappush(self._heap, (due, name))
             self._changed.notify()

@@ -280,7 +280,8 @@ def parse_record(
     except RecordRefused as refused:
         yield BadRecord(place, str(refused), position, size)
     except PARSE_ERRORS as error:
-        reason = str(error) if isinstance(error, OSError | ValueError) else repr(error)
+        is_told = isinstance(error, OSError | ValueError) and str(error)
+        reason = str(error) if is_told else repr(error)
         yield BadRecord(place, f"it cannot be read: {reason}", position, size)
     else:
         if memory:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import queue
 import time
@@ -211,6 +210,8 @@ class _DigestWorker(WorkerProcess[Digest | str]):
         self.in_flight: deque[int] = deque()
         """Numbers of the groups in flight, oldest first."""
         self.gone = False
+        self._heard_at = time.monotonic()
+        """When the process was last known to have answered, or to have had nothing to do."""
         super().__init__(
             "mnemosyned.models.parallel_worker", *arguments, replies=DIGEST_ANSWERS
         )
@@ -228,7 +229,7 @@ class _DigestWorker(WorkerProcess[Digest | str]):
         if self.gone:
             return False
         if not self.in_flight:
-            self.limit(WORKER_TIMEOUT_S, "silent")
+            self._heard_at = time.monotonic()
         self.in_flight.append(number)
         return True
 
@@ -242,13 +243,12 @@ class _DigestWorker(WorkerProcess[Digest | str]):
         try:
             answer = self.take_reply(wait_s)
         except queue.Empty:
+            if time.monotonic() - self._heard_at > WORKER_TIMEOUT_S:
+                self._give_up()
             return None
         if answer is None:
             self._give_up()
-        elif len(self.in_flight) > 1:
-            self.limit(WORKER_TIMEOUT_S, "silent")
-        else:
-            self.limit(math.inf, "")
+        self._heard_at = time.monotonic()
         return answer
 
     def _give_up(self) -> None:

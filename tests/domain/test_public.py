@@ -30,6 +30,13 @@ def test_every_public_name_can_be_loaded(name: str) -> None:
     assert getattr(mnemosyned, name).__name__ == name
 
 
+def test_a_program_derives_errors_of_its_own() -> None:
+    class Mine(errors.NotFound):
+        code = "mine"
+
+    assert (Mine("x").code, Mine("x").kind) == ("mine", errors.NotFound.kind)
+
+
 def test_every_error_of_the_tree_is_public() -> None:
     tree = {
         name

@@ -88,7 +88,7 @@ def present_installation(*, deep: bool = False) -> Installation:
     file = config_file() or config_dir() / "mnemosyned.yaml"
     config, config_problem = Config(), ""
     try:
-        is_there = CONFIG_VARIABLE in os.environ or file.exists()
+        is_there = bool(os.environ.get(CONFIG_VARIABLE)) or file.exists()
         config = load_config(file if is_there else None)
         check_rules(config)  # by the rules of one part
     except ConfigInvalid as error:

@@ -110,6 +110,10 @@ def _memory_of_command(
     get the same id. Raises `RecordRefused` if it is not text.
     """
     text = command.text.strip()
+    if (
+        shell == "zsh" and text.count("\n") < LINES_MAX
+    ):  # the file ends within a command
+        text = text.removesuffix("\\").strip()
     if "\0" in text:
         raise RecordRefused("it is not text")
     if not text:
