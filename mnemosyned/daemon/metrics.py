@@ -103,7 +103,8 @@ class Histogram:
 def render(samples: Iterable[Sample], texts: MetricTexts) -> str:
     """Return samples in the text format of Prometheus, each metric after its help and type.
 
-    `texts` has a line of help by metric's type and name.
+    `texts` has a line of help by metric's type and name. The help and type of metrics without
+    samples come last.
     """
     heads = {
         name: [f"# HELP {name} {_escape_text(text)}", f"# TYPE {name} {kind}"]
@@ -120,6 +121,8 @@ def render(samples: Iterable[Sample], texts: MetricTexts) -> str:
         braces = f"{{{pairs}}}" if pairs else ""
         value = _format_number(sample.value)
         lines.append(f"{sample.name}{sample.suffix}{braces} {value}")
+    for head in heads.values():
+        lines += head
     return "\n".join(lines) + "\n"
 
 

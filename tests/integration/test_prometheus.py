@@ -30,10 +30,11 @@ def read(*samples: Sample) -> Read:
 
 def test_families_have_their_type_and_help() -> None:
     text = render([Sample("a", 1), Sample("b_total", 2)], TEXTS)
-    first, second = text_string_to_metric_families(text)
+    first, second, *others = text_string_to_metric_families(text)
 
     assert (first.type, first.documentation) == ("gauge", "Help.")
     assert (second.type, second.documentation) == ("counter", "More.")
+    assert {family.name for family in others if not family.samples} == {"odd", "d"}
 
 
 @pytest.mark.parametrize("value", ['a"b', "a\\b", "a\nb", "é", "", 'x"} 5\ny{z="'])
