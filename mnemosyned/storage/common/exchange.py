@@ -78,7 +78,7 @@ from mnemosyned.storage.common.session import (
     writes,
 )
 from mnemosyned.storage.common.sleep import insert_log
-from mnemosyned.storage.common.state import INSERT_REVISION, add_tags
+from mnemosyned.storage.common.state import add_tags, insert_revision
 from mnemosyned.storage.common.surroundings import (
     INSERT_FILE,
     INSERT_FOLDER,
@@ -484,13 +484,12 @@ def insert_states(session: CommonSession, memories: Sequence[PlacedMemory]) -> N
         if memory.tags:
             add_tags(session, seq, memory.tags)
         for revision in memory.revisions:
-            session.execute(
-                INSERT_REVISION,
-                number=session.new_number(),
-                seq=seq,
+            insert_revision(
+                session,
+                seq,
                 changed_at=revision.changed_at,
                 content=revision.content,
-                hash=revision.content_hash,
+                content_hash=revision.content_hash,
                 fields=msgspec.json.encode(revision.fields).decode(),
             )
 

@@ -49,7 +49,7 @@ from mnemosyned.storage.common.session import (
     reads,
     writes,
 )
-from mnemosyned.storage.common.state import INSERT_REVISION, request_purge, set_state
+from mnemosyned.storage.common.state import insert_revision, request_purge, set_state
 
 LEARNING = "learning"
 """Begins the key of a learning that was forgotten by itself."""
@@ -357,13 +357,12 @@ def _insert_history(
     Also delete the keys by which its source would be skipped if read again.
     """
     for revision in copy.revisions:
-        session.execute(
-            INSERT_REVISION,
-            number=session.new_number(),
-            seq=seq,
+        insert_revision(
+            session,
+            seq,
             changed_at=revision.changed_at,
             content=revision.content,
-            hash=revision.content_hash,
+            content_hash=revision.content_hash,
             fields=revision.fields,
         )
     if memory.superseded_at:

@@ -44,10 +44,32 @@ def set_state(
     )
 
 
-INSERT_REVISION = (
-    "INSERT INTO revision (owner, seq, memory_seq, changed_at, content, content_hash, fields) "
-    "VALUES (%(owner)s, %(number)s, %(seq)s, %(changed_at)s, %(content)s, %(hash)s, %(fields)s)"
-)
+def insert_revision(
+    session: CommonSession,
+    seq: int,
+    *,
+    changed_at: datetime,
+    content: str | None,
+    content_hash: int,
+    fields: str,
+) -> None:
+    """Insert the newest revision of the memory at row number `seq`.
+
+    `content` is the text before the edit of the time `changed_at`, None where the text stayed or
+    was dropped; `content_hash` is the hash of that text, and `fields` the other changed fields with
+    their earlier values, as JSON.
+    """
+    session.execute(
+        "INSERT INTO revision "
+        "(owner, seq, memory_seq, changed_at, content, content_hash, fields) VALUES "
+        "(%(owner)s, %(number)s, %(seq)s, %(changed_at)s, %(content)s, %(hash)s, %(fields)s)",
+        number=session.new_number(),
+        seq=seq,
+        changed_at=changed_at,
+        content=content,
+        hash=content_hash,
+        fields=fields,
+    )
 
 
 def add_revision(
@@ -69,13 +91,12 @@ def add_revision(
             "WHERE owner = %(owner)s AND memory_seq = %(seq)s",
             seq=seq,
         )
-    session.execute(
-        INSERT_REVISION,
-        number=session.new_number(),
-        seq=seq,
+    insert_revision(
+        session,
+        seq,
         changed_at=changed_at,
         content=text,
-        hash=content_hash(edit.before.content),
+        content_hash=content_hash(edit.before.content),
         fields=msgspec.json.encode(fields).decode(),
     )
     session.execute(
