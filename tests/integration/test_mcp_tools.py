@@ -45,24 +45,34 @@ def test_tools_are_few_and_say_all_that_clients_want_to_know() -> None:
     ]
     for tool in LISTED:
         assert len(tool["description"].encode()) < 2_000
-        assert tool["inputSchema"]["type"] == "object"
-        assert tool["outputSchema"]["type"] == "object"
-        assert "$ref" not in json.dumps(tool)
-        hints = tool["annotations"]
-        assert hints["title"] == tool["title"]
-        assert {name for name in hints if name.endswith("Hint")} == {
-            "readOnlyHint",
-            "destructiveHint",
-            "idempotentHint",
-            "openWorldHint",
-        }
+        arguments = tool["inputSchema"]
+        assert arguments["type"] == "object"
+        assert arguments["additionalProperties"] is False
+        for argument in arguments["properties"].values():
+            assert argument["type"] in ("string", "integer", "boolean")
+            assert len(argument["description"]) > 10
+        assert tool["title"]
+        assert tool["annotations"]["openWorldHint"] is False
+
+
+def test_all_definitions_are_short_enough_to_be_read_with_every_request() -> None:
+    assert len(json.dumps(LISTED)) <= 6_500
 
 
 def test_only_forget_is_destructive_and_reading_tools_say_that_they_only_read() -> None:
     hints = {tool["name"]: tool["annotations"] for tool in LISTED}
-    assert [name for name in hints if hints[name]["destructiveHint"]] == ["forget"]
-    reading = {name for name in hints if hints[name]["readOnlyHint"]}
+    reading = {name for name in hints if hints[name].get("readOnlyHint")}
     assert reading == {"recall", "get", "expand", "status"}
+    writing = hints.keys() - reading
+    assert [name for name in writing if hints[name]["destructiveHint"]] == ["forget"]
+    assert [name for name in writing if not hints[name]["idempotentHint"]] == ["learn"]
+
+
+def test_an_optional_argument_may_be_null_though_its_schema_does_not_say_so(
+    client: McpPeer,
+) -> None:
+    client.call("remember", content=DECISION, role="user", when=None)
+    assert client.call("recall", query="database of the shop", since=None)["hits"]
 
 
 def test_three_tools_are_loaded_from_the_start() -> None:

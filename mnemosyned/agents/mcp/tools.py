@@ -29,6 +29,7 @@ from mnemosyned.agents.mcp.forms import (
     RememberTool,
     StatusTool,
     SummaryExpansion,
+    arguments_schema,
     fitting_parts,
     kind_of,
     make_hit_line,
@@ -36,7 +37,6 @@ from mnemosyned.agents.mcp.forms import (
     make_quotation,
     minute_of,
     one_line,
-    schema_of,
     text_beginning,
     tokens_of,
 )
@@ -49,7 +49,7 @@ from mnemosyned.text.frames import neutralize, neutralize_tags
 from mnemosyned.verbs.conversation import Learn, Learnings, RemoveLearning
 from mnemosyned.verbs.facade import Caller
 from mnemosyned.verbs.memories import Expand, Get, Recall, Remember
-from mnemosyned.verbs.request import Request, parse_text, result_type
+from mnemosyned.verbs.request import Request, parse_text
 from mnemosyned.verbs.retention import Forget, Forgotten
 from mnemosyned.verbs.times import read_given
 from mnemosyned.verbs.upkeep import Status
@@ -400,23 +400,24 @@ class ToolEntry:
     texts: ToolTexts
 
     def as_json(self) -> Json:
-        """Return the tool's entry for the answer to `tools/list`: texts, schemas and hints."""
-        texts, arguments = self.texts, schema_of(self.form)
-        for name, help in texts.arguments.items():
-            arguments["properties"][name]["description"] = help
+        """Return the tool's entry for the answer to `tools/list`: texts, schema and hints.
+
+        A model reads it with every request, so that nothing is in it that a client assumes anyway:
+        hints with their default, and the schema of the result, which the protocol leaves optional.
+        """
+        texts, arguments = self.texts, arguments_schema(self.form, self.texts.arguments)
+        hints: Json = {"openWorldHint": False}
+        if texts.reads:
+            hints["readOnlyHint"] = True
+        else:
+            hints["destructiveHint"] = texts.destroys
+            hints["idempotentHint"] = texts.repeatable
         entry: Json = {
             "name": self.name,
             "title": texts.title,
             "description": texts.help,
             "inputSchema": arguments,
-            "outputSchema": schema_of(result_type(self.form)),
-            "annotations": {
-                "title": texts.title,
-                "readOnlyHint": texts.reads,
-                "destructiveHint": texts.destroys,
-                "idempotentHint": texts.repeatable,
-                "openWorldHint": False,
-            },
+            "annotations": hints,
         }
         if texts.always_loaded:
             entry["_meta"] = {ALWAYS_LOADED: True}
