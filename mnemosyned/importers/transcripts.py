@@ -505,7 +505,7 @@ def read_transcript(
     modified = datetime.fromtimestamp(status.st_mtime, tz=UTC)
     messages = tuple(
         message if message.created_at else replace(message, created_at=modified)
-        for message in _clean_messages(reading.messages)
+        for message in clean_messages(reading.messages)
     )
     return replace(reading, messages=messages, file=identity)
 
@@ -610,7 +610,7 @@ def _collect_messages(
     return tuple(messages)
 
 
-def _clean_messages(
+def clean_messages(
     messages: Sequence[TranscriptMessage],
 ) -> Iterator[TranscriptMessage]:
     """Yield the messages with cleaned text, without empty ones and mere announcements of calls.
