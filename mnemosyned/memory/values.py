@@ -337,6 +337,10 @@ class Hit:
     """Provenance: the ids of all originals of an episode, oldest first."""
     lines: tuple[Line, ...] = ()
     """Matching originals of an episode, or repeats of a memory, best first."""
+    confidence: float = 0.0
+    """Estimated probability that it bears on the question, from 0 to 1."""
+    why: str = ""
+    """Why it is in the answer: `words: cancel, refund; meaning`, `time: Fri 5 May 2023`."""
     duplicates: int = 0
     """Number of further places that repeat this one, or differ in figures alone."""
     explanation: Mapping[str, float] | None = None

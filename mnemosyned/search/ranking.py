@@ -11,6 +11,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from mnemosyned.memory.values import Hit, Line, Tier
+from mnemosyned.search.confidence import ResultJudge
 from mnemosyned.search.placement import add_period_summary, place_by_time
 from mnemosyned.search.query import (
     BEGINNING,
@@ -277,11 +278,15 @@ def are_crowded(texts: Sequence[str], limit: int) -> bool:
 
 
 def make_hits(
-    query: Query, results: Sequence[RankedResult], documents: Documents
+    query: Query,
+    results: Sequence[RankedResult],
+    documents: Documents,
+    judge: ResultJudge | None = None,
 ) -> list[Hit]:
     """Return the results as hits with texts and lines, in order, leaving out forgotten memories.
 
-    `documents` has the memories and episodes that still exist, by row number.
+    `documents` has the memories and episodes that still exist, by row number. Only with `judge`
+    do the hits have a confidence and a reason.
     """
     hits: list[Hit] = []
     for result in results:
@@ -323,6 +328,7 @@ def make_hits(
             parts = result.parts._asdict()
             explanation = {name: part for name, part in parts.items() if part}
         best = lines[0].content if lines and not memory else shown.content
+        confidence, why = judge.judge(result, best) if judge else (0.0, "")
         hit = Hit(
             id=shown.id,
             score=result.score,
@@ -331,6 +337,8 @@ def make_hits(
             session=shown.session,
             source=shown.source,
             lines=lines,
+            confidence=confidence,
+            why=why,
             duplicates=result.duplicates,
             explanation=explanation,
             **own,

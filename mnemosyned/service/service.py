@@ -26,6 +26,7 @@ from mnemosyned.memory.values import (
     MemoryRecord,
     Revision,
 )
+from mnemosyned.search.confidence import ResultJudge
 from mnemosyned.search.placement import misses_time
 from mnemosyned.search.ranking import make_hits, rank
 from mnemosyned.service.backups import BackupKeeper
@@ -377,13 +378,18 @@ class MemoryService:
                 key: mask_memory(memory) for key, memory in shown.memories.items()
             }
             shown = replace(shown, memories=masked)
-        answer = make_hits(query, places, shown)
+        answer = make_hits(query, places, shown, ResultJudge(query, candidates))
         if request.history:
             answer = add_history(self._store.memories, answer, reveal=request.reveal)
         if query.spans and misses_time(query, places, candidates):
             missing = missing_time_note(query, has_hits=bool(answer))
             note = f"{note}; {missing}" if note else missing
-        return Recalled(answer, note, match_beginnings(query.terms))
+        return Recalled(
+            answer,
+            note,
+            match_beginnings(query.terms),
+            confidence=max((hit.confidence for hit in answer), default=0.0),
+        )
 
     def get(self, request: Get) -> Got:
         """Return one memory or episode in full, with secrets masked unless revealed."""

@@ -329,6 +329,10 @@ class Recalled(RowList[Hit], frozen=True):
     """What the answer lacks: a time without a match, or an embedding model that was not ready."""
     matching: tuple[str, ...] = ()
     """How the words that were searched for begin, to highlight them in a text."""
+    confidence: float = 0.0
+    """Estimated probability that the best hit bears on the question, from 0 to 1."""
+    nearest: list[Hit] = msgspec.field(default_factory=list)
+    """What is nearest to the question, where nothing bears on it with confidence: no answers."""
 
 
 class _Query(Request[R], frozen=True):

@@ -1,0 +1,85 @@
+"""How sure a hit is, and the reason it gives."""
+
+from datetime import timedelta
+from typing import Any
+
+from support.fakes import NOON
+
+from mnemosyned.search.confidence import ResultJudge
+from mnemosyned.search.query import (
+    Corpus,
+    Match,
+    Nearness,
+    Query,
+    RankedResult,
+    ScoreBreakdown,
+    SearchCandidates,
+)
+from mnemosyned.text.dates.spans import TimeSpan
+from mnemosyned.text.terms import parse_terms
+
+
+def query(text: str, **changes: Any) -> Query:  # noqa: ANN401
+    return Query(terms=parse_terms(text), limit=10, **changes)
+
+
+def judge(
+    asked: Query, *texts: str, cosine: float | None = None, **parts: float
+) -> tuple[float, str]:
+    """The judgement on the first of the texts; the others are next to it."""
+    found = SearchCandidates(
+        [Match(number, 1.0, "s", content=text) for number, text in enumerate(texts, 1)],
+        beside={1: [(number, number - 1) for number in range(2, len(texts) + 1)]},
+        corpus=Corpus(
+            count=1_000, frequencies=dict.fromkeys(asked.terms.words, 10)
+        ),
+        nearness=Nearness({} if cosine is None else {1: cosine}),
+    )
+    result = RankedResult(1.0, memory=1, parts=ScoreBreakdown(**parts))
+    return ResultJudge(asked, found).judge(result, texts[0])
+
+
+def test_more_of_the_questions_keywords_make_a_hit_surer() -> None:
+    asked = query("when does the boiler service expire")
+
+    few, _ = judge(asked, "the boiler is in the cellar")
+    many, why = judge(asked, "the boiler service expires in May")
+
+    assert 0 < few < many < 1
+    assert why == "words: boiler, service, expire"
+
+
+def test_words_without_content_say_nothing() -> None:
+    asked = query("what did they get for the boiler")
+
+    assert judge(asked, "they get it")[0] < judge(asked, "a boiler")[0]
+
+
+def test_similarity_makes_a_hit_surer_and_is_named() -> None:
+    asked = query("boiler")
+
+    far, why_far = judge(asked, "heating", cosine=0.1)
+    near, why_near = judge(asked, "heating", cosine=0.7)
+
+    assert near > far + 0.3
+    assert (why_far, why_near) == ("nearest in meaning", "meaning")
+
+
+def test_a_word_of_the_line_before_counts_for_the_answer() -> None:
+    asked = query("how do we name branches")
+
+    alone, _ = judge(asked, "team-ticket-slug")
+    answer, why = judge(asked, "team-ticket-slug", "how do we name branches?")
+
+    assert answer > alone
+    assert why == "words next to it: branches"
+
+
+def test_a_memory_of_the_only_time_asked_for_is_sure() -> None:
+    day = TimeSpan(NOON, NOON + timedelta(hours=1))
+    asked = query("what happened", spans=(day,), only_then=True, now=NOON)
+
+    confidence, why = judge(asked, "the bike was stolen", time=1.0)
+
+    assert confidence > 0.8
+    assert why.startswith("time: ")
