@@ -30,9 +30,7 @@ def judge(
     found = SearchCandidates(
         [Match(number, 1.0, "s", content=text) for number, text in enumerate(texts, 1)],
         beside={1: [(number, number - 1) for number in range(2, len(texts) + 1)]},
-        corpus=Corpus(
-            count=1_000, frequencies=dict.fromkeys(asked.terms.words, 10)
-        ),
+        corpus=Corpus(count=1_000, frequencies=dict.fromkeys(asked.terms.words, 10)),
         nearness=Nearness({} if cosine is None else {1: cosine}),
     )
     result = RankedResult(1.0, memory=1, parts=ScoreBreakdown(**parts))
