@@ -75,7 +75,7 @@ MCP_NPM := build/mcp-npm
 NODE_22 := node -e 'process.exit(parseInt(process.versions.node) < 22 ? 1 : 0)'
 NEWER_SQLITE := 0.5.4.post2
 
-BENCHES := peer recall write sleep forget locomo talks times life start footprint hooks grounding learnings summaries small-model model-latency context hostile server \
+BENCHES := peer recall write sleep forget locomo talks times life start footprint hooks grounding learnings telling summaries small-model model-latency context hostile server \
 	replay tokens vectors vector-search soak exchange postgres postgres-writes owners plots
 
 .DEFAULT_GOAL := help
@@ -359,6 +359,10 @@ bench-grounding: $(COMPILED) ## which summaries the check refuses; DATA=…/loco
 
 bench-learnings: $(COMPILED) ## what is learned of users' messages, labelled and not; DATA=…/locomo10.json for more
 	$(BIN)/python tests/bench/bench_learnings.py $(if $(DATA),--data "$(DATA)")
+
+bench-telling: $(COMPILED) ## what agents are told at prompts and starts, in projects of several weeks; HALF=held [PROJECT=payhub] [SHOW=1]
+	$(BIN)/python tests/bench/bench_telling.py $(if $(HALF),--half "$(HALF)") \
+		$(if $(PROJECT),--project "$(PROJECT)") $(if $(SHOW),--show)
 
 bench-summaries: $(COMPILED) ## what summaries keep; DATA=…, for a model MODEL=FILE.gguf, ENDPOINT=URL, SESSIONS=5
 	$(BIN)/python tests/bench/bench_summaries.py --data "$(DATA)" \

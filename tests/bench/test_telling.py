@@ -1,0 +1,109 @@
+"""The projects of `make bench-telling` ask for what was said, in other words than it was said in."""
+
+from datetime import UTC, datetime
+from statistics import median
+
+import pytest
+from bench.telling import (
+    HALVES,
+    EndedFact,
+    Entry,
+    Project,
+    has_key,
+    kind_of,
+    load_half,
+    tells_rule,
+)
+
+from mnemosyned.text.tokens import COMMONPLACE_KINDS, tokenize
+
+EVERY_PROJECT = [project for half in HALVES for project in load_half(half)]
+
+
+def content_stems(text: str) -> frozenset[str]:
+    return frozenset(
+        token.stem for token in tokenize(text) if token.kind not in COMMONPLACE_KINDS
+    )
+
+
+def stating_message(project: Project, id: str) -> str:
+    stated = (e for e in project.entries() if id in e.fact or id in e.rule)
+    return next(entry.user or entry.agent for entry in stated)
+
+
+def word_share(prompt: Entry, project: Project) -> float:
+    """The share of a prompt's content words that are in the words of what it needs."""
+    stated = " ".join(stating_message(project, id) for id in prompt.needs)
+    asked = content_stems(prompt.ask)
+    return len(asked & content_stems(stated)) / max(1, len(asked))
+
+
+@pytest.mark.parametrize("project", EVERY_PROJECT, ids=lambda each: each.name)
+def test_every_fact_is_stated_with_its_keys_before_it_is_needed_or_ended(
+    project: Project,
+) -> None:
+    stated: set[str] = set()
+    moments = [session.start for session in project.session]
+
+    for entry in project.entries():
+        said = entry.user or entry.agent
+        assert bool(said) + bool(entry.tool) + bool(entry.ask) == 1
+        assert not stated & (entry.fact.keys() | entry.rule.keys())
+        assert {*entry.needs, *entry.ends} <= stated, entry
+        keys = [
+            *entry.fact.values(),
+            *(c for rule in entry.rule.values() for c in rule),
+        ]
+        assert all(has_key(said, alternatives) for alternatives in keys), entry
+        stated |= entry.fact.keys() | entry.rule.keys()
+    assert moments == sorted(moments)
+
+
+@pytest.mark.parametrize("project", EVERY_PROJECT, ids=lambda each: each.name)
+def test_no_prompt_gives_its_own_answer(project: Project) -> None:
+    facts = project.facts()
+
+    answered = [
+        prompt.ask
+        for prompt in project.prompts()
+        if any(has_key(prompt.ask, facts[id]) for id in prompt.needs if id in facts)
+    ]
+
+    assert answered == []
+
+
+@pytest.mark.parametrize("project", EVERY_PROJECT, ids=lambda each: each.name)
+def test_prompts_have_few_words_of_what_they_need(project: Project) -> None:
+    shares = [
+        word_share(prompt, project)
+        for prompt in project.prompts()
+        if kind_of(prompt, project) == "fact" and prompt.lang == "en"
+    ]
+
+    assert median(shares) < 0.5
+    assert 0 in shares
+
+
+FACT = EndedFact("port", datetime(2026, 3, 2, tzinfo=UTC), ("8080",), ("9090",))
+
+
+@pytest.mark.parametrize(
+    ("line", "is_untimely"),
+    [
+        ("- [2026-03-01] the proxy listens on 8080", True),
+        ("- [2026-03-01] the proxy listens on 8080 (until 2 March, then 9090)", False),
+        ("- [2026-03-02] the proxy moved from 8080 to 9090", False),
+        ("- [2026-03-02] the proxy listens on 18080", False),
+    ],
+)
+def test_an_ended_fact_is_told_as_in_force_without_a_mark_of_its_end(
+    line: str, *, is_untimely: bool
+) -> None:
+    assert FACT.is_told_as_in_force(line) == is_untimely
+
+
+def test_a_rule_is_told_with_all_of_its_clauses() -> None:
+    clauses = (("short", "brief"), ("no emoji",))
+
+    assert tells_rule(["Be brief.", "No  Emoji, please"], clauses)
+    assert not tells_rule(["Be brief."], clauses)
