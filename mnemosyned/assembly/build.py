@@ -511,6 +511,7 @@ def _start_hooks_and_watcher(
             service=memory.service,
             agents=store.agents,
             learnings=store.learnings,
+            ledger=store.injections,
             clock=memory.sleeper.cycle.clock,
             settings=memory.settings,
         )

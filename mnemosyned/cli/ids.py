@@ -210,6 +210,18 @@ def _find_learnings(prefix: str, client: Connection) -> list[Named]:
     return [(id, words) for id, words in named if id.upper().startswith(prefix.upper())]
 
 
+def _find_injections(prefix: str, client: Connection) -> list[Named]:
+    """Return (id, time) for injections whose ids have a prefix.
+
+    The newest `LISTED_MAX` injections are searched.
+    """
+    from mnemosyned.verbs.injections import Injections  # noqa: PLC0415 as above
+
+    listed = client.call(Injections(limit=LISTED_MAX))
+    named = ((each.id, f"{each.created_at:%Y-%m-%d %H:%M}") for each in listed)
+    return [each for each in named if each[0].startswith(prefix.upper())]
+
+
 def _find_cycles(prefix: str, client: Connection) -> list[Named]:
     """Return (id, time) for sleep cycles in the log whose ids have a prefix."""
     from mnemosyned.verbs.upkeep import Log  # noqa: PLC0415 as above
@@ -224,6 +236,7 @@ def _find_cycles(prefix: str, client: Connection) -> list[Named]:
 _LOOKUPS: dict[str, Callable[[str, Connection], list[Named]]] = {
     "edit_learning": _find_learnings,
     "remove_learning": _find_learnings,
+    "rate_injection": _find_injections,
     "undo": _find_cycles,
     "log": _find_cycles,
 }

@@ -12,6 +12,7 @@ from mnemosyned.memory.capture import AgentSession, WatchedFile
 from mnemosyned.memory.clock import Sighting
 from mnemosyned.memory.consolidation import LogEntry
 from mnemosyned.memory.fields import MemoryFilter
+from mnemosyned.memory.injections import BriefingEdit, Injection
 from mnemosyned.memory.values import Learning
 
 Outcome = bool | str | None
@@ -224,6 +225,7 @@ class KeptVector:
 
 MovedRecord = (
     RecoverableRecord
+    | Injection
     | FollowedFolder
     | WatchedFile
     | HookActivity
@@ -242,6 +244,7 @@ Record = (
     | ExportedCompaction
     | AgentSession
     | ForgottenCapture
+    | BriefingEdit
 )
 """Anything an export holds."""
 AnyRecord = Record | MovedRecord
@@ -254,6 +257,8 @@ KIND_NAMES: Mapping[type[AnyRecord], str] = {
     ExportedCompaction: "compaction",
     AgentSession: "agent_session",
     ForgottenCapture: "forgotten",
+    BriefingEdit: "briefing_line",
+    Injection: "injection",
     RecoverableRecord: "recoverable",
     FollowedFolder: "watched_folder",
     WatchedFile: "watched_file",

@@ -30,6 +30,7 @@ from mnemosyned.memory.forgetting import (
     StaleSummary,
     UndoneEpisode,
 )
+from mnemosyned.memory.injections import InjectionStore
 from mnemosyned.memory.listing import ListFilter, ListPage, SessionTotals, SourceTotals
 from mnemosyned.memory.periods import Child, Level
 from mnemosyned.memory.values import (
@@ -730,6 +731,8 @@ class MemoryStore(Protocol):
     """Export and exact import."""
     agents: AgentStore
     """Sessions of agents, and the activity of their hooks."""
+    injections: InjectionStore
+    """The ledger of injected context, and edits of briefings."""
     watches: WatchStore
     """Watched folders, and the reading positions of their files."""
     clock: ClockStore

@@ -81,6 +81,10 @@ class ExportSnapshot(ABC):
     def forgotten(self) -> Iterator[Record]:
         """Yield the keys by which forgotten messages are recognized, not to be captured again."""
 
+    @abstractmethod
+    def briefing_edits(self) -> Iterator[Record]:
+        """Yield the edits of lines of briefings."""
+
     def records(self) -> Iterator[Record]:
         """Yield the records that the filter selects, one kind after the other."""
         yield from self.episodes()
@@ -97,6 +101,7 @@ class ExportSnapshot(ABC):
             yield from self.compactions()
             yield from self.agent_sessions()
             yield from self.forgotten()
+            yield from self.briefing_edits()
 
 
 class PlacedMemory(NamedTuple):

@@ -36,6 +36,7 @@ from mnemosyned.service.context import ContextService
 from mnemosyned.service.events import EventBus
 from mnemosyned.service.exchange import ExchangeService
 from mnemosyned.service.forgetting import RetentionService
+from mnemosyned.service.injections import LedgerService
 from mnemosyned.service.intake import DraftMaker
 from mnemosyned.service.reading import ListService, make_query, missing_time_note
 from mnemosyned.service.undo import CycleUndo
@@ -226,6 +227,7 @@ class MemoryService:
         undo = CycleUndo(
             store=self._store, sleeper=self.sleeper, retention=self._retention
         )
+        ledger = LedgerService(store=self._store.injections)
         functions: dict[str, Callable[[Any], Any]] = {
             "undo": undo.undo,
             "forget": self._retention.forget,
@@ -254,6 +256,8 @@ class MemoryService:
             "log": self.log,
             "context": context.context,
             "compact": self.compact,
+            "injections": ledger.injections,
+            "rate_injection": ledger.rate,
             "watch": self.watch,
         }
         return {VERBS[verb]: function for verb, function in functions.items()}
@@ -472,6 +476,7 @@ class MemoryService:
             purge_due=parts.store.deletion.purge_due(),
             recoverable=parts.store.grace.recoverable(),
             agents=parts.store.agents.activity(),
+            injections=parts.store.injections.totals(),
             watched=self.watched(),
             backup=parts.keeper.status(),
             restart_needed=list(parts.settings.restart_needed),

@@ -18,6 +18,7 @@ from mnemosyned.memory.exchange import (
     ForgottenCapture,
     Record,
 )
+from mnemosyned.memory.injections import BriefingEdit
 from mnemosyned.memory.values import Learning
 from mnemosyned.verbs.request import (
     OnlySession,
@@ -46,6 +47,7 @@ KINDS: dict[str, type[Any]] = {
     "compaction": ExportedCompaction,
     "agent_session": AgentSession,
     "forgotten": ForgottenCapture,
+    "briefing_line": BriefingEdit,
 }
 """What each kind of line is; in this order they are exported."""
 KIND_OF = {record: kind for kind, record in KINDS.items()}

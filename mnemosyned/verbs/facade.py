@@ -18,7 +18,14 @@ from typing import (
 
 import msgspec
 
-from mnemosyned.verbs import conversation, listing, memories, retention, upkeep
+from mnemosyned.verbs import (
+    conversation,
+    listing,
+    memories,
+    retention,
+    upkeep,
+)
+from mnemosyned.verbs.injections import Injections, RateInjection
 from mnemosyned.verbs.request import Request, result_type
 
 R = TypeVar("R")
@@ -107,6 +114,8 @@ class VerbTable:
     remove_learning = Verb(conversation.RemoveLearning)
     context = Verb(conversation.Context)
     compact = Verb(conversation.Compact)
+    injections = Verb(Injections)
+    rate_injection = Verb(RateInjection)
     consolidate = Verb(upkeep.Sleep)
 
 

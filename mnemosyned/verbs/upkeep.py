@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from mnemosyned.memory.consolidation import CycleReport, LogEntry, Progress
+from mnemosyned.memory.injections import InjectionTotals
 from mnemosyned.memory.values import (
     AgentActivity,
     EmbedderStatus,
@@ -212,6 +213,8 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     """Remarks on the database file for its owner; empty if all is well."""
     agents: list[AgentActivity] = msgspec.field(default_factory=list)
     """What the hooks of each agent's tool did, by client and event."""
+    injections: InjectionTotals = InjectionTotals()
+    """What agents were given, and the share of it that was rated useful."""
     backup: BackupStatus = BackupStatus()
     restart_needed: list[str] = msgspec.field(default_factory=list)
     """Settings that were changed, and are in force only after a restart."""

@@ -23,6 +23,7 @@ def hooks(
         service=service,
         agents=store.agents,
         learnings=store.learnings,
+        ledger=store.injections,
         clock=clock,
         settings=settings,
         home=tmp_path,

@@ -22,9 +22,10 @@ from mnemosyned.memory.values import LearningKind
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.conversation import Learn
+from mnemosyned.verbs.injections import Injections, RateInjection
 from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.retention import Forget
-from mnemosyned.verbs.upkeep import Sleep
+from mnemosyned.verbs.upkeep import Sleep, Status
 
 DECISION = (
     "We decided to use Postgres 16 for the cart service, as it has partial indexes."
@@ -354,3 +355,46 @@ def test_activity_shows_what_was_told(hooks: HookService, store: SqliteStore) ->
 
     (row,) = [each for each in store.agents.activity() if each.client == "codex"]
     assert (row.event, row.calls, row.characters) == ("start", 1, len(text))
+
+
+# ------------------------------------------------------------------ ledger
+
+
+@pytest.mark.usefixtures("told")
+def test_the_ledger_says_what_was_told_for_which_prompt_and_why(
+    hooks: HookService, service: MemoryService
+) -> None:
+    agent = codex(hooks, None)
+    prompt = "Which database does the cart service use? My password is hunter2-Xy9!"
+    ask(agent, "Go on")
+    text = ask(agent, prompt)
+
+    (injection,) = service.call(Injections(session="codex:0199"))
+
+    assert (injection.kind, injection.client) == ("prompt", "codex")
+    assert injection.project == "/w/shop"
+    assert injection.prompt.startswith("Which database does the cart service use?")
+    assert "hunter2" not in injection.prompt
+    assert injection.characters == len(text)
+    assert 0 < injection.tokens < len(text)
+    (line,) = injection.lines
+    assert f"- {line.text}\n" in text
+    assert line.reason
+    assert service.call(Injections(project="/w/other")).injections == []
+
+
+@pytest.mark.usefixtures("told")
+def test_status_shows_the_share_of_useful_injections(
+    hooks: HookService, service: MemoryService
+) -> None:
+    start(codex(hooks, None))
+    ask(codex(hooks, None, session="0200"), "Which database does the cart service use?")
+    prompted, started = service.call(Injections())
+
+    service.call(RateInjection(prompted.id, outcome="useful"))
+    rated = service.call(RateInjection(started.id, outcome="not_useful"))
+
+    totals = service.call(Status()).injections
+    assert totals == rated.totals
+    assert (totals.injections, totals.precision) == (2, 0.5)
+    assert totals.tokens == prompted.tokens + started.tokens

@@ -32,8 +32,8 @@ from mnemosyned.cli.registry import COMMANDS
 from mnemosyned.verbs.facade import ALIASES, VERBS, AsyncVerbs, Verbs
 from mnemosyned.verbs.request import Request, result_type
 
-UNLISTED = {"remember_many", "prune"}
-"""Verbs that other commands run: `import` and `archive prune`."""
+UNLISTED = {"remember_many", "prune", "rate_injection"}
+"""Verbs that other commands run: `import`, `archive prune` and `injections`."""
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -370,7 +370,7 @@ def test_days_are_those_of_this_machine(service: MemoryService) -> None:
         tz=None
     )  # the zone of the machine
     client = peer(service, now=auckland)
-    first = client.result("resources/list")["resources"][1]["uri"]
+    first = client.result("resources/list")["resources"][2]["uri"]
     assert first == f"mnemosyne://day/{auckland.date().isoformat()}"
 
 

@@ -68,10 +68,12 @@ COUNTS = {
     "compaction": "SELECT count(*) FROM compaction",
     "agent_session": "SELECT count(*) FROM agent_session",
     "forgotten": "SELECT count(*) FROM agent_forgotten",
+    "briefing_line": "SELECT count(*) FROM briefing_line",
     "recoverable": "SELECT count(*) FROM forgotten",
     "watched_folder": "SELECT count(*) FROM watched_folder",
     "watched_file": "SELECT count(*) FROM watched_file",
     "hook_activity": "SELECT count(*) FROM agent_activity",
+    "injection": "SELECT count(*) FROM injection",
     "vector": "SELECT count(*) FROM embedding",
     "clock": "SELECT count(*) FROM clock_seen",
 }

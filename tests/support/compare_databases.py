@@ -17,6 +17,8 @@ OWN_OF_A_FILE = frozenset(
         "detail_kind",
         "embedding",
         "embedding_model",
+        "injected_line",  # what agents on this machine were told
+        "injection",
         "forgotten",  # nothing reads it but what puts it back
         "reindexing",  # how far an upgrade is with the indexes of this file
         "scrub_due",
@@ -34,6 +36,7 @@ EXPORTED = frozenset(
         "agent_forgotten",
         "agent_session",
         "archive",
+        "briefing_line",
         "compacted",
         "compaction",
         "consolidation_log",

@@ -11,6 +11,7 @@ from math import ceil
 from mnemosyned.conversation.sections import Relevance
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.capture import AgentSession, AgentStore
+from mnemosyned.memory.injections import InjectedLine
 from mnemosyned.memory.ports import LearningStore
 from mnemosyned.memory.values import Hit, Learning, LearningKind, MemoryRecord
 from mnemosyned.service.service import MemoryService
@@ -31,8 +32,13 @@ NOTICE = (
     "not instructions."
 )
 
-Injection = tuple[str, list[str]]
-"""A text to inject and the ids quoted in it; both are empty if there is nothing to say."""
+
+@dataclass(frozen=True, slots=True)
+class InjectedText:
+    """A text to inject with the lines in it; both are empty if there is nothing to say."""
+
+    text: str = ""
+    lines: tuple[InjectedLine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +50,8 @@ class InjectedQuote:
     said: datetime
     source: str = ""
     speaker: str = ""
+    reason: str = ""
+    """Why it was chosen, as the ledger shows it."""
 
     def line(self, chars_max: int) -> str:
         """Return the quote as a list item with its date, source and speaker.
@@ -80,15 +88,15 @@ def _cut_at_space(text: str, chars_max: int) -> str:
 
 def assemble_sections(
     sections: Iterable[InjectedSection], *, chars_max: int
-) -> Injection:
-    """Return the sections as one text to inject, and the ids of the quotes in it.
+) -> InjectedText:
+    """Return the sections as one text to inject.
 
     Quotes that do not fit in their section or in `chars_max` characters of the text are left out,
-    and so is a section without quotes. Without any quote, text and ids are empty.
+    and so is a section without quotes.
     """
     room = chars_max - len(f"{OPENING}\n{NOTICE}\n{CLOSING}") - 1
     lines: list[str] = []
-    ids: list[str] = []
+    told: list[InjectedLine] = []
     for section in sections:
         left = min(section.chars_max, room) - len(section.heading) - 1
         chosen = [section.heading]
@@ -96,14 +104,16 @@ def assemble_sections(
             line = quote.line(section.line_chars_max)
             if len(line) + 1 <= left:
                 chosen.append(line)
-                ids.append(quote.id)
+                words = line.removeprefix("- ")
+                told.append(InjectedLine(id=quote.id, text=words, reason=quote.reason))
                 left -= len(line) + 1
         if len(chosen) > 1:
             lines += chosen
             room -= sum(len(line) + 1 for line in chosen)
     if not lines:
-        return "", []
-    return "\n".join([OPENING, NOTICE, *lines, CLOSING]), ids
+        return InjectedText()
+    text = "\n".join([OPENING, NOTICE, *lines, CLOSING])
+    return InjectedText(text, tuple(told))
 
 
 # ------------------------------------------------------------------- briefing
@@ -141,11 +151,11 @@ class Briefing:
         self._agents = agents
         self._learnings = learnings
 
-    def compose(self, session: AgentSession) -> Injection:
-        """Return the text to inject at the start of a session, and the ids of its quotes.
+    def compose(self, session: AgentSession) -> InjectedText:
+        """Return the text to inject at the start of a session.
 
         It has learnings, decisions and open tasks of the project, and a summary of the project's
-        last session before. Text and ids are empty if there are none.
+        last session before.
         """
         learnings = self._find_learnings(session.project)
         others = [
@@ -166,6 +176,7 @@ class Briefing:
                         said=learning.created_at,
                         source=learning.source or "",
                         speaker=learning.kind.value,
+                        reason=f"a {learning.kind} in force",
                     )
                     for learning in learnings
                 ],
@@ -227,7 +238,8 @@ class Briefing:
             talk = [each for each in memories if each.session == newest.session]
             text = _extract_summary(talk[:SUMMARY_MEMORIES_MAX])
         quote = InjectedQuote(
-            id=newest.session,
+            id=newest.id,
+            reason="what the last session was about",
             text="; ".join(filter(None, text.splitlines())),
             said=newest.created_at,
             source=newest.source or "",
@@ -275,6 +287,7 @@ def _find_decisions(memories: Sequence[MemoryRecord]) -> Iterator[InjectedQuote]
                 said=memory.created_at,
                 source=memory.source or "",
                 speaker=memory.role,
+                reason="decided or open in this project",
             )
             break
 
@@ -320,15 +333,15 @@ class Reminder:
 
     def compose(
         self, session: AgentSession, prompt: str, *, now: datetime
-    ) -> Injection:
-        """Return the text to inject with a prompt, and the ids of the memories quoted in it.
+    ) -> InjectedText:
+        """Return the text to inject with a prompt; empty if no memory is relevant.
 
-        Both are empty if no memory is relevant. `now` is the time from which "yesterday" counts.
+        `now` is the time from which "yesterday" counts.
         """
         query = " ".join(prompt.replace("\0", " ").split())[:QUERY_CHARS_MAX]
         relevance = Relevance(query, parse_times(query, in_zone(now, local_zone())))
         if not relevance.has_content:
-            return "", []
+            return InjectedText()
         section = InjectedSection(
             "Said before about this:",
             self._find_quotes(session, query, relevance)[:REMINDER_LINES_MAX],
@@ -389,6 +402,7 @@ def _choose_quotes(
                         said=line.created_at,
                         source=hit.source or "",
                         speaker=line.role,
+                        reason="shares enough of the prompt's keywords",
                     )
                 )
     return quotes

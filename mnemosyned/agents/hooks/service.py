@@ -23,14 +23,24 @@ from mnemosyned.agents.hooks.events import (
 from mnemosyned.agents.hooks.injected import Briefing, Reminder
 from mnemosyned.config import SettingsInForce
 from mnemosyned.errors import MnemosynedError
+from mnemosyned.ids import new_id
 from mnemosyned.importers.capture import Capture
 from mnemosyned.importers.projects import project_of
 from mnemosyned.importers.transcripts import NO_TRANSCRIPT, TranscriptRefused, clean
 from mnemosyned.logs import logger
 from mnemosyned.memory.capture import AgentCall, AgentSession, AgentStore
 from mnemosyned.memory.clock import Clock
+from mnemosyned.memory.injections import (
+    PROMPT_CHARS_MAX,
+    Injection,
+    InjectionKind,
+    InjectionStore,
+)
 from mnemosyned.memory.ports import LearningStore
 from mnemosyned.service.service import MemoryService
+from mnemosyned.text.frames import neutralize_line
+from mnemosyned.text.secrets.masking import mask_secrets
+from mnemosyned.text.token_counts import TokenEstimator
 
 SEEN_EVERY = timedelta(minutes=1)
 """Precision of the time at which a session was last seen."""
@@ -74,11 +84,13 @@ class HookService:
         service: MemoryService,
         agents: AgentStore,
         learnings: LearningStore,
+        ledger: InjectionStore,
         clock: Clock,
         settings: SettingsInForce,
         home: Path | None = None,
     ) -> None:
         self._agents = agents
+        self._ledger = ledger
         self._clock = clock
         self._settings = settings
         self._home = home
@@ -220,24 +232,39 @@ class HookService:
         """Return the text to inject: a reminder at a prompt, a briefing at a fresh start.
 
         It is empty at any other event, and without relevant memories. The ids of the memories in
-        the text are saved, and none is injected twice in a session.
+        the text are saved, and none is injected twice in a session; the ledger gets its lines.
         """
         with self._injecting[hash(session.session) % LOCKS]:
             session = self._agents.session(session.session) or session
+            now = self._clock.now()
             if call.event is HookEvent.PROMPT:
                 prompt = clean(call.prompt)
-                text, ids = self._reminder.compose(
-                    session, prompt, now=self._clock.now()
-                )
-                informed_at = None
+                injected = self._reminder.compose(session, prompt, now=now)
+                kind, informed_at = InjectionKind.PROMPT, None
             elif call.is_fresh_start and session.informed_at is None:
-                text, ids = self._briefing.compose(session)
-                informed_at = self._clock.now()
+                injected = self._briefing.compose(session)
+                prompt, kind, informed_at = "", InjectionKind.START, now
             else:
                 return ""
+            ids = [line.id for line in injected.lines]
             if ids or informed_at:
                 self._agents.note_shown(session.session, ids, informed_at=informed_at)
-        return text
+            if ids:
+                self._ledger.add(
+                    Injection(
+                        id=new_id(now),
+                        created_at=now,
+                        client=session.client,
+                        session=session.session,
+                        project=session.project,
+                        kind=kind,
+                        prompt=neutralize_line(mask_secrets(prompt))[:PROMPT_CHARS_MAX],
+                        characters=len(injected.text),
+                        tokens=TokenEstimator().count(injected.text),
+                        lines=injected.lines,
+                    )
+                )
+        return injected.text
 
     def _count_call(
         self, call: HookCall, outcome: HookOutcome, duration_s: float

@@ -27,18 +27,20 @@ from mnemosyned.agents.mcp.tools import (
 )
 from mnemosyned.errors import Kind, MnemosynedError
 from mnemosyned.text.frames import neutralize_line
+from mnemosyned.verbs.injections import Injections
 
 SCHEME = "mnemosyne://"
 JSON_TYPE = "application/json"
 RESOURCE_BYTES_MAX = 60_000
 """A resource is asked for by a person, and may be longer than a tool's result."""
 DAYS_LISTED = 7
+INJECTIONS_LISTED = 20
 DAY_HITS_MAX = 25
 URI_CHARS_MAX = 500
 
 
 def list_resources(context: ToolContext) -> list[Json]:
-    """Return the entries of the resource list: the status, and one for each recent day.
+    """Return the entries of the resource list: status, injections, one for each recent day.
 
     There are `DAYS_LISTED` days, today first.
     """
@@ -46,6 +48,7 @@ def list_resources(context: ToolContext) -> list[Json]:
     days = [today - timedelta(back) for back in range(DAYS_LISTED)]
     return [
         TEXTS["resources"]["status"],
+        TEXTS["resources"]["injections"],
         *(
             {
                 "uri": make_resource_uri("day", day.isoformat()),
@@ -69,14 +72,14 @@ def make_resource_uri(kind: str, name: str) -> str:
 def read_resource(context: ToolContext, uri: object) -> Json:
     """Return the resource at a URI as JSON text in the protocol's form.
 
-    It is a memory, a summary, a day's memories or the status. Raises `ProtocolError` if there is no
-    such resource.
+    It is a memory, a summary, a day's memories, the status or the injections. Raises `ProtocolError`
+    if there is no such resource.
     """
     if not isinstance(uri, str) or len(uri) > URI_CHARS_MAX:
         raise ProtocolError(INVALID_PARAMS, "uri must be an address from the list")
     kind, _, name = uri.removeprefix(SCHEME).partition("/")
     reader = _READERS.get(kind) if uri.startswith(SCHEME) else None
-    if reader is None or (kind != "status" and not name):
+    if reader is None or (kind not in _LISTED and not name):
         raise ProtocolError(INVALID_PARAMS, "Resource not found", {"uri": uri})
     wide = replace(context, bytes_max=RESOURCE_BYTES_MAX)
     try:
@@ -117,7 +120,12 @@ _READERS: dict[str, Callable[[ToolContext, str], msgspec.Struct]] = {
     "episode": lambda context, name: expand(context, ExpandTool(name)),
     "day": _recall_day,
     "status": lambda context, _: status(context, StatusTool()),
+    "injections": lambda context, _: context.caller.call(
+        Injections(limit=INJECTIONS_LISTED)
+    ),
 }
+_LISTED = frozenset({"status", "injections"})
+"""Resources without a name of their own."""
 
 # -------------------------------------------------------------------- prompts
 

@@ -295,10 +295,12 @@ RECORD_NOUNS = {
     "compaction": "compaction",
     "agent_session": "agent session",
     "forgotten": "forgotten id",
+    "briefing_line": "edited line",
     "recoverable": "recoverable item",
     "watched_folder": "watched folder",
     "watched_file": "watched file",
     "hook_activity": "hook count",
+    "injection": "injection",
     "vector": "vector",
     "clock": "clock reading",
 }

@@ -8,6 +8,7 @@ from itertools import groupby
 
 import click
 
+from mnemosyned.cli.output.injections import injections_row
 from mnemosyned.cli.output.retention import REMEDY
 from mnemosyned.cli.output.show import CELLS, RENDERERS, Renderer
 from mnemosyned.cli.output.terminal import (
@@ -384,6 +385,7 @@ def _status_text(stats: Stats) -> str:
         ("clock", stats.clock and f"{stats.clock} Pruning by age waits. {REMEDY}"),
         ("daemon", f"{stats.version}, process {stats.pid}, up {uptime}"),
         ("schema", str(stats.schema_version)),
+        ("injections", injections_row(stats.injections)),
         ("backups", _backups_row(stats)),
         ("restart", changed and f"needed for {changed}: mnem restart"),
         ("watching", _watching_row(stats.watched)),

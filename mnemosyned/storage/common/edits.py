@@ -24,6 +24,7 @@ from mnemosyned.storage.common.episodes import (
     mark_emptied_again,
     name_rollup,
 )
+from mnemosyned.storage.common.injections import erase_injected_texts
 from mnemosyned.storage.common.learnings import LearningRows
 from mnemosyned.storage.common.rows import column_values, fields_from
 from mnemosyned.storage.common.session import (
@@ -108,6 +109,7 @@ class CommonEditing(EditTransaction):
         if edit.is_reworded:
             self._write_words(target)
             self._learnings.apply_edit(edit)
+            erase_injected_texts(session, [edit.after.id])
         if edit.is_moved:
             session.execute(
                 "UPDATE learning SET session_id = %(session)s, source = %(source)s, "

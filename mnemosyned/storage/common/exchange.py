@@ -32,6 +32,7 @@ from mnemosyned.memory.exchange import (
     RestoreReport,
 )
 from mnemosyned.memory.fields import MemoryFilter
+from mnemosyned.memory.injections import BriefingEdit, Injection
 from mnemosyned.memory.restore import (
     ExportSnapshot,
     PlacedMemory,
@@ -46,6 +47,11 @@ from mnemosyned.storage.common.forgetting import (
     recoverable_records,
     restore_recoverable,
 )
+from mnemosyned.storage.common.injections import (
+    INSERT_EDIT,
+    insert_injection,
+    read_injections,
+)
 from mnemosyned.storage.common.learnings import insert_learning
 from mnemosyned.storage.common.listing import (
     column_conditions,
@@ -55,6 +61,7 @@ from mnemosyned.storage.common.listing import (
 )
 from mnemosyned.storage.common.rows import (
     ACTIVITY_COLUMNS,
+    BRIEFING_COLUMNS,
     EXPORTED_EPISODE,
     FILE_COLUMNS,
     LEARNING_COLUMNS,
@@ -67,6 +74,7 @@ from mnemosyned.storage.common.rows import (
     instant,
     learning_from,
     log_entry_from,
+    record_fields,
     session_from,
     stored_values,
 )
@@ -197,11 +205,20 @@ class CommonExporting(ExportSnapshot):
         )
         return (ForgottenCapture(id=id) for (id,) in rows)
 
+    def briefing_edits(self) -> Iterator[Record]:
+        """Yield the exported edits of lines of briefings."""
+        rows = self._stream(
+            f"SELECT {BRIEFING_COLUMNS} FROM briefing_line "
+            "WHERE owner = %(owner)s ORDER BY id"
+        )
+        return (BriefingEdit(**record_fields(BRIEFING_COLUMNS, row)) for row in rows)
+
     def all_records(self) -> Iterator[AnyRecord]:
         """Yield all records of an export, then the records that only a move to a new store has."""
         yield from self.records()
         session = self._session
         yield from recoverable_records(session, self._decode_copy)
+        yield from read_injections(session, "ORDER BY id")
         for path, added_at in session.stream(
             "SELECT path, added_at FROM watched_folder WHERE owner = %(owner)s ORDER BY path"
         ):
@@ -308,6 +325,10 @@ _INSERTS: Mapping[type[Any], tuple[str, Callable[[Any], Mapping[str, object]]]] 
         f"{INSERT_FILE} ON CONFLICT DO NOTHING",
         partial(stored_values, FILE_COLUMNS),
     ),
+    BriefingEdit: (
+        f"{INSERT_EDIT} ON CONFLICT DO NOTHING",
+        partial(stored_values, BRIEFING_COLUMNS),
+    ),
     HookActivity: (
         (
             f"INSERT INTO agent_activity (owner, {ACTIVITY_COLUMNS}) "
@@ -339,6 +360,7 @@ RESTORERS: Mapping[type[Any], Callable[[CommonSession, Any], Outcome]] = {
     ExportedCompaction: _restore_compaction,
     Sighting: _restore_sighting,
     RecoverableRecord: restore_recoverable,
+    Injection: insert_injection,
     **dict.fromkeys(_INSERTS, _insert_unless_known),
 }
 """Store a record of each kind that refers to no memory."""

@@ -9,6 +9,10 @@ from mnemosyned.errors import NotFound
 from mnemosyned.memory.edit import MemoryEdit, dropped_learnings
 from mnemosyned.memory.ports import LearningStore
 from mnemosyned.memory.values import Learning, LearningKind
+from mnemosyned.storage.common.injections import (
+    erase_injected_texts,
+    forget_injected_words,
+)
 from mnemosyned.storage.common.listing import source_condition
 from mnemosyned.storage.common.rows import (
     LEARNING_COLUMNS,
@@ -109,6 +113,7 @@ def _remove_where(session: CommonSession, condition: str, given: list[str]) -> i
         given=given,
     ).fetchall()
     if removed:
+        forget_injected_words(session, [id for (id,) in removed])
         session.execute(
             "UPDATE learning SET superseded_by = NULL "
             "WHERE owner = %(owner)s AND superseded_by = ANY(%(gone)s)",
@@ -171,6 +176,7 @@ class CommonLearnings(Transactional, LearningStore):
             id=id,
         )
         _require_learning_found(changed.rowcount, id)
+        erase_injected_texts(session, [id])
         request_purge(session)
 
     @writes

@@ -15,6 +15,7 @@ from mnemosyned.memory.capture import AgentSession, WatchedFile
 from mnemosyned.memory.consolidation import GroupStatus, LogEntry, Pending
 from mnemosyned.memory.exchange import ExportedEpisode, ExportedMemory, HookActivity
 from mnemosyned.memory.fields import ROW_FIELDS, ROW_NAMES, FieldKind, MemoryField
+from mnemosyned.memory.injections import InjectionKind, InjectionOutcome
 from mnemosyned.memory.values import (
     AgentActivity,
     Episode,
@@ -56,6 +57,11 @@ ACTIVITY_COLUMNS = (
     "client, event, calls, stored, characters, failures, total_ms, slowest_ms, called_at, "
     "stored_at, informed_at, failed_at, failure"
 )
+INJECTION_COLUMNS = (
+    "id, created_at, client, session_id, project, injection_kind, prompt, characters, tokens, "
+    "outcome"
+)
+BRIEFING_COLUMNS = "id, pinned, dropped, text, changed_at"
 FILE_COLUMNS = (
     "path, file, size, modified_ns, format, position, memories, stored, read_at"
 )
@@ -82,6 +88,7 @@ _FIELDS = {
     "parent_id": "parent",
     "cycle_id": "cycle",
     "episode_id": "episode",
+    "injection_kind": "kind",
 }
 """Fields of records, by their columns that have another name."""
 _CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
@@ -89,11 +96,16 @@ _CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
         (
             "created_at", "covers_from", "covers_until", "period_from", "undone_at", "started_at",
             "seen_at", "informed_at", "called_at", "stored_at", "failed_at", "read_at",
+            "changed_at",
         ),
         optional_instant,
     ),
     "stale": bool,
     "emptied": bool,
+    "pinned": bool,
+    "dropped": bool,
+    "injection_kind": InjectionKind,
+    "outcome": InjectionOutcome,
     "status": GroupStatus,
     "kind": LearningKind,
     "shown": _tuple_from,

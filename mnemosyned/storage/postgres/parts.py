@@ -20,6 +20,10 @@ from mnemosyned.memory.values import MemoryRecord, Tier
 from mnemosyned.storage.common.archive import CommonRetention, CommonUndo
 from mnemosyned.storage.common.compactions import CommonCompactions
 from mnemosyned.storage.common.edits import CommonChanges, CommonEditing
+from mnemosyned.storage.common.injections import (
+    CommonInjections,
+    erase_injected_texts,
+)
 from mnemosyned.storage.common.session import reads, writes
 from mnemosyned.storage.common.sleep import CommonPromoting, CommonSleep
 from mnemosyned.storage.common.surroundings import CommonAgents
@@ -95,6 +99,7 @@ class PostgresRetention(PostgresPart, CommonRetention):
             seqs=seqs,
             now=now,
         )
+        erase_injected_texts(session, ids)
         session.note_rewording()
         session.add_to_totals(
             Tier.ARCHIVE, characters=-sum(size for _, size, _ in rows)
@@ -175,6 +180,10 @@ _LATEST_ARCHIVED = (
     "WHERE e.owner = %(owner)s AND e.session_id = ANY(%(names)s::text[]) AND e.level = 0 "
     "ORDER BY e.covers_from DESC, m.created_at DESC, m.seq DESC LIMIT %(limit)s"
 )
+
+
+class PostgresInjections(PostgresPart, CommonInjections):
+    """An `InjectionStore` of one owner in PostgreSQL."""
 
 
 class PostgresAgents(PostgresPart, CommonAgents):

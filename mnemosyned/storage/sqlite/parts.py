@@ -23,6 +23,10 @@ from mnemosyned.search.query import Match, Query
 from mnemosyned.storage.common.archive import CommonRetention, CommonUndo
 from mnemosyned.storage.common.compactions import CommonCompactions
 from mnemosyned.storage.common.edits import CommonChanges, CommonEditing
+from mnemosyned.storage.common.injections import (
+    CommonInjections,
+    erase_injected_texts,
+)
 from mnemosyned.storage.common.rows import instant
 from mnemosyned.storage.common.search import CommonVectors
 from mnemosyned.storage.common.session import reads, writes
@@ -85,6 +89,7 @@ class SqliteRetention(SqlitePart, CommonRetention):
                 session.execute(f"DELETE FROM {table} WHERE memory_seq = ?", row[:1])
             set_state(session, row[0], "pruned_at", now)
             pruned += 1
+        erase_injected_texts(session, ids)
         return pruned
 
 
@@ -153,6 +158,10 @@ class SqliteCompactions(SqlitePart, CommonCompactions):
             latest=latest,
         )
         return id
+
+
+class SqliteInjections(SqlitePart, CommonInjections):
+    """An `InjectionStore` of one file."""
 
 
 class SqliteAgents(SqlitePart, CommonAgents):

@@ -44,6 +44,7 @@ from mnemosyned.storage.sqlite.parts import (
     SqliteAgents,
     SqliteChanges,
     SqliteCompactions,
+    SqliteInjections,
     SqliteRetention,
     SqliteSleep,
     SqliteUndo,
@@ -218,6 +219,7 @@ class SqliteStore(MemoryStore):
         self.grace = SqliteGrace(*shared)
         self.exchange = SqliteExchange(*shared)
         self.agents = SqliteAgents(*shared)
+        self.injections = SqliteInjections(*shared)
         self.watches = SqliteWatches(*shared)
         self.clock = SqliteClock(*shared)
         self.maintenance = SqliteMaintenance(

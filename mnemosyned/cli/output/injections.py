@@ -1,0 +1,66 @@
+"""The ledger of injected context in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from mnemosyned.cli.output.show import CELLS, RENDERERS, Renderer
+from mnemosyned.cli.output.terminal import (
+    count_of,
+    cut_text,
+    local_time,
+    wrap_paragraph,
+)
+from mnemosyned.memory.injections import Injection, InjectionOutcome, InjectionTotals
+from mnemosyned.verbs.injections import InjectionList, RatedInjection
+
+PROMPT_CHARS = 100
+
+
+def injections_row(totals: InjectionTotals) -> str:
+    """Return the sums over all injections that are kept as one line; empty without any."""
+    if not (totals.injections or totals.said_again):
+        return ""
+    row = f"{totals.injections:,} with about {count_of(totals.tokens, 'token')}"
+    if totals.precision is not None:
+        rated = totals.useful + totals.not_useful
+        row += f"; {totals.useful:,} of {rated:,} rated useful ({totals.precision:.0%})"
+    if totals.said_again:
+        row += f"; {totals.said_again:,} times a user said again what was known"
+    return row
+
+
+def _injection_lines(injection: Injection) -> Iterator[str]:
+    """Yield an injection as lines: its head, the prompt, and each line with its reason."""
+    where = (injection.client, injection.session, injection.project)
+    head = f"{local_time(injection.created_at)}  {injection.kind}  {'  '.join(filter(None, where))}"
+    if injection.outcome is not InjectionOutcome.UNKNOWN:
+        head += f"  {injection.outcome.replace('_', ' ')}"
+    yield click.style(f"{head}  {injection.id}", dim=True)
+    if injection.prompt:
+        yield f"prompt: {cut_text(injection.prompt, PROMPT_CHARS)}"
+    if injection.characters:
+        yield f"about {count_of(injection.tokens, 'token')}"
+    for line in injection.lines:
+        yield wrap_paragraph(f"- {line.text or '(its words changed since)'}")
+        yield click.style(f"   {line.reason}; {line.id}", dim=True)
+
+
+RENDERERS[InjectionList] = Renderer(
+    lambda result: "\n".join(
+        [
+            *(line for each in result for line in _injection_lines(each)),
+            injections_row(result.totals),
+        ]
+    ).strip(),
+    lambda result: "" if result.injections else "no injection matches",
+    lambda result: result.injections,
+)
+RENDERERS[RatedInjection] = Renderer(
+    lambda result: (
+        f"{result.id}: {result.outcome.replace('_', ' ')}\n{injections_row(result.totals)}"
+    )
+)
+CELLS[Injection] = "id created_at kind client session project outcome prompt".split()

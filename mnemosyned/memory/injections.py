@@ -1,0 +1,155 @@
+"""Values and port of the ledger of injected context, and of a person's edits of briefings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+INJECTIONS_MAX = 5_000
+"""The injections that are kept, the newest ones."""
+PROMPT_CHARS_MAX = 200
+"""Characters kept of the beginning of a prompt."""
+BRIEFING_EDITS_MAX = 1_000
+
+
+class InjectionKind(StrEnum):
+    """The occasion of an injection."""
+
+    START = "start"
+    PROMPT = "prompt"
+    CONTEXT = "context"
+
+
+class InjectionOutcome(StrEnum):
+    """What an injection was good for."""
+
+    UNKNOWN = "unknown"
+    USEFUL = "useful"
+    NOT_USEFUL = "not_useful"
+    SAID_AGAIN = "said_again"
+    """Nothing was injected, and the user repeated what was known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InjectedLine:
+    """A line given to an agent: its text, the id of its source, and why it was chosen."""
+
+    id: str
+    """Id of the memory or learning that it quotes."""
+    text: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Injection:
+    """One text given to an agent, or a missed one, as the ledger keeps it."""
+
+    id: str
+    created_at: datetime
+    client: str
+    session: str
+    project: str = ""
+    kind: InjectionKind
+    prompt: str = ""
+    """The beginning of the prompt, with secrets masked."""
+    characters: int = 0
+    tokens: int = 0
+    """Estimated tokens of the text."""
+    outcome: InjectionOutcome = InjectionOutcome.UNKNOWN
+    lines: tuple[InjectedLine, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InjectionTotals:
+    """Sums over the injections that are kept."""
+
+    injections: int = 0
+    """Texts that were injected."""
+    tokens: int = 0
+    useful: int = 0
+    not_useful: int = 0
+    said_again: int = 0
+    """Times that a user repeated what was known and not injected."""
+    precision: float | None = None
+    """Share of useful ones among the rated; None without a rating."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InjectionFilter:
+    """Conditions on injections; those that are None match all."""
+
+    session: str | None = None
+    project: str | None = None
+    since: datetime | None = None
+    outcome: InjectionOutcome | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BriefingEdit:
+    """A person's decision about a line of briefings: pinned, dropped, or in other words."""
+
+    id: str
+    """Id of the memory or learning that the line quotes."""
+    pinned: bool = False
+    dropped: bool = False
+    text: str = ""
+    """The words to show instead of the source's; empty for none."""
+    changed_at: datetime
+
+    @property
+    def has_effect(self) -> bool:
+        """Whether anything differs from a line that nobody edited."""
+        return self.pinned or self.dropped or bool(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class BriefingEdits:
+    """The edits of briefings by the ids of their lines."""
+
+    by_id: dict[str, BriefingEdit] = field(default_factory=dict)
+
+    def is_dropped(self, id: str) -> bool:
+        """Return whether a line was dropped: no agent is to be told it."""
+        return id in self.by_id and self.by_id[id].dropped
+
+    def is_pinned(self, id: str) -> bool:
+        """Return whether a line was pinned: briefings begin with it."""
+        return id in self.by_id and self.by_id[id].pinned
+
+    def text_of(self, id: str) -> str:
+        """Return the words that a person gave to a line; empty for none."""
+        return self.by_id[id].text if id in self.by_id else ""
+
+
+class InjectionStore(Protocol):
+    """Keeps the newest injections, and the edits of briefings."""
+
+    def add(self, injection: Injection) -> None:
+        """Add an injection; the oldest are deleted if there are more than `INJECTIONS_MAX`."""
+        ...
+
+    def find(self, chosen: InjectionFilter, *, limit: int) -> list[Injection]:
+        """Return up to `limit` injections that meet all conditions, the newest first."""
+        ...
+
+    def rate(self, id: str, outcome: InjectionOutcome) -> None:
+        """Save what an injection was good for. Raises `NotFound`."""
+        ...
+
+    def totals(self) -> InjectionTotals:
+        """Return sums over the injections that are kept."""
+        ...
+
+    def edits(self, ids: Sequence[str] | None = None) -> BriefingEdits:
+        """Return the edits of the lines with these ids, or all edits for None."""
+        ...
+
+    def save_edit(self, edit: BriefingEdit) -> None:
+        """Save an edit in place of the line's earlier one, or delete it if it has no effect.
+
+        Raises `InvalidRequest` if there would be more than `BRIEFING_EDITS_MAX`.
+        """
+        ...

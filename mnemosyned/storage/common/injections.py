@@ -1,0 +1,234 @@
+"""The ledger of injected context, and a person's edits of briefings."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from mnemosyned.errors import InvalidRequest, NotFound
+from mnemosyned.memory import injections as limits
+from mnemosyned.memory.injections import (
+    BRIEFING_EDITS_MAX,
+    BriefingEdit,
+    BriefingEdits,
+    InjectedLine,
+    Injection,
+    InjectionFilter,
+    InjectionOutcome,
+    InjectionStore,
+    InjectionTotals,
+)
+from mnemosyned.storage.common.rows import (
+    BRIEFING_COLUMNS,
+    INJECTION_COLUMNS,
+    bind_values,
+    record_fields,
+    stored_values,
+)
+from mnemosyned.storage.common.session import (
+    CommonSession,
+    Transactional,
+    reads,
+    writes,
+    writes_lazily,
+)
+from mnemosyned.storage.common.state import request_purge
+
+INSERT_EDIT = (
+    f"INSERT INTO briefing_line (owner, {BRIEFING_COLUMNS}) "
+    f"VALUES (%(owner)s, {bind_values(BRIEFING_COLUMNS)})"
+)
+_DROP_OLDEST = (
+    "DELETE FROM injection WHERE owner = %(owner)s AND id <= ("
+    "SELECT i.id FROM injection AS i WHERE i.owner = %(owner)s "
+    "ORDER BY i.id DESC LIMIT 1 OFFSET %(most)s)"
+)
+
+
+def insert_injection(session: CommonSession, injection: Injection) -> bool:
+    """Insert an injection with its lines unless its id is stored; return whether it was."""
+    inserted = session.execute(
+        f"INSERT INTO injection (owner, {INJECTION_COLUMNS}) "
+        f"VALUES (%(owner)s, {bind_values(INJECTION_COLUMNS)}) ON CONFLICT DO NOTHING",
+        **stored_values(INJECTION_COLUMNS, injection),
+    )
+    if not inserted.rowcount:
+        return False
+    session.execute_many(
+        "INSERT INTO injected_line (owner, injection_id, place, memory_id, text, reason) "
+        "VALUES (%(owner)s, %(injection)s, %(place)s, %(id)s, %(text)s, %(reason)s)",
+        [
+            {
+                "injection": injection.id,
+                "place": place,
+                "id": line.id,
+                "text": line.text,
+                "reason": line.reason,
+            }
+            for place, line in enumerate(injection.lines)
+        ],
+    )
+    return True
+
+
+def read_injections(
+    session: CommonSession, condition: str, **values: object
+) -> Iterator[Injection]:
+    """Yield the injections that an SQL clause on `injection` selects, with their lines.
+
+    The clause also orders and limits them.
+    """
+    rows = session.execute(
+        f"SELECT {INJECTION_COLUMNS} FROM injection WHERE owner = %(owner)s {condition}",
+        **values,
+    ).fetchall()
+    lines: dict[str, list[InjectedLine]] = defaultdict(list)
+    for injection, id, text, reason in session.execute(
+        "SELECT injection_id, memory_id, text, reason FROM injected_line "
+        "WHERE owner = %(owner)s AND injection_id = ANY(%(ids)s::text[]) "
+        "ORDER BY injection_id, place",
+        ids=[row[0] for row in rows],
+    ):
+        lines[injection].append(InjectedLine(id=id, text=text, reason=reason))
+    for row in rows:
+        yield Injection(
+            **record_fields(INJECTION_COLUMNS, row), lines=tuple(lines[row[0]])
+        )
+
+
+def forget_injected_words(session: CommonSession, ids: Sequence[str]) -> None:
+    """Delete what the ledger quotes of memories or learnings, and edits of their lines.
+
+    The prompts of the memories' sessions go too, as one of them may be the memory. Call it before
+    memories are deleted.
+    """
+    values = {"ids": list(ids)}
+    session.execute(
+        "UPDATE injection SET prompt = '' WHERE owner = %(owner)s AND prompt != '' "
+        "AND session_id IN (SELECT m.session_id FROM fresh AS f "
+        "JOIN memory AS m ON m.owner = f.owner AND m.seq = f.seq "
+        "WHERE f.owner = %(owner)s AND m.id = ANY(%(ids)s::text[]) UNION ALL "
+        "SELECT m.session_id FROM placed AS p "
+        "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
+        "WHERE p.owner = %(owner)s AND m.id = ANY(%(ids)s::text[]))",
+        **values,
+    )
+    for table, column in (("injected_line", "memory_id"), ("briefing_line", "id")):
+        session.execute(
+            f"DELETE FROM {table} "
+            f"WHERE owner = %(owner)s AND {column} = ANY(%(ids)s::text[])",
+            **values,
+        )
+
+
+def erase_injected_texts(session: CommonSession, ids: Sequence[str]) -> None:
+    """Erase the texts of lines that quote these memories or learnings; their words changed."""
+    session.execute(
+        "UPDATE injected_line SET text = '' WHERE owner = %(owner)s "
+        "AND memory_id = ANY(%(ids)s::text[])",
+        ids=list(ids),
+    )
+
+
+class CommonInjections(Transactional, InjectionStore):
+    """An `InjectionStore` of either engine; a power failure may take the last injections back."""
+
+    @writes_lazily
+    def add(self, session: CommonSession, injection: Injection) -> None:
+        """Add an injection; the oldest are deleted if there are more than `INJECTIONS_MAX`."""
+        insert_injection(session, injection)
+        session.execute(_DROP_OLDEST, most=limits.INJECTIONS_MAX)
+
+    @reads
+    def find(
+        self, session: CommonSession, chosen: InjectionFilter, *, limit: int
+    ) -> list[Injection]:
+        """Return up to `limit` injections that meet all conditions, the newest first."""
+        found = read_injections(
+            session,
+            "AND (%(named)s::text IS NULL OR session_id = %(named)s::text) "
+            "AND (%(project)s::text IS NULL OR project = %(project)s::text) "
+            "AND (%(since)s::timestamptz IS NULL OR created_at >= %(since)s::timestamptz) "
+            "AND (%(outcome)s::text IS NULL OR outcome = %(outcome)s::text) "
+            "ORDER BY id DESC LIMIT %(limit)s",
+            named=chosen.session,
+            project=chosen.project,
+            since=chosen.since,
+            outcome=chosen.outcome and str(chosen.outcome),
+            limit=limit,
+        )
+        return list(found)
+
+    @writes
+    def rate(self, session: CommonSession, id: str, outcome: InjectionOutcome) -> None:
+        """Save what an injection was good for. Raises `NotFound`."""
+        changed = session.execute(
+            "UPDATE injection SET outcome = %(outcome)s "
+            "WHERE owner = %(owner)s AND id = %(id)s AND outcome != %(missed)s",
+            id=id,
+            outcome=str(outcome),
+            missed=str(InjectionOutcome.SAID_AGAIN),
+        )
+        if not changed.rowcount:
+            raise NotFound(f"no injection has the id {id!r}; `injections` shows them")
+
+    @reads
+    def totals(self, session: CommonSession) -> InjectionTotals:
+        """Return sums over the injections that are kept."""
+        rows = session.execute(
+            "SELECT outcome, count(*), coalesce(sum(tokens), 0)::bigint FROM injection "
+            "WHERE owner = %(owner)s GROUP BY outcome"
+        ).fetchall()
+        counts = {InjectionOutcome(outcome): count for outcome, count, _ in rows}
+        missed = counts.pop(InjectionOutcome.SAID_AGAIN, 0)
+        useful = counts.get(InjectionOutcome.USEFUL, 0)
+        not_useful = counts.get(InjectionOutcome.NOT_USEFUL, 0)
+        rated = useful + not_useful
+        return InjectionTotals(
+            injections=sum(counts.values()),
+            tokens=sum(tokens for *_, tokens in rows),
+            useful=useful,
+            not_useful=not_useful,
+            said_again=missed,
+            precision=round(useful / rated, 3) if rated else None,
+        )
+
+    @reads
+    def edits(
+        self, session: CommonSession, ids: Sequence[str] | None = None
+    ) -> BriefingEdits:
+        """Return the edits of the lines with these ids, or all edits for None."""
+        among = "" if ids is None else " AND id = ANY(%(ids)s::text[])"
+        rows = session.execute(
+            f"SELECT {BRIEFING_COLUMNS} FROM briefing_line WHERE owner = %(owner)s{among} "
+            "ORDER BY changed_at DESC, id LIMIT %(most)s",
+            ids=list(ids or ()),
+            most=BRIEFING_EDITS_MAX,
+        )
+        edits = [BriefingEdit(**record_fields(BRIEFING_COLUMNS, row)) for row in rows]
+        return BriefingEdits({edit.id: edit for edit in edits})
+
+    @writes
+    def save_edit(self, session: CommonSession, edit: BriefingEdit) -> None:
+        """Save an edit in place of the line's earlier one, or delete it if it has no effect.
+
+        Raises `InvalidRequest` if there would be more than `BRIEFING_EDITS_MAX`.
+        """
+        deleted = session.execute(
+            "DELETE FROM briefing_line WHERE owner = %(owner)s AND id = %(id)s RETURNING text",
+            id=edit.id,
+        ).fetchall()
+        if any(text != edit.text for (text,) in deleted):
+            request_purge(session)
+        if not edit.has_effect:
+            return
+        count = session.scalar(
+            "SELECT count(*) FROM briefing_line WHERE owner = %(owner)s"
+        )
+        if count >= BRIEFING_EDITS_MAX:
+            raise InvalidRequest(
+                f"{BRIEFING_EDITS_MAX:,} lines are pinned, dropped or reworded, and no more are "
+                "kept; undo some that are not needed",
+                field="id",
+            )
+        session.execute(INSERT_EDIT, **stored_values(BRIEFING_COLUMNS, edit))
