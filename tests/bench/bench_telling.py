@@ -126,6 +126,7 @@ class Replay:
             service=memory.service,
             agents=memory.store.agents,
             learnings=memory.store.learnings,
+            ledger=memory.store.injections,
             clock=clock,
             settings=memory.settings,
             home=home,
