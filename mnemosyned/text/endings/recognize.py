@@ -1,0 +1,576 @@
+"""Recognizes that a newer statement ends an older one: a new value, a dropped decision, a correction."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import chain, takewhile
+
+from mnemosyned.text.languages.tables import LANGUAGES, MONTHS, WEEKDAYS
+from mnemosyned.text.rule_files import read_tables
+from mnemosyned.text.sentences import split_sentences
+from mnemosyned.text.stems import fold_case, stem
+from mnemosyned.text.terms import FUNCTION_WORDS
+from mnemosyned.text.word_cache import clear_on_forget
+
+SENTENCES_MAX = 20
+"""Sentences of a text that are read; the further ones of a long text end nothing."""
+CLAUSES_MAX = 10
+WORDS_MAX = 40
+"""Words of a sentence above which it is prose with several statements, and ends nothing."""
+SENTENCES_CACHED_MAX = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The finding that a sentence of a newer text ends a sentence of an older text."""
+
+    reason: str
+    """The kind of the cue: `gone`, `changed`, `instead`, `now`, `corrected`, or `value` without a cue."""
+    cue: str
+    """The words of the newer sentence that say so, in lower case; empty for `value`."""
+    older: str
+    newer: str
+
+
+def find_ending(older: str, newer: str) -> Ending | None:
+    """Return how a newer text ends a statement of an older one, or None if it ends none.
+
+    The texts may have several sentences. The rules are cautious: a doubtful case ends nothing.
+    """
+    for new in read_statements(newer):
+        for old in read_statements(older, new.rules) if new.is_stated else ():
+            if old.text != new.text and (name := _find_reason(old, new)):
+                cue = new.cues[name][0] if name in new.cues else ""
+                return Ending(_REASONS.get(name, name), cue, old.text, new.text)
+    return None
+
+
+def may_end_something(text: str) -> bool:
+    """Return False if a text surely ends no older statement, which holds for most texts."""
+    return bool(find_ending_statements(text))
+
+
+def find_ending_statements(text: str) -> list[str]:
+    """Return the sentences of a text that may end an older statement; they have a cue or an attribute."""
+    return [
+        statement.text
+        for statement in read_statements(text)
+        if statement.is_stated
+        and (statement.cues or statement.rules.find("single", statement.low))
+    ]
+
+
+# ------------------------------------------------------------------ words
+
+
+@dataclass(frozen=True, slots=True)
+class StatementWord:
+    """A word with content in a statement."""
+
+    key: str
+    start: int
+    kind: str
+    """`number`, `time`, `day` (a weekday), `month`, `name` or `word`."""
+    lead: str
+    """The word before it, in lower case: often a preposition."""
+
+
+class LanguageRules:
+    """The patterns and words of one language, by their names in the file."""
+
+    def __init__(self, code: str, table: Mapping[str, str]) -> None:
+        """Compile the patterns of a table; `code` is that of its language."""
+        lists = {
+            name: frozenset(fold_case(table[name]).split())
+            for name in ("group", "weak", "empty", "articles")
+        }
+        self.articles = lists["articles"]
+        self.patterns = {
+            name: re.compile(rf"(?<![\w-])(?:{text})(?!\w)".replace("\n", ""))
+            for name, text in table.items()
+            if name not in lists
+        }
+        language = next(each for each in LANGUAGES if each.code == code)
+        stop_words = f"{language.stop_words} {language.question_stop_words}"
+        self.group = lists["group"]
+        self.weak = lists["weak"] | self.group
+        self.empty = (
+            lists["empty"]
+            | self.articles
+            | frozenset(fold_case(stop_words).split())
+            | (FUNCTION_WORDS if code == "en" else set())
+        )
+
+    def find(self, name: str, low: str) -> re.Match[str] | None:
+        """Return the first match of the pattern `name` in a text in lower case."""
+        return self.patterns[name].search(low)
+
+
+_RULES = tuple(
+    LanguageRules(table.pop("code"), table)
+    for table in deepcopy(read_tables(__file__, "recognize.toml")).values()
+)
+_WEEKDAYS, _MONTHS = (frozenset(map(fold_case, names)) for names in (WEEKDAYS, MONTHS))
+_TOKEN = re.compile(r"[^\W_](?:[\w.@:/%+'-]*\w)?[%€$£]?")
+_TIME = re.compile(r"\d{1,2}(?:[:h.]\d\d|h|am|pm)\Z")
+_QUOTED = re.compile(r"[\"“„«‚][^\"”“»]{2,200}[\"”“»]")
+_CLAUSE_END = re.compile(r"[,;:()–]|\.\s|\s-\s")
+_VALUE_CUES = ("corrects", "changed", "replaced", "now")
+_REASONS = {
+    "corrects": "corrected",
+    "gone": "gone",
+    "replaced": "changed",
+    "changed": "changed",
+    "instead": "instead",
+    "now": "now",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A sentence that may end another one, or be ended, with its cue and its words with content."""
+
+    text: str
+    low: str
+    rules: LanguageRules
+    words: tuple[StatementWord, ...]
+    cues: Mapping[str, re.Match[str]]
+    values_start: int
+    """Where what a verb of change is followed by "to" gives its new value; 0 if it has none."""
+    is_stated: bool
+    """Whether it is said in the speaker's own words, about now, and as decided."""
+    pivot: int
+    """Where the subject ends: at the verb between subject and value or at the cue, whichever is first."""
+
+    @property
+    def subject(self) -> list[StatementWord]:
+        """The words with content before the verb, without those for the speakers."""
+        return [
+            word
+            for word in self.words
+            if word.start < self.pivot and word.key not in self.rules.weak
+        ]
+
+
+@clear_on_forget
+@lru_cache(maxsize=SENTENCES_CACHED_MAX)
+def read_statements(
+    text: str, rules: LanguageRules | None = None
+) -> tuple[Statement, ...]:
+    """Return the statements among the first sentences of a text, and their clauses with a cue; no questions.
+
+    They are read by `rules`, or else by those of the language that each seems to have.
+    """
+    statements: list[Statement] = []
+    for sentence, _ in split_sentences(unicodedata.normalize("NFC", text))[
+        :SENTENCES_MAX
+    ]:
+        if sentence.rstrip(' "”»').endswith("?"):
+            continue
+        whole = _read_statement(sentence.replace("’", "'"), rules)
+        if whole:
+            statements += [whole, *_read_clauses(whole)]
+    return tuple(statements)
+
+
+def _read_clauses(whole: Statement) -> Iterator[Statement]:
+    """Yield the clauses of a sentence that have a cue of their own.
+
+    A clause behind another one that begins with a function word depends on it: "for the site, the color is".
+    """
+    clauses = (
+        [part.strip() for part in _CLAUSE_END.split(whole.text)]
+        if whole.is_stated and whole.cues
+        else []
+    )
+    before = ""
+    for clause in clauses[:CLAUSES_MAX] if len(clauses) > 1 else ():
+        part = (
+            _read_statement(clause, whole.rules)
+            if clause and fold_case(before) not in whole.rules.empty
+            else None
+        )
+        if part and part.cues and len(part.words) > 1:
+            yield replace(part, text=whole.text)
+        before = clause.partition(" ")[0]
+
+
+def _read_statement(text: str, rules: LanguageRules | None) -> Statement | None:
+    """Return a sentence with its words, read by the rules of its language, or None if it is too long."""
+    low = text.lower()
+    if len(low) != len(text):
+        return None
+    tokens = {fold_case(match[0]) for match in _TOKEN.finditer(low)}
+    scores = [len(tokens & each.empty) for each in _RULES]
+    likely = [
+        each for each, score in zip(_RULES, scores, strict=True) if score == max(scores)
+    ]
+    for language in [rules] if rules else likely:
+        cues = {name: match for name in _REASONS if (match := language.find(name, low))}
+        if cues:
+            break
+    else:
+        language = rules or likely[0]
+    spans = [span for cue in cues.values() for span in _list_cue_spans(cue)]
+    words = tuple(
+        word
+        for word in _read_words(text, low, language)
+        if not any(start <= word.start < end for start, end in spans)
+    )
+    if not words or len(words) > WORDS_MAX:
+        return None
+    verbs = (language.find(name, low) for name in ("is", "naming", "place", "work"))
+    signs = (
+        cue
+        for name, cue in cues.items()
+        if name != "instead" and words[-1].start > cue.start()
+    )
+    starts = [
+        match.start() for match in (*signs, *verbs) if match and match.start() > 0
+    ]
+    changed = cues.get("changed")
+    to = changed and language.patterns["to"].search(low, changed.end())
+    return Statement(
+        text=text,
+        low=low,
+        rules=language,
+        words=words,
+        cues=cues,
+        values_start=to.start() if to else 0,
+        pivot=min(starts, default=0),
+        is_stated=_is_stated(text, low, language, cues),
+    )
+
+
+def _is_stated(
+    text: str, low: str, rules: LanguageRules, cues: Mapping[str, re.Match[str]]
+) -> bool:
+    """Tell whether a sentence says something in the speaker's own words, about now, and as decided."""
+    if any(rules.find(name, low) for name in ("open", "adds", "past")):
+        return False
+    start = min((match.start() for match in cues.values()), default=len(low))
+    says = rules.find("says", low)
+    if says and says.start() < start:
+        return False
+    return not any(
+        quoted.start() < start < quoted.end() for quoted in _QUOTED.finditer(text)
+    )
+
+
+def _list_cue_spans(cue: re.Match[str]) -> list[tuple[int, int]]:
+    """Return the spans of a cue without what it encloses: "not" and "anymore" of "not using X anymore"."""
+    inner = [cue.span(group) for group in range(1, len(cue.groups()) + 1) if cue[group]]
+    ends = [cue.start(), *chain.from_iterable(inner), cue.end()]
+    return list(zip(ends[::2], ends[1::2], strict=True))
+
+
+def _read_words(text: str, low: str, rules: LanguageRules) -> Iterator[StatementWord]:
+    """Yield the words with content of a sentence; `low` is the sentence in lower case."""
+    lead = ""
+    for match in _TOKEN.finditer(low):
+        start, end = match.span()
+        word = match[0].removesuffix("'s")
+        if (
+            "'" in word[:5] and len(word) - word.index("'") > 2
+        ):  # an elided article: `l'adresse`
+            start += word.index("'") + 1
+            word = low[start:end]
+        word = fold_case(word)
+        if any(map(str.isdigit, word)):
+            is_time = _TIME.match(word) or low.startswith(
+                (" am", " pm", " uhr", " h"), end
+            )
+            kind = "time" if is_time else "number"
+        elif word in _WEEKDAYS or word.removesuffix("s") in _WEEKDAYS:
+            kind = "day"
+        elif word in rules.empty or (len(word) == 1 and not text[start].isupper()):
+            lead = lead or ("" if word in rules.articles else word)
+            continue
+        elif word in _MONTHS and (
+            text[start].isupper() or word not in ("may", "march")
+        ):
+            kind = "month"
+        else:
+            kind = "name" if start and text[start].isupper() else "word"
+        yield StatementWord(word, start, kind, lead)
+        lead = ""
+
+
+# ------------------------------------------------------------------ rules
+
+
+def is_same_word(key: str, other: str) -> bool:
+    """Tell whether two words in lower case, without accents, are forms of one word."""
+    if key == other:
+        return True
+    if any(map(str.isdigit, key + other)):
+        return False
+    if stem(key) == stem(other):
+        return True
+    pairs = zip(key, other, strict=False)
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    shorter, longer = sorted((len(key), len(other)))
+    return (
+        shorter >= 4 <= shared
+        and longer - shared <= max(2, longer // 3)
+        and (shared > 4 or shared >= 0.7 * longer)
+    )
+
+
+def _is_among(word: StatementWord, others: Iterable[StatementWord]) -> bool:
+    """Tell whether a word occurs among others, in any form."""
+    return any(is_same_word(word.key, other.key) for other in others)
+
+
+def _are_within(
+    words: Iterable[StatementWord], others: Sequence[StatementWord]
+) -> bool:
+    """Tell whether all the words occur among the others, in any form."""
+    return all(_is_among(word, others) for word in words)
+
+
+_VALUE_KINDS = {"time": "when", "day": "when", "month": "when", "number": "number"}
+
+
+def _have_like_values(
+    new: Iterable[StatementWord], old: Iterable[StatementWord], *, strict: bool = False
+) -> bool:
+    """Tell whether the values of two statements are of one kind: both times, numbers, or words.
+
+    With `strict`, times and numbers of either need their like in the other, whatever words are there.
+    """
+    kinds, old_kinds = (
+        {_VALUE_KINDS.get(word.kind, "word") for word in words} for words in (new, old)
+    )
+    if strict and kinds | old_kinds != {"word"}:
+        kinds.discard("word")
+    return bool(kinds & old_kinds) or ("when" in kinds and "number" in old_kinds)
+
+
+def _find_reason(old: Statement, new: Statement) -> str:
+    """Return the name of the cue by which the statement `new` ends the statement `old`, or an empty text.
+
+    It is `value` if the statements give two values of one attribute, without a cue.
+    """
+    rules = new.rules
+    persons = [
+        name
+        for name in ("i", "other")
+        if rules.find(name, old.low) or rules.find(name, new.low)
+    ]
+    both_other = rules.find("other", old.low) and rules.find("other", new.low)
+    if len(persons) > 1 and not both_other:
+        return ""
+    if _has_new_holder(old, new):
+        return "now"
+    if not _are_within(new.subject, old.words):
+        return ""
+    ours, theirs = (
+        [word for word in each.words if word.key not in rules.weak]
+        for each in (new, old)
+    )
+    fresh = [word for word in ours if not _is_among(word, old.words)]
+    gone = [word for word in theirs if not _is_among(word, new.words)]
+    shared = [word for word in ours if word not in fresh]
+    if name := _find_rejection(old, new, gone):
+        return name
+    name = next((each for each in _VALUE_CUES if each in new.cues), "value")
+    if not fresh or "gone" in new.cues:
+        return ""
+    if name != "value" and all(
+        word in shared for word in ours if word.start < new.values_start
+    ):
+        for topic in ("naming", "place", "work"):
+            is_topic = rules.find(topic, old.low) and rules.find(topic, new.low)
+            if is_topic and (
+                topic == "naming" or (gone and _are_within(old.subject, new.words))
+            ):
+                return name
+    is_strict = name not in ("changed", "replaced")
+    if not gone or not shared or not _have_like_values(fresh, gone, strict=is_strict):
+        return ""
+    if not new.pivot and fresh[0].start < shared[0].start:
+        return ""
+    return (
+        name
+        if _is_other_value(old, new, name=name, fresh=fresh, gone=gone, shared=shared)
+        else ""
+    )
+
+
+def _find_rejection(
+    old: Statement, new: Statement, gone: Sequence[StatementWord]
+) -> str:
+    """Return the name of the cue by which `new` rejects what `old` says, or an empty text.
+
+    `gone` are the words with content of `old` that `new` does not have.
+    """
+    rules = new.rules
+    for name, rejected, values in _list_rejected(new):
+        strong = [word for word in rejected if word.key not in rules.weak]
+        cue = new.cues[name]
+        if name == "changed" and values:
+            is_renaming = rules.find("naming", cue[0])
+            if not (
+                rules.find("naming", old.low) if is_renaming else _states_value(old)
+            ):
+                continue
+        is_event = name == "gone" and len(strong) > 2 and strong[0].start < cue.start()
+        if is_event and not _is_among(strong[0], old.words):
+            strong = strong[1:]  # an event by another word: "we dine", "the dinner"
+        fits = not values or _have_like_values(values, [*gone, *strong])
+        if strong and fits and _are_within(strong, old.words):
+            return name
+    return ""
+
+
+def _is_other_value(
+    old: Statement,
+    new: Statement,
+    *,
+    name: str,
+    fresh: Sequence[StatementWord],
+    gone: Sequence[StatementWord],
+    shared: Sequence[StatementWord],
+) -> bool:
+    """Tell whether the newer of two statements with words in common gives another value of one attribute.
+
+    `name` is that of the cue, `fresh` are the words of the newer statement alone, `gone` those of the
+    older alone, and `shared` those of both.
+    """
+    has_attribute = any(
+        new.rules.patterns["single"].fullmatch(word.key) for word in shared
+    )
+    if name == "value":
+        is_same = new.subject and _are_within(old.subject, new.subject)
+        are_values = all(word.kind != "word" for word in (*fresh, *gone))
+        return bool(
+            has_attribute and is_same and are_values and max(len(fresh), len(gone)) <= 3
+        )
+    if (
+        name == "changed"
+        and new.values_start
+        and new.words[0].start >= new.values_start
+    ):
+        return _share_lead(
+            shared, old.words
+        )  # "I switched to the Mastercard for groceries"
+    soft, old_soft = (
+        [word for word in words if word.kind in ("word", "name")]
+        for words in (fresh, gone)
+    )
+    if len(soft) < len(fresh):
+        return not any(
+            word.lead == other.lead != "" for word in soft for other in old_soft
+        )
+    before = [word for word in shared if word.start < fresh[0].start]
+    is_same_frame = fresh[0].lead == gone[0].lead and (
+        len(before) > 1 or (len(shared) > 2 and len(fresh) < 3)
+    )
+    return has_attribute or (is_same_frame and name not in ("changed", "replaced"))
+
+
+def _share_lead(
+    words: Iterable[StatementWord], others: Collection[StatementWord]
+) -> bool:
+    """Tell whether a word occurs in another statement behind the same function word: "for groceries"."""
+    return any(
+        word.lead == other.lead != "" and is_same_word(word.key, other.key)
+        for word in words
+        for other in others
+    )
+
+
+def _states_value(old: Statement) -> bool:
+    """Tell whether a statement says what, where or when something is."""
+    return any(
+        old.rules.find(name, old.low) for name in ("is", "place", "work", "naming")
+    ) or any(word.kind not in ("word", "name") for word in old.words)
+
+
+def _has_new_holder(old: Statement, new: Statement) -> bool:
+    """Tell whether a role has a new holder: "Maria is the manager", "Ahmed is the manager now"."""
+    if "now" not in new.cues or not new.subject:
+        return False
+    role = [
+        word
+        for word in new.words
+        if word.start >= new.pivot and word.key not in new.rules.weak
+    ]
+    has_role = any(new.rules.patterns["single"].fullmatch(word.key) for word in role)
+    is_other = not any(_is_among(word, old.words) for word in new.subject)
+    return has_role and is_other and _are_within(role, old.words)
+
+
+def _list_rejected(
+    new: Statement,
+) -> Iterator[tuple[str, list[StatementWord], list[StatementWord]]]:
+    """Yield (name of a cue, what it rejects, the values in its place), by the grammar of each cue."""
+    low, rules = new.low, new.rules
+
+    def words_between(start: int, end: int) -> list[StatementWord]:
+        """Return the words of the statement that begin between two positions."""
+        return [word for word in new.words if start <= word.start < end]
+
+    def end_of_clause(start: int) -> int:
+        """Return where the clause ends that goes on at a position."""
+        ends = (
+            rules.patterns["stop"].search(low, start),
+            _CLAUSE_END.search(low, start),
+        )
+        return min((found.start() for found in ends if found), default=len(low))
+
+    def start_of_clause(end: int) -> int:
+        """Return where the clause begins that goes on at a position."""
+        return max(
+            (match.end() for match in _CLAUSE_END.finditer(low, 0, end)), default=0
+        )
+
+    if cue := new.cues.get("instead"):
+        rejected = words_between(cue.end(), end_of_clause(cue.end()))
+        yield "instead", rejected, []
+        yield "instead", rejected[:1], []
+    if cue := new.cues.get("gone"):
+        yield (
+            "gone",
+            words_between(start_of_clause(cue.start()), end_of_clause(cue.end())),
+            [],
+        )
+    for name in ("changed", "replaced"):
+        if not (cue := new.cues.get(name)):
+            continue
+        start, stop = start_of_clause(cue.start()), end_of_clause(cue.end())
+        if not words_between(cue.end(), stop):  # the verb comes last
+            stop = cue.start()
+        origin = rules.patterns["from"].search(low, start, stop)
+        if origin and (to := rules.patterns["to"].search(low, origin.end(), stop)):
+            yield name, words_between(origin.end(), to.start()), []
+        to = (
+            rules.patterns["by"].search(low, start + 1, stop)
+            if name == "replaced"
+            else None
+        )
+        to = to or rules.patterns["to"].search(
+            low, start + 1 if stop < cue.end() else cue.end(), stop
+        )
+        if before := words_between(start, min(cue.start(), to.start() if to else stop)):
+            if to or name == "replaced":
+                middle = (
+                    words_between(cue.end(), to.start())
+                    if to and to.start() > cue.end()
+                    else []
+                )
+                yield (
+                    name,
+                    [*before, *middle],
+                    words_between(to.end() if to else cue.end(), stop),
+                )
+        elif to and (between := words_between(cue.end(), to.start())):
+            yield name, between, words_between(to.end(), stop)
+        elif name == "replaced":
+            yield name, words_between(cue.end(), stop), []

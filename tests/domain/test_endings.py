@@ -1,0 +1,71 @@
+"""A newer statement ends an older one where it says so, and only there."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from mnemosyned.text.endings.recognize import find_ending, may_end_something
+
+CASES = tomllib.loads(Path(__file__).with_name("endings.toml").read_text("utf-8"))
+
+
+@pytest.mark.parametrize(("older", "newer"), CASES["ends"])
+def test_a_newer_statement_ends_the_older_one(older: str, newer: str) -> None:
+    ending = find_ending(older, newer)
+
+    assert ending
+    assert (ending.older, ending.newer) == (older, newer)
+
+
+@pytest.mark.parametrize(("older", "newer"), CASES["stays"])
+def test_what_only_looks_like_an_ending_ends_nothing(older: str, newer: str) -> None:
+    assert find_ending(older, newer) is None
+
+
+@pytest.mark.parametrize(("older", "newer"), CASES["ends"])
+def test_a_statement_does_not_end_itself(older: str, newer: str) -> None:
+    assert find_ending(older, older) is None
+    assert find_ending(newer, newer) is None
+
+
+def test_only_the_sentence_that_ends_and_the_one_that_is_ended_are_named() -> None:
+    older = "Hello team. The demo is on Thursday at 14:00. Bring your laptops."
+    newer = "Short update. The demo got moved to Friday at 10:00. See you there."
+
+    ending = find_ending(older, newer)
+
+    assert ending
+    assert ending.older == "The demo is on Thursday at 14:00."
+    assert ending.newer == "The demo got moved to Friday at 10:00."
+    assert ending.cue == "moved"
+    assert ending.reason == "changed"
+
+
+@pytest.mark.parametrize(
+    ("newer", "reason"),
+    [
+        ("We no longer use Redis for the sessions.", "gone"),
+        ("We switched from Redis to Valkey for the sessions.", "changed"),
+        ("Correction: the sessions are kept in Valkey, not in Redis.", "instead"),
+        ("Use Valkey for the sessions instead of Redis.", "instead"),
+    ],
+)
+def test_an_ending_names_its_reason(newer: str, reason: str) -> None:
+    ending = find_ending("We use Redis for the sessions.", newer)
+
+    assert ending
+    assert ending.reason == reason
+
+
+@pytest.mark.parametrize(
+    "text", ["", "???", "Should we no longer use Redis?", "Good morning!", "a" * 10_000]
+)
+def test_most_texts_are_told_apart_from_endings_without_a_comparison(text: str) -> None:
+    assert not may_end_something(text)
+
+
+def test_a_long_text_is_read_only_in_part() -> None:
+    newer = "Nothing happened here today. " * 50 + "The port is 9090 now."
+
+    assert find_ending("The port is 8080.", newer) is None
