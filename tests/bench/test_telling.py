@@ -107,3 +107,19 @@ def test_a_rule_is_told_with_all_of_its_clauses() -> None:
 
     assert tells_rule(["Be brief.", "No  Emoji, please"], clauses)
     assert not tells_rule(["Be brief."], clauses)
+
+
+def test_the_set_is_as_large_and_as_mixed_as_its_figures_need() -> None:
+    prompts = [
+        (kind_of(prompt, project), prompt.lang)
+        for project in EVERY_PROJECT
+        for prompt in project.prompts()
+    ]
+    kinds = [kind for kind, _ in prompts]
+    others = sum(lang != "en" for _, lang in prompts)
+
+    assert len({project.name for project in EVERY_PROJECT}) == len(EVERY_PROJECT) >= 5
+    assert kinds.count("fact") >= 150
+    assert kinds.count("nothing") >= 100
+    assert kinds.count("rule") >= 40
+    assert others >= len(prompts) / 4
