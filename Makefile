@@ -341,7 +341,7 @@ bench-exchange: $(COMPILED) ## all exported and restored, row by row; 1 GB of tr
 		$(if $(MEMORIES),--memories "$(MEMORIES)") $(if $(MEGABYTES),--megabytes "$(MEGABYTES)") \
 		$(if $(KILLS),--kills "$(KILLS)")
 
-bench-locomo: $(COMPILED) ## evidence found before and after sleep; DATA=…/locomo10.json [PEER=0] [EMBEDDING=FILE.gguf]
+bench-locomo: $(COMPILED) ## evidence found before and after sleep; DATA=…/locomo10.json [PEER=0] [EMBEDDING=builtin or FILE.gguf]
 	$(BIN)/python tests/bench/bench_locomo.py --data "$(DATA)" $(if $(filter 0,$(PEER)),--no-peer) \
 		$(if $(EMBEDDING),--embedding "$(EMBEDDING)")
 

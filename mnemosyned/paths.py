@@ -36,6 +36,12 @@ def state_dir() -> Path:
     return Path(standard_directory("STATE_DIRECTORY", "XDG_STATE_HOME", usual))
 
 
+def cache_dir() -> Path:
+    """Return the directory for files that the program can make again."""
+    usual = str(Path.home() / ".cache")
+    return Path(standard_directory("CACHE_DIRECTORY", "XDG_CACHE_HOME", usual))
+
+
 def models_dir() -> Path:
     """Return the directory in which downloaded language models are kept."""
     return state_dir() / "models"

@@ -37,6 +37,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 for name in ("COLUMNS", "LINES"):
     os.environ.pop(name, None)
 
+# The sentence encoder is on by default: tests that are about it turn it on.
+os.environ.setdefault("MNEMOSYNE_EMBEDDING_ENCODER", "none")
+
 # How long an example takes says nothing on a machine that does other work.
 hypothesis_settings.register_profile(
     "suite",

@@ -58,6 +58,9 @@ if TYPE_CHECKING:
     from mnemosyned.storage.postgres.store import OwnedStores, PostgresStore
 
 
+BUILTIN_ROWS_MAX = 1_000
+"""Vectors of the built-in encoder that are kept in memory; of the others their codes, and the table
+is read for the likeliest."""
 EMBEDDER_TURNS = 4
 """A thread waits for so many calls of others at most, each as long as it may be."""
 
@@ -192,13 +195,19 @@ def _make_backup_keeper(
 
 
 def make_embedder(embedding: EmbeddingConfig, *, is_shared: bool) -> Embedder | None:
-    """Build the embedding model of the settings, or return None if they name none.
+    """Build the embedding model of the settings, or return None if they turn it off.
 
-    If `is_shared`, calls from several threads take turns.
+    A model file has precedence over the built-in encoder. If `is_shared`, calls of a model file from
+    several threads take turns.
     """
     if not embedding.model_path:
-        return None
-    # Loaded here: without a model the start need not wait for them.
+        if embedding.encoder == "none":
+            return None
+        # Loaded here, as below: a start waits for what it uses alone.
+        from mnemosyned.models.sentence_encoder import SentenceEncoder  # noqa: PLC0415
+
+        return SentenceEncoder()
+    # Loaded here, as above.
     from mnemosyned.models.sharing import SharedEmbedder  # noqa: PLC0415, I001
     from mnemosyned.models.llama import LlamaEmbedder  # noqa: PLC0415
 
@@ -210,9 +219,15 @@ def make_embedder(embedding: EmbeddingConfig, *, is_shared: bool) -> Embedder | 
 
 
 def make_vectors(
-    embedding: EmbeddingConfig, store: VectorStore, embedder: Embedder | None
+    embedding: EmbeddingConfig,
+    store: VectorStore,
+    embedder: Embedder | None,
+    gate: ForegroundGate,
 ) -> VectorIndexer | None:
-    """Build the vector index of a memory for semantic search; None without a model for it."""
+    """Build the vector index of a memory for semantic search; None without a model for it.
+
+    An embedder in this process yields to the requests that `gate` counts.
+    """
     if embedder is None:
         return None
     # Loaded here: without a model the start need not wait for it.
@@ -224,15 +239,26 @@ def make_vectors(
         store=store,
         embedder=embedder,
         wait_s=embedding.wait_ms / 1_000,
-        similarity_min=embedding.similarity_min,
-        rows_max=embedding.rows_max,
+        similarity_min=_similarity_min(embedding, embedder),
+        rows_max=BUILTIN_ROWS_MAX if embedder.in_process else embedding.rows_max,
+        pause=gate.wait_until_quiet,
     )
 
 
+def _similarity_min(embedding: EmbeddingConfig, embedder: Embedder) -> float:
+    """Return the least cosine for a hit without a common word: of the settings, or the model's."""
+    if embedding.similarity_min is None:
+        return embedder.similarity_min
+    return embedding.similarity_min
+
+
 def make_shared_vectors(
-    stores: OwnedStores, embedder: Embedder | None
+    stores: OwnedStores, embedder: Embedder | None, gate: ForegroundGate
 ) -> SharedVectors | None:
-    """Build the part that embeds the memories of all owners; None without an embedding model."""
+    """Build the part that embeds the memories of all owners; None without an embedding model.
+
+    An embedder in this process yields to the requests that `gate` counts.
+    """
     if embedder is None:
         return None
     # Loaded here: without a model the start need not wait for it.
@@ -250,6 +276,7 @@ def make_shared_vectors(
         store=lambda owner: stores.store(owner).vectors,
         lacking=lacking,
         embedder=embedder,
+        pause=gate.wait_until_quiet,
     )
 
 
@@ -273,7 +300,7 @@ def make_owner_vectors(
         store.vectors,
         shared,
         wait_s=embedding.wait_ms / 1_000,
-        similarity_min=embedding.similarity_min,
+        similarity_min=_similarity_min(embedding, shared.embedder),
     )
 
 
@@ -437,7 +464,7 @@ def open_memory(
                 ClockGuard(store=store.clock, clock=shared.clock)
             )
         embedder = None if store.read_only else shared.embedder
-        vectors = make_vectors(config.embedding, store.vectors, embedder)
+        vectors = make_vectors(config.embedding, store.vectors, embedder, shared.gate)
         service, retention = assemble_service(
             store,
             lease,

@@ -421,7 +421,11 @@ def serve_owners(memory: OpenMemory) -> Iterator[OwnerMemories]:
         ExitStack() as stack,
     ):
         # On a standby nothing sleeps and nothing is embedded.
-        vectors = None if stores.read_only else make_shared_vectors(stores, embedder)
+        vectors = (
+            None
+            if stores.read_only
+            else make_shared_vectors(stores, embedder, memory.shared.gate)
+        )
         if vectors:
             stack.enter_context(vectors)
         memories = OwnerMemories(stores, memory.shared, vectors=vectors)

@@ -252,10 +252,11 @@ class WatchConfig(_Section, frozen=True):
 class EmbeddingConfig(_Section, frozen=True):
     """The embedding model that recall uses besides words, if any."""
 
+    encoder: Literal["builtin", "none"] = "builtin"
     model_path: FilePath | None = None
     query_prefix: str = ""
     memory_prefix: str = ""
-    similarity_min: Annotated[float, Meta(ge=0, le=1)] = 0.4
+    similarity_min: Annotated[float, Meta(ge=0, le=1)] | None = None
     wait_ms: Annotated[int, Meta(ge=1, le=60_000)] = 300
     rows_max: Annotated[int, Meta(ge=100, le=10_000_000)] = 100_000
     threads: Annotated[int, Meta(ge=1, le=256)] = 1

@@ -218,11 +218,16 @@ def select_mentionable(
 class Embedder(Protocol):
     """Makes vectors of texts, near each other where the texts mean alike.
 
-    A vector is bytes: of length one, in half precision, little-endian.
+    A vector is bytes: of length one, in half precision, little-endian, or as the embedder packs it
+    (`search/vectors/packing.py`).
     """
 
     name: str
     """What `status` calls it."""
+    in_process: bool = False
+    """Whether the vector of a question takes its caller milliseconds, in any thread."""
+    similarity_min: float = 0.4
+    """The least cosine of texts that mean alike, if the settings name none."""
 
     def identity(self) -> str:
         """Return a fingerprint that tells the model from any other. Raises `ModelUnavailable`."""

@@ -53,6 +53,7 @@ BEFORE_BARS = {"within": 0.80, "all ten": 0.78}
 CYCLES_MAX = 50
 EMBEDDED_WITHIN_S = 1_800.0
 WITH_VECTORS = {"MNEMOSYNE_EMBEDDING_WAIT_MS": "60000"}
+BUILTIN = "builtin"
 """No question goes by words alone because the machine is busy."""
 
 Runs = dict[str, dict[str, Score]]
@@ -176,9 +177,11 @@ def our_runs(
     runs: Runs = {}
     also = " with vectors" if embedding else ""
     env = (
-        {**WITH_VECTORS, "MNEMOSYNE_EMBEDDING_MODEL_PATH": str(embedding)}
-        if embedding
-        else {}
+        {}
+        if not embedding
+        else {**WITH_VECTORS, "MNEMOSYNE_EMBEDDING_ENCODER": BUILTIN}
+        if str(embedding) == BUILTIN
+        else {**WITH_VECTORS, "MNEMOSYNE_EMBEDDING_MODEL_PATH": str(embedding)}
     )
 
     def ask(stage: str) -> None:

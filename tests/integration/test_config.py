@@ -98,6 +98,7 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
     "watch.paths": ("/n:/m", ["/n", "/m"]),
     "watch.files_max": ("9", 9),
     "watch.settle_s": ("0.5", 0.5),
+    "embedding.encoder": ("none", "none"),
     "embedding.model_path": ("/e.gguf", "/e.gguf"),
     "embedding.query_prefix": ("query:", "query:"),
     "embedding.memory_prefix": ("passage:", "passage:"),

@@ -76,7 +76,7 @@ def serving(
     with ExitStack() as stack:
         location = DatabaseLocation(url=dsn)
         stores = stack.enter_context(open_owned_stores(location, embeds=embeds))
-        vectors = make_shared_vectors(stores, embedder)
+        vectors = make_shared_vectors(stores, embedder, shared.gate)
         assert vectors
         stack.enter_context(vectors)
         memories = OwnerMemories(stores, shared, vectors=vectors)

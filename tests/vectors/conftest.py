@@ -40,7 +40,7 @@ def open_service(
     stack = ExitStack()
 
     def make(
-        embedder: FakeEmbedder, *, wait_s: float = WAIT_S, **options: int
+        embedder: FakeEmbedder, *, wait_s: float = WAIT_S, rows_max: int = 1_000
     ) -> MemoryService:
         stack.close()
         vectors = VectorIndexer(
@@ -49,7 +49,7 @@ def open_service(
             wait_s=wait_s,
             similarity_min=0.6,
             retry_s=0.01,
-            **{"rows_max": 1_000, **options},
+            rows_max=rows_max,
         )
         stack.enter_context(vectors)
         retention.on_removal = vectors.note_deletions

@@ -435,7 +435,7 @@ def _embedder_row(stats: Stats) -> str:
     """Return the state of the embedding model in words, and how many memories have a vector."""
     status = stats.embedder
     if status.state is EmbedderState.OFF:
-        return "none: recall goes by words alone (embedding.model_path names a model)"
+        return "none: recall goes by words alone (embedding.encoder turns it on)"
     if status.state is not EmbedderState.READY:
         reason = f": {status.reason}" if status.reason else ""
         return (

@@ -88,6 +88,23 @@ class QuestionVector:
         return self._vector
 
 
+class DirectQuestion:
+    """A question whose vector an embedder of this process makes in the thread that needs it."""
+
+    def __init__(self, text: str, embedder: Embedder) -> None:
+        """Make the vector of `text` once it is needed, by `embedder`."""
+        self._text = text
+        self._embedder = embedder
+
+    def vector(self) -> bytes | None:
+        """Return the question's vector; None if the embedder fails, which is logged."""
+        try:
+            return self._embedder.embed_question(self._text)
+        except (EmbedderFailed, ModelUnavailable) as error:
+            log.warning("question_refused", reason=error.message)
+            return None
+
+
 RETRY_S = 300.0
 """Pause before a model that cannot be run is tried again."""
 STOP_S = 10.0
@@ -96,9 +113,15 @@ STOP_S = 10.0
 class EmbeddingThread(ABC):
     """Thread that asks an embedding model, within `with`: questions go before memories."""
 
-    def __init__(self, embedder: Embedder, *, retry_s: float) -> None:
-        """Embed by `embedder`; after an error, begin again in `retry_s` seconds."""
+    def __init__(
+        self, embedder: Embedder, *, retry_s: float, pause: Callable[[], None] | None
+    ) -> None:
+        """Embed by `embedder`; after an error, begin again in `retry_s` seconds.
+
+        `pause` is called before each batch that is embedded in this process; it waits for requests.
+        """
         self._embedder = embedder
+        self._pause = pause if embedder.in_process else None
         self._retry_s = retry_s
         self._status = EmbedderStatus(state=EmbedderState.LOADING, name=embedder.name)
         self._changing = threading.Lock()
@@ -163,6 +186,8 @@ class EmbeddingThread(ABC):
         for batch in embedding_batches(rows):
             if self._closing.is_set():
                 break
+            if self._pause:
+                self._pause()
             made += embed_memories(self._embedder, batch, self._count_refusal)
             self._answer_questions()
         return made

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from mnemosyned.memory.engine_ports import StorageSearch, VectorSearch, VectorStore
+from mnemosyned.search.vectors.packing import unpack
 
 CODE_ROWS_MIN, CODE_ROWS_MAX = 1_024, 1 << 20
 SIFTED_MAX = 8_000
@@ -97,8 +98,7 @@ class VectorCodes:
             packed = np.ascontiguousarray(self._codes[:, rows].T).view(np.uint8)
         if len(rows) > count:
             bits = np.unpackbits(packed, axis=1, count=self._width)
-            numbers = np.frombuffer(question, dtype="<f2").astype(np.float32)
-            near = np.einsum("ij,j->i", bits, numbers)
+            near = np.einsum("ij,j->i", bits, unpack([question])[0])
             positions = positions[np.argpartition(-near, count - 1)[:count]]
         return list(positions.tolist())
 
@@ -122,14 +122,9 @@ class VectorCodes:
         return rows[np.argsort(differ[rows], kind="stable")[:SIFTED_MAX]]
 
     def _encode(self, vectors: Sequence[bytes]) -> Any:  # noqa: ANN401 numpy is optional
-        """Return the sign bits of each vector as a row of machine words.
-
-        Half precision has its sign bit where an integer has it.
-        """
+        """Return the sign bits of each vector as a row of machine words."""
         np = self._np
-        numbers = np.frombuffer(b"".join(vectors), dtype="<i2").reshape(
-            len(vectors), -1
-        )
+        numbers = unpack(vectors)
         self._width = numbers.shape[1]
         bits = np.packbits(numbers > 0, axis=1)
         padding = -bits.shape[1] % np.uint64(0).itemsize
@@ -187,13 +182,17 @@ class ExactVectors:
 
         A position is the row number of a memory, and the highest is the newest.
         """
+        if not vectors:
+            return False
+        newest_first = sorted(vectors, reverse=True)
+        numbers = unpack([vectors[position] for position in newest_first])
         taken = False
         with self._lock:
-            for position, vector in sorted(vectors.items(), reverse=True):
-                row = self._row_for(position, len(vector) // 2)
+            for position, vector in zip(newest_first, numbers, strict=True):
+                row = self._row_for(position, len(vector))
                 if row is None:  # all further vectors are older
                     break
-                self._vectors[row] = self._np.frombuffer(vector, dtype="<f2")
+                self._vectors[row] = vector
                 taken = True
         return taken
 
@@ -287,14 +286,9 @@ class ExactVectors:
 
 def cosines(vectors: Mapping[int, bytes], question: bytes) -> dict[int, float]:
     """Return {position: cosine with the vector `question`} for each of `vectors`, by position."""
-    import numpy  # noqa: PLC0415, ICN001
-
     if not vectors:
         return {}
-    rows = numpy.frombuffer(b"".join(vectors.values()), dtype="<f2").reshape(
-        len(vectors), -1
-    )
-    near = dot_products(rows.astype(numpy.float32), question)
+    near = dot_products(unpack(list(vectors.values())), question)
     return dict(zip(vectors, near.tolist(), strict=True))
 
 
@@ -305,8 +299,7 @@ def dot_products(vectors: Any, question: bytes) -> Any:  # noqa: ANN401 numpy is
     """
     import numpy  # noqa: PLC0415, ICN001
 
-    numbers = numpy.frombuffer(question, dtype="<f2").astype(numpy.float32)
-    return numpy.einsum("ij,j->i", vectors, numbers)
+    return numpy.einsum("ij,j->i", vectors, unpack([question])[0])
 
 
 READ = 500

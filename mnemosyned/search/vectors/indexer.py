@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from mnemosyned.errors import EmbedderFailed
@@ -29,6 +29,7 @@ from mnemosyned.memory.values import EmbedderState, EmbedderStatus
 from mnemosyned.search.query import Query, SearchCandidates
 from mnemosyned.search.vectors.embedding import (
     RETRY_S,
+    DirectQuestion,
     EmbeddingThread,
     QuestionVector,
     add_nearness,
@@ -64,14 +65,15 @@ class VectorIndexer(EmbeddingThread, MemoryVectors):
         similarity_min: float,
         rows_max: int,
         retry_s: float = RETRY_S,
+        pause: Callable[[], None] | None = None,
     ) -> None:
         """Keep vectors of `store` by the model of `embedder`, at most `rows_max` of them in memory.
 
         A question waits `wait_s` seconds for its vector; memories with a cosine below
         `similarity_min` are not found by it alone. After an error, all is begun again in `retry_s`
-        seconds.
+        seconds. `pause` waits for requests, before each batch of an embedder in this process.
         """
-        super().__init__(embedder, retry_s=retry_s)
+        super().__init__(embedder, retry_s=retry_s, pause=pause)
         self._store = store
         self._wait_s = wait_s
         self._similarity_min = similarity_min
@@ -113,13 +115,15 @@ class VectorIndexer(EmbeddingThread, MemoryVectors):
         self._reworded.extend(positions)
         self.note_deletions()
 
-    def ask(self, text: str) -> QuestionVector | None:
+    def ask(self, text: str) -> PendingVector | None:
         """Queue a question for the model; return its pending vector, None if no model is ready.
 
         If the queue is full, the pending vector is answered with None at once.
         """
         if self._status.state is not EmbedderState.READY:
             return None
+        if self._embedder.in_process:
+            return DirectQuestion(text, self._embedder)
         question = QuestionVector(text, until=time.monotonic() + self._wait_s)
         try:
             self._questions.put_nowait(question)

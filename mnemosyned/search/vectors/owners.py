@@ -35,6 +35,7 @@ from mnemosyned.memory.values import EmbedderState, EmbedderStatus
 from mnemosyned.search.query import Query, SearchCandidates
 from mnemosyned.search.vectors.embedding import (
     RETRY_S,
+    DirectQuestion,
     EmbeddingThread,
     QuestionVector,
     add_nearness,
@@ -145,14 +146,15 @@ class SharedVectors(EmbeddingThread):
         lacking: Callable[[str, int, int], Sequence[int]],
         embedder: Embedder,
         retry_s: float = RETRY_S,
+        pause: Callable[[], None] | None = None,
     ) -> None:
         """Embed by one model for all owners; `store(owner)` returns the vectors of an owner.
 
         `lacking(model identity, after, count)` returns up to `count` owner numbers above `after`
         that lack vectors of the model. After an error of the model, begin again in `retry_s`
-        seconds.
+        seconds. `pause` waits for requests, before each batch of an embedder in this process.
         """
-        super().__init__(embedder, retry_s=retry_s)
+        super().__init__(embedder, retry_s=retry_s, pause=pause)
         self.turns = OwnerTurns()
         self.failed: Counter[int] = Counter()
         """Memories refused by the model since the start, by owner."""
@@ -167,17 +169,24 @@ class SharedVectors(EmbeddingThread):
         """Owner whose turn it is."""
 
     @property
+    def embedder(self) -> Embedder:
+        """The embedding model of all owners."""
+        return self._embedder
+
+    @property
     def status(self) -> EmbedderStatus:
         """The name, state and failure reason of the embedding model."""
         return self._status
 
-    def ask(self, owner: int, text: str, *, wait_s: float) -> QuestionVector | None:
+    def ask(self, owner: int, text: str, *, wait_s: float) -> PendingVector | None:
         """Queue an owner's question; return its pending vector, or None if the model is not ready.
 
         The vector is waited for up to `wait_s` seconds.
         """
         if self._status.state is not EmbedderState.READY:
             return None
+        if self._embedder.in_process:
+            return DirectQuestion(text, self._embedder)
         question = QuestionVector(text, until=time.monotonic() + wait_s)
         if not self.turns.ask(owner, question):
             question.answer(None)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
+import threading
 from collections.abc import Iterator
+from importlib.abc import MetaPathFinder
 from pathlib import Path
 
 from mnemosyned.errors import SchemaTooNew, StorageFailed
@@ -113,10 +116,27 @@ def _migration_files(folder: Path) -> list[Path]:
     return files
 
 
+class _HiddenNumpy(MetaPathFinder):
+    """Hides numpy from this thread: sqlite-utils loads it for types that no migration has."""
+
+    def __init__(self) -> None:
+        self._thread = threading.get_ident()
+
+    def find_spec(self, name: str, *_: object) -> None:
+        """Raise `ModuleNotFoundError` for numpy, in the thread that made this object."""
+        if name == "numpy" and threading.get_ident() == self._thread:
+            raise ModuleNotFoundError(name)
+
+
 def _apply_migrations(connection: sqlite3.Connection, files: list[Path]) -> None:
     """Apply the migrations that the file has not had, each in one transaction."""
-    # Loaded here, since a file that is up to date must not wait for it at every start.
-    from sqlite_utils import Database, Migrations  # noqa: PLC0415
+    hidden = _HiddenNumpy()
+    sys.meta_path.insert(0, hidden)
+    try:
+        # Loaded here, since a file that is up to date must not wait for it at every start.
+        from sqlite_utils import Database, Migrations  # noqa: PLC0415
+    finally:
+        sys.meta_path.remove(hidden)
 
     ours = Migrations(MIGRATION_SET)
     for file in files:

