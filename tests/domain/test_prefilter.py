@@ -21,6 +21,7 @@ from mnemosyned.conversation.learnings.recognize import (
 )
 from mnemosyned.conversation.learnings.rules import (
     LANGUAGES,
+    compile_pattern,
     load_passing_rules,
     load_rules,
     load_shared_pattern,
@@ -35,6 +36,11 @@ RULES = [
     for language in LANGUAGES
     if "rules" in load_table(language)
     for _, rule in load_rules(language).each
+]
+RULES += [
+    (language, compile_pattern(rule).pattern)
+    for language in LANGUAGES
+    for rule in load_table(language).get("conventions", "").splitlines()
 ]
 RULES.append((REQUEST, load_shared_pattern("request").pattern))
 PASSING_RULES = [

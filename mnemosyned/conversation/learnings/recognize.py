@@ -14,6 +14,11 @@ from functools import cache
 from itertools import islice
 from typing import NamedTuple
 
+from mnemosyned.conversation.learnings.comparison import (
+    find_content_words,
+    find_fields,
+    remove_cues,
+)
 from mnemosyned.conversation.learnings.passing import LearningStatement, find_passing
 from mnemosyned.conversation.learnings.rules import (
     LANGUAGES,
@@ -25,6 +30,7 @@ from mnemosyned.ids import new_id
 from mnemosyned.memory.values import Learning, LearningKind, MemoryRecord
 from mnemosyned.text.secrets.masking import mask_secrets
 from mnemosyned.text.sentences import SPACED_ENDS, UNSPACED_ENDS
+from mnemosyned.text.terms import parse_terms
 
 REQUEST = "request"
 """Key among the languages for the hints of lasting requests in any language."""
@@ -42,6 +48,11 @@ STATED_MAX = 50
 """A text with more rules is a document: the others are recalled, but not learned."""
 CLAUSES_MAX = 8
 """Clauses after which an instruction may begin; later ones are not tried."""
+
+NAMED_BEFORE_MAX = 1
+"""Content words before a pronoun, such as its verb, with which it still means nothing in its sentence."""
+STATED_AS_FACTS = frozenset({"code", "writing", "looks"})
+"""Fields in which a rule is often stated as a fact: "timestamps are always UTC"."""
 
 PAGE_MARKS_MIN = 3
 """Least number of headings, links, rows or tags in the layout of a page."""
@@ -162,15 +173,61 @@ def _read_statements(
     """
     statements: dict[str, LearningStatement] = {}
     count = 0
+    before = ""
+    last: LearningStatement | None = None
+    """The instruction that the sentence before states or continues."""
     for sentence, blanked in _split_sentences(text):
         if until is not None and until in sentence:
             break
         count += 1
-        for statement in _read_sentence(sentence, blanked):
+        found = _read_sentence(sentence, blanked)
+        joined = _join_instruction(found, last, before, sentence)
+        if joined:
+            if last:
+                statements.pop(last.text.casefold(), None)
+            found = [joined]
+        for statement in found:
             statements.setdefault(statement.text.casefold(), statement)
+        is_order = len(found) == 1 and found[0].kind is LearningKind.INSTRUCTION
+        last = found[0] if is_order else None
+        before = sentence
         if len(statements) >= STATED_MAX:
             break
     return list(statements.values())[:STATED_MAX], count
+
+
+def _join_instruction(
+    found: list[LearningStatement],
+    last: LearningStatement | None,
+    before: str,
+    sentence: str,
+) -> LearningStatement | None:
+    """Return the instruction of a sentence together with the sentence before, if they are one.
+
+    They are if the sentence continues the instruction `last`, or if it is an instruction whose
+    words mean something in the sentence `before`: "Always write a new one."
+    """
+    if found:
+        if not before or found[0] != (LearningKind.INSTRUCTION, sentence, 0, 0):
+            return None
+        dangling = load_shared_pattern("dangling").search(sentence)
+        if not dangling:
+            return None
+        named = find_content_words(
+            parse_terms(remove_cues(sentence[: dangling.start()]))
+        )
+        if len(named) > NAMED_BEFORE_MAX:
+            return None
+    elif not (
+        last
+        and not sentence.endswith(_QUESTION_ENDS)
+        and load_shared_pattern("follows").match(sentence)
+    ):
+        return None
+    joined = f"{last.text if last else before} {sentence}"
+    if len(joined) > TEXT_CHARS_MAX:
+        return None
+    return LearningStatement(LearningKind.INSTRUCTION, joined)
 
 
 def _read_sentence(sentence: str, blanked: str) -> list[LearningStatement]:
@@ -191,7 +248,8 @@ def _read_sentence(sentence: str, blanked: str) -> list[LearningStatement]:
     if load_shared_pattern("attribution").search(quoted):
         return whole
     spoken = {key.removesuffix(PASSING_SUFFIX) for key in languages - set(LANGUAGES)}
-    return find_passing(sentence, blanked, spoken) or whole
+    passing = find_passing(sentence, blanked, spoken)
+    return whole if whole and passing and passing[0].start else passing or whole
 
 
 def _split_sentences(text: str) -> Iterator[tuple[str, str]]:
@@ -232,14 +290,20 @@ def _recognize_sentence_kind(
     for index, (_, start) in enumerate(cuts):
         clause = _remove_lead(sentence[start:])
         for rules in map(load_rules, spoken):
-            if rules.any.match(clause):
+            is_convention = (
+                rules.convention
+                and rules.convention.match(clause)
+                and not STATED_AS_FACTS.isdisjoint(find_fields(sentence))
+            )
+            if is_convention or rules.any.match(clause):
                 # Looked for last, as few sentences come so far.
                 reported = load_shared_pattern("reported")
                 if any(reported.search(sentence[:end]) for end, _ in cuts[: index + 1]):
                     return None
                 if load_shared_pattern("attribution").search(sentence):
                     return None
-                return next(kind for kind, rule in rules.each if rule.match(clause))
+                kinds = (kind for kind, rule in rules.each if rule.match(clause))
+                return next(kinds, LearningKind.INSTRUCTION)
     return None
 
 

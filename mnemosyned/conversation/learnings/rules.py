@@ -41,6 +41,8 @@ class LearningRules:
     """Rules in order: the first that matches a clause from its start gives the kind."""
     any: re.Pattern[str]
     """Pattern of all rules together, which takes a fifth of the time."""
+    convention: re.Pattern[str] | None
+    """Pattern of rules that are stated as facts: "money is integer cents, never floats"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +96,13 @@ def load_rules(language: str) -> LearningRules:
 
     They are compiled on first use: English takes 20 ms, which would delay every start.
     """
-    rules = _parse_pairs(load_table(language)["rules"])
+    table = load_table(language)
+    rules = _parse_pairs(table["rules"])
+    facts = table.get("conventions", "").splitlines()
     return LearningRules(
-        each=tuple(
-            (LearningKind(kind), _compile_pattern(rule)) for kind, rule in rules
-        ),
-        any=_compile_pattern("|".join(rule for _, rule in rules)),
+        each=tuple((LearningKind(kind), compile_pattern(rule)) for kind, rule in rules),
+        any=compile_pattern("|".join(rule for _, rule in rules)),
+        convention=compile_pattern("|".join(facts)) if facts else None,
     )
 
 
@@ -110,7 +113,7 @@ def load_shared_pattern(name: str) -> re.Pattern[str]:
     The parts stand in `shared.toml`, which says what the patterns match: `request`, `lead`,
     `reported`, `attribution`, `to_agent` and `override`.
     """
-    return _compile_pattern(f"<{name}>")
+    return compile_pattern(f"<{name}>")
 
 
 @cache
@@ -159,7 +162,7 @@ def _parse_pairs(table: str) -> list[tuple[str, str]]:
     return [(name, pattern) for name, _, pattern in lines]
 
 
-def _compile_pattern(pattern: str) -> re.Pattern[str]:
+def compile_pattern(pattern: str) -> re.Pattern[str]:
     """Compile a pattern, ignoring case, with each `<name>` replaced by the shared part `name`."""
     return re.compile(fill_parts(pattern, _load_shared_parts()), re.IGNORECASE)
 

@@ -1,0 +1,111 @@
+"""Instructions and preferences as people say them: learned with all clauses, and not of look-alikes."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mnemosyned.conversation.learnings.recognize import find_statements
+
+SAID: list[dict[str, Any]] = tomllib.loads(
+    Path(__file__).with_name("instructions_whole.toml").read_text(encoding="utf-8")
+)["said"]
+WHOLE_MIN = 0.9
+
+
+def learned(text: str) -> list[str]:
+    return [statement.text for statement in find_statements(text)]
+
+
+def missed_clauses(said: dict[str, Any]) -> list[str]:
+    together = "\n".join(learned(said["text"])).casefold()
+    return [clause for clause in said["clauses"] if clause.casefold() not in together]
+
+
+def test_instructions_and_preferences_are_learned_with_all_their_clauses() -> None:
+    missed = [said["text"] for said in SAID if missed_clauses(said)]
+
+    assert len(SAID) >= 100
+    assert len(missed) <= (1 - WHOLE_MIN) * len(SAID), missed
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "Migrations are deployed already. Always write a new one.",
+            ["Migrations are deployed already. Always write a new one."],
+        ),
+        (
+            "Two spaces in Go files. That's how we do it everywhere.",
+            ["Two spaces in Go files. That's how we do it everywhere."],
+        ),
+        (
+            "Never force push. If the history is a mess, leave it and tell me.",
+            ["Never force push. If the history is a mess, leave it and tell me."],
+        ),
+        ("I saw Ann. Always use tabs.", ["Always use tabs."]),
+        ("Always use tabs. Can you fix the parser?", ["Always use tabs."]),
+        (
+            "Always use tabs. If you have time, look at the parser.",
+            ["Always use tabs."],
+        ),
+        (
+            "Keep it short, no emoji, and never mention my name.",
+            ["Keep it short, no emoji, and never mention my name."],
+        ),
+    ],
+)
+def test_what_belongs_to_an_instruction_is_kept_with_it(
+    text: str, expected: list[str]
+) -> None:
+    assert learned(text) == expected
+
+
+LOOK_ALIKES = """
+We always go camping in the summer with the kids.
+We never met again after that.
+In this repo the tests fail on my machine.
+In this project we have a problem with the cache.
+Here we go again!
+Family is always important, never forget that.
+The build is always red on Mondays.
+The bug is in the parser, not in the lexer.
+The server never starts on the first try.
+All tests are green now.
+Every function has been tested.
+We use pnpm now for the first time, it is fast.
+You must be tired, it was a long day.
+I must have missed the train.
+I have a meeting at noon and a call at four.
+I'm against the wall here, what can I do?
+I find this hard to read, can you rewrite it?
+I can't come tomorrow.
+I won't be there in time.
+If you write to Ann, greet her from me.
+When you wrote that function, did you test it?
+Is it our convention to name branches by ticket?
+Should we always squash in this repo?
+She said that in their repo they use pnpm, not npm.
+I insist on nothing, do what you like.
+I believe in you, Dave.
+It's a habit of his to be late.
+No errors in the log.
+tests: 3 failed, 120 passed
+In diesem Projekt gab es gestern viele Fehler.
+Wir haben im Projekt gerade keine Zeit.
+Wenn du Zeit hast, schau bitte rein.
+En este proyecto trabajan cinco personas.
+Dans ce projet il y a un bug.
+In questo progetto ci sono errori.
+このプロジェクトは先月始まりました。
+这个项目上个月开始了。
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("text", LOOK_ALIKES)
+def test_a_look_alike_teaches_nothing(text: str) -> None:
+    assert learned(text) == []
