@@ -537,7 +537,6 @@ def _start_hooks_and_watcher(
         HookService(
             service=memory.service,
             agents=store.agents,
-            learnings=store.learnings,
             ledger=store.injections,
             clock=memory.sleeper.cycle.clock,
             settings=memory.settings,

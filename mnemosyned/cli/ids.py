@@ -237,6 +237,10 @@ _LOOKUPS: dict[str, Callable[[str, Connection], list[Named]]] = {
     "edit_learning": _find_learnings,
     "remove_learning": _find_learnings,
     "rate_injection": _find_injections,
+    "edit_briefing": lambda prefix, client: [
+        *_find_memories(prefix, client),
+        *_find_learnings(prefix, client),
+    ],
     "undo": _find_cycles,
     "log": _find_cycles,
 }

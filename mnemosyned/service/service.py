@@ -30,6 +30,7 @@ from mnemosyned.search.confidence import ResultJudge
 from mnemosyned.search.placement import misses_time
 from mnemosyned.search.ranking import make_hits, rank
 from mnemosyned.service.backups import BackupKeeper
+from mnemosyned.service.briefing import BriefingService
 from mnemosyned.service.changes import ChangeService, LearningService
 from mnemosyned.service.compact import CompactService
 from mnemosyned.service.context import ContextService
@@ -189,6 +190,9 @@ class MemoryService:
             drafts=self._drafts,
             settings=self._settings,
         )
+        self.briefings = BriefingService(
+            store=self._store, clock=self._clock, settings=self._settings
+        )
         self._verbs = self._make_verbs()
         self._exchange = ExchangeService(
             store=self._store.exchange,
@@ -258,6 +262,8 @@ class MemoryService:
             "compact": self.compact,
             "injections": ledger.injections,
             "rate_injection": ledger.rate,
+            "briefing": self.briefings.briefing,
+            "edit_briefing": self.briefings.edit,
             "watch": self.watch,
         }
         return {VERBS[verb]: function for verb, function in functions.items()}

@@ -25,7 +25,12 @@ from mnemosyned.verbs import (
     retention,
     upkeep,
 )
-from mnemosyned.verbs.injections import Injections, RateInjection
+from mnemosyned.verbs.injections import (
+    Briefing,
+    EditBriefing,
+    Injections,
+    RateInjection,
+)
 from mnemosyned.verbs.request import Request, result_type
 
 R = TypeVar("R")
@@ -116,6 +121,8 @@ class VerbTable:
     compact = Verb(conversation.Compact)
     injections = Verb(Injections)
     rate_injection = Verb(RateInjection)
+    briefing = Verb(Briefing)
+    edit_briefing = Verb(EditBriefing)
     consolidate = Verb(upkeep.Sleep)
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 
 from mnemosyned.memory.injections import (
+    BriefingEdit,
+    InjectedLine,
     Injection,
     InjectionOutcome,
     InjectionTotals,
@@ -21,6 +24,7 @@ from mnemosyned.verbs.request import (
     doc,
 )
 
+Words = Annotated[str, Meta(max_length=2_000)]
 Project = Annotated[Name | None, doc("only in this project, by its key")]
 
 
@@ -45,6 +49,49 @@ class Injections(Request[InjectionList], frozen=True, kw_only=True):
     since: Since = None
     outcome: Annotated[InjectionOutcome | None, doc("only with this outcome")] = None
     limit: Annotated[PageSize, doc("maximum number of injections")] = 20
+
+
+class Briefed(RowList[InjectedLine], frozen=True):
+    """What an agent is told at the start of a session, line by line."""
+
+    lines: list[InjectedLine]
+    text: str = ""
+    """The whole text as it is given."""
+    tokens: int = 0
+    """Its estimated tokens."""
+    edits: list[BriefingEdit] = msgspec.field(default_factory=list)
+    """The lines that were pinned, dropped or reworded, of every project."""
+
+
+class Briefing(Request[Briefed], frozen=True, kw_only=True):
+    """Show what an agent is told at a start, and why.
+
+    Without a project, that is what applies everywhere.
+
+    Raises `StorageFailed`.
+    """
+
+    project: Annotated[
+        Name | None, doc("the project, by its key, as `mnem injections` shows it")
+    ] = None
+
+
+class EditBriefing(ById[BriefingEdit], frozen=True, kw_only=True):
+    """Pin, drop or reword a line of briefings.
+
+    A pinned line comes first; a dropped line is told no more, at starts and prompts; a reworded one
+    is told in your words, with the id of its memory or learning. What is not given stays as it is.
+
+    Raises `NotFound`, `InvalidRequest`, `EmptyContent`, `InvalidText` and `SecretRefused`.
+    """
+
+    writes = True
+
+    pin: Annotated[bool | None, doc("pin it, or take that back")] = None
+    drop: Annotated[bool | None, doc("drop it, or take that back")] = None
+    text: Annotated[
+        Words | None, doc("the words to show; an empty text takes them back")
+    ] = None
 
 
 class RatedInjection(msgspec.Struct, frozen=True):

@@ -125,7 +125,6 @@ class Replay:
         self._hooks = HookService(
             service=memory.service,
             agents=memory.store.agents,
-            learnings=memory.store.learnings,
             ledger=memory.store.injections,
             clock=clock,
             settings=memory.settings,

@@ -22,7 +22,6 @@ def hooks(
     return HookService(
         service=service,
         agents=store.agents,
-        learnings=store.learnings,
         ledger=store.injections,
         clock=clock,
         settings=settings,

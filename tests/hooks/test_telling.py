@@ -18,11 +18,17 @@ from support.settings import change
 
 from mnemosyned.agents.hooks.service import HookService
 from mnemosyned.config import SettingsInForce
+from mnemosyned.errors import InvalidRequest, NotFound
 from mnemosyned.memory.values import LearningKind
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.verbs.conversation import Learn
-from mnemosyned.verbs.injections import Injections, RateInjection
+from mnemosyned.verbs.injections import (
+    Briefing,
+    EditBriefing,
+    Injections,
+    RateInjection,
+)
 from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.retention import Forget
 from mnemosyned.verbs.upkeep import Sleep, Status
@@ -74,7 +80,7 @@ def test_a_session_in_another_tool_starts_with_what_matters(hooks: HookService) 
     assert "- [2026-03-16, claude-code, instruction] Never use emojis" in text
     assert "Next step: move the invoices" in text
     assert "Last session in this project:" in text
-    assert len(text) <= 2_000
+    assert len(text) <= 3_000
 
 
 @pytest.mark.usefixtures("told")
@@ -191,7 +197,23 @@ def test_a_secret_is_masked_where_it_is_told(
     claude(hooks, transcript).call(hook_event_name="Stop")
 
     text = start(codex(hooks, None))
-    assert "database password" in text
+    assert DECISION in text
+    assert "database password" not in text  # nothing is left of it
+    assert "hunter2" not in text
+
+
+@pytest.mark.usefixtures("told")
+def test_a_place_is_told_with_its_secret_masked(
+    hooks: HookService, transcript: Path
+) -> None:
+    words = (
+        "The staging password is hunter2-Xy9! and lives in the vault of the infra team."
+    )
+    write_lines(transcript, [claude_line("user", words, uuid="u8", minutes=8)])
+    claude(hooks, transcript).call(hook_event_name="Stop")
+
+    text = start(codex(hooks, None))
+    assert "lives in the vault of the infra team" in text
     assert "hunter2" not in text
 
 
@@ -224,7 +246,7 @@ def test_the_start_is_bounded_however_much_is_known(
     write_lines(transcript, lines)
     claude(hooks, transcript).call(hook_event_name="Stop")
 
-    assert 0 < len(start(codex(hooks, None))) <= 2_000
+    assert 0 < len(start(codex(hooks, None))) <= 3_000
 
 
 @pytest.mark.usefixtures("told")
@@ -398,3 +420,79 @@ def test_status_shows_the_share_of_useful_injections(
     assert totals == rated.totals
     assert (totals.injections, totals.precision) == (2, 0.5)
     assert totals.tokens == prompted.tokens + started.tokens
+
+
+# ---------------------------------------------------------------- briefing
+
+
+def brief(service: MemoryService) -> dict[str, str]:
+    """What an agent would be told in the project, by the ids of its lines."""
+    told = service.call(Briefing(project="/w/shop"))
+    return {line.id: line.text for line in told.lines}
+
+
+@pytest.mark.usefixtures("told")
+def test_a_briefing_shows_what_a_start_tells_and_why(
+    hooks: HookService, service: MemoryService
+) -> None:
+    told = service.call(Briefing(project="/w/shop"))
+
+    assert told.text == start(codex(hooks, None))
+    assert all(line.reason and f"- {line.text}\n" in told.text for line in told.lines)
+    assert "decided in this project" in {line.reason for line in told.lines}
+    assert not service.call(Briefing(project="/w/other")).lines
+
+
+@pytest.mark.usefixtures("told")
+def test_a_dropped_line_is_told_neither_at_a_start_nor_at_a_prompt(
+    hooks: HookService, service: MemoryService
+) -> None:
+    (id,) = [id for id, text in brief(service).items() if "Postgres 16" in text]
+    service.call(EditBriefing(id, drop=True))
+
+    assert "Postgres 16" not in start(codex(hooks, None))
+    question = "Which database does the cart service use?"
+    assert ask(codex(hooks, None, session="0200"), question) == ""
+
+    service.call(EditBriefing(id, drop=False))
+    assert DECISION in start(codex(hooks, None, session="0201"))
+
+
+@pytest.mark.usefixtures("told")
+def test_a_reworded_line_is_told_in_the_new_words(
+    hooks: HookService, service: MemoryService
+) -> None:
+    ids = [id for id, text in brief(service).items() if "Postgres 16" in text]
+    service.call(EditBriefing(ids[0], text="The cart is on Postgres 16."))
+
+    assert brief(service)[ids[0]].endswith("The cart is on Postgres 16.")
+    question = "Which database does the cart service use?"
+    text = ask(codex(hooks, None), question)
+    assert "The cart is on Postgres 16." in text
+    assert "partial indexes" not in text
+
+    service.call(EditBriefing(ids[0], text=""))
+    assert brief(service)[ids[0]].endswith(DECISION)
+
+
+@pytest.mark.usefixtures("told")
+def test_a_pinned_line_comes_first(service: MemoryService, store: SqliteStore) -> None:
+    memories = store.agents.latest(["claude-code:s1"], 9)
+    (minor,) = [each for each in memories if "four minutes" in each.content]
+    assert minor.id not in brief(service)
+
+    service.call(EditBriefing(minor.id, pin=True))
+
+    assert next(iter(brief(service))) == minor.id
+    with pytest.raises(InvalidRequest):
+        service.call(EditBriefing(minor.id, drop=True))
+    with pytest.raises(NotFound):
+        service.call(EditBriefing("nothing", pin=True))
+
+
+@pytest.mark.usefixtures("told")
+def test_each_line_is_told_once(hooks: HookService) -> None:
+    lines = [line for line in start(codex(hooks, None)).splitlines() if "] " in line]
+
+    words = [line.partition("] ")[2] for line in lines]
+    assert len(words) == len(set(words))

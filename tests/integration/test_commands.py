@@ -32,8 +32,8 @@ from mnemosyned.cli.registry import COMMANDS
 from mnemosyned.verbs.facade import ALIASES, VERBS, AsyncVerbs, Verbs
 from mnemosyned.verbs.request import Request, result_type
 
-UNLISTED = {"remember_many", "prune", "rate_injection"}
-"""Verbs that other commands run: `import`, `archive prune` and `injections`."""
+UNLISTED = {"remember_many", "prune", "rate_injection", "edit_briefing"}
+"""Verbs that other commands run: `import`, `archive prune`, `injections` and `briefing`."""
 
 
 @pytest.mark.parametrize("name", COMMANDS)

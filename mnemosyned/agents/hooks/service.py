@@ -20,7 +20,7 @@ from mnemosyned.agents.hooks.events import (
     parse_call,
     takes_context,
 )
-from mnemosyned.agents.hooks.injected import Briefing, Reminder
+from mnemosyned.agents.hooks.reminder import Reminder
 from mnemosyned.config import SettingsInForce
 from mnemosyned.errors import MnemosynedError
 from mnemosyned.ids import new_id
@@ -36,7 +36,6 @@ from mnemosyned.memory.injections import (
     InjectionKind,
     InjectionStore,
 )
-from mnemosyned.memory.ports import LearningStore
 from mnemosyned.service.service import MemoryService
 from mnemosyned.text.frames import neutralize_line
 from mnemosyned.text.secrets.masking import mask_secrets
@@ -83,7 +82,6 @@ class HookService:
         *,
         service: MemoryService,
         agents: AgentStore,
-        learnings: LearningStore,
         ledger: InjectionStore,
         clock: Clock,
         settings: SettingsInForce,
@@ -95,8 +93,8 @@ class HookService:
         self._settings = settings
         self._home = home
         self._events = service.events
-        self._briefing = Briefing(agents=agents, learnings=learnings)
-        self._reminder = Reminder(service=service, agents=agents)
+        self._briefings = service.briefings
+        self._reminder = Reminder(service=service, agents=agents, ledger=ledger)
         self.capture = Capture(
             service=service, agents=agents, clock=clock, settings=settings
         )
@@ -117,7 +115,7 @@ class HookService:
         """
         for session in self._agents.recent(1):
             self._reminder.compose(session, SAMPLE, now=self._clock.now())
-            self._briefing.compose(session)
+            self._briefings.compose(session.project, session=session.session)
 
     def handle(self, envelope: HookEnvelope) -> Json:
         """Store the conversation of a hook call and return the JSON object for the hook to print.
@@ -242,7 +240,9 @@ class HookService:
                 injected = self._reminder.compose(session, prompt, now=now)
                 kind, informed_at = InjectionKind.PROMPT, None
             elif call.is_fresh_start and session.informed_at is None:
-                injected = self._briefing.compose(session)
+                injected = self._briefings.compose(
+                    session.project, session=session.session
+                )
                 prompt, kind, informed_at = "", InjectionKind.START, now
             else:
                 return ""

@@ -13,8 +13,14 @@ from mnemosyned.cli.output.terminal import (
     local_time,
     wrap_paragraph,
 )
-from mnemosyned.memory.injections import Injection, InjectionOutcome, InjectionTotals
-from mnemosyned.verbs.injections import InjectionList, RatedInjection
+from mnemosyned.memory.injections import (
+    BriefingEdit,
+    InjectedLine,
+    Injection,
+    InjectionOutcome,
+    InjectionTotals,
+)
+from mnemosyned.verbs.injections import Briefed, InjectionList, RatedInjection
 
 PROMPT_CHARS = 100
 
@@ -63,4 +69,35 @@ RENDERERS[RatedInjection] = Renderer(
         f"{result.id}: {result.outcome.replace('_', ' ')}\n{injections_row(result.totals)}"
     )
 )
+
+
+def _briefing_text(result: Briefed) -> str:
+    """Return a briefing as it is told, each line followed by its reason and id."""
+    lines = iter(result.lines)
+    shown = []
+    for text in result.text.splitlines():
+        shown.append(text)
+        if text.startswith("- ") and (line := next(lines, None)):
+            shown.append(click.style(f"   {line.reason}; {line.id}", dim=True))
+    if result.tokens:
+        shown.append(f"about {count_of(result.tokens, 'token')}")
+    shown += [f"{edit.id}: {_edit_text(edit)}" for edit in result.edits]
+    return "\n".join(shown)
+
+
+def _edit_text(edit: BriefingEdit) -> str:
+    """Return what a person decided about a line."""
+    parts = ["pinned"] * edit.pinned + ["dropped"] * edit.dropped
+    parts += [f"told as: {edit.text}"] * bool(edit.text)
+    return "; ".join(parts) or "as its source has it"
+
+
+RENDERERS[Briefed] = Renderer(
+    _briefing_text,
+    lambda result: "" if result.lines else "nothing would be told here",
+    lambda result: result.lines,
+    is_as_written=True,
+)
+RENDERERS[BriefingEdit] = Renderer(lambda edit: f"{edit.id}: {_edit_text(edit)}")
+CELLS[InjectedLine] = "id reason text".split()
 CELLS[Injection] = "id created_at kind client session project outcome prompt".split()

@@ -1,0 +1,249 @@
+"""Statements for briefings: which sentences of a project an agent has to know at its start."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from mnemosyned.memory.values import MemoryRecord
+from mnemosyned.summary.statements import COURTESY_WORDS_MAX, is_courtesy
+from mnemosyned.text.frames import neutralize_line
+from mnemosyned.text.rule_files import read_rule_file
+from mnemosyned.text.secrets.masking import mask_secrets
+from mnemosyned.text.sentences import split_sentences
+from mnemosyned.text.tokens import (
+    COMMONPLACE_KINDS,
+    EXACT_KINDS,
+    RULING,
+    TextToken,
+    emphasis_factor,
+    tokenize,
+)
+
+_WORDS, _NAMES, _PATTERNS, _FORMS = read_rule_file(__file__)
+
+_PLACEHOLDER = re.compile(r"\[secret:\w+\]")
+
+ASSISTANT = "assistant"
+CONTENT_CHARS_MAX = 2_000
+"""Characters read of one memory."""
+STATEMENT_CHARS_MAX = 240
+SENTENCE_CHARS_MAX = 400
+KEYWORDS_MIN = 3
+"""Keywords of a sentence that says something by itself; with an exact value, one is enough."""
+SECRET_KEYWORDS_MIN = 3
+"""Keywords besides a secret, without which a sentence is mainly that secret."""
+ANSWER_CHARS_MAX = 120
+"""Length up to which a reply is shown with the question that it answers."""
+SAME_SHARE = 0.6
+"""Words in common with a newer statement from which an older one is a repetition."""
+
+
+class StatementKind(StrEnum):
+    """Why a statement matters to a later session."""
+
+    GRAVE = "grave"
+    OPEN = "open"
+    DECIDED = "decided"
+    STATED = "stated"
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectStatement:
+    """What one memory tells a later session."""
+
+    memory: MemoryRecord
+    kind: StatementKind
+    text: str
+    keywords: frozenset[str]
+    """Stems of its words, for comparison with other statements."""
+
+
+def is_sample(text: str) -> bool:
+    """Return whether a text is a line that the documentation has a newcomer type."""
+    return _normalize(text) in _SAMPLES
+
+
+def _normalize(text: str) -> str:
+    """Return a text for comparison: lower case, single spaces, no full stop at the end."""
+    return " ".join(text.lower().split()).rstrip(".")
+
+
+_SAMPLES = frozenset(map(_normalize, _NAMES["samples"]))
+
+
+def find_keywords(text: str) -> frozenset[str]:
+    """Return the stems of a text's words, without commonplace words such as "the"."""
+    return frozenset(
+        token.stem for token in tokenize(text) if token.kind not in COMMONPLACE_KINDS
+    )
+
+
+def is_question(text: str) -> bool:
+    """Return whether a text ends with a question mark."""
+    return text.rstrip(" \"'”’)]*_").endswith(("?", "？", "؟"))
+
+
+def has_substance(text: str) -> bool:
+    """Return whether a text says more than a greeting, a reply, a feeling, a secret or a request."""
+    return any(_telling_sentences(text, is_agent=False))
+
+
+def find_statements(memories: Sequence[MemoryRecord]) -> Iterator[ProjectStatement]:
+    """Yield what memories of a project state, in their order, at most one statement for each.
+
+    `memories` come newest first. Of people all sentences count that say something; of agents those
+    alone that name a failure or an open task. A short reply follows the question it answers.
+    """
+    questions = _find_questions(memories)
+    for memory in memories:
+        content = memory.content[:CONTENT_CHARS_MAX]
+        if memory.superseded_at or is_sample(content):
+            continue
+        is_agent = memory.role == ASSISTANT
+        sentences = list(_telling_sentences(content, is_agent=is_agent))
+        if not sentences:
+            continue
+        kind = max(
+            (_kind_of(text, tokens, is_agent=is_agent) for text, tokens in sentences),
+            key=_GRAVITY.index,
+        )
+        if is_agent and kind not in (StatementKind.GRAVE, StatementKind.OPEN):
+            continue
+        text = _join_sentences([text for text, _ in sentences], kind)
+        if len(text) <= ANSWER_CHARS_MAX and (question := questions.get(memory.id)):
+            text = f"{question} → {text}"
+        yield ProjectStatement(memory, kind, text, find_keywords(text))
+
+
+_GRAVITY = (
+    StatementKind.STATED,
+    StatementKind.DECIDED,
+    StatementKind.OPEN,
+    StatementKind.GRAVE,
+)
+
+
+def _find_questions(memories: Sequence[MemoryRecord]) -> dict[str, str]:
+    """Return the question that each memory directly follows in its session, by the memory's id.
+
+    `memories` come newest first. A question is the last sentence of another speaker's message.
+    """
+    questions: dict[str, str] = {}
+    before: dict[str, MemoryRecord] = {}
+    for memory in reversed(memories):
+        asked = before.get(memory.session)
+        if asked and asked.role != memory.role and is_question(asked.content):
+            *_, (sentence, _) = split_sentences(asked.content[-CONTENT_CHARS_MAX:])
+            words = {token.surface.lower() for token in tokenize(sentence)}
+            if len(sentence) <= STATEMENT_CHARS_MAX and words & _WORDS["asking"]:
+                questions[memory.id] = sentence.strip()
+        before[memory.session] = memory
+    return questions
+
+
+def _telling_sentences(
+    content: str, *, is_agent: bool
+) -> Iterator[tuple[str, tuple[TextToken, ...]]]:
+    """Yield the sentences of a memory that say something to a later session, with their tokens.
+
+    Left out are questions, greetings, requests for the work of the moment, feelings, hypotheses,
+    results of tests, and sentences that are mainly about a secret. `is_agent` says that an agent wrote them.
+    """
+    has_secret = mask_secrets(content) != content
+    for sentence, _ in split_sentences(content):
+        text = sentence.strip()
+        if is_question(text) or text.endswith(":") or len(text) > SENTENCE_CHARS_MAX:
+            continue
+        tokens = tokenize(
+            _PLACEHOLDER.sub(" ", mask_secrets(text)) if has_secret else text
+        )
+        words = [token.surface.lower() for token in tokens]
+        is_reply = len(words) <= COURTESY_WORDS_MAX
+        if not words or (is_reply and is_courtesy(words)):
+            continue
+        keywords = {
+            token.stem for token in tokens if token.kind not in COMMONPLACE_KINDS
+        }
+        has_value = any(token.kind in EXACT_KINDS for token in tokens)
+        if len(keywords) < (1 if has_value and not has_secret else KEYWORDS_MIN):
+            continue
+        if has_secret and _is_about_secret(words, keywords):
+            continue
+        if _WORDS["feelings"].intersection(words) and (
+            _WORDS["first_person"].intersection(words)
+        ):
+            continue
+        if any(_PATTERNS[name].search(text) for name in ("test_result", "hypothesis")):
+            continue
+        is_request = words[0] in _WORDS["requests"] or not _WORDS[
+            "courtesies"
+        ].isdisjoint(words)
+        if is_request and (is_agent or emphasis_factor(tokens) < RULING):
+            continue
+        yield text, tokens
+
+
+def _is_about_secret(words: Sequence[str], keywords: set[str]) -> bool:
+    """Return whether words are mainly about a secret: little is left beside it."""
+    telling = [word for word in words if word not in _WORDS["secret_talk"]]
+    others = keywords & {token.stem for word in telling for token in tokenize(word)}
+    return len(others) < SECRET_KEYWORDS_MIN
+
+
+def _kind_of(
+    text: str, tokens: Sequence[TextToken], *, is_agent: bool
+) -> StatementKind:
+    """Return why a sentence matters to a later session."""
+    if _PATTERNS["grave"].search(text):
+        return StatementKind.GRAVE
+    if _PATTERNS["open"].search(text):
+        return StatementKind.OPEN
+    if not is_agent and (
+        _PATTERNS["decided"].search(text) or emphasis_factor(tokens) >= RULING
+    ):
+        return StatementKind.DECIDED
+    return StatementKind.STATED
+
+
+def _join_sentences(sentences: Sequence[str], kind: StatementKind) -> str:
+    """Return the sentences of one memory as a line of at most `STATEMENT_CHARS_MAX` characters.
+
+    If they are longer, those of the kind come first, and the rest is left out.
+    """
+    if len(" ".join(sentences)) <= STATEMENT_CHARS_MAX:
+        return neutralize_line(" ".join(sentences))
+    best = [text for text in sentences if kind in (_kind_of_text(text), kind)]
+    chosen: list[str] = []
+    room = STATEMENT_CHARS_MAX
+    for text in sorted(best, key=lambda text: _kind_of_text(text) is not kind):
+        if len(text) + 1 <= room or not chosen:
+            chosen.append(text)
+            room -= len(text) + 1
+    return neutralize_line(" ".join(sorted(chosen, key=sentences.index)))
+
+
+def _kind_of_text(text: str) -> StatementKind:
+    """Return why a person's sentence matters to a later session."""
+    return _kind_of(text, tokenize(text), is_agent=False)
+
+
+def drop_repetitions(
+    statements: Iterable[ProjectStatement], *, known: Iterable[frozenset[str]] = ()
+) -> Iterator[ProjectStatement]:
+    """Yield statements without those that share most words with one before, or with `known`.
+
+    `statements` come newest first, so that the newer one on a subject hides the older one.
+    """
+    seen = list(known)
+    for statement in statements:
+        words = statement.keywords
+        if any(
+            len(words & other) >= SAME_SHARE * max(1, min(len(words), len(other)))
+            for other in seen
+        ):
+            continue
+        seen.append(words)
+        yield statement

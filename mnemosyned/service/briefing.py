@@ -1,0 +1,255 @@
+"""The start of a session: what an agent has to know of a project, and a person's edits of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mnemosyned.config import SettingsInForce
+from mnemosyned.conversation.briefing import (
+    ProjectStatement,
+    StatementKind,
+    drop_repetitions,
+    find_keywords,
+    find_statements,
+    is_sample,
+)
+from mnemosyned.conversation.injected import (
+    InjectedQuote,
+    InjectedSection,
+    InjectedText,
+    assemble_sections,
+)
+from mnemosyned.errors import InvalidRequest, NotFound
+from mnemosyned.memory.clock import Clock
+from mnemosyned.memory.injections import BriefingEdit, BriefingEdits
+from mnemosyned.memory.ports import MemoryStore
+from mnemosyned.memory.values import Learning, LearningKind, MemoryRecord
+from mnemosyned.service.intake import clean_learning_text
+from mnemosyned.text.token_counts import TokenEstimator
+from mnemosyned.verbs.injections import Briefed, Briefing, EditBriefing
+
+BRIEFING_CHARS_MAX = 3_000
+PINNED_CHARS_MAX = 800
+LEARNINGS_CHARS_MAX = 900
+OPEN_CHARS_MAX = 500
+LAST_CHARS_MAX = 800
+LINE_CHARS_MAX = 260
+LEARNINGS_MAX = 12
+LEARNINGS_READ_MAX = 200
+SESSIONS_READ_MAX = 50
+MEMORIES_READ_MAX = 600
+SESSION_READ_MAX = 3_000
+"""Memories read where the newest are all of one session."""
+LAST_MAX = 5
+OPEN_MAX = 4
+
+GENERAL = frozenset({LearningKind.NAME, LearningKind.PREFERENCE})
+"""Learnings about a person, which apply in every project."""
+
+
+class BriefingService:
+    """Composes briefings, and keeps a person's edits of their lines."""
+
+    def __init__(
+        self, *, store: MemoryStore, clock: Clock, settings: SettingsInForce
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._settings = settings
+
+    def briefing(self, request: Briefing) -> Briefed:
+        """Return what an agent is told at a start in a project, line by line."""
+        injected = self.compose(request.project or "")
+        return Briefed(
+            lines=list(injected.lines),
+            text=injected.text,
+            tokens=TokenEstimator().count(injected.text) if injected.text else 0,
+            edits=list(self._store.injections.edits().by_id.values()),
+        )
+
+    def edit(self, request: EditBriefing) -> BriefingEdit:
+        """Pin, drop or reword a line of briefings, or take that back."""
+        before = self._store.injections.edits([request.id]).by_id.get(request.id)
+        if before is None:
+            self._require_source(request.id)
+        text = before.text if before else ""
+        if request.text is not None:
+            text = request.text and clean_learning_text(
+                request.text, self._settings.config.secrets, field="text"
+            )
+        pinned, dropped = request.pin, request.drop
+        edit = BriefingEdit(
+            id=request.id,
+            pinned=bool(before and before.pinned) if pinned is None else pinned,
+            dropped=bool(before and before.dropped) if dropped is None else dropped,
+            text=text,
+            changed_at=self._clock.now(),
+        )
+        if edit.pinned and edit.dropped:
+            raise InvalidRequest(
+                "a line is either pinned or dropped; take the other back first",
+                field="drop",
+            )
+        self._store.injections.save_edit(edit)
+        return edit
+
+    def _require_source(self, id: str) -> None:
+        """Raise `NotFound` unless a memory or a learning has this id."""
+        try:
+            self._store.memories.get(id)
+        except NotFound:
+            learnings = self._store.learnings.find(superseded=True, limit=1_000)
+            if all(learning.id != id for learning in learnings):
+                raise
+
+    def compose(self, project: str, *, session: str = "") -> InjectedText:
+        """Return the text to inject at a start in a project; empty without anything to say.
+
+        Pinned lines come first, then learnings, what is grave or open, and what was decided or
+        stated; each source has one line. Nothing of `session` itself is told.
+        """
+        agents = self._store.agents
+        edits = self._store.injections.edits()
+        names = agents.sessions_of(project, SESSIONS_READ_MAX)
+        others = [name for name in names if name != session]
+        memories = agents.latest(others, MEMORIES_READ_MAX) if others else []
+        if memories and memories[0].session == memories[-1].session:
+            memories = agents.latest(others, SESSION_READ_MAX)  # all of a long session
+        learnings = self._find_learnings(project, edits)
+        pinned = list(self._pinned_quotes(project, edits))
+        stated = [
+            statement
+            for statement in find_statements(memories)
+            if not (
+                edits.is_dropped(statement.memory.id)
+                or edits.is_pinned(statement.memory.id)
+            )
+        ]
+        known = [find_keywords(learning.text) for learning in learnings]
+        known += [find_keywords(quote.text) for quote in pinned]
+        in_learnings = {learning.memory for learning in learnings}
+        stated = [each for each in stated if each.memory.id not in in_learnings]
+        stated = list(drop_repetitions(stated, known=known))
+        left = [each for each in stated if each.kind is StatementKind.OPEN][:OPEN_MAX]
+        last = [
+            each
+            for each in stated
+            if each.memory.session == stated[0].memory.session and each not in left
+        ]
+        weighty = [each for each in last if each.kind is not StatementKind.STATED]
+        last = sorted(
+            weighty or last, key=lambda each: each.kind is not StatementKind.GRAVE
+        )[:LAST_MAX]
+        decided = [each for each in stated if each not in (*last, *left)]
+        # The newest first within a kind; what was only stated fills the room that is left.
+        decided.sort(key=lambda each: each.kind is not StatementKind.DECIDED)
+        sections = [
+            InjectedSection("Pinned by the user:", pinned, PINNED_CHARS_MAX),
+            InjectedSection(
+                "Standing preferences and instructions:",
+                [_quote_learning(learning, edits) for learning in learnings],
+                LEARNINGS_CHARS_MAX,
+            ),
+            InjectedSection(
+                "Last session in this project:",
+                [_quote_statement(each, edits) for each in last],
+                LAST_CHARS_MAX,
+            ),
+            InjectedSection(
+                "Still open in this project:",
+                [_quote_statement(each, edits) for each in left],
+                OPEN_CHARS_MAX,
+            ),
+            InjectedSection(
+                "Decided or stated in this project:",
+                [_quote_statement(each, edits) for each in decided],
+                BRIEFING_CHARS_MAX,
+            ),
+        ]
+        return assemble_sections(sections, chars_max=BRIEFING_CHARS_MAX)
+
+    def _pinned_quotes(
+        self, project: str, edits: BriefingEdits
+    ) -> Iterator[InjectedQuote]:
+        """Yield the pinned memories of the project and of no project, as quotes."""
+        ids = [id for id in edits.by_id if edits.is_pinned(id)]
+        found = [record for id in ids if (record := self._find_memory(id))]
+        projects = self._store.agents.projects_of([each.session for each in found])
+        for memory in found:
+            if projects.get(memory.session, "") in ("", project):
+                yield InjectedQuote(
+                    id=memory.id,
+                    text=edits.text_of(memory.id) or memory.content,
+                    said=memory.created_at,
+                    source=memory.source or "",
+                    speaker=memory.role,
+                    reason="pinned by the user",
+                )
+
+    def _find_memory(self, id: str) -> MemoryRecord | None:
+        """Return the memory with this id; None for an id of a learning or a summary."""
+        try:
+            record = self._store.memories.get(id)
+        except NotFound:
+            return None
+        return record if isinstance(record, MemoryRecord) else None
+
+    def _find_learnings(self, project: str, edits: BriefingEdits) -> list[Learning]:
+        """Return the learnings to show in a project, at most `LEARNINGS_MAX`.
+
+        Pinned ones come first, then those of the project, of no project, and names and preferences
+        from other projects; in each group the newest come first.
+        """
+        in_force = self._store.learnings.find(limit=LEARNINGS_READ_MAX)
+        projects = self._store.agents.projects_of(
+            list({learning.session for learning in in_force})
+        )
+
+        def rank(learning: Learning) -> int:
+            """Return the place of a learning in the order; 4 for one that is not shown."""
+            place = projects.get(learning.session, "")
+            if edits.is_dropped(learning.id) or is_sample(learning.text):
+                return 4
+            if place and place != project:
+                return 3 if learning.kind in GENERAL else 4
+            if edits.is_pinned(learning.id):
+                return 0
+            return 1 if place else 2
+
+        in_force = [learning for learning in in_force if rank(learning) < 4]
+        return sorted(in_force, key=rank)[:LEARNINGS_MAX]  # newest first within each
+
+
+def _quote_learning(learning: Learning, edits: BriefingEdits) -> InjectedQuote:
+    """Return a learning as a quote, in the words that a person gave it."""
+    return InjectedQuote(
+        id=learning.id,
+        text=edits.text_of(learning.id) or learning.text,
+        said=learning.created_at,
+        source=learning.source or "",
+        speaker=learning.kind.value,
+        reason=f"a {learning.kind} in force",
+    )
+
+
+_REASONS = {
+    StatementKind.GRAVE: "a failure in this project",
+    StatementKind.OPEN: "open in this project",
+    StatementKind.DECIDED: "decided in this project",
+    StatementKind.STATED: "stated in this project",
+}
+
+
+def _quote_statement(
+    statement: ProjectStatement, edits: BriefingEdits
+) -> InjectedQuote:
+    """Return a statement as a quote, in the words that a person gave it."""
+    memory = statement.memory
+    return InjectedQuote(
+        id=memory.id,
+        text=edits.text_of(memory.id) or statement.text,
+        said=memory.created_at,
+        source=memory.source or "",
+        speaker=memory.role,
+        reason=_REASONS[statement.kind],
+    )

@@ -1,0 +1,155 @@
+"""Which sentences of a project a briefing tells."""
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from support.fakes import NOON, memory
+
+from mnemosyned.conversation import briefing
+from mnemosyned.conversation.briefing import (
+    StatementKind,
+    drop_repetitions,
+    find_statements,
+    is_sample,
+)
+from mnemosyned.memory.values import MemoryRecord
+
+DOCS = Path(__file__).parents[2]
+
+
+def said(*texts: str, role: str = "user") -> list[MemoryRecord]:
+    """Memories of one session, the newest first, as they were said one after the other."""
+    return [
+        replace(
+            memory(f"m{number}", text, session="s1"),
+            role=role,
+            created_at=NOON + timedelta(minutes=number),
+        )
+        for number, text in reversed([*enumerate(texts)])
+    ]
+
+
+def statements(*texts: str, role: str = "user") -> list[str]:
+    return [each.text for each in find_statements(said(*texts, role=role))]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("ok decision: we drop Redis streams, events go into Postgres", "decided"),
+        ("klarna is cut for the launch, we start with cards only", "decided"),
+        ("Ab sofort benutzen wir uv statt pip", "decided"),
+        ("a partir de hoy usamos pnpm en todos los paquetes", "decided"),
+        ("still open: the fee column is empty for rows before 2024", "open"),
+        ("Noch offen: die Übersetzung der Rechnungen", "open"),
+        ("the redis box fell over last night and we lost forty events", "grave"),
+        ("Der Server ist heute Nacht abgestürzt", "grave"),
+        ("our person at adyen is Wouter, mail is useless", "stated"),
+    ],
+)
+def test_a_statement_has_its_kind(text: str, kind: str) -> None:
+    (statement,) = find_statements(said(text))
+
+    assert (statement.kind, statement.text) == (StatementKind(kind), text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "thx. coffee",
+        "yes do that",
+        "which port does the proxy use?",
+        "write a script that prints the ten largest files",
+        "summary of what is missing for the launch please",
+        "test_merge_twice failed in CI again",
+        "12 tests passed, the suite is green",
+        "i had a horrible call with the bank today, they make me so tired",
+        "maybe we could offer payouts in crypto one day",
+        "the admin password is hunter2-Xy9!",
+        "The password is hunter2-Xy9! I did not write it down anywhere.",
+        "Ada decided: we deploy on Tuesdays, never on Fridays",
+    ],
+)
+def test_what_says_nothing_to_a_later_session_is_left_out(text: str) -> None:
+    assert statements(text) == []
+
+
+def test_of_agents_only_failures_and_open_tasks_are_told() -> None:
+    assert statements("We must always use tabs here.", role="assistant") == []
+    assert statements(
+        "The migration of the orders table is still open.", role="assistant"
+    )
+    assert statements("The worker crashed at 02:14.", role="assistant")
+
+
+def test_a_secret_leaves_the_place_where_it_is_kept() -> None:
+    text = (
+        "the staging password is hunter2-Xy9 and lives in the vault of the infra team"
+    )
+
+    assert statements(text) == [text]  # masked where it is shown
+
+
+def test_only_the_telling_sentences_of_a_message_are_told() -> None:
+    text = (
+        "thanks! We ship on Tuesdays only, never from the 20th on. can you note that?"
+    )
+
+    assert statements(text) == ["We ship on Tuesdays only, never from the 20th on."]
+
+
+def test_a_short_reply_follows_its_question() -> None:
+    question = "Before I push: how do you name branches here?"
+    asked = said(question, "team-ticket-slug, e.g. pay-1182-rounding")
+    asked[1] = replace(asked[1], role="assistant")
+
+    (statement,) = find_statements(asked)
+
+    assert statement.text.startswith("Before I push: how do you name branches here? → ")
+    assert statement.text.endswith("team-ticket-slug, e.g. pay-1182-rounding")
+
+
+def test_a_question_of_yes_or_no_asks_for_no_statement() -> None:
+    asked = said("Shall we go on?", "the flag is ledger_v2, on for merchant 12 only")
+    asked[1] = replace(asked[1], role="assistant")
+
+    (statement,) = find_statements(asked)
+
+    assert statement.text == "the flag is ledger_v2, on for merchant 12 only"
+
+
+def test_a_newer_statement_hides_an_older_one_in_the_same_words() -> None:
+    found = find_statements(
+        said(
+            "the proxy listens on port 8443 now",
+            "branches are named after the ticket and the team",
+            "the proxy listens on port 9443 now",
+        )
+    )
+
+    assert [each.memory.id for each in drop_repetitions(found)] == ["m2", "m1"]
+
+
+def test_a_superseded_memory_is_not_told() -> None:
+    (old,) = said("the proxy listens on port 8443 now")
+
+    assert not list(find_statements([replace(old, superseded_at=NOON)]))
+
+
+def test_long_messages_are_told_by_their_weightiest_sentences() -> None:
+    text = " ".join(f"The module number {n} has its own folder." for n in range(20))
+    (told,) = statements(f"{text} We decided to drop Redis. {text}")
+
+    assert "We decided to drop Redis." in told
+    assert len(told) <= briefing.STATEMENT_CHARS_MAX
+
+
+def test_samples_are_lines_of_the_documentation() -> None:
+    pages = [DOCS / "README.md", *(DOCS / "docs").glob("*.md")]
+    text = "\n".join(page.read_text("utf-8") for page in pages).lower()
+
+    for sample in briefing._NAMES["samples"]:  # noqa: SLF001
+        assert sample.rstrip(".").lower() in text
+        assert is_sample(sample.upper())
