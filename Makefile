@@ -364,6 +364,12 @@ bench-telling: $(COMPILED) ## what agents are told at prompts and starts, in pro
 	$(BIN)/python tests/bench/bench_telling.py $(if $(HALF),--half "$(HALF)") \
 		$(if $(PROJECT),--project "$(PROJECT)") $(if $(SHOW),--show)
 
+bench-endings: $(COMPILED) ## which newer sentences end older ones, in ten languages; HALF=tune, HALF=held
+	$(BIN)/python tests/bench/bench_endings.py $(if $(HALF),--half "$(HALF)")
+
+bench-meaning: $(COMPILED) ## questions in other languages and words, about nothing said, and broad ones; HALF=tune, HALF=held [ENCODER=0]
+	$(BIN)/python tests/bench/bench_meaning.py $(if $(HALF),--half "$(HALF)") $(if $(filter 0,$(ENCODER)),--no-encoder)
+
 bench-summaries: $(COMPILED) ## what summaries keep; DATA=…, for a model MODEL=FILE.gguf, ENDPOINT=URL, SESSIONS=5
 	$(BIN)/python tests/bench/bench_summaries.py --data "$(DATA)" \
 		$(if $(MODEL),--model "$(MODEL)") $(if $(ENDPOINT),--endpoint "$(ENDPOINT)") \

@@ -1,0 +1,150 @@
+"""How surely the end of a fact is recognized: precision and recall by language and by kind.
+
+    python tests/bench/bench_endings.py [--half tune|held] [--show]
+
+The pairs of `sets/endings` are an older and a newer sentence: half of them end what the older one says, half
+only look like it. Each newer sentence that ends something is also held against the older sentences of all other
+pairs of its language, since a wrong candidate must stay open too. Sentences are shown of the half `tune` alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from bench.report import Report
+
+from mnemosyned.text.endings.recognize import find_ending
+
+SETS = Path(__file__).with_name("sets") / "endings"
+HALVES = ("tune", "held")
+RECALL_MIN, PRECISION_MIN = 0.80, 0.97
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two sentences about one thing, and whether the newer ends what the older says."""
+
+    language: str
+    kind: str
+    ends: bool
+    older: str
+    newer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """How many pairs of a group there are, and how many of them are taken for an end."""
+
+    ends: int
+    found: int
+    stays: int
+    wrong: int
+
+    @property
+    def recall(self) -> float:
+        return self.found / self.ends if self.ends else 1.0
+
+    @property
+    def precision(self) -> float:
+        taken = self.found + self.wrong
+        return self.found / taken if taken else 1.0
+
+
+def load_pairs(half: str) -> tuple[Pair, ...]:
+    """Return the pairs of a half, by language and kind as in its file."""
+    languages = tomllib.loads((SETS / f"{half}.toml").read_text(encoding="utf-8"))
+    return tuple(
+        Pair(language, kind, part == "ends", older, newer)
+        for language, parts in languages.items()
+        for part, kinds in parts.items()
+        for kind, pairs in kinds.items()
+        for older, newer in pairs
+    )
+
+
+def figures_of(answers: Mapping[Pair, bool]) -> Figures:
+    """Count the pairs and those that were taken for an end."""
+    ends = [taken for pair, taken in answers.items() if pair.ends]
+    stays = [taken for pair, taken in answers.items() if not pair.ends]
+    return Figures(len(ends), sum(ends), len(stays), sum(stays))
+
+
+def report_groups(
+    report: Report,
+    title: str,
+    answers: Mapping[Pair, bool],
+    group: Callable[[Pair], str],
+) -> None:
+    """Show the figures of each group of pairs, in the order of the file."""
+    rows: list[list[object]] = []
+    for name in dict.fromkeys(map(group, answers)):
+        part = figures_of(
+            {p: taken for p, taken in answers.items() if group(p) == name}
+        )
+        rows.append([name, part.ends, part.found, part.stays, part.wrong])
+    headers = [title, "end", "recognized", "only look like it", "taken for an end"]
+    report.table(f"By {title}", headers, rows)
+
+
+def strangers(pairs: Sequence[Pair]) -> Iterable[Pair]:
+    """Yield each newer sentence that ends something with the older sentences of other pairs of its language."""
+    for pair in pairs:
+        for other in pairs:
+            if (
+                pair.ends
+                and other.language == pair.language
+                and other.older != pair.older
+            ):
+                yield replace(other, kind="stranger", ends=False, newer=pair.newer)
+
+
+def report_half(report: Report, half: str, *, show: bool) -> None:
+    pairs = load_pairs(half)
+    answers = {pair: bool(find_ending(pair.older, pair.newer)) for pair in pairs}
+    figures = figures_of(answers)
+    report_groups(report, f"language, {half}", answers, lambda pair: pair.language)
+    report_groups(report, f"kind, {half}", answers, lambda pair: pair.kind)
+    report.bar(f"recall, {half}", figures.recall, ">=", RECALL_MIN)
+    report.bar(f"precision, {half}", figures.precision, ">=", PRECISION_MIN)
+    others = list(strangers(pairs))
+    closed = [pair for pair in others if find_ending(pair.older, pair.newer)]
+    report.figure(f"unrelated pairs, {half}", len(others))
+    report.figure(f"unrelated pairs taken for an end, {half}", len(closed))
+    if show and half == "tune":
+        wrong = [pair for pair, taken in answers.items() if taken != pair.ends] + closed
+        report.table(
+            "Missed, or wrongly taken for an end",
+            ["", "language", "kind", "older", "newer"],
+            [
+                [
+                    "missed" if pair.ends else "wrong",
+                    pair.language,
+                    pair.kind,
+                    pair.older,
+                    pair.newer,
+                ]
+                for pair in wrong
+            ],
+        )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--half", choices=HALVES, help="only this half")
+    parser.add_argument("--show", action="store_true", help="list the faults of `tune`")
+    options = parser.parse_args()
+    report = Report("bench-endings")
+    for half in [options.half] if options.half else HALVES:
+        report_half(report, half, show=options.show)
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
