@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -113,15 +113,17 @@ class _Draft:
         self.role = ""
 
 
-def load_talks(folder: Path = FOLDER) -> tuple[Talk, ...]:
-    """All talks of a folder, by name."""
+def load_talks(
+    folder: Path = FOLDER, kinds: Collection[str] = KINDS
+) -> tuple[Talk, ...]:
+    """All talks of a folder, by name, with questions of these kinds."""
     return tuple(
-        parse_talk(path.stem, path.read_text(encoding="utf-8"))
+        parse_talk(path.stem, path.read_text(encoding="utf-8"), kinds)
         for path in sorted(folder.glob("[0-9][0-9]_*.txt"))
     )
 
 
-def parse_talk(name: str, text: str) -> Talk:
+def parse_talk(name: str, text: str, kinds: Collection[str] = KINDS) -> Talk:
     """The talk of a file's text; an error names the file and the line."""
     lines = iter(text.splitlines())
     draft = _Draft()
@@ -137,7 +139,7 @@ def parse_talk(name: str, text: str) -> Talk:
         draft.end_turn()
         for line in lines:
             draft.line_number += 1
-            questions.extend(_questions(line, len(draft.turns)))
+            questions.extend(_questions(line, len(draft.turns), kinds))
     except TalkFileError as error:
         raise TalkFileError(f"{name}, line {draft.line_number}: {error}") from None
     return Talk(name, title, user, tuple(draft.turns), tuple(questions))
@@ -166,7 +168,7 @@ def _moment(words: str) -> datetime:
         raise TalkFileError(f"{words} is no date and time") from None
 
 
-def _questions(line: str, turns: int) -> Iterator[Question]:
+def _questions(line: str, turns: int, kinds: Collection[str]) -> Iterator[Question]:
     """The question of a line, or nothing if the line is blank."""
     if not line.strip():
         return
@@ -174,8 +176,8 @@ def _questions(line: str, turns: int) -> Iterator[Question]:
     if parts is None:
         raise TalkFileError("expected [kind] question -> numbers")
     kind = parts["kind"]
-    if kind not in KINDS:
-        raise TalkFileError(f"{kind!r} is none of the kinds: {', '.join(KINDS)}")
+    if kind not in kinds:
+        raise TalkFileError(f"{kind!r} is none of the kinds: {', '.join(kinds)}")
     evidence = tuple(int(number) for number in re.findall(r"\d+", parts["evidence"]))
     if bool(evidence) == (kind == NOTHING_KNOWN):
         raise TalkFileError(f"{len(evidence)} turns of evidence for {kind!r}")

@@ -1,0 +1,218 @@
+"""How questions are answered that share few words with the memory, or that nothing answers.
+
+    python tests/bench/bench_meaning.py [--half tune|held] [--no-encoder] [--only SET] [--show]
+
+Four sets, each asked before and after a sleep, next to bare FTS5 with the Porter stemmer over the
+same memories:
+
+- `crosslingual`: questions in sixteen languages over English records, and `foreign`, English questions over
+  records in fifteen languages: share with an answer among five results, by language.
+- `otherwords`: questions that share no content word with the record that answers them, likewise.
+- `neversaid`: questions about what was never said, share without any result; and questions with an answer, of
+  which few may get none.
+- `broad`: questions about the order, the course or the whole of something over long talks with an assistant:
+  share with any evidence among ten results.
+
+Questions that were answered wrongly are shown of the half `tune` alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from bench.meaning_sets import (
+    ALL_KINDS,
+    HALVES,
+    STAGES,
+    Asked,
+    Results,
+    Search,
+    fill,
+    load_broad_talks,
+    load_questions,
+    load_records,
+    plain_search,
+    product_search,
+    shares_by_kind,
+    shows_answer,
+    sleep_all,
+)
+from bench.report import Report
+
+from mnemosyned import Memory
+from mnemosyned.verbs.memories import Remember
+
+PLAIN = "bare FTS5"
+FILES = {
+    "crosslingual": ("memory",),
+    "foreign": ("memory", "foreign"),
+    "otherwords": ("memory", "more"),
+    "neversaid": ("memory", "more"),
+}
+"""By set of questions, the files of records that it is asked of."""
+BROAD = "broad"
+FEW, MANY = 5, 10
+"""How many results count: for a question with one answer, and for a broad one."""
+FOUND_MIN = {"crosslingual": 0.80, "foreign": 0.80, "otherwords": 0.80}
+UNANSWERED_MIN, SILENCED_MAX = 0.70, 0.03
+ABOVE_PLAIN = 0.10
+
+Answers = Mapping[str, Mapping[Asked, Results]]
+"""By system and stage, the results of each question."""
+Judge = Callable[[Asked, Results], bool]
+
+
+def ask(search: Search, questions: Sequence[Asked]) -> Mapping[Asked, Results]:
+    return {asked: search(asked) for asked in questions}
+
+
+def answers_of(
+    records: Sequence[Remember],
+    questions: Sequence[Asked],
+    limit: int,
+    settings: Mapping[str, Any],
+) -> Answers:
+    """Ask bare FTS5, and the product before and after a sleep."""
+    answers = {PLAIN: ask(plain_search(records, limit), questions)}
+    with (
+        tempfile.TemporaryDirectory(prefix="meaning-") as folder,
+        Memory(
+            Path(folder, "memory.db"), wm_max=1_000_000, auto_sleep=False, **settings
+        ) as memory,
+    ):
+        fill(memory, records)
+        for stage in STAGES:
+            if stage == "after":
+                sleep_all(memory)
+            answers[stage] = ask(product_search(memory, limit), questions)
+    return answers
+
+
+def report_shares(
+    report: Report, title: str, answers: Answers, judge: Judge
+) -> dict[str, float]:
+    """Show by kind the share of questions that are right; return the shares of all by system."""
+    shares = {
+        system: shares_by_kind(
+            {asked: judge(asked, results) for asked, results in given.items()}
+        )
+        for system, given in answers.items()
+    }
+    rows: list[list[object]] = [
+        [kind, *(shares[system][kind] for system in shares)] for kind in shares[PLAIN]
+    ]
+    report.table(title, ["kind", *shares], rows)
+    for system in shares:
+        report.figure(f"{title}: {system}", shares[system][ALL_KINDS])
+    return {system: by_kind[ALL_KINDS] for system, by_kind in shares.items()}
+
+
+def only(answers: Answers, is_chosen: Callable[[Asked], bool]) -> Answers:
+    return {
+        system: {asked: results for asked, results in given.items() if is_chosen(asked)}
+        for system, given in answers.items()
+    }
+
+
+def is_silent(_asked: Asked, results: Results) -> bool:
+    return not results
+
+
+def report_set(report: Report, name: str, half: str, answers: Answers) -> None:
+    """Show the figures of a set of questions, and hold them against their bars."""
+    answerable = only(answers, lambda asked: bool(asked.evidence))
+    title = f"{name}, {half}: found among the first {FEW}"
+    found = report_shares(report, title, answerable, shows_answer)
+    for stage in STAGES:
+        if name in FOUND_MIN:
+            report.bar(f"{title}, {stage}", found[stage], ">=", FOUND_MIN[name])
+    if name != "neversaid":
+        return
+    unanswerable = only(answers, lambda asked: not asked.evidence)
+    for title, part, op, bar in (
+        (f"never said, {half}: no result", unanswerable, ">=", UNANSWERED_MIN),
+        (f"answerable, {half}: no result", answerable, "<=", SILENCED_MAX),
+    ):
+        silent = report_shares(report, title, part, is_silent)
+        for stage in STAGES:
+            report.bar(f"{title}, {stage}", silent[stage], op, bar)
+
+
+def report_broad(report: Report, half: str, answers: Answers) -> None:
+    for scope in ("within a talk", "over all"):
+        part = only(
+            answers,
+            lambda asked, scope=scope: (asked.source is None) == (scope == "over all"),
+        )
+        title = f"broad, {half}, {scope}: any evidence among {MANY}"
+        found = report_shares(report, title, part, shows_answer)
+        for stage in STAGES:
+            above = found[stage] - found[PLAIN]
+            report.bar(f"{title}, {stage}, above {PLAIN}", above, ">=", ABOVE_PLAIN)
+
+
+def report_faults(
+    report: Report, name: str, answers: Answers, texts: Mapping[str, str]
+) -> None:
+    """Show the questions answered wrongly before a sleep, with the first result."""
+    rows: list[list[object]] = []
+    for asked, results in answers["before"].items():
+        is_right = shows_answer(asked, results) if asked.evidence else not results
+        if not is_right:
+            first = (
+                " | ".join(texts.get(id_, id_) for id_ in sorted(results[0]))
+                if results
+                else ""
+            )
+            expected = " | ".join(texts[id_][:80] for id_ in sorted(asked.evidence)[:2])
+            rows.append([asked.kind, asked.text[:90], expected, first[:80]])
+    report.table(
+        f"{name}: wrong", ["kind", "question", "expected", "first result"], rows
+    )
+
+
+def run(
+    report: Report, name: str, half: str, settings: Mapping[str, Any], *, show: bool
+) -> None:
+    if name == BROAD:
+        records, questions = load_broad_talks(half)
+        answers = answers_of(records, questions, MANY, settings)
+        report_broad(report, half, answers)
+    else:
+        records = [record for file in FILES[name] for record in load_records(file)]
+        questions = load_questions(name, half)
+        answers = answers_of(records, questions, FEW, settings)
+        report_set(report, name, half, answers)
+    if show and half == "tune":
+        texts = {str(record.id): record.content for record in records}
+        report_faults(report, name, answers, texts)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--half", choices=HALVES, help="only this half")
+    parser.add_argument("--no-encoder", action="store_true", help="by words alone")
+    parser.add_argument("--only", choices=[*FILES, BROAD], help="only this set")
+    parser.add_argument("--show", action="store_true", help="list the faults of `tune`")
+    options = parser.parse_args()
+    settings = {
+        "embedding.encoder": "none" if options.no_encoder else "builtin",
+        # No question goes by words alone because the machine is busy.
+        "embedding.wait_ms": 60_000,
+    }
+    report = Report("bench-meaning")
+    for name in [options.only] if options.only else FILES:
+        for half in [options.half] if options.half else HALVES:
+            run(report, name, half, settings, show=options.show)
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

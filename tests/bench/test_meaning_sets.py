@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import pytest
+from bench.bench_endings import load_pairs
+from bench.meaning_sets import HALVES, load_questions, load_records
+
+from mnemosyned.text.terms import stems_with_content
+
+QUESTIONS = ("crosslingual", "foreign", "otherwords", "neversaid")
+RECORDS = {
+    str(record.id): record.content
+    for file in ("memory", "more", "foreign")
+    for record in load_records(file)
+}
+
+
+@pytest.mark.parametrize("half", HALVES)
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_every_answer_is_a_record(name: str, half: str) -> None:
+    questions = load_questions(name, half)
+
+    named = {id_ for asked in questions for id_ in asked.evidence}
+
+    assert named
+    assert named <= RECORDS.keys()
+
+
+@pytest.mark.parametrize("half", HALVES)
+def test_questions_in_other_words_share_no_content_word_with_their_answer(
+    half: str,
+) -> None:
+    shared = {
+        asked.text: both
+        for asked in load_questions("otherwords", half)
+        for id_ in asked.evidence
+        if (both := stems_with_content(asked.text) & stems_with_content(RECORDS[id_]))
+    }
+
+    assert not shared
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_no_question_is_in_both_halves(name: str) -> None:
+    tune, held = (
+        {asked.text for asked in load_questions(name, half)} for half in HALVES
+    )
+
+    assert not tune & held
+
+
+def test_no_pair_of_sentences_is_in_both_halves() -> None:
+    tune, held = ({(p.older, p.newer) for p in load_pairs(half)} for half in HALVES)
+
+    assert not tune & held
+
+
+@pytest.mark.parametrize("half", HALVES)
+def test_every_language_has_pairs_that_end_and_pairs_that_stay(half: str) -> None:
+    pairs = load_pairs(half)
+
+    for language in {pair.language for pair in pairs}:
+        kinds = [pair.ends for pair in pairs if pair.language == language]
+        assert min(kinds.count(True), kinds.count(False)) >= 15
