@@ -146,11 +146,11 @@ def report_set(report: Report, name: str, half: str, answers: Answers) -> None:
 
 
 def report_broad(report: Report, half: str, answers: Answers) -> None:
-    for scope in ("within a talk", "over all"):
-        part = only(
-            answers,
-            lambda asked, scope=scope: (asked.source is None) == (scope == "over all"),
-        )
+    parts = {
+        "within a talk": only(answers, lambda asked: asked.source is not None),
+        "over all": only(answers, lambda asked: asked.source is None),
+    }
+    for scope, part in parts.items():
         title = f"broad, {half}, {scope}: any evidence among {MANY}"
         found = report_shares(report, title, part, shows_answer)
         for stage in STAGES:
