@@ -102,6 +102,21 @@ def test_texts_in_other_words_and_languages_are_near(encoder: SentenceEncoder) -
         assert int(near.argmax()) == best, question
 
 
+def test_that_a_text_asks_makes_it_no_nearer_to_other_questions(
+    encoder: SentenceEncoder,
+) -> None:
+    memories = ["What are you doing today?", "The dentist moved us to Friday at nine"]
+    asked = "When is our appointment for the teeth?"
+
+    as_text = unpack(encoder.embed(memories)) @ encoder.encode([asked])[0]
+    question = unpack([encoder.embed_question(asked)])[0]
+    as_question = unpack(encoder.embed(memories)) @ question
+
+    assert as_text[0] - as_question[0] > 0.1
+    assert abs(as_text[1] - as_question[1]) < 0.1
+    assert as_question[1] > as_question[0]
+
+
 def test_the_idle_encoder_leaves_memory_and_comes_back(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,7 +127,6 @@ def test_the_idle_encoder_leaves_memory_and_comes_back(
     wait_until(lambda: not encoder.is_loaded)
 
     assert encoder.embed_question("where is the cat") == first
-    assert encoder.is_loaded
     encoder.close()
 
 
