@@ -10,6 +10,7 @@ from mnemosyned.conversation.briefing import (
     StatementKind,
     drop_repetitions,
     find_keywords,
+    find_outdated,
     find_statements,
     is_sample,
 )
@@ -129,6 +130,8 @@ class BriefingService:
         known += [find_keywords(quote.text) for quote in pinned]
         in_learnings = {learning.memory for learning in learnings}
         stated = [each for each in stated if each.memory.id not in in_learnings]
+        outdated = find_outdated([each.text for each in stated])
+        stated = [each for n, each in enumerate(stated) if n not in outdated]
         stated = list(drop_repetitions(stated, known=known))
         left = [each for each in stated if each.kind is StatementKind.OPEN][:OPEN_MAX]
         last = [
