@@ -85,6 +85,7 @@ from mnemosyned.memory.listing import (
 )
 from mnemosyned.memory.values import (
     Acknowledged as Acknowledged,
+    EndedStatement as EndedStatement,
     Episode as Episode,
     Hit as Hit,
     Learning as Learning,
@@ -104,6 +105,11 @@ from mnemosyned.verbs.conversation import (
     LearningList as LearningList,
     RemovedLearning as RemovedLearning,
     Shortened as Shortened,
+)
+from mnemosyned.verbs.endings import (
+    EndedLine as EndedLine,
+    EndingList as EndingList,
+    UndoneEnding as UndoneEnding,
 )
 from mnemosyned.verbs.listing import (
     Listed as Listed,

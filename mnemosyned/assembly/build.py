@@ -38,6 +38,7 @@ from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.service.backups import BackupKeeper, backup_rules
 from mnemosyned.service.clock_guard import ClockGuard
 from mnemosyned.service.context import make_counter, token_budget
+from mnemosyned.service.endings import EndingFinder
 from mnemosyned.service.events import EventBus
 from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.service import MemoryService, ServiceParts, SystemClock
@@ -126,16 +127,26 @@ def assemble_service(
         guard=shared.guard,
         purge_soon=purge_soon,
     )
+    endings = EndingFinder(
+        store=store, clock=shared.clock, gate=gate, read_only=store.read_only
+    )
+
+    def note_put_back(positions: Sequence[int]) -> None:
+        """Look for endings in restored memories, and let them be embedded again."""
+        endings.find_again(positions)
+        if vectors:
+            vectors.note_edits(positions)
+
+    retention.grace.on_put_back = note_put_back
     if vectors:
         retention.on_removal = vectors.note_deletions
-        retention.grace.on_put_back = vectors.note_edits
     keeper = _make_backup_keeper(store, lease, shared, file)
     sleeper = Sleeper(
         store=store,
         cycle=cycle,
         zone=get_localzone(),
         after_cycle=retention.after_cycle,
-        chores=(keeper.run_scheduled,),
+        chores=(keeper.run_scheduled, endings.find_in_background),
         in_background=in_background and host is None,
         host=host,
     )
@@ -148,6 +159,7 @@ def assemble_service(
         schema_version=schema_version,
         is_shared=host is not None,
         keeper=keeper,
+        endings=endings,
         vectors=vectors,
     )
     # Cycles and verbs publish their events on the same bus.

@@ -210,6 +210,18 @@ def _find_learnings(prefix: str, client: Connection) -> list[Named]:
     return [(id, words) for id, words in named if id.upper().startswith(prefix.upper())]
 
 
+def _find_ended(prefix: str, client: Connection) -> list[Named]:
+    """Return (id, sentence) for memories with an ended statement whose ids have a prefix.
+
+    The `LISTED_MAX` endings that were found last are searched.
+    """
+    from mnemosyned.verbs.endings import Endings  # noqa: PLC0415 as above
+
+    listed = client.call(Endings(limit=LISTED_MAX))
+    named = {each.id: each.sentence for each in listed}
+    return [each for each in named.items() if each[0].startswith(prefix.upper())]
+
+
 def _find_injections(prefix: str, client: Connection) -> list[Named]:
     """Return (id, time) for injections whose ids have a prefix.
 
@@ -237,6 +249,7 @@ _LOOKUPS: dict[str, Callable[[str, Connection], list[Named]]] = {
     "edit_learning": _find_learnings,
     "remove_learning": _find_learnings,
     "rate_injection": _find_injections,
+    "undo_ending": _find_ended,
     "edit_briefing": lambda prefix, client: [
         *_find_memories(prefix, client),
         *_find_learnings(prefix, client),

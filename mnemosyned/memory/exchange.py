@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from mnemosyned.memory.capture import AgentSession, WatchedFile
 from mnemosyned.memory.clock import Sighting
 from mnemosyned.memory.consolidation import LogEntry
+from mnemosyned.memory.endings import EndingRecord
 from mnemosyned.memory.fields import MemoryFilter
 from mnemosyned.memory.injections import BriefingEdit, Injection
 from mnemosyned.memory.values import Learning
@@ -245,6 +246,7 @@ Record = (
     | AgentSession
     | ForgottenCapture
     | BriefingEdit
+    | EndingRecord
 )
 """Anything an export holds."""
 AnyRecord = Record | MovedRecord
@@ -258,6 +260,7 @@ KIND_NAMES: Mapping[type[AnyRecord], str] = {
     AgentSession: "agent_session",
     ForgottenCapture: "forgotten",
     BriefingEdit: "briefing_line",
+    EndingRecord: "ending",
     Injection: "injection",
     RecoverableRecord: "recoverable",
     FollowedFolder: "watched_folder",

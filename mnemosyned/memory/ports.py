@@ -18,6 +18,7 @@ from mnemosyned.memory.consolidation import (
     WorkingActivity,
 )
 from mnemosyned.memory.edit import EditOutcome, MemoryEdit
+from mnemosyned.memory.endings import EndingStore
 from mnemosyned.memory.engine_ports import VectorStore
 from mnemosyned.memory.exchange import ExchangeStore
 from mnemosyned.memory.forgetting import (
@@ -731,6 +732,8 @@ class MemoryStore(Protocol):
     """Export and exact import."""
     agents: AgentStore
     """Sessions of agents, and the activity of their hooks."""
+    endings: EndingStore
+    """Statements that newer ones ended."""
     injections: InjectionStore
     """The ledger of injected context, and edits of briefings."""
     watches: WatchStore

@@ -85,6 +85,10 @@ class ExportSnapshot(ABC):
     def briefing_edits(self) -> Iterator[Record]:
         """Yield the edits of lines of briefings."""
 
+    @abstractmethod
+    def endings(self) -> Iterator[Record]:
+        """Yield the endings of statements."""
+
     def records(self) -> Iterator[Record]:
         """Yield the records that the filter selects, one kind after the other."""
         yield from self.episodes()
@@ -102,6 +106,7 @@ class ExportSnapshot(ABC):
             yield from self.agent_sessions()
             yield from self.forgotten()
             yield from self.briefing_edits()
+            yield from self.endings()
 
 
 class PlacedMemory(NamedTuple):

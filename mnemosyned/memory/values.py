@@ -307,6 +307,26 @@ class Recoverable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EndedStatement:
+    """A sentence of a memory that no longer applies, with the newer sentence that ended it."""
+
+    at: datetime
+    """Until when it applied: the time of the newer memory."""
+    by: str
+    """The id of the newer memory."""
+    reason: str
+    """Why it ended: `gone`, `changed`, `instead`, `now`, `corrected`, or `value` for another value."""
+    sentence: str
+    successor: str
+    """The sentence of the newer memory."""
+
+    @property
+    def note(self) -> str:
+        """Until when the sentence applied, and what applies since: "until 3 March 2026, then: …"."""
+        return f"until {self.at.day} {self.at:%B %Y}, then: {self.successor}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
     """A matching original under its episode, or a repeat under its memory."""
 
@@ -317,6 +337,8 @@ class Line:
     score: float
     superseded_at: datetime | None = None
     tags: tuple[str, ...] = ()
+    ended: tuple[EndedStatement, ...] = ()
+    """Sentences of it that no longer apply, as newer memories ended them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -347,6 +369,8 @@ class Hit:
     """Parts that add up to the score; only on request."""
     superseded_at: datetime | None = None
     """Time at which a newer memory superseded it; only on request."""
+    ended: tuple[EndedStatement, ...] = ()
+    """Sentences of a memory that no longer apply; those of an episode's originals are in `lines`."""
     history: tuple[Line, ...] = ()
     """Memories superseded by it or its lines, the newest first; only on request."""
     tags: tuple[str, ...] = ()

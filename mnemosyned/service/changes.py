@@ -26,6 +26,7 @@ from mnemosyned.memory.engine_ports import MemoryVectors
 from mnemosyned.memory.fields import EDITABLE
 from mnemosyned.memory.ports import LearningStore, MemoryStore
 from mnemosyned.memory.values import Episode, Learning, MemoryRecord, tag_names
+from mnemosyned.service.endings import EndingFinder
 from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.intake import (
     CHUNK,
@@ -83,9 +84,14 @@ class ChangeService:
         sleeper: Sleeper,
         drafts: DraftMaker,
         retention: RetentionService,
+        endings: EndingFinder,
         vectors: MemoryVectors | None,
     ) -> None:
-        """Change memories of `store`; `vectors` is None without an embedding model."""
+        """Change memories of `store`; `vectors` is None without an embedding model.
+
+        `endings` reads new texts again.
+        """
+        self._endings = endings
         self._store = store
         self._sleeper = sleeper
         self._clock = sleeper.cycle.clock
@@ -314,13 +320,15 @@ class ChangeService:
     def _write_edits(
         self, edits: Sequence[MemoryEdit], *, drop_history: bool
     ) -> EditOutcome:
-        """Store edits, and queue memories with a new text for new vectors; return the outcome.
+        """Store edits; memories with a new text get new endings and vectors; return the outcome.
 
         With `drop_history`, the earlier texts of the memories are deleted.
         """
         edition = self._store.changes.edit(
             edits, now=self._clock.now(), drop_history=drop_history
         )
+        if edition.positions:
+            self._endings.find_again(edition.positions)
         if edition.positions and self._vectors:
             self._vectors.note_edits(edition.positions)
         return edition

@@ -260,7 +260,12 @@ def _quotable_lines(
                 continue
             seen.add(words)
             quoted = Quoted(
-                text=cut_snippet(line.content, asked, width=QUOTED_CHARS_MAX),
+                text="\n".join(
+                    [
+                        cut_snippet(line.content, asked, width=QUOTED_CHARS_MAX),
+                        *(f"({ended.note})" for ended in line.ended),
+                    ]
+                ),
                 said=line.created_at,
                 speaker=line.role,
                 source=hit.source or hit.session,

@@ -34,6 +34,12 @@ from mnemosyned.service.briefing import BriefingService
 from mnemosyned.service.changes import ChangeService, LearningService
 from mnemosyned.service.compact import CompactService
 from mnemosyned.service.context import ContextService
+from mnemosyned.service.endings import (
+    EndingFinder,
+    EndingService,
+    add_endings,
+    mask_ended,
+)
 from mnemosyned.service.events import EventBus
 from mnemosyned.service.exchange import ExchangeService
 from mnemosyned.service.forgetting import RetentionService
@@ -142,6 +148,7 @@ class ServiceParts:
     retention: RetentionService
     settings: SettingsInForce
     keeper: BackupKeeper
+    endings: EndingFinder
     database: str
     """Where the memory is, as it may be shown."""
     schema_version: int
@@ -178,6 +185,7 @@ class MemoryService:
         self._settings = parts.settings
         self._drafts = DraftMaker(parts.settings)
         self._vectors = parts.vectors
+        self._endings = parts.endings
         self._clock = parts.sleeper.cycle.clock
         self.events = events or EventBus(clock=self._clock)
         self._stopping = False
@@ -226,12 +234,14 @@ class MemoryService:
             sleeper=self.sleeper,
             drafts=self._drafts,
             retention=self._retention,
+            endings=self._endings,
             vectors=self._vectors,
         )
         undo = CycleUndo(
             store=self._store, sleeper=self.sleeper, retention=self._retention
         )
         ledger = LedgerService(store=self._store.injections)
+        endings = EndingService(store=self._store.endings, finder=self._endings)
         functions: dict[str, Callable[[Any], Any]] = {
             "undo": undo.undo,
             "forget": self._retention.forget,
@@ -260,6 +270,8 @@ class MemoryService:
             "log": self.log,
             "context": context.context,
             "compact": self.compact,
+            "endings": endings.endings,
+            "undo_ending": endings.undo,
             "injections": ledger.injections,
             "rate_injection": ledger.rate,
             "briefing": self.briefings.briefing,
@@ -315,7 +327,8 @@ class MemoryService:
             return self._exchange.restore(lines)
 
     def _after_restore(self) -> None:
-        """Queue restored memories for vectors, and start a cycle if working memory is too full."""
+        """Queue restored memories for endings and vectors; start a cycle if they are too many."""
+        self._endings.read_again()
         if self._vectors:
             self._vectors.note_new_memories()
         self.sleeper.enforce_cap()
@@ -360,6 +373,7 @@ class MemoryService:
         New memories are queued for vectors, and a cycle starts if working memory is too full.
         """
         kept = self._store.memories.remember(drafts)
+        self._endings.note_new_memories()
         if self._vectors:
             self._vectors.note_new_memories()
         if any(draft.supersedes for draft in drafts):
@@ -375,6 +389,7 @@ class MemoryService:
 
     def recall(self, request: Recall) -> Recalled:
         """Return the hits for a question, best first, with secrets masked unless revealed."""
+        self._endings.find_soon()
         query = make_query(request, now=self._clock.now())
         question = self._vectors.ask(request.query) if self._vectors else None
         candidates = self._store.search.candidates(query)
@@ -389,6 +404,7 @@ class MemoryService:
             }
             shown = replace(shown, memories=masked)
         answer = make_hits(query, places, shown, ResultJudge(query, candidates))
+        answer = add_endings(self._store.endings, answer, reveal=request.reveal)
         if request.history:
             answer = add_history(self._store.memories, answer, reveal=request.reveal)
         if query.spans and misses_time(query, places, candidates):
@@ -408,10 +424,12 @@ class MemoryService:
             revisions: list[Revision] = []
             if request.history:
                 revisions = self._store.changes.revisions(record.id)
+            ended = list(self._store.endings.of([record.id]).get(record.id, ()))
             if request.reveal:
-                return Got(memory=record, revisions=revisions)
+                return Got(memory=record, revisions=revisions, ended=ended)
             masked = [mask_revision(revision) for revision in revisions]
-            return Got(memory=mask_memory(record), revisions=masked)
+            ended = [mask_ended(each) for each in ended]
+            return Got(memory=mask_memory(record), revisions=masked, ended=ended)
         episode = record if request.reveal else mask_episode(record)
         return Got(episode=without_superseded(episode))
 
@@ -456,6 +474,7 @@ class MemoryService:
         )
         if request.dry_run:
             return self.sleeper.cycle.preview(asked)
+        self._endings.find()
         return self.sleeper.sleep(asked)
 
     def status(self, _: Status) -> Stats:

@@ -10,6 +10,7 @@ import msgspec
 from mnemosyned.errors import InvalidRequest, MalformedJson
 from mnemosyned.memory.capture import AgentSession
 from mnemosyned.memory.consolidation import LogEntry
+from mnemosyned.memory.endings import EndingRecord
 from mnemosyned.memory.exchange import (
     ExportedCompaction,
     ExportedEpisode,
@@ -48,6 +49,7 @@ KINDS: dict[str, type[Any]] = {
     "agent_session": AgentSession,
     "forgotten": ForgottenCapture,
     "briefing_line": BriefingEdit,
+    "ending": EndingRecord,
 }
 """What each kind of line is; in this order they are exported."""
 KIND_OF = {record: kind for kind, record in KINDS.items()}

@@ -25,6 +25,7 @@ from mnemosyned.verbs import (
     retention,
     upkeep,
 )
+from mnemosyned.verbs.endings import Endings, UndoEnding
 from mnemosyned.verbs.injections import (
     Briefing,
     EditBriefing,
@@ -119,6 +120,8 @@ class VerbTable:
     remove_learning = Verb(conversation.RemoveLearning)
     context = Verb(conversation.Context)
     compact = Verb(conversation.Compact)
+    endings = Verb(Endings)
+    undo_ending = Verb(UndoEnding)
     injections = Verb(Injections)
     rate_injection = Verb(RateInjection)
     briefing = Verb(Briefing)

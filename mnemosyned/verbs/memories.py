@@ -15,6 +15,7 @@ from mnemosyned.memory.values import (
     TAG_CHARS_MAX,
     TAGS_MAX,
     Acknowledged,
+    EndedStatement,
     Episode,
     Hit,
     Learning,
@@ -374,6 +375,8 @@ class Got(msgspec.Struct, frozen=True):
     episode: Episode | None = None
     revisions: list[Revision] = msgspec.field(default_factory=list)
     """What the memory was before it was edited, the latest first; only with `history`."""
+    ended: list[EndedStatement] = msgspec.field(default_factory=list)
+    """Sentences of the memory that no longer apply, as newer memories ended them."""
 
 
 class Get(ById[Got], frozen=True, kw_only=True):

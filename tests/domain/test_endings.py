@@ -5,7 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from mnemosyned.text.endings.recognize import find_ending, may_end_something
+from mnemosyned.text.endings.recognize import (
+    find_ending,
+    find_ending_statements,
+    sentence_at,
+)
 
 CASES = tomllib.loads(Path(__file__).with_name("endings.toml").read_text("utf-8"))
 
@@ -40,6 +44,13 @@ def test_only_the_sentence_that_ends_and_the_one_that_is_ended_are_named() -> No
     assert ending.newer == "The demo got moved to Friday at 10:00."
     assert ending.cue == "moved"
     assert ending.reason == "changed"
+    assert [
+        sentence_at(text, place)
+        for text, place in zip((older, newer), ending.places, strict=True)
+    ] == [
+        ending.older,
+        ending.newer,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -62,7 +73,7 @@ def test_an_ending_names_its_reason(newer: str, reason: str) -> None:
     "text", ["", "???", "Should we no longer use Redis?", "Good morning!", "a" * 10_000]
 )
 def test_most_texts_are_told_apart_from_endings_without_a_comparison(text: str) -> None:
-    assert not may_end_something(text)
+    assert not find_ending_statements(text)
 
 
 def test_a_long_text_is_read_only_in_part() -> None:

@@ -69,6 +69,7 @@ COUNTS = {
     "agent_session": "SELECT count(*) FROM agent_session",
     "forgotten": "SELECT count(*) FROM agent_forgotten",
     "briefing_line": "SELECT count(*) FROM briefing_line",
+    "ending": "SELECT count(*) FROM ending",
     "recoverable": "SELECT count(*) FROM forgotten",
     "watched_folder": "SELECT count(*) FROM watched_folder",
     "watched_file": "SELECT count(*) FROM watched_file",

@@ -17,6 +17,7 @@ OWN_OF_A_FILE = frozenset(
         "detail_kind",
         "embedding",
         "embedding_model",
+        "ending_progress",  # how far this file was read
         "injected_line",  # what agents on this machine were told
         "injection",
         "forgotten",  # nothing reads it but what puts it back
@@ -37,6 +38,7 @@ EXPORTED = frozenset(
         "agent_session",
         "archive",
         "briefing_line",
+        "ending",
         "compacted",
         "compaction",
         "consolidation_log",

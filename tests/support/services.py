@@ -6,6 +6,7 @@ from pathlib import Path
 from mnemosyned.config import SettingsInForce
 from mnemosyned.search.vectors.indexer import VectorIndexer
 from mnemosyned.service.backups import BackupKeeper
+from mnemosyned.service.endings import EndingFinder
 from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.service import MemoryService, ServiceParts
 from mnemosyned.sleep.cycle import SleepCycle
@@ -54,6 +55,9 @@ def make_service(
         database=str(getattr(store, "database", "a server")),
         schema_version=store.schema_version,
         keeper=make_keeper(store, cycle, settings),
+        endings=EndingFinder(
+            store=store, clock=cycle.clock, gate=cycle.gate, read_only=store.read_only
+        ),
         vectors=vectors,
     )
     return MemoryService(parts)

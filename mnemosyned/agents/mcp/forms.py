@@ -81,6 +81,8 @@ class HitLine(Quotation, frozen=True, kw_only=True):
     """Of a summary: how many memories it is made of."""
     matching: list[Quotation] = msgspec.field(default_factory=list)
     """Of a summary: originals that match best."""
+    ended: list[str] = msgspec.field(default_factory=list)
+    """What no longer applies in it or in `matching`: until when, and what applies since."""
     this_project: bool = False
 
 
@@ -380,6 +382,11 @@ def make_hit_line(hit: Hit, *, zone: tzinfo | None, this_project: bool) -> HitLi
                 chars_max=MATCHING_CHARS_MAX,
             )
             for line in matching
+        ],
+        ended=[
+            one_line(each.note, MATCHING_CHARS_MAX)
+            for ended in (hit.ended, *(line.ended for line in matching))
+            for each in ended
         ],
         this_project=this_project,
     )

@@ -28,6 +28,7 @@ from mnemosyned.cli.output.terminal import (
 )
 from mnemosyned.memory.values import (
     Acknowledged,
+    EndedStatement,
     Episode,
     Hit,
     Line,
@@ -138,6 +139,7 @@ def _hit_text(number: int, hit: Hit, matching: Sequence[str]) -> str:
     lines = [head, click.style(f"   {hit.id}", dim=True)]
     if hit.superseded_at:
         lines.append(f"   superseded {_superseding_note(hit.superseded_at)}")
+    lines += [_ended_note(ended) for ended in hit.ended]
     texts, hint = _hit_lines(hit)
     lines += [highlight(line, matching) for line in texts]
     lines += [_dim_note(hint)] if hint else []
@@ -194,14 +196,23 @@ def _quote_original(hit: Hit, line: Line) -> str:
     who = f"{line.role}: " if line.role else ""
     stamp = "" if len(hit.summary_of) == 1 else f"{local_time(line.created_at)}  "
     stamp += "superseded  " if line.superseded_at else ""
+    notes = [_ended_note(ended) for ended in line.ended]
     if "\n" not in line.content.strip():
-        return wrap_paragraph(f"{stamp}{who}“{cut_text(line.content, LINE_CHARS)}”")
+        quoted = wrap_paragraph(f"{stamp}{who}“{cut_text(line.content, LINE_CHARS)}”")
+        return "\n".join([*notes, quoted])
     lines = line.content.strip("\n").split("\n")
     shown = [cut_line(text, LINE_CHARS) for text in lines[:SUMMARY_LINES_MAX]]
     if len(lines) > len(shown):
         shown.append(ellipsis())
     head = [wrap_paragraph(f"{stamp}{who}".rstrip())] if stamp or who else []
-    return "\n".join([*head, wrap_lines("\n".join(shown))])
+    return "\n".join([*notes, *head, wrap_lines("\n".join(shown))])
+
+
+def _ended_note(ended: EndedStatement) -> str:
+    """Return until when a statement applied, and the newer statement, as a paragraph."""
+    return wrap_paragraph(
+        f"until {local_time(ended.at)}, then: “{cut_text(ended.successor, LINE_CHARS)}”"
+    )
 
 
 def _dim_note(note: str) -> str:
@@ -213,7 +224,7 @@ def _record_text(result: Got) -> str:
     """Return a memory in full, with its earlier revisions, or a summary in full."""
     if result.memory is None:
         return _episode_text(result.episode) if result.episode else ""
-    parts = [_memory_text(result.memory)]
+    parts = [_memory_text(result.memory), *map(_ended_note, result.ended)]
     for revision in result.revisions:
         lines = [click.style(f"until {local_time(revision.changed_at)}", dim=True)]
         lines += [f"   {name}: {value}" for name, value in revision.fields.items()]

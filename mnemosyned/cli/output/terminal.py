@@ -296,6 +296,7 @@ RECORD_NOUNS = {
     "agent_session": "agent session",
     "forgotten": "forgotten id",
     "briefing_line": "edited line",
+    "ending": "ended statement",
     "recoverable": "recoverable item",
     "watched_folder": "watched folder",
     "watched_file": "watched file",

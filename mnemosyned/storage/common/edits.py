@@ -18,6 +18,7 @@ from mnemosyned.memory.edit import (
 from mnemosyned.memory.fields import EDITED_FIELDS
 from mnemosyned.memory.ports import ChangeStore
 from mnemosyned.memory.values import Revision, Tier
+from mnemosyned.storage.common.endings import forget_endings
 from mnemosyned.storage.common.episodes import (
     chain_above,
     invalidate,
@@ -110,6 +111,7 @@ class CommonEditing(EditTransaction):
             self._write_words(target)
             self._learnings.apply_edit(edit)
             erase_injected_texts(session, [edit.after.id])
+            forget_endings(session, [edit.after.id])
         if edit.is_moved:
             session.execute(
                 "UPDATE learning SET session_id = %(session)s, source = %(source)s, "

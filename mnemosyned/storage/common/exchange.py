@@ -15,6 +15,7 @@ import msgspec
 from mnemosyned.memory.capture import AgentSession, WatchedFile
 from mnemosyned.memory.clock import Sighting
 from mnemosyned.memory.consolidation import LogEntry
+from mnemosyned.memory.endings import EndingRecord
 from mnemosyned.memory.exchange import (
     OTHER_WORDS,
     AnyRecord,
@@ -41,6 +42,7 @@ from mnemosyned.memory.restore import (
 )
 from mnemosyned.memory.values import Episode, Learning
 from mnemosyned.storage.common.compactions import INSERT_COMPACTION, insert_parts
+from mnemosyned.storage.common.endings import restore_ending
 from mnemosyned.storage.common.episodes import mark_emptied
 from mnemosyned.storage.common.forgetting import (
     decode_copy,
@@ -62,6 +64,7 @@ from mnemosyned.storage.common.listing import (
 from mnemosyned.storage.common.rows import (
     ACTIVITY_COLUMNS,
     BRIEFING_COLUMNS,
+    ENDING_COLUMNS,
     EXPORTED_EPISODE,
     FILE_COLUMNS,
     LEARNING_COLUMNS,
@@ -213,6 +216,14 @@ class CommonExporting(ExportSnapshot):
         )
         return (BriefingEdit(**record_fields(BRIEFING_COLUMNS, row)) for row in rows)
 
+    def endings(self) -> Iterator[Record]:
+        """Yield the exported endings of statements."""
+        rows = self._stream(
+            f"SELECT {ENDING_COLUMNS} FROM ending WHERE owner = %(owner)s "
+            "ORDER BY newer_id, older_id, older_place"
+        )
+        return (EndingRecord(**record_fields(ENDING_COLUMNS, row)) for row in rows)
+
     def all_records(self) -> Iterator[AnyRecord]:
         """Yield all records of an export, then the records that only a move to a new store has."""
         yield from self.records()
@@ -361,6 +372,7 @@ RESTORERS: Mapping[type[Any], Callable[[CommonSession, Any], Outcome]] = {
     Sighting: _restore_sighting,
     RecoverableRecord: restore_recoverable,
     Injection: insert_injection,
+    EndingRecord: restore_ending,
     **dict.fromkeys(_INSERTS, _insert_unless_known),
 }
 """Store a record of each kind that refers to no memory."""

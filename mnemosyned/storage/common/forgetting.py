@@ -29,6 +29,7 @@ from mnemosyned.memory.intake import (
 )
 from mnemosyned.memory.ports import DeletionStore, GraceStore
 from mnemosyned.memory.values import Learning, MemoryRecord, Recoverable
+from mnemosyned.storage.common.endings import forget_endings
 from mnemosyned.storage.common.episodes import invalidate, unpruned_episodes
 from mnemosyned.storage.common.injections import forget_injected_words
 from mnemosyned.storage.common.learnings import (
@@ -536,6 +537,7 @@ class CommonDeletion(Transactional, DeletionStore):
             save_memories(session, [memory.seq for memory in found], grace)
         unlearned = remove_learnings_of(session, [memory.id for memory in found])
         forget_injected_words(session, [memory.id for memory in found])
+        forget_endings(session, [memory.id for memory in found])
         self._save_source_keys(session, found)
         in_force, rewritten = _find_in_force_again(session, found)
         _relink_supersessions(session, [memory.seq for memory in found])

@@ -61,6 +61,9 @@ INJECTION_COLUMNS = (
     "id, created_at, client, session_id, project, injection_kind, prompt, characters, tokens, "
     "outcome"
 )
+ENDING_COLUMNS = (
+    "older_id, newer_id, reason, older_place, newer_place, found_at, undone"
+)
 BRIEFING_COLUMNS = "id, pinned, dropped, text, changed_at"
 FILE_COLUMNS = (
     "path, file, size, modified_ns, format, position, memories, stored, read_at"
@@ -89,6 +92,8 @@ _FIELDS = {
     "cycle_id": "cycle",
     "episode_id": "episode",
     "injection_kind": "kind",
+    "older_id": "older",
+    "newer_id": "newer",
 }
 """Fields of records, by their columns that have another name."""
 _CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
@@ -96,7 +101,7 @@ _CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
         (
             "created_at", "covers_from", "covers_until", "period_from", "undone_at", "started_at",
             "seen_at", "informed_at", "called_at", "stored_at", "failed_at", "read_at",
-            "changed_at",
+            "changed_at", "found_at",
         ),
         optional_instant,
     ),
@@ -104,6 +109,7 @@ _CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
     "emptied": bool,
     "pinned": bool,
     "dropped": bool,
+    "undone": bool,
     "injection_kind": InjectionKind,
     "outcome": InjectionOutcome,
     "status": GroupStatus,

@@ -20,6 +20,7 @@ from mnemosyned.memory.values import MemoryRecord, Tier
 from mnemosyned.storage.common.archive import CommonRetention, CommonUndo
 from mnemosyned.storage.common.compactions import CommonCompactions
 from mnemosyned.storage.common.edits import CommonChanges, CommonEditing
+from mnemosyned.storage.common.endings import CommonEndings
 from mnemosyned.storage.common.injections import (
     CommonInjections,
     erase_injected_texts,
@@ -180,6 +181,10 @@ _LATEST_ARCHIVED = (
     "WHERE e.owner = %(owner)s AND e.session_id = ANY(%(names)s::text[]) AND e.level = 0 "
     "ORDER BY e.covers_from DESC, m.created_at DESC, m.seq DESC LIMIT %(limit)s"
 )
+
+
+class PostgresEndings(PostgresPart, CommonEndings):
+    """An `EndingStore` of one owner in PostgreSQL."""
 
 
 class PostgresInjections(PostgresPart, CommonInjections):

@@ -22,7 +22,7 @@ TABLES = (
     "memory", "fresh", "working_state", "episode", "placed", "consolidation_log",
     "learning", "memory_state", "emptied_episode", "compaction", "compacted", "embedding",
     "tag", "revision", "forgotten", "agent_forgotten", "scrub_due",
-    "injection", "injected_line", "briefing_line",
+    "injection", "injected_line", "briefing_line", "ending",
 )  # fmt: skip
 """Tables from which a deletion takes rows or words."""
 BEYOND = (

@@ -35,6 +35,7 @@ from mnemosyned.storage.postgres.parts import (
     PostgresAgents,
     PostgresChanges,
     PostgresCompactions,
+    PostgresEndings,
     PostgresInjections,
     PostgresRetention,
     PostgresSleep,
@@ -190,6 +191,7 @@ class PostgresStore(MemoryStore):
         self.grace = PostgresGrace(*shared)
         self.exchange = PostgresExchange(*shared)
         self.agents = PostgresAgents(*shared)
+        self.endings = PostgresEndings(*shared)
         self.injections = PostgresInjections(*shared)
         self.watches = PostgresWatches(*shared)
         self.clock = PostgresClock(*shared)

@@ -23,6 +23,7 @@ from mnemosyned.search.query import Match, Query
 from mnemosyned.storage.common.archive import CommonRetention, CommonUndo
 from mnemosyned.storage.common.compactions import CommonCompactions
 from mnemosyned.storage.common.edits import CommonChanges, CommonEditing
+from mnemosyned.storage.common.endings import CommonEndings
 from mnemosyned.storage.common.injections import (
     CommonInjections,
     erase_injected_texts,
@@ -158,6 +159,10 @@ class SqliteCompactions(SqlitePart, CommonCompactions):
             latest=latest,
         )
         return id
+
+
+class SqliteEndings(SqlitePart, CommonEndings):
+    """An `EndingStore` of one file."""
 
 
 class SqliteInjections(SqlitePart, CommonInjections):

@@ -44,6 +44,7 @@ from mnemosyned.storage.sqlite.parts import (
     SqliteAgents,
     SqliteChanges,
     SqliteCompactions,
+    SqliteEndings,
     SqliteInjections,
     SqliteRetention,
     SqliteSleep,
@@ -219,6 +220,7 @@ class SqliteStore(MemoryStore):
         self.grace = SqliteGrace(*shared)
         self.exchange = SqliteExchange(*shared)
         self.agents = SqliteAgents(*shared)
+        self.endings = SqliteEndings(*shared)
         self.injections = SqliteInjections(*shared)
         self.watches = SqliteWatches(*shared)
         self.clock = SqliteClock(*shared)

@@ -107,6 +107,11 @@ ORPHANS = (
         "episode_seq NOT IN (SELECT seq FROM episodic_memory)",
     ),
     Orphans("earlier words", "revision", f"memory_seq NOT IN {_ORIGINALS}"),
+    Orphans(
+        "endings",
+        "ending",
+        f"older_id NOT IN {_IDS} OR newer_id NOT IN {_IDS}",
+    ),
     Orphans("tags", "tag", f"memory_seq NOT IN {_ORIGINALS}"),
 )
 TIER_TABLES = {

@@ -34,7 +34,11 @@ class Ending:
     cue: str
     """The words of the newer sentence that say so, in lower case; empty for `value`."""
     older: str
+    """The sentence that is ended."""
     newer: str
+    """The sentence that ends it."""
+    places: tuple[int, int] = (0, 0)
+    """The numbers of the two sentences in their texts, from 0, as `sentence_at` counts them."""
 
 
 def find_ending(older: str, newer: str) -> Ending | None:
@@ -46,23 +50,45 @@ def find_ending(older: str, newer: str) -> Ending | None:
         for old in read_statements(older, new.rules) if new.is_stated else ():
             if old.text != new.text and (name := _find_reason(old, new)):
                 cue = new.cues[name][0] if name in new.cues else ""
-                return Ending(_REASONS.get(name, name), cue, old.text, new.text)
+                places = (old.place, new.place)
+                return Ending(_REASONS.get(name, name), cue, old.text, new.text, places)
     return None
 
 
-def may_end_something(text: str) -> bool:
-    """Return False if a text surely ends no older statement, which holds for most texts."""
-    return bool(find_ending_statements(text))
+def sentence_at(text: str, place: int) -> str:
+    """Return the sentence of a text with a number from `Ending.places`; empty if it has none."""
+    sentences = split_sentences(unicodedata.normalize("NFC", text))[place : place + 1]
+    return "".join(sentence for sentence, _ in sentences)
 
 
-def find_ending_statements(text: str) -> list[str]:
-    """Return the sentences of a text that may end an older statement; they have a cue or an attribute."""
+def find_ending_statements(text: str) -> list[Statement]:
+    """Return the statements of a text that may end an older one; none for most texts."""
     return [
-        statement.text
+        statement
         for statement in read_statements(text)
-        if statement.is_stated
-        and (statement.cues or statement.rules.find("single", statement.low))
+        if statement.is_stated and (statement.cues or _may_state_value(statement))
     ]
+
+
+def _may_state_value(statement: Statement) -> bool:
+    """Tell whether a statement gives a value, such as a number or a name, to an attribute."""
+    return bool(
+        statement.rules.find("single", statement.low[: statement.pivot])
+    ) and any(
+        word.kind != "word" for word in statement.words if word.start > statement.pivot
+    )
+
+
+def list_search_words(statement: Statement) -> list[str]:
+    """Return the words by which the statements that one may end can be found."""
+    words = [
+        word.key for word in statement.words if word.key not in statement.rules.weak
+    ]
+    for topic in ("place", "work"):
+        if statement.rules.find(topic, statement.low):
+            known = statement.rules.patterns[topic].pattern.split("|")
+            words += [word for word in known if word.isalpha()]
+    return words
 
 
 # ------------------------------------------------------------------ words
@@ -146,6 +172,13 @@ class Statement:
     """Whether it is said in the speaker's own words, about now, and as decided."""
     pivot: int
     """Where the subject ends: at the verb between subject and value or at the cue, whichever is first."""
+    place: int = 0
+    """The number of the sentence in its text, from 0."""
+
+    @property
+    def is_personal(self) -> bool:
+        """Whether it speaks in the first person, and so of its speaker alone."""
+        return bool(self.rules.find("i", self.low))
 
     @property
     def subject(self) -> list[StatementWord]:
@@ -167,13 +200,12 @@ def read_statements(
     They are read by `rules`, or else by those of the language that each seems to have.
     """
     statements: list[Statement] = []
-    for sentence, _ in split_sentences(unicodedata.normalize("NFC", text))[
-        :SENTENCES_MAX
-    ]:
+    sentences = split_sentences(unicodedata.normalize("NFC", text))[:SENTENCES_MAX]
+    for place, (sentence, _) in enumerate(sentences):
         if sentence.rstrip(' "”»').endswith("?"):
             continue
-        whole = _read_statement(sentence.replace("’", "'"), rules)
-        if whole:
+        if whole := _read_statement(sentence.replace("’", "'"), rules):
+            whole = replace(whole, text=sentence, place=place)
             statements += [whole, *_read_clauses(whole)]
     return tuple(statements)
 
@@ -184,7 +216,7 @@ def _read_clauses(whole: Statement) -> Iterator[Statement]:
     A clause behind another one that begins with a function word depends on it: "for the site, the color is".
     """
     clauses = (
-        [part.strip() for part in _CLAUSE_END.split(whole.text)]
+        [part.strip() for part in _CLAUSE_END.split(whole.text.replace("’", "'"))]
         if whole.is_stated and whole.cues
         else []
     )
@@ -196,7 +228,7 @@ def _read_clauses(whole: Statement) -> Iterator[Statement]:
             else None
         )
         if part and part.cues and len(part.words) > 1:
-            yield replace(part, text=whole.text)
+            yield replace(part, text=whole.text, place=whole.place)
         before = clause.partition(" ")[0]
 
 
@@ -308,6 +340,8 @@ def is_same_word(key: str, other: str) -> bool:
     """Tell whether two words in lower case, without accents, are forms of one word."""
     if key == other:
         return True
+    if key[0] != other[0]:
+        return False
     if any(map(str.isdigit, key + other)):
         return False
     if stem(key) == stem(other):

@@ -1,0 +1,277 @@
+"""Endings of statements: found among new memories, listed, undone, and shown with hits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from mnemosyned.errors import MnemosynedError, NotFound
+from mnemosyned.logs import log_failure, logger
+from mnemosyned.memory.clock import Clock
+from mnemosyned.memory.endings import EndingRecord, EndingStore
+from mnemosyned.memory.ports import MemoryStore
+from mnemosyned.memory.values import EndedStatement, Hit, MemoryRecord
+from mnemosyned.search.query import Match, Query
+from mnemosyned.sleep.lease import ForegroundGate
+from mnemosyned.text.endings.recognize import (
+    Ending,
+    Statement,
+    find_ending,
+    find_ending_statements,
+    list_search_words,
+)
+from mnemosyned.text.secrets.masking import mask_secrets
+from mnemosyned.text.terms import Terms
+from mnemosyned.verbs.endings import (
+    EndedLine,
+    EndingList,
+    Endings,
+    UndoEnding,
+    UndoneEnding,
+)
+
+READ_AT_ONCE = 200
+"""Memories that share a transaction."""
+SOON_MAX = 50
+"""New memories that a reader waits for; more are read in the background."""
+SOON_S = 0.05
+CHORE_S = 1.0
+"""Time of one call in the background."""
+STATEMENTS_MAX = 5
+"""Statements of one memory that are compared with older memories."""
+CANDIDATES_MAX = 20
+ENDED_MAX = 10
+"""Memories that one statement may end."""
+
+log = logger()
+
+
+class EndingFinder:
+    """Reads new memories in the order of arrival, and stores which older statements they end."""
+
+    def __init__(
+        self, *, store: MemoryStore, clock: Clock, gate: ForegroundGate, read_only: bool
+    ) -> None:
+        """Read and write `store`; background calls yield to the requests that `gate` counts."""
+        self._store = store
+        self._clock = clock
+        self._gate = gate
+        self._read_only = read_only
+        self._has_news = True
+
+    def note_new_memories(self) -> None:
+        """Note that memories were stored; return at once."""
+        self._has_news = True
+
+    def find_soon(self) -> None:
+        """Read the newest memories for an answer that is about to be given.
+
+        It takes about `SOON_S` seconds at most; the rest waits for the background. Errors are logged.
+        """
+        try:
+            self.find(limit=SOON_MAX, seconds=SOON_S)
+        except MnemosynedError as error:
+            log_failure("endings_not_found", error)
+
+    def find_in_background(self) -> None:
+        """Read further memories for `CHORE_S` seconds, and yield to requests."""
+        self.find(seconds=CHORE_S, is_yielding=True)
+
+    def find(
+        self,
+        *,
+        limit: int | None = None,
+        seconds: float | None = None,
+        is_yielding: bool = False,
+    ) -> int:
+        """Read all unread memories, or up to `limit` of them; return how many endings were new.
+
+        It stops after the portion in which `seconds` are over.
+        """
+        ends = time.monotonic() + seconds if seconds is not None else float("inf")
+        found = read = 0
+        is_due = self._has_news and not self._read_only
+        while is_due:
+            self._has_news = False
+            portion = READ_AT_ONCE if limit is None else min(READ_AT_ONCE, limit - read)
+            memories = self._store.endings.unread(limit=portion) if portion else {}
+            endings: list[EndingRecord] = []
+            done = 0
+            for memory in memories.values():
+                if is_yielding:
+                    self._gate.yield_to_requests()
+                endings += self._find_of(memory)
+                done += 1
+                if time.monotonic() >= ends:
+                    break
+            if done:
+                last = list(memories)[done - 1]
+                found += self._store.endings.add(endings, read_up_to=last)
+            read += done
+            if not portion or done == portion or done < len(memories):
+                self._has_news = True  # there may be more
+            is_due = self._has_news and bool(portion) and time.monotonic() < ends
+        if found:
+            log.info("statements_ended", endings=found)
+        return found
+
+    def find_again(self, positions: Sequence[int]) -> None:
+        """Read the edited or restored memories at these row numbers again, and store what they end."""
+        memories = self._store.endings.memories_at(positions).values()
+        endings = [ending for memory in memories for ending in self._find_of(memory)]
+        if endings:
+            self._store.endings.add(endings)
+
+    def read_again(self) -> None:
+        """Read all memories again in the background, as records were restored among them."""
+        self._store.endings.read_again()
+        self._has_news = True
+
+    def _find_of(self, memory: MemoryRecord) -> Iterator[EndingRecord]:
+        """Yield the endings that a memory makes."""
+        if memory.pruned_at or memory.superseded_at:
+            return
+        for statement in find_ending_statements(memory.content)[:STATEMENTS_MAX]:
+            compared = list(self._compare(statement, memory))[:ENDED_MAX]
+            older = self._store.endings.memories_at(
+                [match.position for match, _ in compared]
+            )
+            for match, ending in compared:
+                if match.position in older:
+                    yield EndingRecord(
+                        older=older[match.position].id,
+                        newer=memory.id,
+                        reason=ending.reason,
+                        older_place=ending.places[0],
+                        newer_place=statement.place,
+                        found_at=self._clock.now(),
+                    )
+
+    def _compare(
+        self, statement: Statement, memory: MemoryRecord
+    ) -> Iterator[tuple[Match, Ending]]:
+        """Yield the older memories of a statement's scope that it ends, each with its ending."""
+        words = tuple(list_search_words(statement))
+        if not words:
+            return
+        query = Query(terms=Terms(words, ()), limit=CANDIDATES_MAX)
+        matches = self._store.search.candidates(query).memories
+        older = sorted(
+            (each for each in matches if each.created_at < memory.created_at),
+            key=lambda match: -match.score,
+        )[:CANDIDATES_MAX]
+        projects = self._store.agents.projects_of(
+            list({memory.session, *(match.session for match in older)})
+        )
+        for match in older:
+            ending = find_ending(match.content, statement.text)
+            if ending and _is_in_scope(match, memory, statement, projects):
+                yield match, ending
+
+
+def _is_in_scope(
+    match: Match,
+    memory: MemoryRecord,
+    statement: Statement,
+    projects: Mapping[str, str],
+) -> bool:
+    """Tell whether a memory's statement may end one of an older memory.
+
+    Statements in the first person end those of the same speaker, in any project; others those of
+    the same project, or without a project of the same session or source. `projects` are those of
+    sessions.
+    """
+    if statement.is_personal:
+        return match.role == memory.role
+    own, other = (projects.get(each.session, "") for each in (memory, match))
+    is_near = match.session == memory.session or match.source == memory.source
+    return own == other and (bool(own) or is_near)
+
+
+def add_endings(store: EndingStore, hits: Sequence[Hit], *, reveal: bool) -> list[Hit]:
+    """Return the hits with the statements that newer memories ended, and these memories first.
+
+    A hit that ended one before it is moved to the place before. Secrets are masked unless `reveal`.
+    """
+    ids = [id for hit in hits for id in (hit.id, *(line.id for line in hit.lines))]
+    ended = store.of(ids) if ids else {}
+    if not ended:
+        return list(hits)
+    if not reveal:
+        ended = {id: tuple(map(mask_ended, each)) for id, each in ended.items()}
+    noted = [
+        replace(
+            hit,
+            ended=ended.get(hit.id, ()),
+            lines=tuple(
+                replace(line, ended=ended[line.id]) if line.id in ended else line
+                for line in hit.lines
+            ),
+        )
+        for hit in hits
+    ]
+    answer: list[Hit] = []
+    for hit in noted:
+        shown = {hit.id, *(line.id for line in hit.lines)}
+        place = next(
+            (
+                index
+                for index, other in enumerate(answer)
+                for ended in (other.ended, *(line.ended for line in other.lines))
+                if any(each.by in shown for each in ended)
+            ),
+            len(answer),
+        )
+        answer.insert(place, hit)
+    return answer
+
+
+def mask_ended(ended: EndedStatement) -> EndedStatement:
+    """Return the ended statement with the secrets of both sentences masked."""
+    return replace(
+        ended,
+        sentence=mask_secrets(ended.sentence),
+        successor=mask_secrets(ended.successor),
+    )
+
+
+class EndingService:
+    """The verbs of endings over one store."""
+
+    def __init__(self, *, store: EndingStore, finder: EndingFinder) -> None:
+        self._store = store
+        self._finder = finder
+
+    def endings(self, request: Endings) -> EndingList:
+        """Return ended statements, the last found first, once all new memories were read."""
+        self._finder.find()
+        records = self._store.find(limit=request.limit)
+        shown = []
+        for record in records:
+            sentence, successor = self._store.sentences_of(record)
+            if not request.reveal:
+                sentence, successor = mask_secrets(sentence), mask_secrets(successor)
+            shown.append(
+                EndedLine(
+                    id=record.older,
+                    by=record.newer,
+                    reason=record.reason,
+                    sentence=sentence,
+                    successor=successor,
+                    found_at=record.found_at,
+                    undone=record.undone,
+                )
+            )
+        return EndingList(shown)
+
+    def undo(self, request: UndoEnding) -> UndoneEnding:
+        """Mark the endings of a memory as undone, or as in force again. Raises `NotFound`."""
+        changed = self._store.undo(request.id, undone=not request.redo)
+        if not changed:
+            what = "undone" if request.redo else "ended"
+            raise NotFound(
+                f"no statement of {request.id!r} is {what}; `endings` shows them",
+                field="id",
+            )
+        return UndoneEnding(request.id, changed)

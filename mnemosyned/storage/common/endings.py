@@ -1,0 +1,175 @@
+"""Endings of statements: found, read for hits, undone and forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mnemosyned.memory.endings import EndingRecord, EndingStore
+from mnemosyned.memory.values import EndedStatement, MemoryRecord
+from mnemosyned.storage.common.rows import (
+    ENDING_COLUMNS,
+    bind_values,
+    record_fields,
+    stored_values,
+)
+from mnemosyned.storage.common.session import (
+    CommonSession,
+    Transactional,
+    reads,
+    writes,
+)
+from mnemosyned.text.endings.recognize import sentence_at
+
+INSERT_ENDING = (
+    f"INSERT INTO ending (owner, {ENDING_COLUMNS}) "
+    f"VALUES (%(owner)s, {bind_values(ENDING_COLUMNS)}) ON CONFLICT DO NOTHING"
+)
+ENDINGS_OF_MAX = 1_000
+"""Endings read for one answer."""
+
+
+def forget_endings(session: CommonSession, ids: Sequence[str]) -> None:
+    """Delete the endings that these memories have or made, as they are deleted or reworded."""
+    session.execute(
+        "DELETE FROM ending WHERE owner = %(owner)s "
+        "AND (older_id = ANY(%(ids)s::text[]) OR newer_id = ANY(%(ids)s::text[]))",
+        ids=list(ids),
+    )
+
+
+def restore_ending(session: CommonSession, ending: EndingRecord) -> bool | None:
+    """Insert an exported ending unless it is stored; return whether it was inserted.
+
+    Return None if one of the two memories is not stored.
+    """
+    if len(session.positions_of([ending.older, ending.newer])) < 2:
+        return None
+    values = stored_values(ENDING_COLUMNS, ending)
+    return bool(session.execute(INSERT_ENDING, **values).rowcount)
+
+
+class CommonEndings(Transactional, EndingStore):
+    """An `EndingStore` of either engine."""
+
+    @reads
+    def unread(self, session: CommonSession, *, limit: int) -> dict[int, MemoryRecord]:
+        """Return up to `limit` memories that were not read for endings, by row number, ascending."""
+        read = session.scalar(
+            "SELECT position FROM ending_progress WHERE owner = %(owner)s"
+        )
+        rows = session.execute(
+            "SELECT f.seq FROM fresh AS f WHERE f.owner = %(owner)s AND f.seq > %(read)s "
+            "UNION ALL SELECT p.seq FROM placed AS p "
+            "WHERE p.owner = %(owner)s AND p.seq > %(read)s ORDER BY 1 LIMIT %(most)s",
+            read=read or 0,
+            most=limit,
+        )
+        memories = session.memories_at([seq for (seq,) in rows])
+        return dict(sorted(memories.items()))
+
+    @reads
+    def memories_at(
+        self, session: CommonSession, positions: Sequence[int]
+    ) -> dict[int, MemoryRecord]:
+        """Return the memories at these row numbers; missing ones are left out."""
+        return session.memories_at(positions)
+
+    @writes
+    def add(
+        self,
+        session: CommonSession,
+        endings: Sequence[EndingRecord],
+        *,
+        read_up_to: int | None = None,
+    ) -> int:
+        """Add endings that are not known yet; return how many were added.
+
+        In the same transaction, all memories up to the row number `read_up_to` are marked as read.
+        """
+        if read_up_to is not None:
+            session.execute("DELETE FROM ending_progress WHERE owner = %(owner)s")
+            session.execute(
+                "INSERT INTO ending_progress (owner, position) VALUES (%(owner)s, %(position)s)",
+                position=read_up_to,
+            )
+        return sum(restore_ending(session, ending) or False for ending in endings)
+
+    @writes
+    def read_again(self, session: CommonSession) -> None:
+        """Mark all memories as not read; known endings stay."""
+        session.execute("DELETE FROM ending_progress WHERE owner = %(owner)s")
+
+    @reads
+    def of(
+        self, session: CommonSession, ids: Sequence[str]
+    ) -> dict[str, tuple[EndedStatement, ...]]:
+        """Return the ended statements of these memories by id; memories without any are left out.
+
+        Each statement comes once, with the memory that ended it first; undone endings do not count.
+        """
+        endings = _read_endings(
+            session,
+            "AND older_id = ANY(%(ids)s::text[]) AND NOT undone LIMIT %(most)s",
+            ids=list(ids),
+            most=ENDINGS_OF_MAX,
+        )
+        involved = {id for each in endings for id in (each.older, each.newer)}
+        memories = session.memories(list(involved)) if involved else {}
+        endings = [
+            each for each in endings if {each.older, each.newer} <= memories.keys()
+        ]
+        ended: dict[str, dict[int, EndedStatement]] = {}
+        for ending in sorted(
+            endings, key=lambda each: memories[each.newer].created_at, reverse=True
+        ):
+            older, newer = memories[ending.older], memories[ending.newer]
+            ended.setdefault(older.id, {})[ending.older_place] = EndedStatement(
+                at=newer.created_at,
+                by=newer.id,
+                reason=ending.reason,
+                sentence=sentence_at(older.content, ending.older_place),
+                successor=sentence_at(newer.content, ending.newer_place),
+            )
+        return {id: tuple(by_place.values()) for id, by_place in ended.items()}
+
+    @reads
+    def sentences_of(
+        self, session: CommonSession, ending: EndingRecord
+    ) -> tuple[str, str]:
+        """Return the ended sentence and the one that ended it; empty where words were pruned."""
+        memories = session.memories([ending.older, ending.newer])
+        older, newer = (memories.get(id) for id in (ending.older, ending.newer))
+        return (
+            sentence_at(older.content, ending.older_place) if older else "",
+            sentence_at(newer.content, ending.newer_place) if newer else "",
+        )
+
+    @reads
+    def find(self, session: CommonSession, *, limit: int) -> list[EndingRecord]:
+        """Return up to `limit` endings, the newest first, with those that were undone."""
+        return _read_endings(
+            session,
+            "ORDER BY found_at DESC, newer_id DESC, older_id DESC LIMIT %(most)s",
+            most=limit,
+        )
+
+    @writes
+    def undo(self, session: CommonSession, id: str, *, undone: bool = True) -> int:
+        """Mark all endings of a memory as undone, or as in force again; return how many changed."""
+        return session.execute(
+            "UPDATE ending SET undone = %(undone)s WHERE owner = %(owner)s "
+            "AND older_id = %(id)s AND undone != %(undone)s",
+            id=id,
+            undone=undone,
+        ).rowcount
+
+
+def _read_endings(
+    session: CommonSession, condition: str, **values: object
+) -> list[EndingRecord]:
+    """Return the endings that an SQL clause selects, orders and limits."""
+    rows = session.execute(
+        f"SELECT {ENDING_COLUMNS} FROM ending WHERE owner = %(owner)s {condition}",
+        **values,
+    )
+    return [EndingRecord(**record_fields(ENDING_COLUMNS, row)) for row in rows]

@@ -1,0 +1,67 @@
+"""Verbs of endings: statements that newer ones ended."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+
+from mnemosyned.verbs.request import ById, PageSize, Request, Reveal, RowList, doc
+
+
+class EndedLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A statement that a newer one ended."""
+
+    id: str
+    """The id of its memory."""
+    by: str
+    """The id of the newer memory."""
+    reason: str
+    """Why it ended: gone, changed, instead, now, corrected, or value for another value."""
+    sentence: str
+    successor: str
+    """The newer sentence."""
+    found_at: datetime
+    undone: bool = False
+    """Whether a person said that it still applies."""
+
+
+class EndingList(RowList[EndedLine], frozen=True):
+    """Ended statements, the last found first."""
+
+    endings: list[EndedLine]
+
+
+class Endings(Request[EndingList], frozen=True, kw_only=True):
+    """List statements that newer ones ended, newest first.
+
+    Ended statements are found among new memories in the background; this first reads what is left.
+    They are kept, and recall shows what applies since.
+
+    Raises `StorageFailed`.
+    """
+
+    limit: Annotated[PageSize, doc("maximum number of statements")] = 100
+    reveal: Reveal = False
+
+
+class UndoneEnding(msgspec.Struct, frozen=True):
+    """A memory whose statements apply again, or no longer."""
+
+    id: str
+    changed: int
+    """Number of endings that were undone, or are in force again."""
+
+
+class UndoEnding(ById[UndoneEnding], frozen=True, kw_only=True):
+    """Say that an ended statement still applies.
+
+    All endings of the memory are undone: no newer statement ends it, until `redo`.
+
+    Raises `NotFound` if it has no ended statement.
+    """
+
+    writes = True
+
+    redo: Annotated[bool, doc("let the endings count again")] = False

@@ -1,0 +1,132 @@
+"""Every store keeps which statements newer memories ended, and forgets it with either memory."""
+
+from datetime import timedelta
+
+import pytest
+from support.fakes import NOON as MORNING
+
+from mnemosyned.memory.endings import EndingRecord
+from mnemosyned.memory.fields import MemoryFilter
+from mnemosyned.memory.ports import Draft, MemoryStore
+from mnemosyned.memory.values import MemoryRecord
+
+OLD = MemoryRecord(id="old", content="Hello. The port is 8080.", created_at=MORNING)
+NEW = MemoryRecord(
+    id="new", content="The port is 9090 now.", created_at=MORNING + timedelta(days=2)
+)
+ENDING = EndingRecord(
+    older="old",
+    newer="new",
+    reason="now",
+    older_place=1,
+    newer_place=0,
+    found_at=MORNING + timedelta(days=3),
+)
+
+
+@pytest.fixture
+def ended(store: MemoryStore) -> MemoryStore:
+    """A store with two memories, of which the newer one ends the older one's statement."""
+    store.memories.remember([Draft(OLD), Draft(NEW)])
+    store.endings.add([ENDING])
+    return store
+
+
+def test_an_ending_shows_both_sentences_and_its_time(ended: MemoryStore) -> None:
+    (statement,) = ended.endings.of(["old", "new", "unknown"])["old"]
+
+    assert statement.sentence == "The port is 8080."
+    assert statement.successor == "The port is 9090 now."
+    assert (statement.at, statement.by) == (NEW.created_at, "new")
+    assert statement.reason == "now"
+
+
+def test_a_known_ending_is_not_added_again(ended: MemoryStore) -> None:
+    assert ended.endings.add([ENDING]) == 0
+    assert ended.endings.find(limit=10) == [ENDING]
+
+
+def test_an_ending_of_an_unknown_memory_is_not_added(ended: MemoryStore) -> None:
+    unknown = EndingRecord(
+        older="old",
+        newer="gone",
+        reason="now",
+        older_place=0,
+        newer_place=0,
+        found_at=MORNING,
+    )
+
+    assert ended.endings.add([unknown]) == 0
+
+
+def test_an_undone_ending_is_not_in_force_until_it_is_redone(
+    ended: MemoryStore,
+) -> None:
+    assert ended.endings.undo("old") == 1
+    assert ended.endings.undo("old") == 0
+    assert ended.endings.of(["old"]) == {}
+    assert ended.endings.find(limit=10)[0].undone
+
+    assert ended.endings.undo("old", undone=False) == 1
+    assert ended.endings.of(["old"])
+
+
+@pytest.mark.parametrize("id", ["old", "new"])
+def test_forgetting_either_memory_deletes_the_ending(
+    ended: MemoryStore, id: str
+) -> None:
+    ended.deletion.forget([id])
+
+    assert ended.endings.find(limit=10) == []
+    assert ended.endings.of(["old"]) == {}
+
+
+def test_memories_are_read_once_in_the_order_of_arrival(ended: MemoryStore) -> None:
+    unread = ended.endings.unread(limit=10)
+    assert [memory.id for memory in unread.values()] == ["old", "new"]
+    first, last = unread
+    assert first < last
+
+    ended.endings.add([], read_up_to=first)
+    assert list(ended.endings.unread(limit=10)) == [last]
+    ended.endings.add([], read_up_to=last)
+    assert ended.endings.unread(limit=10) == {}
+
+    ended.endings.read_again()
+    assert list(ended.endings.unread(limit=1)) == [first]
+
+
+def test_the_first_memory_that_ended_a_statement_is_shown(ended: MemoryStore) -> None:
+    later = MemoryRecord(
+        id="later",
+        content="The port is 9191 now.",
+        created_at=NEW.created_at + timedelta(days=1),
+    )
+    ended.memories.remember([Draft(later)])
+    ended.endings.add(
+        [
+            EndingRecord(
+                older="old",
+                newer="later",
+                reason="now",
+                older_place=1,
+                newer_place=0,
+                found_at=MORNING,
+            )
+        ]
+    )
+
+    (statement,) = ended.endings.of(["old"])["old"]
+    assert statement.by == "new"
+
+
+def test_endings_are_exported_and_restored_with_their_memories(
+    ended: MemoryStore,
+) -> None:
+    ended.endings.undo("old")
+    with ended.exchange.export(MemoryFilter()) as (_, records):
+        exported = list(records)
+    ended.deletion.forget(["old", "new"])
+
+    ended.exchange.restore(exported)
+    assert [each.undone for each in ended.endings.find(limit=10)] == [True]

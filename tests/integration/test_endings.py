@@ -1,0 +1,179 @@
+"""A newer statement ends an older one: recall shows both, and no context tells it as in force."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from mnemosyned import Memory
+from mnemosyned.errors import NotFound
+
+
+class StoppedClock:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.moment = datetime(2026, 3, 1, 9, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        self.moment += timedelta(minutes=1)
+        return self.moment
+
+
+@pytest.fixture
+def clock() -> StoppedClock:
+    return StoppedClock()
+
+
+@pytest.fixture
+def memory(tmp_path: Path, clock: StoppedClock) -> Iterator[Memory]:
+    with Memory(tmp_path / "memory.db", clock=clock) as opened:
+        yield opened
+
+
+OLD = "The staging server listens on port 8080."
+NEW = "The staging server now listens on port 9090."
+
+
+def remember_port(memory: Memory, clock: StoppedClock) -> tuple[str, str]:
+    """Remember the two statements three days apart; return their ids."""
+    old = memory.remember(OLD, session="a", source="codex", role="user")
+    clock.moment += timedelta(days=3)
+    new = memory.remember(NEW, session="b", source="codex", role="user")
+    return old.id, new.id
+
+
+def test_recall_shows_the_successor_first_and_until_when_the_older_applied(
+    memory: Memory, clock: StoppedClock
+) -> None:
+    old, new = remember_port(memory, clock)
+
+    hits = memory.recall("which port did the staging server listen on before?").hits
+
+    assert [hit.id for hit in hits] == [new, old]
+    (ended,) = hits[1].ended
+    assert (ended.sentence, ended.successor, ended.by) == (OLD, NEW, new)
+    assert ended.note == f"until 4 March 2026, then: {NEW}"
+    assert not hits[0].ended
+
+
+def test_an_ending_is_found_after_a_sleep_with_the_original(
+    memory: Memory, clock: StoppedClock
+) -> None:
+    old, _ = remember_port(memory, clock)
+    memory.sleep(force=True)
+
+    hits = memory.recall("staging server port").hits
+
+    (line,) = [line for hit in hits for line in hit.lines if line.id == old]
+    assert line.ended[0].successor == NEW
+
+
+def test_a_context_says_until_when_a_recalled_statement_applied(
+    memory: Memory, clock: StoppedClock
+) -> None:
+    remember_port(memory, clock)
+
+    system = memory.context("Which port does the staging server listen on?").system
+
+    assert f"(until 4 March 2026, then: {NEW})" in system
+
+
+def test_only_what_is_ended_is_closed_among_two_hundred_others(
+    memory: Memory, clock: StoppedClock
+) -> None:
+    old = memory.remember(OLD, session="a", source="codex", role="user")
+    for number in range(200):
+        memory.remember(
+            (
+                f"Ticket {number}: the export of report {number} is slow on page {number % 7}.",
+                f"I looked at the server logs of host {number}, nothing unusual on port {number}.",
+                f"Let's also add a test for case {number} of the staging deploy script.",
+                f"Should the server of team {number} move to another port?",
+            )[number % 4],
+            session=f"s{number // 20}",
+            source="codex",
+            role="user" if number % 2 else "assistant",
+        )
+    clock.moment += timedelta(days=3)
+    new = memory.remember(NEW, session="b", source="codex", role="user")
+
+    endings = memory.endings().endings
+
+    assert [(each.id, each.by) for each in endings] == [(old.id, new.id)]
+
+
+def test_an_undone_ending_is_not_shown_and_not_found_again(
+    memory: Memory, clock: StoppedClock
+) -> None:
+    old, _ = remember_port(memory, clock)
+    memory.endings()
+
+    memory.undo_ending(old)
+
+    assert not any(hit.ended for hit in memory.recall("staging server port").hits)
+    assert [each.undone for each in memory.endings().endings] == [True]
+    memory.undo_ending(old, redo=True)
+    assert any(hit.ended for hit in memory.recall("staging server port").hits)
+
+
+def test_undoing_what_was_not_ended_says_so(memory: Memory) -> None:
+    with pytest.raises(NotFound, match="no statement of 'nobody' is ended"):
+        memory.undo_ending("nobody")
+
+
+def test_statements_of_another_project_or_source_stay(
+    memory: Memory,
+) -> None:
+    memory.remember(OLD, session="a", source="mail", role="user")
+    memory.remember(NEW, session="b", source="codex", role="user")
+
+    assert memory.endings().endings == []
+
+
+def test_what_one_speaker_says_of_himself_ends_nothing_of_another(
+    memory: Memory,
+) -> None:
+    memory.remember("I live in Berlin.", session="a", role="Anna")
+    moved = memory.remember("I live in Berlin.", session="a", role="Ben")
+    memory.remember("I moved to Hamburg.", session="b", role="Ben")
+
+    assert [each.id for each in memory.endings().endings] == [moved.id]
+
+
+def test_an_edit_takes_an_ending_back_or_makes_one(
+    memory: Memory, clock: StoppedClock
+) -> None:
+    old, new = remember_port(memory, clock)
+    assert memory.endings().endings
+
+    memory.edit(new, text="The staging server is slow.")
+    assert memory.endings().endings == []
+
+    memory.edit(new, text=NEW)
+    assert [each.id for each in memory.endings().endings] == [old]
+
+
+def test_a_new_run_reads_what_an_earlier_one_left(
+    tmp_path: Path, clock: StoppedClock
+) -> None:
+    with Memory(tmp_path / "memory.db", clock=clock) as first:
+        old, _ = remember_port(first, clock)
+    with Memory(tmp_path / "memory.db", clock=clock) as second:
+        assert [each.id for each in second.endings().endings] == [old]
+
+
+def test_get_shows_what_ended_a_memory_with_secrets_masked(
+    memory: Memory,
+) -> None:
+    old = memory.remember("The wifi password is tulip-4711-Xy.", session="a")
+    memory.remember("The wifi password is now rose-0815-Zq.", session="a")
+    memory.endings()
+
+    (ended,) = memory.get(old.id).ended
+
+    assert "tulip-4711-Xy" not in ended.sentence
+    assert "rose-0815-Zq" not in ended.successor
+    (ended,) = memory.get(old.id, reveal=True).ended
+    assert ended.successor == "The wifi password is now rose-0815-Zq."
