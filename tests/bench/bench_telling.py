@@ -76,7 +76,7 @@ class AskedPrompt:
     start: str
     hook_after_start: str
     recalled: list[str]
-    """The texts of the hits of recall, best first."""
+    """The lines of each hit of recall, best first."""
     context: str
     """The learnings in the context for this prompt."""
     learnings_shown: int
@@ -245,7 +245,7 @@ class Replay:
             start=start,
             hook_after_start=hook_after_start,
             recalled=[
-                "\n".join([hit.content, *(line.content for line in hit.lines)])
+                "\n".join(line.content for line in hit.lines or (hit,))
                 for hit in recalled.hits
             ],
             context=context.system.partition("## Past Learnings")[2],
