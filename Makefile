@@ -360,9 +360,9 @@ bench-grounding: $(COMPILED) ## which summaries the check refuses; DATA=…/loco
 bench-learnings: $(COMPILED) ## what is learned of users' messages, labelled and not; DATA=…/locomo10.json for more
 	$(BIN)/python tests/bench/bench_learnings.py $(if $(DATA),--data "$(DATA)")
 
-bench-telling: $(COMPILED) ## what agents are told at prompts and starts, in projects of several weeks; HALF=held [PROJECT=payhub] [SHOW=1]
+bench-telling: $(COMPILED) ## what agents are told at prompts and starts, in projects of several weeks; HALF=held [PROJECT=payhub] [SHOW=1] [ENCODER=0]
 	$(BIN)/python tests/bench/bench_telling.py $(if $(HALF),--half "$(HALF)") \
-		$(if $(PROJECT),--project "$(PROJECT)") $(if $(SHOW),--show)
+		$(if $(PROJECT),--project "$(PROJECT)") $(if $(SHOW),--show) $(if $(filter 0,$(ENCODER)),--no-encoder)
 
 bench-endings: $(COMPILED) ## which newer sentences end older ones, in ten languages; HALF=tune, HALF=held
 	$(BIN)/python tests/bench/bench_endings.py $(if $(HALF),--half "$(HALF)")

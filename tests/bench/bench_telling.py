@@ -12,8 +12,10 @@ the same within the project, as an upper bound.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
+import time as wall
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -46,12 +48,16 @@ from support.settings import change
 from mnemosyned.agents.hooks.service import HookService
 from mnemosyned.assembly.build import OpenMemory, open_memory
 from mnemosyned.config import load_config
+from mnemosyned.memory.values import EmbedderState, Tier
+from mnemosyned.search.vectors import indexer
 from mnemosyned.text.token_counts import TokenEstimator
 from mnemosyned.verbs.conversation import Context, Learnings
 from mnemosyned.verbs.memories import Recall
-from mnemosyned.verbs.upkeep import Sleep
+from mnemosyned.verbs.upkeep import Sleep, Status
 
 NIGHT = time(2, tzinfo=UTC)
+EMBEDDED_WITHIN_S = 120.0
+LOOK_S = 0.04
 RECALLED = 10
 FIRST = 3
 SESSIONS_MAX = 100
@@ -172,12 +178,27 @@ class Replay:
             self._memory.service.call(Sleep(force=True))
         self._clock.moment = max(moment, self._clock.now())
 
+    def _wait_for_vectors(self) -> None:
+        """Return when every memory has a vector; at once without an encoder."""
+        until = wall.monotonic() + EMBEDDED_WITHIN_S
+        while wall.monotonic() < until:
+            status = self._memory.service.call(Status())
+            embedder, tiers = status.embedder, status.tiers
+            if embedder.state is EmbedderState.UNAVAILABLE:
+                raise RuntimeError(embedder.reason)
+            memories = tiers[Tier.WORKING].count + tiers[Tier.ARCHIVE].count
+            if embedder.state is EmbedderState.OFF or embedder.embedded >= memories:
+                return
+            wall.sleep(LOOK_S)
+        raise RuntimeError(f"not every memory was embedded in {EMBEDDED_WITHIN_S:g} s")
+
     def _live_session(self, project: Project, session: Session) -> None:
         """Hold a session in Claude Code and ask the prompts of the set in between."""
         id = f"{project.name}-{session.start:%m%d-%H%M}"
         folder = self._home / ".claude" / "projects" / f"-w-{project.name}"
         transcript = folder / f"{id}.jsonl"
         agent = claude(self._hooks, transcript, cwd=project.directory, session=id)
+        self._wait_for_vectors()
         start = self._start(agent)
         self._note(project, START, start)
         self.life.start_tokens.append(self._count(start))
@@ -208,8 +229,10 @@ class Replay:
         self._hooks.capture.drain()
 
     def _stop(self, agent: Agent) -> None:
+        """End a turn: what was said is captured, and all of it embedded."""
         agent.call(hook_event_name="Stop")
         self._hooks.capture.drain()
+        self._wait_for_vectors()
 
     @staticmethod
     def _start(agent: Agent) -> str:
@@ -517,6 +540,7 @@ def main() -> int:
     parser.add_argument(
         "--show", action="store_true", help="print the misses of the tune half"
     )
+    parser.add_argument("--no-encoder", action="store_true", help="without vectors")
     options = parser.parse_args()
     if options.show and options.half == "held":
         parser.error("--show is for the tune half: nothing is tuned on the other")
@@ -525,8 +549,12 @@ def main() -> int:
         parser.error(
             f"no project of the {options.half} half has {options.project!r} in its name"
         )
-    life = live_half(projects, settings={})
-    report = Report("telling" if options.half == "tune" else "telling-held")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as in the daemon
+    encoder = "none" if options.no_encoder else "builtin"
+    indexer.START_AFTER_S = indexer.GATHER_S = 0.0
+    life = live_half(projects, settings={"embedding.encoder": encoder})
+    name = f"telling-{options.half}{'-without-encoder' * options.no_encoder}"
+    report = Report(name)
     publish(report, options.half, projects, life)
     if options.show:
         show_misses(projects, life)
