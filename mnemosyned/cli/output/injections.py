@@ -38,7 +38,7 @@ def injections_row(totals: InjectionTotals) -> str:
     return row
 
 
-def _injection_lines(injection: Injection) -> Iterator[str]:
+def injection_lines(injection: Injection) -> Iterator[str]:
     """Yield an injection as lines: its head, the prompt, and each line with its reason."""
     where = (injection.client, injection.session, injection.project)
     head = f"{local_time(injection.created_at)}  {injection.kind}  {'  '.join(filter(None, where))}"
@@ -57,7 +57,7 @@ def _injection_lines(injection: Injection) -> Iterator[str]:
 RENDERERS[InjectionList] = Renderer(
     lambda result: "\n".join(
         [
-            *(line for each in result for line in _injection_lines(each)),
+            *(line for each in result for line in injection_lines(each)),
             injections_row(result.totals),
         ]
     ).strip(),

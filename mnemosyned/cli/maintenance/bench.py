@@ -1,0 +1,315 @@
+"""`mnem bench`: replays saved conversations day by day, and reports what agents would have been told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, time, timedelta
+from pathlib import Path
+
+import click
+from tzlocal import get_localzone
+
+from mnemosyned.agents.hooks.events import CLIENTS
+from mnemosyned.agents.hooks.service import HookEnvelope, HookService
+from mnemosyned.assembly.build import OpenMemory, open_memory
+from mnemosyned.assembly.embedded import private_directory
+from mnemosyned.cli.options import json_option
+from mnemosyned.cli.output.injections import injection_lines
+from mnemosyned.cli.output.show import say_result
+from mnemosyned.cli.output.terminal import (
+    count_of,
+    local_time,
+    progress_line,
+    say,
+)
+from mnemosyned.config import load_config
+from mnemosyned.errors import InvalidRequest
+from mnemosyned.importers.importer import START, ImportItem, ImportSource
+from mnemosyned.importers.plan import plan_import
+from mnemosyned.memory.injections import (
+    Injection,
+    InjectionFilter,
+    InjectionKind,
+    InjectionOutcome,
+)
+from mnemosyned.text.token_counts import TokenEstimator
+from mnemosyned.verbs.request import instant
+from mnemosyned.verbs.upkeep import Sleep
+
+FORMATS = ("transcript", "specstory", "opencode", "opencode-files")
+"""Import formats that are conversations with agents."""
+NIGHT = time(3)
+"""Local time at which a replayed day ends with a sleep."""
+MESSAGES_MAX = 200_000
+FILES_NAMED_MAX = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedMessage:
+    """A message of a saved conversation."""
+
+    said_at: datetime
+    client: str
+    conversation: str
+    directory: str
+    role: str
+    text: str
+
+
+@dataclass(slots=True, kw_only=True)
+class BenchReport:
+    """What a replay told, and what it cost."""
+
+    conversations: int = 0
+    projects: int = 0
+    first: datetime | None = None
+    last: datetime | None = None
+    messages: int = 0
+    prompts: int = 0
+    tokens: int = 0
+    """Estimated tokens of the conversations themselves."""
+    starts_told: int = 0
+    start_tokens: int = 0
+    prompts_told: int = 0
+    prompt_tokens: int = 0
+    said_again: int = 0
+    """Times that the user said or asked what memory knew and had not told."""
+    undated: int = 0
+    """Messages without a time, which were left out."""
+    skipped_files: int = 0
+    """Files that are no conversation, or cannot be read."""
+    injections: list[Injection] = field(default_factory=list)
+    """Everything that was told, and what was said again, oldest first."""
+
+
+class ReplayClock:
+    """A clock that shows the time of the replayed message."""
+
+    def __init__(self, moment: datetime) -> None:
+        """Begin at `moment`."""
+        self.moment = moment
+
+    def now(self) -> datetime:
+        """Return the time of the replay."""
+        return self.moment
+
+
+def read_conversations(
+    paths: Sequence[Path], report: BenchReport
+) -> list[SavedMessage]:
+    """Return the messages of all conversations below the paths, oldest first.
+
+    Messages without a time, and files that are no conversation, are counted in the report. Raises
+    `InvalidRequest` if there is no conversation, or there are more than `MESSAGES_MAX` messages.
+    """
+    plan = plan_import([ImportSource.of_path(path) for path in paths], None)
+    report.skipped_files = plan.unknown_files + len(plan.unreadable)
+    messages: list[SavedMessage] = []
+    for part in plan.parts:
+        if part.format.name not in FORMATS:
+            report.skipped_files += 1
+            continue
+        for record in part.format.read(part.source, START):
+            if not isinstance(record, ImportItem):
+                continue
+            memory = record.memory
+            said_at = instant(memory.created_at)
+            if said_at is None:
+                report.undated += 1
+                continue
+            client, _, conversation = memory.session.partition(":")
+            messages.append(
+                SavedMessage(
+                    said_at=said_at,
+                    client=client if client in CLIENTS else "agent",
+                    conversation=conversation,
+                    directory=memory.metadata["cwd"],
+                    role=memory.role,
+                    text=memory.content,
+                )
+            )
+            if len(messages) > MESSAGES_MAX:
+                raise InvalidRequest(
+                    f"there are more than {MESSAGES_MAX:,} messages; name a part of the folder",
+                    field="path",
+                )
+    if not messages:
+        raise InvalidRequest(
+            "no conversation with an agent was found there; name a folder such as "
+            "~/.claude/projects, ~/.codex/sessions or PROJECT/.specstory/history",
+            field="path",
+        )
+    messages.sort(key=lambda message: message.said_at)
+    return messages
+
+
+class ConversationReplay:
+    """The replay of saved conversations through the hooks of a new memory."""
+
+    def __init__(
+        self, memory: OpenMemory, clock: ReplayClock, report: BenchReport
+    ) -> None:
+        """Replay into `memory`, whose clock is `clock`, and count in `report`."""
+        self._memory = memory
+        self._clock = clock
+        self._report = report
+        self._hooks = HookService(
+            service=memory.service,
+            agents=memory.store.agents,
+            ledger=memory.store.injections,
+            clock=clock,
+            settings=memory.settings,
+        )
+        self._counter = TokenEstimator()
+        self._seen: set[tuple[str, str]] = set()
+        self._directories: set[str] = set()
+        self._zone = get_localzone()
+
+    def run(
+        self, messages: Sequence[SavedMessage], advance: Callable[[int, int], object]
+    ) -> None:
+        """Replay the messages, with a sleep in every night after a day that had any.
+
+        `advance` is called with the size and number of messages done.
+        """
+        report = self._report
+        report.first, report.last = messages[0].said_at, messages[-1].said_at
+        night = self._next_night(messages[0].said_at)
+        for number, message in enumerate(messages, 1):
+            if message.said_at >= night:
+                self._clock.moment = night
+                self._memory.service.call(Sleep(force=True))
+                night = self._next_night(message.said_at)
+            self._clock.moment = message.said_at
+            self._replay_message(message)
+            advance(len(message.text), number)
+        report.conversations = len(self._seen)
+        report.projects = len(self._directories)
+
+    def _next_night(self, moment: datetime) -> datetime:
+        """Return the first time after `moment` at which a day ends here, in UTC."""
+        local = moment.astimezone(self._zone)
+        night = datetime.combine(local.date(), NIGHT, self._zone)
+        return (night + timedelta(days=night <= local)).astimezone(UTC)
+
+    def _replay_message(self, message: SavedMessage) -> None:
+        """Send a message through the hooks, after the start of its conversation if it is the first."""
+        report = self._report
+        key = (message.client, message.conversation)
+        if key not in self._seen:
+            self._seen.add(key)
+            self._directories.add(message.directory)
+            self._call_hook(message, "SessionStart", {"source": "startup"})
+        report.messages += 1
+        report.tokens += self._counter.count(message.text)
+        if message.role == "user":
+            report.prompts += 1
+            self._call_hook(message, "UserPromptSubmit", {"prompt": message.text})
+        else:
+            said = {"role": message.role, "content": message.text}
+            self._call_hook(message, "Stop", {"messages": [said]})
+
+    def _call_hook(
+        self, message: SavedMessage, event: str, payload: Mapping[str, object]
+    ) -> None:
+        """Call a hook as the message's tool does, and count what it told."""
+        ledger, report = self._memory.store.injections, self._report
+        session = InjectionFilter(session=f"{message.client}:{message.conversation}")
+        before = ledger.find(session, limit=1)
+        self._hooks.handle(
+            HookEnvelope(
+                payload={
+                    "client": message.client,
+                    "hook_event_name": event,
+                    "session_id": message.conversation,
+                    "cwd": message.directory,
+                    **payload,
+                }
+            )
+        )
+        for told in ledger.find(session, limit=1):
+            if told in before:
+                continue
+            report.injections.append(told)
+            if told.outcome is InjectionOutcome.SAID_AGAIN:
+                report.said_again += 1
+            elif told.kind is InjectionKind.START:
+                report.starts_told += 1
+                report.start_tokens += told.tokens
+            else:
+                report.prompts_told += 1
+                report.prompt_tokens += told.tokens
+
+
+@click.command("bench")
+@click.argument(
+    "paths",
+    nargs=-1,
+    required=True,
+    metavar="PATH…",
+    type=click.Path(path_type=Path),
+)
+@click.option(
+    "--show",
+    is_flag=True,
+    help="List everything that would have been told, and why.",
+)
+@json_option()
+def bench(paths: tuple[Path, ...], *, show: bool) -> None:
+    """Replay your own conversations with agents, and see what memory would have told them.
+
+    PATH is a folder or file of transcripts, such as ~/.claude/projects, or of SpecStory's
+    Markdown. They are lived through day by day in a new memory, which is deleted at the end: what
+    each start and each prompt would have been told, what you said again although it was known, and
+    the tokens that this costs. Your memory and the files stay as they are, and nothing is sent
+    anywhere.
+    """
+    report = BenchReport()
+    for path in paths:
+        if not path.exists():
+            raise InvalidRequest(f"there is no {path}", field="path")
+    messages = read_conversations(paths, report)
+    clock = ReplayClock(messages[0].said_at)
+    with private_directory() as directory:
+        config = load_config(
+            overrides={"database": str(directory / "memory.db"), "auto_sleep": False}
+        )
+        size = sum(len(message.text) for message in messages)
+        with (
+            open_memory(config, clock=clock) as memory,
+            progress_line("replaying", "message", size) as advance,
+        ):
+            ConversationReplay(memory, clock, report).run(messages, advance)
+    if show:
+        for told in report.injections:
+            say("\n".join([*injection_lines(told), ""]))
+    say_result(report, "\n".join(report_lines(report)))
+
+
+def report_lines(report: BenchReport) -> Iterator[str]:
+    """Yield a replay's report as lines of text."""
+    projects = count_of(report.projects, "project")
+    yield (
+        f"{count_of(report.conversations, 'conversation')} in {projects}, "
+        f"{local_time(report.first)} to {local_time(report.last)}: "
+        f"{count_of(report.prompts, 'prompt')} of {count_of(report.messages, 'message')}"
+    )
+    for name, told, total, tokens in (
+        ("starts", report.starts_told, report.conversations, report.start_tokens),
+        ("prompts", report.prompts_told, report.prompts, report.prompt_tokens),
+    ):
+        each = f", {tokens // told:,} each" if told else ""
+        row = f"told at {told:,} of {total:,} {name}: {count_of(tokens, 'token')}{each}"
+        yield row
+    cost = report.start_tokens + report.prompt_tokens
+    yield (
+        f"cost: {count_of(cost, 'token')}, {cost / max(1, report.tokens):.1%} of the "
+        f"{count_of(report.tokens, 'token')} that were said"
+    )
+    again = count_of(report.said_again, "prompt")
+    yield f"said or asked again, although known and not told: {again}"
+    if report.undated:
+        yield f"left out: {count_of(report.undated, 'message')} without a time"
+    if report.skipped_files:
+        yield f"left out: {count_of(report.skipped_files, 'file')} that hold no conversation"
