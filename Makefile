@@ -51,7 +51,7 @@ STOP := if [ -x $(MNEM) ]; then if $(MNEM) stop --help >/dev/null 2>&1; then $(M
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q
 # NAMING are the test modules that name a mark: to collect all takes seconds.
 NAMING = $(sort $(shell grep -rlw 'mark\.$(1)' tests --include='test_*.py'))
-SLOW := postgres or citus or top or backup or http or adapters or agents or fault or lifetime or packaging or systemd or llm or numpy or slow
+SLOW := postgres or citus or top or backup or http or adapters or agents or fault or lifetime or packaging or systemd or llm or slow
 # llama.cpp comes as source: its wheel is built once and kept here, whatever becomes of .venv.
 LLAMA_VERSION := 0.3.36
 LLAMA_WHEELS ?= $(CURDIR)/build/wheels
@@ -76,10 +76,10 @@ NODE_22 := node -e 'process.exit(parseInt(process.versions.node) < 22 ? 1 : 0)'
 NEWER_SQLITE := 0.5.4.post2
 
 BENCHES := peer recall write sleep forget locomo talks times life start footprint hooks grounding learnings telling summaries small-model model-latency context hostile server \
-	replay tokens vectors vector-search soak exchange postgres postgres-writes owners plots
+	replay tokens encoder vectors vector-search soak exchange postgres postgres-writes owners plots
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-server test tables test-e2e test-fault test-backup doctor-table test-lifetime test-sqlite test-pythons test-lowest test-packaging test-systemd test-year test-agents test-numpy test-postgres test-citus test-top test-http test-llm test-adapters \
+.PHONY: help demo demo-server test tables test-e2e test-fault test-backup doctor-table test-lifetime test-sqlite test-pythons test-lowest test-packaging test-systemd test-year test-agents test-postgres test-citus test-top test-http test-llm test-adapters \
 	check format run bench $(addprefix bench-,$(BENCHES)) man scale first-day install install-llm wheel-llm small-model uninstall lock clean
 
 help: ## show this list
@@ -166,17 +166,6 @@ test-agents: $(COMPILED) ## memory for agents, with programs of others from PyPI
 		&& echo "$(AGENTS)" > build/npm/.installed; fi
 	$(PYTEST) -m agents tests/agents
 
-build/numpy/.ready: $(READY) requirements-llm.lock
-	rm -rf build/numpy
-	@mkdir -p build
-	sed -n -e '/^numpy==/,/[^\\]$$/p' requirements-llm.lock > build/numpy.lock
-	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes \
-		--target build/numpy -r build/numpy.lock
-	@touch $@
-
-test-numpy: $(COMPILED) build/numpy/.ready ## the vector index, with numpy, which it installs in build
-	PYTHONPATH=build/numpy $(PYTEST) -m numpy $(call NAMING,numpy)
-
 test-top: $(COMPILED) ## the live view, with Textual, which it installs in build
 	@set -e; lock=tests/top/requirements.lock; if ! cmp -s $$lock build/top.lock; then \
 		rm -rf build/top; mkdir -p build; \
@@ -186,14 +175,14 @@ test-top: $(COMPILED) ## the live view, with Textual, which it installs in build
 
 # The same tests on PostgreSQL: the store's contract, and all that asks it through the verbs.
 POSTGRES_LOCK := tests/postgres/requirements.lock
-POSTGRES = PYTHONPATH=build/postgres:build/numpy
+POSTGRES = PYTHONPATH=build/postgres
 build/postgres/.ready: $(READY) $(POSTGRES_LOCK)
 	rm -rf build/postgres
 	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes \
 		--target build/postgres -r $(POSTGRES_LOCK)
 	@touch $@
 
-test-postgres: $(COMPILED) build/postgres/.ready build/numpy/.ready ## the same memory on PostgreSQL, which it installs in build (slow)
+test-postgres: $(COMPILED) build/postgres/.ready ## the same memory on PostgreSQL, which it installs in build (slow)
 	$(POSTGRES) $(PYTEST) -n 3 --dist worksteal --engine postgres tests/contract tests/integration \
 		-m "not ($(SLOW) or thorough)"
 	$(POSTGRES) $(PYTEST) -n 2 --dist worksteal -m postgres tests/postgres
@@ -299,7 +288,10 @@ bench-recall: $(COMPILED) ## recall as memories grow; SIZES=10000,100000,1000000
 bench-life: $(COMPILED) ## a year of one person's real records, before and after a sleep; DATA=…/lifebench
 	$(BIN)/python tests/bench/bench_life.py --data "$(DATA)"
 
-bench-vectors: $(COMPILED) ## codes of vectors against exact search (needs install-llm); SIZES=100000,1000000
+bench-encoder: $(COMPILED) ## what the built-in encoder costs: speed, recall, memory, disk, writes; SIZES=10000,100000
+	$(BIN)/python tests/bench/bench_encoder.py $(if $(SIZES),--sizes "$(SIZES)")
+
+bench-vectors: $(COMPILED) ## codes of vectors against exact search; SIZES=100000,1000000
 	$(BIN)/python tests/bench/bench_vectors.py $(if $(SIZES),--sizes "$(SIZES)")
 
 bench-vector-search: $(COMPILED) build/postgres/.ready ## the nearest of one owner's vectors by pgvector; SIZES=10000,100000

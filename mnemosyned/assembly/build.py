@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from mnemosyned.storage.postgres.store import OwnedStores, PostgresStore
 
 
-BUILTIN_ROWS_MAX = 1_000
+BUILTIN_ROWS_MAX = 100
 """Vectors of the built-in encoder that are kept in memory; of the others their codes, and the table
 is read for the likeliest."""
 EMBEDDER_TURNS = 4

@@ -56,7 +56,7 @@ class Space:
         near /= np.linalg.norm(near, axis=1, keepdims=True)
         return [row.tobytes() for row in near.astype("<f2")]
 
-    def _any(self, count: int) -> Any:  # noqa: ANN401 numpy is optional
+    def _any(self, count: int) -> Any:  # noqa: ANN401 numpy is loaded late
         plain = (
             self._chance.standard_normal((count, WIDTH), dtype=np.float32) * self._scale
         )

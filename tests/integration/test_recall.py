@@ -292,8 +292,6 @@ def test_without_an_embedding_model_recall_goes_by_words_and_status_says_so(
         "assert not loaded, loaded\n"
     )
     database = tmp_path / "memory.db"
-    # A new file is made by sqlite-utils, which loads numpy where that is installed.
-    Memory(database).close()
     command = [sys.executable, "-c", program, str(database)]
 
     done = subprocess.run(

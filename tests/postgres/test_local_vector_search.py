@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+import numpy as np
 import psycopg
 import pytest
 from support.fakes import FakeEmbedder, memory, remember_batch
@@ -13,7 +14,9 @@ from mnemosyned.memory.values import EmbedderState
 from mnemosyned.paths import shipped
 from mnemosyned.search.query import Query
 from mnemosyned.search.vectors import indexer
+from mnemosyned.search.vectors.index import cosines
 from mnemosyned.search.vectors.indexer import VectorIndexer
+from mnemosyned.search.vectors.packing import pack_four_bits, pack_half
 from mnemosyned.storage.postgres.store import PostgresStore, open_store
 from mnemosyned.text.terms import parse_terms
 
@@ -96,3 +99,21 @@ def test_a_daemon_finds_what_it_and_others_embedded_without_holding_it(
         other.deletion.forget(["a"])
         assert found(store, vectors, "car") == [3]
     assert embedder.calls == [("A tooth hurts",)]
+
+
+def test_the_server_compares_vectors_of_four_bits_a_number(dsn: str) -> None:
+    chance = np.random.default_rng(3)
+    made = chance.normal(size=(3, 64)).astype(np.float32)
+    packed = dict(enumerate(pack_four_bits(made), 1))
+    question = pack_half(made[1:2] / np.linalg.norm(made[1]))[0]
+    with open_store(dsn, migrations=MIGRATIONS, embeds=True) as store:
+        remember_batch(store, *(memory(name, f"Note {name}") for name in "abc"))
+        model = store.vectors.use_model("four", "four")
+        store.vectors.keep_vectors(model, packed)
+        search = store.vectors.search(model)
+        assert search
+
+        found = search.nearest(question, 3, least=-1.0)
+
+    assert next(iter(found)) == 2
+    assert found == pytest.approx(cosines(packed, question), abs=0.001)

@@ -9,8 +9,6 @@ from support.vectors import angles, nearby, nearest, pack, sign_differences
 from mnemosyned.search.vectors import index as module
 from mnemosyned.search.vectors.index import VectorCodes
 
-pytestmark = pytest.mark.numpy
-
 ROWS_MAX = 40
 END = 10_000
 positions = st.integers(1, 3 * ROWS_MAX)

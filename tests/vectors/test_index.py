@@ -10,8 +10,6 @@ from support.vectors import ROUNDING, angles, cosine, nearby, pack
 from mnemosyned.search.vectors import index as module
 from mnemosyned.search.vectors.index import VectorIndex
 
-pytestmark = pytest.mark.numpy
-
 END = 10_000
 
 

@@ -6,8 +6,6 @@ from support.vectors import ROUNDING, angles, cosine, pack
 
 from mnemosyned.search.vectors.index import ExactVectors, cosines
 
-pytestmark = pytest.mark.numpy
-
 
 @given(
     st.dictionaries(st.integers(1, 3_000), angles, max_size=40),

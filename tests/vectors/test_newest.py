@@ -10,7 +10,6 @@ from mnemosyned.search.vectors import index as module
 from mnemosyned.search.vectors.index import NewestVectors
 from mnemosyned.storage.sqlite.store import SqliteStore
 
-pytestmark = pytest.mark.numpy
 COUNT = 25
 
 

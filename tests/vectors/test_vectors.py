@@ -26,8 +26,6 @@ from mnemosyned.verbs.memories import EditMemory, Recall, Remember
 from mnemosyned.verbs.retention import Forget, Prune
 from mnemosyned.verbs.upkeep import Sleep, Status
 
-pytestmark = pytest.mark.numpy
-
 
 @pytest.fixture
 def embedder() -> FakeEmbedder:

@@ -18,8 +18,6 @@ from mnemosyned.verbs.memories import Recall
 from mnemosyned.verbs.retention import Forget, Restore
 from mnemosyned.verbs.upkeep import Sleep, Status, Undo
 
-pytestmark = pytest.mark.numpy
-
 
 def test_memories_beyond_the_exact_rows_still_gain_by_their_vectors(
     open_service: Open,

@@ -215,7 +215,7 @@ class EmbeddingThread(ABC):
 
 NEAREST = 200
 """Nearest vectors before the question's filters, which may leave few of them."""
-NEAREST_SHOWN = 20
+NEAREST_SHOWN, NEAREST_READ = 20, 40
 BUSY = "found by words alone: the embedding model was not ready in time"
 NOT_READY = "found by words alone: the embedding model is {state}"
 TOO_SLOW = "found by words alone: the database did not compare the vectors in time"
@@ -245,20 +245,24 @@ def add_nearness(
     vectors = search()
     if vectors is None:
         return candidates, ""
-    positions = [match.position for match in candidates.memories]
+    positions = {match.position for match in candidates.memories}
     try:
-        cosines = vectors.cosines(vector, positions)
         nearest = vectors.nearest(vector, NEAREST, least=least)
+        cosines = vectors.cosines(vector, positions - nearest.keys())
     except ComparisonTooSlow:
         return candidates, TOO_SLOW
-    unseen = [position for position in nearest if position not in cosines]
+    unseen = [position for position in nearest if position not in positions]
     more: list[Match] = []
-    if unseen:
-        order = {position: rank for rank, position in enumerate(unseen)}
-        more = sorted(
-            store.candidates(query, unseen), key=lambda match: order[match.position]
-        )[:NEAREST_SHOWN]
-    cosines |= {match.position: nearest[match.position] for match in more}
+    # In parts, since the first mostly suffices.
+    for start in range(0, len(unseen), NEAREST_READ):
+        part = unseen[start : start + NEAREST_READ]
+        passed = {match.position: match for match in store.candidates(query, part)}
+        more += [passed[position] for position in part if position in passed]
+        if len(more) >= NEAREST_SHOWN:
+            break
+    more = more[:NEAREST_SHOWN]
+    shown = positions.union(match.position for match in more)
+    cosines |= {seq: near for seq, near in nearest.items() if seq in shown}
     nearness = Nearness(cosines, vector_only_min=least)
     memories = [*candidates.memories, *more]
     return replace(candidates, memories=memories, nearness=nearness), ""

@@ -32,11 +32,16 @@ def pack_half(vectors: Any) -> list[bytes]:  # noqa: ANN401 as above
     return [row.astype("<f2").tobytes() for row in vectors]
 
 
+def is_four_bits(vector: bytes) -> bool:
+    """Return whether a vector has four bits for each number."""
+    return len(vector) % 2 == 1 and vector.startswith(FOUR_BITS)
+
+
 def unpack(vectors: Sequence[bytes]) -> Any:  # noqa: ANN401 as above
     """Return vectors of one form as the rows of a matrix in single precision, of length one."""
     import numpy as np  # noqa: PLC0415 as above
 
-    if not vectors[0].startswith(FOUR_BITS) or len(vectors[0]) % 2 == 0:
+    if not is_four_bits(vectors[0]):
         halves = np.frombuffer(b"".join(vectors), dtype="<f2")
         return halves.reshape(len(vectors), -1).astype(np.float32)
     packed = np.frombuffer(b"".join(vectors), np.uint8).reshape(len(vectors), -1)[:, 1:]

@@ -18,6 +18,7 @@ from mnemosyned.memory.engine_ports import (
     VectorProgress,
 )
 from mnemosyned.search.query import Match, Query
+from mnemosyned.search.vectors.packing import is_four_bits, unpack
 from mnemosyned.storage.common.search import CommonVectors
 from mnemosyned.storage.common.session import Row, reads, writes, writes_lazily
 from mnemosyned.storage.postgres.pool import Pool, PostgresPart
@@ -38,11 +39,14 @@ def requeue_embedding(session: PostgresSession, positions: Sequence[int]) -> Non
 
 
 def pgvector_text(vector: bytes) -> str | None:
-    """Return a vector of half-precision numbers as pgvector's text; None if it cannot hold them."""
-    count, odd = divmod(len(vector), 2)
-    if odd or not 0 < count <= NUMBERS_MAX:
-        return None
-    numbers = struct.unpack(f"<{count}e", vector)
+    """Return a vector as pgvector's text; None if pgvector cannot hold it."""
+    if is_four_bits(vector):
+        numbers = unpack([vector])[0].astype("f2").tolist()
+    else:
+        count, odd = divmod(len(vector), 2)
+        if odd or not 0 < count <= NUMBERS_MAX:
+            return None
+        numbers = struct.unpack(f"<{count}e", vector)
     return (
         f"[{','.join(map(repr, numbers))}]"
         if all(map(math.isfinite, numbers))
