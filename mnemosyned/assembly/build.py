@@ -548,8 +548,7 @@ def _start_hooks_and_watcher(
     memory.hooks = stack.enter_context(
         HookService(
             service=memory.service,
-            agents=store.agents,
-            ledger=store.injections,
+            store=store,
             clock=memory.sleeper.cycle.clock,
             settings=memory.settings,
         )

@@ -23,6 +23,7 @@ from mnemosyned.text.tokens import (
     TITLES,
     UNITS,
     TextToken,
+    TokenKind,
     emphasis_factor,
     tokenize,
 )
@@ -38,6 +39,8 @@ STATEMENT_CHARS_MAX = 240
 SENTENCE_CHARS_MAX = 400
 KEYWORDS_MIN = 3
 """Keywords of a sentence that says something by itself; with an exact value, one is enough."""
+CONTENT_WORDS_MIN = 5
+"""The same for all words but stop words."""
 SECRET_KEYWORDS_MIN = 3
 """Keywords besides a secret, without which a sentence is mainly that secret."""
 ANSWER_CHARS_MAX = 120
@@ -173,7 +176,14 @@ def _telling_sentences(
             token.stem for token in tokens if token.kind not in COMMONPLACE_KINDS
         }
         has_value = any(token.kind in EXACT_KINDS for token in tokens)
-        if len(keywords) < (1 if has_value and not has_secret else KEYWORDS_MIN):
+        is_named = has_value or any(token.capital for token in tokens[1:])
+        is_brief = is_named and (has_value or _PATTERNS["change"].search(text))
+        content = sum(token.kind is not TokenKind.STOP for token in tokens)
+        if not (
+            len(keywords) >= KEYWORDS_MIN
+            or content >= CONTENT_WORDS_MIN
+            or (keywords and is_brief and not has_secret)
+        ):
             continue
         if has_secret and _is_about_secret(words, keywords):
             continue
@@ -185,7 +195,7 @@ def _telling_sentences(
             continue
         is_request = words[0] in _WORDS["requests"] or not _WORDS[
             "courtesies"
-        ].isdisjoint(words)
+        ].isdisjoint((words[0], words[-1]))
         if is_request and (is_agent or emphasis_factor(tokens) < RULING):
             continue
         yield text, tokens

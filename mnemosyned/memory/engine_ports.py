@@ -376,6 +376,10 @@ class VectorStore(Protocol):
         """
         ...
 
+    def positions_of(self, ids: Sequence[str]) -> dict[str, int]:
+        """Return the row numbers of the memories with these ids, by id; unknown ids are left out."""
+        ...
+
     def candidates(self, query: Query, positions: Sequence[int]) -> list[Match]:
         """Return the memories at these row numbers that pass a query's filters, with score 0."""
         ...
@@ -473,6 +477,13 @@ class MemoryVectors(Protocol):
         """Return the candidates of a question with vector similarities added, and an empty note.
 
         If the question has no vector, return the candidates unchanged and the reason as the note.
+        """
+        ...
+
+    def similarities(self, text: str, ids: Sequence[str]) -> dict[str, float]:
+        """Return the cosine similarity of a text to each of these memories, by memory id.
+
+        Memories without a vector are left out; without the model in time, all are.
         """
         ...
 

@@ -417,6 +417,13 @@ class MemoryService:
             confidence=max((hit.confidence for hit in answer), default=0.0),
         )
 
+    def similarities(self, text: str, ids: Sequence[str]) -> dict[str, float]:
+        """Return the cosine similarity of a text to each of these memories, by memory id.
+
+        Memories without a vector are left out; without an embedding model, all are.
+        """
+        return self._vectors.similarities(text, ids) if self._vectors else {}
+
     def get(self, request: Get) -> Got:
         """Return one memory or episode in full, with secrets masked unless revealed."""
         record = self._store.memories.get(request.id)

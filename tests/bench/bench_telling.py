@@ -130,8 +130,7 @@ class Replay:
         self._home = home
         self._hooks = HookService(
             service=memory.service,
-            agents=memory.store.agents,
-            ledger=memory.store.injections,
+            store=memory.store,
             clock=clock,
             settings=memory.settings,
             home=home,

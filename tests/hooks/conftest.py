@@ -21,8 +21,7 @@ def hooks(
 ) -> HookService:
     return HookService(
         service=service,
-        agents=store.agents,
-        ledger=store.injections,
+        store=store,
         clock=clock,
         settings=settings,
         home=tmp_path,

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from math import ceil
+from math import ceil, log
 
-from mnemosyned.conversation.briefing import find_keywords, is_question, is_sample
+from mnemosyned.conversation.briefing import (
+    ASSISTANT,
+    ProjectStatement,
+    find_keywords,
+    find_outdated,
+    find_statements,
+    is_question,
+    is_sample,
+)
 from mnemosyned.conversation.injected import (
     InjectedQuote,
     InjectedSection,
     InjectedText,
     assemble_sections,
 )
+from mnemosyned.conversation.prompts import PromptForm, find_prompt_form
 from mnemosyned.conversation.sections import Relevance
 from mnemosyned.instants import in_zone
-from mnemosyned.memory.capture import AgentSession, AgentStore
-from mnemosyned.memory.injections import InjectionStore
+from mnemosyned.memory.capture import AgentSession
+from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import Hit
 from mnemosyned.service.service import MemoryService
 from mnemosyned.text.dates.questions import parse_times
@@ -30,8 +41,10 @@ REMINDER_LINE_CHARS_MAX = 300
 QUERY_CHARS_MAX = 600
 HITS_MAX = 20
 PROJECT_SESSIONS_MAX = 100
+STATEMENTS_READ_MAX = 400
+"""Memories of the project, the newest, whose statements are compared with the prompt."""
 KEYWORDS_SHARE_MIN = 0.3
-"""Share of the prompt's keywords that a line needs to be worth an interruption."""
+"""Share of the prompt's keywords that a line needs, where its meaning is not compared."""
 KEYWORDS_MIN = 2
 KEYWORDS_ENOUGH = 6
 """More common keywords are never required, however long the prompt is."""
@@ -40,16 +53,36 @@ ASSISTANT_KEYWORDS = 1
 NEW_KEYWORDS_MIN = 1
 """Keywords beyond the prompt's: a line that only repeats the prompt tells nothing."""
 
+# Chosen on the tune half of `make bench-telling`, with the built-in encoder.
+SCORE_MIN: Mapping[PromptForm, float] = {
+    PromptForm.QUESTION: 0.12,
+    PromptForm.GENERAL: 0.42,
+    PromptForm.WORK: 0.33,
+}
+"""Score of the best statement from which a prompt is told anything."""
+CONFIDENCE_MIN = {PromptForm.GENERAL: 0.6}
+"""Confidence of a hit by words that is told with a prompt of this form."""
+SCORE_FLOOR = 0.05
+SCORE_SPREAD = 0.3
+"""Further statements are told whose score is at most so much below that of the best."""
+WORDS_WEIGHT = 0.1
+"""Part of the score that the share of the prompt's keywords gives; the rest is the similarity."""
+
+
+@dataclass(frozen=True, slots=True)
+class BearingLine:
+    """A line that bears on a prompt, with a score by which lines are ordered."""
+
+    score: float
+    quote: InjectedQuote
+
 
 class Reminder:
     """The text beside a prompt: earlier lines that bear on it."""
 
-    def __init__(
-        self, *, service: MemoryService, agents: AgentStore, ledger: InjectionStore
-    ) -> None:
+    def __init__(self, *, service: MemoryService, store: MemoryStore) -> None:
         self._service = service
-        self._agents = agents
-        self._ledger = ledger
+        self._store = store
 
     def compose(
         self, session: AgentSession, prompt: str, *, now: datetime
@@ -62,18 +95,105 @@ class Reminder:
         relevance = Relevance(query, parse_times(query, in_zone(now, local_zone())))
         if not relevance.has_content:
             return InjectedText()
+        own = self._store.agents.sessions_of(session.project, PROJECT_SESSIONS_MAX)
+        others = [other for other in own if other != session.session]
+        form = find_prompt_form(prompt[:QUERY_CHARS_MAX])
+        lines = self._find_by_meaning(session, query, others, form) if others else []
+        if len(lines) < REMINDER_LINES_MAX:
+            told = {line.quote.id for line in lines}
+            lines += [
+                line
+                for line in self._find_by_words(session, query, others, relevance)
+                if line.quote.id not in told
+                and line.score >= CONFIDENCE_MIN.get(form, 0.0)
+            ]
+        lines.sort(key=lambda line: -line.score)
         section = InjectedSection(
             "Said before about this:",
-            self._find_quotes(session, query, relevance)[:REMINDER_LINES_MAX],
+            [line.quote for line in lines[:REMINDER_LINES_MAX]],
             REMINDER_CHARS_MAX,
             line_chars_max=REMINDER_LINE_CHARS_MAX + 2,
         )
         return assemble_sections([section], chars_max=REMINDER_CHARS_MAX)
 
-    def _find_quotes(
-        self, session: AgentSession, query: str, relevance: Relevance
-    ) -> list[InjectedQuote]:
-        """Return quotes of memories relevant to the query, best first.
+    def _find_by_meaning(
+        self,
+        session: AgentSession,
+        query: str,
+        others: Sequence[str],
+        form: PromptForm,
+    ) -> list[BearingLine]:
+        """Return the project's statements that are near to the query in meaning, best first.
+
+        Empty without an embedding model, and if even the best is not near enough for the query's
+        form. Statements that ended, or that a newer one seems to change, are left out.
+        """
+        statements = self._read_statements(session, others)
+        ids = [each.memory.id for each in statements]
+        similarities = self._service.similarities(query, ids) if ids else {}
+        if not similarities:
+            return []
+        shares = _keyword_shares(query, statements)
+        scores = {
+            id: similarities[id] + WORDS_WEIGHT * share
+            for id, share in zip(ids, shares, strict=True)
+            if id in similarities
+        }
+        best = max(scores.values())
+        if best < SCORE_MIN[form]:
+            return []
+        least = max(SCORE_FLOOR, best - SCORE_SPREAD)
+        edits = self._store.injections.edits(ids)
+        asked = find_keywords(query)
+        return sorted(
+            (
+                BearingLine(
+                    scores[each.memory.id],
+                    InjectedQuote(
+                        id=each.memory.id,
+                        text=edits.text_of(each.memory.id) or each.text,
+                        said=each.memory.created_at,
+                        source=each.memory.source or "",
+                        speaker=each.memory.role,
+                        reason=f"similar in meaning ({similarities[each.memory.id]:.2f})",
+                    ),
+                )
+                for each in statements
+                if scores.get(each.memory.id, 0.0) >= least
+                and not edits.is_dropped(each.memory.id)
+                and len(each.keywords - asked) >= NEW_KEYWORDS_MIN
+            ),
+            key=lambda line: -line.score,
+        )[:REMINDER_LINES_MAX]
+
+    def _read_statements(
+        self, session: AgentSession, others: Sequence[str]
+    ) -> list[ProjectStatement]:
+        """Return the statements of people in the project that apply, the newest first.
+
+        Those that were shown in the session are left out.
+        """
+        memories = self._store.agents.latest(others, STATEMENTS_READ_MAX)
+        statements = [
+            each for each in find_statements(memories) if each.memory.role != ASSISTANT
+        ]
+        outdated = find_outdated([each.text for each in statements])
+        ended = self._store.endings.of([each.memory.id for each in statements])
+        shown = {*session.shown, *ended}
+        return [
+            each
+            for place, each in enumerate(statements)
+            if place not in outdated and each.memory.id not in shown
+        ]
+
+    def _find_by_words(
+        self,
+        session: AgentSession,
+        query: str,
+        others: Sequence[str],
+        relevance: Relevance,
+    ) -> list[BearingLine]:
+        """Return lines that share enough of the query's keywords, best first.
 
         The project's other sessions are searched first; if nothing is found, all memories that
         belong to no other project. Nothing from the session itself is quoted.
@@ -84,27 +204,26 @@ class Reminder:
             recall = Recall(query, limit=HITS_MAX, session=sessions, explain=True)
             return relevance.select_relevant_hits(self._service.call(recall).hits)
 
-        own = self._agents.sessions_of(session.project, PROJECT_SESSIONS_MAX)
-        others = [other for other in own if other != session.session]
         if others and (
-            quotes := self._choose_quotes(session, query, recall_hits(others))
+            lines := self._choose_lines(session, query, recall_hits(list(others)))
         ):
-            return quotes
+            return lines
         hits = recall_hits(None)
-        projects = self._agents.projects_of([hit.session for hit in hits])
+        projects = self._store.agents.projects_of([hit.session for hit in hits])
         free = [
             hit
             for hit in hits
             if projects.get(hit.session, "") in ("", session.project)
         ]
-        return self._choose_quotes(session, query, free)
+        return self._choose_lines(session, query, free)
 
-    def _choose_quotes(
+    def _choose_lines(
         self, session: AgentSession, query: str, hits: Sequence[Hit]
-    ) -> list[InjectedQuote]:
-        """Return the lines of hits that are relevant to the query, as quotes cut to a snippet.
+    ) -> list[BearingLine]:
+        """Return the lines of hits that share enough keywords with the query, cut to a snippet.
 
-        Lines from the session itself, already shown in it, or dropped by the user are left out.
+        Lines from the session itself, already shown in it, dropped by the user, or ended are left
+        out.
         """
         asked = parse_terms(query)
         keywords = find_keywords(query)
@@ -114,29 +233,42 @@ class Reminder:
             if hit.session != session.session
             for line in hit.lines or (hit,)
         ]
-        edits = self._ledger.edits([line.id for _, line in lines])
+        edits = self._store.injections.edits([line.id for _, line in lines])
         shown = set(session.shown)
-        quotes: list[InjectedQuote] = []
+        chosen: list[BearingLine] = []
         for hit, line in lines:
-            if line.id in shown or edits.is_dropped(line.id):
+            if line.id in shown or line.ended or edits.is_dropped(line.id):
                 continue
             if is_sample(line.content) or not _is_relevant(
                 keywords, line.content, line.role
             ):
                 continue
             shown.add(line.id)
-            quotes.append(
-                InjectedQuote(
-                    id=line.id,
-                    text=edits.text_of(line.id)
-                    or cut_snippet(line.content, asked, width=REMINDER_LINE_CHARS_MAX),
-                    said=line.created_at,
-                    source=hit.source or "",
-                    speaker=line.role,
-                    reason=hit.why,
-                )
+            quote = InjectedQuote(
+                id=line.id,
+                text=edits.text_of(line.id)
+                or cut_snippet(line.content, asked, width=REMINDER_LINE_CHARS_MAX),
+                said=line.created_at,
+                source=hit.source or "",
+                speaker=line.role,
+                reason=hit.why,
             )
-        return quotes
+            chosen.append(BearingLine(hit.confidence, quote))
+        return chosen
+
+
+def _keyword_shares(query: str, statements: Iterable[ProjectStatement]) -> list[float]:
+    """Return for each statement the share of the query's keywords in it, weighted by rarity."""
+    all_keywords = [each.keywords for each in statements]
+    asked = find_keywords(query)
+    counts = Counter(word for words in all_keywords for word in words & asked)
+    worth = {
+        word: log((len(all_keywords) + 1) / (counts[word] + 0.5)) for word in asked
+    }
+    total = sum(worth.values()) or 1.0
+    return [
+        sum(worth[word] for word in words & asked) / total for words in all_keywords
+    ]
 
 
 def _is_relevant(asked: frozenset[str], text: str, role: str) -> bool:
@@ -150,7 +282,7 @@ def _is_relevant(asked: frozenset[str], text: str, role: str) -> bool:
     count = len(asked)
     least = max(min(count, KEYWORDS_MIN), ceil(count * KEYWORDS_SHARE_MIN))
     least = min(least, KEYWORDS_ENOUGH)
-    if role == "assistant":
+    if role == ASSISTANT:
         least += ASSISTANT_KEYWORDS
     keywords = find_keywords(text)
     is_about = len(keywords & asked) >= least

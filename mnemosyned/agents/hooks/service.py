@@ -28,14 +28,14 @@ from mnemosyned.importers.capture import Capture
 from mnemosyned.importers.projects import project_of
 from mnemosyned.importers.transcripts import NO_TRANSCRIPT, TranscriptRefused, clean
 from mnemosyned.logs import logger
-from mnemosyned.memory.capture import AgentCall, AgentSession, AgentStore
+from mnemosyned.memory.capture import AgentCall, AgentSession
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.injections import (
     PROMPT_CHARS_MAX,
     Injection,
     InjectionKind,
-    InjectionStore,
 )
+from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.service.service import MemoryService
 from mnemosyned.text.frames import neutralize_line
 from mnemosyned.text.secrets.masking import mask_secrets
@@ -81,20 +81,19 @@ class HookService:
         self,
         *,
         service: MemoryService,
-        agents: AgentStore,
-        ledger: InjectionStore,
+        store: MemoryStore,
         clock: Clock,
         settings: SettingsInForce,
         home: Path | None = None,
     ) -> None:
-        self._agents = agents
-        self._ledger = ledger
+        self._agents = agents = store.agents
+        self._ledger = store.injections
         self._clock = clock
         self._settings = settings
         self._home = home
         self._events = service.events
         self._briefings = service.briefings
-        self._reminder = Reminder(service=service, agents=agents, ledger=ledger)
+        self._reminder = Reminder(service=service, store=store)
         self.capture = Capture(
             service=service, agents=agents, clock=clock, settings=settings
         )

@@ -266,3 +266,26 @@ def add_nearness(
     nearness = Nearness(cosines, vector_only_min=least)
     memories = [*candidates.memories, *more]
     return replace(candidates, memories=memories, nearness=nearness), ""
+
+
+def find_similarities(
+    question: PendingVector | None,
+    ids: Sequence[str],
+    *,
+    search: Callable[[], VectorSearch | None],
+    store: VectorStore,
+) -> dict[str, float]:
+    """Return the cosine similarity of a question's vector to each of these memories, by memory id.
+
+    Memories without a vector are left out; all are if the question has none in time.
+    """
+    vector = question.vector() if question else None
+    vectors = search() if vector is not None else None
+    if vector is None or vectors is None:
+        return {}
+    positions = store.positions_of(ids)
+    try:
+        cosines = vectors.cosines(vector, positions.values())
+    except ComparisonTooSlow:
+        return {}
+    return {id: cosines[seq] for id, seq in positions.items() if seq in cosines}

@@ -33,6 +33,7 @@ from mnemosyned.search.vectors.embedding import (
     EmbeddingThread,
     QuestionVector,
     add_nearness,
+    find_similarities,
 )
 from mnemosyned.search.vectors.index import StorageIndex, VectorIndex
 
@@ -155,6 +156,12 @@ class VectorIndexer(EmbeddingThread, MemoryVectors):
         if note:
             self._count_events(missed=1)
         return found, note
+
+    def similarities(self, text: str, ids: Sequence[str]) -> dict[str, float]:
+        """Return the cosine similarity of a text to each of these memories, by memory id."""
+        return find_similarities(
+            self.ask(text), ids, search=lambda: self._index, store=self._store
+        )
 
     # ------------------------------------------------------------ in the thread
 

@@ -39,6 +39,7 @@ from mnemosyned.search.vectors.embedding import (
     EmbeddingThread,
     QuestionVector,
     add_nearness,
+    find_similarities,
 )
 from mnemosyned.search.vectors.index import READ_MAX, NewestVectors
 
@@ -397,6 +398,12 @@ class OwnerVectors(MemoryVectors):
         )
         self._missed += bool(note)
         return found, note
+
+    def similarities(self, text: str, ids: Sequence[str]) -> dict[str, float]:
+        """Return the cosine similarity of a text to each of these memories, by memory id."""
+        return find_similarities(
+            self.ask(text), ids, search=self._search, store=self._store
+        )
 
     def _search(self) -> VectorSearch | None:
         """Return an object that searches the owner's vectors; None if there are none so far."""

@@ -118,6 +118,13 @@ class CommonVectors(Transactional, VectorStore):
         """
 
     @reads
+    def positions_of(
+        self, session: CommonSession, ids: Sequence[str]
+    ) -> dict[str, int]:
+        """Return the row numbers of the memories with these ids, by id; unknown ids are left out."""
+        return {id: seq for id, (seq, _) in session.positions_of(ids).items()}
+
+    @reads
     def vectors(
         self, session: CommonSession, model: int, *, before: int, limit: int
     ) -> dict[int, bytes]:

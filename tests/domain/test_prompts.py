@@ -1,0 +1,52 @@
+"""What a prompt asks for."""
+
+import pytest
+
+from mnemosyned.conversation.prompts import find_prompt_form
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "which port does the sandbox proxy use?",
+        "when may we release",
+        "reconcile hangs. which lock id is ours?",
+        "wer muss den PR freigeben, ich hab die Buchungen angefasst",
+        "bis wann muss das Manuskript fertig sein?",
+        "¿quién revisa ahora los cambios?",
+        "ist 8443 noch richtig?",
+    ],
+)
+def test_a_question_may_be_answered_by_the_project(prompt: str) -> None:
+    assert find_prompt_form(prompt) == "question"
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "what is a monad?",
+        "what does ON CONFLICT DO NOTHING return?",
+        "how do I undo a commit?",
+        "what's the difference between gather and TaskGroup?",
+        "how do you say 'dry rot' in Spanish?",
+        "was ist der Unterschied zwischen whose und who's",
+        "wie viel ist 14 mal 27?",
+        "¿qué es una junta de dilatación?",
+        "¿cómo se dice 'estante' en alemán?",
+    ],
+)
+def test_a_question_of_general_knowledge_is_told_apart(prompt: str) -> None:
+    assert find_prompt_form(prompt) == "general"
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "rename tmp to total",
+        "go on",
+        "sortier die Liste",
+        "fix it:\n```\nwhat is a?\n```",
+    ],
+)
+def test_anything_else_is_work(prompt: str) -> None:
+    assert find_prompt_form(prompt) == "work"
