@@ -178,10 +178,10 @@ def _telling_sentences(
         has_value = any(token.kind in EXACT_KINDS for token in tokens)
         is_named = has_value or any(token.capital for token in tokens[1:])
         is_brief = is_named and (has_value or _PATTERNS["change"].search(text))
-        content = sum(token.kind is not TokenKind.STOP for token in tokens)
+        full_words = sum(token.kind is not TokenKind.STOP for token in tokens)
         if not (
             len(keywords) >= KEYWORDS_MIN
-            or content >= CONTENT_WORDS_MIN
+            or full_words >= CONTENT_WORDS_MIN
             or (keywords and is_brief and not has_secret)
         ):
             continue

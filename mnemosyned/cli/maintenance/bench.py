@@ -156,8 +156,7 @@ class ConversationReplay:
         self._report = report
         self._hooks = HookService(
             service=memory.service,
-            agents=memory.store.agents,
-            ledger=memory.store.injections,
+            store=memory.store,
             clock=clock,
             settings=memory.settings,
         )
