@@ -4,11 +4,13 @@ from datetime import UTC, datetime
 from statistics import median
 
 import pytest
+from bench.bench_telling import find_untimely, live_half
 from bench.telling import (
     HALVES,
     EndedFact,
     Entry,
     Project,
+    Session,
     has_key,
     kind_of,
     load_half,
@@ -123,3 +125,48 @@ def test_the_set_is_as_large_and_as_mixed_as_its_figures_need() -> None:
     assert kinds.count("nothing") >= 100
     assert kinds.count("rule") >= 40
     assert others >= len(prompts) / 4
+
+
+def test_a_project_is_lived_through_the_hooks_and_asked_at_its_moments() -> None:
+    decided = "We decided that the cart service keeps its orders in Postgres 16."
+    project = Project(
+        name="shop",
+        directory="/w/shop",
+        about="a shop",
+        session=[
+            Session(
+                start=datetime(2026, 3, 2, 9, tzinfo=UTC),
+                messages=[
+                    Entry(user=decided, fact={"db": ("Postgres 16",)}),
+                    Entry(agent="The migration of the orders takes four minutes."),
+                ],
+            ),
+            Session(
+                start=datetime(2026, 3, 4, 9, tzinfo=UTC),
+                messages=[
+                    Entry(
+                        ask="Where does the cart service keep orders?", needs=("db",)
+                    ),
+                    Entry(ask="yes please"),
+                    Entry(user="No, MySQL.", fact={"new": ("MySQL",)}, ends=("db",)),
+                ],
+            ),
+            Session(
+                start=datetime(2026, 3, 5, 9, tzinfo=UTC),
+                messages=[Entry(user="Tell me about cart service orders again")],
+            ),
+        ],
+    )
+
+    life = live_half([project], settings={"embedding.encoder": "none"})
+    needy, needless = life.asked
+    untimely = find_untimely([project], life)
+
+    assert needy.is_told_by(needy.hook)
+    assert needy.is_told_by(needy.start)
+    assert needy.is_told_by(*needy.recalled)
+    assert needless.hook == ""
+    assert len(life.start_tokens) == 3
+    assert life.start_tokens[0] == 0
+    assert {fact.id for _, fact, _ in untimely} <= {"db"}
+    assert all(told.told_at.day > 4 for told, _, _ in untimely)
