@@ -52,6 +52,7 @@ from mnemosyned.memory.values import EmbedderState, Tier
 from mnemosyned.search.vectors import indexer
 from mnemosyned.text.token_counts import TokenEstimator
 from mnemosyned.verbs.conversation import Context, Learnings
+from mnemosyned.verbs.endings import EndedLine, Endings
 from mnemosyned.verbs.memories import Recall
 from mnemosyned.verbs.upkeep import Sleep, Status
 
@@ -119,6 +120,8 @@ class Life:
     start_tokens: list[int] = field(default_factory=list)
     learned: dict[str, list[str]] = field(default_factory=dict)
     """By project, the texts of all learnings from it, also of those that newer ones ended."""
+    endings: list[EndedLine] = field(default_factory=list)
+    """The statements that the memory takes for ended."""
 
 
 class Replay:
@@ -163,6 +166,8 @@ class Replay:
                 for learning in learnings
                 if learning.session.startswith(prefix)
             ]
+        answer = self._memory.service.call(Endings(limit=LEARNINGS_MAX))
+        self.life.endings = answer.endings
         return self.life
 
     def _sleep_until(self, moment: datetime) -> None:
@@ -231,6 +236,9 @@ class Replay:
         """End a turn: what was said is captured, and all of it embedded."""
         agent.call(hook_event_name="Stop")
         self._hooks.capture.drain()
+        self._memory.service.call(
+            Endings()
+        )  # finds them, as the daemon does at leisure
         self._wait_for_vectors()
 
     @staticmethod
@@ -368,6 +376,25 @@ def find_untimely(
     ]
 
 
+def match_endings(
+    projects: Sequence[Project], life: Life
+) -> tuple[set[tuple[str, str]], list[EndedLine]]:
+    """Return the ended facts that the memory knows as ended, and the other endings it found."""
+    ended = [(each.name, fact) for each in projects for fact in ended_facts(each)]
+    closed: set[tuple[str, str]] = set()
+    others: list[EndedLine] = []
+    for line in life.endings:
+        names = {
+            (name, fact.id)
+            for name, fact in ended
+            if has_key(line.sentence, fact.stale)
+        }
+        closed |= names
+        if not names:
+            others.append(line)
+    return closed, others
+
+
 def is_told_alone(asked: AskedPrompt) -> bool:
     """Return True if the hook told a rule with few other lines."""
     others = len(told_lines(asked.hook)) - len(asked.entry.needs)
@@ -445,6 +472,9 @@ def publish_ended(report: Report, projects: Sequence[Project], life: Life) -> No
     untimely = find_untimely(projects, life)
     texts = {(told.project, told.text) for told, _, _ in untimely}
     report.figure("facts and rules that others ended", ended)
+    closed, others = match_endings(projects, life)
+    report.figure("of these taken for ended by the memory", len(closed))
+    report.figure("other statements taken for ended", len(others))
     report.figure(
         "of these told as in force", len({(t.project, f.id) for t, f, _ in untimely})
     )
@@ -523,6 +553,15 @@ def show_misses(projects: Sequence[Project], life: Life) -> None:
             line,
             *sorted({each for each in occasions if each != START}),
             sep="\n   ",
+        )
+    closed, others = match_endings(projects, life)
+    for project in projects:
+        for fact in ended_facts(project):
+            if (project.name, fact.id) not in closed:
+                print(f"\nNOT TAKEN FOR ENDED {project.name}: {fact.id}")
+    for other in others:
+        print(
+            f"\nTAKEN FOR ENDED by {other.reason}: {other.sentence}\n   {other.successor}"
         )
     for project in projects:
         for id, clauses in project.rules().items():
