@@ -24,6 +24,7 @@ from mnemosyned.config import (
     changed_keys,
     needs_restart,
 )
+from mnemosyned.conversation.learnings.relevance import RateTexts, load_topics
 from mnemosyned.conversation.messages import MessageCounter
 from mnemosyned.memory.capture import AgentStore
 from mnemosyned.memory.clock import Clock
@@ -79,6 +80,8 @@ class SharedParts:
     """Language models, where owners share them."""
     embedder: Embedder | None = None
     """The embedding model, where one is configured."""
+    rate_texts: RateTexts | None = None
+    """Rates learnings by their meaning, where the embedding model runs in this process."""
     guard: ClockGuard | None = None
     """Judges the clock for what cannot be undone; None where it is always believed."""
 
@@ -228,6 +231,17 @@ def make_embedder(embedding: EmbeddingConfig, *, is_shared: bool) -> Embedder | 
     if not is_shared:
         return embedder
     return SharedEmbedder(embedder, wait_s=EMBEDDER_TURNS * embedding.time_limit_s)
+
+
+def make_text_rater(embedder: Embedder | None) -> RateTexts | None:
+    """Build the function that rates learnings by their meaning; None without a fast embedder."""
+    if embedder is None or not embedder.in_process:
+        return None
+    # Loaded here, as above.
+    from mnemosyned.search.vectors.bearing import BearingRater  # noqa: PLC0415
+
+    topics, idle = load_topics()
+    return BearingRater(embedder, topics, idle=idle).rate
 
 
 def make_vectors(
@@ -523,6 +537,7 @@ def _make_shared_parts(
     settings = SettingsInForce(
         config, counter=_make_checked_counter(config, lease.current)
     )
+    embedder = make_embedder(config.embedding, is_shared=config.owners.serve)
     shared = SharedParts(
         settings=settings,
         gate=gate,
@@ -530,7 +545,8 @@ def _make_shared_parts(
         # A clock that tests move is believed.
         age_clock=clock or JumpTolerantClock(wall, hold=config.sleep.consolidation_age),
         turns=turns,
-        embedder=make_embedder(config.embedding, is_shared=config.owners.serve),
+        embedder=embedder,
+        rate_texts=make_text_rater(embedder),
     )
     return shared, lease
 

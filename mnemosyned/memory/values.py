@@ -98,6 +98,14 @@ class LearningKind(StrEnum):
     LESSON = "lesson"
 
 
+class LearningScope(StrEnum):
+    """Where a learning applies."""
+
+    PROJECT = "project"
+    """In the project in which it was said."""
+    EVERYWHERE = "everywhere"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learning:
     """A lesson, instruction or preference, in the words it was stated in."""

@@ -20,11 +20,12 @@ from mnemosyned.conversation.injected import (
     InjectedText,
     assemble_sections,
 )
+from mnemosyned.conversation.learnings.relevance import find_scope
 from mnemosyned.errors import InvalidRequest, NotFound
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.injections import BriefingEdit, BriefingEdits
 from mnemosyned.memory.ports import MemoryStore
-from mnemosyned.memory.values import Learning, LearningKind, MemoryRecord
+from mnemosyned.memory.values import Learning, LearningScope, MemoryRecord
 from mnemosyned.service.intake import clean_learning_text
 from mnemosyned.text.token_counts import TokenEstimator
 from mnemosyned.verbs.injections import Briefed, Briefing, EditBriefing
@@ -43,9 +44,6 @@ SESSION_READ_MAX = 3_000
 """Memories read where the newest are all of one session."""
 LAST_MAX = 5
 OPEN_MAX = 4
-
-GENERAL = frozenset({LearningKind.NAME, LearningKind.PREFERENCE})
-"""Learnings about a person, which apply in every project."""
 
 
 class BriefingService:
@@ -200,8 +198,8 @@ class BriefingService:
     def _find_learnings(self, project: str, edits: BriefingEdits) -> list[Learning]:
         """Return the learnings to show in a project, at most `LEARNINGS_MAX`.
 
-        Pinned ones come first, then those of the project, of no project, and names and preferences
-        from other projects; in each group the newest come first.
+        Pinned ones come first, then those of the project, of no project, and those from other
+        projects that apply everywhere; in each group the newest come first.
         """
         in_force = self._store.learnings.find(limit=LEARNINGS_READ_MAX)
         projects = self._store.agents.projects_of(
@@ -214,7 +212,7 @@ class BriefingService:
             if edits.is_dropped(learning.id) or is_sample(learning.text):
                 return 4
             if place and place != project:
-                return 3 if learning.kind in GENERAL else 4
+                return 3 if find_scope(learning) is LearningScope.EVERYWHERE else 4
             if edits.is_pinned(learning.id):
                 return 0
             return 1 if place else 2

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from mnemosyned.config import SettingsInForce
 from mnemosyned.conversation.archived import WHOLE
+from mnemosyned.conversation.learnings.relevance import find_scope
 from mnemosyned.errors import (
     BatchChanged,
     InvalidRequest,
@@ -441,14 +442,13 @@ class LearningService:
 
     def learnings(self, request: Learnings) -> LearningList:
         """Return the learnings that a request's filters select, newest first."""
-        return LearningList(
-            self._store.find(
-                sources=names(request.source),
-                kind=request.kind,
-                superseded=request.superseded,
-                limit=request.limit,
-            )
+        found = self._store.find(
+            sources=names(request.source),
+            kind=request.kind,
+            superseded=request.superseded,
+            limit=request.limit,
         )
+        return LearningList(found, {each.id: find_scope(each) for each in found})
 
     def edit(self, request: EditLearning) -> EditedLearning:
         """Replace the text of a learning, and purge the old text."""

@@ -16,7 +16,7 @@ from mnemosyned.conversation.context import (
     WindowFitter,
     as_user_message,
 )
-from mnemosyned.conversation.learnings.comparison import select_relevant
+from mnemosyned.conversation.learnings.relevance import RateTexts, select_relevant
 from mnemosyned.conversation.messages import FullCounter, MessageCounter, message_text
 from mnemosyned.conversation.sections import Quoted, Relevance
 from mnemosyned.conversation.summary_message import sendable
@@ -105,8 +105,13 @@ class ContextService:
         clock: Clock,
         recall: Callable[[Recall], Recalled],
         settings: SettingsInForce,
+        rate: RateTexts | None = None,
     ) -> None:
-        """Assemble contexts from the learnings of `store` and the hits of `recall`."""
+        """Assemble contexts from the learnings of `store` and the hits of `recall`.
+
+        `rate` rates learnings by their meaning.
+        """
+        self._rate = rate
         self._store = store
         self._clock = clock
         self._recall = recall
@@ -130,6 +135,7 @@ class ContextService:
             now=self._clock.now(),
             budget_tokens=budget.learnings,
             count=counter.text,
+            rate=self._rate,
         )
         fitter = WindowFitter(
             request.system,

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from mnemosyned.config import SettingsInForce
+from mnemosyned.conversation.learnings.relevance import RateTexts
 from mnemosyned.errors import InvalidRequest, MnemosynedError, ShuttingDown
 from mnemosyned.fairness import pause_for_other_owners
 from mnemosyned.memory.consolidation import CycleReport, Trigger
@@ -155,6 +156,8 @@ class ServiceParts:
     is_shared: bool = False
     """Whether the database holds memories of other owners, too."""
     vectors: MemoryVectors | None = None
+    rate_texts: RateTexts | None = None
+    """Rates learnings by their meaning; None without a built-in encoder."""
 
 
 R = TypeVar("R")
@@ -185,6 +188,8 @@ class MemoryService:
         self._settings = parts.settings
         self._drafts = DraftMaker(parts.settings)
         self._vectors = parts.vectors
+        self.rate_texts = parts.rate_texts
+        """Rates learnings by their meaning; None without a built-in encoder."""
         self._endings = parts.endings
         self._clock = parts.sleeper.cycle.clock
         self.events = events or EventBus(clock=self._clock)
@@ -222,6 +227,7 @@ class MemoryService:
             clock=self._clock,
             recall=self.recall,
             settings=self._settings,
+            rate=self.rate_texts,
         )
         learnings = LearningService(
             store=self._store.learnings,

@@ -8,7 +8,12 @@ import msgspec
 from msgspec import Meta
 
 from mnemosyned.conversation.budget import Breakdown, MemoryPlace
-from mnemosyned.memory.values import DEFAULT_SESSION, Learning, LearningKind
+from mnemosyned.memory.values import (
+    DEFAULT_SESSION,
+    Learning,
+    LearningKind,
+    LearningScope,
+)
 from mnemosyned.verbs.request import (
     NOT_EMPTY,
     ById,
@@ -206,6 +211,8 @@ class LearningList(RowList[Learning], frozen=True):
     """The learnings in force, newest first."""
 
     learnings: list[Learning]
+    scopes: dict[str, LearningScope] = msgspec.field(default_factory=dict)
+    """Where each of them applies, by its id: in the project it was said in, or everywhere."""
 
 
 class Learnings(Request[LearningList], frozen=True, kw_only=True):

@@ -11,9 +11,9 @@ from mnemosyned.conversation.learnings.comparison import (
     ActiveLearnings,
     is_contradiction,
     is_repetition,
-    select_relevant,
 )
 from mnemosyned.conversation.learnings.recognize import find_statements
+from mnemosyned.conversation.learnings.relevance import select_relevant
 from mnemosyned.memory.values import Learning, LearningKind
 from mnemosyned.text.token_counts import Chars4
 

@@ -10,9 +10,9 @@ from support.settings import change
 
 from mnemosyned.cli.output.show import render
 from mnemosyned.config import SettingsInForce
-from mnemosyned.conversation.learnings.comparison import select_relevant
+from mnemosyned.conversation.learnings.relevance import select_relevant
 from mnemosyned.errors import EmptyContent, NotFound, SecretRefused
-from mnemosyned.memory.values import LearningKind
+from mnemosyned.memory.values import LearningKind, LearningScope
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite.store import SqliteStore
 from mnemosyned.text.token_counts import TokenEstimator
@@ -57,6 +57,20 @@ def test_a_learning_of_session_1_is_shown_in_session_20_after_three_sleeps(
         "And never use emojis.",
     ]
     assert {one.session for one in shown} == {"1"}
+
+
+def test_the_list_says_where_each_learning_applies(service: MemoryService) -> None:
+    service.call(Remember("In this repo we use pnpm, never npm.", role="user"))
+    service.call(Remember("Answer me in German from now on.", role="user"))
+
+    listed = service.call(Learnings())
+
+    scopes = {each.text: listed.scopes[each.id] for each in listed.learnings}
+    assert scopes == {
+        "In this repo we use pnpm, never npm.": LearningScope.PROJECT,
+        "Answer me in German from now on.": LearningScope.EVERYWHERE,
+    }
+    assert "instruction  project  default" in render(listed)
 
 
 @pytest.mark.parametrize("role", ["assistant", "tool", "", "system"])

@@ -29,10 +29,11 @@ from mnemosyned.verbs.conversation import (
 
 
 def _learnings_text(result: LearningList) -> str:
-    """Return each learning with its time, kind, session, source and id."""
+    """Return each learning with its time, kind, scope, session, source and id."""
     lines = []
     for learning in result.learnings:
-        origin = (learning.kind.value, learning.session, learning.source or "")
+        scope = result.scopes.get(learning.id, "")
+        origin = (learning.kind.value, scope, learning.session, learning.source or "")
         where = "  ".join(filter(None, origin))
         head = f"{local_time(learning.created_at)}  {where}  {learning.id}"
         lines.append(click.style(head, dim=True))

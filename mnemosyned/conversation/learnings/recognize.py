@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 from mnemosyned.conversation.learnings.comparison import (
     find_content_words,
-    find_fields,
     remove_cues,
 )
 from mnemosyned.conversation.learnings.passing import LearningStatement, find_passing
+from mnemosyned.conversation.learnings.relevance import find_fields
 from mnemosyned.conversation.learnings.rules import (
     LANGUAGES,
     load_rules,

@@ -1,0 +1,235 @@
+"""Relevance of learnings: which of them matter to a request, and where each applies.
+
+A learning matters to a request if they share words or a field such as food, and, where an encoder is
+up, a topic or their meaning: "money is integer cents" matters to "add a price", without a word in
+common.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cache, lru_cache
+from math import exp, log
+
+from mnemosyned.conversation.learnings.comparison import remove_cues
+from mnemosyned.memory.values import Learning, LearningKind, LearningScope
+from mnemosyned.text.rule_files import read_tables
+from mnemosyned.text.terms import gram_text
+from mnemosyned.text.tokens import COMMONPLACE_KINDS, tokenize
+
+FIELDS_CACHED_MAX = 2_000
+
+ALWAYS = frozenset({"answers", "acts"})
+"""Fields that concern every message: how to answer, and what not to do unasked."""
+
+
+def _compile_field(words: str) -> re.Pattern[str]:
+    """Return a pattern that matches any of the words of a field (a topic such as food)."""
+    joined = re.sub(r"\n\s*\|", "|", words)
+    alternatives = re.split(r"(?<!\\)\s+", joined.strip())
+    unspaced = [word for word in alternatives if re.match(r"[\u3040-\ud7a3]", word)]
+    spaced = [word for word in alternatives if word not in unspaced]
+    return re.compile("|".join([rf"\b(?:{'|'.join(spaced)})\b", *unspaced]))
+
+
+_FIELDS = {
+    name: _compile_field(words)
+    for name, words in read_tables(__file__, "fields.toml").items()
+}
+
+
+@lru_cache(maxsize=FIELDS_CACHED_MAX)
+def find_fields(text: str) -> frozenset[str]:
+    """Return the names of the fields that a text is about, such as code or food; cached."""
+    low = text.casefold().replace("’", "'")
+    return frozenset(name for name, words in _FIELDS.items() if words.search(low))
+
+
+@cache
+def load_topics() -> tuple[Mapping[str, Sequence[str]], frozenset[str]]:
+    """Return {topic: its examples} for an encoder, and the topics that no learning matters to."""
+    tables = read_tables(__file__, "topics.toml")
+    topics = {
+        name: examples.replace("\n", " ").split(" / ")
+        for name, examples in tables["topics"].items()
+    }
+    return topics, frozenset(tables["idle"].split())
+
+
+RateTexts = Callable[[str, Sequence[str]], Sequence[float]]
+"""Returns the probability that a request needs each text, by its meaning; empty if it cannot."""
+
+SHOWN_MAX = 5
+"""Number of learnings in a context."""
+WORTH_OF_WORD = 3
+"""A keyword in common with the message."""
+WORDS_MAX = 3
+"""More words in common count no more."""
+WORTH_OF_FIELD = 2
+"""A field in common, such as code or food."""
+WORTH_OF_NAME = 1
+WORTH_OF_FRESH = 1
+WORTH_OF_RATING = 12
+"""A probability of one that the message needs a learning, by its meaning."""
+RATING_MIN = 0.1
+"""Probability from which a preference matters to a message without a word or field in common."""
+FRESH_FOR = timedelta(days=7)
+PAIRS_MIN = 2
+"""Character pairs in common that make a word, in scripts without spaces."""
+UNRATED = 0.04
+"""Probability that a learning bears on a request of which only the words are compared."""
+ODDS_OF_WORTH = 0.3
+"""Logarithm of the odds by which one of worth makes that more probable."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankedLearning:
+    """A learning with its relevance to a request."""
+
+    learning: Learning
+    worth: float
+    """Higher for a more relevant one."""
+    confidence: float
+    """Estimated probability that it bears on the request, from 0 to 1."""
+    concerns: bool
+    """Whether it may be shown with the request: also a rule about how to answer always may."""
+    reason: str
+    """What they have in common: "words: …", "field: code", "meaning"; empty for nothing."""
+
+
+def rank_for_request(
+    learnings: Iterable[Learning],
+    request: str,
+    *,
+    now: datetime,
+    rate: RateTexts | None = None,
+) -> list[RankedLearning]:
+    """Return the active learnings, those most relevant to a request first, then the newest.
+
+    `rate` rates texts by their meaning, where an encoder is up.
+    """
+    asked = _MessageTerms(request)
+    active = [each for each in learnings if each.superseded_by is None]
+    ratings = rate(request, [each.text for each in active]) if rate and active else ()
+    ranked = []
+    for number, learning in enumerate(active):
+        shared, reason = asked.rate_shared_terms(learning)
+        rating = ratings[number] if ratings else 0.0
+        if rating >= RATING_MIN and rating * WORTH_OF_RATING > shared:
+            reason = "meaning"
+        named = WORTH_OF_NAME if learning.kind is LearningKind.NAME else 0
+        fresh = WORTH_OF_FRESH if now - learning.created_at <= FRESH_FOR else 0
+        known = min(max(rating, 0.001), 0.999) if ratings else UNRATED
+        evidence = log(known / (1 - known)) + ODDS_OF_WORTH * shared
+        ranked.append(
+            RankedLearning(
+                learning,
+                worth=shared + WORTH_OF_RATING * rating + named + fresh,
+                confidence=1 / (1 + exp(-evidence)),
+                concerns=rating >= RATING_MIN or asked.concerns(learning, shared),
+                reason=reason,
+            )
+        )
+    return sorted(
+        ranked, key=lambda each: (each.worth, each.learning.created_at), reverse=True
+    )
+
+
+def select_relevant(
+    learnings: Iterable[Learning],
+    *,
+    question: str,
+    now: datetime,
+    budget_tokens: int,
+    count: Callable[[str], int],
+    limit: int = SHOWN_MAX,
+    rate: RateTexts | None = None,
+) -> list[Learning]:
+    """Return active learnings that matter to the question: most relevant first, then newest.
+
+    At most `limit`. A learning that exceeds the rest of `budget_tokens` is skipped, as a shorter
+    one may fit. `count` returns the tokens of a text, `rate` rates texts by their meaning.
+    """
+    shown: list[Learning] = []
+    tokens_left = budget_tokens
+    for ranked in rank_for_request(learnings, question, now=now, rate=rate):
+        size = count(ranked.learning.text)
+        if ranked.concerns and size <= tokens_left and len(shown) < limit:
+            shown.append(ranked.learning)
+            tokens_left -= size
+    return shown
+
+
+class _MessageTerms:
+    """Keywords and fields of a message, to find the learnings that concern it."""
+
+    def __init__(self, text: str) -> None:
+        """Find the keywords, character pairs and fields of the message."""
+        self._stems = _find_keyword_stems(text)
+        self._pairs = frozenset(gram_text(text).split())
+        self._fields = find_fields(text) - ALWAYS
+
+    def concerns(self, learning: Learning, shared: int) -> bool:
+        """Tell whether a learning matters to the message, or to every message.
+
+        `shared` is the worth of their common words and fields. A preference must share
+        some. An instruction or a lesson matters unless its fields differ from the message's:
+        "always use tabs" does not matter to a recipe.
+        """
+        if learning.kind is LearningKind.NAME or shared:
+            return True
+        fields = find_fields(learning.text)
+        if fields & ALWAYS:
+            return True
+        about_another = bool(fields and self._fields)
+        return learning.kind is not LearningKind.PREFERENCE and not about_another
+
+    def rate_shared_terms(self, learning: Learning) -> tuple[int, str]:
+        """Return the worth of the words and fields that a learning and the message share.
+
+        It is 0 if they share none. The second value names them.
+        """
+        bare = remove_cues(learning.text)
+        stems = self._stems & _find_keyword_stems(bare)
+        pairs = len(self._pairs & frozenset(gram_text(bare).split())) // PAIRS_MIN
+        fields = self._fields & find_fields(learning.text)
+        worth = WORTH_OF_WORD * min(len(stems) + pairs, WORDS_MAX)
+        worth += WORTH_OF_FIELD if fields else 0
+        if stems:
+            return worth, f"words: {', '.join(sorted(stems))}"
+        if pairs:
+            return worth, "words"
+        return worth, f"field: {', '.join(sorted(fields))}" if fields else ""
+
+
+def _find_keyword_stems(text: str) -> frozenset[str]:
+    """Return the stems of a text's keywords."""
+    return frozenset(
+        token.stem for token in tokenize(text) if token.kind not in COMMONPLACE_KINDS
+    )
+
+
+_SCOPES = {
+    name: re.compile(pattern.replace("\n", ""))
+    for name, pattern in read_tables(__file__, "scopes.toml").items()
+}
+
+
+def find_scope(learning: Learning) -> LearningScope:
+    """Return where a learning applies, as its words say, or else as its kind and fields suggest.
+
+    Without words such as "in this repo" or "everywhere", a name, a preference and a rule about how
+    to answer apply everywhere, and any other rule in its project.
+    """
+    low = learning.text.casefold().replace("’", "'")
+    if _SCOPES["project"].search(low):
+        return LearningScope.PROJECT
+    if _SCOPES["everywhere"].search(low):
+        return LearningScope.EVERYWHERE
+    is_personal = learning.kind in (LearningKind.NAME, LearningKind.PREFERENCE)
+    if is_personal or find_fields(learning.text) == {"answers"}:
+        return LearningScope.EVERYWHERE
+    return LearningScope.PROJECT

@@ -1,0 +1,135 @@
+"""Which learnings matter to a request, and where each applies."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from mnemosyned.conversation.learnings.recognize import find_statements
+from mnemosyned.conversation.learnings.relevance import (
+    find_scope,
+    load_topics,
+    rank_for_request,
+    select_relevant,
+)
+from mnemosyned.memory.values import Learning, LearningKind, LearningScope
+
+NOON = datetime(2026, 3, 17, 12, tzinfo=UTC)
+SCOPES_RIGHT_MIN = 0.9
+
+
+def learning(
+    text: str, kind: LearningKind = LearningKind.INSTRUCTION, *, ended: bool = False
+) -> Learning:
+    return Learning(
+        id=text,
+        kind=kind,
+        text=text,
+        created_at=NOON - timedelta(days=30),
+        session="default",
+        superseded_by="other" if ended else None,
+    )
+
+
+def rate(request: str, texts: Sequence[str]) -> list[float]:
+    return [
+        0.9 if request == "add a price" and "cents" in text else 0.01 for text in texts
+    ]
+
+
+CENTS = learning("Money is integer cents, never floats.")
+TABS = learning("Always use tabs.")
+TEA = learning("Prefers tea over coffee", LearningKind.PREFERENCE)
+
+
+def test_what_is_rated_high_comes_first_and_says_why() -> None:
+    best = rank_for_request([TABS, TEA, CENTS], "add a price", now=NOON, rate=rate)
+
+    assert best[0].learning == CENTS
+    assert best[0].reason == "meaning"
+    assert best[0].confidence > 0.5 > best[1].confidence
+    assert not best[2].concerns  # tea
+
+
+def test_common_words_are_named_as_the_reason() -> None:
+    best = rank_for_request([TEA, CENTS], "which green tea is best?", now=NOON)
+
+    assert best[0].learning == TEA
+    assert best[0].reason.startswith("words: tea")
+
+
+def test_a_superseded_learning_is_never_selected() -> None:
+    ended = learning("Money is integer cents.", ended=True)
+
+    assert rank_for_request([ended], "add a price", now=NOON, rate=rate) == []
+
+
+def test_a_context_shows_what_meaning_finds() -> None:
+    shown = select_relevant(
+        [CENTS, learning("Prefers prices in cents", LearningKind.PREFERENCE)],
+        question="add a price",
+        now=NOON,
+        budget_tokens=100,
+        count=len,
+        rate=rate,
+    )
+
+    assert {each.id for each in shown} == {CENTS.id, "Prefers prices in cents"}
+
+
+def test_words_decide_where_nothing_can_be_rated() -> None:
+    best = rank_for_request(
+        [CENTS, TABS], "use tabs here", now=NOON, rate=lambda _request, _texts: ()
+    )
+
+    assert best[0].learning == TABS
+
+
+def test_where_a_learning_applies_is_read_off_its_words() -> None:
+    path = Path(__file__).with_name("instructions_whole.toml")
+    said = tomllib.loads(path.read_text(encoding="utf-8"))["said"]
+    right = [
+        find_scope(learning(statement.text, statement.kind)) == each["scope"]
+        for each in said
+        if "scope" in each
+        for statement in find_statements(each["text"])
+    ]
+
+    assert len(right) >= 60
+    assert sum(right) >= SCOPES_RIGHT_MIN * len(right)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "scope"),
+    [
+        ("In this repo we use pnpm.", LearningKind.INSTRUCTION, LearningScope.PROJECT),
+        ("Use tabs everywhere.", LearningKind.INSTRUCTION, LearningScope.EVERYWHERE),
+        ("Always use tabs.", LearningKind.INSTRUCTION, LearningScope.PROJECT),
+        (
+            "Always answer in German.",
+            LearningKind.INSTRUCTION,
+            LearningScope.EVERYWHERE,
+        ),
+        ("Prefers tea", LearningKind.PREFERENCE, LearningScope.EVERYWHERE),
+        (
+            "Prefers tabs in this project",
+            LearningKind.PREFERENCE,
+            LearningScope.PROJECT,
+        ),
+    ],
+)
+def test_an_instruction_applies_in_its_project_unless_it_says_otherwise(
+    text: str, kind: LearningKind, scope: LearningScope
+) -> None:
+    assert find_scope(learning(text, kind)) is scope
+
+
+def test_each_topic_has_several_examples_and_idle_topics_exist() -> None:
+    topics, idle = load_topics()
+
+    assert idle < topics.keys()
+    assert all(len(examples) >= 2 for examples in topics.values())

@@ -1,0 +1,138 @@
+"""Learnings rated for a request by the built-in encoder: those that it needs come first."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from mnemosyned.conversation.learnings.recognize import find_statements
+from mnemosyned.conversation.learnings.relevance import (
+    RankedLearning,
+    load_topics,
+    rank_for_request,
+)
+from mnemosyned.errors import ModelUnavailable
+from mnemosyned.memory.values import Learning
+from mnemosyned.models.sentence_encoder import SentenceEncoder
+from mnemosyned.search.vectors.bearing import NEW_TEXTS_MAX, BearingRater
+
+SAID = tomllib.loads(
+    (Path(__file__).parents[1] / "domain" / "instructions_whole.toml").read_text(
+        encoding="utf-8"
+    )
+)["said"]
+NOON = datetime(2026, 3, 17, 12, tzinfo=UTC)
+SHOWN, TOLD_MIN = 5, 0.6
+IDLE = [
+    "thanks, that worked",
+    "weiter",
+    "¿qué hora es en Tokio?",
+    "open the next file",
+    "what's the plural of sheep?",
+]
+
+
+@pytest.fixture(scope="module")
+def rater(tmp_path_factory: pytest.TempPathFactory) -> BearingRater:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        topics, idle = load_topics()
+        rater = BearingRater(SentenceEncoder(), topics, idle=idle)
+        rater.rate("commit this", [])
+    return rater
+
+
+def learnings_of(said: Sequence[str]) -> list[Learning]:
+    return [
+        Learning(
+            id=f"{number}",
+            kind=statement.kind,
+            text=statement.text,
+            created_at=NOON - timedelta(days=30),
+            session="default",
+        )
+        for number, text in enumerate(said)
+        for statement in find_statements(text)
+    ]
+
+
+def ranked(
+    rater: BearingRater, learnings: list[Learning], request: str
+) -> list[RankedLearning]:
+    def rate(asked: str, texts: Sequence[str]) -> Sequence[float]:
+        return rater.rate(asked, texts, new_max=len(texts))
+
+    return rank_for_request(learnings, request, now=NOON, rate=rate)
+
+
+def test_a_rule_comes_first_for_a_request_in_other_words_and_other_languages(
+    rater: BearingRater,
+) -> None:
+    learnings = learnings_of(
+        [
+            "In this repo money is integer cents, never floats.",
+            "I have a strong aversion to horror movies.",
+            "Never force push.",
+        ]
+    )
+
+    for request, expected in [
+        ("apply a coupon to the shopping cart", "cents"),
+        ("añade el precio al carrito", "cents"),
+        ("was schauen wir heute Abend im Kino?", "horror"),
+        ("the branch has diverged from origin", "push"),
+    ]:
+        best = ranked(rater, learnings, request)[0]
+        assert expected in best.learning.text, request
+        assert best.concerns
+
+
+def test_most_requests_find_their_learning_among_all_of_a_memory(
+    rater: BearingRater,
+) -> None:
+    learnings = learnings_of([said["text"] for said in SAID])
+    told = [
+        str(number) in {each.learning.id for each in best[:SHOWN]}
+        for number, said in enumerate(SAID)
+        for request in said["requests"]
+        for best in [ranked(rater, learnings, request)]
+    ]
+
+    assert sum(told) >= TOLD_MIN * len(told)
+
+
+@pytest.mark.parametrize("request_text", IDLE)
+def test_nothing_is_sure_to_matter_to_an_idle_request(
+    rater: BearingRater, request_text: str
+) -> None:
+    learnings = learnings_of([said["text"] for said in SAID[:20]])
+
+    best = ranked(rater, learnings, request_text)
+
+    assert max(each.confidence for each in best) < 0.5, best[0]
+
+
+def test_few_texts_are_embedded_during_one_call_and_the_next_goes_on(
+    rater: BearingRater,
+) -> None:
+    texts = [f"never commit file number {number}" for number in range(30)]
+
+    first = rater.rate("commit what you have", texts)
+    second = rater.rate("commit what you have", texts)
+
+    assert sum(rating > 0 for rating in first) == NEW_TEXTS_MAX
+    assert all(rating > 0 for rating in second)
+
+
+def test_without_its_model_nothing_is_rated() -> None:
+    class Unavailable(SentenceEncoder):
+        def embed(self, texts: Sequence[str]) -> list[bytes]:  # noqa: ARG002
+            raise ModelUnavailable("no file")
+
+    topics, idle = load_topics()
+
+    assert BearingRater(Unavailable(), topics, idle=idle).rate("x", ["y"]) == ()
