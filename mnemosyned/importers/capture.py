@@ -168,7 +168,10 @@ class Capture:
         agents: AgentStore,
         clock: Clock,
         settings: SettingsInForce,
+        on_stored: Callable[[AgentSession, Sequence[Remember]], object] | None = None,
     ) -> None:
+        """Store messages by `service`; call `on_stored` with each batch of new ones that hooks told."""
+        self._on_stored = on_stored
         self._service = service
         self._agents = agents
         self._clock = clock
@@ -263,6 +266,8 @@ class Capture:
                 background=not by_hook,
                 refusal_event="message_not_captured",
             )
+            if by_hook and self._on_stored and requests:
+                self._on_stored(session, requests)
         return stored
 
     def drain(self) -> None:

@@ -19,6 +19,7 @@ from support.settings import change
 from mnemosyned.agents.hooks.service import HookService
 from mnemosyned.config import SettingsInForce
 from mnemosyned.errors import InvalidRequest, NotFound
+from mnemosyned.memory.injections import InjectionOutcome
 from mnemosyned.memory.values import LearningKind
 from mnemosyned.service.service import MemoryService
 from mnemosyned.storage.sqlite.store import SqliteStore
@@ -496,3 +497,34 @@ def test_each_line_is_told_once(hooks: HookService) -> None:
 
     words = [line.partition("] ")[2] for line in lines]
     assert len(words) == len(set(words))
+
+
+@pytest.mark.usefixtures("told")
+def test_what_a_user_has_to_say_again_counts_as_a_miss(
+    hooks: HookService, service: MemoryService, clock: FakeClock
+) -> None:
+    clock.advance(minutes=10)
+    again = "As I said: we decided to use Postgres 16 for the cart service, as it has partial indexes."
+    agent = codex(hooks, None, session="0300")
+
+    ask(agent, "The moon is full tonight over the harbor, remarkable")
+    ask(agent, again.replace("As I said: w", "W"))
+
+    (missed,) = service.call(Injections(outcome=InjectionOutcome.SAID_AGAIN))
+    assert (missed.session, missed.characters) == ("codex:0300", 0)
+    assert missed.prompt.startswith("We decided to use Postgres")
+    assert DECISION in missed.lines[0].text
+    assert service.call(Status()).injections.said_again == 1
+
+
+@pytest.mark.usefixtures("told")
+def test_what_was_told_before_it_was_said_again_is_no_miss(
+    hooks: HookService, service: MemoryService
+) -> None:
+    agent = codex(hooks, None, session="0301")
+    start(agent)
+    ask(agent, DECISION)
+
+    assert (
+        service.call(Injections(outcome=InjectionOutcome.SAID_AGAIN)).injections == []
+    )

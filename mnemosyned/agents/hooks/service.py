@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,8 +21,13 @@ from mnemosyned.agents.hooks.events import (
     parse_call,
     takes_context,
 )
-from mnemosyned.agents.hooks.reminder import Reminder
+from mnemosyned.agents.hooks.reminder import (
+    PROJECT_SESSIONS_MAX,
+    QUERY_CHARS_MAX,
+    Reminder,
+)
 from mnemosyned.config import SettingsInForce
+from mnemosyned.conversation.briefing import find_keywords, has_substance
 from mnemosyned.errors import MnemosynedError
 from mnemosyned.ids import new_id
 from mnemosyned.importers.capture import Capture
@@ -32,18 +38,27 @@ from mnemosyned.memory.capture import AgentCall, AgentSession
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.injections import (
     PROMPT_CHARS_MAX,
+    InjectedLine,
     Injection,
     InjectionKind,
+    InjectionOutcome,
 )
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.service.service import MemoryService
 from mnemosyned.text.frames import neutralize_line
 from mnemosyned.text.secrets.masking import mask_secrets
 from mnemosyned.text.token_counts import TokenEstimator
+from mnemosyned.verbs.memories import Recall, Remember
+from mnemosyned.verbs.request import instant
 
 SEEN_EVERY = timedelta(minutes=1)
 """Precision of the time at which a session was last seen."""
 LOCKS = 64
+REPEATED_WITHIN = timedelta(hours=1)
+REPEATED_CHECKED_MAX = 3
+REPEATED_KEYWORDS_MIN = 3
+REPEATED_SHARE_MIN = 0.6
+"""Share of keywords in common from which a message repeats an earlier one."""
 SAMPLE = "What did Ann decide about the cart service yesterday?"
 """A prompt that takes every step of a recall."""
 NO_CONVERSATION = "the call names no conversation"
@@ -94,8 +109,13 @@ class HookService:
         self._events = service.events
         self._briefings = service.briefings
         self._reminder = Reminder(service=service, store=store)
+        self._service = service
         self.capture = Capture(
-            service=service, agents=agents, clock=clock, settings=settings
+            service=service,
+            agents=agents,
+            clock=clock,
+            settings=settings,
+            on_stored=self._note_repetitions,
         )
         self._injecting = [threading.Lock() for _ in range(LOCKS)]
         """By session, so that two hooks of one event do not inject the same."""
@@ -257,13 +277,66 @@ class HookService:
                         session=session.session,
                         project=session.project,
                         kind=kind,
-                        prompt=neutralize_line(mask_secrets(prompt))[:PROMPT_CHARS_MAX],
+                        prompt=_mask_beginning(prompt),
                         characters=len(injected.text),
                         tokens=TokenEstimator().count(injected.text),
                         lines=injected.lines,
                     )
                 )
         return injected.text
+
+    def _note_repetitions(
+        self, session: AgentSession, messages: Sequence[Remember]
+    ) -> None:
+        """Add to the ledger what a user said again although the project knew it and it was not told.
+
+        Of the messages of the last `REPEATED_WITHIN`, `REPEATED_CHECKED_MAX` are compared with the
+        project's earlier ones, by the share of keywords in common.
+        """
+        now = self._clock.now()
+        fresh = [
+            (message, words)
+            for message in messages
+            if message.role == "user"
+            and message.created_at
+            and now - instant(message.created_at) <= REPEATED_WITHIN
+            and len(words := find_keywords(message.content)) >= REPEATED_KEYWORDS_MIN
+            and has_substance(message.content)
+        ][:REPEATED_CHECKED_MAX]
+        own = self._agents.sessions_of(session.project, PROJECT_SESSIONS_MAX)
+        others = [name for name in own if name != session.session]
+        if not (fresh and others):
+            return
+        shown = (self._agents.session(session.session) or session).shown
+        for message, words in fresh:
+            query = message.content.replace("\0", " ")[:QUERY_CHARS_MAX]
+            hits = self._service.call(Recall(query, limit=3, session=others)).hits
+            known = [
+                line
+                for hit in hits
+                for line in hit.lines or (hit,)
+                if line.role == message.role
+                and _share_of(words, find_keywords(line.content)) >= REPEATED_SHARE_MIN
+            ]
+            if known and not any(line.id in shown for line in known):
+                line = InjectedLine(
+                    id=known[0].id,
+                    text=_mask_beginning(known[0].content),
+                    reason="known in this project, and not told",
+                )
+                self._ledger.add(
+                    Injection(
+                        id=new_id(now),
+                        created_at=now,
+                        client=session.client,
+                        session=session.session,
+                        project=session.project,
+                        kind=InjectionKind.PROMPT,
+                        prompt=_mask_beginning(message.content),
+                        outcome=InjectionOutcome.SAID_AGAIN,
+                        lines=(line,),
+                    )
+                )
 
     def _count_call(
         self, call: HookCall, outcome: HookOutcome, duration_s: float
@@ -292,6 +365,16 @@ class HookService:
             count=outcome.stored,
             failure=outcome.failure,
         )
+
+
+def _mask_beginning(text: str) -> str:
+    """Return the beginning of a text as one line for the ledger, with secrets masked."""
+    return neutralize_line(mask_secrets(text))[:PROMPT_CHARS_MAX]
+
+
+def _share_of(words: frozenset[str], others: frozenset[str]) -> float:
+    """Return the share of the keywords of two texts that they have in common."""
+    return len(words & others) / max(1, len(words | others))
 
 
 def _find_late_call_time(envelope: HookEnvelope) -> datetime | None:
