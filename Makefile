@@ -31,6 +31,7 @@ PAGES := man/man1/mnem.1 man/man1/mnem-*.1 man/man1/mnemosyned.1 fish/vendor_com
 	bash-completion/completions/mnem zsh/site-functions/_mnem
 XDG_CONFIG_HOME ?= $(HOME)/.config
 CONFIG := $(XDG_CONFIG_HOME)/mnemosyned/mnemosyned.yaml
+CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/mnemosyned
 STATE := $(or $(XDG_STATE_HOME),$(HOME)/.local/state)/mnemosyned
 UNIT := $(XDG_CONFIG_HOME)/systemd/user/mnemosyned.service
 MNEM := $(PREFIX)/bin/mnem
@@ -458,7 +459,8 @@ uninstall: ## undo `make install`; your memory and a config you changed stay
 	@set -e; if [ -d $(SHARE) ]; then cd $(SHARE); rm -f $(PAGES); \
 		for folder in $(sort $(dir $(PAGES))); do if [ -d $$folder ]; then \
 			rmdir -p --ignore-fail-on-non-empty $$folder; fi; done; fi
-	@for folder in $(UNIT).d $(APP); do if [ -d $$folder ]; then \
+	rm -f $(CACHE)/encoder-*.bin $(CACHE)/encoder.lock
+	@for folder in $(UNIT).d $(APP) $(CACHE); do if [ -d $$folder ]; then \
 		rmdir --ignore-fail-on-non-empty $$folder; fi; done
 	rm -f $(STATE)/mnemosyned.log $(STATE)/mnemosyned.log.1
 	if cmp -s config/mnemosyned.yaml $(CONFIG); then rm $(CONFIG); fi

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -60,9 +61,6 @@ if TYPE_CHECKING:
     from mnemosyned.storage.postgres.store import OwnedStores, PostgresStore
 
 
-BUILTIN_ROWS_MAX = 100
-"""Vectors of the built-in encoder that are kept in memory; of the others their codes, and the table
-is read for the likeliest."""
 EMBEDDER_TURNS = 4
 """A thread waits for so many calls of others at most, each as long as it may be."""
 
@@ -248,11 +246,11 @@ def make_vectors(
     embedding: EmbeddingConfig,
     store: VectorStore,
     embedder: Embedder | None,
-    gate: ForegroundGate,
+    pause: Callable[[], None],
 ) -> VectorIndexer | None:
     """Build the vector index of a memory for semantic search; None without a model for it.
 
-    An embedder in this process yields to the requests that `gate` counts.
+    An embedder in this process calls `pause` before each batch.
     """
     if embedder is None:
         return None
@@ -266,8 +264,7 @@ def make_vectors(
         embedder=embedder,
         wait_s=embedding.wait_ms / 1_000,
         similarity_min=_similarity_min(embedding, embedder),
-        rows_max=BUILTIN_ROWS_MAX if embedder.in_process else embedding.rows_max,
-        pause=gate.wait_until_quiet,
+        pause=pause,
     )
 
 
@@ -477,7 +474,7 @@ def open_memory(
         from mnemosyned.storage.sqlite.connections import bound_caches  # noqa: PLC0415
 
         bound_caches(CACHE_BYTES_MAX)
-    embeds = shared.embedder is not None
+    embeds = shared.embedder is not None and not shared.embedder.in_process
     with (
         open_store(location, socket=socket, embeds=embeds) as store,
         ExitStack() as stack,
@@ -490,7 +487,8 @@ def open_memory(
                 ClockGuard(store=store.clock, clock=shared.clock)
             )
         embedder = None if store.read_only else shared.embedder
-        vectors = make_vectors(config.embedding, store.vectors, embedder, shared.gate)
+        pause = partial(shared.gate.wait_until_quiet, lambda: lease.is_in_cycle)
+        vectors = make_vectors(config.embedding, store.vectors, embedder, pause)
         service, retention = assemble_service(
             store,
             lease,

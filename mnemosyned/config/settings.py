@@ -258,7 +258,6 @@ class EmbeddingConfig(_Section, frozen=True):
     memory_prefix: str = ""
     similarity_min: Annotated[float, Meta(ge=0, le=1)] | None = None
     wait_ms: Annotated[int, Meta(ge=1, le=60_000)] = 300
-    rows_max: Annotated[int, Meta(ge=100, le=10_000_000)] = 100_000
     threads: Annotated[int, Meta(ge=1, le=256)] = 1
     nice: Annotated[int, Meta(ge=0, le=19)] = 10
     time_limit_s: Annotated[float, Meta(ge=0.1, le=3_600)] = 60.0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 
@@ -167,9 +167,9 @@ long as it used them. It then takes ten times as long; p95 of remember, up to th
 without a cycle, comes down to one and a half times."""
 REST_MAX_S = 0.05
 """The longest rest: a cycle makes progress however slow the machine is."""
-QUIET_WAIT_MAX_S, QUIET_POLL_S = 1.0, 0.05
+QUIET_WAIT_MAX_S, QUIET_POLL_S = 0.5, 0.05
 """The longest wait of work that is not urgent, such as a batch of vectors of some 20 ms: it takes a
-fiftieth of a processor under load."""
+twenty-fifth of a processor under load."""
 BUSY_ANSWERS = 20
 """Answers in one to two seconds from which on clients would notice a purge of the file."""
 
@@ -225,10 +225,13 @@ class ForegroundGate:
         """Seconds since the last request; 0 while a request is in flight."""
         return 0.0 if self._in_flight else time.monotonic() - self._last
 
-    def wait_until_quiet(self) -> None:
-        """Wait until no request is active, up to `QUIET_WAIT_MAX_S` seconds."""
+    def wait_until_quiet(self, is_busy: Callable[[], bool] | None = None) -> None:
+        """Wait until no request is active, up to `QUIET_WAIT_MAX_S` seconds.
+
+        `is_busy` returns whether other work is to be waited for, too.
+        """
         ends = time.monotonic() + QUIET_WAIT_MAX_S
-        while self.active and time.monotonic() < ends:
+        while (self.active or (is_busy and is_busy())) and time.monotonic() < ends:
             time.sleep(QUIET_POLL_S)
 
     def yield_to_requests(self) -> None:

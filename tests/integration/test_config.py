@@ -104,7 +104,6 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
     "embedding.memory_prefix": ("passage:", "passage:"),
     "embedding.similarity_min": ("0.6", 0.6),
     "embedding.wait_ms": ("50", 50),
-    "embedding.rows_max": ("1000", 1_000),
     "embedding.threads": ("2", 2),
     "embedding.nice": ("19", 19),
     "embedding.time_limit_s": ("5", 5.0),

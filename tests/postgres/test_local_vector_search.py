@@ -43,7 +43,6 @@ def test_a_question_waits_for_no_slow_comparison(
             embedder=FakeEmbedder(),
             wait_s=0.5,
             similarity_min=0.6,
-            rows_max=100,
         ) as vectors,
         psycopg.connect(dsn) as other,
     ):
@@ -81,7 +80,6 @@ def test_a_daemon_finds_what_it_and_others_embedded_without_holding_it(
             embedder=embedder,
             wait_s=5,
             similarity_min=0.6,
-            rows_max=100,
         ) as vectors,
     ):
         wait_until(lambda: vectors.status().state is EmbedderState.READY)

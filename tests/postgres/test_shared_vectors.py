@@ -91,7 +91,6 @@ def test_the_index_of_one_follows_what_the_other_embeds_and_forgets(
                     embedder=embedder,
                     wait_s=5,
                     similarity_min=0.6,
-                    rows_max=1_000,
                 )
             )
             for store, embedder in zip(stores, embedders, strict=True)

@@ -39,9 +39,7 @@ def open_service(
     """The service with vectors of an embedder; what was opened before is closed."""
     stack = ExitStack()
 
-    def make(
-        embedder: FakeEmbedder, *, wait_s: float = WAIT_S, rows_max: int = 1_000
-    ) -> MemoryService:
+    def make(embedder: FakeEmbedder, *, wait_s: float = WAIT_S) -> MemoryService:
         stack.close()
         vectors = VectorIndexer(
             store=store.vectors,
@@ -49,7 +47,6 @@ def open_service(
             wait_s=wait_s,
             similarity_min=0.6,
             retry_s=0.01,
-            rows_max=rows_max,
         )
         stack.enter_context(vectors)
         retention.on_removal = vectors.note_deletions

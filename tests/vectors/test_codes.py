@@ -42,11 +42,8 @@ def test_the_codes_are_the_newest_of_the_span_without_the_forgotten(
             }
 
     held = set(places.values())
-    until = data.draw(positions)
-    below = {position for position in held if position <= until}
-    assert set(codes.likely_nearest(pack((1, 1, 1)), END, until=END)) == held
-    assert set(codes.likely_nearest(pack((1, 1, 1)), END, until=until)) == below
-    assert codes.count(until=until) == len(below)
+    assert set(codes.likely_nearest(pack((1, 1, 1)), END)) == held
+    assert len(codes) == len(held)
 
 
 @pytest.mark.parametrize("width", [3, 64, 67])
@@ -62,7 +59,7 @@ def test_the_fewest_differing_signs_are_selected(
     for low in range(401, 0, -100):  # as they are loaded: the newest first
         codes.put({n: vectors[n] for n in range(low, low + 100)})
 
-    found = codes.likely_nearest(question, END, until=END)
+    found = codes.likely_nearest(question, END)
 
     differ = sorted(sign_differences(question, vector) for vector in vectors.values())
     assert (
@@ -76,7 +73,7 @@ def test_equal_sign_distances_are_decided_by_similarity_to_the_question() -> Non
     codes = VectorCodes()
     codes.put({1: large, 2: small})
 
-    assert codes.likely_nearest(pack((0.9, 0.1, 0.4)), 1, until=END) == [2]
+    assert codes.likely_nearest(pack((0.9, 0.1, 0.4)), 1) == [2]
 
 
 def test_a_few_of_many_hold_nearly_all_of_the_nearest() -> None:
@@ -89,9 +86,7 @@ def test_a_few_of_many_hold_nearly_all_of_the_nearest() -> None:
     codes.put(vectors)
     questions = [pack(nearby(topic, 1, chance)) for topic in topics[:5]]
 
-    found = [
-        set(codes.likely_nearest(question, 100, until=END)) for question in questions
-    ]
+    found = [set(codes.likely_nearest(question, 100)) for question in questions]
 
     right = [set(nearest(question, vectors, 10)) for question in questions]
     shares = [len(some & ten) / 10 for some, ten in zip(found, right, strict=True)]
@@ -113,5 +108,5 @@ def test_an_empty_one_leads_nowhere(forgotten: dict[int, tuple[float, ...]]) -> 
     codes.put({position: pack(numbers) for position, numbers in forgotten.items()})
     codes.keep_only([], after=0, until=END)
 
-    assert codes.likely_nearest(pack((1.0, 0.0, 0.0)), 5, until=END) == []
-    assert codes.count(until=END) == 0
+    assert codes.likely_nearest(pack((1.0, 0.0, 0.0)), 5) == []
+    assert len(codes) == 0

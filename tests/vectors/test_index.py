@@ -1,4 +1,4 @@
-"""The newest vectors exactly and the older by their codes, held against looking at each."""
+"""Vectors found by their codes, held against looking at each."""
 
 import random
 from collections.abc import Sequence
@@ -23,8 +23,8 @@ class Table(dict[int, bytes]):
         return {position: self[position] for position in positions if position in self}
 
 
-def filled(table: Table, *, rows_max: int) -> VectorIndex:
-    index = VectorIndex(rows_max=rows_max, read=table.vectors_of)
+def filled(table: Table) -> VectorIndex:
+    index = VectorIndex(read=table.vectors_of)
     index.put(table)
     return index
 
@@ -42,7 +42,7 @@ def test_the_index_agrees_with_an_exhaustive_search_and_finds_nothing_forgotten(
     data: st.DataObject,
 ) -> None:
     table = Table()
-    index = VectorIndex(rows_max=7, read=table.vectors_of)
+    index = VectorIndex(read=table.vectors_of)
     question = pack(asked)
 
     for arrived in arrivals:
@@ -72,20 +72,20 @@ def test_the_index_agrees_with_an_exhaustive_search_and_finds_nothing_forgotten(
 
 def test_what_is_forgotten_is_not_found_before_its_code_is_dropped() -> None:
     table = Table({n: pack((1.0, n, 0.0)) for n in range(1, 6)})
-    index = filled(table, rows_max=2)
+    index = filled(table)
 
     del table[3]
 
     assert index.nearest(pack((1.0, 3.0, 0.0)), 5, least=0.0).keys() == {1, 2, 4, 5}
 
 
-def test_no_more_of_the_older_are_read_than_may_be(
+def test_no_more_vectors_are_read_than_may_be(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "READ", 20)
     chance = random.Random(1)
     table = Table({n: pack(nearby([0.0] * 70, 1, chance)) for n in range(1, 301)})
-    index = filled(table, rows_max=100)
+    index = filled(table)
 
     found = index.nearest(table[5], 10, least=-2.0)
 
@@ -93,20 +93,17 @@ def test_no_more_of_the_older_are_read_than_may_be(
     assert next(iter(found)) == 5
 
 
-def test_nothing_is_read_while_all_vectors_are_in_memory() -> None:
-    table = Table({n: pack((1.0, n, 0.0)) for n in range(1, 6)})
-    index = filled(table, rows_max=5)
+def test_an_empty_one_finds_nothing() -> None:
+    index = filled(Table())
 
-    index.nearest(table[1], 10, least=-2.0)
-    index.cosines(table[1], range(1, 10))
-
-    assert table.read == 0
+    assert index.nearest(pack((1.0, 0.0, 0.0)), 5, least=0.0) == {}
+    assert index.cosines(pack((1.0, 0.0, 0.0)), [1]) == {}
 
 
-def test_what_is_not_near_enough_is_not_found_among_the_older_either() -> None:
+def test_what_is_not_near_enough_is_not_found() -> None:
     table = Table(
         {1: pack((1.0, 0.0, 0.0)), 2: pack((0.0, 1.0, 0.0)), 3: pack((0, 0, 1.0))}
     )
-    index = filled(table, rows_max=1)
+    index = filled(table)
 
     assert list(index.nearest(pack((1.0, 0.1, 0.0)), 5, least=0.4)) == [1]

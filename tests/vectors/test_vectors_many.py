@@ -1,4 +1,4 @@
-"""More vectors than memory holds, in recall and over restarts; no model is run."""
+"""Many vectors, in recall and over restarts; no model is run."""
 
 import threading
 
@@ -19,10 +19,10 @@ from mnemosyned.verbs.retention import Forget, Restore
 from mnemosyned.verbs.upkeep import Sleep, Status, Undo
 
 
-def test_memories_beyond_the_exact_rows_still_gain_by_their_vectors(
+def test_memories_with_a_common_word_gain_by_their_vectors(
     open_service: Open,
 ) -> None:
-    service = open_service(FakeEmbedder(), rows_max=2)
+    service = open_service(FakeEmbedder())
     remember_all(
         service, "an old tesla, red", "an old sofa, red", "a new sofa", "a new lamp"
     )
@@ -36,10 +36,10 @@ def test_memories_beyond_the_exact_rows_still_gain_by_their_vectors(
     assert meaning["an old tesla, red"] > 2 * meaning["an old sofa, red"]
 
 
-def test_beyond_what_memory_holds_the_oldest_are_found_in_other_words(
+def test_the_oldest_of_many_are_found_in_other_words(
     open_service: Open,
 ) -> None:
-    service = open_service(FakeEmbedder(), rows_max=2)
+    service = open_service(FakeEmbedder())
     remember_all(
         service, "The tesla came", *(f"note {n}" for n in range(9)), "A new tesla came"
     )
@@ -52,10 +52,10 @@ def test_beyond_what_memory_holds_the_oldest_are_found_in_other_words(
     assert service.call(Status()).embedder.searched == 11
 
 
-def test_a_forgotten_memory_beyond_the_exact_rows_is_found_by_no_vector(
+def test_a_forgotten_memory_is_found_by_no_vector(
     open_service: Open, store: SqliteStore
 ) -> None:
-    service = open_service(FakeEmbedder(), rows_max=2)
+    service = open_service(FakeEmbedder())
     gone, *_ = remember_all(service, "The tesla came", *(f"note {n}" for n in range(9)))
     wait_until_embedded(service, 10)
 
@@ -66,16 +66,17 @@ def test_a_forgotten_memory_beyond_the_exact_rows_is_found_by_no_vector(
     assert store.vectors.vectors_of(1, [1]) == {}
 
 
-def test_another_life_finds_those_beyond_what_memory_holds(
+def test_another_life_finds_all_vectors(
     open_service: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "LOADED_AT_ONCE", 3)
+    monkeypatch.setattr(module, "LOADED_FIRST", 2)
     monkeypatch.setattr(module, "COUNTED_AT_ONCE", 4)
-    first = open_service(FakeEmbedder(), rows_max=2)
+    first = open_service(FakeEmbedder())
     remember_all(first, "The tesla came", *(f"note {n}" for n in range(19)))
     wait_until_embedded(first, 20)
 
-    again = open_service(FakeEmbedder(), rows_max=2)
+    again = open_service(FakeEmbedder())
 
     wait_until(lambda: again.call(Status()).embedder.searched == 20)
     assert contents(again.call(Recall(query="car"))) == ["The tesla came"]
@@ -85,7 +86,7 @@ def test_another_life_finds_those_beyond_what_memory_holds(
 def test_questions_are_answered_and_memories_forgotten_while_the_older_vectors_are_loaded(
     open_service: Open, store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = open_service(FakeEmbedder(), rows_max=2)
+    first = open_service(FakeEmbedder())
     gone, *_ = remember_all(
         first, "The tesla came", *(f"note {n}" for n in range(19)), "A dentist came"
     )
@@ -99,8 +100,9 @@ def test_questions_are_answered_and_memories_forgotten_while_the_older_vectors_a
         )
 
     monkeypatch.setattr(module, "LOADED_AT_ONCE", 3)
+    monkeypatch.setattr(module, "LOADED_FIRST", 2)
     monkeypatch.setattr(store.vectors, "vectors", page)
-    again = open_service(FakeEmbedder(), rows_max=2)
+    again = open_service(FakeEmbedder())
     wait_until(lambda: again.call(Status()).embedder.searched == 15)
 
     answer = again.call(Recall(query="tooth"))
@@ -114,24 +116,23 @@ def test_questions_are_answered_and_memories_forgotten_while_the_older_vectors_a
 
 def test_another_models_codes_lead_nowhere(open_service: Open) -> None:
     texts = ["The tesla came", *(f"note {n}" for n in range(9))]
-    first = open_service(FakeEmbedder(), rows_max=2)
+    first = open_service(FakeEmbedder())
     remember_all(first, *texts)
     wait_until_embedded(first, 10)
     other = FakeEmbedder(meanings=[["boat", "tesla"]], name="other")
 
-    again = open_service(other, rows_max=2)
+    again = open_service(other)
     wait_until_embedded(again, 10)
 
     assert contents(again.call(Recall(query="boat"))) == ["The tesla came"]
     assert again.call(Recall(query="car")).hits == []
 
 
-@pytest.mark.parametrize("rows_max", [2, 1_000])
 def test_after_a_sleep_that_is_undone_and_a_restored_original_the_vectors_still_lead_there(
-    open_service: Open, clock: FakeClock, rows_max: int
+    open_service: Open, clock: FakeClock
 ) -> None:
     embedder = FakeEmbedder()
-    service = open_service(embedder, rows_max=rows_max)
+    service = open_service(embedder)
     texts = ["The tesla came", "The plums are ripe", "A tooth hurts"]
     ids = remember_all(service, *texts, session="s")
     remember_all(service, *(f"note {n}" for n in range(9)))

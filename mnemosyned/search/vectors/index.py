@@ -1,9 +1,8 @@
-"""Vector indexes: exact comparison of the newest vectors, binary codes or the storage for the rest.
+"""Vector indexes: binary codes in memory, which lead to vectors in the table, or the storage's own.
 
-100,000 rows of 384 numbers take 154 MB, and 6 ms a question on one core. Codes keep a bit for
-each number: a million vectors of 384 take 50 MB and 8 for their positions, and 9 ms a question on
-one core. With MiniLM, subtracting the mean first found no more among 30,000 texts, so codes need
-not be computed again as vectors are added.
+Codes keep a bit for each number: a million vectors of 512 take 64 MB and 8 for their positions. With
+MiniLM, subtracting the mean first found no more among 30,000 texts, so codes need not be computed
+again as vectors are added.
 """
 
 from __future__ import annotations
@@ -48,10 +47,10 @@ class VectorCodes:
         self._codes: Any = None
         """Words of 64 bits by row: the first of all rows, then the second of all, and so on."""
 
-    def count(self, *, until: int) -> int:
-        """Return how many stored positions are not above `until`."""
+    def __len__(self) -> int:
+        """Return the number of positions held."""
         with self._lock:
-            return int(self._np.count_nonzero(self._positions <= until))
+            return int(self._np.count_nonzero(self._positions < NO_POSITIONS))
 
     def put(self, vectors: Mapping[int, bytes]) -> bool:
         """Store the codes of {position: vector}; return False if all positions are too old.
@@ -85,16 +84,16 @@ class VectorCodes:
             if len(gone):
                 self._codes[:, gone] = 0
 
-    def likely_nearest(self, question: bytes, count: int, *, until: int) -> list[int]:
-        """Return about `count` positions up to `until` with codes most like the `question`'s.
+    def likely_nearest(self, question: bytes, count: int) -> list[int]:
+        """Return about `count` positions with codes most like the `question`'s, in no order.
 
-        `question` is a vector; the result is in no order.
+        `question` is a vector.
         """
         np = self._np
         with self._lock:
             if self._codes is None:
                 return []
-            rows = self._sift_rows(self._encode([question])[0], until)
+            rows = self._sift_rows(self._encode([question])[0])
             positions = self._positions[rows]
             packed = np.ascontiguousarray(self._codes[:, rows].T).view(np.uint8)
         if len(rows) > count:
@@ -103,11 +102,8 @@ class VectorCodes:
             positions = positions[np.argpartition(-near, count - 1)[:count]]
         return list(positions.tolist())
 
-    def _sift_rows(self, code: Any, until: int) -> Any:  # noqa: ANN401 numpy is loaded late
-        """Return the rows, up to `SIFTED_MAX`, whose codes differ least from `code`.
-
-        Only rows of positions up to `until` count.
-        """
+    def _sift_rows(self, code: Any) -> Any:  # noqa: ANN401 numpy is loaded late
+        """Return the rows with a position, up to `SIFTED_MAX`, whose codes differ least."""
         np = self._np
         differ = np.empty(len(self._positions), dtype=np.uint16)
         for start in range(0, len(differ), CODES_AT_ONCE):
@@ -116,7 +112,7 @@ class VectorCodes:
             total[:] = 0
             for held, asked in zip(self._codes[:, block], code, strict=True):
                 total += np.bitwise_count(held ^ asked)
-            total[self._positions[block] > until] = self._width + 1
+            total[self._positions[block] == NO_POSITIONS] = self._width + 1
         within = np.bincount(differ)[: self._width + 1].cumsum()
         reach = min(int(np.searchsorted(within, SIFTED_MAX)), self._width)
         rows = np.flatnonzero(differ <= reach)
@@ -153,138 +149,6 @@ class VectorCodes:
         self._positions, self._codes = positions, codes
 
 
-ROWS_MIN = 1_024
-
-
-class ExactVectors:
-    """The newest vectors by position, up to `rows_max` rows. Safe from any thread."""
-
-    def __init__(self, *, rows_max: int) -> None:
-        # Loaded here: only a memory with an embedding model pays for it.
-        """Begin without vectors; hold up to `rows_max`."""
-        import numpy  # noqa: PLC0415, ICN001
-
-        self._np = numpy
-        self._rows_max = rows_max
-        self._lock = threading.Lock()
-        self._row: dict[int, int] = {}
-        self._positions: Any = numpy.empty(0, dtype=numpy.int64)
-        """By row."""
-        self._vectors: Any = None
-        self.floor = 0
-        """The newest position without room: all newer vectors are held."""
-
-    def __len__(self) -> int:
-        """Return the number of vectors held."""
-        return len(self._row)
-
-    def put(self, vectors: Mapping[int, bytes]) -> bool:
-        """Store {position: vector} in place of the oldest; return False if all are too old.
-
-        A position is the row number of a memory, and the highest is the newest.
-        """
-        if not vectors:
-            return False
-        newest_first = sorted(vectors, reverse=True)
-        numbers = unpack([vectors[position] for position in newest_first])
-        taken = False
-        with self._lock:
-            for position, vector in zip(newest_first, numbers, strict=True):
-                row = self._row_for(position, len(vector))
-                if row is None:  # all further vectors are older
-                    break
-                self._vectors[row] = vector
-                taken = True
-        return taken
-
-    def keep_only(self, positions: Sequence[int], *, after: int, until: int) -> None:
-        """Remove every stored position above `after` and up to `until`, except `positions`."""
-        with self._lock:
-            held = self._positions[: len(self._row)]
-            within = held[(held > after) & (held <= until)]
-            for position in within[
-                self._np.isin(within, positions, invert=True)
-            ].tolist():
-                self._remove(position)
-
-    def cosines(self, question: bytes, positions: Iterable[int]) -> dict[int, float]:
-        """Return {position: cosine with the vector `question`} of the stored `positions`."""
-        with self._lock:
-            known = [position for position in positions if position in self._row]
-            if not known:
-                return {}
-            rows = [self._row[position] for position in known]
-            near = dot_products(self._vectors[rows], question)
-        return dict(zip(known, near.tolist(), strict=True))
-
-    def nearest(self, question: bytes, count: int, *, least: float) -> dict[int, float]:
-        """Return {position: cosine} of up to `count` vectors nearest to `question`, nearest first.
-
-        Only cosines of at least `least` count.
-        """
-        with self._lock:
-            held = len(self._row)
-            if not held:
-                return {}
-            near = dot_products(self._vectors[:held], question)
-            first = self._np.argpartition(-near, min(count, held) - 1)[:count]
-            first = first[self._np.argsort(-near[first], kind="stable")]
-            positions = self._positions[first].tolist()
-            similarities = near[first].tolist()
-        pairs = zip(positions, similarities, strict=True)
-        return {position: cosine for position, cosine in pairs if cosine >= least}
-
-    def _row_for(self, position: int, width: int) -> int | None:
-        """Return the table's row for a position: its own, a free one or the oldest's.
-
-        None for a position older than all held ones in a full table. `width` is the number of
-        numbers in a vector.
-        """
-        if position <= self.floor:
-            return None
-        row = self._row.get(position)
-        if row is not None:
-            return row
-        held = len(self._row)
-        if held == self._rows_max:
-            row = int(self._positions[:held].argmin())
-            oldest = int(self._positions[row])
-            self.floor = min(oldest, position)
-            if oldest > position:
-                return None
-            del self._row[oldest]
-        else:
-            row = held
-            self._ensure_rows(held + 1, width)
-        self._row[position] = row
-        self._positions[row] = position
-        return row
-
-    def _ensure_rows(self, rows: int, width: int) -> None:
-        """Make room for at least `rows` vectors of `width` numbers, with half as many in reserve."""
-        np = self._np
-        have = len(self._positions)
-        if rows <= have:
-            return
-        room = min(self._rows_max, max(ROWS_MIN, rows, have + have // 2))
-        vectors = np.zeros((room, width), dtype=np.float32)
-        if self._vectors is not None:
-            vectors[:have] = self._vectors
-        positions = np.zeros(room, dtype=np.int64)
-        positions[:have] = self._positions
-        self._vectors, self._positions = vectors, positions
-
-    def _remove(self, position: int) -> None:
-        """Remove the vector of a position; the last row is moved into the gap."""
-        row, last = self._row.pop(position), len(self._row)
-        if row != last:
-            moved = int(self._positions[last])
-            self._vectors[row] = self._vectors[last]
-            self._positions[row] = moved
-            self._row[moved] = row
-        self._vectors[last] = 0.0
-
-
 def cosines(vectors: Mapping[int, bytes], question: bytes) -> dict[int, float]:
     """Return {position: cosine with the vector `question`} for each of `vectors`, by position."""
     if not vectors:
@@ -304,77 +168,42 @@ def dot_products(vectors: Any, question: bytes) -> Any:  # noqa: ANN401 numpy is
 
 
 READ = 300
-"""Older vectors that are read and scored exactly, the most likely by their codes: some 2 ms, far more
-from a disk without cache."""
+"""Vectors that are read and scored exactly, the most likely by their codes: some 2 ms, far more from
+a disk without cache."""
 
 
-class VectorIndex:
-    """The newest vectors in memory, and codes that lead to the older ones in the table.
+class VectorIndex(VectorCodes):
+    """Codes of vectors in memory, which lead to the vectors in the table.
 
     It is filled from the table at each start. Safe from any thread.
     """
 
     def __init__(
-        self, *, rows_max: int, read: Callable[[Sequence[int]], Mapping[int, bytes]]
+        self,
+        *,
+        read: Callable[[Sequence[int]], Mapping[int, bytes]],
+        rows_max: int = CODE_ROWS_MAX,
     ) -> None:
-        """Hold up to `rows_max` vectors in memory; `read` returns older ones by position."""
-        self._exact = ExactVectors(rows_max=rows_max)
-        self._codes = VectorCodes()
+        """Hold codes of up to `rows_max` positions; `read` returns vectors by position."""
+        super().__init__(rows_max=rows_max)
         self._read = read
 
-    def __len__(self) -> int:
-        """Return how many vectors a question is compared with."""
-        return len(self._exact) + self._codes.count(until=self._exact.floor)
-
-    @property
-    def full(self) -> bool:
-        """Whether memory holds as many vectors as it may."""
-        return self._exact.floor > 0
-
-    def put(self, vectors: Mapping[int, bytes]) -> bool:
-        """Store {position: vector} in memory; return False if all positions are too old."""
-        # First the codes: a vector that leaves the exact ones must be found there.
-        has_codes = self._codes.put(vectors)
-        return self._exact.put(vectors) or has_codes
-
-    def keep_only(self, positions: Sequence[int], *, after: int, until: int) -> None:
-        """Remove every held position above `after` and up to `until`, except `positions`."""
-        self._codes.keep_only(positions, after=after, until=until)
-        self._exact.keep_only(positions, after=after, until=until)
-
     def cosines(self, question: bytes, positions: Iterable[int]) -> dict[int, float]:
-        """Return {position: cosine with the vector `question`} of `positions` with a vector.
-
-        Vectors too old to be held in memory are read from the table.
-        """
+        """Return {position: cosine with the vector `question`} of `positions` with a vector."""
         wanted = list(positions)
-        cosines = self._exact.cosines(question, wanted)
-        floor = self._exact.floor
-        older = [seq for seq in wanted if seq <= floor and seq not in cosines]
-        return cosines | self._older_cosines(question, older)
+        return cosines(self._read(wanted), question) if wanted else {}
 
     def nearest(self, question: bytes, count: int, *, least: float) -> dict[int, float]:
         """Return {position: cosine} of up to `count` vectors nearest to `question`, nearest first.
 
-        Only cosines of at least `least` count. Older vectors are found by their codes, so that some
-        may be missed.
+        Only cosines of at least `least` count. Vectors are found by their codes, so that some may be
+        missed among many.
         """
-        nearest = self._exact.nearest(question, count, least=least)
-        # Read afterwards: a vector that moved meanwhile is found on either side.
-        floor = self._exact.floor
-        older = self._codes.likely_nearest(question, READ, until=floor) if floor else []
-        exact = self._older_cosines(question, older)
-        for position, cosine in exact.items():
-            if cosine >= least:
-                nearest[position] = cosine
-        nearest_first = sorted(nearest.items(), key=lambda near: -near[1])
-        return dict(nearest_first[:count])
-
-    def _older_cosines(
-        self, question: bytes, positions: Sequence[int]
-    ) -> dict[int, float]:
-        """Read vectors too old to be in memory; return {position: cosine with `question`}."""
-        return cosines(self._read(positions), question) if positions else {}
+        likely = self.likely_nearest(question, READ)
+        nearest_first = sorted(
+            self.cosines(question, likely).items(), key=lambda near: -near[1]
+        )
+        return {seq: near for seq, near in nearest_first[:count] if near >= least}
 
 
 READ_AT_ONCE = 5_000
@@ -428,8 +257,6 @@ class NewestVectors(VectorSearch):
 
 class StorageIndex:
     """`StorageSearch` in the place of a `VectorIndex`: there is nothing to load or to follow."""
-
-    full = True
 
     def __init__(self, search: StorageSearch) -> None:
         """Answer by `search`, which compares vectors in the storage."""

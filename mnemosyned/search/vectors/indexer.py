@@ -41,7 +41,8 @@ BATCH = 32
 """Memories that share a commit."""
 GATHER_S = 0.5
 SPANS_MAX = 50
-LOADED_AT_ONCE = 5_000
+LOADED_AT_ONCE, LOADED_FIRST = 5_000, 50_000
+"""Vectors that are read at once, and the newest that are there before questions are answered."""
 COUNTED_AT_ONCE = 50_000
 QUESTIONS_MAX = 16
 START_AFTER_S = 0.5
@@ -64,11 +65,10 @@ class VectorIndexer(EmbeddingThread, MemoryVectors):
         embedder: Embedder,
         wait_s: float,
         similarity_min: float,
-        rows_max: int,
         retry_s: float = RETRY_S,
         pause: Callable[[], None] | None = None,
     ) -> None:
-        """Keep vectors of `store` by the model of `embedder`, at most `rows_max` of them in memory.
+        """Keep vectors of `store` by the model of `embedder`.
 
         A question waits `wait_s` seconds for its vector; memories with a cosine below
         `similarity_min` are not found by it alone. After an error, all is begun again in `retry_s`
@@ -78,7 +78,6 @@ class VectorIndexer(EmbeddingThread, MemoryVectors):
         self._store = store
         self._wait_s = wait_s
         self._similarity_min = similarity_min
-        self._rows_max = rows_max
         self._index: VectorIndex | StorageIndex | None = None
         self._model = 0
         self._seen: VectorNews | None = None
@@ -181,7 +180,7 @@ class VectorIndexer(EmbeddingThread, MemoryVectors):
         self._look_at = time.monotonic() + LOOK_S
         index = self._index = self._new_index()
         older = self._store.newest_position() + 1
-        while older and not index.full and not self._closing.is_set():
+        while older and len(index) < LOADED_FIRST and not self._closing.is_set():
             older = self._load_older(index, before=older)
         self._recount_vectors(index)
         self._change_status(state=EmbedderState.READY, reason="", searched=len(index))
@@ -266,14 +265,13 @@ class VectorIndexer(EmbeddingThread, MemoryVectors):
     def _new_index(self) -> VectorIndex | StorageIndex:
         """Return an empty index: in the storage if it can compare vectors, else in memory."""
         model = self._model
-        if search := self._store.search(model, limit_s=self._wait_s):
+        # By codes, an embedder of this process is answered sooner than a server compares.
+        search = self._store.search(model, limit_s=self._wait_s)
+        if search and not self._embedder.in_process:
             while search.prepare(limit=PREPARED_AT_ONCE) and not self._closing.is_set():
                 pass  # ends, as the vectors do
             return StorageIndex(search)
-        return VectorIndex(
-            rows_max=self._rows_max,
-            read=lambda seqs: self._store.vectors_of(model, seqs),
-        )
+        return VectorIndex(read=lambda seqs: self._store.vectors_of(model, seqs))
 
     def _load_older(self, index: VectorIndex | StorageIndex, *, before: int) -> int:
         """Load stored vectors of row numbers below `before` into the index.
