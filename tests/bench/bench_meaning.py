@@ -38,9 +38,10 @@ from bench.meaning_sets import (
     load_broad_talks,
     load_questions,
     load_records,
+    means_by_kind,
     plain_search,
     product_search,
-    shares_by_kind,
+    shown_share,
     shows_answer,
     sleep_all,
 )
@@ -66,7 +67,16 @@ ABOVE_PLAIN = 0.10
 
 Answers = Mapping[str, Mapping[Asked, Results]]
 """By system and stage, the results of each question."""
-Judge = Callable[[Asked, Results], bool]
+Judge = Callable[[Asked, Results], float]
+
+
+def encoder_settings(*, with_encoder: bool) -> Mapping[str, Any]:
+    """Return settings of a memory that searches by meaning too, or by words alone."""
+    return {
+        "embedding.encoder": "builtin" if with_encoder else "none",
+        # No question goes by words alone because the machine is busy.
+        "embedding.wait_ms": 60_000,
+    }
 
 
 def ask(search: Search, questions: Sequence[Asked]) -> Mapping[Asked, Results]:
@@ -95,12 +105,12 @@ def answers_of(
     return answers
 
 
-def report_shares(
+def report_means(
     report: Report, title: str, answers: Answers, judge: Judge
 ) -> dict[str, float]:
-    """Show by kind the share of questions that are right; return the shares of all by system."""
+    """Show the mean of the judge by kind; return the means over all questions by system."""
     shares = {
-        system: shares_by_kind(
+        system: means_by_kind(
             {asked: judge(asked, results) for asked, results in given.items()}
         )
         for system, given in answers.items()
@@ -129,7 +139,7 @@ def report_set(report: Report, name: str, half: str, answers: Answers) -> None:
     """Show the figures of a set of questions, and hold them against their bars."""
     answerable = only(answers, lambda asked: bool(asked.evidence))
     title = f"{name}, {half}: found among the first {FEW}"
-    found = report_shares(report, title, answerable, shows_answer)
+    found = report_means(report, title, answerable, shows_answer)
     for stage in STAGES:
         if name in FOUND_MIN:
             report.bar(f"{title}, {stage}", found[stage], ">=", FOUND_MIN[name])
@@ -140,22 +150,25 @@ def report_set(report: Report, name: str, half: str, answers: Answers) -> None:
         (f"never said, {half}: no result", unanswerable, ">=", UNANSWERED_MIN),
         (f"answerable, {half}: no result", answerable, "<=", SILENCED_MAX),
     ):
-        silent = report_shares(report, title, part, is_silent)
+        silent = report_means(report, title, part, is_silent)
         for stage in STAGES:
             report.bar(f"{title}, {stage}", silent[stage], op, bar)
 
 
-def report_broad(report: Report, half: str, answers: Answers) -> None:
+def report_broad(report: Report, name: str, half: str, answers: Answers) -> None:
+    """Show the figures of broad questions, and hold them against bare FTS5."""
     parts = {
         "within a talk": only(answers, lambda asked: asked.source is not None),
         "over all": only(answers, lambda asked: asked.source is None),
     }
     for scope, part in parts.items():
-        title = f"broad, {half}, {scope}: any evidence among {MANY}"
-        found = report_shares(report, title, part, shows_answer)
+        title = f"{name}, {half}, {scope}: any evidence among {MANY}"
+        found = report_means(report, title, part, shows_answer)
         for stage in STAGES:
-            above = found[stage] - found[PLAIN]
+            above = round(found[stage] - found[PLAIN], 6)
             report.bar(f"{title}, {stage}, above {PLAIN}", above, ">=", ABOVE_PLAIN)
+        title = f"{name}, {half}, {scope}: share of the evidence among {MANY}"
+        report_means(report, title, part, shown_share)
 
 
 def report_faults(
@@ -179,20 +192,30 @@ def report_faults(
 
 
 def run(
-    report: Report, name: str, half: str, settings: Mapping[str, Any], *, show: bool
+    report: Report,
+    name: str,
+    halves: Sequence[str],
+    settings: Mapping[str, Any],
+    *,
+    show: bool,
 ) -> None:
+    """Ask a set of questions in one memory, and show the figures of each half."""
     if name == BROAD:
-        records, questions = load_broad_talks(half)
-        answers = answers_of(records, questions, MANY, settings)
-        report_broad(report, half, answers)
+        talks = {half: load_broad_talks(half) for half in HALVES}
+        records = [message for messages, _ in talks.values() for message in messages]
+        questions = {half: talks[half][1] for half in halves}
     else:
         records = [record for file in FILES[name] for record in load_records(file)]
-        questions = load_questions(name, half)
-        answers = answers_of(records, questions, FEW, settings)
-        report_set(report, name, half, answers)
-    if show and half == "tune":
-        texts = {str(record.id): record.content for record in records}
-        report_faults(report, name, answers, texts)
+        questions = {half: load_questions(name, half) for half in halves}
+    asked = [asked for half in halves for asked in questions[half]]
+    limit, publish = (MANY, report_broad) if name == BROAD else (FEW, report_set)
+    answers = answers_of(records, asked, limit, settings)
+    for half in halves:
+        part = only(answers, set(questions[half]).__contains__)
+        publish(report, name, half, part)
+        if show and half == "tune":
+            texts = {str(record.id): record.content for record in records}
+            report_faults(report, name, part, texts)
 
 
 def main() -> int:
@@ -202,15 +225,11 @@ def main() -> int:
     parser.add_argument("--only", choices=[*FILES, BROAD], help="only this set")
     parser.add_argument("--show", action="store_true", help="list the faults of `tune`")
     options = parser.parse_args()
-    settings = {
-        "embedding.encoder": "none" if options.no_encoder else "builtin",
-        # No question goes by words alone because the machine is busy.
-        "embedding.wait_ms": 60_000,
-    }
+    settings = encoder_settings(with_encoder=not options.no_encoder)
     report = Report("bench-meaning")
-    for name in [options.only] if options.only else FILES:
-        for half in [options.half] if options.half else HALVES:
-            run(report, name, half, settings, show=options.show)
+    halves = [options.half] if options.half else HALVES
+    for name in [options.only] if options.only else [*FILES, BROAD]:
+        run(report, name, halves, settings, show=options.show)
     return report.finish()
 
 

@@ -180,12 +180,18 @@ def shows_answer(asked: Asked, results: Results) -> bool:
     return any(shown & asked.evidence for shown in results)
 
 
-def shares_by_kind(rights: Mapping[Asked, bool]) -> Mapping[str, float]:
-    """Return the share of questions that are right, of all and by kind."""
-    by_kind: dict[str, list[bool]] = defaultdict(list)
-    for asked, right in rights.items():
-        by_kind[ALL_KINDS].append(right)
-        by_kind[asked.kind].append(right)
+def shown_share(asked: Asked, results: Results) -> float:
+    """Return the share of the memories with evidence that the results show."""
+    shown = frozenset().union(*results)
+    return len(asked.evidence & shown) / len(asked.evidence)
+
+
+def means_by_kind(scores: Mapping[Asked, float]) -> Mapping[str, float]:
+    """Return the mean score of the questions, of all and by kind."""
+    by_kind: dict[str, list[float]] = defaultdict(list)
+    for asked, score in scores.items():
+        by_kind[ALL_KINDS].append(score)
+        by_kind[asked.kind].append(score)
     return {kind: statistics.mean(values) for kind, values in by_kind.items()}
 
 
@@ -197,4 +203,9 @@ def load_broad_talks(half: str) -> tuple[list[Remember], list[Asked]]:
         Asked(question.kind, question.text, question.evidence, question.talk)
         for question in questions_of(talks)
     ]
-    return records, [*within, *(replace(asked, source=None) for asked in within)]
+    return records, asked_within_and_over_all(within)
+
+
+def asked_within_and_over_all(questions: Sequence[Asked]) -> list[Asked]:
+    """Return questions that are asked within their source, each once more over all sources."""
+    return [*questions, *(replace(asked, source=None) for asked in questions)]

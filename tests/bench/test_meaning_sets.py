@@ -2,7 +2,13 @@ from __future__ import annotations
 
 import pytest
 from bench.bench_endings import load_pairs
-from bench.meaning_sets import HALVES, load_questions, load_records
+from bench.meaning_sets import (
+    BROAD_KINDS,
+    HALVES,
+    load_broad_talks,
+    load_questions,
+    load_records,
+)
 
 from mnemosyned.text.terms import stems_with_content
 
@@ -61,3 +67,16 @@ def test_every_language_has_pairs_that_end_and_pairs_that_stay(half: str) -> Non
     for language in {pair.language for pair in pairs}:
         kinds = [pair.ends for pair in pairs if pair.language == language]
         assert min(kinds.count(True), kinds.count(False)) >= 15
+
+
+@pytest.mark.parametrize("half", HALVES)
+def test_long_talks_have_questions_of_every_broad_kind(half: str) -> None:
+    messages, questions = load_broad_talks(half)
+
+    talks = {message.source for message in messages}
+    asked = [(asked.source, asked.kind) for asked in questions if asked.source]
+
+    assert len(messages) >= 140 * len(talks)
+    assert sorted(asked) == sorted(
+        (talk, kind) for talk in talks for kind in BROAD_KINDS for _ in range(3)
+    )
