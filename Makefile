@@ -363,6 +363,9 @@ bench-endings: $(COMPILED) ## which newer sentences end older ones, in ten langu
 bench-meaning: $(COMPILED) ## questions in other languages and words, about nothing said, and broad ones; HALF=tune, HALF=held [ENCODER=0]
 	$(BIN)/python tests/bench/bench_meaning.py $(if $(HALF),--half "$(HALF)") $(if $(filter 0,$(ENCODER)),--no-encoder)
 
+bench-qmsum: $(COMPILED) ## questions about meetings, before and after a sleep, next to bare FTS5; DATA=…/qmsum [ENCODER=0]
+	$(BIN)/python tests/bench/bench_qmsum.py --data "$(DATA)" $(if $(filter 0,$(ENCODER)),--no-encoder)
+
 bench-summaries: $(COMPILED) ## what summaries keep; DATA=…, for a model MODEL=FILE.gguf, ENDPOINT=URL, SESSIONS=5
 	$(BIN)/python tests/bench/bench_summaries.py --data "$(DATA)" \
 		$(if $(MODEL),--model "$(MODEL)") $(if $(ENDPOINT),--endpoint "$(ENDPOINT)") \
