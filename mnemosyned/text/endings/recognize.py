@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain, takewhile
 
-from mnemosyned.text.languages.tables import LANGUAGES, MONTHS, WEEKDAYS
+from mnemosyned.text.languages.tables import COUNTS, LANGUAGES, MONTHS, WEEKDAYS
 from mnemosyned.text.rule_files import read_tables
 from mnemosyned.text.sentences import split_sentences
 from mnemosyned.text.stems import fold_case, stem
@@ -73,7 +73,7 @@ def find_ending_statements(text: str) -> list[Statement]:
 def _may_state_value(statement: Statement) -> bool:
     """Tell whether a statement gives a value, such as a number or a name, to an attribute."""
     return bool(
-        statement.rules.find("single", statement.low[: statement.pivot])
+        statement.rules.find("single", fold_case(statement.low[: statement.pivot]))
     ) and any(
         word.kind != "word" for word in statement.words if word.start > statement.pivot
     )
@@ -103,7 +103,9 @@ class StatementWord:
     kind: str
     """`number`, `time`, `day` (a weekday), `month`, `name` or `word`."""
     lead: str
-    """The word before it, in lower case: often a preposition."""
+    """The first function word before it but articles, in lower case: often a preposition."""
+    unit: str = ""
+    """The kind of the unit behind a number, as `time` or `data`; empty for none."""
 
 
 class LanguageRules:
@@ -117,7 +119,11 @@ class LanguageRules:
         }
         self.articles = lists["articles"]
         self.patterns = {
-            name: re.compile(rf"(?<![\w-])(?:{text})(?!\w)".replace("\n", ""))
+            name: re.compile(
+                rf"(?<![\w-])(?:{fold_case(text) if name == 'single' else text})(?!\w)".replace(
+                    "\n", ""
+                )
+            )
             for name, text in table.items()
             if name not in lists
         }
@@ -137,11 +143,15 @@ class LanguageRules:
         return self.patterns[name].search(low)
 
 
-_RULES = tuple(
-    LanguageRules(table.pop("code"), table)
-    for table in deepcopy(read_tables(__file__, "recognize.toml")).values()
-)
+_TABLES = deepcopy(read_tables(__file__, "recognize.toml"))
+_SHARED = _TABLES.pop("any")
+_RULES = tuple(LanguageRules(table.pop("code"), table) for table in _TABLES.values())
+_NEGATION = re.compile(rf"(?<!\w)(?:{_SHARED['negation']})(?!\w)")
 _WEEKDAYS, _MONTHS = (frozenset(map(fold_case, names)) for names in (WEEKDAYS, MONTHS))
+_COUNTS = frozenset(fold_case(word) for word, number in COUNTS.items() if number > 1)
+_UNITS = {
+    name: re.compile(fold_case(units)) for name, units in _SHARED["units"].items()
+}
 _TOKEN = re.compile(r"[^\W_](?:[\w.@:/%+'-]*\w)?[%€$£]?")
 _TIME = re.compile(r"\d{1,2}(?:[:h.]\d\d|h|am|pm)\Z")
 _QUOTED = re.compile(r"[\"“„«‚][^\"”“»]{2,200}[\"”“»]")
@@ -155,6 +165,10 @@ _REASONS = {
     "instead": "instead",
     "now": "now",
 }
+
+
+_TELLING = (*_REASONS, "is", "naming", "place", "work")
+"""Patterns by which the language of a sentence without function words is recognized."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,18 +256,12 @@ def _read_statement(text: str, rules: LanguageRules | None) -> Statement | None:
     likely = [
         each for each, score in zip(_RULES, scores, strict=True) if score == max(scores)
     ]
-    for language in [rules] if rules else likely:
-        cues = {name: match for name in _REASONS if (match := language.find(name, low))}
-        if cues:
-            break
-    else:
-        language = rules or likely[0]
-    spans = [span for cue in cues.values() for span in _list_cue_spans(cue)]
-    words = tuple(
-        word
-        for word in _read_words(text, low, language)
-        if not any(start <= word.start < end for start, end in spans)
+    language = rules or max(
+        likely, key=lambda each: sum(bool(each.find(name, low)) for name in _TELLING)
     )
+    cues = {name: match for name in _REASONS if (match := language.find(name, low))}
+    spans = [span for cue in cues.values() for span in _list_cue_spans(cue)]
+    words = tuple(_read_words(text, low, language, spans))
     if not words or len(words) > WORDS_MAX:
         return None
     verbs = (language.find(name, low) for name in ("is", "naming", "place", "work"))
@@ -301,8 +309,13 @@ def _list_cue_spans(cue: re.Match[str]) -> list[tuple[int, int]]:
     return list(zip(ends[::2], ends[1::2], strict=True))
 
 
-def _read_words(text: str, low: str, rules: LanguageRules) -> Iterator[StatementWord]:
-    """Yield the words with content of a sentence; `low` is the sentence in lower case."""
+def _read_words(
+    text: str, low: str, rules: LanguageRules, cues: Sequence[tuple[int, int]]
+) -> Iterator[StatementWord]:
+    """Yield the words with content of a sentence outside the spans of its cues.
+
+    `low` is the sentence in lower case.
+    """
     lead = ""
     for match in _TOKEN.finditer(low):
         start, end = match.span()
@@ -312,25 +325,37 @@ def _read_words(text: str, low: str, rules: LanguageRules) -> Iterator[Statement
         ):  # an elided article: `l'adresse`
             start += word.index("'") + 1
             word = low[start:end]
-        word = fold_case(word)
-        if any(map(str.isdigit, word)):
-            is_time = _TIME.match(word) or low.startswith(
-                (" am", " pm", " uhr", " h"), end
-            )
-            kind = "time" if is_time else "number"
-        elif word in _WEEKDAYS or word.removesuffix("s") in _WEEKDAYS:
-            kind = "day"
-        elif word in rules.empty or (len(word) == 1 and not text[start].isupper()):
-            lead = lead or ("" if word in rules.articles else word)
+        if any(first <= start < last for first, last in cues):
             continue
-        elif word in _MONTHS and (
-            text[start].isupper() or word not in ("may", "march")
-        ):
+        key = fold_case(word)
+        is_time = _TIME.match(word) or low.startswith((" am", " pm", " uhr", " h"), end)
+        is_empty = key in rules.empty or (len(key) == 1 and not text[start].isupper())
+        if any(map(str.isdigit, word)):
+            kind = "time" if is_time else "number"
+        elif key in _WEEKDAYS or key.removesuffix("s") in _WEEKDAYS:
+            kind = "day"
+        elif is_empty:
+            is_bare = key in rules.articles or rules.patterns["is"].fullmatch(word)
+            lead = lead or ("" if is_bare else word)
+            continue
+        elif key in _COUNTS:
+            kind = "number"
+        elif key in _MONTHS and (text[start].isupper() or key not in ("may", "march")):
             kind = "month"
         else:
             kind = "name" if start and text[start].isupper() else "word"
-        yield StatementWord(word, start, kind, lead)
+        unit = low[end:].split(maxsplit=1)[:1] if kind == "number" else []
+        yield StatementWord(key, start, kind, lead, _name_unit(unit[0] if unit else ""))
         lead = ""
+
+
+def _name_unit(word: str) -> str:
+    """Return the kind of a unit behind a number, the unit itself, or an empty text for no unit."""
+    unit = fold_case(word.strip(".,;:!)"))
+    for kind, units in _UNITS.items():
+        if units.fullmatch(unit):
+            return kind
+    return ""
 
 
 # ------------------------------------------------------------------ rules
@@ -372,7 +397,10 @@ _VALUE_KINDS = {"time": "when", "day": "when", "month": "when", "number": "numbe
 
 
 def _have_like_values(
-    new: Iterable[StatementWord], old: Iterable[StatementWord], *, strict: bool = False
+    new: Collection[StatementWord],
+    old: Collection[StatementWord],
+    *,
+    strict: bool = False,
 ) -> bool:
     """Tell whether the values of two statements are of one kind: both times, numbers, or words.
 
@@ -381,6 +409,9 @@ def _have_like_values(
     kinds, old_kinds = (
         {_VALUE_KINDS.get(word.kind, "word") for word in words} for words in (new, old)
     )
+    units, old_units = ({word.unit for word in words} - {""} for words in (new, old))
+    if units and old_units and not units & old_units:
+        return False
     if strict and kinds | old_kinds != {"word"}:
         kinds.discard("word")
     return bool(kinds & old_kinds) or ("when" in kinds and "number" in old_kinds)
@@ -414,6 +445,9 @@ def _find_reason(old: Statement, new: Statement) -> str:
     if name := _find_rejection(old, new, gone):
         return name
     name = next((each for each in _VALUE_CUES if each in new.cues), "value")
+    is_negated = _NEGATION.search(new.low) and not _NEGATION.search(old.low)
+    if name == "corrects" and not fresh and len(shared) > 1 and is_negated:
+        return name
     if not fresh or "gone" in new.cues:
         return ""
     if name != "value" and all(
@@ -448,7 +482,11 @@ def _find_rejection(
     for name, rejected, values in _list_rejected(new):
         strong = [word for word in rejected if word.key not in rules.weak]
         cue = new.cues[name]
-        if name == "changed" and values:
+        if (
+            name == "changed"
+            and values
+            and not any(_is_among(word, old.words) for word in values)
+        ):
             is_renaming = rules.find("naming", cue[0])
             if not (
                 rules.find("naming", old.low) if is_renaming else _states_value(old)
@@ -482,7 +520,9 @@ def _is_other_value(
     )
     if name == "value":
         is_same = new.subject and _are_within(old.subject, new.subject)
-        are_values = all(word.kind != "word" for word in (*fresh, *gone))
+        are_values = fresh[0].lead == gone[0].lead and all(
+            word.kind != "word" for word in (*fresh, *gone)
+        )
         return bool(
             has_attribute and is_same and are_values and max(len(fresh), len(gone)) <= 3
         )
@@ -503,9 +543,9 @@ def _is_other_value(
             word.lead == other.lead != "" for word in soft for other in old_soft
         )
     before = [word for word in shared if word.start < fresh[0].start]
-    is_same_frame = fresh[0].lead == gone[0].lead and (
-        len(before) > 1 or (len(shared) > 2 and len(fresh) < 3)
-    )
+    if fresh[0].lead != gone[0].lead:
+        return False
+    is_same_frame = len(before) > 1 or (len(shared) > 2 and len(fresh) < 3)
     return has_attribute or (is_same_frame and name not in ("changed", "replaced"))
 
 
