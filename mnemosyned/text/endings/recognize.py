@@ -13,13 +13,15 @@ from itertools import chain, takewhile
 from mnemosyned.text.languages.tables import COUNTS, LANGUAGES, MONTHS, WEEKDAYS
 from mnemosyned.text.rule_files import read_tables
 from mnemosyned.text.sentences import split_sentences
-from mnemosyned.text.stems import fold_case, stem
-from mnemosyned.text.terms import FUNCTION_WORDS
+from mnemosyned.text.stems import fold_case, irregular_forms, stem
+from mnemosyned.text.terms import STOP_WORDS
 from mnemosyned.text.word_cache import clear_on_forget
 
 SENTENCES_MAX = 20
 """Sentences of a text that are read; the further ones of a long text end nothing."""
 CLAUSES_MAX = 10
+SOFT_VALUE_WORDS_MAX = 4
+"""Words of a value that is no time, number or code."""
 WORDS_MAX = 40
 """Words of a sentence above which it is prose with several statements, and ends nothing."""
 SENTENCES_CACHED_MAX = 2_000
@@ -101,7 +103,7 @@ class StatementWord:
     key: str
     start: int
     kind: str
-    """`number`, `time`, `day` (a weekday), `month`, `name` or `word`."""
+    """`number`, `time`, `day` (a weekday), `month`, `code` (of letters and digits), `name` or `word`."""
     lead: str
     """The first function word before it but articles, in lower case: often a preposition."""
     unit: str = ""
@@ -117,6 +119,7 @@ class LanguageRules:
             name: frozenset(fold_case(table[name]).split())
             for name in ("group", "weak", "empty", "articles")
         }
+        self.code = code
         self.articles = lists["articles"]
         self.patterns = {
             name: re.compile(
@@ -135,7 +138,7 @@ class LanguageRules:
             lists["empty"]
             | self.articles
             | frozenset(fold_case(stop_words).split())
-            | (FUNCTION_WORDS if code == "en" else set())
+            | (STOP_WORDS if code == "en" else set())
         )
 
     def find(self, name: str, low: str) -> re.Match[str] | None:
@@ -146,9 +149,12 @@ class LanguageRules:
 _TABLES = deepcopy(read_tables(__file__, "recognize.toml"))
 _SHARED = _TABLES.pop("any")
 _RULES = tuple(LanguageRules(table.pop("code"), table) for table in _TABLES.values())
+_OPENER = re.compile(_SHARED["openers"].replace("\n", "") + r"(?<!\w)")
 _NEGATION = re.compile(rf"(?<!\w)(?:{_SHARED['negation']})(?!\w)")
 _WEEKDAYS, _MONTHS = (frozenset(map(fold_case, names)) for names in (WEEKDAYS, MONTHS))
-_COUNTS = frozenset(fold_case(word) for word, number in COUNTS.items() if number > 1)
+_COUNTS = frozenset(fold_case(_SHARED["numbers"]).split()) | frozenset(
+    fold_case(word) for word, number in COUNTS.items() if number > 1
+)
 _UNITS = {
     name: re.compile(fold_case(units)) for name, units in _SHARED["units"].items()
 }
@@ -200,7 +206,9 @@ class Statement:
         return [
             word
             for word in self.words
-            if word.start < self.pivot and word.key not in self.rules.weak
+            if word.start < self.pivot
+            and word.kind in ("word", "name", "day", "month")
+            and word.key not in self.rules.weak
         ]
 
 
@@ -243,7 +251,7 @@ def _read_clauses(whole: Statement) -> Iterator[Statement]:
         )
         if part and part.cues and len(part.words) > 1:
             yield replace(part, text=whole.text, place=whole.place)
-        before = clause.partition(" ")[0]
+        before = "" if _OPENER.fullmatch(clause.lower()) else clause.partition(" ")[0]
 
 
 def _read_statement(text: str, rules: LanguageRules | None) -> Statement | None:
@@ -261,6 +269,8 @@ def _read_statement(text: str, rules: LanguageRules | None) -> Statement | None:
     )
     cues = {name: match for name in _REASONS if (match := language.find(name, low))}
     spans = [span for cue in cues.values() for span in _list_cue_spans(cue)]
+    if opener := _OPENER.match(low):
+        spans.append(opener.span())
     words = tuple(_read_words(text, low, language, spans))
     if not words or len(words) > WORDS_MAX:
         return None
@@ -268,7 +278,7 @@ def _read_statement(text: str, rules: LanguageRules | None) -> Statement | None:
     signs = (
         cue
         for name, cue in cues.items()
-        if name != "instead" and words[-1].start > cue.start()
+        if name not in ("instead", "corrects") and words[-1].start > cue.start()
     )
     starts = [
         match.start() for match in (*signs, *verbs) if match and match.start() > 0
@@ -329,9 +339,10 @@ def _read_words(
             continue
         key = fold_case(word)
         is_time = _TIME.match(word) or low.startswith((" am", " pm", " uhr", " h"), end)
-        is_empty = key in rules.empty or (len(key) == 1 and not text[start].isupper())
+        is_capital = text[start].isupper()
+        is_empty = key in rules.empty or (len(key) == 1 and not is_capital)
         if any(map(str.isdigit, word)):
-            kind = "time" if is_time else "number"
+            kind = "time" if is_time else "number" if word[0].isdigit() else "code"
         elif key in _WEEKDAYS or key.removesuffix("s") in _WEEKDAYS:
             kind = "day"
         elif is_empty:
@@ -340,13 +351,24 @@ def _read_words(
             continue
         elif key in _COUNTS:
             kind = "number"
-        elif key in _MONTHS and (text[start].isupper() or key not in ("may", "march")):
+        elif key in _MONTHS and _is_month(
+            low, start, end, is_capital=is_capital, rules=rules
+        ):
             kind = "month"
         else:
-            kind = "name" if start and text[start].isupper() else "word"
+            kind = "name" if start and is_capital else "word"
         unit = low[end:].split(maxsplit=1)[:1] if kind == "number" else []
         yield StatementWord(key, start, kind, lead, _name_unit(unit[0] if unit else ""))
         lead = ""
+
+
+def _is_month(
+    low: str, start: int, end: int, *, is_capital: bool, rules: LanguageRules
+) -> bool:
+    """Tell whether a month's name in a sentence is no person's, as Jan or Marco is, nor the verb "may"."""
+    if low[start - 2 : start - 1].isdigit() or low[end + 1 : end + 2].isdigit():
+        return True
+    return end - start > 3 and is_capital == (rules.code in ("en", "de"))
 
 
 def _name_unit(word: str) -> str:
@@ -369,7 +391,7 @@ def is_same_word(key: str, other: str) -> bool:
         return False
     if any(map(str.isdigit, key + other)):
         return False
-    if stem(key) == stem(other):
+    if stem(key) == stem(other) or other in irregular_forms(key):
         return True
     pairs = zip(key, other, strict=False)
     shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
@@ -377,7 +399,7 @@ def is_same_word(key: str, other: str) -> bool:
     return (
         shorter >= 4 <= shared
         and longer - shared <= max(2, longer // 3)
-        and (shared > 4 or shared >= 0.7 * longer)
+        and (shared > 4 or 3 * shared >= 2 * longer)
     )
 
 
@@ -393,7 +415,13 @@ def _are_within(
     return all(_is_among(word, others) for word in words)
 
 
-_VALUE_KINDS = {"time": "when", "day": "when", "month": "when", "number": "number"}
+_VALUE_KINDS = {
+    "time": "when",
+    "day": "when",
+    "month": "when",
+    "number": "number",
+    "code": "code",
+}
 
 
 def _have_like_values(
@@ -455,9 +483,8 @@ def _find_reason(old: Statement, new: Statement) -> str:
     ):
         for topic in ("naming", "place", "work"):
             is_topic = rules.find(topic, old.low) and rules.find(topic, new.low)
-            if is_topic and (
-                topic == "naming" or (gone and _are_within(old.subject, new.words))
-            ):
+            is_same = bool(gone) and _are_within(old.subject, new.words)
+            if is_topic and (is_same if topic != "naming" else shared):
                 return name
     is_strict = name not in ("changed", "replaced")
     if not gone or not shared or not _have_like_values(fresh, gone, strict=is_strict):
@@ -479,26 +506,38 @@ def _find_rejection(
     `gone` are the words with content of `old` that `new` does not have.
     """
     rules = new.rules
-    for name, rejected, values in _list_rejected(new):
+    for name, rejected, values, is_change in _list_rejected(new):
         strong = [word for word in rejected if word.key not in rules.weak]
         cue = new.cues[name]
-        if (
-            name == "changed"
-            and values
-            and not any(_is_among(word, old.words) for word in values)
-        ):
+        if is_change:
             is_renaming = rules.find("naming", cue[0])
-            if not (
-                rules.find("naming", old.low) if is_renaming else _states_value(old)
-            ):
+            is_value = (
+                rules.find("naming", old.low)
+                if is_renaming
+                else _states_value(old, strong)
+            )
+            repeats = any(_is_among(word, old.words) for word in values)
+            if not values or not (is_value or repeats or name == "replaced"):
                 continue
         is_event = name == "gone" and len(strong) > 2 and strong[0].start < cue.start()
         if is_event and not _is_among(strong[0], old.words):
             strong = strong[1:]  # an event by another word: "we dine", "the dinner"
         fits = not values or _have_like_values(values, [*gone, *strong])
-        if strong and fits and _are_within(strong, old.words):
+        if fits and _are_within(strong, old.words) and _is_evidence(strong, old):
             return name
     return ""
+
+
+def _is_evidence(rejected: Sequence[StatementWord], old: Statement) -> bool:
+    """Tell whether words that occur in an older statement are enough to say that it is meant.
+
+    A name, a code, two words or a third of the statement are.
+    """
+    theirs = [word for word in old.words if word.key not in old.rules.weak]
+    is_exact = any(word.kind != "word" for word in rejected)
+    return bool(rejected) and (
+        is_exact or len(rejected) > 1 or 3 * len(rejected) >= len(theirs)
+    )
 
 
 def _is_other_value(
@@ -539,11 +578,22 @@ def _is_other_value(
         for words in (fresh, gone)
     )
     if len(soft) < len(fresh):
-        return not any(
+        is_contrast = any(
             word.lead == other.lead != "" for word in soft for other in old_soft
         )
-    before = [word for word in shared if word.start < fresh[0].start]
-    if fresh[0].lead != gone[0].lead:
+        # Most words of a long sentence are about something else.
+        is_about = 3 * len(shared) >= len(shared) + len(fresh) and 4 * len(
+            shared
+        ) >= len(gone)
+        return is_about and not is_contrast
+    before = [
+        word
+        for word in new.words
+        if word.start < fresh[0].start and _is_among(word, old.words)
+    ]
+    first = next(word.start for word in old.words if _is_among(word, shared))
+    is_short = max(len(fresh), len(gone)) <= SOFT_VALUE_WORDS_MAX
+    if fresh[0].lead != gone[0].lead or not is_short or gone[0].start < first:
         return False
     is_same_frame = len(before) > 1 or (len(shared) > 2 and len(fresh) < 3)
     return has_attribute or (is_same_frame and name not in ("changed", "replaced"))
@@ -560,11 +610,13 @@ def _share_lead(
     )
 
 
-def _states_value(old: Statement) -> bool:
-    """Tell whether a statement says what, where or when something is."""
-    return any(
-        old.rules.find(name, old.low) for name in ("is", "place", "work", "naming")
-    ) or any(word.kind not in ("word", "name") for word in old.words)
+def _states_value(old: Statement, rejected: Iterable[StatementWord]) -> bool:
+    """Tell whether a statement says what, where or when something is, or has `rejected` as a value."""
+    return (
+        any(old.rules.find(name, old.low) for name in ("is", "place", "work", "naming"))
+        or any(word.kind not in ("word", "name") for word in old.words)
+        or any(_is_among(word, old.words[1:]) for word in rejected)
+    )
 
 
 def _has_new_holder(old: Statement, new: Statement) -> bool:
@@ -576,15 +628,22 @@ def _has_new_holder(old: Statement, new: Statement) -> bool:
         for word in new.words
         if word.start >= new.pivot and word.key not in new.rules.weak
     ]
-    has_role = any(new.rules.patterns["single"].fullmatch(word.key) for word in role)
+    has_role = any(
+        new.rules.patterns[name].fullmatch(word.key)
+        for name in ("single", "duty")
+        for word in role
+    )
     is_other = not any(_is_among(word, old.words) for word in new.subject)
     return has_role and is_other and _are_within(role, old.words)
 
 
 def _list_rejected(
     new: Statement,
-) -> Iterator[tuple[str, list[StatementWord], list[StatementWord]]]:
-    """Yield (name of a cue, what it rejects, the values in its place), by the grammar of each cue."""
+) -> Iterator[tuple[str, list[StatementWord], list[StatementWord], bool]]:
+    """Yield (name of a cue, what it rejects, the values in its place), by the grammar of each cue.
+
+    The last value tells whether what is rejected may also be the subject that has a new value.
+    """
     low, rules = new.low, new.rules
 
     def words_between(start: int, end: int) -> list[StatementWord]:
@@ -607,13 +666,14 @@ def _list_rejected(
 
     if cue := new.cues.get("instead"):
         rejected = words_between(cue.end(), end_of_clause(cue.end()))
-        yield "instead", rejected, []
-        yield "instead", rejected[:1], []
+        yield "instead", rejected, [], False
+        yield "instead", rejected[:1], [], False
     if cue := new.cues.get("gone"):
         yield (
             "gone",
             words_between(start_of_clause(cue.start()), end_of_clause(cue.end())),
             [],
+            False,
         )
     for name in ("changed", "replaced"):
         if not (cue := new.cues.get(name)):
@@ -623,7 +683,7 @@ def _list_rejected(
             stop = cue.start()
         origin = rules.patterns["from"].search(low, start, stop)
         if origin and (to := rules.patterns["to"].search(low, origin.end(), stop)):
-            yield name, words_between(origin.end(), to.start()), []
+            yield name, words_between(origin.end(), to.start()), [], False
         to = (
             rules.patterns["by"].search(low, start + 1, stop)
             if name == "replaced"
@@ -643,8 +703,7 @@ def _list_rejected(
                     name,
                     [*before, *middle],
                     words_between(to.end() if to else cue.end(), stop),
+                    True,
                 )
         elif to and (between := words_between(cue.end(), to.start())):
-            yield name, between, words_between(to.end(), stop)
-        elif name == "replaced":
-            yield name, words_between(cue.end(), stop), []
+            yield name, between, words_between(to.end(), stop), True
