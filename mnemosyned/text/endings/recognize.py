@@ -155,7 +155,7 @@ _WEEKDAYS, _MONTHS = (frozenset(map(fold_case, names)) for names in (WEEKDAYS, M
 _COUNTS = frozenset(fold_case(_SHARED["numbers"]).split()) | frozenset(
     fold_case(word) for word, number in COUNTS.items() if number > 1
 )
-_UNITS = {
+_UNITS: Mapping[str, re.Pattern[str]] = {
     name: re.compile(fold_case(units)) for name, units in _SHARED["units"].items()
 }
 _TOKEN = re.compile(r"[^\W_](?:[\w.@:/%+'-]*\w)?[%€$£]?")
@@ -374,10 +374,8 @@ def _is_month(
 def _name_unit(word: str) -> str:
     """Return the kind of a unit behind a number, the unit itself, or an empty text for no unit."""
     unit = fold_case(word.strip(".,;:!)"))
-    for kind, units in _UNITS.items():
-        if units.fullmatch(unit):
-            return kind
-    return ""
+    matching = (kind for kind, units in _UNITS.items() if units.fullmatch(unit))
+    return next(matching, "")
 
 
 # ------------------------------------------------------------------ rules
