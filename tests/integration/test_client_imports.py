@@ -14,6 +14,7 @@ NEEDLESS = {
     "mnemosyned.text.languages.tables",
     "mnemosyned.memory.forgetting",
     "mnemosyned.text.terms",
+    "numpy",
     "ssl",
     "tempfile",
 }

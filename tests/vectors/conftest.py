@@ -1,7 +1,10 @@
 """A service with vectors of an embedder that a test made."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
+from pathlib import Path
 
 import pytest
 from support.fakes import FakeEmbedder
@@ -9,12 +12,25 @@ from support.services import make_service
 from support.vector_service import WAIT_S, Open
 
 from mnemosyned.config import SettingsInForce
+from mnemosyned.models import encoder_file
+from mnemosyned.models.encoder_file import FILE_NAME
 from mnemosyned.search.vectors import indexer as module
 from mnemosyned.search.vectors.indexer import VectorIndexer
 from mnemosyned.service.forgetting import RetentionService
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite.store import SqliteStore
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache with the file of the built-in encoder, which takes seconds to make."""
+    folder = tmp_path_factory.mktemp("cache") / "mnemosyned"
+    folder.mkdir()
+    program = [sys.executable, "-m", encoder_file.__name__, str(folder / FILE_NAME)]
+    subprocess.run(program, check=True)
+    assert {file.name for file in folder.iterdir()} == {FILE_NAME, "encoder.lock"}
+    return folder
 
 
 @pytest.fixture

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -37,13 +38,14 @@ IDLE = [
 
 
 @pytest.fixture(scope="module")
-def rater(tmp_path_factory: pytest.TempPathFactory) -> BearingRater:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+def rater(cache: Path) -> Iterator[BearingRater]:
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        closing(SentenceEncoder()) as encoder,
+    ):
+        patch.setenv("CACHE_DIRECTORY", str(cache))
         topics, idle = load_topics()
-        rater = BearingRater(SentenceEncoder(), topics, idle=idle)
-        rater.rate("commit this", [])
-    return rater
+        yield BearingRater(encoder, topics, idle=idle)
 
 
 def learnings_of(said: Sequence[str]) -> list[Learning]:

@@ -45,16 +45,6 @@ TEXTS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("cache") / "mnemosyned"
-    folder.mkdir()
-    program = [sys.executable, "-m", encoder_file.__name__, str(folder / FILE_NAME)]
-    subprocess.run(program, check=True)
-    assert {file.name for file in folder.iterdir()} == {FILE_NAME, "encoder.lock"}
-    return folder
-
-
 @pytest.fixture
 def encoder(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SentenceEncoder]:
     monkeypatch.setenv("CACHE_DIRECTORY", str(cache))
