@@ -56,7 +56,7 @@ from mnemosyned.sleep.rollup import (
     period_report,
     rollup_periods,
 )
-from mnemosyned.summary.rollup import ROLLUP_SHARE, SMALL_CHARS
+from mnemosyned.summary.rollup import ROLLUP_SHARES, SMALL_CHARS
 
 MODEL_CHARS_PER_S = 40.0
 """Reading speed assumed of a model until the log has its own: TinyLlama on one core, 1,000
@@ -198,7 +198,7 @@ def _estimate_period_summary(period: Period, minimum: int) -> Child:
         id=period.key,
         covers_from=period.begins,
         item_count=period.item_count,
-        chars=period.chars if is_whole else int(period.chars * ROLLUP_SHARE),
+        chars=period.chars if is_whole else int(period.chars * ROLLUP_SHARES[period.level]),
     )
 
 

@@ -6,6 +6,7 @@ lost a part of their sources are rewritten.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -46,6 +47,8 @@ from mnemosyned.text.details import Detail
 ROLLUP_MAX = 20_000
 """Summaries read at once; a longer backlog is rolled up in several rounds."""
 ROUNDS_MAX = 1_000
+_PATH = re.compile(r"[/\\]+$|^.*[/\\](?=[^/\\])|[\[\]\n]")
+"""What the short name of a project leaves out of its key, such as "github.com/ann/shop"."""
 UPPER_LEVELS = (Level.DAY, Level.WEEK, Level.MONTH)
 
 
@@ -132,10 +135,9 @@ class RollupRun:
 
         Raises `SummarizerFailed` if the summaries in the period have no text.
         """
-        terms = self._store.rollups.index_terms(work.period.ids)
         minimum = self._context.sleep.rollup_min_items
         rolled_up = compose_period(
-            work.members, terms, work.period.level, minimum=minimum
+            self._store, work.members, work.period.level, minimum=minimum
         )
         if not rolled_up.lines:
             raise SummarizerFailed("the summaries of this period say nothing")
@@ -224,18 +226,22 @@ def period_report(
 
 
 def compose_period(
+    store: MemoryStore,
     members: Sequence[Episode],
-    terms: Mapping[str, str],
     level: Level,
     *,
     minimum: int,
 ) -> RollupText:
     """Return the text of a period's summary, composed by rules of the summaries in the period.
 
-    `members` are these, oldest first, and `terms` their index terms by id. `minimum` is the number
-    of summaries below which a day keeps their whole text. A summary that only says that there is
-    nothing to say has no line, unless all do.
+    `members` are these, oldest first; `store` has their index terms and the projects of their
+    sessions. `minimum` is the number of summaries below which a day keeps their whole text. A
+    summary that only says that there is nothing to say has no line, unless all do.
     """
+    terms = store.rollups.index_terms([member.id for member in members])
+    projects: Mapping[str, str] = {}
+    if level is Level.DAY:
+        projects = store.agents.projects_of([member.session for member in members])
     silent = {UNSPOKEN, WORDLESS}
     if silent.issuperset(member.content for member in members):
         silent = set()
@@ -244,6 +250,7 @@ def compose_period(
             text="" if member.content in silent else member.content,
             index_terms=terms.get(member.id, ""),
             begins=member.period_from or member.covers_from,
+            project=_PATH.sub("", projects.get(member.session, "")),
         )
         for member in members
     ]
@@ -303,9 +310,8 @@ def _rewrite_rollup(
     A day of fewer episodes than `minimum` keeps their whole text.
     """
     children = stale.children
-    terms = store.rollups.index_terms([child.id for child in children])
     rolled_up = compose_period(
-        children, terms, Level(stale.episode.level), minimum=minimum
+        store, children, Level(stale.episode.level), minimum=minimum
     )
     episode = replace(
         stale.episode,

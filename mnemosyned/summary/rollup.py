@@ -1,11 +1,11 @@
-"""Texts of days, weeks and months: one line for each summary below, of its best statements."""
+"""Texts of days, weeks and months: what happened in each project, to each person or in each summary below."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import chain, zip_longest
 
@@ -29,15 +29,18 @@ SPEAKERS = frozenset(
     "user assistant system tool agent human ai bot ci calendar notes note mail shell ops".split()
 )
 """Speakers that one line is enough to recognize; a name needs two."""
-FIRST_WORDS = 8
-"""Number of first words of a line that are searched for the first person."""
+FIRST_WORDS = 40
+"""Number of words after a name that are searched for the first person."""
 _SPEAKER = re.compile(r"(?:^|(?<=[.!?;…。！？\"”)] ))([^\s:][^:.!?;\n]{0,40}): (?=\S)")
 _WEEKDAYS = "|".join(WEEKDAY_ABBREVIATIONS)
 _MONTHS = "|".join(MONTH_NAMES)
 _LABEL = re.compile(
-    rf"(?:(?:{_WEEKDAYS}) \d{{1,2}} (?:{_MONTHS})|\d{{1,2}}(?: (?:{_MONTHS}))?–\d{{1,2}} (?:{_MONTHS})): "
+    rf"(?:^|(?<=[.!?:;…。！？\"”)\]»] ))(?:(?:{_WEEKDAYS}) \d{{1,2}} (?:{_MONTHS})"
+    rf"|\d{{1,2}}(?: (?:{_MONTHS}))?–\d{{1,2}} (?:{_MONTHS})): "
 )
-"""The date label before a line of a week or a month."""
+"""The date label before statements of a week or a month."""
+_PROJECT = re.compile(r"\[([^\]\n]{1,80})\] (?=\S)")
+"""The project before a line of a day, a week or a month."""
 
 
 def format_date_label(level: Level, begins: datetime) -> str:
@@ -58,32 +61,30 @@ def format_date_label(level: Level, begins: datetime) -> str:
     return f"{first.day} {month}–{last.day} {MONTH_NAMES[last.month - 1]}: "
 
 
-def split_speeches(
-    texts: Sequence[tuple[str, datetime]], *, chars_max: int
-) -> tuple[list[tuple[int, MemoryRecord]], frozenset[str]]:
-    """Split texts, given with their times, into the speeches of their speakers.
+def _split_speeches(
+    sources: Sequence[RollupSource], *, level: Level
+) -> tuple[list[tuple[int, MemoryRecord]], Mapping[str, bool]]:
+    """Split summaries into the speeches of their speakers.
 
-    Returns pairs of a text's index and a memory with the speaker as its role, and the names of all
-    speakers. Only the first `chars_max` characters of each text are read.
+    Returns pairs of a summary's index and a memory with the speaker as its role and the project as
+    its session, and {speaker: whether it is a person}. Summaries above the day name their projects.
+    Only the first characters of each text are read.
     """
-    lines = [
-        (position, remove_date_label(line))
-        for position, (text, _) in enumerate(texts)
-        for line in _read_first_lines(text, chars_max)
-    ]
-    speakers = _find_speakers(line for _, line in lines)
+    chars_max = max(READ_CHARS_MAX // max(1, len(sources)), READ_CHARS_MIN)
+    lines: list[tuple[int, str, str]] = []
+    for position, source in enumerate(sources):
+        for line in _read_first_lines(source.text, chars_max):
+            named = _PROJECT.match(line) if level is not Level.DAY else None
+            project = named[1] if named else source.project
+            text = _LABEL.sub("", line[named.end() :] if named else line)
+            lines.append((position, project, text))
+    speakers = _find_speakers(text for _, _, text in lines)
     said = [
-        (position, speech)
-        for position, line in lines
-        for speech in _split_by_speaker(line, texts[position][1], speakers)
+        (position, replace(speech, session=project))
+        for position, project, line in lines
+        for speech in _split_by_speaker(line, sources[position].begins, speakers)
     ]
     return said, speakers
-
-
-def remove_date_label(line: str) -> str:
-    """Return a line without a date such as "Mon 2 March: " at its beginning."""
-    label = _LABEL.match(line)
-    return line[label.end() :] if label else line
 
 
 def _read_first_lines(text: str, chars_max: int) -> list[str]:
@@ -97,22 +98,30 @@ def _read_first_lines(text: str, chars_max: int) -> list[str]:
     return [shorten_at_clause(head, chars_max) or f"{head[: head.rfind(' ')]}…"]
 
 
-def _find_speakers(texts: Iterable[str]) -> frozenset[str]:
+def _find_speakers(texts: Iterable[str]) -> dict[str, bool]:
     """Return the names that stand before a colon in at least two places of the texts.
 
-    One place is enough for a known role, or before words in the first person.
+    One place is enough for a known role, or before words in the first person. True stands for a
+    name with such words, which is a person's.
     """
     begun: Counter[str] = Counter()
+    persons: set[str] = set()
     for text in texts:
         for speaker in _SPEAKER.finditer(text):
+            name = speaker[1]
             words = text[speaker.end() :].split(maxsplit=FIRST_WORDS)[:FIRST_WORDS]
-            own = speaker[1] in SPEAKERS or is_first_person(tokenize(" ".join(words)))
-            begun[speaker[1]] += 2 if own else 1
-    return frozenset(name for name, count in begun.items() if count > 1)
+            if is_first_person(tokenize(" ".join(words))):
+                persons.add(name)
+            begun[name] += 2 if name in SPEAKERS or name in persons else 1
+    return {
+        name: name in persons and name not in SPEAKERS
+        for name, count in begun.items()
+        if count > 1
+    }
 
 
 def _split_by_speaker(
-    text: str, said: datetime, speakers: frozenset[str]
+    text: str, said: datetime, speakers: Mapping[str, bool]
 ) -> Iterator[MemoryRecord]:
     """Yield a memory for each part of a line that begins with one of the speakers' names.
 
@@ -127,19 +136,19 @@ def _split_by_speaker(
     yield MemoryRecord(id="", content=text[begins:], role=role, created_at=said)
 
 
-ROLLUP_SHARE = 0.55
+ROLLUP_SHARES = {Level.DAY: 0.48, Level.WEEK: 0.5, Level.MONTH: 0.43}
 """Characters of a roll-up, as a share of the characters below."""
 ROLLUP_SHARE_MAX = 0.6
 """Share of a roll-up of one statement, if none is shorter."""
 SMALL_CHARS = 600
 """Size up to which a day of few episodes keeps all statements."""
+CHILD_CHARS_MAX = 300
+"""Size up to which a day or week keeps the text of its only summary."""
 LINE_CHARS = 130
-"""Characters that a line may have at least."""
-LINE_CHARS_MAX = 240
-FEW_LINE_CHARS_MAX = 360
-"""Characters of the longest line; the second is for roll-ups of few summaries."""
+"""Characters that the first statement of a summary may have at least."""
+FALLBACK_CHARS_MAX = 240
 SHARE_OF_LINE = 1.5
-"""Factor by which a line may exceed its even share of the room."""
+"""Factor by which the first statement may exceed the even share of the room."""
 TERMS_SHARE = 0.3
 TERMS_CHARS_MAX = 1_000
 ROLLUP_CHARS_MAX = 12_000
@@ -148,9 +157,7 @@ READ_CHARS_MAX = 200_000
 """Characters read of all summaries, divided evenly."""
 READ_CHARS_MIN = 120
 TRIVIAL_SHARE = 0.3
-"""Worth below which an episode has no line, as a share of the median."""
-MORE_VALUE_MIN = 0.6
-"""Worth of a further statement, as a share of the line's first."""
+"""Worth below which a summary has no statement, as a share of the median."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,6 +168,8 @@ class RollupSource:
     index_terms: str = ""
     begins: datetime
     """Start of its period, or the time of an episode's first memory."""
+    project: str = ""
+    """Name of an episode's project; a longer summary names projects in its text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,33 +191,30 @@ def compose_rollup(
     level: Level,
     minimum: int,
 ) -> RollupText:
-    """Return a summary of a day, week or month: a line from each summary within it.
+    """Return a summary of a day, week or month: what happened, by project or person.
 
-    The summaries are given oldest first; a line has the most informative statements. A small day of
-    fewer than `minimum` episodes keeps all statements.
+    The summaries are given oldest first. A line has the statements of a project, of a person, or
+    of a summary without either, the newest last. A small day of fewer than `minimum` episodes keeps
+    all statements. A month of one week has its text, and so has any period of one short summary.
     """
+    first = sources[0]
+    if (
+        len(sources) == 1
+        and not first.project
+        and first.text.strip()
+        and (level is Level.MONTH or len(first.text) <= CHILD_CHARS_MAX)
+    ):
+        return RollupText(tuple(first.text.splitlines()), first.index_terms)
     composer = _RollupComposer(sources, level=level, minimum=minimum)
     composer.choose_statements()
-    lines = tuple(filter(None, map(composer.render_line, range(len(sources)))))
     return RollupText(
-        lines or composer.make_fallback_line(), composer.select_index_terms()
+        composer.render_lines() or composer.make_fallback_line(),
+        composer.select_index_terms(),
     )
 
 
-@dataclass(slots=True)
-class _RollupLine:
-    """Line of a summary: the date label, all statements, and the chosen statements."""
-
-    label: str
-    statements: list[Statement] = field(default_factory=list)
-    chosen: list[Statement] = field(default_factory=list)
-    chars: int = 0
-    value: float = 0.0
-    """Gain of its first statement at the time of choice."""
-
-
 class _RollupComposer:
-    """Chooser of the statements of each line within the room of the roll-up."""
+    """Chooser of the statements of a roll-up within its room."""
 
     def __init__(
         self,
@@ -219,59 +225,90 @@ class _RollupComposer:
     ) -> None:
         """Read the statements of all sources; below `minimum` episodes a small day keeps all."""
         self._sources = sources
-        size = sum(len(source.text) for source in sources)
-        self._size = size
-        few = len(sources) < minimum
-        self._says_all = few and level is Level.DAY and size <= SMALL_CHARS
-        reader, self._lines = _read_summaries(sources, level)
+        self._level = level
+        self._said, self._speakers = _split_speeches(sources, level=level)
+        reader = StatementReader(zone=UTC, names_all_speakers=True)
+        for index, (_, speech) in enumerate(self._said):
+            reader.read(index, speech)
+        reader.known.ignore_names(self._speakers)
         self._known = reader.known
-        self._statements = reader.statements
-        room = int(size * ROLLUP_SHARE)
+        self._pools: list[list[Statement]] = [[] for _ in sources]
+        """Readable statements of each summary."""
+        for statement in reader.statements:
+            if statement.readable:
+                self._pools[self._said[statement.memory][0]].append(statement)
+        self._size = size = sum(len(source.text) for source in sources)
+        is_small = size <= SMALL_CHARS
+        few = len(sources) < minimum
+        self._says_all = few and level is Level.DAY and is_small
+        room = int(size * ROLLUP_SHARES[level])
         if self._says_all:
             room = 2 * size  # with the names of speakers
-        elif size <= SMALL_CHARS:
+        elif is_small:
             room = max(room, min(size, LINE_CHARS * len(sources)))
-        room = min(room, ROLLUP_CHARS_MAX)
         self._selection = StatementSelection(
-            reader.statements, self._known.worth, chars_max=room
+            reader.statements,
+            self._known.worth,
+            chars_max=min(room, ROLLUP_CHARS_MAX),
         )
-        self._line_chars_max = FEW_LINE_CHARS_MAX if few else LINE_CHARS_MAX
 
     def choose_statements(self) -> None:
-        """Choose the best statement of each line, then more while there is room.
+        """Choose the best statement of each summary, then the best of all while there is room.
 
-        If there is not enough room, the least informative lines get none.
+        If there is not enough room, the least informative summaries get none.
         """
-        ranked = self._rank_informative_lines()
-        left = len(ranked)
-        for line in ranked:
-            share = self._selection.room / left * SHARE_OF_LINE
-            self._add_best_statement(line, int(max(share, LINE_CHARS)))
-            left -= 1
-        if not any(line.chosen for line in self._lines):
-            self._choose_long_statement()
-        self._add_more_statements()
+        selection = self._selection
+        if self._says_all:
+            for statement in chain.from_iterable(self._pools):
+                if selection.count_chars(statement) <= selection.room:
+                    selection.select(statement)
+            return
+        ranked = self._rank_informative_pools()
+        for left, pool in zip(range(len(ranked), 0, -1), ranked, strict=True):
+            share = selection.room / left * SHARE_OF_LINE
+            self._choose_best(pool, int(max(share, LINE_CHARS)))
+        if not selection.kept:  # none has fitted: more room for one of them
+            size = self._size
+            room = size if size <= SMALL_CHARS else int(size * ROLLUP_SHARE_MAX)
+            selection.room = min(room, ROLLUP_CHARS_MAX)
+            for pool in ranked:
+                self._choose_best(pool, selection.room)
+                if selection.kept:
+                    break
+        selection.select_best(chain.from_iterable(self._pools))
 
-    def _choose_long_statement(self) -> None:
-        """Choose one statement of the most informative line, with more room than usual.
+    def render_lines(self) -> tuple[str, ...]:
+        """Return a line for each project, person, or summary without either, as they came up.
 
-        Used if no statement has fitted.
+        Dates stand before the statements of a week or a month if it has several summaries.
         """
-        small = self._size <= SMALL_CHARS
-        room = self._size if small else int(self._size * ROLLUP_SHARE_MAX)
-        self._selection.room = min(room, ROLLUP_CHARS_MAX)
-        for line in sorted(self._lines, key=self._find_best_gain, reverse=True):
-            self._add_best_statement(line, self._selection.room)
-            if line.chosen:
-                break
+        lines: dict[tuple[str, str, int], list[Statement]] = {}
+        for statement in self._selection.list_selected():
+            source, speech = self._said[statement.memory]
+            project = speech.session
+            is_person = not project and self._speakers.get(statement.role, False)
+            person = statement.role if is_person else ""
+            key = project, person, 0 if project or person else source
+            lines.setdefault(key, []).append(statement)
+        return tuple(
+            self._render_line(statements, project=project, person=person)
+            for (project, person, _), statements in lines.items()
+        )
 
-    def render_line(self, position: int) -> str:
-        """Return the text of the line with this index, after its date; empty without statements."""
-        line = self._lines[position]
-        text, speaker = "", ""
-        for statement in sorted(line.chosen, key=lambda one: one.at):
-            if text:
-                text = f"{_end_sentence(text)} "
+    def _render_line(
+        self, statements: Sequence[Statement], *, project: str, person: str
+    ) -> str:
+        """Return statements as a line that begins with the project or person, if it has one."""
+        text = f"[{project}] " if project else ""
+        speaker, dated = "", -1
+        if person:
+            text, speaker = f"{person}: ", person
+        for statement in statements:
+            source = self._said[statement.memory][0]
+            if source != dated and len(self._sources) > 1:
+                text += format_date_label(self._level, self._sources[source].begins)
+                speaker = person
+            dated = source
             named = (
                 speaker != ""
                 or statement.role not in SPEAKERS
@@ -280,22 +317,20 @@ class _RollupComposer:
             if named and statement.role and statement.role != speaker:
                 text += f"{statement.role}: "
                 speaker = statement.role
-            text += statement.text
-        if len(line.chosen) > 1:
-            text = _end_sentence(text)
-        return f"{line.label}{text}" if text else ""
+            ended = len(statements) == 1 or statement.text.endswith(SENTENCE_ENDINGS)
+            text += f"{statement.text} " if ended else f"{statement.text}. "
+        return text.rstrip()
 
     def make_fallback_line(self) -> tuple[str, ...]:
         """Return one line with the beginning of the first text that is not blank.
 
         Used if no summary has a statement, such as for an emoji. Empty if all texts are blank.
         """
-        for line, source in zip(self._lines, self._sources, strict=True):
+        for source in self._sources:
             for text in filter(str.strip, source.text.splitlines()):
-                words = remove_date_label(text)
-                room = LINE_CHARS_MAX
+                words, room = _LABEL.sub("", text), FALLBACK_CHARS_MAX
                 cut = words if len(words) <= room else f"{words[:room].rstrip()}…"
-                return (f"{line.label}{cut}",)
+                return (f"{format_date_label(self._level, source.begins)}{cut}",)
         return ()
 
     def select_index_terms(self) -> str:
@@ -304,7 +339,7 @@ class _RollupComposer:
         The older terms are taken from all summaries in turn. All together they have a limited
         length.
         """
-        kept = chain.from_iterable(line.chosen for line in self._lines)
+        kept = self._selection.kept.values()
         covered = {stem for statement in kept for stem in statement.stems}
         begins = [in_zone(source.begins, UTC).date() for source in self._sources]
         days = format_period(begins[0], begins[-1])
@@ -321,112 +356,35 @@ class _RollupComposer:
             terms[term] = None
         return join_terms(terms)
 
-    def _rank_informative_lines(self) -> list[_RollupLine]:
-        """Return the lines by their best statement's gain, the highest first.
+    def _rank_informative_pools(self) -> list[list[Statement]]:
+        """Return the statements of each summary by the gain of its best, the highest first.
 
-        Lines far below the median are left out, unless all texts together are small.
+        Summaries far below the median are left out, unless all texts together are small.
         """
+        gain = self._selection.measure_gain
         ranked = sorted(
-            ((self._find_best_gain(line), line) for line in self._lines),
+            ((max(map(gain, pool), default=0.0), pool) for pool in self._pools),
             key=lambda entry: -entry[0],
         )
         if self._size <= SMALL_CHARS:
-            return [line for _, line in ranked]
-        median = ranked[len(ranked) // 2][0] if ranked else 0.0
-        least = median * TRIVIAL_SHARE
-        return [line for value, line in ranked if value >= least]
+            return [pool for _, pool in ranked]
+        least = ranked[len(ranked) // 2][0] * TRIVIAL_SHARE if ranked else 0.0
+        return [pool for value, pool in ranked if value >= least]
 
-    def _find_best_gain(self, line: _RollupLine) -> float:
-        """Return the highest gain among a line's statements; 0 if it has none."""
-        return max(map(self._selection.measure_gain, line.statements), default=0.0)
-
-    def _add_best_statement(self, line: _RollupLine, chars_max: int) -> None:
-        """Choose a line's best statement that fits in `chars_max`, whole or cut after a clause."""
+    def _choose_best(self, pool: Sequence[Statement], chars_max: int) -> None:
+        """Choose the best statement that fits in `chars_max`, whole or cut after a clause."""
         selection = self._selection
-        ranked = sorted(
-            ((-selection.measure_gain(one), one.at, one) for one in line.statements),
-        )
-        ranked = [entry for entry in ranked if entry[0] < 0 or self._says_all]
-        limit = min(chars_max, selection.room - len(line.label))
+        ranked = sorted((-selection.measure_gain(one), one.at, one) for one in pool)
+        limit = min(chars_max, selection.room)
         for value, _, statement in ranked:
-            line.value = -value
+            if value >= 0:
+                return
             cost = selection.count_chars(statement)
             if cost <= limit:
-                self._add_statement(line, statement)
+                selection.select(statement)
                 return
             if statement.needs is None:
                 frame = cost - len(statement.text)
                 if head := shorten_at_clause(statement.text, limit - frame):
-                    self._add_statement(line, statement._replace(text=head))
+                    selection.select(statement._replace(text=head))
                     return
-
-    def _add_more_statements(self) -> None:
-        """Choose further statements that fit in their lines and add enough, the best first."""
-        selection = self._selection
-        line_of = {one.at: line for line in self._lines for one in line.statements}
-        ranked = sorted(
-            (-selection.measure_gain(self._statements[at]), at) for at in line_of
-        )
-        for _, at in ranked:
-            statement, line = self._statements[at], line_of[at]
-            if at not in selection.kept and self._adds_enough(line, statement):
-                self._add_statement(line, statement)
-
-    def _adds_enough(self, line: _RollupLine, statement: Statement) -> bool:
-        """Return True if a statement fits, and adds enough to the statements already selected.
-
-        The statement must fit in the rest of the roll-up and of its line, and its gain over all
-        statements selected so far must exceed `MORE_VALUE_MIN` of the gain of the line's first. If
-        the roll-up keeps all statements (`_says_all`), only the room of the roll-up counts.
-        """
-        selection = self._selection
-        cost = selection.count_chars(statement)
-        if not line.chosen:
-            cost += len(line.label)
-        if cost > selection.room:
-            return False
-        if self._says_all:
-            return True
-        if line.chars + cost > self._line_chars_max:
-            return False
-        least = line.value * MORE_VALUE_MIN
-        return selection.measure_gain(statement) > least
-
-    def _add_statement(self, line: _RollupLine, statement: Statement) -> None:
-        """Choose a statement and those it needs, and count their characters in line and room."""
-        if not line.chosen:
-            self._selection.room -= len(line.label)
-            line.chars += len(line.label)
-        before = set(self._selection.kept)
-        line.chars += self._selection.count_chars(statement)
-        self._selection.select(statement)
-        kept = self._selection.kept
-        line.chosen += [kept[at] for at in kept.keys() - before]
-
-
-def _read_summaries(
-    sources: Sequence[RollupSource], level: Level
-) -> tuple[StatementReader, list[_RollupLine]]:
-    """Read the statements of summaries; return their reader, and a line for each summary.
-
-    `level` is the period of the summary to be made, which decides the lines' dates.
-    """
-    even = READ_CHARS_MAX // max(1, len(sources))
-    chars_max = max(even, READ_CHARS_MIN)
-    said, speakers = split_speeches(
-        [(source.text, source.begins) for source in sources], chars_max=chars_max
-    )
-    reader = StatementReader(zone=UTC, names_all_speakers=True)
-    for index, (_, speech) in enumerate(said):
-        reader.read(index, speech)
-    reader.known.ignore_names(speakers)
-    lines = [_RollupLine(format_date_label(level, source.begins)) for source in sources]
-    for statement in reader.statements:
-        if statement.readable:
-            lines[said[statement.memory][0]].statements.append(statement)
-    return reader, lines
-
-
-def _end_sentence(text: str) -> str:
-    """Return a text with a full stop, unless it ends with a mark of its own."""
-    return text if text.endswith(SENTENCE_ENDINGS) else f"{text}."

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.values import MemoryRecord
+from mnemosyned.summary.events import rate_event
 from mnemosyned.summary.keywords import Vocabulary
 from mnemosyned.summary.records.lines import RecordLine
 from mnemosyned.text.dates import formatting
@@ -17,6 +18,7 @@ from mnemosyned.text.sentences import SPACED_ENDS, UNSPACED_ENDS, split_sentence
 from mnemosyned.text.tokens import (
     CALENDAR,
     EXACT_KINDS,
+    RULING,
     TextToken,
     TokenKind,
     emphasis_factor,
@@ -77,6 +79,8 @@ def remove_opener(sentence: str) -> str:
     "Well, but the invoice is paid." becomes "The invoice is paid.".
     """
     for _ in range(OPENERS_MAX):
+        if lead := _PATTERNS["lead"].match(sentence):
+            sentence = sentence[lead.end()].upper() + sentence[lead.end() + 1 :]
         shorter = _remove_first_word(sentence)
         if shorter == sentence:
             break
@@ -265,7 +269,9 @@ class StatementReader:
         readable = sentence.readable and _says_something(text, words, kinds)
         needs: int | None = None
         if readable:
-            is_opened = may_be_opener(early[0])
+            is_opened = may_be_opener(early[0]) or _PATTERNS["lead"].match(text)
+            is_ruling = emphasis_factor(words) >= RULING
+            weight *= rate_event(text, is_ruling=is_ruling)
             text = remove_opener(text) if is_opened else text
             weight *= _rate_reference(text, words, early)
             if (is_opened or may_lean_back(early[0])) and leans_back(text):
