@@ -198,7 +198,9 @@ def _estimate_period_summary(period: Period, minimum: int) -> Child:
         id=period.key,
         covers_from=period.begins,
         item_count=period.item_count,
-        chars=period.chars if is_whole else int(period.chars * ROLLUP_SHARES[period.level]),
+        chars=period.chars
+        if is_whole
+        else int(period.chars * ROLLUP_SHARES[period.level]),
     )
 
 

@@ -28,17 +28,24 @@ POINTS = {
     "news": 1.5,
     "name": 0.5,
     "feelings": -0.4,
+    "thought": -0.7,
+    "reference": -0.6,
     "listener": -1.8,
     "echo": -1.1,
+    "fragment": -0.8,
     "advice": -2.0,
+    "looking": -2.0,
     "gerund": -1.2,
     "condition": -1.0,
     "habit": 0.0,
     "picture": -0.5,
     "short": -2.0,
     "question": -1.4,
+    "felt state": -1.0,
 }
 """Log-odds that annotators marked what a sentence says as an event, fitted on conversations 1-5 of LoCoMo."""
+HAPPENINGS = ("deed", "ongoing", "time", "beginning", "plan")
+"""Marks of what happens; a sentence with none of them describes a state."""
 STRENGTH = 0.5
 """Exponent of the odds: how strongly events are preferred to sentences with more names and values."""
 
@@ -66,7 +73,7 @@ def find_marks(sentence: str) -> dict[str, float]:
         not _WORDS["self"].isdisjoint(words[:FIRST_WORDS]) or head in _WORDS["deeds"]
     )
     is_done = _reports_deed(text, words, known)
-    return {
+    marks: dict[str, float] = {
         "base": 1,
         "length": min(len(words), LONG_WORDS) / LONG_WORDS,
         "deed": is_done,
@@ -81,9 +88,13 @@ def find_marks(sentence: str) -> dict[str, float]:
         "name": _PATTERNS["name"].search(sentence) is not None,
         "feelings": min(sum(map(_WORDS["feelings"].__contains__, words)), FEELINGS_MAX),
         "listener": not _WORDS["listener"].isdisjoint(known),
-        "echo": head in _WORDS["echoes"],
+        "thought": not _WORDS["thoughts"].isdisjoint(known),
+        "reference": not _WORDS["references"].isdisjoint(known),
+        "echo": head in _WORDS["echoes"] or not any(map(str.isalnum, head)),
+        "fragment": sentence[:1].islower(),
         "advice": head in _WORDS["advice"]
         or _PATTERNS["encouragement"].match(text) is not None,
+        "looking": _PATTERNS["looking"].search(text) is not None,
         "gerund": head.endswith("ing"),
         "condition": not _WORDS["conditional"].isdisjoint(known),
         "habit": not _WORDS["habits"].isdisjoint(known),
@@ -91,6 +102,10 @@ def find_marks(sentence: str) -> dict[str, float]:
         "short": len(words) < SHORT_WORDS and sentence.isascii(),
         "question": sentence.endswith(("?", "？", "؟")),
     }
+    marks["felt state"] = marks["feelings"] > 0 and not any(
+        map(marks.__getitem__, HAPPENINGS)
+    )
+    return marks
 
 
 def _reports_deed(text: str, words: list[str], known: frozenset[str]) -> bool:

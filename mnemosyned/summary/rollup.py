@@ -15,7 +15,8 @@ from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.summary.extract import StatementSelection
 from mnemosyned.summary.keywords import SEPARATOR, join_terms, select_keywords
 from mnemosyned.summary.statements import (
-    SENTENCE_ENDINGS,
+    CLOSING_SIGNS,
+    SENTENCE_ENDS,
     Statement,
     StatementReader,
     is_first_person,
@@ -136,7 +137,7 @@ def _split_by_speaker(
     yield MemoryRecord(id="", content=text[begins:], role=role, created_at=said)
 
 
-ROLLUP_SHARES = {Level.DAY: 0.48, Level.WEEK: 0.5, Level.MONTH: 0.43}
+ROLLUP_SHARES = {Level.DAY: 0.54, Level.WEEK: 0.5, Level.MONTH: 0.5}
 """Characters of a roll-up, as a share of the characters below."""
 ROLLUP_SHARE_MAX = 0.6
 """Share of a roll-up of one statement, if none is shorter."""
@@ -151,11 +152,18 @@ SHARE_OF_LINE = 1.5
 """Factor by which the first statement may exceed the even share of the room."""
 TERMS_SHARE = 0.3
 TERMS_CHARS_MAX = 1_000
-ROLLUP_CHARS_MAX = 12_000
+ROLLUP_CHARS_MAX = 4_000
 """Characters of the longest roll-up."""
+CHARS_PER_SOURCE = 200
+ROOM_MIN = 600
+"""Characters for each summary in a roll-up of long ones, and for the roll-up at least."""
 READ_CHARS_MAX = 200_000
 """Characters read of all summaries, divided evenly."""
 READ_CHARS_MIN = 120
+ROLE_FACTORS = {"user": 1.5, "assistant": 0.8}
+"""Factors of statements by role: requests and reports of a person say more than an agent's remarks."""
+EMPHASIS_MIN = 0.7
+"""Emphasis below which a statement is at most the only one of its summary."""
 TRIVIAL_SHARE = 0.3
 """Worth below which a summary has no statement, as a share of the median."""
 
@@ -234,7 +242,9 @@ class _RollupComposer:
         self._known = reader.known
         self._pools: list[list[Statement]] = [[] for _ in sources]
         """Readable statements of each summary."""
-        for statement in reader.statements:
+        for at, statement in enumerate(reader.statements):
+            emphasis = statement.emphasis * ROLE_FACTORS.get(statement.role, 1.0)
+            reader.statements[at] = statement = statement._replace(emphasis=emphasis)  # noqa: PLW2901
             if statement.readable:
                 self._pools[self._said[statement.memory][0]].append(statement)
         self._size = size = sum(len(source.text) for source in sources)
@@ -246,10 +256,13 @@ class _RollupComposer:
             room = 2 * size  # with the names of speakers
         elif is_small:
             room = max(room, min(size, LINE_CHARS * len(sources)))
+        room = min(
+            room, max(ROOM_MIN, CHARS_PER_SOURCE * len(sources)), ROLLUP_CHARS_MAX
+        )
         self._selection = StatementSelection(
             reader.statements,
             self._known.worth,
-            chars_max=min(room, ROLLUP_CHARS_MAX),
+            chars_max=room,
         )
 
     def choose_statements(self) -> None:
@@ -275,12 +288,17 @@ class _RollupComposer:
                 self._choose_best(pool, selection.room)
                 if selection.kept:
                     break
-        selection.select_best(chain.from_iterable(self._pools))
+        selection.select_best(
+            one
+            for one in chain.from_iterable(self._pools)
+            if one.emphasis >= EMPHASIS_MIN
+        )
 
     def render_lines(self) -> tuple[str, ...]:
-        """Return a line for each project, person, or summary without either, as they came up.
+        """Return a line for each person, and for each summary of a project or without one.
 
-        Dates stand before the statements of a week or a month if it has several summaries.
+        The lines of a project follow each other. Dates stand before the statements of a week or a
+        month if it has several summaries.
         """
         lines: dict[tuple[str, str, int], list[Statement]] = {}
         for statement in self._selection.list_selected():
@@ -288,11 +306,12 @@ class _RollupComposer:
             project = speech.session
             is_person = not project and self._speakers.get(statement.role, False)
             person = statement.role if is_person else ""
-            key = project, person, 0 if project or person else source
+            key = project, person, 0 if person else source
             lines.setdefault(key, []).append(statement)
+        projects = list(dict.fromkeys(project for project, _, _ in lines))
         return tuple(
-            self._render_line(statements, project=project, person=person)
-            for (project, person, _), statements in lines.items()
+            self._render_line(lines[key], project=key[0], person=key[1])
+            for key in sorted(lines, key=lambda key: projects.index(key[0]))
         )
 
     def _render_line(
@@ -317,7 +336,8 @@ class _RollupComposer:
             if named and statement.role and statement.role != speaker:
                 text += f"{statement.role}: "
                 speaker = statement.role
-            ended = len(statements) == 1 or statement.text.endswith(SENTENCE_ENDINGS)
+            ended = statement.text.rstrip(CLOSING_SIGNS).endswith(SENTENCE_ENDS)
+            ended = ended or len(statements) == 1
             text += f"{statement.text} " if ended else f"{statement.text}. "
         return text.rstrip()
 

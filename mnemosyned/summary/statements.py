@@ -150,6 +150,10 @@ EXCLAMATION_WORDS_MAX = 8
 RECORD_FACTOR = 0.6
 """Factor of a line for records, plus the worth of the line."""
 
+BOILERPLATE_TIMES = 3
+BOILERPLATE_FACTOR = 0.3
+"""Factor of a sentence that is said at least `BOILERPLATE_TIMES`, such as a line of a prompt."""
+
 CHAIN_MAX = 2
 """Maximum chain of sentences that lean on each other; a longer one is a story of its own."""
 WORDS_MIN = 3
@@ -165,7 +169,8 @@ _STOP = TokenKind.STOP  # found faster than an attribute of an Enum
 
 QUESTION_MARKS = "?？؟"
 SENTENCE_ENDS = tuple(SPACED_ENDS + UNSPACED_ENDS)
-SENTENCE_ENDINGS = (*SENTENCE_ENDS, *"\"'”’)]»*_`」")
+CLOSING_SIGNS = "\"'”’)]»*_`」"
+SENTENCE_ENDINGS = (*SENTENCE_ENDS, *CLOSING_SIGNS)
 """Signs at the end of a sentence that was not cut for its length."""
 _LIST_COMMAS_MIN, _LIST_WORDS_MAX = 2, 3
 _FENCE = ("```", "~~~")
@@ -203,7 +208,8 @@ class StatementReader:
         self.known = Vocabulary()
         self._zone = zone
         self._names_all_speakers = names_all_speakers
-        self._seen: set[str] = set()
+        self._seen: dict[str, tuple[int, int]] = {}
+        """Position of each sentence, and how often it was said."""
 
     def read(self, index: int, memory: MemoryRecord) -> None:
         """Add the sentences of a memory that were not added before.
@@ -219,10 +225,15 @@ class StatementReader:
         before = last.at if last and same_speaker else None
         for sentence, starts_line, prose in _split_sentences(memory.content):
             key = sentence.casefold()
-            if key in self._seen:
+            place, times = self._seen.get(key, (len(self.statements), 0))
+            self._seen[key] = place, times + 1
+            if times:
                 before = None
+                if times + 1 == BOILERPLATE_TIMES:
+                    known = self.statements[place]
+                    emphasis = known.emphasis * BOILERPLATE_FACTOR
+                    self.statements[place] = known._replace(emphasis=emphasis)
                 continue
-            self._seen.add(key)
             text = _strip_marks(sentence, starts_line=starts_line)
             if said:
                 text = formatting.annotate_relative_dates(text, said)
@@ -362,6 +373,8 @@ def _says_something(
     """
     count = len(words)
     if not words or text[-1] in ":：" or text[0] in "|([{<*_":
+        return False
+    if _PATTERNS["code"].search(text):
         return False
     if text.count('"') % 2 or text.count("`") % 2 or text.count("(") > text.count(")"):
         return False  # a quotation, code or remark goes on in the next sentence
