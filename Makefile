@@ -76,7 +76,7 @@ MCP_NPM := build/mcp-npm
 NODE_22 := node -e 'process.exit(parseInt(process.versions.node) < 22 ? 1 : 0)'
 NEWER_SQLITE := 0.5.4.post2
 
-BENCHES := peer recall write sleep forget locomo talks times life start footprint hooks grounding learnings telling summaries small-model model-latency context hostile server \
+BENCHES := peer recall write sleep forget locomo talks times life start footprint hooks grounding learnings telling summaries events small-model model-latency context hostile server \
 	replay tokens encoder vectors vector-search soak exchange postgres postgres-writes owners plots
 
 .DEFAULT_GOAL := help
@@ -365,6 +365,9 @@ bench-meaning: $(COMPILED) ## questions in other languages and words, about noth
 
 bench-qmsum: $(COMPILED) ## questions about meetings, before and after a sleep, next to bare FTS5; DATA=…/qmsum [ENCODER=0]
 	$(BIN)/python tests/bench/bench_qmsum.py --data "$(DATA)" $(if $(filter 0,$(ENCODER)),--no-encoder)
+
+bench-events: $(COMPILED) ## events that people marked, named by summaries of every level; DATA=…/locomo10.json [HALF=tune]
+	$(BIN)/python tests/bench/bench_events.py --data "$(DATA)" $(if $(HALF),--half "$(HALF)")
 
 bench-summaries: $(COMPILED) ## what summaries keep; DATA=…, for a model MODEL=FILE.gguf, ENDPOINT=URL, SESSIONS=5
 	$(BIN)/python tests/bench/bench_summaries.py --data "$(DATA)" \

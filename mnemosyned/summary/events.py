@@ -2,123 +2,171 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from math import exp
+from operator import or_
 
 from mnemosyned.text.rule_files import read_rule_file
+from mnemosyned.text.word_cache import WordCache
 
 _RULES = read_rule_file(__file__)
 _WORDS, _PATTERNS = _RULES.words, _RULES.patterns
-
-_EDGE = '"“”„«»()[]*_.,;:!?…'
-FIRST_WORDS = 4
+_PAST_ENDINGS = tuple(sorted(_WORDS["past_endings"]))
+_MARKS = {
+    name: 1 << place
+    for place, name in enumerate((*_WORDS, "past", "gerund", "digit", "capital"))
+}
+"""Bit of each list of words, and of four forms of a word."""
+_EDGE = "\"'“”„«»()[]*_.,;:!?…"
+WORDS_CACHED_MAX = 1 << 13
+PAST_CHARS_MIN = 4
+SUBJECT_WORDS = 4
 """Words of a sentence among which its subject is sought."""
+EARLY_WORDS = 6
+"""Words in which a pronoun stands for something unnamed."""
 SHORT_WORDS = 6
 LONG_WORDS = 30
 FEELINGS_MAX = 3
-POINTS = {
-    "base": -1.2,
-    "length": 1.9,
-    "deed": 0.6,
-    "own deed": 0.4,
-    "self": 0.6,
-    "ongoing": 1.0,
-    "time": 1.2,
-    "beginning": 1.1,
-    "plan": 0.3,
-    "news": 1.5,
-    "name": 0.5,
-    "feelings": -0.4,
-    "thought": -0.7,
-    "reference": -0.6,
+
+# Log-odds that annotators marked what a sentence says as an event, fitted on conversations 1-5 of LoCoMo.
+BASE = -1.2
+BY_LENGTH = 1.9
+DEED = 0.6
+OWN_DEED = 0.4
+SELF = 0.6
+ONGOING = 1.0
+NAME = 0.5
+NEWS = 1.5
+FEELING = -0.4
+FELT_STATE = -1.0
+"""Of a feeling in a sentence without a deed, a time, a beginning or a plan."""
+ATTITUDE = -0.8
+ECHO = -1.1
+FRAGMENT = -0.8
+ADVICE = -2.0
+GERUND = -1.2
+LOOKING = -2.0
+SHORT = -2.0
+QUESTION = -1.4
+TIMES = 1.2
+BY_WORD = {
+    "beginnings": 1.1,
+    "plans": 0.3,
+    "thoughts": -0.7,
     "listener": -1.8,
-    "echo": -1.1,
-    "fragment": -0.8,
-    "advice": -2.0,
-    "looking": -2.0,
-    "gerund": -1.2,
-    "condition": -1.0,
-    "habit": 0.0,
-    "picture": -0.5,
-    "short": -2.0,
-    "question": -1.4,
-    "felt state": -1.0,
+    "conditional": -1.0,
+    "pictures": -0.5,
 }
-"""Log-odds that annotators marked what a sentence says as an event, fitted on conversations 1-5 of LoCoMo."""
-HAPPENINGS = ("deed", "ongoing", "time", "beginning", "plan")
-"""Marks of what happens; a sentence with none of them describes a state."""
+REFERENCE = -0.6
 STRENGTH = 0.5
 """Exponent of the odds: how strongly events are preferred to sentences with more names and values."""
+_BY_MARK = tuple((_MARKS[name], points) for name, points in BY_WORD.items())
+_DONE = _MARKS["deeds"] | _MARKS["past"]
+_HAPPENING = _MARKS["beginnings"] | _MARKS["plans"]
 
 
-def rate_event(sentence: str, *, is_ruling: bool = False) -> float:
+def _mark_word(chunk: str) -> int:
+    """Return the bits of the lists and forms to which a word, as written, belongs."""
+    word = chunk.strip(_EDGE).lower()
+    marks = sum(_MARKS[name] for name, words in _WORDS.items() if word in words)
+    is_past = word.endswith(_PAST_ENDINGS) and len(word) >= PAST_CHARS_MIN
+    if is_past and word not in _WORDS["no_deeds"]:
+        marks |= _MARKS["past"]
+    if word.endswith("ing"):
+        marks |= _MARKS["gerund"]
+    if any(map(str.isdigit, word)):
+        marks |= _MARKS["digit"]
+    if chunk.lstrip(_EDGE)[:1].isupper() and word not in _WORDS["self"]:
+        marks |= _MARKS["capital"]
+    return marks
+
+
+_WORD_MARKS = WordCache(_mark_word, entries_max=WORDS_CACHED_MAX)
+
+
+def rate_event(
+    sentence: str, *, is_ruling: bool = False, is_introduced: bool = False
+) -> float:
     """Return a factor for a sentence's worth: above 1 for an event, below 1 for anything else.
 
     A feeling, advice, a compliment, a question, or a sentence that begins with a pronoun is no event.
-    A decision or rule (`is_ruling`) has at least 1, unless it encourages somebody.
+    A decision or rule (`is_ruling`) has at least 1, unless it encourages somebody. Pronouns count for
+    nothing if the sentence before is shown, too (`is_introduced`).
     """
-    marks = find_marks(sentence)
-    score = sum(POINTS[name] * value for name, value in marks.items())
-    if is_ruling and not marks["advice"] and not marks["listener"]:
+    sentence = sentence.replace("’", "'")
+    marks = [_WORD_MARKS[word] for word in sentence.split()]
+    if not marks:
+        return 0.0
+    union = reduce(or_, marks)
+    score = BASE + BY_LENGTH * min(len(marks), LONG_WORDS) / LONG_WORDS
+    for mark, points in _BY_MARK:
+        if union & mark:
+            score += points
+    score += _rate_happening(sentence, marks, union)
+    is_advice = bool(marks[0] & _MARKS["advice"])
+    if union & _MARKS["refusals"] and _PATTERNS["encouragement"].match(sentence):
+        is_advice = True
+    if is_advice:
+        score += ADVICE
+    early = reduce(or_, marks[:EARLY_WORDS])
+    if early & _MARKS["references"] and not is_introduced:
+        score += REFERENCE
+    if marks[0] & _MARKS["echoes"] or not any(map(str.isalnum, sentence[:2])):
+        score += ECHO
+    elif marks[0] & _MARKS["gerund"]:
+        score += GERUND
+    if sentence[0].islower():
+        score += FRAGMENT
+    if len(marks) < SHORT_WORDS and sentence.isascii():
+        score += SHORT
+    if sentence.endswith(("?", "？", "؟")):
+        score += QUESTION
+    if is_ruling and not is_advice and not union & _MARKS["listener"]:
         score = max(score, 0.0)
     return exp(STRENGTH * score)
 
 
-def find_marks(sentence: str) -> dict[str, float]:
-    """Return the marks of an event, or of none, that a sentence has: {name in `POINTS`: amount}."""
-    text = sentence.replace("’", "'").lower()
-    words = [word for part in text.split() if (word := part.strip(_EDGE))]
-    known = frozenset(words)
-    head = words[0] if words else ""
-    is_own = (
-        not _WORDS["self"].isdisjoint(words[:FIRST_WORDS]) or head in _WORDS["deeds"]
-    )
-    is_done = _reports_deed(text, words, known)
-    marks: dict[str, float] = {
-        "base": 1,
-        "length": min(len(words), LONG_WORDS) / LONG_WORDS,
-        "deed": is_done,
-        "own deed": is_done and is_own,
-        "self": is_own,
-        "ongoing": _PATTERNS["ongoing"].search(text) is not None,
-        "time": not _WORDS["times"].isdisjoint(known)
-        or _PATTERNS["dated"].search(text) is not None,
-        "beginning": not _WORDS["beginnings"].isdisjoint(known),
-        "plan": not _WORDS["plans"].isdisjoint(known),
-        "news": _PATTERNS["news"].match(text) is not None,
-        "name": _PATTERNS["name"].search(sentence) is not None,
-        "feelings": min(sum(map(_WORDS["feelings"].__contains__, words)), FEELINGS_MAX),
-        "listener": not _WORDS["listener"].isdisjoint(known),
-        "thought": not _WORDS["thoughts"].isdisjoint(known),
-        "reference": not _WORDS["references"].isdisjoint(known),
-        "echo": head in _WORDS["echoes"] or not any(map(str.isalnum, head)),
-        "fragment": sentence[:1].islower(),
-        "advice": head in _WORDS["advice"]
-        or _PATTERNS["encouragement"].match(text) is not None,
-        "looking": _PATTERNS["looking"].search(text) is not None,
-        "gerund": head.endswith("ing"),
-        "condition": not _WORDS["conditional"].isdisjoint(known),
-        "habit": not _WORDS["habits"].isdisjoint(known),
-        "picture": _PATTERNS["pictures"].search(text) is not None,
-        "short": len(words) < SHORT_WORDS and sentence.isascii(),
-        "question": sentence.endswith(("?", "？", "؟")),
-    }
-    marks["felt state"] = marks["feelings"] > 0 and not any(
-        map(marks.__getitem__, HAPPENINGS)
-    )
-    return marks
+def _rate_happening(sentence: str, marks: list[int], union: int) -> float:
+    """Return the points of a sentence for a deed, its subject and time, and for feelings.
 
-
-def _reports_deed(text: str, words: list[str], known: frozenset[str]) -> bool:
-    """Return True if a sentence has a verb of doing in the past.
-
-    `text` is in lower case, `words` are its words and `known` the same as a set.
+    `marks` are the bits of its words, `union` all of them.
     """
-    if not _WORDS["deeds"].isdisjoint(known):
-        return True
-    if not _WORDS["no_deeds"].issuperset(_PATTERNS["past"].findall(text)):
-        return True
-    if not text.isascii() and _PATTERNS["unspaced_past"].search(text):
-        return True
-    return not _WORDS["have"].isdisjoint(known) and any(
-        map(_PATTERNS["participle"].fullmatch, words)
+    is_own = bool(
+        reduce(or_, marks[:SUBJECT_WORDS]) & _MARKS["self"] or marks[0] & _DONE
     )
+    is_done = bool(union & _DONE or _reports_foreign_deed(sentence, union))
+    is_timed = bool(
+        union & _MARKS["times"]
+        or (union & _MARKS["digit"] and _PATTERNS["dated"].search(sentence))
+    )
+    is_ongoing = bool(
+        union & _MARKS["gerund"] and _PATTERNS["ongoing"].search(sentence)
+    )
+    score = DEED * is_done + OWN_DEED * (is_done and is_own) + SELF * is_own
+    score += TIMES * is_timed + ONGOING * is_ongoing
+    if '"' in sentence or any(mark & _MARKS["capital"] for mark in marks[1:]):
+        score += NAME
+    if union & _MARKS["news"] and _PATTERNS["news"].match(sentence):
+        score += NEWS
+    if union & _MARKS["looks"] and _PATTERNS["looking"].search(sentence):
+        score += LOOKING
+    if union & _MARKS["attitudes"] and _PATTERNS["attitude"].search(sentence):
+        score += ATTITUDE
+    if union & _MARKS["feelings"]:
+        felt = sum(bool(mark & _MARKS["feelings"]) for mark in marks)
+        score += FEELING * min(felt, FEELINGS_MAX)
+        if not (is_done or is_timed or is_ongoing or union & _HAPPENING):
+            score += FELT_STATE
+    return score
+
+
+def _reports_foreign_deed(sentence: str, union: int) -> bool:
+    """Return True if a sentence has a perfect of another language, or a past without spaces.
+
+    `union` are the bits of all its words.
+    """
+    if union & _MARKS["have"] and any(
+        map(_PATTERNS["participle"].fullmatch, sentence.lower().split())
+    ):
+        return True
+    return not sentence.isascii() and bool(_PATTERNS["unspaced_past"].search(sentence))

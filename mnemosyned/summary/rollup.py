@@ -147,6 +147,8 @@ SMALL_CHARS = 600
 CHILD_CHARS_MAX = 300
 """Size up to which a day or week keeps the text of its only summary."""
 LINE_CHARS = 130
+"""Characters for each summary in the roll-up of short ones."""
+FIRST_CHARS = 180
 """Characters that the first statement of a summary may have at least."""
 FALLBACK_CHARS_MAX = 240
 SHARE_OF_LINE = 1.5
@@ -170,7 +172,7 @@ SHARED_STEMS_SHARE = 0.5
 """Share of the words of a statement that one which ends it has, too."""
 ENDING_EMPHASIS = 2.0
 """Least emphasis of a statement that ends an older one, which is left out."""
-ROLE_FACTORS = {"user": 1.5, "assistant": 0.8}
+ROLE_FACTORS = {"user": 1.2, "assistant": 0.9}
 """Factors of statements by role: requests and reports of a person say more than an agent's remarks."""
 EMPHASIS_MIN = 0.7
 """Emphasis below which a statement is at most the only one of its summary."""
@@ -323,7 +325,7 @@ class _RollupComposer:
         ranked = self._rank_informative_pools()
         for left, pool in zip(range(len(ranked), 0, -1), ranked, strict=True):
             share = selection.room / left * SHARE_OF_LINE
-            self._choose_best(pool, int(max(share, LINE_CHARS)))
+            self._choose_best(pool, int(max(share, FIRST_CHARS)))
         if not selection.kept:  # none has fitted: more room for one of them
             size = self._size
             room = size if size <= SMALL_CHARS else int(size * ROLLUP_SHARE_MAX)

@@ -142,11 +142,6 @@ EVENTFUL_LISTING_FACTOR = 0.6
 PROSE_STOP_SHARE = 0.15
 """Share of stop words below which a line may be a listing. Notes and appointments have few too
 ("Dentist, Thursday, 08:20"), but they end or pause as prose does."""
-VAGUE_FACTOR = 0.6
-"""Factor of a sentence with "it" or "them" among its first words."""
-REACTION_FACTOR = 0.6
-"""Factor of a sentence about the listener, or a short exclamation."""
-EXCLAMATION_WORDS_MAX = 8
 RECORD_FACTOR = 0.6
 """Factor of a line for records, plus the worth of the line."""
 
@@ -157,8 +152,6 @@ BOILERPLATE_FACTOR = 0.3
 CHAIN_MAX = 2
 """Maximum chain of sentences that lean on each other; a longer one is a story of its own."""
 WORDS_MIN = 3
-EARLY_WORDS = 4
-"""Words at the beginning in which a pronoun stands for something unnamed."""
 EXACT_SHARE_MAX = 0.75
 """Share of exact values above which a sentence is a row of them."""
 
@@ -272,7 +265,7 @@ class StatementReader:
         text = sentence.text
         stamp = _PATTERNS["stamp"].match(text) if sentence.starts_line else None
         words = tokenize(text[stamp.end() :] if stamp else text)
-        early = _lower_words(words[:EARLY_WORDS])
+        first = words[0].surface.lower() if words else ""
         kinds = [word.kind for word in words]
         weight = sentence.emphasis * _rate_form(text, words, kinds)
         if stamp:
@@ -280,14 +273,16 @@ class StatementReader:
         readable = sentence.readable and _says_something(text, words, kinds)
         needs: int | None = None
         if readable:
-            is_opened = may_be_opener(early[0]) or _PATTERNS["lead"].match(text)
-            is_ruling = emphasis_factor(words) >= RULING
-            weight *= rate_event(text, is_ruling=is_ruling)
+            is_opened = may_be_opener(first) or _PATTERNS["lead"].match(text)
             text = remove_opener(text) if is_opened else text
-            weight *= _rate_reference(text, words, early)
-            if (is_opened or may_lean_back(early[0])) and leans_back(text):
+            if (is_opened or may_lean_back(first)) and leans_back(text):
                 needs = before
                 readable = before is not None and self._may_follow(before, text)
+            weight *= rate_event(
+                sentence.text,
+                is_ruling=emphasis_factor(words) >= RULING,
+                is_introduced=needs is not None,
+            )
         named = self._names_all_speakers or is_first_person(words)
         self.statements.append(
             sentence._replace(
@@ -405,25 +400,6 @@ def _is_bare_list(text: str, kinds: Sequence[TokenKind]) -> bool:
     if any(part.split(" ")[0].lower() in WEEKDAYS for part in parts):
         return False  # an appointment
     return all(part.count(" ") < _LIST_WORDS_MAX for part in parts)
-
-
-def _rate_reference(
-    text: str,
-    words: Sequence[TextToken],
-    early: Sequence[str],
-) -> float:
-    """Return a factor below 1 for a sentence that addresses the listener or has a vague pronoun.
-
-    1 for any other. `words` are its tokens, `early` its first words in lower case.
-    """
-    if early[0] in _WORDS["addressing"]:
-        return REACTION_FACTOR
-    if not _WORDS["pronouns"].isdisjoint(early[1:]):
-        return VAGUE_FACTOR
-    short = text[-1] == "!" and len(words) <= EXCLAMATION_WORDS_MAX
-    if short and not is_first_person(words):
-        return REACTION_FACTOR
-    return 1.0
 
 
 def _rate_form(

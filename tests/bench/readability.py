@@ -87,7 +87,7 @@ class Readability:
             if _squeezed(sentence) in known
         )
         size = sum(map(len, sources))
-        if size > SHRINK_FROM:
+        if size > SHRINK_FROM and len(sources) > 1:  # a period of one summary may be it
             self.shrinkable += 1
             self.shrunk += len(text) <= size * SHRINK_TO
 

@@ -63,11 +63,106 @@ def test_a_week_has_a_line_for_each_day_that_begins_with_it() -> None:
 
 
 def test_a_month_takes_the_days_off_the_lines_of_its_weeks() -> None:
-    week = "Mon 9 March: Crane bought, 39.90 EUR.\nTue 10 March: The pool of 40 was used up."
-    rolled_up = day(week, level=Level.MONTH)
+    weeks = (
+        "Mon 9 March: Crane bought, 39.90 EUR.\nTue 10 March: The pool of 40 was used up.",
+        "Mon 16 March: We moved the archive to Malmö.",
+    )
+    rolled_up = day(*weeks, level=Level.MONTH)
 
     assert rolled_up.lines[0].startswith("9–15 March: ")
     assert "Mon 9 March" not in rolled_up.text
+
+
+WEEK = (
+    "Mon 9 March: Crane bought, 39.90 EUR.\nTue 10 March: The pool of 40 was used up."
+)
+
+
+def test_a_month_of_one_week_is_that_week() -> None:
+    rolled_up = day(WEEK, level=Level.MONTH, terms="crane\npool")
+
+    assert rolled_up.text == WEEK
+    assert rolled_up.index_terms == "crane\npool"
+
+
+def projects(*texts: tuple[str, str], level: Level = Level.DAY) -> RollupText:
+    sources = [
+        RollupSource(
+            text=text, project=project, begins=MONDAY + at * timedelta(hours=1)
+        )
+        for at, (project, text) in enumerate(texts)
+    ]
+    return compose_rollup(sources, level=level, minimum=3)
+
+
+def test_a_day_names_the_project_of_each_line_and_keeps_projects_apart() -> None:
+    rolled_up = projects(("tide", BILLING), ("shop", CRANE), ("tide", OUTAGE))
+
+    starts = [line.split(" ")[0] for line in rolled_up.lines]
+    assert starts == ["[tide]", "[tide]", "[shop]"]
+
+
+def test_a_week_keeps_the_lines_of_a_project_together_the_newest_last() -> None:
+    rolled_up = day(
+        "[tide] We decided to round VAT on every line.\n[shop] I bought a crane for Mila.",
+        "[tide] The outage was caused by a leak in the worker.",
+        level=Level.WEEK,
+    )
+
+    starts = [line.split(": ")[0] for line in rolled_up.lines]
+    assert starts == ["[tide] Mon 9 March", "[tide] Tue 10 March", "[shop] Mon 9 March"]
+    assert "outage" in rolled_up.lines[1]
+
+
+TALK = (
+    "Jo: I lost my job at the bank last week. I love how the sea calms me down.\n"
+    "Ines: I'm so proud of you, you will find your way!\n"
+    "Ines: I opened a shop for prints in Graz."
+)
+LATER_TALK = (
+    "Jo: I started as a carpenter in Linz on Monday.\n"
+    "Ines: Keep going, it's inspiring to see that.\n"
+    "Ines: I sold the first forty prints to a hotel."
+)
+
+
+def test_a_week_of_a_talk_tells_what_happened_to_each_person() -> None:
+    rolled_up = day(TALK, LATER_TALK, level=Level.WEEK)
+
+    assert rolled_up.lines == (
+        (
+            "Jo: Mon 9 March: I lost my job at the bank last week. "
+            "Tue 10 March: I started as a carpenter in Linz on Monday."
+        ),
+        (
+            "Ines: Mon 9 March: I opened a shop for prints in Graz. "
+            "Tue 10 March: I sold the first forty prints to a hotel."
+        ),
+    )
+
+
+def test_a_correction_stands_instead_of_what_it_corrects() -> None:
+    rolled_up = day(
+        "user: The release of Tideline is on Friday.\nuser: I bought a crane for Mila.",
+        "user: The release of Tideline is now on Tuesday.",
+        "user: I booked the hotel in Copenhagen.",
+        level=Level.WEEK,
+    )
+
+    assert "now on Tuesday" in rolled_up.text
+    assert "on Friday" not in rolled_up.text
+
+
+def test_a_line_of_a_prompt_that_comes_every_day_makes_way() -> None:
+    prompt = "user: Examine all proposed code changes with the commands of git."
+    rolled_up = day(
+        f"{prompt}\n{BILLING}",
+        f"{prompt}\n{OUTAGE}",
+        f"{prompt}\n{CRANE}",
+        level=Level.WEEK,
+    )
+
+    assert "Examine" not in rolled_up.text
 
 
 def test_a_speaker_in_the_middle_of_a_line_is_not_taken_for_the_first() -> None:

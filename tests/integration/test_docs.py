@@ -268,7 +268,7 @@ def test_the_rules_of_readability_tell_good_lines_from_bad(
 def test_a_summary_that_hardly_shrinks_and_one_that_repeats_are_counted() -> None:
     source = "The export worker leaks a connection for every pier. " * 14
     readable = Readability()
-    readable.add(source.strip(), [source])
+    readable.add(source.strip(), [source[:364], source[364:]])
 
     figures = readable.figures()
     assert figures["shrunk"] == 0

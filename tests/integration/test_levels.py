@@ -9,6 +9,7 @@ from support.engines import contents
 from support.fakes import FakeClock, FakeSummarizer, memory, remember_batch
 
 from mnemosyned.errors import DatabaseUnreachable, StorageFailed
+from mnemosyned.memory.capture import AgentSession
 from mnemosyned.memory.consolidation import (
     CycleReport,
     CycleStatus,
@@ -166,6 +167,44 @@ def test_sessions_that_share_a_day_keep_to_themselves_under_a_filter(
     assert day.session == ""
     assert {hit.session for hit in hits} == {"mine"}
     assert "yours" not in " ".join(hit.content for hit in hits)
+
+
+def test_a_day_names_the_project_of_each_session_and_each_line_leads_to_its_words(
+    store: SqliteStore, cycle: SleepCycle, clock: FakeClock
+) -> None:
+    texts = {
+        "tide": "We decided to round VAT on every invoice line.",
+        "shop": "I moved the shop's pages to the server in Graz.",
+    }
+    for project, text in texts.items():
+        store.agents.keep_session(
+            AgentSession(
+                session=f"codex:{project}",
+                client="codex",
+                conversation=project,
+                started_at=MONDAY,
+                seen_at=MONDAY,
+                project=f"github.com/ann/{project}",
+            )
+        )
+        said_there = replace(
+            memory(project), content=text, created_at=MONDAY, session=f"codex:{project}"
+        )
+        remember_batch(store, said_there)
+
+    sleep(cycle, clock, day=0)
+
+    (day,) = level(store, 1)
+    assert sorted(day.content.splitlines()) == [
+        f"[{project}] {text}" for project, text in sorted(texts.items())
+    ]
+    for line in day.content.splitlines():
+        words = line.partition("] ")[2]
+        (episode,) = [one for one in level(store, 0) if words in one.content]
+        (original,) = get(store, episode.id).summary_of
+        found = store.memories.get(original)
+        assert isinstance(found, MemoryRecord)
+        assert found.content == words
 
 
 def test_a_month_is_over_with_the_last_week_that_begins_in_it(
