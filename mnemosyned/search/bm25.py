@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
@@ -12,10 +12,16 @@ from typing import NamedTuple
 from mnemosyned.search.query import Corpus
 from mnemosyned.search.weights import BM25_WEIGHTS, Bm25Weights
 from mnemosyned.text.stems import WORD, fold_case, irregular_forms, stem, stem_prefix
-from mnemosyned.text.terms import Terms, with_words_apart
+from mnemosyned.text.terms import Terms, is_vague, with_words_apart
 
 READ_CHARS_MAX = 4_000
 """Characters read of a text; the engine's score stands for the rest."""
+GRAM_IDF = 2.0
+"""The idf of a pair of characters: the index has none at hand."""
+KEYWORD_MEMORIES_MIN = 1_000
+"""Memories from which the worth of a keyword is taken, though there are fewer."""
+NEARBY_SHARE = 0.5
+"""Worth of a keyword that only a neighbor has: an answer need not repeat its question."""
 PLACES_MAX = 100
 """Places of a term that are counted: a text with more of them is a list."""
 PASSAGES_MAX = 50
@@ -56,6 +62,18 @@ class TermReader:
         self._weights = weights
         self.words = terms.words
         self.idf = tuple(corpus.idf(word) for word in terms.words)
+        # In a small memory a word that one memory has would be worth nothing against one of none.
+        usual = replace(corpus, count=max(corpus.count, KEYWORD_MEMORIES_MIN))
+        self.keyword_idf = tuple(
+            0.0 if is_vague(fold_case(word)) else usual.idf(word) for word in self.words
+        )
+        """The idf of each term, 0 for vague words unless the question has no others."""
+        if not any(self.keyword_idf):
+            self.keyword_idf = tuple(map(usual.idf, self.words))
+        self._grams = terms.grams
+        self.possible = sum(self.idf) + GRAM_IDF * len(terms.grams)
+        """Score of a text with every term once: what a text that covers the question is worth."""
+        self._keywords_sum = sum(self.keyword_idf) + GRAM_IDF * len(terms.grams)
         self.no_scores = (0.0,) * len(terms.words)
         """Scores of a text without any term."""
         self._average = max(1.0, corpus.average_chars)
@@ -113,6 +131,23 @@ class TermReader:
         """Return the idf of each term that the speaker's name contains, 0 for other terms."""
         counts, _ = self._find_terms(fold_case(with_words_apart(role)))
         return tuple(idf if at in counts else 0.0 for at, idf in enumerate(self.idf))
+
+    def coverage(
+        self, terms: Iterable[int], text: str, nearby: Iterable[int] = ()
+    ) -> float:
+        """Return the idf-weighted share, 0 to 1, of the question's keywords that a memory has.
+
+        `terms` are the numbers of the terms in its `text` or its speaker's name, `nearby` those of
+        its neighbors, which count for `NEARBY_SHARE`. Character pairs are looked for in `text`.
+        """
+        own = set(terms)
+        share = sum(self.keyword_idf[term] for term in own)
+        share += NEARBY_SHARE * sum(
+            self.keyword_idf[term] for term in set(nearby) - own
+        )
+        if self._grams:
+            share += GRAM_IDF * sum(gram in text for gram in self._grams)
+        return min(1.0, share / self._keywords_sum) if self._keywords_sum else 0.0
 
     def terms_in(self, text: str) -> set[int]:
         """Return the numbers of the terms in the beginning of a text; cheaper than `read`."""

@@ -22,7 +22,7 @@ from mnemosyned.search.query import (
     ScoreBreakdown,
     SearchCandidates,
 )
-from mnemosyned.search.scoring import add_similarity, candidate_scores
+from mnemosyned.search.scoring import candidate_scores
 from mnemosyned.search.weights import WEIGHTS, RankingWeights
 from mnemosyned.text.terms import cut_snippet
 
@@ -64,8 +64,6 @@ def rank(
     if not candidates.memories and not candidates.episodes:
         return add_period_summary([], candidates, limit=query.limit)
     scores = candidate_scores(query, candidates, weights)
-    if candidates.nearness.cosines:
-        scores = add_similarity(scores, candidates.nearness, weights)
     if query.subject is not None:
         scores = place_by_time(query, scores, candidates)
     matches = {match.position: match for match in candidates.memories}

@@ -10,7 +10,7 @@ from collections.abc import (
     Sequence,
     Set as AbstractSet,
 )
-from heapq import heappush, heappushpop
+from heapq import heappush, heappushpop, nlargest
 from itertools import pairwise
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
@@ -28,13 +28,15 @@ from mnemosyned.search.query import (
     stems_and_kinds,
 )
 from mnemosyned.search.weights import RankingWeights
-from mnemosyned.text.terms import has_unspaced_script, stems_with_content
+from mnemosyned.text.terms import gram_text, has_unspaced_script, stems_with_content
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from mnemosyned.text.dates.spans import TimeSpan
 
+TIE = 1e-6
+"""Share by which a score is less than the next better one, to be the next in order."""
 _QUESTION_MARKS = ("?", "？")
 
 
@@ -192,7 +194,39 @@ def candidate_scores(
             neighbors=best - own,
             sitting=sitting,
         )
-    return _penalize_little_content(query, scores, matches, weights)
+    scores = _penalize_little_content(query, scores, matches, weights)
+    if not candidates.nearness.cosines:
+        return scores
+    covered = max(
+        _coverage(reader, candidate, in_names[candidate.match.role], lent.get(position))
+        for position, candidate in read.items()
+    )
+    return add_similarity(
+        scores,
+        candidates.nearness,
+        {position: len(match.content) for position, match in matches.items()},
+        possible=reader.possible,
+        covered=covered,
+        weights=weights,
+    )
+
+
+def _coverage(
+    reader: TermReader,
+    candidate: _ReadCandidate,
+    in_name: Sequence[float],
+    borrowed: Sequence[float] | None,
+) -> float:
+    """Return the share of the question's keywords in a candidate, its speaker's name or neighbors.
+
+    `in_name` and `borrowed` are the scores of each term in the name and in the neighbors.
+    """
+    count = len(in_name)
+    terms = {term for term in range(count) if candidate.terms[term] or in_name[term]}
+    if candidate.match.grams:  # parts of identifiers
+        terms |= reader.terms_in(gram_text(candidate.match.content))
+    nearby = [term for term in range(count) if borrowed and borrowed[term]]
+    return reader.coverage(terms, candidate.match.content, nearby)
 
 
 def _read_candidate(
@@ -366,28 +400,72 @@ def embedding_text(role: str, content: str) -> str:
 
 
 def add_similarity(
-    scores: Mapping[int, ScoreBreakdown], nearness: Nearness, weights: RankingWeights
+    scores: Mapping[int, ScoreBreakdown],
+    nearness: Nearness,
+    lengths: Mapping[int, int],
+    *,
+    possible: float,
+    covered: float,
+    weights: RankingWeights,
 ) -> dict[int, ScoreBreakdown]:
-    """Return the scores with a share of the vector similarity, and with candidates only similar.
+    """Return the scores with the vector similarity, and with candidates that are only similar.
 
-    Keys are row numbers; `nearness` has the cosines. A candidate without a vector gets the average
-    similarity, lest it sink for that.
+    Keys are row numbers; `nearness` has the cosines, `lengths` the characters of each text.
+    `possible` is the score of a text with every word of the question, the worth of a cosine of 1.
+    The less the candidates cover the question's keywords, the more similarity counts: `covered` is
+    the best share, 0 to 1. A candidate without a vector gets the average similarity, lest it sink
+    for that.
     """
     cosines = {
-        position: cosine
+        position: max(0.0, cosine)
+        * min(
+            1.0,
+            (lengths.get(position, 0) / weights.meaning_chars)
+            ** weights.meaning_of_short,
+        )
         for position, cosine in nearness.cosines.items()
         if position in scores or cosine >= nearness.vector_only_min
     }
-    nearest = max(cosines.values(), default=0.0)
-    if nearest <= 0:
+    if not any(cosines.values()):
         return dict(scores)
-    best = max(map(sum, scores.values()), default=0.0) or 1.0
-    most = weights.meaning * best
-    known = [max(0.0, cosines[position]) for position in scores if position in cosines]
+    best = max(map(sum, scores.values()), default=0.0)
+    uncovered = (1 - covered) ** weights.meaning_power
+    worth = max(possible, best, 1.0) * (
+        weights.meaning + weights.meaning_uncovered * uncovered
+    )
+    known = [cosines[position] for position in scores if position in cosines]
     average = sum(known) / max(1, len(known))
-    return {
+    blended = {
         position: scores.get(position, NO_SCORE)._replace(
-            meaning=most * (max(0.0, cosines.get(position, average)) / nearest)
+            meaning=worth * cosines.get(position, average)
         )
         for position in (*scores, *(cosines.keys() - scores.keys()))
     }
+    return _lift_nearest(blended, cosines, covered, weights)
+
+
+def _lift_nearest(
+    scores: Mapping[int, ScoreBreakdown],
+    cosines: Mapping[int, float],
+    covered: float,
+    weights: RankingWeights,
+) -> dict[int, ScoreBreakdown]:
+    """Return the scores, with the nearest candidates among the first `weights.nearest_among`.
+
+    `covered` is the best share of the question's keywords among the candidates: the less it is, the
+    more come first. They must be about as near as the candidates before them.
+    """
+    ranked = sorted(scores, key=lambda position: -sum(scores[position]))
+    lifted = dict(scores)
+    count = sum(covered < share for share in weights.nearest_below)
+    if not count or len(ranked) <= weights.nearest_among:
+        return lifted
+    first = ranked[: weights.nearest_among - count]
+    least = weights.nearer * max(cosines.get(position, 0.0) for position in first)
+    nearest = nlargest(count, cosines, key=lambda position: cosines[position])
+    for rank, position in enumerate(nearest, 1):
+        if position not in first and cosines[position] >= least:
+            parts = scores[position]
+            lacking = sum(scores[first[-1]]) * (1 - TIE * rank) - sum(parts)
+            lifted[position] = parts._replace(meaning=parts.meaning + lacking)
+    return lifted

@@ -96,13 +96,25 @@ class RankingWeights:
     """Age at which recency is worth half; whole days count, so that answers are repeatable."""
     importance: float = 0.1
     """Importance moves a score by at most half of this share: a prior, never a match."""
-    meaning: float = 0.3
-    """The nearest vector, as a share of the best score by words.
+    meaning: float = 0.5
+    """A cosine of 1, as a share of the score of a text with every word of the question."""
+    meaning_uncovered: float = 2.0
+    """What is added where no candidate has any keyword of the question: then meaning leads."""
+    meaning_power: float = 3.0
+    """How fast that falls with the best share of the keywords: words lead where they cover it."""
+    meaning_chars: int = 55
+    """Characters below which a text is near to many questions by chance."""
+    meaning_of_short: float = 0.3
+    """Power of a short text's share of these, by which its similarity is multiplied."""
+    nearest_below: tuple[float, ...] = (0.6, 0.5, 0.4)
+    """Best shares of the keywords below which one, two and three of the nearest come near the top.
 
-    No candidate passes the best by words that has less than 0.7 of that score itself: a code or a
-    name stays first. On LoCoMo 0.3 to 0.6 do as well; on mixed records 0.3 costs nothing and 0.5
-    an answer in seventy.
+    A question in another language, or in other words, shares a word with some memory by chance.
     """
+    nearest_among: int = 5
+    """Places among which they come."""
+    nearer: float = 0.9
+    """Least cosine of such a memory, relative to the nearest before it."""
     further_lines: float = 0.05
     """The second and third matching original of an episode."""
     summary: float = 0.25

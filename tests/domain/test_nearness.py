@@ -1,4 +1,4 @@
-"""What nearness adds: it re-weighs what words found, and adds what is near enough."""
+"""What nearness adds: it re-weighs what words found, and leads where no words do."""
 
 import pytest
 from hypothesis import example, given, strategies as st
@@ -7,38 +7,74 @@ from mnemosyned.search.query import Nearness, ScoreBreakdown
 from mnemosyned.search.scoring import add_similarity, embedding_text
 from mnemosyned.search.weights import WEIGHTS
 
+LONG = WEIGHTS.meaning_chars
+
 
 def blended(
-    scores: dict[int, ScoreBreakdown], nearness: Nearness
+    scores: dict[int, ScoreBreakdown],
+    nearness: Nearness,
+    *,
+    covered: float = 1.0,
+    chars: int = LONG,
 ) -> dict[int, ScoreBreakdown]:
-    return add_similarity(scores, nearness, WEIGHTS)
+    """The scores for a question that a text with all its words answers with 3.0."""
+    lengths = dict.fromkeys([*scores, *nearness.cosines], chars)
+    return add_similarity(
+        scores, nearness, lengths, possible=3.0, covered=covered, weights=WEIGHTS
+    )
 
 
-def order(worth: dict[int, ScoreBreakdown]) -> list[int]:
-    return sorted(worth, key=lambda position: -sum(worth[position]))
+def by_words(*scores: float) -> dict[int, ScoreBreakdown]:
+    return {
+        number: ScoreBreakdown(words=score) for number, score in enumerate(scores, 1)
+    }
+
+
+def order(scores: dict[int, ScoreBreakdown]) -> list[int]:
+    return sorted(scores, key=lambda position: -sum(scores[position]))
 
 
 def test_without_a_vector_nothing_changes() -> None:
-    worth = {1: ScoreBreakdown(words=3.0), 2: ScoreBreakdown(words=1.0, session=0.5)}
+    scores = {1: ScoreBreakdown(words=3.0), 2: ScoreBreakdown(words=1.0, session=0.5)}
 
-    assert blended(worth, Nearness()) == worth
+    assert blended(scores, Nearness()) == scores
 
 
 def test_similarity_decides_between_equal_word_scores() -> None:
-    worth = {1: ScoreBreakdown(words=3.0), 2: ScoreBreakdown(words=2.9)}
-
-    scores = blended(worth, Nearness({1: 0.2, 2: 0.6}))
+    scores = blended(by_words(3.0, 2.9), Nearness({1: 0.2, 2: 0.6}))
 
     assert order(scores) == [2, 1]
-    assert scores[2].meaning == pytest.approx(WEIGHTS.meaning * 3.0)
+    assert scores[2].meaning == pytest.approx(WEIGHTS.meaning * 3.0 * 0.6)
 
 
-def test_a_match_by_meaning_alone_ranks_below_the_best_by_words() -> None:
+def test_words_lead_where_they_cover_the_question() -> None:
     nearness = Nearness({1: 0.1, 2: 0.9, 3: 0.3}, vector_only_min=0.4)
 
-    scores = blended({1: ScoreBreakdown(words=3.0)}, nearness)
+    assert order(blended(by_words(3.0), nearness)) == [1, 2]
 
-    assert order(scores) == [1, 2]
+
+def test_similarity_leads_where_no_memory_has_the_words() -> None:
+    nearness = Nearness({1: 0.1, 2: 0.6}, vector_only_min=0.2)
+
+    assert order(blended(by_words(0.9), nearness, covered=0.1)) == [2, 1]
+
+
+def test_the_nearest_come_among_the_first_where_words_cover_little() -> None:
+    accidental = by_words(3.0, 2.9, 2.8, 2.7, 2.6, 2.5, 2.4)
+    nearness = Nearness(dict.fromkeys(accidental, 0.1) | {8: 0.5, 9: 0.4}, 0.2)
+
+    covered = order(blended(accidental, nearness, covered=0.7))
+    uncovered = order(blended(accidental, nearness, covered=0.5))
+
+    assert covered[:5] == [1, 2, 3, 4, 5]
+    assert uncovered[:5] == [1, 2, 3, 4, 8]
+
+
+def test_a_memory_less_near_than_those_with_words_gets_no_place() -> None:
+    accidental = by_words(3.0, 2.9, 2.8, 2.7, 2.6, 2.5)
+    nearness = Nearness(dict.fromkeys(accidental, 0.1) | {1: 0.6, 7: 0.5}, 0.2)
+
+    assert order(blended(accidental, nearness, covered=0.45))[:5] == [1, 2, 3, 4, 5]
 
 
 def test_without_a_matching_word_only_similar_memories_are_hits() -> None:
@@ -49,39 +85,45 @@ def test_without_a_matching_word_only_similar_memories_are_hits() -> None:
 
 
 def test_a_memory_without_a_vector_keeps_its_rank() -> None:
-    worth = {
-        1: ScoreBreakdown(words=3.0),
-        2: ScoreBreakdown(words=2.5),
-        3: ScoreBreakdown(words=2.0),
-    }
-
-    scores = blended(worth, Nearness({1: 0.5, 3: 0.5}))
+    scores = blended(by_words(3.0, 2.5, 2.0), Nearness({1: 0.5, 3: 0.5}))
 
     assert order(scores) == [1, 2, 3]
 
 
-def test_nearness_below_nothing_takes_nothing_away() -> None:
-    worth = {1: ScoreBreakdown(words=3.0), 2: ScoreBreakdown(words=2.0)}
+def test_a_text_of_a_few_characters_is_near_by_chance() -> None:
+    nearness = Nearness({1: 0.5})
 
-    assert blended(worth, Nearness({1: -0.4, 2: -0.1})) == worth
+    short = blended(by_words(1.0), nearness, chars=LONG // 4)[1].meaning
+    long = blended(by_words(1.0), nearness)[1].meaning
+
+    assert 0 < short < long
+    assert long == blended(by_words(1.0), nearness, chars=4 * LONG)[1].meaning
+
+
+def test_nearness_below_nothing_takes_nothing_away() -> None:
+    scores = by_words(3.0, 2.0)
+
+    assert blended(scores, Nearness({1: -0.4, 2: -0.1})) == scores
 
 
 @given(
     st.dictionaries(st.integers(0, 30), st.floats(0.01, 50), min_size=1),
     st.dictionaries(st.integers(0, 60), st.floats(-1, 1)),
 )
-@example(worth={0: 2.0}, cosines={1: 5e-309})
-def test_nothing_of_much_less_worth_passes_the_best_by_words(
-    worth: dict[int, float], cosines: dict[int, float]
+@example(words={0: 2.0}, cosines={1: 5e-309})
+def test_nothing_of_much_less_worth_passes_a_text_with_all_words(
+    words: dict[int, float], cosines: dict[int, float]
 ) -> None:
-    given = {position: ScoreBreakdown(words=value) for position, value in worth.items()}
-    best = max(worth, key=worth.__getitem__)
+    given = {position: ScoreBreakdown(words=value) for position, value in words.items()}
+    best = max(words, key=words.__getitem__)
+    given[best] = ScoreBreakdown(words=max(3.0, words[best]))
 
     scores = blended(given, Nearness(cosines, vector_only_min=0.0))
 
-    slack = 1e-9 * worth[best]
+    slack = 1e-9 * sum(given[best])
     for position, parts in scores.items():
-        if worth.get(position, 0.0) < (1 - WEIGHTS.meaning) * worth[best]:
+        own = sum(given.get(position, ScoreBreakdown()))
+        if own < (1 - WEIGHTS.meaning) * sum(given[best]):
             assert sum(parts) <= sum(scores[best]) + slack
 
 
