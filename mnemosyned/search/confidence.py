@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
-from math import exp
+from math import exp, log
 
 from mnemosyned.instants import in_zone, shift
+from mnemosyned.memory.values import Hit
 from mnemosyned.search.bm25 import TermReader
 from mnemosyned.search.query import Query, RankedResult, SearchCandidates
 from mnemosyned.text.dates.formatting import format_period
-from mnemosyned.text.stems import fold_case
-from mnemosyned.text.terms import has_unspaced_script, is_vague
+from mnemosyned.text.terms import gram_text, is_code
 
 WORDS_SHOWN_MAX = 4
 """Words of the question that a reason names, the rarest first."""
@@ -21,20 +21,41 @@ _INSTANT = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class ConfidenceWeights:
-    """Weights of a logistic regression, fitted on questions with and without an answer."""
+    """Weights of two logistic regressions, with vectors and without, of memories that answer.
 
-    bias: float = -3.0
-    share: float = 5.0
-    """The idf-weighted share of the question's keywords in the text or said by its speaker."""
-    nearby: float = 0.5
-    """Share of a keyword that only a neighboring memory has."""
-    similarity: float = 7.0
-    """The cosine of the vectors, above `similarity_min`."""
-    similarity_min: float = 0.15
-    meaning_min: float = 0.35
-    """Cosine from which the reason names the meaning."""
+    They were fitted on the tuning halves of `bench-meaning` and LoCoMo and on technical talks.
+    """
+
+    bias: float = -4.1
+    similarity: float = 12.9
+    """The cosine of the vectors."""
+    shared: float = -4.66
+    """What shared words add to a cosine, from the share `shared_min` of the keywords to all."""
+    shared_min: float = 0.3
+    words: float = 5.67
+    """The share of the keywords, from `words_min` to all: the words alone tell it then."""
+    words_min: float = 0.6
+    long: float = 2.9
+    """Logarithm of a text's length relative to `long_chars`: a long text is near to no question."""
+    long_chars: int = 200
+    long_max: float = 2.0
+    unknown_name: float = -0.94
+    """A name or a number in the question that no memory has."""
+    not_english: float = 3.44
+    """A question in another language than most, whose words say little: similarity decides."""
+    not_english_similarity: float = 12.75
+    words_alone_bias: float = -1.4
+    words_alone: float = 5.1
+    """The share of the keywords, where there are no vectors."""
+    exact: float = 0.6
+    """Least confidence of a text with a code of the question, or with the share `exact_min`."""
+    exact_min: float = 0.85
     placed: float = 0.9
     """Confidence of a memory of the time or order that the question asks for and nothing else."""
+    meaning_min: float = 0.35
+    """Cosine from which the reason names the meaning."""
+    confident: float = 0.4
+    """Confidence of the best hit below which an answer has no hits."""
 
 
 WEIGHTS = ConfidenceWeights()
@@ -53,13 +74,19 @@ class ResultJudge:
         self._query = query
         self._weights = weights
         self._reader = TermReader(query.terms, candidates.corpus)
-        words = self._reader.words
-        self._worth = [
-            0.0 if is_vague(fold_case(word)) else idf
-            for word, idf in zip(words, self._reader.idf, strict=True)
-        ]
-        if not any(self._worth):
-            self._worth = list(self._reader.idf)
+        self._codes = {
+            term
+            for term, word in enumerate(self._reader.words)
+            if is_code(word) and candidates.corpus.frequencies.get(word)
+        }
+        self._names_unknown = any(
+            (word[:1].isupper() or any(map(str.isdigit, word)))
+            and idf
+            and not candidates.corpus.frequencies.get(word, 1)
+            for word, idf in zip(
+                self._reader.words, self._reader.keyword_idf, strict=True
+            )
+        )
         self._matches = {match.position: match for match in candidates.memories}
         self._beside = candidates.beside
         self._cosines = candidates.nearness.cosines
@@ -69,46 +96,85 @@ class ResultJudge:
 
         `text` is the text of its memory or summary.
         """
-        weights, reader = self._weights, self._reader
-        positions = result.positions
-        own = reader.terms_in(text)
-        nearby: set[int] = set()
-        for position in positions:
-            if match := self._matches.get(position):
-                own |= reader.terms_in(f"{match.role}\n{match.content}")
-            for neighbor, _ in self._beside.get(position, ()):
-                if other := self._matches.get(neighbor):
-                    nearby |= reader.terms_in(other.content)
-        nearby -= own
-        cosine = max((self._cosines.get(seq, 0.0) for seq in positions), default=0.0)
+        weights, query, reader = self._weights, self._query, self._reader
+        shown = [
+            self._matches[position]
+            for position in result.positions
+            if position in self._matches
+        ]
+        share, chars, own, nearby = 0.0, len(text), set[int](), set[int]()
+        for match in shown:
+            parts = gram_text(match.content) if match.grams else ""
+            words = reader.terms_in(f"{match.role}\n{match.content}\n{parts}")
+            beside = self._terms_beside(match.position) - words
+            covered = reader.coverage(words, match.content, beside)
+            if covered >= share:
+                share, chars = covered, len(match.content)
+                own, nearby = words, beside
+        if not shown or result.parts.summary:
+            words = reader.terms_in(text)
+            covered = reader.coverage(words, text)
+            if covered > share:
+                share, own, nearby = covered, words, set()
+        cosine = max(
+            (
+                self._cosines[match.position]
+                for match in shown
+                if match.position in self._cosines
+            ),
+            default=None,
+        )
         reasons = [
             self._name_words("words", own),
             self._name_words("words next to it", nearby),
+            "meaning" if cosine and cosine >= weights.meaning_min else "",
+            self._name_time() if result.parts.time else "",
         ]
-        if not any(own) and result.parts.words and self._query.terms.grams:
-            reasons.append("characters")
-        if cosine >= weights.meaning_min:
-            reasons.append("meaning")
-        if result.parts.time:
-            reasons.append(self._name_time())
-        reason = "; ".join(filter(None, reasons)) or "nearest in meaning" * bool(cosine)
-        if self._query.only_then or (
-            result.parts.time and not (self._query.subject or any(self._worth))
-        ):
+        if not any(reasons):
+            reasons.append("characters" if share else "nearest in meaning")
+        reason = "; ".join(filter(None, reasons))
+        if query.only_then or (result.parts.time and not query.subject):
             return weights.placed, reason
-        total = sum(self._worth) or 1.0
-        share = sum(self._worth[term] for term in own)
-        share += weights.nearby * sum(self._worth[term] for term in nearby)
-        if self._query.terms.grams and result.parts.words:
-            share = max(share, total * has_unspaced_script(text))
-        logit = weights.bias + weights.share * share / total
-        logit += weights.similarity * max(0.0, cosine - weights.similarity_min)
-        return 1 / (1 + exp(-logit)), reason
+        confidence = self._estimate(share, cosine, chars)
+        if share >= weights.exact_min or own & self._codes:
+            confidence = max(confidence, weights.exact)
+        return confidence, reason
+
+    def _estimate(self, share: float, cosine: float | None, chars: int) -> float:
+        """Return the confidence of a text of so many characters, from 0 to 1.
+
+        `share` is that of the question's keywords in the text, `cosine` its similarity, or None if
+        it has no vector.
+        """
+        weights = self._weights
+        if cosine is None:
+            logit = weights.words_alone_bias + weights.words_alone * share
+        else:
+            shared = max(0.0, share - weights.shared_min) / (1 - weights.shared_min)
+            words = max(0.0, share - weights.words_min) / (1 - weights.words_min)
+            logit = weights.bias + weights.similarity * cosine
+            logit += weights.shared * shared + weights.words * words
+            logit += weights.unknown_name * self._names_unknown
+            if not self._query.expected.english and share < weights.shared_min:
+                logit += weights.not_english + weights.not_english_similarity * cosine
+        long = log(max(1.0, chars / weights.long_chars))
+        logit += weights.long * min(long, weights.long_max)
+        return 1 / (1 + exp(-logit))
+
+    def _terms_beside(self, position: int) -> set[int]:
+        """Return the terms in the neighbors of a memory."""
+        neighbors = (
+            self._matches.get(neighbor)
+            for neighbor, _ in self._beside.get(position, ())
+        )
+        texts = (match.content for match in neighbors if match)
+        return set().union(*map(self._reader.terms_in, texts))
 
     def _name_words(self, kind: str, terms: Iterable[int]) -> str:
         """Return the rarest of these terms as "kind: word, word", or an empty string."""
-        rarest = sorted(terms, key=lambda term: -self._worth[term])
-        words = [self._reader.words[term] for term in rarest if self._worth[term]]
+        worth = self._reader.keyword_idf
+        rarest = sorted(terms, key=lambda term: (-worth[term], term))
+        words = [self._reader.words[term] for term in rarest if worth[term]]
         return f"{kind}: {', '.join(words[:WORDS_SHOWN_MAX])}" if words else ""
 
     def _name_time(self) -> str:
@@ -119,3 +185,15 @@ class ResultJudge:
         zone = self._query.now.tzinfo if self._query.now else None
         last = in_zone(shift(span.until, -_INSTANT), zone)
         return f"time: {format_period(in_zone(span.since, zone).date(), last.date())}"
+
+
+def split_by_confidence(
+    query: Query, hits: list[Hit], weights: ConfidenceWeights = WEIGHTS
+) -> tuple[list[Hit], list[Hit]]:
+    """Return the hits, and what is only nearest: one of the two lists is empty.
+
+    Hits for a time, or for an order in time, always count as hits.
+    """
+    is_timed = bool(query.spans or query.order)
+    surest = max((hit.confidence for hit in hits), default=0.0)
+    return (hits, []) if is_timed or surest >= weights.confident else ([], hits)

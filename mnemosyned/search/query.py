@@ -16,7 +16,14 @@ from mnemosyned.memory.fields import MemoryFilter
 from mnemosyned.memory.values import Episode, MemoryRecord, Tier
 from mnemosyned.text.languages.tables import LANGUAGES, TimeOrder
 from mnemosyned.text.stems import WORD, fold_case, stem
-from mnemosyned.text.terms import STOP_WORDS, Terms, is_stop_word, with_words_apart
+from mnemosyned.text.terms import (
+    FUNCTION_WORDS,
+    STOP_WORDS,
+    Terms,
+    foreign_stop_words,
+    is_stop_word,
+    with_words_apart,
+)
 from mnemosyned.text.word_cache import clear_on_forget
 
 if TYPE_CHECKING:
@@ -55,6 +62,8 @@ class ExpectedAnswer:
     """Whether the question begins with "when"."""
     assistant: bool = False
     """Whether the question is addressed to the assistant, or speaks of the assistant."""
+    english: bool = True
+    """Whether the question is in English, with a function word, rather than keywords."""
 
 
 NOTHING_EXPECTED = ExpectedAnswer()
@@ -311,11 +320,13 @@ _SHORTEST_NAME = 4
 
 
 def expected_answer(question: str) -> ExpectedAnswer:
-    """Return whether a question asks for a time, and whether it addresses the assistant."""
+    """Return what kind of answer the words of a question ask for, and whether it is in English."""
     words = question.lower().strip(" ¿¡\"'")
+    split = frozenset(re.findall(r"\w+", words))
     return ExpectedAnswer(
         time=words.startswith(_WHEN),
-        assistant=not _TO_ASSISTANT.isdisjoint(re.findall(r"\w+", words)),
+        assistant=not _TO_ASSISTANT.isdisjoint(split),
+        english=not FUNCTION_WORDS.isdisjoint(split) and not foreign_stop_words(split),
     )
 
 

@@ -27,7 +27,7 @@ from mnemosyned.memory.values import (
     MemoryRecord,
     Revision,
 )
-from mnemosyned.search.confidence import ResultJudge
+from mnemosyned.search.confidence import ResultJudge, split_by_confidence
 from mnemosyned.search.placement import misses_time
 from mnemosyned.search.ranking import make_hits, rank
 from mnemosyned.service.backups import BackupKeeper
@@ -411,16 +411,19 @@ class MemoryService:
             shown = replace(shown, memories=masked)
         answer = make_hits(query, places, shown, ResultJudge(query, candidates))
         answer = add_endings(self._store.endings, answer, reveal=request.reveal)
+        confidence = max((hit.confidence for hit in answer), default=0.0)
         if request.history:
             answer = add_history(self._store.memories, answer, reveal=request.reveal)
         if query.spans and misses_time(query, places, candidates):
             missing = missing_time_note(query, has_hits=bool(answer))
             note = f"{note}; {missing}" if note else missing
+        hits, nearest = split_by_confidence(query, answer)
         return Recalled(
-            answer,
+            hits,
             note,
             match_beginnings(query.terms),
-            confidence=max((hit.confidence for hit in answer), default=0.0),
+            confidence=confidence,
+            nearest=nearest,
         )
 
     def similarities(self, text: str, ids: Sequence[str]) -> dict[str, float]:

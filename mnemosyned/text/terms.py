@@ -70,6 +70,13 @@ def is_stop_word(word: str) -> bool:
     return word in _STOP_WORDS_FOLDED
 
 
+def is_code(word: str) -> bool:
+    """Tell whether a word is exact as it is written: `QX-48213`, `test_merge_twice`, `v1.2`."""
+    if word.isalpha() or len(word) < CODE_CHARS_MIN:
+        return False
+    return _CODE.search(word) is not None
+
+
 def is_vague(word: str) -> bool:
     """Tell whether a folded word (lower case, no accents) is too common to identify a memory.
 
@@ -117,6 +124,8 @@ _CASES = bytes.maketrans(ascii_letters.encode(), b"a" * 26 + b"A" * 26)
 _CAMEL_WORD = re.compile(r"\b[^\W\d_]*[a-z][A-Z]\w*")
 _CAMEL_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _WORD = re.compile(r"\w+")
+_CODE = re.compile(r"_|\w[./:\\]\w|[^\W\d].*\d|\d.*[^\W\d]|[a-z][A-Z]")
+CODE_CHARS_MIN = 3
 _EDGES = re.compile(r"^\W+|\W+$")
 _POSSESSIVE = re.compile(r"['’]s?$", re.IGNORECASE)
 

@@ -66,6 +66,44 @@ def test_a_time_prefers_and_does_not_exclude(service: MemoryService) -> None:
     ]
 
 
+def test_what_was_never_said_gets_no_hit(service: MemoryService) -> None:
+    for number in range(20):
+        keep(service, f"note-{number}", f"note {number}: the garden needs water")
+    keep(service, "car", "The car insurance costs 480 euros a year")
+
+    nothing = service.call(
+        Recall("which lawyer handles the Nakamura lawsuit about the car patent")
+    )
+    known = service.call(Recall("how much is the car insurance"))
+
+    assert nothing.hits == []
+    assert [hit.id for hit in nothing.nearest] == ["car"]
+    assert nothing.confidence < known.confidence
+    assert [hit.id for hit in known.hits][:1] == ["car"]
+    assert known.nearest == []
+    assert known.hits[0].why == "words: car, insurance"
+
+
+def test_a_code_is_an_answer_whatever_else_was_asked(service: MemoryService) -> None:
+    keep(service, "order", "QX-48213 is on its way")
+
+    question = "could somebody of the warehouse staff please look up parcel QX-48213"
+
+    assert [hit.id for hit in recall(service, question)] == ["order"]
+
+
+def test_the_same_is_known_after_a_sleep(service: MemoryService) -> None:
+    lunches(service)
+    keep(service, "car", "The car insurance costs 480 euros a year")
+    questions = ("how much is the insurance", "who is the dentist of the Nakamuras")
+
+    before = [bool(recall(service, question)) for question in questions]
+    service.call(Sleep(force=True))
+
+    assert before == [True, False]
+    assert [bool(recall(service, question)) for question in questions] == before
+
+
 def test_a_repeated_notice_has_one_place(service: MemoryService) -> None:
     for at in range(50):
         keep(service, f"low-{at}", "Battery low", source="phone",

@@ -84,6 +84,8 @@ class HitLine(Quotation, frozen=True, kw_only=True):
     ended: list[str] = msgspec.field(default_factory=list)
     """What no longer applies in it or in `matching`: until when, and what applies since."""
     this_project: bool = False
+    why: str = ""
+    """Why it was found: its words of the query, its time, or its meaning."""
 
 
 class RecallAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,6 +96,8 @@ class RecallAnswer(msgspec.Struct, frozen=True, kw_only=True):
     next_offset: int | None = None
     """`offset` of the next page; null at the end."""
     note: str = ""
+    nearest: list[HitLine] = msgspec.field(default_factory=list)
+    """Without hits: what is nearest to the query, and probably no answer."""
 
 
 class RecallTool(Request[RecallAnswer], frozen=True, forbid_unknown_fields=True):
@@ -272,6 +276,7 @@ RESULT_BYTES_MAX = 7_500
 OVERHEAD_BYTES = 900
 """Bytes of a result besides its lines: ids, dates, notes."""
 LINE_CHARS_MAX = 240
+WHY_CHARS_MAX = 120
 MATCHING_CHARS_MAX = 160
 MATCHING_MAX = 2
 """Originals shown below the hit of a summary."""
@@ -389,6 +394,7 @@ def make_hit_line(hit: Hit, *, zone: tzinfo | None, this_project: bool) -> HitLi
             for each in ended
         ],
         this_project=this_project,
+        why=one_line(hit.why, WHY_CHARS_MAX),
     )
 
 

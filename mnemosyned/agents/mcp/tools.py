@@ -19,6 +19,7 @@ from mnemosyned.agents.mcp.forms import (
     ForgetReceipt,
     ForgetTool,
     GetTool,
+    HitLine,
     LearnedRule,
     LearnTool,
     MemoryStatus,
@@ -48,7 +49,7 @@ from mnemosyned.text.display import escape_invisible_json
 from mnemosyned.text.frames import neutralize, neutralize_tags
 from mnemosyned.verbs.conversation import Learn, Learnings, RemoveLearning
 from mnemosyned.verbs.facade import Caller
-from mnemosyned.verbs.memories import Expand, Get, Recall, Remember
+from mnemosyned.verbs.memories import Expand, Get, Recall, Recalled, Remember
 from mnemosyned.verbs.request import Request, parse_text
 from mnemosyned.verbs.retention import Forget, Forgotten
 from mnemosyned.verbs.times import read_given
@@ -57,6 +58,8 @@ from mnemosyned.verbs.upkeep import Status
 PROJECT_SESSIONS_MAX = 500
 """Sessions of a project that recall searches first."""
 RECALL_MAX = 100
+NEAREST_MAX = 3
+"""Memories shown that are only nearest to a query."""
 PROJECT_SHARE = 3
 """Hits of this project for each of another, so that it does not hide the rest."""
 PREVIEW_MAX = 12
@@ -128,37 +131,47 @@ def recall(context: ToolContext, tool: RecallTool) -> RecallAnswer:
     """
     wanted = tool.offset + tool.limit
     here = context.sessions.sessions_of(context.identity.project, PROJECT_SESSIONS_MAX)
-    project_hits, note = _search_memory(context, tool, here) if here else ([], "")
-    hits = project_hits
+    in_project = _search_memory(context, tool, here) if here else Recalled([])
+    answer, hits = in_project, in_project.hits
     if not tool.only_this_project:
-        everywhere, note = _search_memory(context, tool, None)
-        hits = merge_hits(project_hits, everywhere)
-    mine = {hit.id for hit in project_hits}
-    lines = [
-        make_hit_line(hit, zone=context.now.tzinfo, this_project=hit.id in mine)
-        for hit in hits[tool.offset : wanted]
-    ]
-    shown = fitting_parts(lines, context.bytes_max) if lines else []
+        answer = _search_memory(context, tool, None)
+        hits = merge_hits(in_project.hits, answer.hits)
+    mine = {hit.id for hit in (*in_project.hits, *in_project.nearest)}
+
+    def fit(page: Sequence[Hit]) -> list[HitLine]:
+        """Return the hits as lines, as many as fit into an answer."""
+        zone = context.now.tzinfo
+        lines = [
+            make_hit_line(hit, zone=zone, this_project=hit.id in mine) for hit in page
+        ]
+        return fitting_parts(lines, context.bytes_max) if lines else []
+
+    shown = fit(hits[tool.offset : wanted])
+    nearest = [] if hits else fit(answer.nearest[:NEAREST_MAX])
     end = tool.offset + len(shown)
+    note = answer.note
     if not (note or shown):
         note = "nothing relevant is known"
+        if nearest:
+            note += "; `nearest` is what comes closest, and may be about something else"
         if tool.only_this_project and not context.identity.project:
             note = "this session belongs to no project; leave out only_this_project"
     return RecallAnswer(
         hits=shown,
         next_offset=end if end < min(len(hits), RECALL_MAX) else None,
         note=note,
+        nearest=nearest,
     )
 
 
 def _search_memory(
     context: ToolContext, tool: RecallTool, sessions: Sequence[str] | None
-) -> tuple[list[Hit], str]:
-    """Return the hits of a query in these sessions, or in all for None, and a note on the search.
+) -> Recalled:
+    """Return the answer to a query in these sessions, or in all for None.
 
-    There are at most as many as the tool's offset and limit need, and one more.
+    There are at most as many hits as the tool's offset and limit need, and one more.
     """
-    answer = context.caller.call(
+    return context.caller.call(
         Recall(
             tool.query,
             limit=min(RECALL_MAX, tool.offset + tool.limit + 1),
@@ -168,7 +181,6 @@ def _search_memory(
             until=context.moment(tool, "until"),
         )
     )
-    return answer.hits, answer.note
 
 
 def merge_hits(project: Sequence[Hit], everywhere: Iterable[Hit]) -> list[Hit]:

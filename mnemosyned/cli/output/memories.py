@@ -120,21 +120,36 @@ def _storing_remark(result: Acknowledged) -> str:
 
 
 def _recall_text(result: Recalled, first: int) -> str:
-    """Return the hits of a search as numbered paragraphs; `first` is the first number."""
-    return "\n\n".join(
-        _hit_text(number, hit, result.matching)
+    """Return the hits of a search as numbered paragraphs, or what is nearest, without numbers.
+
+    `first` is the first number.
+    """
+    hits = [
+        _hit_text(f"{number}.", hit, result.matching)
         for number, hit in enumerate(result.hits, first)
+    ]
+    return "\n\n".join(
+        hits or [_hit_text("~", hit, result.matching) for hit in result.nearest]
     )
 
 
-def _hit_text(number: int, hit: Hit, matching: Sequence[str]) -> str:
+def _finding_remark(result: Recalled) -> str:
+    """Return a remark that nothing was found, or nothing that surely bears on the question."""
+    if result.hits:
+        return ""
+    if not result.nearest:
+        return "nothing found"
+    return "nothing bears on this for sure; what is nearest is shown"
+
+
+def _hit_text(label: str, hit: Hit, matching: Sequence[str]) -> str:
     """Return a hit as a paragraph: heading, id, text with matching words bold, and notes.
 
     `matching` are the words of the query; the notes are earlier versions, duplicates and the score.
     """
     where = "  ".join(filter(None, (hit.session, hit.source, hit.role)))
     head = click.style(
-        f"{number}. {local_time(hit.created_at)}  {hit.tier.value}  {where}", bold=True
+        f"{label} {local_time(hit.created_at)}  {hit.tier.value}  {where}", bold=True
     )
     lines = [head, click.style(f"   {hit.id}", dim=True)]
     if hit.superseded_at:
@@ -447,9 +462,7 @@ def _score_text(hit: Hit, gap: str = " ") -> str | None:
 RENDERERS[Acknowledged] = Renderer(lambda result: result.id, _storing_remark)
 RENDERERS[Recalled] = Renderer(
     _recall_text,
-    lambda result: "\n".join(
-        [*([] if result.hits else ["nothing found"]), *filter(None, [result.note])]
-    ),
+    lambda result: "\n".join(filter(None, [_finding_remark(result), result.note])),
     lambda result: result.hits,
     is_nothing=lambda result: not result.hits,
     is_numbered=True,
