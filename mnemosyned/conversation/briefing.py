@@ -96,7 +96,7 @@ def is_question(text: str) -> bool:
 
 def has_substance(text: str) -> bool:
     """Return whether a text says more than a greeting, a reply, a feeling, a secret or a request."""
-    return any(_telling_sentences(text, is_agent=False))
+    return any(telling for *_, telling in _telling_sentences(text, is_agent=False))
 
 
 def find_statements(memories: Sequence[MemoryRecord]) -> Iterator[ProjectStatement]:
@@ -112,15 +112,17 @@ def find_statements(memories: Sequence[MemoryRecord]) -> Iterator[ProjectStateme
             continue
         is_agent = memory.role == ASSISTANT
         sentences = list(_telling_sentences(content, is_agent=is_agent))
-        if not sentences:
+        kinds = [
+            _kind_of(text, tokens, is_agent=is_agent)
+            for text, tokens, telling in sentences
+            if telling
+        ]
+        if not kinds:
             continue
-        kind = max(
-            (_kind_of(text, tokens, is_agent=is_agent) for text, tokens in sentences),
-            key=_GRAVITY.index,
-        )
+        kind = max(kinds, key=_GRAVITY.index)
         if is_agent and kind not in (StatementKind.GRAVE, StatementKind.OPEN):
             continue
-        text = _join_sentences([text for text, _ in sentences], kind)
+        text = _join_sentences([text for text, *_ in sentences], kind)
         if len(text) <= ANSWER_CHARS_MAX and (question := questions.get(memory.id)):
             text = f"{question} → {text}"
         yield ProjectStatement(memory, kind, text, find_keywords(text))
@@ -154,11 +156,12 @@ def _find_questions(memories: Sequence[MemoryRecord]) -> dict[str, str]:
 
 def _telling_sentences(
     content: str, *, is_agent: bool
-) -> Iterator[tuple[str, tuple[TextToken, ...]]]:
-    """Yield the sentences of a memory that say something to a later session, with their tokens.
+) -> Iterator[tuple[str, tuple[TextToken, ...], bool]]:
+    """Yield the sentences of a memory that a later session may be told, with their tokens.
 
-    Left out are questions, greetings, requests for the work of the moment, feelings, hypotheses,
-    results of tests, and sentences that are mainly about a secret. `is_agent` says that an agent wrote them.
+    The last value is False for a sentence that says too little by itself. Left out are questions,
+    greetings, requests for the work of the moment, feelings, hypotheses, results of tests, and
+    sentences that are mainly about a secret. `is_agent` says that an agent wrote them.
     """
     has_secret = mask_secrets(content) != content
     for sentence, _ in split_sentences(content):
@@ -179,12 +182,11 @@ def _telling_sentences(
         is_named = has_value or any(token.capital for token in tokens[1:])
         is_brief = is_named and (has_value or _PATTERNS["change"].search(text))
         full_words = sum(token.kind is not TokenKind.STOP for token in tokens)
-        if not (
+        is_telling = (
             len(keywords) >= KEYWORDS_MIN
             or full_words >= CONTENT_WORDS_MIN
-            or (keywords and is_brief and not has_secret)
-        ):
-            continue
+            or bool(keywords and is_brief and not has_secret)
+        )
         if has_secret and _is_about_secret(words, keywords):
             continue
         if _WORDS["feelings"].intersection(words) and (
@@ -198,7 +200,7 @@ def _telling_sentences(
         ].isdisjoint((words[0], words[-1]))
         if is_request and (is_agent or emphasis_factor(tokens) < RULING):
             continue
-        yield text, tokens
+        yield text, tokens, is_telling
 
 
 def _is_about_secret(words: Sequence[str], keywords: set[str]) -> bool:
@@ -292,7 +294,7 @@ def find_outdated(texts: Sequence[str]) -> set[int]:
             if (
                 len(shared) > 1
                 or shared & newer.names & older.names
-                or (shared and newer.first == older.first)
+                or (newer.first and newer.first == older.first)
             ):
                 outdated.add(other)
     return outdated
