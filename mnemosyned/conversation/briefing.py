@@ -271,8 +271,10 @@ RARE_MAX = 4
 SUBJECT_CHARS_MIN = 3
 
 
-def find_outdated(texts: Sequence[str]) -> set[int]:
-    """Return the positions of texts that a newer one seems to change, in a sequence from newest on.
+def find_outdated(texts: Sequence[str]) -> dict[int, int]:
+    """Return the positions of texts that a newer one seems to change, each with the newer's.
+
+    `texts` come newest first; of several newer ones, the newest counts.
 
     A newer text with a word of change stands for older ones on its subject: with the same first
     keyword, a name or exact value, or two rare keywords in common. Nothing is ended thereby: in
@@ -280,7 +282,7 @@ def find_outdated(texts: Sequence[str]) -> set[int]:
     """
     subjects = [_SubjectWords.read(text) for text in texts]
     counts = Counter(word for each in subjects for word in each.words)
-    outdated: set[int] = set()
+    outdated: dict[int, int] = {}
     for place, text in enumerate(texts):
         main = _PATTERNS["reason"].split(text)[0]
         if not _PATTERNS["change"].search(main):
@@ -296,7 +298,7 @@ def find_outdated(texts: Sequence[str]) -> set[int]:
                 or shared & newer.names & older.names
                 or (newer.first and newer.first == older.first)
             ):
-                outdated.add(other)
+                outdated.setdefault(other, place)
     return outdated
 
 

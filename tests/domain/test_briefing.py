@@ -170,8 +170,8 @@ def test_samples_are_lines_of_the_documentation() -> None:
     ],
 )
 def test_a_change_hides_what_it_seems_to_change(older: str, newer: str) -> None:
-    assert find_outdated([newer, older]) == {1}
-    assert find_outdated([older, newer]) != {0, 1}
+    assert find_outdated([newer, older]) == {1: 0}
+    assert 0 not in find_outdated([older, newer])
 
 
 @pytest.mark.parametrize(
@@ -184,4 +184,4 @@ def test_a_change_hides_what_it_seems_to_change(older: str, newer: str) -> None:
     ],
 )
 def test_other_statements_hide_nothing(older: str, newer: str) -> None:
-    assert find_outdated([newer, older]) == set()
+    assert find_outdated([newer, older]) == {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from math import ceil, log
 
@@ -23,12 +23,12 @@ from mnemosyned.conversation.injected import (
     InjectedText,
     assemble_sections,
 )
-from mnemosyned.conversation.prompts import PromptForm, find_prompt_form
+from mnemosyned.conversation.prompts import PromptForm, asks_for_past, find_prompt_form
 from mnemosyned.conversation.sections import Relevance
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.capture import AgentSession
 from mnemosyned.memory.ports import MemoryStore
-from mnemosyned.memory.values import Hit
+from mnemosyned.memory.values import EndedStatement, Hit
 from mnemosyned.service.service import MemoryService
 from mnemosyned.text.dates.questions import parse_times
 from mnemosyned.text.terms import cut_snippet, parse_terms
@@ -38,6 +38,8 @@ from mnemosyned.verbs.times import local_zone
 REMINDER_CHARS_MAX = 1_500
 REMINDER_LINES_MAX = 4
 REMINDER_LINE_CHARS_MAX = 300
+PAST_CHARS_MAX = 120
+"""Characters of a line that applies no more, before the note on what follows."""
 QUERY_CHARS_MAX = 600
 HITS_MAX = 20
 PROJECT_SESSIONS_MAX = 100
@@ -77,6 +79,32 @@ class BearingLine:
     quote: InjectedQuote
 
 
+@dataclass(frozen=True, slots=True)
+class KnownStatements:
+    """Statements of a project, the newest first, and which of them apply no more."""
+
+    every: list[ProjectStatement]
+    past: dict[str, str]
+    """Notes on the statements that ended or that a newer one seems to change, by memory id."""
+
+    @property
+    def statements(self) -> list[ProjectStatement]:
+        """The statements that apply."""
+        return [each for each in self.every if each.memory.id not in self.past]
+
+    def with_past(self) -> KnownStatements:
+        """Return all statements, those that apply no more with the note on what follows."""
+        noted = [
+            replace(
+                each, text=f"{each.text[:PAST_CHARS_MAX]} ({self.past[each.memory.id]})"
+            )
+            if each.memory.id in self.past
+            else each
+            for each in self.every
+        ]
+        return KnownStatements(noted, {})
+
+
 class Reminder:
     """The text beside a prompt: earlier lines that bear on it."""
 
@@ -98,13 +126,17 @@ class Reminder:
         own = self._store.agents.sessions_of(session.project, PROJECT_SESSIONS_MAX)
         others = [other for other in own if other != session.session]
         form = find_prompt_form(prompt[:QUERY_CHARS_MAX])
-        lines = self._find_by_meaning(session, query, others, form) if others else []
+        known = self._read_statements(session, others)
+        if asks_for_past(query):
+            known = known.with_past()
+        lines = self._find_by_meaning(query, known.statements, form)
         if len(lines) < REMINDER_LINES_MAX:
             told = {line.quote.id for line in lines}
             lines += [
                 line
                 for line in self._find_by_words(session, query, others, relevance)
                 if line.quote.id not in told
+                and line.quote.id not in known.past
                 and line.score >= CONFIDENCE_MIN.get(form, 0.0)
             ]
         lines.sort(key=lambda line: -line.score)
@@ -117,18 +149,13 @@ class Reminder:
         return assemble_sections([section], chars_max=REMINDER_CHARS_MAX)
 
     def _find_by_meaning(
-        self,
-        session: AgentSession,
-        query: str,
-        others: Sequence[str],
-        form: PromptForm,
+        self, query: str, statements: Sequence[ProjectStatement], form: PromptForm
     ) -> list[BearingLine]:
         """Return the project's statements that are near to the query in meaning, best first.
 
         Empty without an embedding model, and if even the best is not near enough for the query's
-        form. Statements that ended, or that a newer one seems to change, are left out.
+        form.
         """
-        statements = self._read_statements(session, others)
         ids = [each.memory.id for each in statements]
         similarities = self._service.similarities(query, ids) if ids else {}
         if not similarities:
@@ -168,23 +195,33 @@ class Reminder:
 
     def _read_statements(
         self, session: AgentSession, others: Sequence[str]
-    ) -> list[ProjectStatement]:
-        """Return the statements of people in the project that apply, the newest first.
+    ) -> KnownStatements:
+        """Return the statements of people in the project's other sessions, the newest first.
 
         Those that were shown in the session are left out.
         """
+        if not others:
+            return KnownStatements([], {})
         memories = self._store.agents.latest(others, STATEMENTS_READ_MAX)
         statements = [
             each for each in find_statements(memories) if each.memory.role != ASSISTANT
         ]
         outdated = find_outdated([each.text for each in statements])
+        past = {
+            statements[older].memory.id: EndedStatement(
+                at=statements[newer].memory.created_at,
+                by=statements[newer].memory.id,
+                reason="changed",
+                sentence=statements[older].text,
+                successor=statements[newer].text,
+            ).note
+            for older, newer in outdated.items()
+        }
         ended = self._store.endings.of([each.memory.id for each in statements])
-        shown = {*session.shown, *ended}
-        return [
-            each
-            for place, each in enumerate(statements)
-            if place not in outdated and each.memory.id not in shown
-        ]
+        past |= {id: endings[0].note for id, endings in ended.items()}
+        return KnownStatements(
+            [each for each in statements if each.memory.id not in session.shown], past
+        )
 
     def _find_by_words(
         self,
@@ -222,8 +259,8 @@ class Reminder:
     ) -> list[BearingLine]:
         """Return the lines of hits that share enough keywords with the query, cut to a snippet.
 
-        Lines from the session itself, already shown in it, dropped by the user, or ended are left
-        out.
+        Lines from the session itself, already shown in it, or dropped by the user are left out.
+        Ended ones are noted as such.
         """
         asked = parse_terms(query)
         keywords = find_keywords(query)
@@ -237,17 +274,20 @@ class Reminder:
         shown = set(session.shown)
         chosen: list[BearingLine] = []
         for hit, line in lines:
-            if line.id in shown or line.ended or edits.is_dropped(line.id):
+            if line.id in shown or edits.is_dropped(line.id):
                 continue
             if is_sample(line.content) or not _is_relevant(
                 keywords, line.content, line.role
             ):
                 continue
             shown.add(line.id)
+            width = PAST_CHARS_MAX if line.ended else REMINDER_LINE_CHARS_MAX
+            text = cut_snippet(line.content, asked, width=width)
+            if line.ended:
+                text = f"{text} ({line.ended[0].note})"
             quote = InjectedQuote(
                 id=line.id,
-                text=edits.text_of(line.id)
-                or cut_snippet(line.content, asked, width=REMINDER_LINE_CHARS_MAX),
+                text=edits.text_of(line.id) or text,
                 said=line.created_at,
                 source=hit.source or "",
                 speaker=line.role,
