@@ -19,7 +19,7 @@ class PromptForm(StrEnum):
     GENERAL = "general"
     """A question of general knowledge, language or arithmetic."""
     WORK = "work"
-    """An order, a report or a reply."""
+    """An order, a report, a reply, or a question about the present turn."""
 
 
 def asks_for_past(prompt: str) -> bool:
@@ -32,6 +32,7 @@ def find_prompt_form(prompt: str) -> PromptForm:
     prose = "".join(prompt.split(CODE_FENCE)[::2])
     if _PATTERNS["general"].search(prose):
         return PromptForm.GENERAL
-    if _PATTERNS["question"].search(prose):
-        return PromptForm.QUESTION
-    return PromptForm.WORK
+    if _PATTERNS["turn"].search(prose):
+        return PromptForm.WORK
+    is_question = _PATTERNS["question"].search(prose) or _PATTERNS["mark"].search(prose)
+    return PromptForm.QUESTION if is_question else PromptForm.WORK

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mnemosyned.conversation.prompts import find_prompt_form
+from mnemosyned.conversation.prompts import asks_for_past, find_prompt_form
 
 
 @pytest.mark.parametrize(
@@ -33,6 +33,11 @@ def test_a_question_may_be_answered_by_the_project(prompt: str) -> None:
         "wie viel ist 14 mal 27?",
         "¿qué es una junta de dilatación?",
         "¿cómo se dice 'estante' en alemán?",
+        "what is idempotency?",
+        "regex for an email address?",
+        "how would that look in kotlin?",
+        "was bedeutet p95?",
+        "how much is 350 fahrenheit in celsius",
     ],
 )
 def test_a_question_of_general_knowledge_is_told_apart(prompt: str) -> None:
@@ -50,3 +55,17 @@ def test_a_question_of_general_knowledge_is_told_apart(prompt: str) -> None:
 )
 def test_anything_else_is_work(prompt: str) -> None:
     assert find_prompt_form(prompt) == "work"
+
+
+@pytest.mark.parametrize(
+    ("prompt", "past"),
+    [
+        ("what did we use for the queue before postgres?", True),
+        ("welches Budget hatten wir ursprünglich?", True),
+        ("¿qué color tenía antes?", True),
+        ("who takes the old couch?", False),
+        ("how often do we try again before an event is lost?", False),
+    ],
+)
+def test_a_question_may_ask_for_the_past(prompt: str, *, past: bool) -> None:
+    assert asks_for_past(prompt) == past
