@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -9,6 +10,7 @@ from support.cases import read_cases
 
 from mnemosyned.conversation.learnings.comparison import (
     ActiveLearnings,
+    LearningKeeper,
     is_contradiction,
     is_repetition,
 )
@@ -121,6 +123,55 @@ def test_preferences_that_say_more_both_stay(old: str, new: str) -> None:
     older = learning(old, days_ago=1, kind="preference")
 
     assert not superseded(learning(new, kind="preference"), [older])
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Always use spaces.", "actually, use tabs"),
+        ("Answer me in German from now on.", "You can answer in English again."),
+        ("Never use emoji.", "emoji are ok from now on"),
+        (
+            "Branch names are team-ticket-slug.",
+            "Branch names are ticket-slug from now on.",
+        ),
+        (
+            "money is integer cents everywhere, never floats",
+            "money is decimal strings from now on, not integer cents",
+        ),
+        ("Has a strong preference for aisle seats", "Prefers window seats these days"),
+        ("In this repo we use pnpm.", "In this repo we don't use pnpm any more."),
+    ],
+)
+def test_an_order_that_ends_another_takes_its_place(old: str, new: str) -> None:
+    assert superseded(learning(new), [learning(old, days_ago=1)])
+
+
+class Keeper(LearningKeeper):
+    """A keeper in memory."""
+
+    def __init__(self, *known: Learning) -> None:
+        super().__init__()
+        self.known = list(known)
+
+    def read(self, source: str | None, *, limit: int) -> list[Learning]:
+        del source
+        return self.known[:limit]
+
+    def insert(self, learning: Learning, *, superseded: Sequence[str]) -> None:
+        del superseded
+        self.known.append(learning)
+
+
+def test_a_correction_is_kept_only_where_it_corrects_something() -> None:
+    correction = learning("actually, use tabs")
+    corrected = Keeper(learning("Always use spaces.", days_ago=1))
+    lonely = Keeper(learning("Never force push.", days_ago=1))
+
+    assert corrected.keep(correction) == (correction, ["Always use spaces."])
+    assert lonely.keep(correction) == (correction, [])
+    assert correction in corrected.known
+    assert correction not in lonely.known
 
 
 def shown_for(question: str, *texts: str) -> list[str]:

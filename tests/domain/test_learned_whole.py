@@ -47,6 +47,7 @@ def test_instructions_and_preferences_are_learned_with_all_their_clauses() -> No
             "Never force push. If the history is a mess, leave it and tell me.",
             ["Never force push. If the history is a mess, leave it and tell me."],
         ),
+        ("I feel uneasy on boats.", ["I feel uneasy on boats."]),
         ("I saw Ann. Always use tabs.", ["Always use tabs."]),
         ("Always use tabs. Can you fix the parser?", ["Always use tabs."]),
         (
@@ -92,6 +93,14 @@ Should we always squash in this repo?
 She said that in their repo they use pnpm, not npm.
 I insist on nothing, do what you like.
 I believe in you, Dave.
+I love it!
+I hate this bug.
+I always get error 500 here.
+I only changed the header.
+I like the second version.
+I'm afraid it was my fault.
+I want to add a login page.
+I need a function that sorts names.
 It's a habit of his to be late.
 No errors in the log.
 tests: 3 failed, 120 passed

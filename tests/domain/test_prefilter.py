@@ -13,6 +13,7 @@ from hypothesis import given, settings, strategies as st
 
 from mnemosyned.conversation.learnings import recognize
 from mnemosyned.conversation.learnings.recognize import (
+    CORRECTION,
     PASSING_SUFFIX,
     REQUEST,
     find_candidate_languages,
@@ -43,6 +44,7 @@ RULES += [
     for rule in load_table(language).get("conventions", "").splitlines()
 ]
 RULES.append((REQUEST, load_shared_pattern("request").pattern))
+RULES.append((CORRECTION, load_shared_pattern("correction").pattern))
 PASSING_RULES = [
     (language + PASSING_SUFFIX, rule.pattern.pattern)
     for language in LANGUAGES

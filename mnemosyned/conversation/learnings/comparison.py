@@ -9,9 +9,11 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, islice
 
+from mnemosyned.conversation.learnings.rules import load_shared_pattern
 from mnemosyned.memory.values import Learning, LearningKind
+from mnemosyned.text.endings.recognize import find_ending
 from mnemosyned.text.rule_files import read_tables
 from mnemosyned.text.terms import FUNCTION_WORDS, Terms, parse_terms
 
@@ -119,6 +121,8 @@ _PLURAL = re.compile(r"(?<=[a-zà-ÿ]{3})(?:(?<!s)s)$")
 
 _WORD = re.compile(r"\w+")
 
+ENDINGS_TRIED_MAX = 30
+"""Learnings with a word in common of which it is asked whether a new one ends them, at 40 µs each."""
 REPEAT_SHARE_MIN = 0.75
 """Share of their words that two wordings of the same have in common, at least."""
 
@@ -170,6 +174,9 @@ class ActiveLearnings:
         for other in candidates:
             if is_contradiction(learning, other) or is_repetition(learning, other):
                 conflicts[other.id] = other
+        for other in islice(self._find_near(meaning), ENDINGS_TRIED_MAX):
+            if other.id not in conflicts and find_ending(other.text, learning.text):
+                conflicts[other.id] = other
         return list(conflicts.values())
 
     def _find_on_subject(
@@ -189,6 +196,17 @@ class ActiveLearnings:
         for id, count in shared_words.items():
             if count >= shared_min:
                 yield learnings[id]
+
+    def _find_near(self, meaning: InstructionMeaning) -> Iterator[Learning]:
+        """Yield the indexed learnings that share a word of a meaning's subject, most words first."""
+        shared = Counter(
+            id
+            for word in meaning.subject | meaning.rejected
+            for negative in (True, False)
+            for id in self._by_key.get(("subject", word, negative), {})
+        )
+        known = {each.id: each for each in self._newest_last} if shared else {}
+        yield from (known[id] for id, _ in shared.most_common())
 
     def _find_under_key(self, key: Hashable) -> Iterable[Learning]:
         """Return the learnings indexed under a key."""
@@ -234,6 +252,11 @@ def _list_conflict_keys(
 def _make_wording_key(learning: Learning) -> Hashable:
     """Return the index key of a learning's words, equal for the same words in any case."""
     return "wording", *_WORD.findall(learning.text.casefold())
+
+
+def is_correction(text: str) -> bool:
+    """Tell whether a text is an order that counts only where it ends another: "actually, use tabs"."""
+    return load_shared_pattern("correction").match(text) is not None
 
 
 def is_contradiction(new: Learning, old: Learning) -> bool:
@@ -355,7 +378,8 @@ class LearningKeeper(ABC):
     def keep(self, learning: Learning) -> tuple[Learning, list[str]]:
         """Insert a learning; return it as stored, with the ids of the learnings it supersedes.
 
-        If an agent repeats a statement in the same words, return the existing learning. A late
+        If an agent repeats a statement in the same words, return the existing learning. An order
+        such as "actually, use tabs" is inserted only if it supersedes another. A late
         learning, as from an import, may itself be superseded by a newer learning.
         """
         source = learning.source
@@ -371,6 +395,8 @@ class LearningKeeper(ABC):
         newer: list[Learning] = []
         for other in active.find_conflicts(learning):
             (newer if other.created_at > learning.created_at else older).append(other)
+        if not older and not newer and is_correction(learning.text):
+            return learning, []
         if newer:
             last = max(newer, key=lambda other: other.created_at)
             learning = replace(learning, superseded_by=last.id)

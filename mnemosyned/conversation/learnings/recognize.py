@@ -18,7 +18,11 @@ from mnemosyned.conversation.learnings.comparison import (
     find_content_words,
     remove_cues,
 )
-from mnemosyned.conversation.learnings.passing import LearningStatement, find_passing
+from mnemosyned.conversation.learnings.passing import (
+    CLAUSE_CHARS_MAX,
+    LearningStatement,
+    find_passing,
+)
 from mnemosyned.conversation.learnings.relevance import find_fields
 from mnemosyned.conversation.learnings.rules import (
     LANGUAGES,
@@ -34,6 +38,8 @@ from mnemosyned.text.terms import parse_terms
 
 REQUEST = "request"
 """Key among the languages for the hints of lasting requests in any language."""
+CORRECTION = "correction"
+"""The same for orders that correct an older one."""
 PASSING_SUFFIX = " in passing"
 """Ending of the keys for the hints of preferences said in passing."""
 USER_ROLES = frozenset({"user", "human"})
@@ -49,6 +55,9 @@ STATED_MAX = 50
 CLAUSES_MAX = 8
 """Clauses after which an instruction may begin; later ones are not tried."""
 
+ALONE = ("english",)
+"""Languages with a rule for a preference that is a whole message."""
+ALONE_BEGINNINGS = ("i ", "i'", "my ")
 NAMED_BEFORE_MAX = 1
 """Content words before a pronoun, such as its verb, with which it still means nothing in its sentence."""
 STATED_AS_FACTS = frozenset({"code", "writing", "looks"})
@@ -136,9 +145,10 @@ def find_statements(text: str) -> list[LearningStatement]:
     if len(tags) >= PAGE_MARKS_MIN:
         text = f"{text[: tags[0].start()]}\n{text[tags[-1].end() :]}"
     statements, sentences = _read_statements(text)
-    if not statements:
-        return []
     own = text.strip().replace("’", "'")
+    if not statements:
+        is_alone = sentences == 1 and _is_preference_alone(own)
+        return [LearningStatement(LearningKind.PREFERENCE, own)] if is_alone else []
     agent_order = load_shared_pattern("to_agent").search(own)
     if "\n" not in own:
         return (
@@ -162,6 +172,16 @@ def find_statements(text: str) -> list[LearningStatement]:
         is_own = len(first) <= TEXT_CHARS_MAX and not _PAGE_MARK.search(first)
         return before if is_own else []
     return statements
+
+
+def _is_preference_alone(message: str) -> bool:
+    """Tell whether a message of one sentence is a preference: "I feel uneasy on boats."."""
+    if len(message) > CLAUSE_CHARS_MAX or message.endswith(_QUESTION_ENDS):
+        return False
+    return any(
+        begins.match(message) and has.search(message) and not lacks.search(message)
+        for begins, has, lacks in (load_rules(language).alone for language in ALONE)
+    )
 
 
 def _read_statements(
@@ -281,6 +301,8 @@ def _recognize_sentence_kind(
             return None
         request = load_shared_pattern("request").match(_remove_lead(sentence))
         return LearningKind.INSTRUCTION if request else None
+    if CORRECTION in languages and load_shared_pattern("correction").match(sentence):
+        return LearningKind.INSTRUCTION
     spoken = [language for language in LANGUAGES if language in languages]
     # Where an instruction may begin, after the end of what precedes it.
     cuts = [(0, 0)]
@@ -327,6 +349,8 @@ class _Hints(NamedTuple):
 def may_match_rule(text: str) -> bool:
     """Tell whether any rule could match in a text; for most texts this takes 8 µs."""
     low = _normalize_letters(text)
+    if len(low) <= CLAUSE_CHARS_MAX and low.lstrip().startswith(ALONE_BEGINNINGS):
+        return True
     return _compile_hints(low.isascii()).first.search(low) is not None
 
 
@@ -359,7 +383,11 @@ def _compile_hints(ascii_only: bool) -> _Hints:  # noqa: FBT001 a cache knows no
     is searched where the shorter one occurs. One pattern that branches by letter takes a third of
     the time of one search per hint.
     """
-    hints_of = {REQUEST: load_table("shared")["request_hints"]}
+    shared = load_table("shared")
+    hints_of = {
+        REQUEST: shared["request_hints"],
+        CORRECTION: shared["correction_hints"],
+    }
     for language in LANGUAGES:
         table = load_table(language)
         if "hints" in table:

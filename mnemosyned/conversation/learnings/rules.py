@@ -43,6 +43,8 @@ class LearningRules:
     """Pattern of all rules together, which takes a fifth of the time."""
     convention: re.Pattern[str] | None
     """Pattern of rules that are stated as facts: "money is integer cents, never floats"."""
+    alone: Sequence[re.Pattern[str]]
+    """What a preference that is a whole message begins with, has, and has not; empty without a rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,10 @@ def load_rules(language: str) -> LearningRules:
         each=tuple((LearningKind(kind), compile_pattern(rule)) for kind, rule in rules),
         any=compile_pattern("|".join(rule for _, rule in rules)),
         convention=compile_pattern("|".join(facts)) if facts else None,
+        alone=[
+            compile_pattern(rf"\b{line}" if number else line)
+            for number, line in enumerate(table.get("alone", "").splitlines())
+        ],
     )
 
 
