@@ -80,3 +80,9 @@ def test_a_long_text_is_read_only_in_part() -> None:
     newer = "Nothing happened here today. " * 50 + "The port is 9090 now."
 
     assert find_ending("The port is 8080.", newer) is None
+
+
+def test_words_that_are_shared_in_one_direction_alone_end_nothing() -> None:
+    pets = "Pets sure do make life better! Glad Max is bringing you lots of joy."
+
+    assert find_ending(pets, "It turns out they live close by.") is None

@@ -589,7 +589,9 @@ def _is_other_value(
         for word in new.words
         if word.start < fresh[0].start and _is_among(word, old.words)
     ]
-    first = next(word.start for word in old.words if _is_among(word, shared))
+    first = next(
+        (word.start for word in old.words if _is_among(word, shared)), len(old.text)
+    )
     is_short = max(len(fresh), len(gone)) <= SOFT_VALUE_WORDS_MAX
     if fresh[0].lead != gone[0].lead or not is_short or gone[0].start < first:
         return False
