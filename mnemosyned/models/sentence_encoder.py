@@ -56,6 +56,8 @@ SPACES = str.maketrans(
 WIDE_TILDE = "\uff5e"
 """The one character of NFKC that the vocabulary keeps."""
 DIMENSIONS, CNN_DIMENSIONS = 512, 256
+ROWS_MAPPED_MAX = 1_000
+"""Rows of the table that are read before its pages are given back: each maps up to 64 KB."""
 GAP = 2
 """Empty rows between texts, as many as an n-gram reaches beyond a text."""
 EPSILON = 1e-12
@@ -78,6 +80,7 @@ class _LoadedEncoder:
         self._np = numpy
         self._file = EncoderFile(file)
         self._arrays = self._file.arrays
+        self._rows_read = 0
         prefixes, pieces, scores = (
             memoryview(self._arrays[name]) for name in ("prefixes", "pieces", "scores")
         )
@@ -168,7 +171,10 @@ class _LoadedEncoder:
         words = features[:, :DIMENSIONS]
         chunk = ids % CHUNKS
         words[:] = weights[TABLE][ids]
-        self._file.release_table()
+        self._rows_read += total
+        if self._rows_read > ROWS_MAPPED_MAX:
+            self._file.release_table()
+            self._rows_read = 0
         words *= weights["scale"][chunk, None]
         words += weights["lo"][chunk, None]
         projected = words @ weights["proj_all"]
@@ -180,16 +186,17 @@ class _LoadedEncoder:
         for number, order in enumerate(ORDERS):
             columns = slice(number * CNN_DIMENSIONS, (number + 1) * CNN_DIMENSIONS)
             layer = projected[:, columns]
-            begin = (GAP - (order - 1) // 2) * CNN_DIMENSIONS
+            # Each row with those around it: rows that overlap in memory.
+            windows = np.ndarray(
+                (total, order * CNN_DIMENSIONS),
+                np.float32,
+                padded,
+                offset=(GAP - (order - 1) // 2) * padded.strides[0],
+                strides=padded.strides,
+            )
             for name in ("1", "2"):
                 inner[:] = layer
                 inner[gaps] = 0.0
-                windows = np.lib.stride_tricks.as_strided(
-                    padded.ravel()[begin:],
-                    (total, order * CNN_DIMENSIONS),
-                    (padded.strides[0], padded.itemsize),
-                    writeable=False,
-                )
                 convolved = windows @ weights[f"w{name}_{order}"]
                 convolved += weights[f"b{name}_{order}"]
                 np.maximum(convolved, 0, out=convolved)

@@ -15,10 +15,10 @@ from mnemosyned.memory.engine_ports import StorageSearch, VectorSearch, VectorSt
 from mnemosyned.search.vectors.packing import unpack
 
 CODE_ROWS_MIN, CODE_ROWS_MAX = 1_024, 1 << 20
-SIFTED_MAX = 2_000
+SIFTED_MAX = 1_000
 """Rows taken by the count of different bits, then weighed by the question's numbers: a different bit
-of a small number says little. Of 24,000 texts and the built-in encoder, the 200 read then hold .996 of
-the twenty nearest to a question, and as many with four times the rows."""
+of a small number says little. Of 24,000 texts and the built-in encoder, the 200 read then hold .994 of
+the twenty nearest to a question, and .996 with twice the rows."""
 CODES_AT_ONCE = 16_384
 """Rows compared at once, which fit into the processor's cache."""
 NO_POSITIONS = (1 << 63) - 1
