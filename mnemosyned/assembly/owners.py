@@ -416,7 +416,9 @@ def serve_owners(memory: OpenMemory) -> Iterator[OwnerMemories]:
     location = memory.config.location
     with (
         open_owned_stores(
-            location, embeds=embedder is not None, beside=memory.store
+            location,
+            embeds=embedder is not None and not embedder.in_process,
+            beside=memory.store,
         ) as stores,
         ExitStack() as stack,
     ):

@@ -26,6 +26,7 @@ from mnemosyned.config import DatabaseLocation
 from mnemosyned.errors import EmbedderFailed, ModelUnavailable
 from mnemosyned.memory.values import EmbedderState
 from mnemosyned.search.vectors import owners as module
+from mnemosyned.search.vectors.index import CODE_ROWS_MIN
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.lease import ForegroundGate
 from mnemosyned.storage.postgres.store import OwnedStores
@@ -90,14 +91,15 @@ def ready(service: MemoryService) -> None:
 
 
 @pytest.mark.parametrize(
-    "embeds",
-    [True, False],
-    ids=["pgvector", "daemon"],
+    ("embeds", "in_process"),
+    [(True, False), (False, False), (False, True)],
+    ids=["pgvector", "daemon", "codes"],
 )
 def test_each_owner_finds_by_meaning_in_its_own_memory(
-    dsn: str, *, embeds: bool
+    dsn: str, *, embeds: bool, in_process: bool
 ) -> None:
-    with serving(dsn, FakeEmbedder(), embeds=embeds) as daemon:
+    embedder = FakeEmbedder(in_process=in_process)
+    with serving(dsn, embedder, embeds=embeds) as daemon:
         anna, bert = daemon.owner("anna"), daemon.owner("bert")
         gone, _ = remember_all(anna, "The tesla came on Tuesday", "The plums are ripe")
         remember_all(bert, "Another tesla came", "A tooth hurts")
@@ -115,6 +117,34 @@ def test_each_owner_finds_by_meaning_in_its_own_memory(
         assert anna.call(Recall(query="car")).hits == []
         assert contents(bert.call(Recall(query="car"))) == ["Another tesla came"]
         assert anna.call(Status()).embedder.embedded == 1
+
+
+def test_codes_of_an_owner_follow_what_any_daemon_embeds_and_forgets(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "READ_WHILE_LOADING", 0)
+    monkeypatch.setattr(module, "CODES_MAX", CODE_ROWS_MIN)
+    monkeypatch.setattr(module, "LOAD_AGAIN_S", 0.0)
+    embedder = FakeEmbedder(in_process=True)
+    with serving(dsn, embedder, embeds=False) as daemon:
+        anna, bert = daemon.owner("anna"), daemon.owner("bert")
+
+        def finds(service: MemoryService, *expected: str) -> bool:
+            found = contents(service.call(Recall(query="car")))
+            return sorted(found) == sorted(expected)
+
+        with serving(dsn, FakeEmbedder(in_process=True), embeds=False) as other:
+            gone, _ = remember_all(anna, "A tesla came", "The plums are ripe")
+            remember_all(bert, "Another tesla came")
+            wait_until(lambda: finds(anna, "A tesla came"))
+            wait_until(lambda: finds(bert, "Another tesla came"))
+            wait_until(lambda: finds(anna, "A tesla came"))  # once more: it made room
+
+            remember_all(other.owner("anna"), "One more tesla")
+            wait_until(lambda: finds(anna, "A tesla came", "One more tesla"))
+            other.owner("anna").call(Forget(id=gone))
+            assert finds(anna, "One more tesla")
+            wait_until(lambda: finds(anna, "One more tesla"))
 
 
 def test_owners_without_vectors_are_found_by_a_round_and_only_once(dsn: str) -> None:

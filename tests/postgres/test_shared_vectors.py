@@ -102,6 +102,6 @@ def test_the_index_of_one_follows_what_the_other_embeds_and_forgets(
 
         there.deletion.forget(["b", "c"])
         second.note_deletions()
-        wait_until(lambda: first.status().searched == 2)
+        wait_until(lambda: first.status().searched == second.status().searched == 2)
 
     assert first.status().embedded == second.status().embedded == 2

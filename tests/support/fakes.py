@@ -79,6 +79,7 @@ class FakeEmbedder(Embedder):
         ("trip", "lisbon"),
     )
     name: str = "fake"
+    in_process: bool = False
     calls: list[tuple[str, ...]] = field(default_factory=list)
     """The texts of memories, in the order in which they were asked for."""
     meanwhile: Callable[[Sequence[str]], object] = _nothing

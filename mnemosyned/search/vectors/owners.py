@@ -1,7 +1,8 @@
 """`SharedVectors`: vectors of many owners' memories, by one embedding model and one thread.
 
-No vector of an owner is held in memory: vectors and indexing progress are in the storage. Several
-daemons may do the same work: each passes by the memories that another one has claimed.
+No vector of an owner is held in memory: vectors and indexing progress are in the storage. Where the
+process embeds itself, it holds the codes of owners who asked lately. Several daemons may do the same
+work: each passes by the memories that another one has claimed.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from mnemosyned.errors import (
@@ -28,6 +30,7 @@ from mnemosyned.memory.engine_ports import (
     OwnedVectorStore,
     PendingVector,
     StorageSearch,
+    VectorNews,
     VectorProgress,
     VectorSearch,
 )
@@ -41,7 +44,12 @@ from mnemosyned.search.vectors.embedding import (
     add_nearness,
     find_similarities,
 )
-from mnemosyned.search.vectors.index import READ_MAX, NewestVectors
+from mnemosyned.search.vectors.index import (
+    CODE_ROWS_MIN,
+    READ_MAX,
+    NewestVectors,
+    VectorIndex,
+)
 
 QUESTIONS_MAX = 256
 OWN_QUESTIONS_MAX = 16
@@ -126,8 +134,25 @@ CLAIM_S = 300.0
 FAILED_AGAIN_S = 10.0
 """Pause after a failed turn of an owner, as with the database."""
 PREPARED_AT_ONCE = 500
+CODES_MAX = 500_000
+"""Vectors of all owners whose codes are held, in 36 MB; whoever asked longest ago makes room."""
+LOADED_AT_ONCE, NEWS_AT_ONCE = 5_000, 500
+READ_WHILE_LOADING = 2_000
+"""Newest vectors that a question is compared with before an owner's codes are loaded."""
+LOAD_AGAIN_S = 60.0
+"""Least time between loads of an owner's codes, which drop those of deleted vectors."""
 
 log = logger()
+
+
+class _OwnerIndex(NamedTuple):
+    """Codes of an owner's vectors, as of a version of the table."""
+
+    codes: VectorIndex
+    model: int
+    news: VectorNews
+    """The state of the table at the last look, without vectors."""
+    loaded_at: float
 
 
 class _IndexingProgress(NamedTuple):
@@ -168,6 +193,10 @@ class SharedVectors(EmbeddingThread):
         self._round_after = 0
         self._owner = 0
         """Owner whose turn it is."""
+        self._indexes: OrderedDict[int, _OwnerIndex] = OrderedDict()
+        """By owner; who asked longest ago comes first."""
+        self._unloaded: OrderedDict[int, None] = OrderedDict()
+        """Owners whose codes are to be loaded."""
 
     @property
     def embedder(self) -> Embedder:
@@ -194,6 +223,35 @@ class SharedVectors(EmbeddingThread):
         self._wake.set()
         return question
 
+    def index_of(self, owner: int, store: OwnedVectorStore) -> VectorIndex | None:
+        """Return the codes of an owner's vectors in `store`, with all that were added meanwhile.
+
+        Return None if they are not loaded; the thread then loads them.
+        """
+        with self._changing:
+            known = self._indexes.get(owner)
+            if known is None:
+                self._unloaded[owner] = None
+            else:
+                self._indexes.move_to_end(owner)
+        if known is None:
+            self._wake.set()
+            return None
+        since = known.news.version
+        news = store.news(known.model, since=since, limit=NEWS_AT_ONCE)
+        if news and news.version != since:
+            known.codes.put(news.vectors)
+        now = time.monotonic()
+        with self._changing:
+            if news and self._indexes.get(owner) is known:
+                is_outdated = news.removals != known.news.removals
+                if is_outdated and now - known.loaded_at > LOAD_AGAIN_S:
+                    self._unloaded[owner] = None
+                else:
+                    news = news._replace(removals=known.news.removals)
+                self._indexes[owner] = known._replace(news=news._replace(vectors={}))
+        return known.codes
+
     def note_new_memories(self, owner: int) -> None:
         """Queue an owner's new memories for embedding; return at once."""
         self.turns.add(owner, after_s=GATHER_S)
@@ -211,6 +269,11 @@ class SharedVectors(EmbeddingThread):
         while not self._closing.is_set():
             self._wake.clear()
             self._answer_questions()
+            if self._unloaded:
+                with self._changing:
+                    waiting, _ = self._unloaded.popitem(last=False)
+                self._load_index(waiting)
+                continue
             owner = self.turns.next_owner()
             if owner is not None:
                 self._index_owner(owner)
@@ -220,6 +283,36 @@ class SharedVectors(EmbeddingThread):
                 soonest = self._round_at - time.monotonic()
                 next_s = self.turns.next_s()
                 self._wake.wait(soonest if next_s is None else min(soonest, next_s))
+
+    def _load_index(self, owner: int) -> None:
+        """Load the codes of an owner's vectors; log errors of the storage."""
+        try:
+            store = self._store(owner)
+            model = store.known_model(self.identity)
+            # First: what is stored meanwhile is news.
+            news = store.news(model, since=None, limit=1)
+            if not model or news is None:
+                return
+            index = VectorIndex(
+                read=partial(store.vectors_of, model), rows_max=CODES_MAX
+            )
+            before = store.newest_position() + 1
+            while not self._closing.is_set():
+                page = store.vectors(model, before=before, limit=LOADED_AT_ONCE)
+                if not index.put(page):
+                    break
+                before = min(page)
+        except MnemosynedError as error:
+            log.warning("codes_not_loaded", owner=owner, reason=error.message)
+            return
+        with self._changing:
+            self._indexes[owner] = _OwnerIndex(index, model, news, time.monotonic())
+            self._indexes.move_to_end(owner)
+            left = CODES_MAX
+            for other in reversed(list(self._indexes)):
+                left -= max(CODE_ROWS_MIN, len(self._indexes[other].codes))
+                if left < 0 and other != owner:
+                    del self._indexes[other]
 
     def _find_owners(self) -> None:
         """Queue the next page of owners that lack vectors; after the last, wait `ROUND_S`.
@@ -348,7 +441,8 @@ class OwnerVectors(MemoryVectors):
         shared = self._shared
         model = self._model_number()
         embedded = self._store.count(model) if model else 0
-        searches_all = self._storage_search(model) is not None
+        is_coded = self._shared.embedder.in_process
+        searches_all = is_coded or self._storage_search(model) is not None
         return replace(
             shared.status,
             embedded=embedded,
@@ -410,6 +504,11 @@ class OwnerVectors(MemoryVectors):
         model = self._model_number()
         if not model:
             return None
+        if self._shared.embedder.in_process:
+            index = self._shared.index_of(self._owner, self._store)
+            return index or NewestVectors(
+                self._store, model, rows_max=READ_WHILE_LOADING
+            )
         return self._storage_search(model) or NewestVectors(self._store, model)
 
     def _storage_search(self, model: int) -> StorageSearch | None:
