@@ -192,8 +192,8 @@ def split_by_confidence(
 ) -> tuple[list[Hit], list[Hit]]:
     """Return the hits, and what is only nearest: one of the two lists is empty.
 
-    Hits for a time, or for an order in time, always count as hits.
+    Hits for a time, for an order in time or for a broad question always count as hits.
     """
-    is_timed = bool(query.spans or query.order)
+    is_listing = bool(query.spans or query.order) or query.topic is not None
     surest = max((hit.confidence for hit in hits), default=0.0)
-    return (hits, []) if is_timed or surest >= weights.confident else ([], hits)
+    return (hits, []) if is_listing or surest >= weights.confident else ([], hits)

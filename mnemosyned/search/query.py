@@ -88,6 +88,8 @@ class Query(MemoryFilter):
     """Only sources whose names contain one of these are searched."""
     only_then: bool = False
     """Whether the question asks for nothing but these times, which are then required."""
+    topic: str | None = None
+    """Subject of a broad question, whose answer is spread over time; None for another question."""
     explain: bool = False
     """Whether the hits come with the parts of their scores."""
     now: datetime | None = None

@@ -16,6 +16,7 @@ from mnemosyned.memory.listing import ListFilter, parse_cursor
 from mnemosyned.memory.masking import mask_episode, mask_memory, without_superseded
 from mnemosyned.memory.ports import ListStore
 from mnemosyned.memory.values import Tier, tag_names
+from mnemosyned.search.broad import POOL_PER_RESULT, RANKED_MAX, broad_topic
 from mnemosyned.search.query import (
     AskedSource,
     Query,
@@ -61,9 +62,15 @@ def make_query(request: Recall, *, now: datetime) -> Query:
         # A question that tells a whole story has words of its own to be found by.
         is_timed = False
         asked, times = AskedSource(), replace(times, order=None)
+    topic = None if times.spans or times.order else broad_topic(request.query)
+    limit = request.limit
+    if topic is not None:
+        limit = max(limit, min(RANKED_MAX, POOL_PER_RESULT * limit))
+    terms = _search_terms(request.query, times, asked)
     return Query(
-        terms=_search_terms(request.query, times, asked),
-        limit=request.limit,
+        terms=(parse_content_terms(topic) if topic else None) or terms,
+        limit=limit,
+        topic=topic,
         spans=times.spans,
         order=times.order,
         subject=Terms(subject, ()) if is_timed else None,

@@ -27,6 +27,7 @@ from mnemosyned.memory.values import (
     MemoryRecord,
     Revision,
 )
+from mnemosyned.search.broad import spread_results
 from mnemosyned.search.confidence import ResultJudge, split_by_confidence
 from mnemosyned.search.placement import misses_time
 from mnemosyned.search.ranking import make_hits, rank
@@ -397,12 +398,15 @@ class MemoryService:
         """Return the hits for a question, best first, with secrets masked unless revealed."""
         self._endings.find_soon()
         query = make_query(request, now=self._clock.now())
-        question = self._vectors.ask(request.query) if self._vectors else None
+        asked = query.topic or request.query
+        question = self._vectors.ask(asked) if self._vectors else None
         candidates = self._store.search.candidates(query)
         note = ""
         if self._vectors:
             candidates, note = self._vectors.near(question, query, candidates)
         places = rank(query, candidates)
+        if query.topic is not None:
+            places = spread_results(places, candidates.memories, limit=request.limit)
         shown = self._store.search.documents(places)
         if not request.reveal:
             masked = {

@@ -1,0 +1,81 @@
+"""Broad questions: how they are recognized, and how their answer is spread over time."""
+
+from datetime import timedelta
+
+import pytest
+from support.fakes import NOON
+
+from mnemosyned.search.broad import broad_topic, spread_results
+from mnemosyned.search.query import Match, RankedResult
+
+
+@pytest.mark.parametrize(
+    ("question", "topic"),
+    [
+        ("Tell me everything about the cat.", "about the cat"),
+        ("In which order did the events around the grant take place?", "In the around the grant place"),
+        ("Summarize how the project went", "the project"),
+        ("What have we tried against the moisture?", "against the moisture"),
+        ("Erzähl mir alles über die Heizung", "Erzähl mir über die Heizung"),
+        ("Résume tout ce que nous savons", "ce que"),
+        ("In quale ordine abbiamo visitato le scuole?", "quale abbiamo visitato le scuole"),
+        ("Расскажи всё про крышу", "Расскажи про крышу"),
+    ],
+)  # fmt: skip
+def test_a_broad_question_names_its_subject(question: str, topic: str) -> None:
+    words = (broad_topic(question) or "").split()
+
+    assert set(topic.split()) - {"In"} <= set(words)
+    assert not {"everything", "order", "Summarize", "alles", "tout"} & set(words)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "When did John resume playing drums?",
+        "How did the skydiving course go?",
+        "What is the cat called?",
+        "Did we order the wood?",
+        "Where do all the children sleep?",
+    ],
+)
+def test_a_question_for_one_fact_is_not_broad(question: str) -> None:
+    assert broad_topic(question) is None
+
+
+def match(position: int, session: str, *, days: int, role: str = "") -> Match:
+    when = NOON + timedelta(days=days)
+    return Match(position, 1.0, session, content="a line", created_at=when, role=role)
+
+
+def test_an_answer_is_spread_over_sessions_in_the_order_of_time() -> None:
+    one_session = [match(number, "long", days=30) for number in range(1, 6)]
+    others = [match(20, "later", days=60), match(10, "earlier", days=1)]
+    results = [
+        RankedResult(10.0 - rank, memory=found.position)
+        for rank, found in enumerate([*one_session, *others])
+    ]
+
+    shown = spread_results(results, [*one_session, *others], limit=4)
+
+    assert [result.memory for result in shown] == [10, 1, 4, 20]
+
+
+def test_a_user_says_what_an_assistant_repeats() -> None:
+    found = [
+        match(1, "s", days=0, role="assistant"),
+        match(2, "t", days=1, role="user"),
+    ]
+    results = [RankedResult(1.2, memory=1), RankedResult(1.0, memory=2)]
+
+    shown = spread_results(results, found, limit=1)
+
+    assert [result.memory for result in shown] == [2]
+
+
+def test_summaries_without_exact_words_fill_the_places_that_are_left() -> None:
+    found = [match(1, "s", days=0)]
+    results = [RankedResult(2.0, episode=7), RankedResult(1.0, memory=1)]
+
+    assert spread_results(results, found, limit=2) == [results[1], results[0]]
+    assert spread_results(results, found, limit=1) == [results[1]]
