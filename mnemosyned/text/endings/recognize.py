@@ -150,6 +150,8 @@ _TABLES = deepcopy(read_tables(__file__, "recognize.toml"))
 _SHARED = _TABLES.pop("any")
 _RULES = tuple(LanguageRules(table.pop("code"), table) for table in _TABLES.values())
 _OPENER = re.compile(_SHARED["openers"].replace("\n", "") + r"(?<!\w)")
+_NEW = re.compile(rf"(?<!\w)(?:{_SHARED['new']})(?!\w)")
+_PRICE = re.compile(_SHARED["price"])
 _NEGATION = re.compile(rf"(?<!\w)(?:{_SHARED['negation']})(?!\w)")
 _WEEKDAYS, _MONTHS = (frozenset(map(fold_case, names)) for names in (WEEKDAYS, MONTHS))
 _COUNTS = frozenset(fold_case(_SHARED["numbers"]).split()) | frozenset(
@@ -245,7 +247,7 @@ def _read_clauses(whole: Statement) -> Iterator[Statement]:
     before = ""
     for clause in clauses[:CLAUSES_MAX] if len(clauses) > 1 else ():
         part = (
-            _read_statement(clause, whole.rules)
+            _read_statement(clause, whole.rules, is_clause=before != "")
             if clause and fold_case(before) not in whole.rules.empty
             else None
         )
@@ -254,8 +256,13 @@ def _read_clauses(whole: Statement) -> Iterator[Statement]:
         before = "" if _OPENER.fullmatch(clause.lower()) else clause.partition(" ")[0]
 
 
-def _read_statement(text: str, rules: LanguageRules | None) -> Statement | None:
-    """Return a sentence with its words, read by the rules of its language, or None if it is too long."""
+def _read_statement(
+    text: str, rules: LanguageRules | None, *, is_clause: bool = False
+) -> Statement | None:
+    """Return a sentence with its words, read by the rules of its language, or None if it is too long.
+
+    A clause from within a sentence (`is_clause`) begins with a capital only if a name does.
+    """
     low = text.lower()
     if len(low) != len(text):
         return None
@@ -269,9 +276,10 @@ def _read_statement(text: str, rules: LanguageRules | None) -> Statement | None:
     )
     cues = {name: match for name in _REASONS if (match := language.find(name, low))}
     spans = [span for cue in cues.values() for span in _list_cue_spans(cue)]
+    spans += [each.span() for each in language.patterns["corrects"].finditer(low)]
     if opener := _OPENER.match(low):
         spans.append(opener.span())
-    words = tuple(_read_words(text, low, language, spans))
+    words = tuple(_read_words(text, low, language, spans, names_from=not is_clause))
     if not words or len(words) > WORDS_MAX:
         return None
     verbs = (language.find(name, low) for name in ("is", "naming", "place", "work"))
@@ -320,13 +328,19 @@ def _list_cue_spans(cue: re.Match[str]) -> list[tuple[int, int]]:
 
 
 def _read_words(
-    text: str, low: str, rules: LanguageRules, cues: Sequence[tuple[int, int]]
+    text: str,
+    low: str,
+    rules: LanguageRules,
+    cues: Sequence[tuple[int, int]],
+    *,
+    names_from: int,
 ) -> Iterator[StatementWord]:
     """Yield the words with content of a sentence outside the spans of its cues.
 
-    `low` is the sentence in lower case.
+    `low` is the sentence in lower case; from the position `names_from`, capitals begin names.
     """
     lead = ""
+    lead_is_article = False
     for match in _TOKEN.finditer(low):
         start, end = match.span()
         word = match[0].removesuffix("'s")
@@ -345,8 +359,11 @@ def _read_words(
             kind = "time" if is_time else "number" if word[0].isdigit() else "code"
         elif key in _WEEKDAYS or key.removesuffix("s") in _WEEKDAYS:
             kind = "day"
+        elif _UNITS["time"].fullmatch(key) and lead_is_article:
+            kind = "number"
         elif is_empty:
-            is_bare = key in rules.articles or rules.patterns["is"].fullmatch(word)
+            lead_is_article = key in rules.articles
+            is_bare = lead_is_article or rules.patterns["is"].fullmatch(word)
             lead = lead or ("" if is_bare else word)
             continue
         elif key in _COUNTS:
@@ -356,10 +373,12 @@ def _read_words(
         ):
             kind = "month"
         else:
-            kind = "name" if start and is_capital else "word"
+            kind = "name" if start >= names_from and is_capital else "word"
         unit = low[end:].split(maxsplit=1)[:1] if kind == "number" else []
-        yield StatementWord(key, start, kind, lead, _name_unit(unit[0] if unit else ""))
+        name = key if lead_is_article and kind == "number" else "".join(unit)
+        yield StatementWord(key, start, kind, lead, _name_unit(name))
         lead = ""
+        lead_is_article = False
 
 
 def _is_month(
@@ -368,7 +387,11 @@ def _is_month(
     """Tell whether a month's name in a sentence is no person's, as Jan or Marco is, nor the verb "may"."""
     if low[start - 2 : start - 1].isdigit() or low[end + 1 : end + 2].isdigit():
         return True
-    return end - start > 3 and is_capital == (rules.code in ("en", "de"))
+    if rules.code in ("en", "de"):
+        return end - start > 3 and (
+            is_capital or low[start:end] not in ("may", "march")
+        )
+    return end - start > 3 and not is_capital
 
 
 def _name_unit(word: str) -> str:
@@ -389,7 +412,9 @@ def is_same_word(key: str, other: str) -> bool:
         return False
     if any(map(str.isdigit, key + other)):
         return False
-    if stem(key) == stem(other) or other in irregular_forms(key):
+    if stem(key) == stem(other):
+        return True
+    if other in irregular_forms(key) or key in irregular_forms(other):
         return True
     pairs = zip(key, other, strict=False)
     shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
@@ -459,7 +484,9 @@ def _find_reason(old: Statement, new: Statement) -> str:
         return ""
     if _has_new_holder(old, new):
         return "now"
-    if not _are_within(new.subject, old.words):
+    if "replaced" in new.cues and _is_replacer(old, new):
+        return "replaced"
+    if not _are_within(_drop_price(new.subject, old), old.words):
         return ""
     ours, theirs = (
         [word for word in each.words if word.key not in rules.weak]
@@ -482,12 +509,17 @@ def _find_reason(old: Statement, new: Statement) -> str:
         for topic in ("naming", "place", "work"):
             is_topic = rules.find(topic, old.low) and rules.find(topic, new.low)
             is_same = bool(gone) and _are_within(old.subject, new.words)
+            is_same = is_same and bool(shared or name == "changed")
             if is_topic and (is_same if topic != "naming" else shared):
                 return name
     is_strict = name not in ("changed", "replaced")
     if not gone or not shared or not _have_like_values(fresh, gone, strict=is_strict):
         return ""
-    if not new.pivot and fresh[0].start < shared[0].start:
+    if (
+        not new.pivot
+        and fresh[0].kind in ("word", "name")
+        and fresh[0].start < shared[0].start
+    ):
         return ""
     return (
         name
@@ -520,22 +552,30 @@ def _find_rejection(
         is_event = name == "gone" and len(strong) > 2 and strong[0].start < cue.start()
         if is_event and not _is_among(strong[0], old.words):
             strong = strong[1:]  # an event by another word: "we dine", "the dinner"
+        strong = _drop_price(strong, old)
         fits = not values or _have_like_values(values, [*gone, *strong])
-        if fits and _are_within(strong, old.words) and _is_evidence(strong, old):
+        if fits and _are_within(strong, old.words) and _is_evidence(strong, old, new):
             return name
     return ""
 
 
-def _is_evidence(rejected: Sequence[StatementWord], old: Statement) -> bool:
+def _is_evidence(
+    rejected: Sequence[StatementWord], old: Statement, new: Statement
+) -> bool:
     """Tell whether words that occur in an older statement are enough to say that it is meant.
 
-    A name, a code, two words or a third of the statement are.
+    A name, a code, two words or a third of the statement are; a short number needs a further word.
     """
     theirs = [word for word in old.words if word.key not in old.rules.weak]
+    if all(word.kind == "number" and len(word.key) < 3 for word in rejected):
+        others = [word for word in new.words if word not in rejected]
+        return bool(rejected) and any(
+            _is_among(word, old.words)
+            for word in others
+            if word.key not in new.rules.weak
+        )
     is_exact = any(word.kind != "word" for word in rejected)
-    return bool(rejected) and (
-        is_exact or len(rejected) > 1 or 3 * len(rejected) >= len(theirs)
-    )
+    return is_exact or len(rejected) > 1 or 3 * len(rejected) >= len(theirs)
 
 
 def _is_other_value(
@@ -556,6 +596,7 @@ def _is_other_value(
         new.rules.patterns["single"].fullmatch(word.key) for word in shared
     )
     if name == "value":
+        has_attribute = has_attribute or bool(_NEW.search(new.low, 0, new.pivot))
         is_same = new.subject and _are_within(old.subject, new.subject)
         are_values = fresh[0].lead == gone[0].lead and all(
             word.kind != "word" for word in (*fresh, *gone)
@@ -589,6 +630,10 @@ def _is_other_value(
         for word in new.words
         if word.start < fresh[0].start and _is_among(word, old.words)
     ]
+    names = [word for word in fresh if word.kind == "name"]
+    has_one_name = len(names) == 1 and len(fresh) < 3 and len(shared) > 1
+    if name == "now" and has_one_name and any(word.kind == "name" for word in gone):
+        return True  # "Tobias does the ledger reviews from now on"
     first = next(
         (word.start for word in old.words if _is_among(word, shared)), len(old.text)
     )
@@ -607,6 +652,25 @@ def _share_lead(
         word.lead == other.lead != "" and is_same_word(word.key, other.key)
         for word in words
         for other in others
+    )
+
+
+def _drop_price(words: Sequence[StatementWord], old: Statement) -> list[StatementWord]:
+    """Return the words without "price", which an older statement with an amount of money need not have."""
+    if not any(word.unit == "money" for word in old.words):
+        return list(words)
+    return [word for word in words if not _PRICE.fullmatch(word.key)]
+
+
+def _is_replacer(old: Statement, new: Statement) -> bool:
+    """Tell whether the subject of a statement replaced what an older one names: "Ruff replaced flake8"."""
+    words = [word for word in new.words if word.key not in new.rules.weak]
+    rest = [word for word in words[1:] if word.kind in ("word", "name")]
+    return (
+        bool(rest)
+        and not _is_among(words[0], old.words)
+        and _are_within(rest, old.words)
+        and _is_evidence(rest, old, new)
     )
 
 
