@@ -84,6 +84,8 @@ class AskedPrompt:
     hook_after_start: str
     recalled: list[str]
     """The lines of each hit of recall, best first."""
+    nearest: list[str]
+    """The lines of each memory that recall shows as nearest, where nothing bears on the prompt."""
     context: str
     """The learnings in the context for this prompt."""
     learnings_shown: int
@@ -278,6 +280,10 @@ class Replay:
                 "\n".join(line.content for line in hit.lines or (hit,))
                 for hit in recalled.hits
             ],
+            nearest=[
+                "\n".join(line.content for line in hit.lines or (hit,))
+                for hit in recalled.nearest
+            ],
             context=context.system.partition("## Past Learnings")[2],
             learnings_shown=len(context.learnings),
         )
@@ -449,6 +455,18 @@ def publish(report: Report, half: str, projects: Sequence[Project], life: Life) 
     for count in (FIRST, RECALLED):
         found = share([asked.is_told_by(*asked.recalled[:count]) for asked in facts])
         report.figure(f"recall has it among its first {count}", found)
+    report.figure(
+        "it is among the hits or the nearest",
+        share([asked.is_told_by(*asked.recalled, *asked.nearest) for asked in facts]),
+    )
+    report.figure(
+        "recall has no hit for a prompt that needs a fact",
+        share([not asked.recalled for asked in facts]),
+    )
+    report.figure(
+        "recall has no hit for a prompt that needs nothing",
+        share([not asked.recalled for asked in nothing]),
+    )
     report.figure("prompts that need nothing", len(nothing))
     report.bar("silent on prompts that need nothing", silent, ">=", BARS["silent"])
     publish_ended(report, projects, life)
