@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple, Self
+from functools import lru_cache
+from typing import NamedTuple
 
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.summary.statements import COURTESY_WORDS_MAX, is_courtesy
@@ -27,6 +28,7 @@ from mnemosyned.text.tokens import (
     emphasis_factor,
     tokenize,
 )
+from mnemosyned.text.word_cache import clear_on_forget
 
 _WORDS, _NAMES, _PATTERNS, _FORMS = read_rule_file(__file__)
 
@@ -35,6 +37,7 @@ _PLACEHOLDER = re.compile(r"\[secret:\w+\]")
 ASSISTANT = "assistant"
 CONTENT_CHARS_MAX = 2_000
 """Characters read of one memory."""
+STATEMENTS_CACHED_MAX = 2_000
 STATEMENT_CHARS_MAX = 240
 SENTENCE_CHARS_MAX = 400
 KEYWORDS_MIN = 3
@@ -107,25 +110,43 @@ def find_statements(memories: Sequence[MemoryRecord]) -> Iterator[ProjectStateme
     """
     questions = _find_questions(memories)
     for memory in memories:
-        content = memory.content[:CONTENT_CHARS_MAX]
-        if memory.superseded_at or is_sample(content):
+        if memory.superseded_at:
             continue
         is_agent = memory.role == ASSISTANT
-        sentences = list(_telling_sentences(content, is_agent=is_agent))
-        kinds = [
-            _kind_of(text, tokens, is_agent=is_agent)
-            for text, tokens, telling in sentences
-            if telling
-        ]
-        if not kinds:
+        read = _read_statement(memory.content[:CONTENT_CHARS_MAX], is_agent=is_agent)
+        if read is None:
             continue
-        kind = max(kinds, key=_GRAVITY.index)
-        if is_agent and kind not in (StatementKind.GRAVE, StatementKind.OPEN):
-            continue
-        text = _join_sentences([text for text, *_ in sentences], kind)
+        kind, text, keywords = read
         if len(text) <= ANSWER_CHARS_MAX and (question := questions.get(memory.id)):
             text = f"{question} → {text}"
-        yield ProjectStatement(memory, kind, text, find_keywords(text))
+            keywords = find_keywords(text)
+        yield ProjectStatement(memory, kind, text, keywords)
+
+
+@clear_on_forget
+@lru_cache(STATEMENTS_CACHED_MAX)
+def _read_statement(
+    content: str, *, is_agent: bool
+) -> tuple[StatementKind, str, frozenset[str]] | None:
+    """Return kind, text and keywords of what a memory states; None if it states nothing.
+
+    Read again with every prompt, and it takes a tenth of a millisecond: hence the cache.
+    """
+    if is_sample(content):
+        return None
+    sentences = list(_telling_sentences(content, is_agent=is_agent))
+    kinds = [
+        _kind_of(text, tokens, is_agent=is_agent)
+        for text, tokens, telling in sentences
+        if telling
+    ]
+    kind = max(kinds, key=_GRAVITY.index, default=None)
+    if kind is None or (
+        is_agent and kind not in (StatementKind.GRAVE, StatementKind.OPEN)
+    ):
+        return None
+    text = _join_sentences([text for text, *_ in sentences], kind)
+    return kind, text, find_keywords(text)
 
 
 _GRAVITY = (
@@ -280,14 +301,14 @@ def find_outdated(texts: Sequence[str]) -> dict[int, int]:
     keyword, a name or exact value, or two rare keywords in common. Nothing is ended thereby: in
     doubt, the newer one alone is told.
     """
-    subjects = [_SubjectWords.read(text) for text in texts]
+    subjects = [_read_subject(text) for text in texts]
     counts = Counter(word for each in subjects for word in each.words)
     outdated: dict[int, int] = {}
     for place, text in enumerate(texts):
         main = _PATTERNS["reason"].split(text)[0]
         if not _PATTERNS["change"].search(main):
             continue
-        newer = _SubjectWords.read(main)
+        newer = _read_subject(main)
         for other in range(place + 1, len(texts)):
             older = subjects[other]
             shared = {
@@ -311,24 +332,26 @@ class _SubjectWords(NamedTuple):
     first: str
     """The first keyword; empty without any."""
 
-    @classmethod
-    def read(cls, text: str) -> Self:
-        """Return the subject words of a text."""
-        words: list[str] = []
-        names: set[str] = set()
-        for sentence, _ in split_sentences(text):
-            for place, token in enumerate(tokenize(sentence)):
-                if token.kind in COMMONPLACE_KINDS or token.stem in _GENERAL:
-                    continue
-                is_exact = token.kind in EXACT_KINDS
-                if len(token.stem) < SUBJECT_CHARS_MIN and not is_exact:
-                    continue
-                words.append(token.stem)
-                if token.stem.isdecimal() and len(token.stem) < SUBJECT_CHARS_MIN:
-                    continue
-                if is_exact or (token.capital and place > 0):
-                    names.add(token.stem)
-        return cls(frozenset(words), frozenset(names), words[0] if words else "")
+
+@clear_on_forget
+@lru_cache(STATEMENTS_CACHED_MAX)
+def _read_subject(text: str) -> _SubjectWords:
+    """Return the subject words of a text."""
+    words: list[str] = []
+    names: set[str] = set()
+    for sentence, _ in split_sentences(text):
+        for place, token in enumerate(tokenize(sentence)):
+            if token.kind in COMMONPLACE_KINDS or token.stem in _GENERAL:
+                continue
+            is_exact = token.kind in EXACT_KINDS
+            if len(token.stem) < SUBJECT_CHARS_MIN and not is_exact:
+                continue
+            words.append(token.stem)
+            if token.stem.isdecimal() and len(token.stem) < SUBJECT_CHARS_MIN:
+                continue
+            if is_exact or (token.capital and place > 0):
+                names.add(token.stem)
+    return _SubjectWords(frozenset(words), frozenset(names), words[0] if words else "")
 
 
 _GENERAL = frozenset(
