@@ -153,7 +153,8 @@ _OPENER = re.compile(_SHARED["openers"].replace("\n", "") + r"(?<!\w)")
 _NEW = re.compile(rf"(?<!\w)(?:{_SHARED['new']})(?!\w)")
 _PRICE = re.compile(_SHARED["price"])
 _NEGATION = re.compile(rf"(?<!\w)(?:{_SHARED['negation']})(?!\w)")
-_WEEKDAYS, _MONTHS = (frozenset(map(fold_case, names)) for names in (WEEKDAYS, MONTHS))
+_WEEKDAYS = frozenset(map(fold_case, (*WEEKDAYS, *_SHARED["weekdays"].split())))
+_MONTHS = frozenset(map(fold_case, MONTHS))
 _COUNTS = frozenset(fold_case(_SHARED["numbers"]).split()) | frozenset(
     fold_case(word) for word, number in COUNTS.items() if number > 1
 )
@@ -357,7 +358,7 @@ def _read_words(
         is_empty = key in rules.empty or (len(key) == 1 and not is_capital)
         if any(map(str.isdigit, word)):
             kind = "time" if is_time else "number" if word[0].isdigit() else "code"
-        elif key in _WEEKDAYS or key.removesuffix("s") in _WEEKDAYS:
+        elif key.removesuffix("s") in _WEEKDAYS or key in _WEEKDAYS:
             kind = "day"
         elif _UNITS["time"].fullmatch(key) and lead_is_article:
             kind = "number"
@@ -422,7 +423,7 @@ def is_same_word(key: str, other: str) -> bool:
     return (
         shorter >= 4 <= shared
         and longer - shared <= max(2, longer // 3)
-        and (shared > 4 or 3 * shared >= 2 * longer)
+        and (shared > 4 or 7 * shared >= 4 * longer)
     )
 
 
@@ -542,9 +543,7 @@ def _find_rejection(
         if is_change:
             is_renaming = rules.find("naming", cue[0])
             is_value = (
-                rules.find("naming", old.low)
-                if is_renaming
-                else _states_value(old, strong)
+                rules.find("naming", old.low) if is_renaming else _states_value(old)
             )
             repeats = any(_is_among(word, old.words) for word in values)
             if not values or not (is_value or repeats or name == "replaced"):
@@ -674,13 +673,12 @@ def _is_replacer(old: Statement, new: Statement) -> bool:
     )
 
 
-def _states_value(old: Statement, rejected: Iterable[StatementWord]) -> bool:
-    """Tell whether a statement says what, where or when something is, or has `rejected` as a value."""
-    return (
-        any(old.rules.find(name, old.low) for name in ("is", "place", "work", "naming"))
-        or any(word.kind not in ("word", "name") for word in old.words)
-        or any(_is_among(word, old.words[1:]) for word in rejected)
+def _states_value(old: Statement) -> bool:
+    """Tell whether a statement says what, where or when something is."""
+    has_verb = any(
+        old.rules.find(name, old.low) for name in ("is", "place", "work", "naming")
     )
+    return has_verb or any(word.kind not in ("word", "name") for word in old.words)
 
 
 def _has_new_holder(old: Statement, new: Statement) -> bool:
