@@ -12,6 +12,8 @@ INJECTIONS_MAX = 5_000
 """The injections that are kept, the newest ones."""
 PROMPT_CHARS_MAX = 200
 """Characters kept of the beginning of a prompt."""
+LINE_CHARS_MAX = 600
+"""Characters kept of a line."""
 BRIEFING_EDITS_MAX = 1_000
 
 

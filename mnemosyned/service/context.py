@@ -24,8 +24,10 @@ from mnemosyned.errors import ConfigInvalid, InvalidRequest, TokenizerUnusable
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.engine_ports import Summarizer
+from mnemosyned.memory.injections import InjectedLine, InjectionKind
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import Hit, Learning
+from mnemosyned.service.injections import make_injection
 from mnemosyned.text.dates.questions import QuestionTimes, parse_times
 from mnemosyned.text.terms import cut_snippet, parse_terms
 from mnemosyned.text.token_counts import CounterWithMargin, TokenEstimator
@@ -159,6 +161,32 @@ class ContextService:
             learnings=[learning.text for learning in learnings],
             tool_definitions=request.tools,
         )
+        shown = [
+            *(
+                InjectedLine(
+                    id=id, text=quoted.text, reason="recalled for this message"
+                )
+                for id, quoted in recalled[: window.memory_shown]
+            ),
+            *(
+                InjectedLine(
+                    id=each.id, text=each.text, reason=f"a {each.kind} for this message"
+                )
+                for each in learnings[: window.learnings_shown]
+            ),
+        ]
+        if shown and not self._store.read_only:
+            self._store.injections.add(
+                make_injection(
+                    self._clock.now(),
+                    InjectionKind.CONTEXT,
+                    client=next(iter(names(request.source)), ""),
+                    session=next(iter(names(request.session)), ""),
+                    prompt=question,
+                    text="\n".join(line.text for line in shown),
+                    lines=shown,
+                )
+            )
         return Assembled(
             system=window.system,
             messages=sendable(window.messages),

@@ -1,12 +1,25 @@
-"""The verbs of the ledger of injected context."""
+"""The ledger of injected context: its entries and its verbs."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from mnemosyned.ids import new_id
 from mnemosyned.memory.injections import (
+    LINE_CHARS_MAX,
+    PROMPT_CHARS_MAX,
+    InjectedLine,
+    Injection,
     InjectionFilter,
+    InjectionKind,
     InjectionOutcome,
     InjectionStore,
 )
+from mnemosyned.text.frames import neutralize_line
+from mnemosyned.text.secrets.masking import mask_secrets
+from mnemosyned.text.token_counts import TokenEstimator
 from mnemosyned.verbs.injections import (
     InjectionList,
     Injections,
@@ -14,6 +27,45 @@ from mnemosyned.verbs.injections import (
     RateInjection,
 )
 from mnemosyned.verbs.request import instant
+
+
+def make_injection(
+    now: datetime,
+    kind: InjectionKind,
+    *,
+    client: str,
+    session: str,
+    project: str = "",
+    prompt: str = "",
+    text: str = "",
+    lines: Sequence[InjectedLine] = (),
+    outcome: InjectionOutcome = InjectionOutcome.UNKNOWN,
+) -> Injection:
+    """Return the ledger's entry for a text given to an agent now; empty for one that was missed.
+
+    Of the prompt and of each line the beginning is kept, with secrets masked and tags neutralized.
+    """
+    return Injection(
+        id=new_id(now),
+        created_at=now,
+        client=client,
+        session=session,
+        project=project,
+        kind=kind,
+        prompt=_mask_beginning(prompt, PROMPT_CHARS_MAX),
+        characters=len(text),
+        tokens=TokenEstimator().count(text) if text else 0,
+        outcome=outcome,
+        lines=tuple(
+            replace(line, text=_mask_beginning(line.text, LINE_CHARS_MAX))
+            for line in lines
+        ),
+    )
+
+
+def _mask_beginning(text: str, chars_max: int) -> str:
+    """Return the beginning of a text as one line, with secrets masked and tags neutralized."""
+    return neutralize_line(mask_secrets(text))[:chars_max]
 
 
 class LedgerService:

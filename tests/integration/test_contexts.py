@@ -23,6 +23,7 @@ from mnemosyned.errors import ConfigInvalid, InvalidRequest
 from mnemosyned.service.context import default_counter
 from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.conversation import Assembled, Context, Learn, Learnings
+from mnemosyned.verbs.injections import Injections
 from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.retention import Forget
 from mnemosyned.verbs.upkeep import Sleep
@@ -514,3 +515,17 @@ def test_settings_that_cannot_be_are_refused_at_the_start(
 
     assert refused.value.field
     assert refused.value.field.startswith("context")
+
+
+def test_the_ledger_has_what_a_context_showed(service: MemoryService) -> None:
+    service.call(Remember("The cart service uses Postgres 16.", id="db", source="bot"))
+    question = "Which database does the cart service use? My password is hunter2-Xy9!"
+
+    shown = service.call(Context(question, source="bot"))
+    service.call(Context("Go on", source="bot"))
+
+    (injection,) = service.call(Injections()).injections
+    assert (injection.kind, injection.client) == ("context", "bot")
+    assert [line.id for line in injection.lines] == shown.recalled == ["db"]
+    assert "hunter2" not in injection.prompt
+    assert injection.tokens > 0

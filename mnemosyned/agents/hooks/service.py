@@ -29,7 +29,6 @@ from mnemosyned.agents.hooks.reminder import (
 from mnemosyned.config import SettingsInForce
 from mnemosyned.conversation.briefing import find_keywords, has_substance
 from mnemosyned.errors import MnemosynedError
-from mnemosyned.ids import new_id
 from mnemosyned.importers.capture import Capture
 from mnemosyned.importers.projects import project_of
 from mnemosyned.importers.transcripts import NO_TRANSCRIPT, TranscriptRefused, clean
@@ -39,15 +38,12 @@ from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.injections import (
     PROMPT_CHARS_MAX,
     InjectedLine,
-    Injection,
     InjectionKind,
     InjectionOutcome,
 )
 from mnemosyned.memory.ports import MemoryStore
+from mnemosyned.service.injections import make_injection
 from mnemosyned.service.service import MemoryService
-from mnemosyned.text.frames import neutralize_line
-from mnemosyned.text.secrets.masking import mask_secrets
-from mnemosyned.text.token_counts import TokenEstimator
 from mnemosyned.verbs.memories import Recall, Remember
 from mnemosyned.verbs.request import instant
 
@@ -270,16 +266,14 @@ class HookService:
                 self._agents.note_shown(session.session, ids, informed_at=informed_at)
             if ids:
                 self._ledger.add(
-                    Injection(
-                        id=new_id(now),
-                        created_at=now,
+                    make_injection(
+                        now,
+                        kind,
                         client=session.client,
                         session=session.session,
                         project=session.project,
-                        kind=kind,
-                        prompt=_mask_beginning(prompt),
-                        characters=len(injected.text),
-                        tokens=TokenEstimator().count(injected.text),
+                        prompt=prompt,
+                        text=injected.text,
                         lines=injected.lines,
                     )
                 )
@@ -321,20 +315,19 @@ class HookService:
             if known and not any(line.id in shown for line in known):
                 line = InjectedLine(
                     id=known[0].id,
-                    text=_mask_beginning(known[0].content),
+                    text=known[0].content[:PROMPT_CHARS_MAX],
                     reason="known in this project, and not told",
                 )
                 self._ledger.add(
-                    Injection(
-                        id=new_id(now),
-                        created_at=now,
+                    make_injection(
+                        now,
+                        InjectionKind.PROMPT,
                         client=session.client,
                         session=session.session,
                         project=session.project,
-                        kind=InjectionKind.PROMPT,
-                        prompt=_mask_beginning(message.content),
+                        prompt=message.content,
+                        lines=[line],
                         outcome=InjectionOutcome.SAID_AGAIN,
-                        lines=(line,),
                     )
                 )
 
@@ -365,11 +358,6 @@ class HookService:
             count=outcome.stored,
             failure=outcome.failure,
         )
-
-
-def _mask_beginning(text: str) -> str:
-    """Return the beginning of a text as one line for the ledger, with secrets masked."""
-    return neutralize_line(mask_secrets(text))[:PROMPT_CHARS_MAX]
 
 
 def _share_of(words: frozenset[str], others: frozenset[str]) -> float:
