@@ -498,35 +498,59 @@ def _find_reason(old: Statement, new: Statement) -> str:
     shared = [word for word in ours if word not in fresh]
     if name := _find_rejection(old, new, gone):
         return name
-    name = next((each for each in _VALUE_CUES if each in new.cues), "value")
+    # A verb of change without "to" says nothing of a value.
+    sure = {"corrects", "now"} | (
+        {"changed", "replaced"} if new.values_start else set()
+    )
+    name = next(
+        (each for each in _VALUE_CUES if each in new.cues.keys() & sure), "value"
+    )
     is_negated = _NEGATION.search(new.low) and not _NEGATION.search(old.low)
     if name == "corrects" and not fresh and len(shared) > 1 and is_negated:
         return name
     if not fresh or "gone" in new.cues:
         return ""
-    if name != "value" and all(
+    if new.cues and all(
         word in shared for word in ours if word.start < new.values_start
     ):
+        is_bare = "changed" in new.cues and all(word.kind == "name" for word in fresh)
         for topic in ("naming", "place", "work"):
             is_topic = rules.find(topic, old.low) and rules.find(topic, new.low)
-            is_same = bool(gone) and _are_within(old.subject, new.words)
-            is_same = is_same and bool(shared or name == "changed")
-            if is_topic and (is_same if topic != "naming" else shared):
-                return name
-    is_strict = name not in ("changed", "replaced")
-    if not gone or not shared or not _have_like_values(fresh, gone, strict=is_strict):
+            has_subject = any(
+                not rules.patterns[topic].fullmatch(word.key) for word in shared
+            )
+            is_same = (
+                bool(gone)
+                and _are_within(old.subject, new.words)
+                and (has_subject or is_bare)
+            )
+            if is_topic and (has_subject if topic == "naming" else is_same):
+                return next(each for each in _REASONS if each in new.cues)
+    if not gone or not shared:
         return ""
-    if (
-        not new.pivot
-        and fresh[0].kind in ("word", "name")
-        and fresh[0].start < shared[0].start
-    ):
-        return ""
-    return (
-        name
-        if _is_other_value(old, new, name=name, fresh=fresh, gone=gone, shared=shared)
-        else ""
+    if name == "now" and _names_another(fresh, gone, shared):
+        return name
+    is_alike = _have_like_values(
+        fresh, gone, strict=name not in ("changed", "replaced")
     )
+    is_first = fresh[0].kind in ("word", "name") and fresh[0].start < shared[0].start
+    if not is_alike or (is_first and not new.pivot):
+        return ""
+    is_other = _is_other_value(
+        old, new, name=name, fresh=fresh, gone=gone, shared=shared
+    )
+    return name if is_other else ""
+
+
+def _names_another(
+    fresh: Sequence[StatementWord],
+    gone: Sequence[StatementWord],
+    shared: Sequence[StatementWord],
+) -> bool:
+    """Tell whether another name does what one did before: "Tobias does the reviews from now on"."""
+    names = [word for word in fresh if word.kind == "name"]
+    is_only = len(names) == 1 and len(fresh) < 3 and len(shared) > 1
+    return is_only and any(word.kind == "name" for word in gone)
 
 
 def _find_rejection(
@@ -629,10 +653,6 @@ def _is_other_value(
         for word in new.words
         if word.start < fresh[0].start and _is_among(word, old.words)
     ]
-    names = [word for word in fresh if word.kind == "name"]
-    has_one_name = len(names) == 1 and len(fresh) < 3 and len(shared) > 1
-    if name == "now" and has_one_name and any(word.kind == "name" for word in gone):
-        return True  # "Tobias does the ledger reviews from now on"
     first = next(
         (word.start for word in old.words if _is_among(word, shared)), len(old.text)
     )
