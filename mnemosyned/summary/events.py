@@ -33,6 +33,8 @@ BASE = -1.2
 BY_LENGTH = 1.9
 DEED = 0.6
 OWN_DEED = 0.4
+HEADLINE = 0.9
+"""Of a sentence that begins with a deed: "Moved the docs to …", "Lost my job"."""
 SELF = 0.6
 ONGOING = 1.0
 NAME = 0.5
@@ -57,11 +59,12 @@ BY_WORD = {
     "conditional": -1.0,
     "pictures": -0.5,
 }
-REFERENCE = -0.6
+REFERENCE = -1.2
 STRENGTH = 0.5
 """Exponent of the odds: how strongly events are preferred to sentences with more names and values."""
 _BY_MARK = tuple((_MARKS[name], points) for name, points in BY_WORD.items())
 _DONE = _MARKS["deeds"] | _MARKS["past"]
+_PERSONAL = _MARKS["listener"] | _MARKS["feelings"]
 _HAPPENING = _MARKS["beginnings"] | _MARKS["plans"]
 
 
@@ -90,7 +93,7 @@ def rate_event(
     """Return a factor for a sentence's worth: above 1 for an event, below 1 for anything else.
 
     A feeling, advice, a compliment, a question, or a sentence that begins with a pronoun is no event.
-    A decision or rule (`is_ruling`) has at least 1, unless it encourages somebody. Pronouns count for
+    A decision or rule (`is_ruling`) has at least 1, unless it encourages or praises. Pronouns count for
     nothing if the sentence before is shown, too (`is_introduced`).
     """
     sentence = sentence.replace("’", "'")
@@ -121,7 +124,7 @@ def rate_event(
         score += SHORT
     if sentence.endswith(("?", "？", "؟")):
         score += QUESTION
-    if is_ruling and not is_advice and not union & _MARKS["listener"]:
+    if is_ruling and not is_advice and not union & _PERSONAL:
         score = max(score, 0.0)
     return exp(STRENGTH * score)
 
@@ -131,9 +134,8 @@ def _rate_happening(sentence: str, marks: list[int], union: int) -> float:
 
     `marks` are the bits of its words, `union` all of them.
     """
-    is_own = bool(
-        reduce(or_, marks[:SUBJECT_WORDS]) & _MARKS["self"] or marks[0] & _DONE
-    )
+    is_own = bool(reduce(or_, marks[:SUBJECT_WORDS]) & _MARKS["self"])
+    is_headline = bool(marks[0] & _DONE)
     is_done = bool(union & _DONE or _reports_foreign_deed(sentence, union))
     is_timed = bool(
         union & _MARKS["times"]
@@ -144,6 +146,7 @@ def _rate_happening(sentence: str, marks: list[int], union: int) -> float:
     )
     score = DEED * is_done + OWN_DEED * (is_done and is_own) + SELF * is_own
     score += TIMES * is_timed + ONGOING * is_ongoing
+    score += HEADLINE * is_headline
     if '"' in sentence or any(mark & _MARKS["capital"] for mark in marks[1:]):
         score += NAME
     if union & _MARKS["news"] and _PATTERNS["news"].match(sentence):

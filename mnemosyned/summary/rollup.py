@@ -138,7 +138,7 @@ def _split_by_speaker(
     yield MemoryRecord(id="", content=text[begins:], role=role, created_at=said)
 
 
-ROLLUP_SHARES = {Level.DAY: 0.54, Level.WEEK: 0.5, Level.MONTH: 0.5}
+ROLLUP_SHARES = {Level.DAY: 0.58, Level.WEEK: 0.52, Level.MONTH: 0.5}
 """Characters of a roll-up, as a share of the characters below."""
 ROLLUP_SHARE_MAX = 0.6
 """Share of a roll-up of one statement, if none is shorter."""
@@ -174,9 +174,9 @@ ENDING_EMPHASIS = 2.0
 """Least emphasis of a statement that ends an older one, which is left out."""
 ROLE_FACTORS = {"user": 1.2, "assistant": 0.9}
 """Factors of statements by role: requests and reports of a person say more than an agent's remarks."""
-EMPHASIS_MIN = 0.7
+EMPHASIS_MIN = 0.9
 """Emphasis below which a statement is at most the only one of its summary."""
-TRIVIAL_SHARE = 0.3
+TRIVIAL_SHARE = 0.4
 """Worth below which a summary has no statement, as a share of the median."""
 
 
@@ -319,9 +319,13 @@ class _RollupComposer:
         selection = self._selection
         if self._says_all:
             for statement in chain.from_iterable(self._pools):
-                if selection.count_chars(statement) <= selection.room:
+                if (
+                    statement.emphasis >= EMPHASIS_MIN
+                    and selection.count_chars(statement) <= selection.room
+                ):
                     selection.select(statement)
-            return
+            if selection.kept:
+                return
         ranked = self._rank_informative_pools()
         for left, pool in zip(range(len(ranked), 0, -1), ranked, strict=True):
             share = selection.room / left * SHARE_OF_LINE
