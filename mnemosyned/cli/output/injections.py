@@ -51,7 +51,7 @@ def injection_lines(injection: Injection) -> Iterator[str]:
         yield f"about {count_of(injection.tokens, 'token')}"
     for line in injection.lines:
         yield wrap_paragraph(f"- {line.text or '(its words changed since)'}")
-        yield click.style(f"   {line.reason}; {line.id}", dim=True)
+        yield click.style(f"     {line.reason}; {line.id}", dim=True)
 
 
 RENDERERS[InjectionList] = Renderer(
