@@ -20,7 +20,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, timedelta
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -418,21 +417,21 @@ def publish(report: Report, half: str, projects: Sequence[Project], life: Life) 
         [asked.is_told_by(asked.start, asked.hook_after_start) for asked in facts]
     )
     silent = share([not asked.hook for asked in nothing])
+    said_in = {
+        (project.name, id): entry.lang
+        for project in projects
+        for entry in project.entries()
+        for id in entry.fact
+    }
+    parts: dict[str, list[AskedPrompt]] = {}
+    for prompt in facts:
+        lang, project_name = prompt.entry.lang, prompt.project.name
+        langs = {said_in[project_name, id] for id in prompt.entry.needs}
+        kind = "same language" if langs == {lang} else "another language"
+        for name in (project_name, lang, kind, "all"):
+            parts.setdefault(name, []).append(prompt)
     rows: list[list[object]] = []
-    for name, part in [
-        *(
-            (project.name, [a for a in facts if a.project is project])
-            for project in projects
-        ),
-        *(
-            (lang, list(group))
-            for lang, group in groupby(
-                sorted(facts, key=lambda each: each.entry.lang),
-                key=lambda each: each.entry.lang,
-            )
-        ),
-        ("all", facts),
-    ]:
+    for name, part in parts.items():
         rows.append(
             [
                 name,

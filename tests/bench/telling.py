@@ -38,6 +38,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ask: str = ""
     """A prompt, asked at this moment in a session of its own."""
     lang: str = "en"
+    """The language of a prompt, or of a message that states something."""
     fact: dict[str, Keys] = {}
     """The facts that the message states, with their keys."""
     rule: dict[str, tuple[Keys, ...]] = {}
