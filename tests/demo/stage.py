@@ -89,6 +89,7 @@ class Stage:
             "MNEMOSYNE_SOCKET": str(socket),
             "MNEMOSYNE_DATABASE": database or str(self.database),
             "MNEMOSYNE_AUTO_SLEEP": "false",
+            "MNEMOSYNE_EMBEDDING_ENCODER": "none",  # it works in the background
             "PYTHONWARNINGS": "error",  # what Python will refuse one day fails here now
             "COLUMNS": str(WIDTH),
             "MNEM_FORMAT": "table",  # as at a terminal, also in a pipe

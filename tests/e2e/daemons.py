@@ -58,6 +58,7 @@ def environment(home: Path, **settings: str | None) -> dict[str, str]:
         "HOME": str(home),
         "PYTHONPYCACHEPREFIX": str(BYTECODE),
         "MNEMOSYNE_AUTO_SLEEP": "false",
+        "MNEMOSYNE_EMBEDDING_ENCODER": "none",  # each home would convert its file
         "PAGER": "cat",  # less would wait for a key
     }
     wanted = bare | usual | settings
