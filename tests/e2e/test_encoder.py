@@ -28,7 +28,10 @@ def test_a_daemon_finds_by_meaning_without_a_step(tmp_path: Path) -> None:
         eventually(is_embedded, "both memories are embedded", timeout_s=120)
         answers = [
             daemon.mnem("recall", question, "--json").stdout
-            for question in ("Wann kommt die neue Version?", "где спит кошка?")
+            for question in (
+                "Auf welchen Tag wurde die Veröffentlichung verschoben?",
+                "где спит кошка?",
+            )
         ]
         assert daemon.stop() == 0
 
