@@ -111,11 +111,14 @@ def write_encoder_file(target: Path) -> None:
             return
         arrays = {**_read_weights(), **_read_vocabulary()}
         part = target.parent / "encoder.part"
-        with part.open("wb") as file:
-            _write_arrays(file, arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(target)
+        try:
+            with part.open("wb") as file:
+                _write_arrays(file, arrays)
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
         for other in target.parent.glob("encoder-*.bin"):
             if other != target:
                 other.unlink(missing_ok=True)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import pytest
@@ -176,6 +179,23 @@ def test_other_versions_leave_the_cache(
     write_encoder_file(tmp_path / FILE_NAME)
 
     assert [file.name for file in tmp_path.glob("*.bin")] == [FILE_NAME]
+
+
+def test_a_full_disk_is_left_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fill(file: BinaryIO, _: object) -> None:
+        file.write(bytes(1_000))
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(encoder_file, "_write_arrays", fill)
+    monkeypatch.setattr(encoder_file, "_read_weights", dict)
+    monkeypatch.setattr(encoder_file, "_read_vocabulary", dict)
+
+    with pytest.raises(OSError, match="No space left"):
+        write_encoder_file(tmp_path / FILE_NAME)
+
+    assert [file.name for file in tmp_path.iterdir()] == ["encoder.lock"]
 
 
 def test_a_changed_package_is_refused(
