@@ -56,7 +56,7 @@ SPACES = str.maketrans(
 WIDE_TILDE = "\uff5e"
 """The one character of NFKC that the vocabulary keeps."""
 DIMENSIONS, CNN_DIMENSIONS = 512, 256
-ROWS_MAPPED_MAX = 1_000
+ROWS_MAPPED_MAX = 100
 """Rows of the table that are read before its pages are given back: each maps up to 64 KB."""
 GAP = 2
 """Empty rows between texts, as many as an n-gram reaches beyond a text."""

@@ -41,9 +41,9 @@ BATCH = 32
 """Memories that share a commit."""
 GATHER_S = 0.5
 SPANS_MAX = 50
-LOADED_AT_ONCE, LOADED_FIRST = 5_000, 50_000
+LOADED_AT_ONCE, LOADED_FIRST = 1_000, 50_000
 """Vectors that are read at once, and the newest that are there before questions are answered."""
-COUNTED_AT_ONCE = 50_000
+COUNTED_AT_ONCE = 10_000
 QUESTIONS_MAX = 16
 START_AFTER_S = 0.5
 """Delay of the start: a daemon serves before, and a short program never pays for the model."""
