@@ -132,6 +132,8 @@ def assemble_service(
         store=store, clock=shared.clock, gate=gate, read_only=store.read_only
     )
 
+    endings.on_found = retention.rewrite_stale_or_log
+
     def note_put_back(positions: Sequence[int]) -> None:
         """Look for endings in restored memories, and let them be embedded again."""
         endings.find_again(positions)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
 
 from mnemosyned.memory.values import EndedStatement, MemoryRecord
+from mnemosyned.text.endings.recognize import list_sentences
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +30,26 @@ class EndingRecord:
     """Whether a person said that the older statement still applies."""
 
 
+def remove_ended_sentences(
+    memories: Sequence[MemoryRecord], ended: Mapping[str, Sequence[EndedStatement]]
+) -> list[MemoryRecord]:
+    """Return the memories without the sentences that newer ones ended, for a summary of what applies.
+
+    `ended` has the ended statements by memory id. Memories without any other sentence are left out,
+    unless nothing would be left at all.
+    """
+    current: list[MemoryRecord] = []
+    for memory in memories:
+        gone = {statement.sentence for statement in ended.get(memory.id, ())}
+        if not gone:
+            current.append(memory)
+            continue
+        left = [text for text in list_sentences(memory.content) if text not in gone]
+        if left:
+            current.append(replace(memory, content=" ".join(left)))
+    return current or list(memories)
+
+
 class EndingStore(Protocol):
     """Keeps endings, and how far memories were read for them."""
 
@@ -45,7 +66,8 @@ class EndingStore(Protocol):
     ) -> int:
         """Add endings that are not known yet; return how many were added.
 
-        In the same transaction, all memories up to the row number `read_up_to` are marked as read.
+        In the same transaction, all memories up to the row number `read_up_to` are marked as read,
+        and summaries that may tell an ended statement are emptied, to be rewritten.
         """
         ...
 

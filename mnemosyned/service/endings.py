@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from mnemosyned.errors import NotFound
@@ -59,6 +59,8 @@ class EndingFinder:
         self._gate = gate
         self._read_only = read_only
         self._has_news = True
+        self.on_found: Callable[[], object] = lambda: None
+        """Called after endings were stored, to rewrite summaries that told what was ended."""
 
     def note_new_memories(self) -> None:
         """Note that memories were stored; return at once."""
@@ -113,6 +115,7 @@ class EndingFinder:
                 self._has_news = True  # there may be more
             is_due = self._has_news and bool(portion) and time.monotonic() < ends
         if found:
+            self.on_found()
             log.info("statements_ended", endings=found)
         return found
 
@@ -120,8 +123,8 @@ class EndingFinder:
         """Read the edited or restored memories at these row numbers again, and store what they end."""
         memories = self._store.endings.memories_at(positions).values()
         endings = [ending for memory in memories for ending in self._find_of(memory)]
-        if endings:
-            self._store.endings.add(endings)
+        if endings and self._store.endings.add(endings):
+            self.on_found()
 
     def read_again(self) -> None:
         """Read all memories again in the background, as records were restored among them."""
@@ -274,4 +277,5 @@ class EndingService:
                 f"no statement of {request.id!r} is {what}; `endings` shows them",
                 field="id",
             )
+        self._finder.on_found()
         return UndoneEnding(request.id, changed)

@@ -30,9 +30,10 @@ from mnemosyned.memory.consolidation import (
     log_preview,
     make_episode,
 )
+from mnemosyned.memory.endings import remove_ended_sentences
 from mnemosyned.memory.engine_ports import Digest, Summary, select_mentionable
 from mnemosyned.memory.periods import Level, begin_of, key_of
-from mnemosyned.memory.ports import Promotion
+from mnemosyned.memory.ports import MemoryStore, Promotion
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.sleep.context import CycleContext
 from mnemosyned.summary.statements import add_speaker
@@ -159,7 +160,10 @@ class ConsolidationRun:
         No transaction is open while a model writes. When the cycle may not continue, the batches in
         progress are finished and the others stay in working memory.
         """
-        works = ((work, work.originals) for work in self._read_batches(batches))
+        works = (
+            (work, remove_ended(self._store, work.originals))
+            for work in self._read_batches(batches)
+        )
         for work, outcome in self._summarizer.digest_each(works, expected=len(batches)):
             if isinstance(outcome, Exception):
                 self._record_failed_batch(work.batch, work.started, outcome)
@@ -401,6 +405,14 @@ def _drop_moved_members(
         for memory in memories
         if planned[memory.id] == (memory.session, memory.source, memory.created_at)
     ]
+
+
+def remove_ended(
+    store: MemoryStore, memories: Sequence[MemoryRecord]
+) -> list[MemoryRecord]:
+    """Return the memories without the sentences that newer memories ended, for a summary."""
+    ended = store.endings.of([memory.id for memory in memories])
+    return remove_ended_sentences(memories, ended)
 
 
 def _verbatim_digests(

@@ -26,6 +26,7 @@ from mnemosyned.memory.consolidation import (
     LogEntry,
     log_preview,
 )
+from mnemosyned.memory.endings import remove_ended_sentences
 from mnemosyned.memory.engine_ports import Summarizer, Summary
 from mnemosyned.memory.forgetting import StaleSummary
 from mnemosyned.memory.masking import mask_memories
@@ -37,7 +38,7 @@ from mnemosyned.memory.periods import (
     group_into_periods,
 )
 from mnemosyned.memory.ports import MemoryStore, PendingRollups, Rollup
-from mnemosyned.memory.values import Episode, MemoryRecord
+from mnemosyned.memory.values import EndedStatement, Episode, MemoryRecord
 from mnemosyned.sleep.consolidate import record_failure
 from mnemosyned.sleep.context import CycleContext
 from mnemosyned.sleep.lease import SummarizerLease
@@ -289,7 +290,10 @@ def rewrite_stale(
                 if stale.children:
                     episode, index_terms = _rewrite_rollup(stale, minimum, store)
                 else:
-                    episode, index_terms = _rewrite_episode(stale, lease.rule_based)
+                    ended = store.endings.of([each.id for each in stale.originals])
+                    episode, index_terms = _rewrite_episode(
+                        stale, lease.rule_based, ended
+                    )
                 store.rollups.rewrite(stale.token, episode, index_terms=index_terms)
             except BatchChanged:  # it lost more of its sources: read it again
                 tries_left -= 1
@@ -339,9 +343,14 @@ def _find_common_source(parts: Sequence[Episode | MemoryRecord]) -> str | None:
 
 
 def _rewrite_episode(
-    stale: StaleSummary, summarizer: Summarizer
+    stale: StaleSummary,
+    summarizer: Summarizer,
+    ended: Mapping[str, Sequence[EndedStatement]],
 ) -> tuple[Episode, str]:
-    """Return a stale episode summarized again from its remaining originals, and its index terms."""
+    """Return a stale episode summarized again from its remaining originals, and its index terms.
+
+    `ended` are the statements that no longer apply, by memory id; they are left out.
+    """
     originals = stale.originals
     # A summary may cover lasting memories that have any text left.
     details = stale.episode.details
@@ -349,6 +358,7 @@ def _rewrite_episode(
         _restore_exact_values(memory, details) for memory in originals if memory.lasting
     ]
     readable = [memory for memory in readable if memory.content]
+    readable = remove_ended_sentences(readable, ended)
     summary = _summarize_extractively(readable, stale, summarizer)
     episode = replace(
         stale.episode,

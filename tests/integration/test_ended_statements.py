@@ -8,6 +8,7 @@ import pytest
 
 from mnemosyned import Memory
 from mnemosyned.errors import NotFound
+from mnemosyned.memory.values import Tier
 
 
 class StoppedClock:
@@ -68,6 +69,37 @@ def test_an_ending_is_found_after_a_sleep_with_the_original(
 
     (line,) = [line for hit in hits for line in hit.lines if line.id == old]
     assert line.ended[0].successor == NEW
+
+
+def test_a_summary_no_longer_tells_what_was_ended_after_it_was_written(
+    memory: Memory, clock: StoppedClock
+) -> None:
+    for text in (
+        OLD,
+        *(f"Report {n} of the harbor is at desk {n}." for n in range(12)),
+    ):
+        memory.remember(text, session="a", source="codex", role="user")
+    memory.sleep(force=True)
+    assert OLD in memory.list(tier=Tier.EPISODIC).episodes[-1].content
+
+    clock.moment += timedelta(days=3)
+    memory.remember(NEW, session="b", source="codex", role="user")
+    (ended,) = memory.endings().endings
+
+    assert OLD not in memory.list(tier=Tier.EPISODIC).episodes[-1].content
+    memory.undo_ending(ended.id)
+    assert OLD in memory.list(tier=Tier.EPISODIC).episodes[-1].content
+
+
+def test_a_summary_leaves_out_what_was_ended_before(memory: Memory) -> None:
+    reports = [f"Report {n} of the harbor is at desk {n}." for n in range(12)]
+    for text in (OLD, *reports, NEW):
+        memory.remember(text, session="a", source="codex", role="user")
+    memory.sleep(force=True)
+
+    (episode,) = memory.list(tier=Tier.EPISODIC).episodes
+    assert OLD not in episode.content
+    assert len(memory.expand(episode.id).originals) == 14
 
 
 def test_a_context_says_until_when_a_recalled_statement_applied(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from mnemosyned.memory.endings import EndingRecord, EndingStore
 from mnemosyned.memory.values import EndedStatement, MemoryRecord
+from mnemosyned.storage.common.episodes import invalidate
 from mnemosyned.storage.common.rows import (
     ENDING_COLUMNS,
     bind_values,
@@ -92,7 +93,9 @@ class CommonEndings(Transactional, EndingStore):
                 "INSERT INTO ending_progress (owner, position) VALUES (%(owner)s, %(position)s)",
                 position=read_up_to,
             )
-        return sum(restore_ending(session, ending) or False for ending in endings)
+        added = [ending for ending in endings if restore_ending(session, ending)]
+        _empty_summaries(session, [ending.older for ending in added])
+        return len(added)
 
     @writes
     def read_again(self, session: CommonSession) -> None:
@@ -156,12 +159,26 @@ class CommonEndings(Transactional, EndingStore):
     @writes
     def undo(self, session: CommonSession, id: str, *, undone: bool = True) -> int:
         """Mark all endings of a memory as undone, or as in force again; return how many changed."""
+        _empty_summaries(session, [id])
         return session.execute(
             "UPDATE ending SET undone = %(undone)s WHERE owner = %(owner)s "
             "AND older_id = %(id)s AND undone != %(undone)s",
             id=id,
             undone=undone,
         ).rowcount
+
+
+def _empty_summaries(session: CommonSession, ids: Sequence[str]) -> None:
+    """Empty the summaries made of these memories, to be rewritten; not those of pruned originals."""
+    episodes = {episode for _, episode in session.positions_of(list(ids)).values()}
+    invalidate(
+        session,
+        [
+            episode
+            for episode in episodes
+            if episode is not None and not session.has_pruned(episode)
+        ],
+    )
 
 
 def _read_endings(

@@ -57,10 +57,15 @@ def find_ending(older: str, newer: str) -> Ending | None:
     return None
 
 
+def list_sentences(text: str) -> list[str]:
+    """Return the sentences of a text, as `Ending.places` counts them."""
+    normal = unicodedata.normalize("NFC", text)
+    return [sentence for sentence, _ in split_sentences(normal)]
+
+
 def sentence_at(text: str, place: int) -> str:
     """Return the sentence of a text with a number from `Ending.places`; empty if it has none."""
-    sentences = split_sentences(unicodedata.normalize("NFC", text))[place : place + 1]
-    return "".join(sentence for sentence, _ in sentences)
+    return "".join(list_sentences(text)[place : place + 1])
 
 
 def find_ending_statements(text: str) -> list[Statement]:
@@ -110,6 +115,10 @@ class StatementWord:
     """The kind of the unit behind a number, as `time` or `data`; empty for none."""
 
 
+_WORD_ENDS = r"(?!\w|-(?!(?:se|me|te|nos)(?!\w)))"
+"""No letter follows, nor a hyphen that joins more than a pronoun: `mudou-se`, but not `rose-garden`."""
+
+
 class LanguageRules:
     """The patterns and words of one language, by their names in the file."""
 
@@ -123,7 +132,7 @@ class LanguageRules:
         self.articles = lists["articles"]
         self.patterns = {
             name: re.compile(
-                rf"(?<![\w-])(?:{fold_case(text) if name == 'single' else text})(?!\w)".replace(
+                rf"(?<![\w-])(?:{fold_case(text) if name == 'single' else text}){_WORD_ENDS}".replace(
                     "\n", ""
                 )
             )
