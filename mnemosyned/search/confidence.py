@@ -111,11 +111,9 @@ class ResultJudge:
             if covered >= share:
                 share, chars = covered, len(match.content)
                 own, nearby = words, beside
-        if not shown or result.parts.summary:
-            words = reader.terms_in(text)
-            covered = reader.coverage(words, text)
-            if covered > share:
-                share, own, nearby = covered, words, set()
+        if not shown:
+            own = reader.terms_in(text)
+            share = reader.coverage(own, text)
         cosine = max(
             (
                 self._cosines[match.position]

@@ -130,3 +130,4 @@ def test_nothing_of_much_less_worth_passes_a_text_with_all_words(
 def test_who_speaks_is_part_of_what_is_meant() -> None:
     assert embedding_text("Anna", "I paint.") == "Anna: I paint."
     assert embedding_text("", "a note") == "a note"
+    assert embedding_text("user", "I paint.") == "I paint."
