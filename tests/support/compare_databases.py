@@ -29,7 +29,14 @@ OWN_OF_A_FILE = frozenset(
 )
 """Tables that an export leaves out."""
 NUMBERED = frozenset(
-    {"_sqlite_migrations", "detail", "detail_kind", "reindexing", "scrub_due"}
+    {
+        "_sqlite_migrations",
+        "detail",
+        "detail_kind",
+        "ending_progress",
+        "reindexing",
+        "scrub_due",
+    }
 )
 """Those of them that a move leaves out too."""
 EXPORTED = frozenset(

@@ -11,7 +11,14 @@ from support.mixed_memory import fill
 from mnemosyned import Memory
 from mnemosyned.memory.capture import AgentCall, AgentSession, WatchedFile
 from mnemosyned.memory.clock import Sighting
+from mnemosyned.memory.endings import EndingRecord
 from mnemosyned.memory.forgetting import Grace
+from mnemosyned.memory.injections import (
+    BriefingEdit,
+    InjectedLine,
+    Injection,
+    InjectionKind,
+)
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.paths import shipped
 from mnemosyned.storage.sqlite.store import open_store
@@ -65,6 +72,36 @@ def surround(store: MemoryStore) -> None:
                 failure="the model was away" if number == 2 else "",
             )
         )
+        surroundings.injections.add(
+            Injection(
+                id=f"injection-{number}",
+                created_at=NOON,
+                client="codex",
+                session=f"codex:{number}",
+                kind=InjectionKind.PROMPT,
+                prompt="Which door?",
+                characters=90,
+                tokens=30,
+                lines=(
+                    InjectedLine(id="blue", text="The door is blue", reason="door"),
+                ),
+            )
+        )
+    surroundings.injections.save_edit(
+        BriefingEdit(id="blue", pinned=True, text="Blue door", changed_at=NOON)
+    )
+    surroundings.endings.add(
+        [
+            EndingRecord(
+                older="red",
+                newer="blue",
+                reason="changed",
+                older_place=0,
+                newer_place=0,
+                found_at=NOON,
+            )
+        ]
+    )
     surroundings.watches.add_folder("/home/ann/notes", NOON)
     surroundings.watches.keep_file(
         WatchedFile(
