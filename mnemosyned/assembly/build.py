@@ -164,6 +164,7 @@ def assemble_service(
         keeper=keeper,
         endings=endings,
         vectors=vectors,
+        rate_texts=shared.rate_texts,
     )
     # Cycles and verbs publish their events on the same bus.
     cycle.observer = events = EventBus(clock=shared.clock)

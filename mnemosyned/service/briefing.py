@@ -114,7 +114,7 @@ class BriefingService:
         memories = agents.latest(others, MEMORIES_READ_MAX) if others else []
         if memories and memories[0].session == memories[-1].session:
             memories = agents.latest(others, SESSION_READ_MAX)  # all of a long session
-        learnings = self._find_learnings(project, edits)
+        learnings = self.learnings_in(project, edits)[:LEARNINGS_MAX]
         pinned = list(self._pinned_quotes(project, edits))
         stated = [
             statement
@@ -195,13 +195,25 @@ class BriefingService:
             return None
         return record if isinstance(record, MemoryRecord) else None
 
-    def _find_learnings(self, project: str, edits: BriefingEdits) -> list[Learning]:
-        """Return the learnings to show in a project, at most `LEARNINGS_MAX`.
+    def learnings_in(self, project: str, edits: BriefingEdits) -> list[Learning]:
+        """Return the learnings that apply in a project, at most `LEARNINGS_READ_MAX`.
 
         Pinned ones come first, then those of the project, of no project, and those from other
-        projects that apply everywhere; in each group the newest come first.
+        projects that apply everywhere; in each group the newest come first. Those that a person
+        dropped, and those of a statement that ended, are left out.
         """
         in_force = self._store.learnings.find(limit=LEARNINGS_READ_MAX)
+        ended = self._store.endings.of(
+            [each.memory for each in in_force if each.memory]
+        )
+        in_force = [
+            each
+            for each in in_force
+            if not any(
+                ending.sentence in each.text or each.text in ending.sentence
+                for ending in ended.get(each.memory or "", ())
+            )
+        ]
         projects = self._store.agents.projects_of(
             list({learning.session for learning in in_force})
         )
@@ -218,7 +230,7 @@ class BriefingService:
             return 1 if place else 2
 
         in_force = [learning for learning in in_force if rank(learning) < 4]
-        return sorted(in_force, key=rank)[:LEARNINGS_MAX]  # newest first within each
+        return sorted(in_force, key=rank)  # newest first within each
 
 
 def _quote_learning(learning: Learning, edits: BriefingEdits) -> InjectedQuote:

@@ -13,10 +13,12 @@ from mnemosyned.conversation.learnings.comparison import (
     LearningKeeper,
     is_contradiction,
     is_repetition,
+    parse_meaning,
 )
 from mnemosyned.conversation.learnings.recognize import find_statements
 from mnemosyned.conversation.learnings.relevance import select_relevant
 from mnemosyned.memory.values import Learning, LearningKind
+from mnemosyned.text.endings.recognize import find_ending
 from mnemosyned.text.token_counts import Chars4
 
 CASES = read_cases("conflicts")
@@ -268,6 +270,11 @@ STATED = st.lists(WORDS, min_size=1, max_size=7).map(" ".join)
 KINDS = st.sampled_from(LearningKind)
 
 
+def shares_subject(new: Learning, old: Learning) -> bool:
+    ours, theirs = parse_meaning(new.text), parse_meaning(old.text)
+    return not theirs.subject.isdisjoint(ours.subject | ours.rejected)
+
+
 @given(st.lists(st.tuples(STATED, KINDS), max_size=12), STATED, KINDS)
 def test_the_index_finds_the_same_conflicts_as_comparing_each_pair(
     older: list[tuple[str, LearningKind]], text: str, kind: LearningKind
@@ -286,6 +293,7 @@ def test_the_index_finds_the_same_conflicts_as_comparing_each_pair(
         if is_contradiction(new, one)
         or is_contradiction(one, new)
         or is_repetition(new, one)
+        or (shares_subject(new, one) and find_ending(one.text, new.text))
     }
     assert together == each | {one.id for one in known if same(new.text, one.text)}
 

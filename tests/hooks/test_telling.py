@@ -283,6 +283,22 @@ def test_a_prompt_is_told_what_was_said_about_it(hooks: HookService) -> None:
 
 
 @pytest.mark.usefixtures("told")
+def test_a_prompt_is_told_the_rule_that_it_needs_by_meaning(
+    hooks: HookService, service: MemoryService
+) -> None:
+    service.rate_texts = lambda request, texts: [
+        0.9 if "save" in request and "emojis" in text else 0.01 for text in texts
+    ]
+
+    text = ask(codex(hooks, None), "save the state to git")
+
+    assert "Standing rules for this:" in text
+    assert "Never use emojis" in text
+    assert "rules" not in ask(codex(hooks, None), "save the state to git once more")
+    assert ask(codex(hooks, None, cwd="/w/other"), "save the state to git") == ""
+
+
+@pytest.mark.usefixtures("told")
 def test_nothing_is_told_twice_in_a_session(hooks: HookService) -> None:
     agent = codex(hooks, None)
 

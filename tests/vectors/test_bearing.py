@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from mnemosyned import Memory
 from mnemosyned.conversation.learnings.recognize import find_statements
 from mnemosyned.conversation.learnings.relevance import (
     RankedLearning,
@@ -116,6 +117,23 @@ def test_nothing_is_sure_to_matter_to_an_idle_request(
     best = ranked(rater, learnings, request_text)
 
     assert max(each.confidence for each in best) < 0.5, best[0]
+
+
+def test_a_memory_shows_in_a_context_what_its_encoder_finds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MNEMOSYNE_EMBEDDING_ENCODER", "builtin")
+    with Memory(tmp_path / "memory.db") as memory:
+        memory.remember("Prefers window seats.", role="user")
+        memory.remember("I have a strong aversion to horror movies.", role="user")
+        memory.remember("I prefer tea over coffee.", role="user")
+
+        shown = memory.context("was schauen wir heute Abend im Kino?").learnings
+
+        [horror] = [
+            each.id for each in memory.learnings().learnings if "horror" in each.text
+        ]
+    assert shown == [horror]
 
 
 def test_few_texts_are_embedded_during_one_call_and_the_next_goes_on(

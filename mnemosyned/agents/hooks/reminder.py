@@ -23,6 +23,7 @@ from mnemosyned.conversation.injected import (
     InjectedText,
     assemble_sections,
 )
+from mnemosyned.conversation.learnings.relevance import rank_for_request
 from mnemosyned.conversation.prompts import PromptForm, asks_for_past, find_prompt_form
 from mnemosyned.conversation.sections import Relevance
 from mnemosyned.instants import in_zone
@@ -62,6 +63,13 @@ SCORE_MIN: Mapping[PromptForm, float] = {
     PromptForm.WORK: 0.33,
 }
 """Score of the best statement from which a prompt is told anything."""
+RULE_CONFIDENCE_MIN: Mapping[PromptForm, float] = {
+    PromptForm.QUESTION: 0.4,
+    PromptForm.GENERAL: 0.95,
+    PromptForm.WORK: 0.65,
+}
+"""Confidence of a learning that is told with a prompt of this form."""
+RULES_MAX = 2
 CONFIDENCE_MIN = {PromptForm.GENERAL: 0.6}
 """Confidence of a hit by words that is told with a prompt of this form."""
 SCORE_FLOOR = 0.05
@@ -76,6 +84,14 @@ class BearingLine:
     """A line that bears on a prompt, with a score by which lines are ordered."""
 
     score: float
+    quote: InjectedQuote
+
+
+@dataclass(frozen=True, slots=True)
+class BearingRule:
+    """A learning that bears on a prompt, and the id of the memory that states it."""
+
+    memory: str | None
     quote: InjectedQuote
 
 
@@ -140,13 +156,58 @@ class Reminder:
                 and line.score >= CONFIDENCE_MIN.get(form, 0.0)
             ]
         lines.sort(key=lambda line: -line.score)
-        section = InjectedSection(
-            "Said before about this:",
-            [line.quote for line in lines[:REMINDER_LINES_MAX]],
-            REMINDER_CHARS_MAX,
-            line_chars_max=REMINDER_LINE_CHARS_MAX + 2,
+        rules = self._find_rules(session, query, form, now)
+        lines = [
+            line
+            for line in lines
+            if not any(line.quote.id == rule.memory for rule in rules)
+        ][: REMINDER_LINES_MAX - len(rules)]
+        sections = [
+            InjectedSection(
+                heading,
+                quotes,
+                REMINDER_CHARS_MAX,
+                line_chars_max=REMINDER_LINE_CHARS_MAX + 2,
+            )
+            for heading, quotes in (
+                ("Said before about this:", [line.quote for line in lines]),
+                ("Standing rules for this:", [rule.quote for rule in rules]),
+            )
+        ]
+        return assemble_sections(sections, chars_max=REMINDER_CHARS_MAX)
+
+    def _find_rules(
+        self, session: AgentSession, query: str, form: PromptForm, now: datetime
+    ) -> list[BearingRule]:
+        """Return the learnings that the query surely needs, at most `RULES_MAX`, best first.
+
+        Those that were stated or shown in the session are left out.
+        """
+        edits = self._store.injections.edits()
+        known = {*session.shown, session.session}
+        learnings = [
+            each
+            for each in self._service.briefings.learnings_in(session.project, edits)
+            if known.isdisjoint((each.id, each.memory, each.session))
+        ]
+        ranked = rank_for_request(
+            learnings, query, now=now, rate=self._service.rate_texts
         )
-        return assemble_sections([section], chars_max=REMINDER_CHARS_MAX)
+        return [
+            BearingRule(
+                each.learning.memory,
+                InjectedQuote(
+                    id=each.learning.id,
+                    text=edits.text_of(each.learning.id) or each.learning.text,
+                    said=each.learning.created_at,
+                    source=each.learning.source or "",
+                    speaker=each.learning.kind.value,
+                    reason=f"a rule for this ({each.reason})",
+                ),
+            )
+            for each in ranked[:RULES_MAX]
+            if each.confidence >= RULE_CONFIDENCE_MIN[form]
+        ]
 
     def _find_by_meaning(
         self, query: str, statements: Sequence[ProjectStatement], form: PromptForm

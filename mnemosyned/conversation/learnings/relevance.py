@@ -74,7 +74,7 @@ WORTH_OF_NAME = 1
 WORTH_OF_FRESH = 1
 WORTH_OF_RATING = 12
 """A probability of one that the message needs a learning, by its meaning."""
-RATING_MIN = 0.1
+RATING_MIN = 0.25
 """Probability from which a preference matters to a message without a word or field in common."""
 FRESH_FOR = timedelta(days=7)
 PAIRS_MIN = 2

@@ -22,10 +22,12 @@ TEMPERATURE = 0.05
 """Difference of likeness that makes one topic e times as probable as another."""
 SHARE_OF_SECOND = 0.15
 """Weight of the second likest example of a topic, next to the likest."""
-ODDS_OF_TOPIC, ODDS_OF_NEAREST, ODDS_OF_LIKENESS, ODDS_OF_ANY = 2.0, 1.2, 3.9, -4.4
+ODDS_OF_TOPIC, ODDS_OF_NEAREST, ODDS_OF_LIKENESS, ODDS_OF_IDLE = 2.2, 1.2, 2.5, -0.6
+ODDS_OF_ANY = -3.7
 """Weights of a logistic regression, fitted on requests of the tune half of `bench-telling` and of
 `tests/domain/instructions_whole.toml`: the probability that both are on one topic, how far above
-their average the likest common topic is, their cosine, and a constant with which one half is told."""
+the average the likest common topic is, their cosine, the probability that the request is idle, and
+a constant with which one half is told."""
 IDLE_STANDING = -3.0
 PROFILES_MAX = 1_000
 """Texts whose vectors are kept in memory, at 1.2 KB each."""
@@ -122,6 +124,7 @@ def _rate(asked: Any, profile: Any, topics: int) -> float:  # noqa: ANN401 as ab
         ODDS_OF_TOPIC * shares
         + ODDS_OF_NEAREST * nearest
         + ODDS_OF_LIKENESS * max(0.0, cosine)
+        + ODDS_OF_IDLE * (1 - float(asked[:topics].sum()))
         + ODDS_OF_ANY
     )
     return 1 / (1 + exp(-evidence))
