@@ -102,6 +102,21 @@ def test_a_summary_leaves_out_what_was_ended_before(memory: Memory) -> None:
     assert len(memory.expand(episode.id).originals) == 14
 
 
+def test_a_learning_of_an_ended_sentence_is_not_in_force(memory: Memory) -> None:
+    memory.remember(
+        "We always use Redis for the session cache.", session="a", role="user"
+    )
+    assert len(memory.learnings().learnings) == 1
+
+    memory.remember(
+        "We no longer use Redis for the session cache.", session="a", role="user"
+    )
+    memory.endings()
+
+    texts = [learning.text for learning in memory.learnings().learnings]
+    assert not any("always use Redis" in text for text in texts)
+
+
 def test_a_context_says_until_when_a_recalled_statement_applied(
     memory: Memory, clock: StoppedClock
 ) -> None:

@@ -49,6 +49,37 @@ def restore_ending(session: CommonSession, ending: EndingRecord) -> bool | None:
     return bool(session.execute(INSERT_ENDING, **values).rowcount)
 
 
+def read_ended(
+    session: CommonSession, ids: Sequence[str]
+) -> dict[str, tuple[EndedStatement, ...]]:
+    """Return the ended statements of these memories by id; memories without any are left out.
+
+    Each statement comes once, with the memory that ended it first; undone endings do not count.
+    """
+    endings = _read_endings(
+        session,
+        "AND older_id = ANY(%(ids)s::text[]) AND NOT undone LIMIT %(most)s",
+        ids=list(ids),
+        most=ENDINGS_OF_MAX,
+    )
+    involved = {id for each in endings for id in (each.older, each.newer)}
+    memories = session.memories(list(involved)) if involved else {}
+    endings = [each for each in endings if {each.older, each.newer} <= memories.keys()]
+    ended: dict[str, dict[int, EndedStatement]] = {}
+    for ending in sorted(
+        endings, key=lambda each: memories[each.newer].created_at, reverse=True
+    ):
+        older, newer = memories[ending.older], memories[ending.newer]
+        ended.setdefault(older.id, {})[ending.older_place] = EndedStatement(
+            at=newer.created_at,
+            by=newer.id,
+            reason=ending.reason,
+            sentence=sentence_at(older.content, ending.older_place),
+            successor=sentence_at(newer.content, ending.newer_place),
+        )
+    return {id: tuple(by_place.values()) for id, by_place in ended.items()}
+
+
 class CommonEndings(Transactional, EndingStore):
     """An `EndingStore` of either engine."""
 
@@ -110,30 +141,7 @@ class CommonEndings(Transactional, EndingStore):
 
         Each statement comes once, with the memory that ended it first; undone endings do not count.
         """
-        endings = _read_endings(
-            session,
-            "AND older_id = ANY(%(ids)s::text[]) AND NOT undone LIMIT %(most)s",
-            ids=list(ids),
-            most=ENDINGS_OF_MAX,
-        )
-        involved = {id for each in endings for id in (each.older, each.newer)}
-        memories = session.memories(list(involved)) if involved else {}
-        endings = [
-            each for each in endings if {each.older, each.newer} <= memories.keys()
-        ]
-        ended: dict[str, dict[int, EndedStatement]] = {}
-        for ending in sorted(
-            endings, key=lambda each: memories[each.newer].created_at, reverse=True
-        ):
-            older, newer = memories[ending.older], memories[ending.newer]
-            ended.setdefault(older.id, {})[ending.older_place] = EndedStatement(
-                at=newer.created_at,
-                by=newer.id,
-                reason=ending.reason,
-                sentence=sentence_at(older.content, ending.older_place),
-                successor=sentence_at(newer.content, ending.newer_place),
-            )
-        return {id: tuple(by_place.values()) for id, by_place in ended.items()}
+        return read_ended(session, ids)
 
     @reads
     def sentences_of(

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from mnemosyned.conversation.learnings.comparison import LearningKeeper
+from mnemosyned.conversation.learnings.comparison import (
+    SUBJECT_OVERLAP_MIN,
+    LearningKeeper,
+    find_content_words,
+)
 from mnemosyned.errors import NotFound
 from mnemosyned.memory.edit import MemoryEdit, dropped_learnings
 from mnemosyned.memory.ports import LearningStore
 from mnemosyned.memory.values import Learning, LearningKind
+from mnemosyned.storage.common.endings import read_ended
 from mnemosyned.storage.common.injections import (
     erase_injected_texts,
     forget_injected_words,
@@ -27,6 +32,7 @@ from mnemosyned.storage.common.session import (
     writes,
 )
 from mnemosyned.storage.common.state import request_purge
+from mnemosyned.text.terms import parse_terms
 
 
 class LearningRows(LearningKeeper):
@@ -147,6 +153,8 @@ class CommonLearnings(Transactional, LearningStore):
     ) -> list[Learning]:
         """Return up to `limit` learnings, the newest first; superseded ones only with `superseded`.
 
+        Learnings of a sentence that a newer memory ended count as superseded.
+
         `sources` limits them to these sources, None being no source, and `kind` to one kind; by
         default all sources and kinds count.
         """
@@ -165,7 +173,8 @@ class CommonLearnings(Transactional, LearningStore):
             **values,
             limit=limit,
         )
-        return list(map(learning_from, rows))
+        learnings = list(map(learning_from, rows))
+        return learnings if superseded else _drop_ended(session, learnings)
 
     @writes
     def edit(self, session: CommonSession, id: str, text: str) -> None:
@@ -187,6 +196,25 @@ class CommonLearnings(Transactional, LearningStore):
         """
         _require_learning_found(remove_learnings(session, [id]), id)
         request_purge(session)
+
+
+def _drop_ended(
+    session: CommonSession, learnings: Sequence[Learning]
+) -> list[Learning]:
+    """Return the learnings without those of a sentence that a newer memory ended."""
+    ids = [learning.memory for learning in learnings if learning.memory]
+    ended = read_ended(session, ids) if ids else {}
+    current = []
+    for learning in learnings:
+        words = find_content_words(parse_terms(learning.text))
+        sentences = [each.sentence for each in ended.get(learning.memory or "", ())]
+        if not any(
+            len(words & find_content_words(parse_terms(sentence)))
+            >= SUBJECT_OVERLAP_MIN * len(words)
+            for sentence in sentences
+        ):
+            current.append(learning)
+    return current
 
 
 def _require_learning_found(count: int, id: str) -> None:
