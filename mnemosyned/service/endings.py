@@ -36,6 +36,8 @@ READ_AT_ONCE = 200
 SOON_MAX = 50
 """New memories that a reader waits for; more are read in the background."""
 SOON_S = 0.05
+SLEEP_S = 0.3
+"""Time before a sleep cycle that somebody asked for; what is left is found after it."""
 CHORE_S = 1.0
 """Time of one call in the background."""
 STATEMENTS_MAX = 5
@@ -75,6 +77,10 @@ class EndingFinder:
             self.find(limit=SOON_MAX, seconds=SOON_S)
         except Exception as error:  # noqa: BLE001 a boundary: the answer can do without
             log_failure("endings_not_found", error)
+
+    def find_before_sleep(self) -> None:
+        """Read memories for `SLEEP_S` seconds, so that summaries leave out what they end."""
+        self.find(seconds=SLEEP_S)
 
     def find_in_background(self) -> None:
         """Read further memories for `CHORE_S` seconds, and yield to requests."""

@@ -494,7 +494,7 @@ class MemoryService:
         )
         if request.dry_run:
             return self.sleeper.cycle.preview(asked)
-        self._endings.find()
+        self._endings.find_before_sleep()
         return self.sleeper.sleep(asked)
 
     def status(self, _: Status) -> Stats:

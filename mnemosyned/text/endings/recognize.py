@@ -70,6 +70,9 @@ def sentence_at(text: str, place: int) -> str:
 
 def find_ending_statements(text: str) -> list[Statement]:
     """Return the statements of a text that may end an older one; none for most texts."""
+    low = text.lower()
+    if not any(rules.hint.search(low) for rules in _find_languages(low)):
+        return []
     return [
         statement
         for statement in read_statements(text)
@@ -115,6 +118,14 @@ class StatementWord:
     """The kind of the unit behind a number, as `time` or `data`; empty for none."""
 
 
+_REASONS = {
+    "corrects": "corrected",
+    "gone": "gone",
+    "replaced": "changed",
+    "changed": "changed",
+    "instead": "instead",
+    "now": "now",
+}
 _WORD_ENDS = r"(?!\w|-(?!(?:se|me|te|nos)(?!\w)))"
 """No letter follows, nor a hyphen that joins more than a pronoun: `mudou-se`, but not `rose-garden`."""
 
@@ -139,6 +150,8 @@ class LanguageRules:
             for name, text in table.items()
             if name not in lists
         }
+        hints = "|".join(f"(?:{table[name]})" for name in (*_REASONS, "single"))
+        self.hint = re.compile(rf"(?<!\w)(?:{hints})".replace("\n", ""))
         language = next(each for each in LANGUAGES if each.code == code)
         stop_words = f"{language.stop_words} {language.question_stop_words}"
         self.group = lists["group"]
@@ -175,14 +188,6 @@ _TIME = re.compile(r"\d{1,2}(?:[:h.]\d\d|h|am|pm)\Z")
 _QUOTED = re.compile(r"[\"“„«‚][^\"”“»]{2,200}[\"”“»]")
 _CLAUSE_END = re.compile(r"[,;:()–]|\.\s|\s-\s")
 _VALUE_CUES = ("corrects", "changed", "replaced", "now")
-_REASONS = {
-    "corrects": "corrected",
-    "gone": "gone",
-    "replaced": "changed",
-    "changed": "changed",
-    "instead": "instead",
-    "now": "now",
-}
 
 
 _TELLING = (*_REASONS, "is", "naming", "place", "work")
@@ -266,6 +271,17 @@ def _read_clauses(whole: Statement) -> Iterator[Statement]:
         before = "" if _OPENER.fullmatch(clause.lower()) else clause.partition(" ")[0]
 
 
+def _find_languages(low: str) -> list[LanguageRules]:
+    """Return the rules of the language that has most function words of a text in lower case.
+
+    It has several if several have as many.
+    """
+    tokens = {fold_case(match[0]) for match in _TOKEN.finditer(low)}
+    scores = [len(tokens & each.empty) for each in _RULES]
+    most = max(scores)
+    return [each for each, score in zip(_RULES, scores, strict=True) if score == most]
+
+
 def _read_statement(
     text: str, rules: LanguageRules | None, *, is_clause: bool = False
 ) -> Statement | None:
@@ -276,13 +292,14 @@ def _read_statement(
     low = text.lower()
     if len(low) != len(text):
         return None
-    tokens = {fold_case(match[0]) for match in _TOKEN.finditer(low)}
-    scores = [len(tokens & each.empty) for each in _RULES]
-    likely = [
-        each for each, score in zip(_RULES, scores, strict=True) if score == max(scores)
-    ]
-    language = rules or max(
-        likely, key=lambda each: sum(bool(each.find(name, low)) for name in _TELLING)
+    likely = [rules] if rules else _find_languages(low)
+    language = (
+        likely[0]
+        if len(likely) == 1
+        else max(
+            likely,
+            key=lambda each: sum(bool(each.find(name, low)) for name in _TELLING),
+        )
     )
     cues = {name: match for name in _REASONS if (match := language.find(name, low))}
     spans = [span for cue in cues.values() for span in _list_cue_spans(cue)]
