@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Protocol
 
 from mnemosyned.memory.values import EndedStatement, MemoryRecord
-from mnemosyned.text.endings.recognize import list_sentences
+from mnemosyned.text.endings.statements import list_sentences
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,11 +16,11 @@ from mnemosyned.search.query import Match, Query
 from mnemosyned.sleep.lease import ForegroundGate
 from mnemosyned.text.endings.recognize import (
     Ending,
-    Statement,
     find_ending,
     find_ending_statements,
     list_search_words,
 )
+from mnemosyned.text.endings.statements import Statement
 from mnemosyned.text.secrets.masking import mask_secrets
 from mnemosyned.text.terms import Terms
 from mnemosyned.verbs.endings import (

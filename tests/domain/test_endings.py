@@ -8,8 +8,8 @@ import pytest
 from mnemosyned.text.endings.recognize import (
     find_ending,
     find_ending_statements,
-    sentence_at,
 )
+from mnemosyned.text.endings.statements import sentence_at
 
 CASES = tomllib.loads(Path(__file__).with_name("endings.toml").read_text("utf-8"))
 

@@ -19,7 +19,7 @@ from mnemosyned.storage.common.session import (
     reads,
     writes,
 )
-from mnemosyned.text.endings.recognize import sentence_at
+from mnemosyned.text.endings.statements import sentence_at
 
 INSERT_ENDING = (
     f"INSERT INTO ending (owner, {ENDING_COLUMNS}) "
