@@ -29,8 +29,8 @@ from mnemosyned.text.tokens import TextToken, TokenKind, tokenize
 # and with some characters added, or the shortest remark would beat every statement.
 SENTENCE_COST_CHARS = 16
 LENGTH_POWER = 0.55
-NEW_WORTH_MIN = 2.5
-"""Worth a sentence must add: more than two ordinary words, or one exact value."""
+NEW_WORTH_MIN = 1.75
+"""Worth a sentence must add: more than a name or an ordinary word."""
 STATEMENTS_MAX = 1_500
 SHORTENED_FACTOR = 0.7
 """Factor of a sentence of which only the first clauses are kept."""

@@ -138,7 +138,7 @@ def _split_by_speaker(
     yield MemoryRecord(id="", content=text[begins:], role=role, created_at=said)
 
 
-ROLLUP_SHARES = {Level.DAY: 0.58, Level.WEEK: 0.52, Level.MONTH: 0.5}
+ROLLUP_SHARES = {Level.DAY: 0.58, Level.WEEK: 0.52, Level.MONTH: 0.47}
 """Characters of a roll-up, as a share of the characters below."""
 ROLLUP_SHARE_MAX = 0.6
 """Share of a roll-up of one statement, if none is shorter."""

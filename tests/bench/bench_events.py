@@ -31,7 +31,7 @@ WORDS_MIN = 2
 LINES_MAX = 400
 SHARES_MIN = dict(zip(LEVELS, (0.60, 0.45, 0.30, 0.22), strict=True))
 """Shares of the events that the summaries of conversations 6-10 have to name."""
-CHARACTERS_MAX = dict(zip(LEVELS, (1305, 450, 291, 380), strict=True))
+CHARACTERS_MAX = dict(zip(LEVELS, (1198, 475, 298, 399), strict=True))
 """One and a half times the characters that a summary had when it kept the longest statements."""
 
 
