@@ -4,12 +4,13 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from domain.test_patterns import is_ambiguous
 
 from mnemosyned.text.endings.recognize import (
     find_ending,
     find_ending_statements,
 )
-from mnemosyned.text.endings.statements import sentence_at
+from mnemosyned.text.endings.statements import RULES, LanguageRules, sentence_at
 
 CASES = tomllib.loads(Path(__file__).with_name("endings.toml").read_text("utf-8"))
 
@@ -86,3 +87,11 @@ def test_words_that_are_shared_in_one_direction_alone_end_nothing() -> None:
     pets = "Pets sure do make life better! Glad Max is bringing you lots of joy."
 
     assert find_ending(pets, "It turns out they live close by.") is None
+
+
+@pytest.mark.parametrize("rules", RULES, ids=[rules.code for rules in RULES])
+def test_no_pattern_of_a_language_can_match_in_endless_ways(
+    rules: LanguageRules,
+) -> None:
+    for name in rules.patterns.texts:
+        assert not is_ambiguous(rules.patterns[name]), name

@@ -60,7 +60,7 @@ def find_ending(older: str, newer: str) -> Ending | None:
 def find_ending_statements(text: str) -> list[Statement]:
     """Return the statements of a text that may end an older one; none for most texts."""
     low = text.lower()
-    if not any(rules.hint.search(low) for rules in find_languages(low)):
+    if not any(rules.find("hint", low) for rules in find_languages(low)):
         return []
     return [
         statement

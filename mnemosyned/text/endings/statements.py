@@ -62,28 +62,40 @@ _WORD_ENDS = r"(?!\w|-(?!(?:se|me|te|nos)(?!\w)))"
 """No letter follows, nor a hyphen that joins more than a pronoun: `mudou-se`, but not `rose-garden`."""
 
 
+class LazyPatterns(dict[str, re.Pattern[str]]):
+    """Patterns by name, each compiled when it is first used: few programs meet ten languages."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        super().__init__()
+        self.texts = texts
+        """The patterns as texts, whose lines are joined."""
+
+    def __missing__(self, name: str) -> re.Pattern[str]:
+        """Compile and keep the pattern of a name."""
+        pattern = self[name] = re.compile(self.texts[name].replace("\n", ""))
+        return pattern
+
+
 class LanguageRules:
     """The patterns and words of one language, by their names in the file."""
 
     def __init__(self, code: str, table: Mapping[str, str]) -> None:
-        """Compile the patterns of a table; `code` is that of its language."""
+        """Read the patterns and words of a table; `code` is that of its language."""
         lists = {
             name: frozenset(fold_case(table[name]).split())
             for name in ("group", "weak", "empty", "articles")
         }
         self.code = code
         self.articles = lists["articles"]
-        self.patterns = {
-            name: re.compile(
-                rf"(?<![\w-])(?:{fold_case(text) if name == 'single' else text}){_WORD_ENDS}".replace(
-                    "\n", ""
-                )
-            )
-            for name, text in table.items()
-            if name not in lists
-        }
         hints = "|".join(f"(?:{table[name]})" for name in (*CUE_REASONS, "single"))
-        self.hint = re.compile(rf"(?<!\w)(?:{hints})".replace("\n", ""))
+        self.patterns = LazyPatterns(
+            {
+                name: rf"(?<![\w-])(?:{fold_case(text) if name == 'single' else text}){_WORD_ENDS}"
+                for name, text in table.items()
+                if name not in lists
+            }
+            | {"hint": rf"(?<!\w)(?:{hints})"}
+        )
         language = next(each for each in LANGUAGES if each.code == code)
         stop_words = f"{language.stop_words} {language.question_stop_words}"
         self.group = lists["group"]
