@@ -323,7 +323,7 @@ class RememberMany(_Memories[RememberedMany], frozen=True, kw_only=True):
 
 
 class Recalled(RowList[Hit], frozen=True):
-    """The hits, best first; empty when nothing matches."""
+    """The hits, best first; empty when nothing bears on the question for sure."""
 
     hits: list[Hit]
     note: str = ""

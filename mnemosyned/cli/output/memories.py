@@ -172,6 +172,7 @@ def _hit_text(label: str, hit: Hit, matching: Sequence[str]) -> str:
         lines.append(_dim_note(f"and {hit.duplicates} more that {says} the same"))
     if score := _score_text(hit, gap="  "):
         lines.append(_dim_note(score))
+        lines.append(_dim_note(f"confidence {hit.confidence:.2f}  {hit.why}".rstrip()))
     return "\n".join(lines)
 
 
