@@ -16,6 +16,18 @@ SAID: list[dict[str, Any]] = tomllib.loads(
 WHOLE_MIN = 0.9
 
 
+ALONE = [
+    line
+    for line in Path(__file__)
+    .with_name("said_alone.txt")
+    .read_text(encoding="utf-8")
+    .splitlines()
+    if not line.startswith("#")
+]
+LENGTH_SHARE_MIN = 0.8
+"""Length of what is learned of a message that is all instruction, in parts of its length."""
+
+
 def learned(text: str) -> list[str]:
     return [statement.text for statement in find_statements(text)]
 
@@ -66,6 +78,11 @@ def test_what_belongs_to_an_instruction_is_kept_with_it(
     assert learned(text) == expected
 
 
+@pytest.mark.parametrize("text", ALONE)
+def test_what_is_said_alone_is_learned_whole(text: str) -> None:
+    assert len(" ".join(learned(text))) >= LENGTH_SHARE_MIN * len(text)
+
+
 LOOK_ALIKES = """
 We always go camping in the summer with the kids.
 We never met again after that.
@@ -101,6 +118,11 @@ I like the second version.
 I'm afraid it was my fault.
 I want to add a login page.
 I need a function that sorts names.
+Update the doc, don't keep the cache as an appendix.
+Let's do this and don't allow sync with print.
+If you prefer, I can send the log as an attachment.
+No problem, always here for you.
+Friends are always there for me.
 It's a habit of his to be late.
 No errors in the log.
 tests: 3 failed, 120 passed
