@@ -42,7 +42,7 @@ def test_a_daemon_finds_by_meaning_without_a_step(tmp_path: Path) -> None:
 
 
 def test_a_daemon_without_the_encoder_loads_none_of_it(tmp_path: Path) -> None:
-    with running(tmp_path) as daemon:
+    with running(tmp_path, anew=True) as daemon:
         daemon.post("remember", content="We moved the release to Thursday")
         status = daemon.mnem("status").stdout
         recalled = daemon.mnem("recall", "release").stdout
