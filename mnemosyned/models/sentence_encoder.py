@@ -63,9 +63,9 @@ GAP = 2
 EPSILON = 1e-12
 CONVERSION_S = 300.0
 IDLE_S = 30.0
-SIMILARITY_MIN = 0.2
-"""A tenth of the memories that answer a question in another language, or in other words, are less
-like it; of memories that do not, two of a hundred are more."""
+SIMILARITY_MIN = 0.12
+"""Of the memories that answer a question in another language or in other words, one in twenty has a
+cosine below .17. Across languages 0.2 found .88 in five, 0.12 finds .90; the ranking judges the rest."""
 
 log = logger()
 
