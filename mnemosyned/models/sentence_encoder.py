@@ -321,7 +321,7 @@ class SentenceEncoder(Embedder):
             self._start_timer(self._idle_s - idle_s)
             return
         self._loaded = None
-        trim_heap()
+        trim_heap(collect=True)
 
     def _open_file(self) -> BinaryIO:
         """Open the encoder's file; if there is none in the cache, make it there.

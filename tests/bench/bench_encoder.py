@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import sqlite3
 import statistics
 import sys
@@ -170,10 +171,13 @@ def write_rates(report: Report) -> None:
         time.sleep(2.0)
         for _ in range(ROUNDS):
             for name, (_, client) in opened.items():
+                (other,) = (one for key, (one, _) in opened.items() if key != name)
+                os.kill(other.pid, signal.SIGSTOP)  # its encoder would take its turn
                 requests = map(as_request, islice(corpus, WRITES))
                 rates[name].append(
                     rate([timed(client.call, request)[0] for request in requests])
                 )
+                os.kill(other.pid, signal.SIGCONT)
         client = opened["with"][1]
         embedded = client.status().embedder.embedded
         report.figure("embedded while written to", embedded)
