@@ -79,6 +79,7 @@ from mnemosyned.memory.consolidation import (
     Progress as Progress,
     Trigger as Trigger,
 )
+from mnemosyned.memory.injections import BriefingEdit as BriefingEdit
 from mnemosyned.memory.listing import (
     SessionTotals as SessionTotals,
     SourceTotals as SourceTotals,
@@ -110,6 +111,11 @@ from mnemosyned.verbs.endings import (
     EndedLine as EndedLine,
     EndingList as EndingList,
     UndoneEnding as UndoneEnding,
+)
+from mnemosyned.verbs.injections import (
+    Briefed as Briefed,
+    InjectionList as InjectionList,
+    RatedInjection as RatedInjection,
 )
 from mnemosyned.verbs.listing import (
     Listed as Listed,

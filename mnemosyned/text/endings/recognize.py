@@ -262,20 +262,26 @@ def _find_rejection(
             strong = strong[1:]  # an event by another word: "we dine", "the dinner"
         strong = _drop_price(strong, old)
         fits = not values or _have_like_values(values, [*gone, *strong])
-        if fits and _are_within(strong, old.words) and _is_evidence(strong, old, new):
+        if (
+            fits
+            and _are_within(strong, old.words)
+            and _is_evidence(strong, old, new, name=name)
+        ):
             return name
     return ""
 
 
 def _is_evidence(
-    rejected: Sequence[StatementWord], old: Statement, new: Statement
+    rejected: Sequence[StatementWord], old: Statement, new: Statement, *, name: str
 ) -> bool:
     """Tell whether words that occur in an older statement are enough to say that it is meant.
 
-    A name, a code, two words or a third of the statement are; a short number needs a further word.
+    A name, a code, two words or a third of the statement are; a short number, and a single word behind
+    the cue `instead`, need a further word. `name` is that of the cue.
     """
     theirs = [word for word in old.words if word.key not in old.rules.weak]
-    if all(word.kind == "number" and len(word.key) < 3 for word in rejected):
+    is_bare = name == "instead" and len(rejected) == 1 and rejected[0].kind == "word"
+    if is_bare or all(word.kind == "number" and len(word.key) < 3 for word in rejected):
         others = [word for word in new.words if word not in rejected]
         return bool(rejected) and any(
             _is_among(word, old.words)
@@ -374,7 +380,7 @@ def _is_replacer(old: Statement, new: Statement) -> bool:
         bool(rest)
         and not _is_among(words[0], old.words)
         and _are_within(rest, old.words)
-        and _is_evidence(rest, old, new)
+        and _is_evidence(rest, old, new, name="replaced")
     )
 
 
