@@ -16,6 +16,8 @@ class PromptForm(StrEnum):
 
     QUESTION = "question"
     """A question that the project may answer."""
+    INDEFINITE = "indefinite"
+    """A question without a word for something known, such as "the" or "our"."""
     GENERAL = "general"
     """A question of general knowledge, language or arithmetic."""
     WORK = "work"
@@ -34,5 +36,7 @@ def find_prompt_form(prompt: str) -> PromptForm:
         return PromptForm.GENERAL
     if _PATTERNS["turn"].search(prose):
         return PromptForm.WORK
-    is_question = _PATTERNS["question"].search(prose) or _PATTERNS["mark"].search(prose)
-    return PromptForm.QUESTION if is_question else PromptForm.WORK
+    if not (_PATTERNS["question"].search(prose) or _PATTERNS["mark"].search(prose)):
+        return PromptForm.WORK
+    is_definite = _PATTERNS["definite"].search(prose)
+    return PromptForm.QUESTION if is_definite else PromptForm.INDEFINITE

@@ -15,6 +15,8 @@ from mnemosyned.conversation.prompts import asks_for_past, find_prompt_form
         "bis wann muss das Manuskript fertig sein?",
         "¿quién revisa ahora los cambios?",
         "ist 8443 noch richtig?",
+        "which merchants have ledger_v2?",
+        "プロキシのポートは何番ですか？",
     ],
 )
 def test_a_question_may_be_answered_by_the_project(prompt: str) -> None:
@@ -69,3 +71,11 @@ def test_anything_else_is_work(prompt: str) -> None:
 )
 def test_a_question_may_ask_for_the_past(prompt: str, *, past: bool) -> None:
     assert asks_for_past(prompt) == past
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    ["how large is a bath tub?", "is Klarna a Swedish company?", "wo liegt Hendaye?"],
+)
+def test_a_question_without_a_known_thing_may_be_general(prompt: str) -> None:
+    assert find_prompt_form(prompt) == "indefinite"

@@ -58,19 +58,25 @@ NEW_KEYWORDS_MIN = 1
 
 # Chosen on the tune half of `make bench-telling`, with the built-in encoder.
 SCORE_MIN: Mapping[PromptForm, float] = {
-    PromptForm.QUESTION: 0.12,
-    PromptForm.GENERAL: 0.42,
-    PromptForm.WORK: 0.33,
+    PromptForm.QUESTION: 0.05,
+    PromptForm.INDEFINITE: 0.40,
+    PromptForm.GENERAL: 0.50,
+    PromptForm.WORK: 0.45,
 }
 """Score of the best statement from which a prompt is told anything."""
 RULE_CONFIDENCE_MIN: Mapping[PromptForm, float] = {
     PromptForm.QUESTION: 0.4,
+    PromptForm.INDEFINITE: 0.65,
     PromptForm.GENERAL: 0.95,
     PromptForm.WORK: 0.65,
 }
 """Confidence of a learning that is told with a prompt of this form."""
 RULES_MAX = 2
-CONFIDENCE_MIN = {PromptForm.GENERAL: 0.6}
+CONFIDENCE_MIN: Mapping[PromptForm, float] = {
+    PromptForm.INDEFINITE: 0.8,
+    PromptForm.GENERAL: 1.0,
+    PromptForm.WORK: 0.8,
+}
 """Confidence of a hit by words that is told with a prompt of this form."""
 SCORE_FLOOR = 0.05
 SCORE_SPREAD = 0.3
