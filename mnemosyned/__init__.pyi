@@ -98,6 +98,10 @@ from mnemosyned.memory.values import (
     Tier as Tier,
     TierTotals as TierTotals,
 )
+from mnemosyned.memory.injections import (
+    BriefingEdit as BriefingEdit,
+    Injection as Injection,
+)
 from mnemosyned.text.details import Detail as Detail, DetailKind as DetailKind
 from mnemosyned.verbs.conversation import (
     Assembled as Assembled,

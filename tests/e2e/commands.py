@@ -9,5 +9,6 @@ COMMANDS = sorted(
         {name.replace("_", "-") for name in (*VERBS, *ALIASES)}
         | {"import", "completion", "archive"}
     )
-    - {"remember-many", "prune"}
+    # These have no command of their own, but options or words of another.
+    - {"remember-many", "prune", "edit-briefing", "rate-injection", "undo-ending"}
 )

@@ -276,6 +276,7 @@ LEAVES = {
     "backup": ["backup", "never.db"],
     "restore-db": ["restore-db", "never.db"],
     "move": ["move", "--to", "never.db"],
+    "bench": ["bench", "never"],
 }
 
 

@@ -621,8 +621,9 @@ def before(tmp_path: Path) -> Path:
     """The migrations of the time when such a memory had no content."""
     folder = tmp_path / "migrations"
     shutil.copytree(shipped("migrations"), folder)
-    for file in folder.glob("001*.sql"):
-        file.unlink()
+    for file in folder.glob("*.sql"):
+        if int(file.name[:4]) >= 10:
+            file.unlink()
     return folder
 
 

@@ -27,6 +27,7 @@ from mnemosyned.config import load_config
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.importers.importer import START, ImportItem, ImportSource
 from mnemosyned.importers.plan import plan_import
+from mnemosyned.instants import in_zone
 from mnemosyned.memory.injections import (
     Injection,
     InjectionFilter,
@@ -188,9 +189,9 @@ class ConversationReplay:
 
     def _next_night(self, moment: datetime) -> datetime:
         """Return the first time after `moment` at which a day ends here, in UTC."""
-        local = moment.astimezone(self._zone)
+        local = in_zone(moment, self._zone)
         night = datetime.combine(local.date(), NIGHT, self._zone)
-        return (night + timedelta(days=night <= local)).astimezone(UTC)
+        return in_zone(night + timedelta(days=night <= local), UTC)
 
     def _replay_message(self, message: SavedMessage) -> None:
         """Send a message through the hooks, after the start of its conversation if it is the first."""

@@ -235,13 +235,17 @@ def add_nearness(
 
     The nearest memories with at least the cosine `least` become candidates, even without a common
     word. If there is no question, or its vector is not there in time, or the comparison takes too
-    long, return the candidates unchanged with a note; the model's `state` is for the note. `search`
-    is called after the wait; if it returns None, there are no vectors yet, and nothing changes.
+    long, return the candidates unchanged with a note. The note has the model's `state`; there is none
+    if there are candidates while the model loads. `search` is called after the wait; if it returns
+    None, there are no vectors yet, and nothing changes.
     """
     vector = question.vector() if question else None
     if vector is None:
-        is_ready = state is EmbedderState.READY
-        return candidates, BUSY if is_ready else NOT_READY.format(state=state.value)
+        if state is EmbedderState.READY:
+            return candidates, BUSY
+        if state is EmbedderState.LOADING and candidates.memories:
+            return candidates, ""  # it loads for seconds, and the words were found
+        return candidates, NOT_READY.format(state=state.value)
     vectors = search()
     if vectors is None:
         return candidates, ""
