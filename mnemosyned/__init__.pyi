@@ -79,7 +79,10 @@ from mnemosyned.memory.consolidation import (
     Progress as Progress,
     Trigger as Trigger,
 )
-from mnemosyned.memory.injections import BriefingEdit as BriefingEdit
+from mnemosyned.memory.injections import (
+    BriefingEdit as BriefingEdit,
+    Injection as Injection,
+)
 from mnemosyned.memory.listing import (
     SessionTotals as SessionTotals,
     SourceTotals as SourceTotals,
@@ -97,10 +100,6 @@ from mnemosyned.memory.values import (
     Revision as Revision,
     Tier as Tier,
     TierTotals as TierTotals,
-)
-from mnemosyned.memory.injections import (
-    BriefingEdit as BriefingEdit,
-    Injection as Injection,
 )
 from mnemosyned.text.details import Detail as Detail, DetailKind as DetailKind
 from mnemosyned.verbs.conversation import (

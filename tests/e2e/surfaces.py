@@ -108,7 +108,22 @@ class InTheShell:
         return ["import", "--json", str(file)]
 
 
+def _words_of_another_command(name: str, fields: Mapping[str, Json]) -> list[str]:
+    """The words for a verb that is a form of another command."""
+    if name == "rate_injection":
+        return ["injections", "--json", fields["outcome"], fields["id"]]
+    if name == "undo_ending":
+        change = "redo" if fields["redo"] else "undo"
+        return ["endings", "--json", change, fields["id"]]
+    if "text" in fields:
+        return ["briefing", "--json", "--reword", fields["id"], fields["text"]]
+    change = "--pin" if fields["pin"] else "--drop"
+    return ["briefing", "--json", change, fields["id"]]
+
+
 def _words(name: str, fields: Mapping[str, Json]) -> list[str]:
+    if name in ("rate_injection", "undo_ending", "edit_briefing"):
+        return _words_of_another_command(name, fields)
     options = [
         *COMMANDS.get(name, [name.replace("_", "-")]),
         "--json",

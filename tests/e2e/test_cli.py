@@ -35,8 +35,9 @@ PRINTING = [
     name
     for name in COMMANDS
     if name not in ("completion", "remove-learning", "restore")
+    and name not in ("briefing", "endings", "injections")
 ]
-"""Commands that print again when they are called twice."""
+"""Commands that print again when they are called twice, and have something to print here."""
 
 
 COLOR = b"\x1b["

@@ -76,7 +76,10 @@ class Walker:
 
     def _plain(self, value: Json, key: str = "") -> Json:
         if isinstance(value, dict):
-            return {name: self._plain(member, name) for name, member in value.items()}
+            return {
+                self._number_ids(name): self._plain(member, name)
+                for name, member in value.items()
+            }
         if isinstance(value, list):
             return [self._plain(member) for member in value]
         if key in VARIES:
@@ -84,11 +87,14 @@ class Walker:
         if isinstance(value, str):
             if MOMENT.fullmatch(value) and self._recent(value):
                 return "now"
-            return MADE_ID.sub(
-                lambda made: self._ids.setdefault(made[0], f"id-{len(self._ids)}"),
-                value,
-            )
+            return self._number_ids(value)
         return value
+
+    def _number_ids(self, text: str) -> str:
+        """The text with each made id as its number."""
+        return MADE_ID.sub(
+            lambda made: self._ids.setdefault(made[0], f"id-{len(self._ids)}"), text
+        )
 
     @staticmethod
     def _recent(moment: str) -> bool:
@@ -154,6 +160,29 @@ def converse(call: Walker) -> None:
         **where,
     )
     call("expand", id=shorter["expand"][0])
+
+
+def review(call: Walker) -> None:
+    """The verbs of what agents are told, and of what ended."""
+    given = call("injections", limit=1)["injections"]
+    call(
+        "injections",
+        session="kitchen",
+        project="no-project",
+        since=LONG_AGO,
+        outcome="unknown",
+    )
+    call("rate_injection", id=given[0]["id"], outcome="useful")
+    call("edit_briefing", id="first", pin=True, drop=False)
+    call("edit_briefing", id="first", text="Stir slowly.")
+    call("briefing", project="no-project")
+    whole = {"session": "kitchen", "source": "cook", "role": "user"}
+    call("remember", id="port", content="The oven listens on port 8080.", **whole)
+    call("remember", content="The oven now listens on port 9090.", **whole)
+    (ended,) = call("endings", limit=5, reveal=False)["endings"]
+    assert ended["id"] == "port"
+    call("undo_ending", id="port", redo=False)
+    call("undo_ending", id="port", redo=True)
 
 
 def look(call: Walker) -> None:
@@ -301,6 +330,7 @@ def walk(call: Walker, room: Path) -> None:
     call("forget", **which, **when)
     change(call)
     converse(call)
+    review(call)
     call("backup", file=str(room / "backup.db"))
     call("status")
 
