@@ -193,8 +193,6 @@ def main(
     process_memory.forbid_core_dumps()
     process_memory.limit_heap()
     sys.setswitchinterval(SWITCH_S)
-    # Read when numpy is loaded: its threads keep spinning after a short job.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     named = {"database": database, "socket": socket}
     overrides = {key: value for key, value in named.items() if value}
     try:

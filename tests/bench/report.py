@@ -12,8 +12,6 @@ from tabulate import tabulate
 
 # A bench measures words alone unless it turns the encoder on: it works in the background.
 os.environ.setdefault("MNEMOSYNE_EMBEDDING_ENCODER", "none")
-# One thread for matrices, as in the daemon: several wait for each other on a busy machine.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 OUTPUT = Path(
     os.environ.get("BENCH_OUTPUT", Path(__file__).parents[2] / "build" / "bench")

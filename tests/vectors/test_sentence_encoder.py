@@ -20,7 +20,12 @@ from mnemosyned.errors import ModelUnavailable
 from mnemosyned.models import encoder_file
 from mnemosyned.models.encoder_file import FILE_NAME, write_encoder_file
 from mnemosyned.models.sentence_encoder import SentenceEncoder
-from mnemosyned.search.vectors.packing import pack_four_bits, pack_half, unpack
+from mnemosyned.search.vectors.packing import (
+    THREADS,
+    pack_four_bits,
+    pack_half,
+    unpack,
+)
 
 TEXTS = [
     "Der Hund schläft im Garten und träumt.",
@@ -253,3 +258,30 @@ def test_packed_vectors_keep_their_direction() -> None:
     ):
         assert {len(vector) for vector in packed} == {size}
         assert np.einsum("ij,ij->i", vectors, unpack(packed)).min() > least
+
+
+COUNT_THREADS = """
+import os, sys
+from mnemosyned.search.vectors.packing import load_numpy
+numpy = load_numpy()
+square = numpy.ones((400, 400), numpy.float32)
+square @ square
+print(len(os.listdir("/proc/self/task")), os.environ.get("OPENBLAS_NUM_THREADS"))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux")
+@pytest.mark.parametrize(("limit", "printed"), [(None, "1 None"), ("1", "1 1")])
+def test_matrix_products_use_one_thread_without_a_change_of_the_environment(
+    limit: str | None, printed: str
+) -> None:
+    kept = {name: value for name, value in os.environ.items() if name not in THREADS}
+    limits = {THREADS[0]: limit} if limit else {}
+    child = subprocess.run(
+        [sys.executable, "-c", COUNT_THREADS],
+        env={**kept, **limits},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert child.stdout.split() == printed.split()

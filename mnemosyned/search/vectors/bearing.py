@@ -16,7 +16,7 @@ from typing import Any
 from mnemosyned.errors import EmbedderFailed, ModelUnavailable
 from mnemosyned.logs import logger
 from mnemosyned.memory.engine_ports import Embedder
-from mnemosyned.search.vectors.packing import unpack
+from mnemosyned.search.vectors.packing import load_numpy, unpack
 
 TEMPERATURE = 0.05
 """Difference of likeness that makes one topic e times as probable as another."""
@@ -88,8 +88,7 @@ class BearingRater:
         Idle topics take their part of the probability and are then left out. Raises
         `EmbedderFailed` and `ModelUnavailable`.
         """
-        import numpy as np  # noqa: PLC0415 as above
-
+        np = load_numpy()
         if self._examples is None:
             every = [text for texts in self._topics.values() for text in texts]
             self._examples = unpack(self._embedder.embed(every))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from mnemosyned.memory.engine_ports import StorageSearch, VectorSearch, VectorStore
-from mnemosyned.search.vectors.packing import unpack
+from mnemosyned.search.vectors.packing import load_numpy, unpack
 
 CODE_ROWS_MIN, CODE_ROWS_MAX = 1_024, 1 << 20
 SIFTED_MAX = 1_000
@@ -33,16 +33,13 @@ class VectorCodes:
     """
 
     def __init__(self, *, rows_max: int = CODE_ROWS_MAX) -> None:
-        # Loaded here: only a memory with an embedding model pays for it.
         """Begin without vectors; hold codes of up to `rows_max` positions."""
-        import numpy  # noqa: PLC0415, ICN001
-
-        self._np = numpy
+        np = self._np = load_numpy()
         self._rows_max = rows_max
         self._lock = threading.Lock()
         self._low, self._high = NO_POSITIONS, 0
         self._width = 0
-        self._positions: Any = numpy.empty(0, dtype=numpy.int64)
+        self._positions: Any = np.empty(0, dtype=np.int64)
         """By row."""
         self._codes: Any = None
         """Words of 64 bits by row: the first of all rows, then the second of all, and so on."""
@@ -160,11 +157,9 @@ def cosines(vectors: Mapping[int, bytes], question: bytes) -> dict[int, float]:
 def dot_products(vectors: Any, question: bytes) -> Any:  # noqa: ANN401 numpy is loaded late
     """Return the dot product of each row of `vectors` with the vector `question`, as an array.
 
-    Not by numpy's `@`, whose threads keep spinning after a short job.
+    Not by numpy's `@`, whose threads keep spinning in a program that loaded numpy itself.
     """
-    import numpy  # noqa: PLC0415, ICN001
-
-    return numpy.einsum("ij,j->i", vectors, unpack([question])[0])
+    return load_numpy().einsum("ij,j->i", vectors, unpack([question])[0])
 
 
 READ = 200

@@ -7,20 +7,41 @@ the bytes that half precision takes.
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any
 
 FOUR_BITS = b"\x04"
 """First byte of a vector with four bits for each number, two numbers to a byte."""
 CLIPPED = 0.9
 """Share of its largest number up to which a vector's numbers differ in four bits."""
+THREADS = "OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS"
+"""Variables by which users limit the threads of numpy's matrix products; the first one counts."""
+
+
+def load_numpy() -> ModuleType:
+    """Return numpy, which is imported at the first call: only a process that embeds pays for it.
+
+    Its matrix products then use one thread, unless a variable says otherwise or this process loaded
+    numpy before: more of them keep spinning after each short product, which took a question of 10 ms
+    four times the processor.
+    """
+    if "numpy" in sys.modules or any(name in os.environ for name in THREADS):
+        import numpy  # noqa: PLC0415, ICN001
+    else:
+        os.environ[THREADS[0]] = "1"  # read once, when the library is loaded
+        try:
+            import numpy  # noqa: PLC0415, ICN001
+        finally:
+            os.environ.pop(THREADS[0], None)
+    return numpy
 
 
 def pack_four_bits(vectors: Any) -> list[bytes]:  # noqa: ANN401 numpy is loaded late
     """Return each row of a matrix, with an even count of columns, as a vector of four bits."""
-    # Loaded here, as below: only a process that embeds or compares pays for it.
-    import numpy as np  # noqa: PLC0415
-
+    np = load_numpy()
     steps = 8 / (CLIPPED * np.abs(vectors).max(axis=1, keepdims=True) + 1e-12)
     numbers = (np.clip(np.floor(vectors * steps), -8, 7) + 8).astype(np.uint8)
     packed = (numbers[:, ::2] << 4) | numbers[:, 1::2]
@@ -39,8 +60,7 @@ def is_four_bits(vector: bytes) -> bool:
 
 def unpack(vectors: Sequence[bytes]) -> Any:  # noqa: ANN401 as above
     """Return vectors of one form as the rows of a matrix in single precision, of length one."""
-    import numpy as np  # noqa: PLC0415 as above
-
+    np = load_numpy()
     if not is_four_bits(vectors[0]):
         halves = np.frombuffer(b"".join(vectors), dtype="<f2")
         return halves.reshape(len(vectors), -1).astype(np.float32)
