@@ -33,9 +33,9 @@ from mnemosyned.verbs.endings import (
 
 READ_AT_ONCE = 200
 """Memories that share a transaction."""
-SOON_MAX = 50
-"""New memories that a reader waits for; more are read in the background."""
-SOON_S = 0.05
+SOON_MAX = 4
+"""New memories that a reader waits for, a millisecond each at most times; later answers and the
+background read more."""
 SLEEP_S = 0.3
 """Time before a sleep cycle that somebody asked for; what is left is found after it."""
 CHORE_S = 1.0
@@ -69,12 +69,12 @@ class EndingFinder:
         self._has_news = True
 
     def find_soon(self) -> None:
-        """Read the newest memories for an answer that is about to be given.
+        """Read up to `SOON_MAX` unread memories for an answer that is about to be given.
 
-        It takes about `SOON_S` seconds at most; the rest waits for the background. Errors are logged.
+        Errors are logged.
         """
         try:
-            self.find(limit=SOON_MAX, seconds=SOON_S)
+            self.find(limit=SOON_MAX)
         except Exception as error:  # noqa: BLE001 a boundary: the answer can do without
             log_failure("endings_not_found", error)
 
@@ -174,8 +174,9 @@ class EndingFinder:
             list({memory.session, *(match.session for match in older)})
         )
         for match in older:
-            ending = find_ending(match.content, statement.text)
-            if ending and _is_in_scope(match, memory, statement, projects):
+            if _is_in_scope(match, memory, statement, projects) and (
+                ending := find_ending(match.content, statement.text)
+            ):
                 yield match, ending
 
 

@@ -106,18 +106,26 @@ class CommonEndings(Transactional, EndingStore):
         """Return the memories at these row numbers; missing ones are left out."""
         return session.memories_at(positions)
 
-    @writes
     def add(
-        self,
-        session: CommonSession,
-        endings: Sequence[EndingRecord],
-        *,
-        read_up_to: int | None = None,
+        self, endings: Sequence[EndingRecord], *, read_up_to: int | None = None
     ) -> int:
         """Add endings that are not known yet; return how many were added.
 
         In the same transaction, all memories up to the row number `read_up_to` are marked as read.
+        With it, nobody waits for the disk: after a crash, these memories are read again.
         """
+        return self._write(
+            lambda session: self._add(session, endings, read_up_to),
+            durable=read_up_to is None,
+        )
+
+    def _add(
+        self,
+        session: CommonSession,
+        endings: Sequence[EndingRecord],
+        read_up_to: int | None,
+    ) -> int:
+        """Add endings and move the mark, in the transaction of `session`; see `add`."""
         if read_up_to is not None:
             session.execute("DELETE FROM ending_progress WHERE owner = %(owner)s")
             session.execute(
