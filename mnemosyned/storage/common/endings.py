@@ -90,9 +90,12 @@ class CommonEndings(Transactional, EndingStore):
             "SELECT position FROM ending_progress WHERE owner = %(owner)s"
         )
         rows = session.execute(
-            "SELECT f.seq FROM fresh AS f WHERE f.owner = %(owner)s AND f.seq > %(read)s "
-            "UNION ALL SELECT p.seq FROM placed AS p "
-            "WHERE p.owner = %(owner)s AND p.seq > %(read)s ORDER BY 1 LIMIT %(most)s",
+            # Each part by its index, and no further than the limit.
+            "SELECT seq FROM (SELECT f.seq FROM fresh AS f WHERE f.owner = %(owner)s "
+            "AND f.seq > %(read)s ORDER BY f.seq LIMIT %(most)s) AS working UNION ALL "
+            "SELECT seq FROM (SELECT p.seq FROM placed AS p WHERE p.owner = %(owner)s "
+            "AND p.seq > %(read)s ORDER BY p.seq LIMIT %(most)s) AS promoted "
+            "ORDER BY 1 LIMIT %(most)s",
             read=read or 0,
             most=limit,
         )

@@ -426,6 +426,7 @@ class FoundMemory(NamedTuple):
     """The row number of its episode; None in working memory."""
     details: int
     """The number of its exact values."""
+    session: str
 
 
 class CommonDeletion(Transactional, DeletionStore):
@@ -536,7 +537,11 @@ class CommonDeletion(Transactional, DeletionStore):
         if grace:
             save_memories(session, [memory.seq for memory in found], grace)
         unlearned = remove_learnings_of(session, [memory.id for memory in found])
-        forget_injected_words(session, [memory.id for memory in found])
+        forget_injected_words(
+            session,
+            [memory.id for memory in found],
+            sessions={memory.session for memory in found},
+        )
         forget_endings(session, [memory.id for memory in found])
         self._save_source_keys(session, found)
         in_force, rewritten = _find_in_force_again(session, found)

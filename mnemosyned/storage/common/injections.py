@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from mnemosyned.errors import InvalidRequest, NotFound
 from mnemosyned.memory import injections as limits
@@ -96,22 +96,18 @@ def read_injections(
         )
 
 
-def forget_injected_words(session: CommonSession, ids: Sequence[str]) -> None:
+def forget_injected_words(
+    session: CommonSession, ids: Sequence[str], *, sessions: Collection[str] = ()
+) -> None:
     """Delete what the ledger quotes of memories or learnings, and edits of their lines.
 
-    The prompts of the memories' sessions go too, as one of them may be the memory. Call it before
-    memories are deleted.
+    `sessions` are those of the memories: their prompts go too, as one may be such a memory.
     """
     values = {"ids": list(ids)}
     session.execute(
         "UPDATE injection SET prompt = '' WHERE owner = %(owner)s AND prompt != '' "
-        "AND session_id IN (SELECT m.session_id FROM fresh AS f "
-        "JOIN memory AS m ON m.owner = f.owner AND m.seq = f.seq "
-        "WHERE f.owner = %(owner)s AND m.id = ANY(%(ids)s::text[]) UNION ALL "
-        "SELECT m.session_id FROM placed AS p "
-        "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
-        "WHERE p.owner = %(owner)s AND m.id = ANY(%(ids)s::text[]))",
-        **values,
+        "AND session_id = ANY(%(sessions)s::text[])",
+        sessions=sorted(sessions),
     )
     for table, column in (("injected_line", "memory_id"), ("briefing_line", "id")):
         session.execute(

@@ -278,16 +278,22 @@ class PostgresDeletion(PostgresPart, CommonDeletion):
     def _find(self, session: PostgresSession, ids: Sequence[str]) -> list[FoundMemory]:
         """Return the memories with these ids that exist, in the order of their row numbers."""
         rows = session.execute(
-            "SELECT m.seq, m.id, length(m.content), p.episode_seq, p.details, p.secrets "
+            "SELECT m.seq, m.id, length(m.content), p.episode_seq, m.session_id, p.details, "
+            "p.secrets "
             "FROM memory AS m LEFT JOIN placed AS p ON p.owner = m.owner AND p.seq = m.seq "
             f"WHERE m.owner = %(owner)s AND {OF_IDS} ORDER BY m.seq",
             ids=list(ids),
         )
         return [
             FoundMemory(
-                seq, id, characters, episode, details=len(values_of(plain, secret))
+                seq,
+                id,
+                characters,
+                episode,
+                details=len(values_of(plain, secret)),
+                session=named,
             )
-            for seq, id, characters, episode, plain, secret in rows
+            for seq, id, characters, episode, named, plain, secret in rows
         ]
 
     def _delete(self, session: PostgresSession, found: Sequence[FoundMemory]) -> None:

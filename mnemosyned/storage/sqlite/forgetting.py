@@ -301,10 +301,10 @@ class SqliteDeletion(SqlitePart, CommonDeletion):
         """Return the memories with these ids that exist, in the order of their row numbers."""
         size = "length(CAST(content AS BLOB))"
         rows = session.execute(
-            f"SELECT seq, id, {size}, NULL, 0 FROM working_memory "
+            f"SELECT seq, id, {size}, NULL, 0, session_id FROM working_memory "
             "WHERE id = ANY(%(ids)s::text[]) UNION ALL "
             f"SELECT seq, id, {size}, episode_seq, "
-            "(SELECT count(*) FROM detail WHERE memory_seq = seq) FROM archive "
+            "(SELECT count(*) FROM detail WHERE memory_seq = seq), session_id FROM archive "
             "WHERE id = ANY(%(ids)s::text[]) ORDER BY seq",
             ids=list(ids),
         )
