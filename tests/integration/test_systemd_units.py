@@ -167,6 +167,8 @@ def test_both_units_differ_only_where_user_and_system_do() -> None:
     user, system = (settings(unit) for unit in UNITS)
 
     assert {key for key in user | system if user.get(key) != system.get(key)} == {
+        "CacheDirectory",
+        "CacheDirectoryMode",
         "ConfigurationDirectoryMode",
         "DynamicUser",
         "Environment",
