@@ -267,7 +267,8 @@ class StatementReader:
         words = tokenize(text[stamp.end() :] if stamp else text)
         first = words[0].surface.lower() if words else ""
         kinds = [word.kind for word in words]
-        weight = sentence.emphasis * _rate_form(text, words, kinds)
+        emphasis = emphasis_factor(words)
+        weight = sentence.emphasis * _rate_form(text, words, kinds, emphasis)
         if stamp:
             weight *= LISTING_FACTOR
         readable = sentence.readable and _says_something(text, words, kinds)
@@ -280,7 +281,7 @@ class StatementReader:
                 readable = before is not None and self._may_follow(before, text)
             weight *= rate_event(
                 sentence.text,
-                is_ruling=emphasis_factor(words) >= RULING,
+                is_ruling=emphasis >= RULING,
                 is_introduced=needs is not None,
             )
         named = self._names_all_speakers or is_first_person(words)
@@ -406,12 +407,13 @@ def _rate_form(
     sentence: str,
     words: Sequence[TextToken],
     kinds: Sequence[TokenKind],
+    emphasis: float,
 ) -> float:
     """Return the factor for a sentence's form: emphasized, a listing, plain, or a question.
 
-    `words` are its tokens, `kinds` their kinds.
+    `words` are its tokens, `kinds` their kinds, and `emphasis` is the factor of its cue words.
     """
-    factor = emphasis_factor(words)
+    factor = emphasis
     if _is_listing(sentence, kinds):
         factor *= EVENTFUL_LISTING_FACTOR if factor > 1 else LISTING_FACTOR
     elif factor == 1 and EXACT_KINDS.isdisjoint(kinds):
