@@ -41,10 +41,10 @@ class ConfidenceWeights:
     long_max: float = 2.0
     unknown_name: float = -0.94
     """A name or a number in the question that no memory has."""
-    not_english: float = 3.44
+    foreign: float = 3.44
     """A question in another language than most, whose words say little: similarity decides."""
-    not_english_similarity: float = 12.75
-    words_alone_bias: float = -1.4
+    foreign_similarity: float = 12.75
+    words_alone_bias: float = -1.0
     words_alone: float = 5.1
     """The share of the keywords, where there are no vectors."""
     exact: float = 0.6
@@ -152,9 +152,9 @@ class ResultJudge:
             words = max(0.0, share - weights.words_min) / (1 - weights.words_min)
             logit = weights.bias + weights.similarity * cosine
             logit += weights.shared * shared + weights.words * words
-            logit += weights.unknown_name * self._names_unknown
-            if not self._query.expected.english and share < weights.shared_min:
-                logit += weights.not_english + weights.not_english_similarity * cosine
+            if self._query.expected.is_foreign and share < weights.shared_min:
+                logit += weights.foreign + weights.foreign_similarity * cosine
+        logit += weights.unknown_name * self._names_unknown
         long = log(max(1.0, chars / weights.long_chars))
         logit += weights.long * min(long, weights.long_max)
         return 1 / (1 + exp(-logit))

@@ -17,6 +17,7 @@ from mnemosyned.memory.values import Episode, MemoryRecord, Tier
 from mnemosyned.text.languages.tables import LANGUAGES, TimeOrder
 from mnemosyned.text.stems import WORD, fold_case, stem
 from mnemosyned.text.terms import (
+    FOREIGN_STOP_WORDS,
     FUNCTION_WORDS,
     STOP_WORDS,
     Terms,
@@ -62,8 +63,8 @@ class ExpectedAnswer:
     """Whether the question begins with "when"."""
     assistant: bool = False
     """Whether the question is addressed to the assistant, or speaks of the assistant."""
-    english: bool = True
-    """Whether the question is in English, with a function word, rather than keywords."""
+    is_foreign: bool = False
+    """Whether the question is in another language than English; keywords alone are in none."""
 
 
 NOTHING_EXPECTED = ExpectedAnswer()
@@ -322,13 +323,17 @@ _SHORTEST_NAME = 4
 
 
 def expected_answer(question: str) -> ExpectedAnswer:
-    """Return what kind of answer the words of a question ask for, and whether it is in English."""
+    """Return what kind of answer the words of a question ask for, and whether they are foreign."""
     words = question.lower().strip(" ¿¡\"'")
     split = frozenset(re.findall(r"\w+", words))
     return ExpectedAnswer(
         time=words.startswith(_WHEN),
         assistant=not _TO_ASSISTANT.isdisjoint(split),
-        english=not FUNCTION_WORDS.isdisjoint(split) and not foreign_stop_words(split),
+        is_foreign=bool(foreign_stop_words(split))
+        or (
+            FUNCTION_WORDS.isdisjoint(split)
+            and not (question.isascii() and FOREIGN_STOP_WORDS.isdisjoint(split))
+        ),
     )
 
 

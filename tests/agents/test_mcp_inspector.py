@@ -52,7 +52,7 @@ def test_the_inspector_lists_and_calls(
     found = inspect(*call, "recall", "--tool-arg", f"query={transport} lamp")
     ids = [hit["id"] for hit in found["structuredContent"]["hits"]]
     assert stored["id"] in ids
-    assert len(inspect("--method", "resources/list")["resources"]) == 8
+    assert len(inspect("--method", "resources/list")["resources"]) == 9
     assert (
         len(inspect("--method", "resources/templates/list")["resourceTemplates"]) == 3
     )

@@ -98,7 +98,12 @@ def quarter(day: int, part: int, notes: Iterator[str]) -> list[Remember]:
 def year(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Year]:
     database = tmp_path_factory.mktemp("year") / "memory.db"
     clock = FakeClock(BEGINS)
-    settings = {"database": str(database), "auto_sleep": False, "wm_max": CAP}
+    settings = {
+        "database": str(database),
+        "auto_sleep": False,
+        "wm_max": CAP,
+        "embedding.encoder": "none",
+    }
     config = load_config(environ={}, overrides=settings)
     notes = texts()
     fullest = text_bytes = 0
@@ -222,7 +227,12 @@ def past() -> WrittenYear:
 
 @contextmanager
 def remembering(past: WrittenYear, database: Path) -> Iterator[MemoryService]:
-    settings = {"database": str(database), "auto_sleep": False, "wm_max": 1_000_000}
+    settings = {
+        "database": str(database),
+        "auto_sleep": False,
+        "wm_max": 1_000_000,
+        "embedding.encoder": "none",
+    }
     config = load_config(environ={}, overrides=settings)
     memories = [
         Remember(

@@ -112,6 +112,7 @@ class Life(RuleBasedStateMachine):
             "database": str(self.database),
             "auto_sleep": False,
             "wm_max": 1_000,
+            "embedding.encoder": "none",
         }
         config = load_config(environ={}, overrides=overrides)
         return self.stack.enter_context(open_memory(config, clock=self.clock))
