@@ -174,9 +174,11 @@ class EndingFinder:
             list({memory.session, *(match.session for match in older)})
         )
         for match in older:
-            if _is_in_scope(match, memory, statement, projects) and (
-                ending := find_ending(match.content, statement.text)
-            ):
+            if not _is_in_scope(match, memory, statement, projects):
+                continue
+            ending = find_ending(match.content, statement.text)
+            # Records that nobody said, such as log lines, differ in values and are all true.
+            if ending and (memory.role or ending.reason != "value"):
                 yield match, ending
 
 
