@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -61,6 +62,8 @@ class EndingFinder:
         self._gate = gate
         self._read_only = read_only
         self._has_news = True
+        self._reading = threading.Lock()
+        """Held while memories are read, which two threads would both do otherwise."""
         self.on_found: Callable[[], object] = lambda: None
         """Called after endings were stored, to rewrite summaries that told what was ended."""
 
@@ -95,8 +98,24 @@ class EndingFinder:
     ) -> int:
         """Read all unread memories, or up to `limit` of them; return how many endings were new.
 
-        It stops after the portion in which `seconds` are over.
+        It stops after the portion in which `seconds` are over. With a `limit` it does not wait for
+        another thread that reads, and returns 0.
         """
+        if not self._reading.acquire(blocking=limit is None):
+            return 0
+        try:
+            found = self._find(limit, seconds, is_yielding=is_yielding)
+        finally:
+            self._reading.release()
+        if found:
+            self.on_found()
+            log.info("statements_ended", endings=found)
+        return found
+
+    def _find(
+        self, limit: int | None, seconds: float | None, *, is_yielding: bool
+    ) -> int:
+        """Read memories as `find` does, in one thread at a time; return how many endings were new."""
         ends = time.monotonic() + seconds if seconds is not None else float("inf")
         found = read = 0
         is_due = self._has_news and not self._read_only
@@ -120,9 +139,6 @@ class EndingFinder:
             if not portion or done == portion or done < len(memories):
                 self._has_news = True  # there may be more
             is_due = self._has_news and bool(portion) and time.monotonic() < ends
-        if found:
-            self.on_found()
-            log.info("statements_ended", endings=found)
         return found
 
     def find_again(self, positions: Sequence[int]) -> None:

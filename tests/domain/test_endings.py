@@ -10,7 +10,12 @@ from mnemosyned.text.endings.recognize import (
     find_ending,
     find_ending_statements,
 )
-from mnemosyned.text.endings.statements import RULES, LanguageRules, sentence_at
+from mnemosyned.text.endings.statements import (
+    READ_CHARS_MAX,
+    RULES,
+    LanguageRules,
+    sentence_at,
+)
 
 CASES = tomllib.loads(Path(__file__).with_name("endings.toml").read_text("utf-8"))
 
@@ -95,3 +100,12 @@ def test_no_pattern_of_a_language_can_match_in_endless_ways(
 ) -> None:
     for name in rules.patterns.texts:
         assert not is_ambiguous(rules.patterns[name]), name
+
+
+def test_of_a_long_text_only_the_beginning_is_read() -> None:
+    new = "The staging server now listens on port 9090. "
+    filler = "x" * READ_CHARS_MAX
+
+    assert find_ending_statements(new + filler)
+    assert not find_ending_statements(filler + ". " + new)
+    assert not find_ending_statements(new[:-5] + " " * READ_CHARS_MAX)

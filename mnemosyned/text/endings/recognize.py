@@ -12,6 +12,7 @@ from mnemosyned.text.endings.statements import (
     NEGATION,
     NEW,
     PRICE,
+    READ_CHARS_MAX,
     Statement,
     StatementWord,
     find_languages,
@@ -59,7 +60,7 @@ def find_ending(older: str, newer: str) -> Ending | None:
 
 def find_ending_statements(text: str) -> list[Statement]:
     """Return the statements of a text that may end an older one; none for most texts."""
-    low = text.lower()
+    low = text[:READ_CHARS_MAX].lower()
     if not any(rules.find("hint", low) for rules in find_languages(low)):
         return []
     return [

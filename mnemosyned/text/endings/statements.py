@@ -19,6 +19,8 @@ from mnemosyned.text.word_cache import clear_on_forget
 
 SENTENCES_MAX = 20
 """Sentences of a text that are read; the further ones of a long text end nothing."""
+READ_CHARS_MAX = 8_000
+"""Characters of a text that are read: a page of code or a log costs no more than its beginning."""
 CLAUSES_MAX = 10
 WORDS_MAX = 40
 """Words of a sentence above which it is prose with several statements, and ends nothing."""
@@ -182,8 +184,10 @@ def read_statements(
     They are read by `rules`, or else by those of the language that each seems to have.
     """
     statements: list[Statement] = []
-    sentences = split_sentences(unicodedata.normalize("NFC", text))[:SENTENCES_MAX]
-    for place, (sentence, _) in enumerate(sentences):
+    sentences = list_sentences(text[:READ_CHARS_MAX])
+    if len(text) > READ_CHARS_MAX:
+        del sentences[-1:]  # it is cut
+    for place, sentence in enumerate(sentences[:SENTENCES_MAX]):
         if sentence.rstrip(' "”»').endswith("?"):
             continue
         if whole := _read_statement(sentence.replace("’", "'"), rules):
