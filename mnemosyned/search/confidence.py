@@ -42,7 +42,7 @@ class ConfidenceWeights:
     unknown_name: float = -0.94
     """A name or a number in the question that no memory has."""
     foreign: float = 3.44
-    """A question in another language than most, whose words say little: similarity decides."""
+    """A question in another language than most, whose missing words say little."""
     foreign_similarity: float = 12.75
     words_alone_bias: float = -1.0
     words_alone: float = 5.1
@@ -145,6 +145,7 @@ class ResultJudge:
         it has no vector.
         """
         weights = self._weights
+        is_foreign = self._query.expected.is_foreign and share < weights.shared_min
         if cosine is None:
             logit = weights.words_alone_bias + weights.words_alone * share
         else:
@@ -152,8 +153,8 @@ class ResultJudge:
             words = max(0.0, share - weights.words_min) / (1 - weights.words_min)
             logit = weights.bias + weights.similarity * cosine
             logit += weights.shared * shared + weights.words * words
-            if self._query.expected.is_foreign and share < weights.shared_min:
-                logit += weights.foreign + weights.foreign_similarity * cosine
+            logit += weights.foreign_similarity * cosine * is_foreign
+        logit += weights.foreign * is_foreign
         logit += weights.unknown_name * self._names_unknown
         long = log(max(1.0, chars / weights.long_chars))
         logit += weights.long * min(long, weights.long_max)
