@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from mnemosyned.config import SettingsInForce
 from mnemosyned.conversation.briefing import (
@@ -90,7 +91,8 @@ class BriefingService:
                 field="drop",
             )
         self._store.injections.save_edit(edit)
-        return edit
+        # Who may only write reads nothing of what was kept before.
+        return edit if request.text is not None else replace(edit, text="")
 
     def _require_source(self, id: str) -> None:
         """Raise `NotFound` unless a memory or a learning has this id."""

@@ -80,7 +80,8 @@ class EditBriefing(ById[BriefingEdit], frozen=True, kw_only=True):
     """Pin, drop or reword a line of briefings.
 
     A pinned line comes first; a dropped line is told no more, at starts and prompts; a reworded one
-    is told in your words, with the id of its memory or learning. What is not given stays as it is.
+    is told in your words, with the id of its memory or learning. What is not given stays as it is;
+    the answer has the words only if they are given.
 
     Raises `NotFound`, `InvalidRequest`, `EmptyContent`, `InvalidText` and `SecretRefused`.
     """

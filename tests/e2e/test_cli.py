@@ -21,13 +21,16 @@ pytestmark = [pytest.mark.e2e, pytest.mark.thorough]
 
 @pytest.fixture(scope="module")
 def filled(shared: Daemon) -> Daemon:
-    """A daemon with an episode of three originals, one working memory and a row in the log."""
+    """A daemon with an episode, working memory, a statement that ended, an injection and a log."""
     for number in range(3):
         shared.post(
             "remember", id=f"old-{number}", content=f"Old news, number {number}."
         )
     shared.post("sleep", force=True)
     shared.post("remember", id="tea", content="Tea at four.", metadata={"pot": 1})
+    for port in ("listens on port 8080", "now listens on port 9090"):
+        shared.post("remember", content=f"The samovar {port}.", role="user")
+    shared.post("context", message="when is tea?", messages=[])
     return shared
 
 
@@ -35,9 +38,8 @@ PRINTING = [
     name
     for name in COMMANDS
     if name not in ("completion", "remove-learning", "restore")
-    and name not in ("briefing", "endings", "injections")
 ]
-"""Commands that print again when they are called twice, and have something to print here."""
+"""Commands that print again when they are called twice."""
 
 
 COLOR = b"\x1b["
@@ -82,6 +84,9 @@ def words_of(command: str, episode: str, lesson: str, file: Path) -> list[str]:
         "compact": ["compact", str(talk)],
         "learn": ["learn", "taste first"],
         "learnings": ["learnings", "--superseded"],
+        "briefing": ["briefing", "--project", "none"],
+        "endings": ["endings"],
+        "injections": ["injections"],
         "edit-learning": ["edit-learning", lesson, "--text", "taste twice"],
     }[command]
 

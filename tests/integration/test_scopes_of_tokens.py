@@ -94,7 +94,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 
 def fill(service: Service) -> dict[str, str]:
-    """Keep something marked in every tier; the ids of a fresh one, of a learning and a cycle."""
+    """Keep something marked in every tier; the ids of a learning, a cycle and an injection."""
     token = service.token(*Scope)
     for number in range(6):
         service.call(
@@ -109,7 +109,21 @@ def fill(service: Service) -> dict[str, str]:
     learned = json.loads(
         service.call(token, "learn", content=f"Always feed {MARK}.")[1]
     )
-    return {"cycle": slept["cycle"], "learning": learned["learning"]["id"]}
+    for id, port in (
+        ("port", "listens on port 8080"),
+        ("moved", "now listens on 9090"),
+    ):
+        content = f"The cage of {MARK} {port}."
+        service.call(token, "remember", content=content, id=id, role="user")
+    service.call(token, "endings")
+    service.call(token, "context", message=f"what of {MARK}?", messages=[])
+    given = json.loads(service.call(token, "injections")[1])["injections"]
+    service.call(token, "edit_briefing", id="fresh", text=f"{MARK} in other words")
+    return {
+        "cycle": slept["cycle"],
+        "learning": learned["learning"]["id"],
+        "injection": given[0]["id"],
+    }
 
 
 @pytest.mark.parametrize("verb", PREVIEWS)
@@ -169,8 +183,8 @@ def test_no_answer_of_a_write_shows_what_is_kept(service: Service) -> None:
         "forget": {"session": "aviary"},
         "prune": {"keep_days": 1},
         "edit_briefing": {"id": "fresh", "pin": True},
-        "rate_injection": {"id": "none", "outcome": "useful"},
-        "undo_ending": {"id": "fresh"},
+        "rate_injection": {"id": ids["injection"], "outcome": "useful"},
+        "undo_ending": {"id": "port"},
         "backup": {"file": str(service.memory.config.location.file) + ".copy"},
     }
     writing = {
@@ -181,8 +195,7 @@ def test_no_answer_of_a_write_shows_what_is_kept(service: Service) -> None:
     blind = service.token(Scope.WRITE, Scope.FORGET)
     for verb, fields in calls.items():
         code, answer = service.call(blind, verb, **fields)
-        found_nothing = verb in {"undo", "rate_injection", "undo_ending"}
-        assert code == 200 or found_nothing, (verb, answer)
+        assert code == 200 or verb == "undo", (verb, answer)
         assert MARK not in answer, verb
 
 
