@@ -246,11 +246,18 @@ class Connection:
         return Transfers(self._address)
 
     def events(self, *, after: int | None = None) -> Iterator[Event]:
-        """Yield the daemon's events as they happen, until it stops.
+        """Return an iterator of the daemon's events from now on, until the daemon stops.
 
-        `after` is the id of an event: later events that are still kept come first. Raises
-        `DaemonUnreachable` if the connection is lost, and `DaemonBusy` for too many readers.
+        It includes every event after the return, however late it is read. `after` is the id of an
+        event: later events that are still kept come first. Raises `DaemonUnreachable` if the
+        connection is lost, and `DaemonBusy` for too many readers; the iterator raises them too.
         """
+        stream = self._read_streams(after)
+        next(stream)
+        return (event for event in stream if event)
+
+    def _read_streams(self, after: int | None) -> Iterator[Event | None]:
+        """Yield None as soon as a stream is open and at each later sign of life, and its events."""
         # Loaded here: most programs only call.
         from mnemosyned.client.streams import (  # noqa: PLC0415
             SILENCE_S,
@@ -266,7 +273,10 @@ class Connection:
                     connection.settimeout(SILENCE_S)
                     connection.sendall(events_request(after, self._address.headers))
                     while not reader.is_at_end:
-                        yield from reader.feed(connection.recv(RECEIVED_BYTES))
+                        events = list(reader.feed(connection.recv(RECEIVED_BYTES)))
+                        if reader.is_open:
+                            yield None
+                        yield from events
             except OSError as error:
                 raise unreachable(error, self._address) from error
             after = reader.last_id or after

@@ -60,6 +60,11 @@ class EventReader:
         self._blocks = EventBlocks(bytes_max=EVENT_BYTES_MAX)
 
     @property
+    def is_open(self) -> bool:
+        """Whether the daemon has accepted the reader, so that no later event is missed."""
+        return self._response.status == 200
+
+    @property
     def is_at_end(self) -> bool:
         """Whether the response is complete, so that the stream was not cut off."""
         return self._response.is_complete

@@ -36,6 +36,7 @@ from mnemosyned.verbs.upkeep import Event, EventKind, encode_event
 EVENTS_PATH = "/v1/events"
 EVENT_STREAM = "text/event-stream"
 HEADERS = (("Cache-Control", "no-store"),)
+HEARTBEAT = b": \n\n"
 HEARTBEAT_S = 15.0
 """Interval of comments while nothing happens, so that both sides know the other is there."""
 POLL_S = 0.5
@@ -111,11 +112,13 @@ def _event_chunks(
 ) -> Iterator[bytes]:
     """Yield a client's events and the sleep cycle's progress as bytes, until a last event.
 
-    An empty chunk is yielded every `POLL_S` seconds without an event, and now and then a comment,
-    so that both sides notice a broken connection.
+    A comment comes first, so that the client knows at once that it misses nothing from here on. An
+    empty chunk is yielded every `POLL_S` seconds without an event, and now and then a comment, so
+    that both sides notice a broken connection.
     """
+    yield HEARTBEAT
     ends = time.monotonic() + STREAM_S
-    beats = 0.0
+    beats = time.monotonic() + HEARTBEAT_S
     last: Progress | None = None
     while time.monotonic() < ends:
         events = subscription.take(POLL_S)
@@ -133,7 +136,7 @@ def _event_chunks(
         chunk = b"".join(map(encode_server_event, events))
         now = time.monotonic()
         if not chunk and now >= beats:
-            chunk = b": \n\n"
+            chunk = HEARTBEAT
         if chunk:
             beats = now + HEARTBEAT_S
         yield chunk

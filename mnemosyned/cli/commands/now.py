@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import date, datetime
 from typing import Any
 
@@ -292,9 +293,11 @@ def tail(
 ) -> int:
     """Print the newest memories, then with --follow each event until Ctrl-C."""
     printer = EventPrinter(chosen_format(), session, source)
-    shown = 0
+    newest: Sequence[MemoryRecord] = ()
     try:
         with connect_to_daemon(context) as client:
+            # Before the memories are asked for, so that none falls between them and the events.
+            events = client.events() if follow else None
             if limit:
                 request = ListMemories(
                     limit=limit,
@@ -302,18 +305,19 @@ def tail(
                     source=list(source) or None,
                 )
                 newest = client.call(request).memories
-                shown = len(newest)
                 for memory in reversed(newest):
                     printer.print_memory(memory)
-            for event in _read_events(client) if follow else ():
+            shown = {memory.id for memory in newest}
+            for event in _read_on(client, events) if events else ():
                 if is_reader_gone():
                     break
-                printer.print_event(event)
+                if not _is_shown(event, shown):
+                    printer.print_event(event)
     except KeyboardInterrupt:
         if is_terminal(sys.stderr):
             say("", err=True)  # the prompt begins on a line of its own
         return EXIT_INTERRUPTED
-    if shown or follow:
+    if newest or follow:
         return 0
     say("nothing matches", err=True)
     return EXIT_NOTHING
@@ -327,21 +331,32 @@ _FILTERS = [
 tail.params[2:2] = _FILTERS
 
 
-def _read_events(client: Connection) -> Iterator[Event]:
-    """Yield the daemon's events without end.
+def _is_shown(event: Event, shown: Container[str]) -> bool:
+    """Return whether all that an event says is that memories of these ids were remembered."""
+    return (
+        event.kind is EventKind.REMEMBERED
+        and 0 < event.count == len(event.memories)
+        and all(memory.id in shown for memory in event.memories)
+    )
+
+
+def _read_on(client: Connection, events: Iterator[Event]) -> Iterator[Event]:
+    """Yield these events of the daemon, and those of the streams after them, without end.
 
     After a lost connection, wait for the daemon and connect again.
     """
     last: int | None = None
     while True:  # until Ctrl-C
         try:
-            for event in client.events(after=last):
+            for event in events:
                 last = event.id or last
                 yield event
         except DaemonUnreachable:
             pass
         if _wait_for_daemon(client):
             last = None
+        with suppress(DaemonUnreachable):
+            events = client.events(after=last)
 
 
 def _wait_for_daemon(client: Connection) -> bool:
