@@ -74,6 +74,16 @@ def test_a_client_sees_what_others_do_until_the_daemon_stops(daemon: Daemon) -> 
     assert EventKind.STOPPING in kinds
 
 
+def test_what_happens_before_the_first_event_is_read_is_among_them(
+    daemon: Daemon,
+) -> None:
+    with daemon.client() as client:
+        events = client.events()
+        daemon.post("remember", content="Tea.")
+
+        assert next(events).memories[0].text == "Tea."
+
+
 def chunk(*events: Event) -> bytes:
     data = b"".join(map(encode_server_event, events))
     return b"%x\r\n%s\r\n" % (len(data), data)

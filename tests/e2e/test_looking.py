@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import tempfile
@@ -267,19 +268,35 @@ def test_tail_in_a_pipe_has_the_words_of_an_event_in_a_cell(tmp_path: Path) -> N
     assert cells[2:] == ["recalled", "", "", "", "recalled 0 hits"]
 
 
+def test_tail_shows_each_memory_once_that_is_stored_while_it_begins(
+    tmp_path: Path,
+) -> None:
+    with (
+        running(tmp_path) as daemon,
+        following(daemon, "-n", "1000", "--format", "jsonl") as (_, file),
+    ):
+        stored = 0
+        while not file.read_text().count("\n") or stored < 50:
+            daemon.post("remember", content=f"note {stored} of many")
+            stored += 1
+            assert stored < 1_000
+        last = f"note {stored - 1} of many"
+        eventually(lambda: last in file.read_text(), "the last is shown")
+
+        shown = re.findall(r"note (\d+) of many", file.read_text())
+
+    assert sorted(map(int, shown)) == list(range(stored))
+
+
 @pytest.mark.thorough
 def test_tail_follows_over_a_restart_and_ends_cleanly(tmp_path: Path) -> None:
     with running(tmp_path) as daemon:
         daemon.post("remember", content="Before.", session="tea")
         with following(daemon, "--format", "table") as (process, file):
             eventually(lambda: "Before." in file.read_text(), "the newest is shown")
-            # The stream begins a moment later than the list.
+            daemon.post("remember", content="Meanwhile.", session="tea")
             eventually(
-                lambda: (
-                    daemon.post("remember", content="Meanwhile.", session="tea")
-                    and "Meanwhile." in file.read_text()
-                ),
-                "what happens is shown",
+                lambda: "Meanwhile." in file.read_text(), "what happens is shown"
             )
             assert daemon.stop() == 0
             eventually(lambda: "waiting" in file.read_text(), "it waits")
