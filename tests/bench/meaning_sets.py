@@ -26,7 +26,7 @@ from mnemosyned.memory.values import EmbedderState, Hit, Tier
 from mnemosyned.verbs.memories import BATCH_MAX, Remember
 
 SETS = Path(__file__).with_name("sets")
-HALVES = ("tune",)
+HALVES = ("tune", "held")
 """Rules may be tuned on the first half alone."""
 BROAD_KINDS = ("order", "summary", "everything", "tried", "options")
 ALL_KINDS = "all"
