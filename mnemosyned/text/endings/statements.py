@@ -326,14 +326,16 @@ def _read_words(
         if any(first <= start < last for first, last in cues):
             continue
         key = fold_case(word)
-        is_time = _TIME.match(word) or low.startswith((" am", " pm", " uhr", " h"), end)
         is_capital = text[start].isupper()
         is_empty = key in rules.empty or (len(key) == 1 and not is_capital)
-        if any(map(str.isdigit, word)):
-            kind = "time" if is_time else "number" if word[0].isdigit() else "code"
+        unit = ""
+        if not word.isalpha() and any(map(str.isdigit, word)):
+            kind = "number" if word[0].isdigit() else "code"
+            if _TIME.match(word) or low.startswith((" am", " pm", " uhr", " h"), end):
+                kind = "time"
         elif key.removesuffix("s") in _WEEKDAYS or key in _WEEKDAYS:
             kind = "day"
-        elif _UNITS["time"].fullmatch(key) and lead_is_article:
+        elif lead_is_article and _UNITS["time"].fullmatch(key):
             kind = "number"
         elif is_empty:
             lead_is_article = key in rules.articles
@@ -348,9 +350,9 @@ def _read_words(
             kind = "month"
         else:
             kind = "name" if start >= names_from and is_capital else "word"
-        unit = low[end:].split(maxsplit=1)[:1] if kind == "number" else []
-        name = key if lead_is_article and kind == "number" else "".join(unit)
-        yield StatementWord(key, start, kind, lead, _name_unit(name))
+        if kind == "number":
+            unit = key if lead_is_article else "".join(low[end:].split(maxsplit=1)[:1])
+        yield StatementWord(key, start, kind, lead, unit and _name_unit(unit))
         lead = ""
         lead_is_article = False
 
