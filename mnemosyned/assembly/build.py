@@ -129,7 +129,7 @@ def assemble_service(
         purge_soon=purge_soon,
     )
     endings = EndingFinder(
-        store=store, clock=shared.clock, gate=gate, read_only=store.read_only
+        store=store, clock=shared.clock, gate=gate, in_background=in_background
     )
 
     endings.on_found = retention.rewrite_stale_or_log

@@ -211,6 +211,16 @@ def find_candidates(
     looked_up = LookedUpRows(rows)
     if not totals.states:  # there is nothing to leave out
         query = replace(query, valid_at=None, superseded=True)
+    if query.only_words:
+        limits = CandidateLimits(query.limit, query.limit, query.limit)
+        scores, _ = top_candidates(
+            index.word_rows(query),
+            query.terms,
+            corpus,
+            limits=limits,
+            looked_up=looked_up,
+        )
+        return SearchCandidates(index.read_matches(scores, {}))
     mentioning = _find_mentions(index, query) if query.spans else frozenset()
     limits = CandidateLimits.for_question(query)
     matches, more = _find_matches(index, query, corpus, looked_up, limits)

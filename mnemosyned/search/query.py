@@ -89,6 +89,8 @@ class Query(MemoryFilter):
     """Only sources whose names contain one of these are searched."""
     only_then: bool = False
     """Whether the question asks for nothing but these times, which are then required."""
+    only_words: bool = False
+    """Whether nothing but the `limit` memories with most of the words is wanted."""
     topic: str | None = None
     """Subject of a broad question, whose answer is spread over time; None for another question."""
     explain: bool = False

@@ -3,12 +3,15 @@
 from datetime import timedelta
 
 import pytest
-from support.fakes import NOON as MORNING
+from support.fakes import NOON as MORNING, FakeClock
 
 from mnemosyned.memory.endings import EndingRecord
 from mnemosyned.memory.fields import MemoryFilter
 from mnemosyned.memory.ports import Draft, MemoryStore
 from mnemosyned.memory.values import MemoryRecord
+from mnemosyned.service import endings
+from mnemosyned.service.endings import EndingFinder
+from mnemosyned.sleep.lease import ForegroundGate
 
 OLD = MemoryRecord(id="old", content="Hello. The port is 8080.", created_at=MORNING)
 NEW = MemoryRecord(
@@ -130,3 +133,40 @@ def test_endings_are_exported_and_restored_with_their_memories(
 
     ended.exchange.restore(exported)
     assert [each.undone for each in ended.endings.find(limit=10)] == [True]
+
+
+def finder_in_background(store: MemoryStore) -> EndingFinder:
+    """A finder of a memory that also reads in the background."""
+    return EndingFinder(
+        store=store, clock=FakeClock(), gate=ForegroundGate(), in_background=True
+    )
+
+
+def test_an_answer_leaves_reading_to_a_background_that_is_behind(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endings, "CHORE_S", 0.0)
+    monkeypatch.setattr(endings, "READ_AT_ONCE", 1)
+    store.memories.remember([Draft(OLD), Draft(NEW)])
+    finder = finder_in_background(store)
+
+    finder.find_in_background()  # it reads one of two
+    finder.find_soon()
+    left = len(store.endings.unread(limit=10))
+    for _ in range(2):  # the second one finds that nothing is left
+        finder.find_in_background()
+
+    assert left == 1
+    assert [each.newer for each in store.endings.find(limit=10)] == ["new"]
+
+
+def test_few_memories_are_read_before_a_sleep_if_the_background_reads_the_others(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endings, "SLEEP_MAX", 1)
+    store.memories.remember([Draft(OLD), Draft(NEW)])
+
+    finder_in_background(store).find_before_sleep()
+
+    unread = store.endings.unread(limit=10).values()
+    assert [each.id for each in unread] == ["new"]

@@ -43,6 +43,26 @@ def found(store: MemoryStore, question: str, **where: Any) -> list[str]:  # noqa
     return sorted(hit.id for hit in recall(store, question, **where))
 
 
+def test_words_alone_find_the_memories_with_most_of_them_and_nothing_beside(
+    store: MemoryStore,
+) -> None:
+    remember_batch(
+        store,
+        memory("both", "the blue bike is in the cellar", session="a"),
+        memory("beside", "nobody has seen it since", session="a"),
+        memory("one", "a bike is cheap in Porto", session="b"),
+        memory("other", "a blue door", session="b"),
+    )
+
+    query = Query(terms=parse_terms("blue bike"), limit=2, only_words=True)
+    candidates = store.search.candidates(query)
+
+    assert len(candidates.memories) == 2
+    assert candidates.memories[0].content == "the blue bike is in the cellar"
+    assert not candidates.beside
+    assert all(match.score > 0 for match in candidates.memories)
+
+
 @pytest.fixture
 def trip(store: MemoryStore) -> MemoryStore:
     """A week's notes on a bike: three in an episode, two still fresh."""

@@ -56,7 +56,7 @@ def make_service(
         schema_version=store.schema_version,
         keeper=make_keeper(store, cycle, settings),
         endings=EndingFinder(
-            store=store, clock=cycle.clock, gate=cycle.gate, read_only=store.read_only
+            store=store, clock=cycle.clock, gate=cycle.gate, in_background=False
         ),
         vectors=vectors,
     )
