@@ -14,10 +14,10 @@ from typing import Any
 import msgspec
 import pytest
 from support.fakes import FakeClock, memory, remember_batch
+from support.settings import config_by_words
 from support.stores import TRIO, episode_of, get_episode, run_cycle
 
 from mnemosyned.assembly.build import OpenMemory, open_memory
-from mnemosyned.config import Config
 from mnemosyned.errors import DaemonBusy, InvalidRequest, InvalidText
 from mnemosyned.importers.formats import json_files
 from mnemosyned.importers.formats.json_files import ExportFile
@@ -45,7 +45,7 @@ START = datetime.now(UTC) - timedelta(days=30)
 
 @contextmanager
 def opened(database: Path) -> Iterator[OpenMemory]:
-    config = Config(database=str(database), auto_sleep=False, wm_max=WM_MAX)
+    config = config_by_words(database, wm_max=WM_MAX)
     with open_memory(config) as memory:
         yield memory
 
@@ -291,9 +291,7 @@ def test_secrets_that_are_not_to_be_stored_are_masked(
     token = "ghp_" + "a1B2" * 9
     mine.service.call(Remember(f"The token is {token}", id="t"))
     lines = exported(mine)
-    config = Config(
-        database=str(tmp_path / "masked.db"), auto_sleep=False, secrets="mask"
-    )
+    config = config_by_words(tmp_path / "masked.db", secrets="mask")
 
     with open_memory(config) as masked:
         masked.service.restore_lines(b"".join(lines[1:]))

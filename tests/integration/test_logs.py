@@ -13,9 +13,9 @@ from typing import Any, Literal
 import pytest
 import structlog
 from support.fakes import FakeClock, FakeSummarizer, trio
+from support.settings import config_by_words
 
 from mnemosyned.assembly.build import OpenMemory, open_memory
-from mnemosyned.config import Config
 from mnemosyned.errors import DatabaseUnreachable, MnemosynedError, StorageFailed
 from mnemosyned.logs import ROOT, LineHandler, configure_logs, logger
 from mnemosyned.memory.values import MemoryRecord
@@ -39,9 +39,7 @@ def logs_as_they_were() -> Iterator[None]:
 
 @pytest.fixture
 def memory(database: Path, clock: FakeClock) -> Iterator[OpenMemory]:
-    with open_memory(
-        Config(auto_sleep=False, database=str(database)), clock=clock
-    ) as opened:
+    with open_memory(config_by_words(database), clock=clock) as opened:
         yield opened
 
 

@@ -21,7 +21,7 @@ from support.fakes import (
     trio,
     working_ids,
 )
-from support.settings import change
+from support.settings import change, config_by_words
 
 from mnemosyned.assembly.build import open_memory
 from mnemosyned.config import Config, SettingsInForce, SleepConfig, load_config
@@ -318,10 +318,10 @@ def test_relief_that_raises_is_logged_and_the_next_one_runs(
 
 @pytest.fixture
 def config(tmp_path: Path) -> Config:
-    return Config(
+    return config_by_words(
+        tmp_path / "memory.db",
         auto_sleep=True,
         wm_max=10,
-        database=str(tmp_path / "memory.db"),
         sleep=SleepConfig(interval_minutes=0.01),
     )
 

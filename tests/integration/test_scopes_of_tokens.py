@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from support.settings import config_by_words
 
 from mnemosyned.assembly.build import OpenMemory, open_memory
-from mnemosyned.config import Config
 from mnemosyned.daemon.http.server import make_handler
 from mnemosyned.daemon.metrics import ServerActivity
 from mnemosyned.daemon.owners import KEPT_S, OwnerResources, TokenCache
+from mnemosyned.daemon.resources import HEARTBEAT
 from mnemosyned.errors import StorageFailed
 from mnemosyned.http_messages import HttpRequest, Response
 from mnemosyned.memory.engine_ports import Scope, TokenHolder
@@ -85,12 +86,27 @@ class Service:
         assert stream is not None
         return stream
 
+    def events(self, token: str) -> Iterator[bytes]:
+        """The stream of events, behind the comment with which it begins."""
+        stream = self.stream(token, "/v1/events")
+        assert next(stream) == HEARTBEAT
+        return stream
+
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
-    config = Config(database=str(tmp_path / "memory.db"), auto_sleep=False)
-    with open_memory(config) as memory:
+    with open_memory(config_by_words(tmp_path / "memory.db")) as memory:
         yield Service(memory)
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A filled memory that tests share, as none of them changes it."""
+    database = tmp_path_factory.mktemp("filled") / "memory.db"
+    with open_memory(config_by_words(database)) as memory:
+        service = Service(memory)
+        fill(service)
+        yield service
 
 
 def fill(service: Service) -> dict[str, str]:
@@ -129,9 +145,8 @@ def fill(service: Service) -> dict[str, str]:
 @pytest.mark.parametrize("verb", PREVIEWS)
 @pytest.mark.parametrize("scopes", [(Scope.WRITE,), (Scope.FORGET,), (Scope.READ,)])
 def test_a_preview_needs_the_scope_of_its_verb_and_read(
-    service: Service, verb: str, scopes: tuple[Scope, ...]
+    filled: Service, verb: str, scopes: tuple[Scope, ...]
 ) -> None:
-    fill(service)
     selects = {} if verb in ("prune", "undo", "sleep") else {"query": MARK}
     further = {
         "tag": {"tags": ["x"]},
@@ -141,12 +156,12 @@ def test_a_preview_needs_the_scope_of_its_verb_and_read(
     fields = {**selects, **further.get(verb, {}), "dry_run": True}
     own = Scope.FORGET if VERBS[verb].deletes else Scope.WRITE
 
-    code, answer = service.call(service.token(*scopes), verb, **fields)
+    code, answer = filled.call(filled.token(*scopes), verb, **fields)
     assert code == 403
     assert MARK not in answer
     missing = own if own not in scopes else Scope.READ
     assert f"needs the scope {missing}" in answer
-    code, answer = service.call(service.token(own, Scope.READ), verb, **fields)
+    code, answer = filled.call(filled.token(own, Scope.READ), verb, **fields)
     assert code == 200, answer
 
 
@@ -199,8 +214,7 @@ def test_no_answer_of_a_write_shows_what_is_kept(service: Service) -> None:
         assert MARK not in answer, verb
 
 
-def test_an_agent_previews_what_it_may_read_alone(service: Service) -> None:
-    fill(service)
+def test_an_agent_previews_what_it_may_read_alone(filled: Service) -> None:
     message = {
         "jsonrpc": "2.0",
         "id": 1,
@@ -208,8 +222,8 @@ def test_an_agent_previews_what_it_may_read_alone(service: Service) -> None:
         "params": {"name": "forget", "arguments": {"id": "fresh"}},
     }
 
-    refused = service.ask(service.token(Scope.FORGET), "/mcp", message)
-    shown = service.ask(service.token(Scope.FORGET, Scope.READ), "/mcp", message)
+    refused = filled.ask(filled.token(Scope.FORGET), "/mcp", message)
+    shown = filled.ask(filled.token(Scope.FORGET, Scope.READ), "/mcp", message)
 
     assert b"needs the scope read" in refused.body
     assert MARK.encode() not in refused.body
@@ -235,7 +249,7 @@ def test_events_end_with_the_right_to_read_them(
     service: Service, scopes: frozenset[Scope], code: str
 ) -> None:
     token = service.token(Scope.READ, Scope.WRITE)
-    stream = service.stream(token, "/v1/events")
+    stream = service.events(token)
     service.call(token, "remember", content="said before")
     assert b"said before" in next(stream)
 
@@ -251,7 +265,7 @@ def test_events_end_with_the_right_to_read_them(
 
 def test_events_that_cannot_be_checked_wait_for_the_database(service: Service) -> None:
     token = service.token(Scope.READ, Scope.WRITE)
-    stream = service.stream(token, "/v1/events")
+    stream = service.events(token)
     service.call(token, "remember", content="said before")
     service.owners.fails = True
     service.seconds += KEPT_S

@@ -252,7 +252,11 @@ def test_a_secret_is_refused_by_kind_and_never_named(
 def test_the_setting_reaches_the_service(tmp_path: Path) -> None:
     config = load_config(
         environ={},
-        overrides={"secrets": "refuse", "database": str(tmp_path / "memory.db")},
+        overrides={
+            "secrets": "refuse",
+            "database": str(tmp_path / "memory.db"),
+            "embedding.encoder": "none",
+        },
     )
 
     with open_memory(config) as memory, pytest.raises(SecretRefused):

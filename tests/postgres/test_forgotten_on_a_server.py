@@ -14,10 +14,10 @@ from support.engines import postgres_store
 from support.fakes import NOON, memory, promotion, remember_batch, trio
 from support.leftovers import NOT_PURGED, left_of
 from support.postgres import Server
+from support.settings import config_by_words
 
 from mnemosyned.assembly.build import OpenMemory, open_memory
 from mnemosyned.cli.maintenance.servers import db
-from mnemosyned.config import Config
 from mnemosyned.errors import ConfigInvalid, StorageFailed
 from mnemosyned.memory.engine_ports import LOCAL_OWNER
 from mnemosyned.memory.forgetting import ForgetFilter, Retention
@@ -50,7 +50,7 @@ def store(dsn: str) -> Iterator[PostgresStore]:
 
 @pytest.fixture
 def open_one(dsn: str) -> Iterator[OpenMemory]:
-    with open_memory(Config(database=dsn, auto_sleep=False)) as opened:
+    with open_memory(config_by_words(dsn)) as opened:
         yield opened
 
 
@@ -314,7 +314,7 @@ def test_what_was_forgotten_is_in_no_file_after_a_purge(
 ) -> None:
     for grant in GRANTS:
         admin.execute(grant.encode())
-    with open_memory(Config(database=files_dsn, auto_sleep=False)) as opened:
+    with open_memory(config_by_words(files_dsn)) as opened:
         learned = plant(opened)
         slept = opened.service.call(Sleep(force=True))
         assert slept.promoted
@@ -384,7 +384,7 @@ def test_a_slot_that_keeps_the_log_is_named(
 ) -> None:
     for grant in GRANTS[:2]:
         admin.execute(grant.encode())
-    with open_memory(Config(database=files_dsn, auto_sleep=False)):
+    with open_memory(config_by_words(files_dsn)):
         pass
     admin.execute("SELECT pg_create_physical_replication_slot('lagging', true)")
 
@@ -406,7 +406,7 @@ def test_a_locked_table_is_named_and_the_others_are_purged(
     monkeypatch.setattr(rewriting, "REWRITE_LOCK_S", 1)
     for grant in GRANTS[:2]:
         admin.execute(grant.encode())
-    with open_memory(Config(database=files_dsn, auto_sleep=False)):
+    with open_memory(config_by_words(files_dsn)):
         pass
     with psycopg.connect(server.dsn("memory")) as other:
         other.execute("SELECT count(*) FROM tag")

@@ -25,13 +25,13 @@ from support.compare_databases import NUMBERED, NUMBERS, differences
 from support.engines import new_database
 from support.fakes import NOON, memory, remember_batch
 from support.mixed_memory import QUESTIONS
+from support.settings import config_by_words
 from support.whole_memory import CALL, FORGOTTEN, fill_all
 
 from mnemosyned.assembly.build import open_memory
 from mnemosyned.assembly.stores import open_store
 from mnemosyned.cli.calls import interruption_message
 from mnemosyned.cli.maintenance.move import move_command, parse_location
-from mnemosyned.config import Config
 from mnemosyned.errors import (
     DatabaseInUse,
     InvalidRequest,
@@ -136,7 +136,7 @@ def differing(one: Path, other: Path) -> list[str]:
 
 def answers(database: Path | str) -> list[list[tuple[str, float]]]:
     """The hits of the questions and of some memories' words, the best first."""
-    config = Config(database=str(database), auto_sleep=False)
+    config = config_by_words(database)
     with open_memory(config) as memory:
         words = [f"Day {day} note {day % 6} ticket T-{day}" for day in range(14)]
         return [
@@ -223,7 +223,7 @@ def test_recall_finds_the_same_in_the_same_order(source: Path, dsn: str) -> None
 def test_what_was_forgotten_for_now_can_be_put_back(source: Path, dsn: str) -> None:
     move(source, dsn)
 
-    with open_memory(Config(database=dsn, auto_sleep=False)) as memory:
+    with open_memory(config_by_words(dsn)) as memory:
         memory.service.call(Restore(CALL))
         for id in FORGOTTEN:
             assert memory.service.call(Get(id)).memory, id
@@ -410,7 +410,7 @@ def test_a_target_with_another_memory_is_refused(
 ) -> None:
     other = tmp_path / "other.db"
     for database in (dsn, str(other)):
-        with open_memory(Config(database=database, auto_sleep=False)) as memory:
+        with open_memory(config_by_words(database)) as memory:
             memory.service.call(Remember("Mine", id="mine"))
     with pytest.raises(InvalidRequest, match="memory mine is not of this memory"):
         move(filled, dsn)
@@ -419,13 +419,13 @@ def test_a_target_with_another_memory_is_refused(
     with pytest.raises(InvalidRequest, match="memory mine is not of this memory"):
         move(full, other)
 
-    with open_memory(Config(database=dsn, auto_sleep=False)) as memory:
+    with open_memory(config_by_words(dsn)) as memory:
         assert len(memory.service.call(Recall("mine")).hits) == 1
 
 
 def test_a_source_that_changed_since_is_refused(source: Path, dsn: str) -> None:
     move(source, dsn)
-    with open_memory(Config(database=str(source), auto_sleep=False)) as memory:
+    with open_memory(config_by_words(source)) as memory:
         memory.service.call(Remember("Something new", id="new"))
 
     with pytest.raises(InvalidRequest, match="moved into a new one"):
@@ -439,7 +439,7 @@ def test_a_change_amid_the_move_is_found(
 
     def disturbed(self: moves.Moving, advance: moves.Advance) -> None:
         deliver(self, advance)
-        with open_memory(Config(database=dsn, auto_sleep=False)) as memory:
+        with open_memory(config_by_words(dsn)) as memory:
             memory.service.call(Remember("From elsewhere", id="elsewhere"))
 
     monkeypatch.setattr(moves.Moving, "deliver", disturbed)
@@ -489,7 +489,7 @@ def test_a_file_of_another_program_is_refused(dsn: str, tmp_path: Path) -> None:
     with closing(sqlite3.connect(foreign)) as connection:
         connection.execute("CREATE TABLE song (name)")
     before = foreign.read_bytes()
-    with open_memory(Config(database=dsn, auto_sleep=False)) as memory:
+    with open_memory(config_by_words(dsn)) as memory:
         memory.service.call(Remember("Mine", id="mine"))
 
     with pytest.raises(MnemosynedError, match="songs"):
