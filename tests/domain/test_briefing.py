@@ -5,6 +5,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from support.cases import each_case
 from support.fakes import NOON, memory
 
 from mnemosyned.conversation import briefing
@@ -36,7 +37,7 @@ def statements(*texts: str, role: str = "user") -> list[str]:
     return [each.text for each in find_statements(said(*texts, role=role))]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "kind"),
     [
         ("ok decision: we drop Redis streams, events go into Postgres", "decided"),
@@ -56,7 +57,7 @@ def test_a_statement_has_its_kind(text: str, kind: str) -> None:
     assert (statement.kind, statement.text) == (StatementKind(kind), text)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "thx. coffee",

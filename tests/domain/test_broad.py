@@ -3,13 +3,14 @@
 from datetime import timedelta
 
 import pytest
+from support.cases import each_case
 from support.fakes import NOON
 
 from mnemosyned.search.broad import broad_topic, spread_results
 from mnemosyned.search.query import Match, RankedResult
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("question", "topic"),
     [
         ("Tell me everything about the cat.", "about the cat"),

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import textwrap
 
-import pytest
 from hypothesis import given, strategies as st
+from support.cases import each_case
 
 from mnemosyned.text.display import cell_count, chars_that_fit, wrap_cells
 
 TEXTS = st.text(alphabet="ab -é日本語한\u0301👍", max_size=60)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "cells"),
     [
         ("Tür", 3),

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given, strategies as st
-from support.cases import read_cases
+from support.cases import each_case, read_cases
 
 from mnemosyned.conversation.learnings.comparison import (
     ActiveLearnings,
@@ -62,7 +62,7 @@ def same(one: str, other: str) -> bool:
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("old", "new"),
     CASES["the_newer_takes_the_place_of_what_it_contradicts"],
 )
@@ -70,7 +70,7 @@ def test_the_newer_takes_the_place_of_what_it_contradicts(old: str, new: str) ->
     assert superseded(learning(new), [learning(old, days_ago=1)])
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("old", "new"),
     [
         ("Always use tabs.", "Always run the tests."),
@@ -91,7 +91,7 @@ def test_compatible_learnings_both_stay(old: str, new: str) -> None:
     assert not superseded(learning(new), [learning(old, days_ago=1)])
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("old", "new"),
     [
         ("Prefers plain SQL over ORMs", "Would rather use plain SQL than an ORM"),

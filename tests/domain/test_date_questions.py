@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from hypothesis import given, settings, strategies as st
-from support.cases import read_cases
+from support.cases import each_case, read_cases
 
 from mnemosyned.text.dates import questions
 from mnemosyned.text.dates.questions import SPANS_MAX, TIME_PATTERNS, parse_times
@@ -21,7 +21,7 @@ def day(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "since", "until"),
     CASES["a_time_expression_means_a_stretch_of_time"],
 )
@@ -31,7 +31,7 @@ def test_a_time_expression_means_a_stretch_of_time(
     assert parse_times(text, NOW).spans == (TimeSpan(day(since), day(until)),)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "english"),
     CASES["times_are_understood_in_other_languages"],
 )
@@ -39,7 +39,7 @@ def test_times_are_understood_in_other_languages(text: str, english: str) -> Non
     assert parse_times(text, NOW).spans == parse_times(english, NOW).spans != ()
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     CASES["a_day_is_read_with_the_mark_of_its_ordinal"],
 )
@@ -70,7 +70,7 @@ def test_a_time_alone_is_known_in_other_languages(text: str) -> None:
     assert parse_times(text, NOW).only_time
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "Mai Tai",
@@ -149,7 +149,7 @@ def test_a_question_without_a_hint_of_time_says_nothing_of_it(words: list[str]) 
     assert parse_times(text, NOW) == read
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "since", "until"),
     [
         ("what is on Friday", "2026-03-20", "2026-03-21"),
@@ -176,7 +176,7 @@ def test_next_friday_may_be_of_this_week_or_of_the_next() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "english"),
     [
         ("Was ist morgen?", "tomorrow"),
@@ -198,7 +198,7 @@ def test_times_to_come_are_understood_in_other_languages(
     assert parse_times(text, NOW).spans == parse_times(english, NOW).spans != ()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "order", "subject"),
     [
         ("my last note", TimeOrder.LATEST, "my note"),
@@ -225,7 +225,7 @@ def test_a_question_may_ask_for_the_first_or_the_last_of_its_matches(
     assert times.subject_text.split() == subject.split()
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "what is her first name",
@@ -242,7 +242,7 @@ def test_other_words_ask_for_no_order(text: str) -> None:
     assert parse_times(text, NOW).order is None
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "May I ask about version 10.3",

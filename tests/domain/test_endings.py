@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from domain.test_patterns import is_ambiguous
+from support.cases import each_case
 
 from mnemosyned.text.endings.recognize import (
     find_ending,
@@ -20,7 +21,7 @@ from mnemosyned.text.endings.statements import (
 CASES = tomllib.loads(Path(__file__).with_name("endings.toml").read_text("utf-8"))
 
 
-@pytest.mark.parametrize(("older", "newer"), CASES["ends"])
+@each_case(("older", "newer"), CASES["ends"])
 def test_a_newer_statement_ends_the_older_one(older: str, newer: str) -> None:
     ending = find_ending(older, newer)
 
@@ -28,12 +29,12 @@ def test_a_newer_statement_ends_the_older_one(older: str, newer: str) -> None:
     assert (ending.older, ending.newer) == (older, newer)
 
 
-@pytest.mark.parametrize(("older", "newer"), CASES["stays"])
+@each_case(("older", "newer"), CASES["stays"])
 def test_what_only_looks_like_an_ending_ends_nothing(older: str, newer: str) -> None:
     assert find_ending(older, newer) is None
 
 
-@pytest.mark.parametrize(("older", "newer"), CASES["ends"])
+@each_case(("older", "newer"), CASES["ends"])
 def test_a_statement_does_not_end_itself(older: str, newer: str) -> None:
     assert find_ending(older, older) is None
     assert find_ending(newer, newer) is None
@@ -94,7 +95,7 @@ def test_words_that_are_shared_in_one_direction_alone_end_nothing() -> None:
     assert find_ending(pets, "It turns out they live close by.") is None
 
 
-@pytest.mark.parametrize("rules", RULES, ids=[rules.code for rules in RULES])
+@each_case("rules", RULES)
 def test_no_pattern_of_a_language_can_match_in_endless_ways(
     rules: LanguageRules,
 ) -> None:

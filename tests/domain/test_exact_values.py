@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 from hypothesis import given, strategies as st
-from support.cases import read_cases
+from support.cases import each_case, read_cases
 
 from mnemosyned.text.details import DetailKind
 from mnemosyned.text.exact_values import DETAILS_MAX, extract_details
@@ -23,7 +23,7 @@ def found(text: str) -> list[tuple[str, str]]:
     return [(detail.kind.value, detail.value) for detail in extract_details(text)]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "expected"),
     [
         ("Nothing exact in here, not even this.", []),
@@ -98,7 +98,7 @@ def test_values_are_found(text: str, expected: list[tuple[str, str]]) -> None:
     assert found(text) == expected
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("value", "kind"),
     [
         ("v1.2.3", D.VERSION),
@@ -129,9 +129,7 @@ def test_values_are_found(text: str, expected: list[tuple[str, str]]) -> None:
         ("42%", D.NUMBER),
     ],
 )
-@pytest.mark.parametrize(
-    "around", ["请看{}吧", "これは{}です", "이건 {}입니다", "คือ{}ครับ"]
-)
+@each_case("around", ["请看{}吧", "これは{}です", "이건 {}입니다", "คือ{}ครับ"])
 def test_a_value_ends_where_a_script_without_spaces_begins(
     value: str, kind: DetailKind, around: str
 ) -> None:
@@ -157,7 +155,7 @@ def test_a_value_may_itself_be_written_in_such_a_script(
     assert found(text) == expected
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "kind", "value"),
     [
         (
@@ -201,7 +199,7 @@ def test_secrets_are_found_and_masked(text: str, kind: DetailKind, value: str) -
     assert not any(value in mask_secrets(detail.value, noted) for detail in noted)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     CASES["text_without_secrets_is_not_masked"],
 )

@@ -11,6 +11,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
+from support.cases import each_case
 
 from mnemosyned.summary.chunking import Piece
 from mnemosyned.summary.grounding.check import (
@@ -44,16 +45,12 @@ def check_case(sources: str, summary: str) -> list[GroundingFault]:
     return [problem.kind for problem in found]
 
 
-@pytest.mark.parametrize(
-    ("sources", "summary"), CASES["good"].values(), ids=CASES["good"]
-)
+@each_case(("sources", "summary"), CASES["good"].values())
 def test_a_grounded_summary_is_accepted(sources: str, summary: str) -> None:
     assert check_case(sources, summary) == []
 
 
-@pytest.mark.parametrize(
-    ("sources", "summary", "kind"), CASES["bad"].values(), ids=CASES["bad"]
-)
+@each_case(("sources", "summary", "kind"), CASES["bad"].values())
 def test_an_ungrounded_summary_is_refused(
     sources: str, summary: str, kind: str
 ) -> None:
@@ -87,9 +84,7 @@ def test_a_group_in_two_languages_may_be_summed_up_in_either() -> None:
     assert check_grounding(summary, both, chars_max=500) == ()
 
 
-@pytest.mark.parametrize(
-    "run", ["1", "1.", "1,", "a1-", "/a", "1:", "8 May ", "漢", "Aa", "."]
-)
+@each_case("run", ["1", "1.", "1,", "a1-", "/a", "1:", "8 May ", "漢", "Aa", "."])
 def test_endless_runs_are_read_without_failing(run: str) -> None:
     endless = run * 1_500
 

@@ -3,6 +3,7 @@ import unicodedata
 
 import pytest
 from hypothesis import given, strategies as st
+from support.cases import each_case
 
 from mnemosyned.text.display import (
     escape_invisible,
@@ -16,7 +17,7 @@ HOSTILE = (
 )
 
 
-@pytest.mark.parametrize("char", HOSTILE)
+@each_case("char", HOSTILE)
 def test_control_and_invisible_characters_are_escaped(char: str) -> None:
     shown = escape_invisible(f"a{char}b")
 
@@ -69,7 +70,7 @@ def test_json_says_the_same(text: str) -> None:
     assert not any(char in shown for char in "\x7f\x85\x9b\u202e\u2028\u200b")
 
 
-@pytest.mark.parametrize(
+@each_case(
     "char", ["\x0b", "\x0c", "\x1c", "\x1e", "\x85", "\u2028", "\u2029", "\r", "\r\n"]
 )
 def test_each_line_break_is_a_line_feed(char: str) -> None:

@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from support.cases import each_case
 from support.datasets.labelled_secrets import HALVES, innocents, labelled, scored
 
 from mnemosyned.text.exact_values import extract_details
@@ -70,7 +71,7 @@ def test_every_name_has_a_hint() -> None:
     ] == []
 
 
-@pytest.mark.parametrize("pattern", HOSTILE)
+@each_case("pattern", HOSTILE)
 def test_time_is_linear_in_hostile_text(pattern: str) -> None:
     text = (pattern * 100_000)[:40_000]
 

@@ -2,6 +2,7 @@
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from support.cases import each_case
 
 from mnemosyned.text.dates.questions import compile_translation_rules, translate_times
 from mnemosyned.text.languages.tables import (
@@ -19,13 +20,13 @@ from mnemosyned.text.stems import WORD
 GRAMMARS = [language.times for language in LANGUAGES if language.times]
 
 
-@pytest.mark.parametrize("language", LANGUAGES, ids=lambda language: language.code)
+@each_case("language", LANGUAGES)
 def test_a_calendar_is_complete_or_missing(language: Language) -> None:
     assert len(language.months) in (0, 12)
     assert len(language.weekdays) in (0, 7)
 
 
-@pytest.mark.parametrize("language", LANGUAGES, ids=lambda language: language.code)
+@each_case("language", LANGUAGES)
 def test_no_word_means_another_number_in_another_language(language: Language) -> None:
     for numbers, rows, first in (
         (MONTHS, language.months, 1),

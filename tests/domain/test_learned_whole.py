@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import pytest
+from support.cases import each_case
 
 from mnemosyned.conversation.learnings.recognize import find_statements
 
@@ -44,7 +44,7 @@ def test_instructions_and_preferences_are_learned_with_all_their_clauses() -> No
     assert len(missed) <= (1 - WHOLE_MIN) * len(SAID), missed
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "expected"),
     [
         (
@@ -78,7 +78,7 @@ def test_what_belongs_to_an_instruction_is_kept_with_it(
     assert learned(text) == expected
 
 
-@pytest.mark.parametrize("text", ALONE)
+@each_case("text", ALONE)
 def test_what_is_said_alone_is_learned_whole(text: str) -> None:
     assert len(" ".join(learned(text))) >= LENGTH_SHARE_MIN * len(text)
 
@@ -137,6 +137,6 @@ In questo progetto ci sono errori.
 """.strip().splitlines()
 
 
-@pytest.mark.parametrize("text", LOOK_ALIKES)
+@each_case("text", LOOK_ALIKES)
 def test_a_look_alike_teaches_nothing(text: str) -> None:
     assert learned(text) == []

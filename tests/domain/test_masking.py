@@ -3,6 +3,7 @@ from time import process_time
 
 import pytest
 from hypothesis import given, strategies as st
+from support.cases import each_case
 
 from mnemosyned.text.secrets import formats as secret_forms, names as secret_names
 from mnemosyned.text.secrets.formats import Secret
@@ -46,7 +47,7 @@ def without_hints(text: str) -> list[Secret]:
         return find_secrets(text)
 
 
-@pytest.mark.parametrize("form", FORMS)
+@each_case("form", FORMS)
 def test_every_form_of_a_secret_passes_its_hints(form: str) -> None:
     texts = [f"see {form}{value} there" for value in VALUES]
 
@@ -56,7 +57,7 @@ def test_every_form_of_a_secret_passes_its_hints(form: str) -> None:
     ]
 
 
-@pytest.mark.parametrize("word", WORDS)
+@each_case("word", WORDS)
 def test_every_word_before_a_secret_passes_its_hints(word: str) -> None:
     texts = [f"the {word}{link}{value}." for link, value in product(LINKS, VALUES)]
 
@@ -131,7 +132,7 @@ def test_metadata_nested_too_deeply_is_left_out_and_fails_nothing() -> None:
     assert "larch" not in shown
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "AKIA" + "IOSFODNN7EXAMPLE",
@@ -151,7 +152,7 @@ def test_metadata_nested_too_deeply_is_left_out_and_fails_nothing() -> None:
         "password is Hunter22",
     ],
 )
-@pytest.mark.parametrize("around", ["是{}吧", "は{}です", "이건 {}입니다", "คือ{}ครับ"])
+@each_case("around", ["是{}吧", "は{}です", "이건 {}입니다", "คือ{}ครับ"])
 def test_a_secret_is_masked_whatever_script_it_touches(text: str, around: str) -> None:
     secret = text.rsplit(": ", maxsplit=1)[-1].removeprefix("password is ")
     before, after = around.split("{}")

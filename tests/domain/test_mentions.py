@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from support.cases import each_case
 
 from mnemosyned.text.dates.mentions import MentionReader, mention_terms
 from mnemosyned.text.dates.spans import TimeSpan
@@ -14,7 +15,7 @@ NEXT_WEEK = TimeSpan(
 )
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "Dinner with Ravi, Fri 6 November 19:30",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
+from support.cases import each_case
 from support.preferences import labelled_messages, preference_figures
 
 from mnemosyned.conversation.learnings.recognize import find_statements
@@ -46,7 +47,7 @@ def test_the_clause_of_a_preference_is_learned_and_no_look_alike(part: str) -> N
     assert figures.recall >= RECALL_MIN, figures.wrong
 
 
-@pytest.mark.parametrize("language", sorted({m.language for m in MESSAGES}))
+@each_case("language", sorted({m.language for m in MESSAGES}))
 def test_no_language_falls_behind(language: str) -> None:
     figures = preference_figures(
         (m for m in MESSAGES if m.language == language), learned
@@ -77,7 +78,7 @@ def test_a_preference_is_held_in_the_third_person_and_a_constraint_as_it_is(
     assert learned(said) == [held]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "said",
     [
         "I prefer what?",
@@ -107,7 +108,7 @@ def test_a_message_may_state_several() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "language",
     [language for language in LANGUAGES if "passing" in load_table(language)],
 )

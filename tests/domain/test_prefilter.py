@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from domain.test_recognize import SENTENCES
 from hypothesis import given, settings, strategies as st
+from support.cases import each_case
 
 from mnemosyned.conversation.learnings import recognize
 from mnemosyned.conversation.learnings.recognize import (
@@ -123,7 +124,7 @@ def _all_spelled(branches: Iterable[Iterable[Any]]) -> set[str] | None:
     return found
 
 
-@pytest.mark.parametrize(("language", "pattern"), RULES)
+@each_case(("language", "pattern"), RULES)
 def test_every_rule_needs_a_hint_of_its_language(language: str, pattern: str) -> None:
     assert needs_a_hint(list(parser.parse(pattern, re.IGNORECASE)), language)
 

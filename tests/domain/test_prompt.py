@@ -3,6 +3,7 @@ from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 import pytest
+from support.cases import each_case
 
 from mnemosyned.models.prompts import (
     clean_answer,
@@ -71,7 +72,7 @@ ATTACKS = (
 )
 
 
-@pytest.mark.parametrize("attack", ATTACKS)
+@each_case("attack", ATTACKS)
 def test_a_memory_cannot_leave_its_block(attack: str) -> None:
     _, user = write_summary_request([piece(attack), piece("Tea.")], chars_max=600)
     text = user["content"]
@@ -183,7 +184,7 @@ WRAPPED = (
 )
 
 
-@pytest.mark.parametrize("output", WRAPPED)
+@each_case("output", WRAPPED)
 def test_only_the_summary_is_taken_of_an_answer(output: str) -> None:
     assert clean_answer(output) == SUMMARY
 

@@ -1,11 +1,12 @@
 """What a prompt asks for."""
 
 import pytest
+from support.cases import each_case
 
 from mnemosyned.conversation.prompts import asks_for_past, find_prompt_form
 
 
-@pytest.mark.parametrize(
+@each_case(
     "prompt",
     [
         "which port does the sandbox proxy use?",
@@ -23,7 +24,7 @@ def test_a_question_may_be_answered_by_the_project(prompt: str) -> None:
     assert find_prompt_form(prompt) == "question"
 
 
-@pytest.mark.parametrize(
+@each_case(
     "prompt",
     [
         "what is a monad?",

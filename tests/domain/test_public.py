@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
+from support.cases import each_case
 
 import mnemosyned
 from mnemosyned import errors
@@ -25,7 +25,7 @@ PURE = [
 PUBLIC = [name for name in dir(mnemosyned) if not name.startswith("_")]
 
 
-@pytest.mark.parametrize("name", PUBLIC)
+@each_case("name", PUBLIC)
 def test_every_public_name_can_be_loaded(name: str) -> None:
     assert getattr(mnemosyned, name).__name__ == name
 

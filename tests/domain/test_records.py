@@ -5,8 +5,8 @@ from dataclasses import replace
 from datetime import UTC, timedelta
 from pathlib import Path
 
-import pytest
 from hypothesis import given, settings, strategies as st
+from support.cases import each_case
 from support.datasets.mixed_year import mixed_year
 from support.records import (
     VIENNA,
@@ -28,7 +28,7 @@ RECORDS = [content for kind in KINDS for content, _ in record_samples(kind)]
 PIECES = [*RECORDS, *prose_samples()]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("content", "expected"),
     [sample for kind in KINDS for sample in record_samples(kind)],
 )
@@ -36,7 +36,7 @@ def test_a_record_reads_as_a_sentence(content: str, expected: list[str]) -> None
     assert record_texts(content) == expected
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "BEGIN:VCALENDAR",
@@ -49,7 +49,6 @@ def test_a_record_reads_as_a_sentence(content: str, expected: list[str]) -> None
         "[1, 2",
         '{"a": ' * 5_000,
     ],
-    ids=range(9),
 )
 def test_a_broken_record_stays_prose(text: str) -> None:
     memories = remembered(text)
@@ -129,7 +128,7 @@ def test_no_memories_give_no_lines() -> None:
 PROSE = prose_samples()
 
 
-@pytest.mark.parametrize("text", PROSE)
+@each_case("text", PROSE)
 def test_prose_is_left_alone(text: str) -> None:
     memories = remembered(text)
     summary = summarize_records(memories, zone=UTC)

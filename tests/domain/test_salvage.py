@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.cases import each_case
 
 from mnemosyned.summary.grounding.claims import SalvagedClaim, Speakers, salvage_claims
 
@@ -54,7 +55,7 @@ def test_a_sentence_in_the_third_person_is_kept(
     assert kept(answer, said) == [summary]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("said", "answer"),
     [
         ("I bought 3 lamps in Oslo.", "Ana said that she bought 4 lamps in Oslo."),

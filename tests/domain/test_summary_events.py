@@ -1,6 +1,6 @@
 """Sentences that report an event are worth more than feelings, advice, compliments and replies."""
 
-import pytest
+from support.cases import each_case
 
 from mnemosyned.summary.events import rate_event
 
@@ -28,7 +28,7 @@ OTHERS = [
 ]
 
 
-@pytest.mark.parametrize("event", EVENTS)
+@each_case("event", EVENTS)
 def test_an_event_is_worth_more_than_any_feeling_advice_or_reply(event: str) -> None:
     assert all(rate_event(event) > rate_event(other) for other in OTHERS)
 

@@ -2,6 +2,7 @@ from itertools import groupby
 
 import pytest
 from hypothesis import given, strategies as st
+from support.cases import each_case
 
 from mnemosyned.text.stems import WORD
 from mnemosyned.text.terms import (
@@ -17,7 +18,7 @@ from mnemosyned.text.terms import (
 )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("question", "words"),
     [
         ("When did Anna move to Lisbon?", ("Anna", "move", "Lisbon")),
@@ -121,7 +122,7 @@ def test_a_code_of_usual_length_is_looked_for_whole() -> None:
     assert parse_terms(code).words == (code,)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "words"),
     [
         ("サーバーはnginxです", ["nginx"]),

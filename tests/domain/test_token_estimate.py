@@ -5,6 +5,7 @@ import time
 import pytest
 from bench.token_texts import texts
 from hypothesis import given, strategies as st
+from support.cases import each_case
 
 from mnemosyned.text.token_counts import (
     MARGIN,
@@ -71,9 +72,7 @@ def test_every_unit_that_is_measured_has_a_weight() -> None:
     assert measure_units(written).keys() <= WEIGHTS.keys()
 
 
-@pytest.mark.parametrize(
-    "unit", ["Ab", "a", " ", "\x0b", "+/a1", "中", "Aa1/", "\n ", "=", "_"]
-)
+@each_case("unit", ["Ab", "a", " ", "\x0b", "+/a1", "中", "Aa1/", "\n ", "=", "_"])
 def test_an_endless_run_is_estimated_in_no_time(unit: str) -> None:
     text = unit * 50_000
 

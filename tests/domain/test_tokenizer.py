@@ -2,6 +2,7 @@ from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given, strategies as st
+from support.cases import each_case
 
 from mnemosyned.text.dates import formatting as dates
 from mnemosyned.text.sentences import SENTENCE_CHARS_MAX, split_sentences
@@ -86,7 +87,7 @@ def test_splitting_loses_nothing_but_white_space(text: str) -> None:
     assert "".join("".join(split(text)).split()) == "".join(text.split())
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "kind"),
     [
         ("https://example.org/a?b=1", TokenKind.URL),
@@ -217,7 +218,7 @@ def test_tokens_of_any_text_stand_in_it(text: str) -> None:
         assert all(token.surface in sentence for token in tokenize(sentence))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "anchored"),
     [
         ("I left yesterday.", "I left yesterday (7 May 2023)."),

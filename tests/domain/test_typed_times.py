@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import example, given, settings, strategies as st
-from support.cases import read_cases
+from support.cases import each_case, read_cases
 
 from mnemosyned.text.dates.spans import TimeSpan
 from mnemosyned.text.dates.typed import (
@@ -48,7 +48,7 @@ def ends(
 STRETCHES = CASES["stretches"]
 
 
-@pytest.mark.parametrize(("text", "since", "until"), STRETCHES)
+@each_case(("text", "since", "until"), STRETCHES)
 def test_a_day_or_longer_is_read_whole(text: str, since: str, until: str) -> None:
     assert ends(text) == (here(since), here(until))
 
@@ -56,12 +56,12 @@ def test_a_day_or_longer_is_read_whole(text: str, since: str, until: str) -> Non
 INSTANTS = CASES["instants"]
 
 
-@pytest.mark.parametrize(("text", "moment"), INSTANTS)
+@each_case(("text", "moment"), INSTANTS)
 def test_a_clock_or_a_duration_is_an_instant(text: str, moment: str) -> None:
     assert ends(text) == (here(moment), here(moment))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "since"),
     [
         ("friday", "2026-11-27"),
@@ -79,7 +79,7 @@ def test_a_time_to_come_is_the_next_of_its_kind(text: str, since: str) -> None:
     assert ends(text, ahead=True)[0] == here(since)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "text",
     [
         "",
@@ -176,7 +176,7 @@ def test_a_day_begins_where_the_asker_is() -> None:
 # ------------------------------------------------------------------- languages
 
 
-@pytest.mark.parametrize("name", sorted(MONTHS))
+@each_case("name", sorted(MONTHS))
 def test_every_language_s_months_are_read(name: str) -> None:
     since, until = ends(f"18 {name} 2025")
 
@@ -186,7 +186,7 @@ def test_every_language_s_months_are_read(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", sorted(WEEKDAYS))
+@each_case("name", sorted(WEEKDAYS))
 def test_every_language_s_weekdays_are_read(name: str) -> None:
     since, _ = ends(name)
 

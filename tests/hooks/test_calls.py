@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.cases import each_case
 
 from mnemosyned.agents.hooks.events import (
     HookCall,
@@ -19,7 +20,7 @@ LINES = Path(__file__).parents[1] / "data" / "hooks" / "calls.jsonl"
 CASES = [json.loads(line) for line in LINES.read_text().splitlines()]
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case["case"] for case in CASES])
+@each_case("case", CASES)
 def test_a_call_is_known_by_tool_event_session_and_directory(
     case: dict[str, Any],
 ) -> None:
@@ -62,7 +63,7 @@ def call_of(client: str, event: HookEvent, name: str) -> HookCall:
     return HookCall(client=client, event=event, name=name)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("client", "event", "name", "expected"),
     [
         ("claude-code", HookEvent.START, "SessionStart", told_as("SessionStart")),

@@ -15,6 +15,7 @@ from typing import Annotated, Any, get_origin
 import click
 import msgspec
 import pytest
+from support.cases import each_case
 
 import mnemosyned
 from mnemosyned import (
@@ -42,14 +43,14 @@ UNLISTED = {
 """Verbs that commands of other names run, such as `import` and `archive prune`."""
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@each_case("name", COMMANDS)
 def test_a_summary_is_the_first_sentence_of_the_command(name: str) -> None:
     command = load_command(COMMANDS[name])
 
     assert command.get_short_help_str(limit=200) == COMMANDS[name].summary
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@each_case("name", COMMANDS)
 def test_the_help_of_a_command_has_its_example(name: str) -> None:
     command = load_command(COMMANDS[name])
     example = COMMANDS[name].example
@@ -172,8 +173,8 @@ def test_every_verb_is_a_method_and_a_coroutine() -> None:
     assert not any(map(inspect.iscoroutinefunction, METHODS.values()))
 
 
-@pytest.mark.parametrize("name", METHODS)
-@pytest.mark.parametrize("owner", [Client, Memory, AsyncClient, AsyncMemory])
+@each_case("name", METHODS)
+@each_case("owner", [Client, Memory, AsyncClient, AsyncMemory])
 def test_a_verb_has_the_name_and_docstring_of_a_method(
     owner: type[Verbs | AsyncVerbs], name: str
 ) -> None:
@@ -186,8 +187,8 @@ def test_a_verb_has_the_name_and_docstring_of_a_method(
     assert inspect.getdoc(method) == inspect.cleandoc(str(request_of(name).__doc__))
 
 
-@pytest.mark.parametrize("name", METHODS)
-@pytest.mark.parametrize("methods", [METHODS, COROUTINES])
+@each_case("name", METHODS)
+@each_case("methods", [METHODS, COROUTINES])
 def test_a_verb_has_the_signature_of_its_request(
     methods: dict[str, Any], name: str
 ) -> None:
@@ -209,7 +210,7 @@ def test_a_verb_has_the_signature_of_its_request(
     assert result is result_type(request)
 
 
-@pytest.mark.parametrize("name", VERBS)
+@each_case("name", VERBS)
 def test_a_verbs_docstring_names_the_errors_it_raises(name: str) -> None:
     first, _, rest = inspect.cleandoc(str(VERBS[name].__doc__)).partition("Raises ")
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
+from support.cases import each_case
 from support.thorough import thorough
 
 from mnemosyned.agents.hooks import client as hooks
@@ -238,7 +239,7 @@ def test_the_documented_variables_have_their_names() -> None:
     assert len({variable(key) for key in KEYS}) == len(KEYS)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "value"),
     [
         *((text, True) for text in ("true", "TRUE", "True", "on", "yes", "1", " on ")),
@@ -481,7 +482,7 @@ def test_an_unknown_key_comes_with_a_guess(file: Path) -> None:
     assert "did you mean auto_sleep?" in refused(file).message
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "text"),
     [
         ("MNEMOSYNE_WM_MAX", "many"),

@@ -15,6 +15,7 @@ import yaml
 from bench.readability import Readability, is_bare_list, is_dangling, is_whole
 from bench.scale import PAGE, Assumed, Plan, heavy, per_node, tables, written
 from bench.summary_levels import LEVELS, demo_week, written_levels
+from support.cases import each_case
 from support.pages import DOCS, PAGES, PROJECT, README, anchors, blocks, links
 
 from mnemosyned.cli.main import mnem
@@ -65,7 +66,7 @@ def test_the_readme_stays_short() -> None:
     assert len(README.read_bytes()) <= README_BYTES_MAX
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@each_case("page", PAGES)
 def test_links_lead_to_a_file_and_a_heading(page: Path) -> None:
     for file, anchor in links(page):
         target = page.parent / file if file else page

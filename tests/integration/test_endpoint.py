@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.cases import each_case
 from support.endpoints import (
     PATH,
     Behavior,
@@ -172,7 +173,7 @@ def test_a_no_to_this_request_says_nothing_of_the_next(bad: Behavior) -> None:
         assert not isinstance(expect_refusal(make_model(served.url)), ModelUnavailable)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "garbage",
     [
         b"",
@@ -236,7 +237,7 @@ def test_a_redirect_is_not_followed() -> None:
 # --------------------------------------------------------------------- tokens
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "real"),
     [
         ("", 0),
@@ -360,7 +361,7 @@ def test_a_host_that_moves_away_later_is_not_followed(
     assert "not this machine" in error.message
 
 
-@pytest.mark.parametrize(
+@each_case(
     "url",
     [
         "",

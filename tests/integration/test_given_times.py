@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 import pytest
 import tzlocal.unix
+from support.cases import each_case
 
 from mnemosyned.daemon.openapi import openapi
 from mnemosyned.errors import InvalidRequest, InvalidTime, MnemosynedError
@@ -45,7 +46,7 @@ GIVEN: list[tuple[GivenTime, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("given", "moment"), GIVEN)
+@each_case(("given", "moment"), GIVEN)
 def test_python_may_give_a_date_a_duration_or_words(
     given: GivenTime, moment: str
 ) -> None:

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from http import HTTPStatus
 
 import pytest
+from support.cases import each_case
 from support.http_server import WAIT_S, Server, server
 
 from mnemosyned.daemon.http import workers
@@ -114,7 +115,7 @@ HOST = b"POST / HTTP/1.1\r\nHost: x\r\n"
 IN_CHUNKS = HOST + b"Transfer-Encoding: chunked\r\n\r\n"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("data", "status"),
     [
         (b"tea at four\r\n\r\n", 400),

@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from support.cases import each_case
 
 from mnemosyned import Client, Memory
 from mnemosyned.cli.maintenance.restore import restore_database
@@ -210,8 +211,8 @@ PATHS: dict[str, Callable[[str], object]] = {
 }
 
 
-@pytest.mark.parametrize("key", PATHS)
-@pytest.mark.parametrize("path", ["a\0b", "x" * 256, "~nobody-of-this-name/x"])
+@each_case("key", PATHS)
+@each_case("path", ["a\0b", "x" * 256, "~nobody-of-this-name/x"])
 def test_a_setting_that_can_be_no_path_is_refused_where_it_is_read(
     key: str, path: str
 ) -> None:

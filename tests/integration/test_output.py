@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 import msgspec
 import pytest
+from support.cases import each_case
 
 import mnemosyned
 from mnemosyned.cli.ids import id_in_last_list, number_of, save_list
@@ -151,7 +152,7 @@ def test_code_keeps_its_lines_and_a_long_text_its_title() -> None:
     assert lines[-2:] == ["   # Deploys", "   …we deploy on Tuesdays"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "matching", "marked"),
     [
         ("We deployed it; redeploy?", ["deploy"], ["deployed"]),

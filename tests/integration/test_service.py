@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from support.cases import each_case
 from support.fakes import NOON, FakeClock, FakeSummarizer, memory, remember_batch, trio
 
 from mnemosyned.errors import IdTaken, InvalidRequest, MnemosynedError, ShuttingDown
@@ -118,7 +119,7 @@ def test_a_taken_id_in_a_batch_is_named_by_its_place(service: MemoryService) -> 
     assert refused.value.field == "memories[1].id"
 
 
-@pytest.mark.parametrize(("request_", "field"), BAD_REQUESTS)
+@each_case(("request_", "field"), BAD_REQUESTS)
 def test_a_request_out_of_range_is_refused_naming_its_field(
     request_: Request[Any], field: str | None
 ) -> None:

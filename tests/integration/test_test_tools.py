@@ -15,6 +15,7 @@ from fuzz.run import problem
 from soak.ledger import Entry, Ledger, digest, new_marker
 from soak.verdict import findings
 from soak.wire import Reply
+from support.cases import each_case
 from support.seeds import seed_of
 
 from mnemosyned import Memory
@@ -25,7 +26,7 @@ def error(code: str, message: str = "do something else") -> dict[str, Any]:
     return {"error": {"code": code, "message": message, "field": None}}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("status", "body", "seconds", "found"),
     [
         (200, {"hits": []}, 0.1, ""),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from support.cases import each_case
 from support.fakes import NOON
 from support.settings import settings_in_force
 
@@ -61,7 +62,7 @@ SETTINGS = [
 ]
 
 
-@pytest.mark.parametrize(("verb", "body", "said"), REQUESTS)
+@each_case(("verb", "body", "said"), REQUESTS)
 def test_a_bad_request_is_told_what_its_field_must_be(
     verb: str, body: str, said: str
 ) -> None:
@@ -91,9 +92,7 @@ def test_a_bad_setting_is_told_what_it_must_be(
     assert caught.value.message.startswith(f"{file}, line 2: {key} {said}")
 
 
-@pytest.mark.parametrize(
-    "value", [-(10**12), 10**12, "\n", [1], {"a": 1}, None, 1.5, False]
-)
+@each_case("value", [-(10**12), 10**12, "\n", [1], {"a": 1}, None, 1.5, False])
 def test_no_setting_answers_in_the_words_of_a_library(value: object) -> None:
     for key, kind in keys():
         try:
