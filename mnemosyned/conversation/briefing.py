@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
-from typing import NamedTuple
 
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.summary.statements import COURTESY_WORDS_MAX, is_courtesy
@@ -17,12 +15,9 @@ from mnemosyned.text.rule_files import read_rule_file
 from mnemosyned.text.secrets.masking import mask_secrets
 from mnemosyned.text.sentences import split_sentences
 from mnemosyned.text.tokens import (
-    CALENDAR,
     COMMONPLACE_KINDS,
     EXACT_KINDS,
     RULING,
-    TITLES,
-    UNITS,
     TextToken,
     TokenKind,
     emphasis_factor,
@@ -285,76 +280,3 @@ def drop_repetitions(
             continue
         seen.append(words)
         yield statement
-
-
-RARE_MAX = 4
-"""Texts of a project up to which a keyword names a subject."""
-SUBJECT_CHARS_MIN = 3
-
-
-def find_outdated(texts: Sequence[str]) -> dict[int, int]:
-    """Return the positions of texts that a newer one seems to change, each with the newer's.
-
-    `texts` come newest first; of several newer ones, the newest counts.
-
-    A newer text with a word of change stands for older ones on its subject: with the same first
-    keyword, a name or exact value, or two rare keywords in common. Nothing is ended thereby: in
-    doubt, the newer one alone is told.
-    """
-    subjects = [_read_subject(text) for text in texts]
-    counts = Counter(word for each in subjects for word in each.words)
-    outdated: dict[int, int] = {}
-    for place, text in enumerate(texts):
-        main = _PATTERNS["reason"].split(text)[0]
-        if not _PATTERNS["change"].search(main):
-            continue
-        newer = _read_subject(main)
-        for other in range(place + 1, len(texts)):
-            older = subjects[other]
-            shared = {
-                word for word in newer.words & older.words if counts[word] <= RARE_MAX
-            }
-            if (
-                len(shared) > 1
-                or shared & newer.names & older.names
-                or (newer.first and newer.first == older.first)
-            ):
-                outdated.setdefault(other, place)
-    return outdated
-
-
-class _SubjectWords(NamedTuple):
-    """The words of a text by which another one has the same subject, as stems."""
-
-    words: frozenset[str]
-    names: frozenset[str]
-    """Those of names, identifiers and other exact values, not of plain numbers."""
-    first: str
-    """The first keyword; empty without any."""
-
-
-@clear_on_forget
-@lru_cache(STATEMENTS_CACHED_MAX)
-def _read_subject(text: str) -> _SubjectWords:
-    """Return the subject words of a text."""
-    words: list[str] = []
-    names: set[str] = set()
-    for sentence, _ in split_sentences(text):
-        for place, token in enumerate(tokenize(sentence)):
-            if token.kind in COMMONPLACE_KINDS or token.stem in _GENERAL:
-                continue
-            is_exact = token.kind in EXACT_KINDS
-            if len(token.stem) < SUBJECT_CHARS_MIN and not is_exact:
-                continue
-            words.append(token.stem)
-            if token.stem.isdecimal() and len(token.stem) < SUBJECT_CHARS_MIN:
-                continue
-            if is_exact or (token.capital and place > 0):
-                names.add(token.stem)
-    return _SubjectWords(frozenset(words), frozenset(names), words[0] if words else "")
-
-
-_GENERAL = frozenset(
-    token.stem for word in TITLES | UNITS | CALENDAR for token in tokenize(word)
-)
-"""Stems of titles, units and days, which name no subject."""

@@ -24,11 +24,6 @@ class PromptForm(StrEnum):
     """An order, a report, a reply, or a question about the present turn."""
 
 
-def asks_for_past(prompt: str) -> bool:
-    """Return whether a prompt asks for what was so before, as "what did we use originally?" does."""
-    return bool(_PATTERNS["past"].search(prompt))
-
-
 def find_prompt_form(prompt: str) -> PromptForm:
     """Return the form of a prompt; code in fences does not count."""
     prose = "".join(prompt.split(CODE_FENCE)[::2])

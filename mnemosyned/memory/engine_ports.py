@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -287,6 +287,10 @@ class ComparisonTooSlow(Exception):
     """Vectors were not compared within the time for it."""
 
 
+CosinesTo = Callable[[str], Mapping[str, float]]
+"""Returns the cosines of a memory to others, by their ids; empty for one without a vector."""
+
+
 class VectorSearch(Protocol):
     """Compares the vector of a question with those of one model. Safe from any thread."""
 
@@ -484,6 +488,13 @@ class MemoryVectors(Protocol):
         """Return the cosine similarity of a text to each of these memories, by memory id.
 
         Memories without a vector are left out; without the model in time, all are.
+        """
+        ...
+
+    def compare(self, ids: Sequence[str]) -> CosinesTo:
+        """Return a function that gives the cosines of one of these memories to all of them, by id.
+
+        Memories without a vector are left out. Their vectors are read once; the model is not asked.
         """
         ...
 

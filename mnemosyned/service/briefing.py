@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from mnemosyned.config import SettingsInForce
@@ -11,7 +11,6 @@ from mnemosyned.conversation.briefing import (
     StatementKind,
     drop_repetitions,
     find_keywords,
-    find_outdated,
     find_statements,
     is_sample,
 )
@@ -22,8 +21,10 @@ from mnemosyned.conversation.injected import (
     assemble_sections,
 )
 from mnemosyned.conversation.learnings.relevance import find_scope
+from mnemosyned.conversation.successors import SuccessorFinder
 from mnemosyned.errors import InvalidRequest, NotFound
 from mnemosyned.memory.clock import Clock
+from mnemosyned.memory.engine_ports import CosinesTo
 from mnemosyned.memory.injections import BriefingEdit, BriefingEdits
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import Learning, LearningScope, MemoryRecord
@@ -45,17 +46,26 @@ SESSION_READ_MAX = 3_000
 """Memories read where the newest are all of one session."""
 LAST_MAX = 5
 OPEN_MAX = 4
+DECIDED_MAX = 40
+"""More lines than fit."""
 
 
 class BriefingService:
     """Composes briefings, and keeps a person's edits of their lines."""
 
     def __init__(
-        self, *, store: MemoryStore, clock: Clock, settings: SettingsInForce
+        self,
+        *,
+        store: MemoryStore,
+        clock: Clock,
+        settings: SettingsInForce,
+        compare: Callable[[Sequence[str]], CosinesTo],
     ) -> None:
+        """Read and write `store`; `compare` compares its memories in meaning."""
         self._store = store
         self._clock = clock
         self._settings = settings
+        self._compare = compare
 
     def briefing(self, request: Briefing) -> Briefed:
         """Return what an agent is told at a start in a project, line by line."""
@@ -130,8 +140,12 @@ class BriefingService:
         known += [find_keywords(quote.text) for quote in pinned]
         in_learnings = {learning.memory for learning in learnings}
         stated = [each for each in stated if each.memory.id not in in_learnings]
-        outdated = find_outdated([each.text for each in stated])
-        stated = [each for n, each in enumerate(stated) if n not in outdated]
+        finder = SuccessorFinder(
+            stated,
+            edits=edits,
+            endings_of=self._store.endings.of,
+            compare=self._compare,
+        )
         stated = list(drop_repetitions(stated, known=known))
         left = [each for each in stated if each.kind is StatementKind.OPEN][:OPEN_MAX]
         last = [
@@ -165,11 +179,13 @@ class BriefingService:
             ),
             InjectedSection(
                 "Decided or stated in this project:",
-                [_quote_statement(each, edits) for each in decided],
+                [_quote_statement(each, edits) for each in decided[:DECIDED_MAX]],
                 BRIEFING_CHARS_MAX,
             ),
         ]
-        return assemble_sections(sections, chars_max=BRIEFING_CHARS_MAX)
+        return assemble_sections(
+            finder.put_newest_first(sections), chars_max=BRIEFING_CHARS_MAX
+        )
 
     def _pinned_quotes(
         self, project: str, edits: BriefingEdits
@@ -244,6 +260,7 @@ def _quote_learning(learning: Learning, edits: BriefingEdits) -> InjectedQuote:
         source=learning.source or "",
         speaker=learning.kind.value,
         reason=f"a {learning.kind} in force",
+        memory=learning.memory or "",
     )
 
 

@@ -15,7 +15,7 @@ from mnemosyned.errors import InvalidRequest, MnemosynedError, ShuttingDown
 from mnemosyned.fairness import pause_for_other_owners
 from mnemosyned.memory.consolidation import CycleReport, Trigger
 from mnemosyned.memory.edit import mask_revision
-from mnemosyned.memory.engine_ports import MemoryVectors
+from mnemosyned.memory.engine_ports import CosinesTo, MemoryVectors
 from mnemosyned.memory.exchange import RestoreReport
 from mnemosyned.memory.masking import mask_episode, mask_memory, without_superseded
 from mnemosyned.memory.ports import Draft, MemoryStore, RecordStore
@@ -205,7 +205,10 @@ class MemoryService:
             settings=self._settings,
         )
         self.briefings = BriefingService(
-            store=self._store, clock=self._clock, settings=self._settings
+            store=self._store,
+            clock=self._clock,
+            settings=self._settings,
+            compare=self.compare,
         )
         self._verbs = self._make_verbs()
         self._exchange = ExchangeService(
@@ -436,6 +439,13 @@ class MemoryService:
         Memories without a vector are left out; without an embedding model, all are.
         """
         return self._vectors.similarities(text, ids) if self._vectors else {}
+
+    def compare(self, ids: Sequence[str]) -> CosinesTo:
+        """Return a function that gives the cosines of one of these memories to all of them, by id.
+
+        It gives none without an embedding model.
+        """
+        return self._vectors.compare(ids) if self._vectors else lambda _: {}
 
     def get(self, request: Get) -> Got:
         """Return one memory or episode in full, with secrets masked unless revealed."""

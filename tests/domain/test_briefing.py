@@ -12,7 +12,6 @@ from mnemosyned.conversation import briefing
 from mnemosyned.conversation.briefing import (
     StatementKind,
     drop_repetitions,
-    find_outdated,
     find_statements,
     is_sample,
 )
@@ -155,34 +154,3 @@ def test_samples_are_lines_of_the_documentation() -> None:
     for sample in briefing._NAMES["samples"]:  # noqa: SLF001
         assert sample.rstrip(".").lower() in text
         assert is_sample(sample.upper())
-
-
-@pytest.mark.parametrize(
-    ("older", "newer"),
-    [
-        ("flag for it is ledger_v2, on for merchant 12", "ledger_v2 is on for all now"),
-        ("we take Redis streams for the queue", "we drop Redis, events go to Postgres"),
-        ("retries: seven attempts", "retries are too long. change it: five attempts"),
-        ("Umzug ist am 30. Mai", "Der Umzug rutscht, jetzt ist er am 13. Juni"),
-        (
-            "my test readers: Hanne reads for plot",
-            "so my sister Jule reads for plot instead",
-        ),
-    ],
-)
-def test_a_change_hides_what_it_seems_to_change(older: str, newer: str) -> None:
-    assert find_outdated([newer, older]) == {1: 0}
-    assert 0 not in find_outdated([older, newer])
-
-
-@pytest.mark.parametrize(
-    ("older", "newer"),
-    [
-        ("the flag is ledger_v2", "the dashboard is called till now"),
-        ("the flag is ledger_v2", "the flag ledger_v2 needs a test"),
-        ("die Küche ist aus Eiche", "Der Umzug rutscht, weil die Küche später kommt"),
-        ("settlement cutoff is 17:00", "we now keep idempotency keys for a week"),
-    ],
-)
-def test_other_statements_hide_nothing(older: str, newer: str) -> None:
-    assert find_outdated([newer, older]) == {}

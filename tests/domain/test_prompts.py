@@ -3,7 +3,7 @@
 import pytest
 from support.cases import each_case
 
-from mnemosyned.conversation.prompts import asks_for_past, find_prompt_form
+from mnemosyned.conversation.prompts import find_prompt_form
 
 
 @each_case(
@@ -58,20 +58,6 @@ def test_a_question_of_general_knowledge_is_told_apart(prompt: str) -> None:
 )
 def test_anything_else_is_work(prompt: str) -> None:
     assert find_prompt_form(prompt) == "work"
-
-
-@pytest.mark.parametrize(
-    ("prompt", "past"),
-    [
-        ("what did we use for the queue before postgres?", True),
-        ("welches Budget hatten wir ursprünglich?", True),
-        ("¿qué color tenía antes?", True),
-        ("who takes the old couch?", False),
-        ("how often do we try again before an event is lost?", False),
-    ],
-)
-def test_a_question_may_ask_for_the_past(prompt: str, *, past: bool) -> None:
-    assert asks_for_past(prompt) == past
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from math import ceil, log
 
@@ -12,7 +12,6 @@ from mnemosyned.conversation.briefing import (
     ASSISTANT,
     ProjectStatement,
     find_keywords,
-    find_outdated,
     find_statements,
     is_question,
     is_sample,
@@ -24,12 +23,13 @@ from mnemosyned.conversation.injected import (
     assemble_sections,
 )
 from mnemosyned.conversation.learnings.relevance import rank_for_request
-from mnemosyned.conversation.prompts import PromptForm, asks_for_past, find_prompt_form
+from mnemosyned.conversation.prompts import PromptForm, find_prompt_form
 from mnemosyned.conversation.sections import Relevance
+from mnemosyned.conversation.successors import SuccessorFinder
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.capture import AgentSession
 from mnemosyned.memory.ports import MemoryStore
-from mnemosyned.memory.values import EndedStatement, Hit
+from mnemosyned.memory.values import Hit
 from mnemosyned.service.service import MemoryService
 from mnemosyned.text.dates.questions import parse_times
 from mnemosyned.text.terms import cut_snippet, parse_terms
@@ -39,8 +39,6 @@ from mnemosyned.verbs.times import local_zone
 REMINDER_CHARS_MAX = 1_500
 REMINDER_LINES_MAX = 4
 REMINDER_LINE_CHARS_MAX = 300
-PAST_CHARS_MAX = 120
-"""Characters of a line that applies no more, before the note on what follows."""
 QUERY_CHARS_MAX = 600
 HITS_MAX = 20
 PROJECT_SESSIONS_MAX = 100
@@ -93,40 +91,6 @@ class BearingLine:
     quote: InjectedQuote
 
 
-@dataclass(frozen=True, slots=True)
-class BearingRule:
-    """A learning that bears on a prompt, and the id of the memory that states it."""
-
-    memory: str | None
-    quote: InjectedQuote
-
-
-@dataclass(frozen=True, slots=True)
-class KnownStatements:
-    """Statements of a project, the newest first, and which of them apply no more."""
-
-    every: list[ProjectStatement]
-    past: dict[str, str]
-    """Notes on the statements that ended or that a newer one seems to change, by memory id."""
-
-    @property
-    def statements(self) -> list[ProjectStatement]:
-        """The statements that apply."""
-        return [each for each in self.every if each.memory.id not in self.past]
-
-    def with_past(self) -> KnownStatements:
-        """Return all statements, those that apply no more with the note on what follows."""
-        noted = [
-            replace(
-                each, text=f"{each.text[:PAST_CHARS_MAX]} ({self.past[each.memory.id]})"
-            )
-            if each.memory.id in self.past
-            else each
-            for each in self.every
-        ]
-        return KnownStatements(noted, {})
-
-
 class Reminder:
     """The text beside a prompt: earlier lines that bear on it."""
 
@@ -148,17 +112,20 @@ class Reminder:
         own = self._store.agents.sessions_of(session.project, PROJECT_SESSIONS_MAX)
         others = [other for other in own if other != session.session]
         form = find_prompt_form(prompt[:QUERY_CHARS_MAX])
-        known = self._read_statements(session, others)
-        if asks_for_past(query):
-            known = known.with_past()
-        lines = self._find_by_meaning(query, known.statements, form)
+        read = self._read_statements([*others, session.session])
+        statements = [
+            each
+            for each in read
+            if each.memory.session != session.session
+            and each.memory.id not in session.shown
+        ]
+        lines = self._find_by_meaning(query, statements, form)
         if len(lines) < REMINDER_LINES_MAX:
             told = {line.quote.id for line in lines}
             lines += [
                 line
                 for line in self._find_by_words(session, query, others, relevance)
                 if line.quote.id not in told
-                and line.quote.id not in known.past
                 and line.score >= CONFIDENCE_MIN.get(form, 0.0)
             ]
         lines.sort(key=lambda line: -line.score)
@@ -177,14 +144,22 @@ class Reminder:
             )
             for heading, quotes in (
                 ("Said before about this:", [line.quote for line in lines]),
-                ("Standing rules for this:", [rule.quote for rule in rules]),
+                ("Standing rules for this:", rules),
             )
         ]
-        return assemble_sections(sections, chars_max=REMINDER_CHARS_MAX)
+        finder = SuccessorFinder(
+            read,
+            edits=self._store.injections.edits([each.memory.id for each in read]),
+            endings_of=self._store.endings.of,
+            compare=self._service.compare,
+        )
+        return assemble_sections(
+            finder.put_newest_first(sections), chars_max=REMINDER_CHARS_MAX
+        )
 
     def _find_rules(
         self, session: AgentSession, query: str, form: PromptForm, now: datetime
-    ) -> list[BearingRule]:
+    ) -> list[InjectedQuote]:
         """Return the learnings that the query surely needs, at most `RULES_MAX`, best first.
 
         Those that were stated or shown in the session are left out.
@@ -200,16 +175,14 @@ class Reminder:
             learnings, query, now=now, rate=self._service.rate_texts
         )
         return [
-            BearingRule(
-                each.learning.memory,
-                InjectedQuote(
-                    id=each.learning.id,
-                    text=edits.text_of(each.learning.id) or each.learning.text,
-                    said=each.learning.created_at,
-                    source=each.learning.source or "",
-                    speaker=each.learning.kind.value,
-                    reason=f"a rule for this ({each.reason})",
-                ),
+            InjectedQuote(
+                id=each.learning.id,
+                text=edits.text_of(each.learning.id) or each.learning.text,
+                said=each.learning.created_at,
+                source=each.learning.source or "",
+                speaker=each.learning.kind.value,
+                reason=f"a rule for this ({each.reason})",
+                memory=each.learning.memory or "",
             )
             for each in ranked[:RULES_MAX]
             if each.confidence >= RULE_CONFIDENCE_MIN[form]
@@ -260,35 +233,12 @@ class Reminder:
             key=lambda line: -line.score,
         )[:REMINDER_LINES_MAX]
 
-    def _read_statements(
-        self, session: AgentSession, others: Sequence[str]
-    ) -> KnownStatements:
-        """Return the statements of people in the project's other sessions, the newest first.
-
-        Those that were shown in the session are left out.
-        """
-        if not others:
-            return KnownStatements([], {})
-        memories = self._store.agents.latest(others, STATEMENTS_READ_MAX)
-        statements = [
+    def _read_statements(self, sessions: Sequence[str]) -> list[ProjectStatement]:
+        """Return the statements of people in these sessions, the newest first."""
+        memories = self._store.agents.latest(sessions, STATEMENTS_READ_MAX)
+        return [
             each for each in find_statements(memories) if each.memory.role != ASSISTANT
         ]
-        outdated = find_outdated([each.text for each in statements])
-        past = {
-            statements[older].memory.id: EndedStatement(
-                at=statements[newer].memory.created_at,
-                by=statements[newer].memory.id,
-                reason="changed",
-                sentence=statements[older].text,
-                successor=statements[newer].text,
-            ).note
-            for older, newer in outdated.items()
-        }
-        ended = self._store.endings.of([each.memory.id for each in statements])
-        past |= {id: endings[0].note for id, endings in ended.items()}
-        return KnownStatements(
-            [each for each in statements if each.memory.id not in session.shown], past
-        )
 
     def _find_by_words(
         self,
@@ -327,7 +277,6 @@ class Reminder:
         """Return the lines of hits that share enough keywords with the query, cut to a snippet.
 
         Lines from the session itself, already shown in it, or dropped by the user are left out.
-        Ended ones are noted as such.
         """
         asked = parse_terms(query)
         keywords = find_keywords(query)
@@ -348,10 +297,7 @@ class Reminder:
             ):
                 continue
             shown.add(line.id)
-            width = PAST_CHARS_MAX if line.ended else REMINDER_LINE_CHARS_MAX
-            text = cut_snippet(line.content, asked, width=width)
-            if line.ended:
-                text = f"{text} ({line.ended[0].note})"
+            text = cut_snippet(line.content, asked, width=REMINDER_LINE_CHARS_MAX)
             quote = InjectedQuote(
                 id=line.id,
                 text=edits.text_of(line.id) or text,

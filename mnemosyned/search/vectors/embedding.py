@@ -13,6 +13,7 @@ from mnemosyned.errors import EmbedderFailed, MnemosynedError, ModelUnavailable
 from mnemosyned.logs import log_failure, logger
 from mnemosyned.memory.engine_ports import (
     ComparisonTooSlow,
+    CosinesTo,
     Embedder,
     EmbeddingInput,
     PendingVector,
@@ -22,6 +23,8 @@ from mnemosyned.memory.engine_ports import (
 from mnemosyned.memory.values import EmbedderState, EmbedderStatus
 from mnemosyned.search.query import Match, Nearness, Query, SearchCandidates
 from mnemosyned.search.scoring import embedding_text
+from mnemosyned.search.vectors.index import dot_products
+from mnemosyned.search.vectors.packing import unpack
 
 BATCH_TEXTS_MAX, BATCH_CHARS_MAX = 4, 1_200
 """Limits of the texts for one call of the model: some 20 ms with the built-in encoder."""
@@ -293,3 +296,25 @@ def find_similarities(
     except ComparisonTooSlow:
         return {}
     return {id: cosines[seq] for id, seq in positions.items() if seq in cosines}
+
+
+def compare_memories(
+    ids: Sequence[str], *, model: int, store: VectorStore
+) -> CosinesTo:
+    """Return a function that gives the cosines of one of these memories to all of them, by id.
+
+    They are those of the vectors of the model with the number `model`; memories without one are left
+    out.
+    """
+    positions = store.positions_of(ids) if model else {}
+    vectors = store.vectors_of(model, list(positions.values())) if positions else {}
+    known = {id: vectors[seq] for id, seq in positions.items() if seq in vectors}
+    rows = unpack(list(known.values())) if known else None
+
+    def cosines_to(id: str) -> dict[str, float]:
+        """Return the cosines of a memory's vector to the others, by id."""
+        if id not in known:
+            return {}
+        return dict(zip(known, dot_products(rows, known[id]).tolist(), strict=True))
+
+    return cosines_to

@@ -18,6 +18,7 @@ from dataclasses import replace
 from mnemosyned.errors import EmbedderFailed
 from mnemosyned.logs import logger
 from mnemosyned.memory.engine_ports import (
+    CosinesTo,
     Embedder,
     EmbeddingInput,
     MemoryVectors,
@@ -33,6 +34,7 @@ from mnemosyned.search.vectors.embedding import (
     EmbeddingThread,
     QuestionVector,
     add_nearness,
+    compare_memories,
     find_similarities,
 )
 from mnemosyned.search.vectors.index import StorageIndex, VectorIndex
@@ -161,6 +163,10 @@ class VectorIndexer(EmbeddingThread, MemoryVectors):
         return find_similarities(
             self.ask(text), ids, search=lambda: self._index, store=self._store
         )
+
+    def compare(self, ids: Sequence[str]) -> CosinesTo:
+        """Return a function that gives the cosines of one of these memories to all of them, by id."""
+        return compare_memories(ids, model=self._model, store=self._store)
 
     # ------------------------------------------------------------ in the thread
 

@@ -24,6 +24,7 @@ from mnemosyned.errors import (
 )
 from mnemosyned.logs import logger
 from mnemosyned.memory.engine_ports import (
+    CosinesTo,
     Embedder,
     EmbeddingInput,
     MemoryVectors,
@@ -42,6 +43,7 @@ from mnemosyned.search.vectors.embedding import (
     EmbeddingThread,
     QuestionVector,
     add_nearness,
+    compare_memories,
     find_similarities,
 )
 from mnemosyned.search.vectors.index import (
@@ -498,6 +500,10 @@ class OwnerVectors(MemoryVectors):
         return find_similarities(
             self.ask(text), ids, search=self._search, store=self._store
         )
+
+    def compare(self, ids: Sequence[str]) -> CosinesTo:
+        """Return a function that gives the cosines of one of these memories to all of them, by id."""
+        return compare_memories(ids, model=self._model_number(), store=self._store)
 
     def _search(self) -> VectorSearch | None:
         """Return an object that searches the owner's vectors; None if there are none so far."""
