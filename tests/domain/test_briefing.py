@@ -4,7 +4,6 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
-import pytest
 from support.cases import each_case
 from support.fakes import NOON, memory
 
