@@ -43,6 +43,9 @@ TOKENS_MAX = 128
 """Word pieces of a text that are read. Of QMSum's meetings, whose turns are long, 512 find no more."""
 BATCH_TOKENS = 256
 """Word pieces of several texts that are computed at once: their numbers fit into the cache."""
+TEXT_FORM = 2
+"""Raised when memories are embedded by another text, such as without a role, so that their vectors
+are made again: the confidence of hits is fitted on the cosines."""
 WORDS_MAX, WORD_CHARS_MAX = 8_192, 24
 """Words whose pieces are remembered; longer ones, such as a clause of Chinese, seldom return."""
 PIECE_CHARS_MAX = 16
@@ -248,7 +251,7 @@ class SentenceEncoder(Embedder):
 
     def identity(self) -> str:
         """Return a text that tells the encoder from other models, and its form of vectors."""
-        return f"{self.name} {TOKENS_MAX} {RESOURCES['weights.npz']}"
+        return f"{self.name} {TOKENS_MAX} {TEXT_FORM} {RESOURCES['weights.npz']}"
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
         """Return one vector of four bits a number for each text. Raises `ModelUnavailable`."""
