@@ -19,8 +19,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-import sqlite_utils  # noqa: F401 a daemon loads it for a new database, and nearly all here are new
-
 from mnemosyned.cli.main import load_command, main as mnem
 from mnemosyned.cli.registry import COMMANDS
 from mnemosyned.daemon.main import main as mnemosyned

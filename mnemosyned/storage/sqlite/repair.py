@@ -89,17 +89,18 @@ def _recreate_missing(
 
     A table gets the rows that it has in a new database.
     """
+    # Loaded here, as it loads numpy.
+    from sqlite_utils import Database  # noqa: PLC0415
+
+    target = Database(connection, execute_plugins=False)
     with closing(blank_database(migrations)) as blank:
         connection.execute("BEGIN IMMEDIATE")
         missing = missing_parts(connection, blank)
         for kind, name, sql in missing:
             connection.execute(sql)
-            rows = []
             if kind == "table" and not sql.startswith("CREATE VIRTUAL"):
-                rows = blank.execute(f'SELECT * FROM "{name}"').fetchall()
-            for row in rows:
-                marks = ", ".join("?" * len(row))
-                connection.execute(f'INSERT INTO "{name}" VALUES ({marks})', row)
+                rows = Database(blank, execute_plugins=False).table(name).rows
+                target.table(name).insert_all(rows)
         connection.execute("COMMIT")
     for kind, name, _ in missing:
         yield f"made the {kind} {name} again"

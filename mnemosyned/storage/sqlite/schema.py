@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-import sys
-import threading
 from collections.abc import Iterator
-from importlib.abc import MetaPathFinder
+from datetime import UTC, datetime
 from pathlib import Path
 
 from mnemosyned.errors import SchemaTooNew, StorageFailed
@@ -18,6 +16,13 @@ _OURS = "working_memory"
 """The table that every version of ours has."""
 _BEFORE = {"_sqlite_migrations"}
 """What a start that was killed amid the first migration may leave."""
+_RECORDS = """
+CREATE TABLE IF NOT EXISTS _sqlite_migrations (
+    id INTEGER PRIMARY KEY, migration_set TEXT, name TEXT, applied_at TEXT
+);
+CREATE UNIQUE INDEX IF NOT EXISTS idx__sqlite_migrations_migration_set_name
+ON _sqlite_migrations (migration_set, name);
+"""
 
 
 def table_names(connection: sqlite3.Connection) -> set[str]:
@@ -116,39 +121,39 @@ def _migration_files(folder: Path) -> list[Path]:
     return files
 
 
-class _HiddenNumpy(MetaPathFinder):
-    """Hides numpy from this thread: sqlite-utils loads it for types that no migration has."""
-
-    def __init__(self) -> None:
-        self._thread = threading.get_ident()
-
-    def find_spec(self, name: str, *_: object) -> None:
-        """Raise `ModuleNotFoundError` for numpy, in the thread that made this object."""
-        if name == "numpy" and threading.get_ident() == self._thread:
-            raise ModuleNotFoundError(name)
-
-
 def _apply_migrations(connection: sqlite3.Connection, files: list[Path]) -> None:
-    """Apply the migrations that the file has not had, each in one transaction."""
-    hidden = _HiddenNumpy()
-    sys.meta_path.insert(0, hidden)
-    try:
-        # Loaded here, since a file that is up to date must not wait for it at every start.
-        from sqlite_utils import Database, Migrations  # noqa: PLC0415
-    finally:
-        sys.meta_path.remove(hidden)
+    """Apply the migrations that the file has not had, each in one transaction.
 
-    ours = Migrations(MIGRATION_SET)
+    They are recorded in the table of sqlite-utils, which shows them. It is not loaded for that, since
+    it loads numpy: a new database would wait a third of a second.
+    """
+    for statement in _split_statements(_RECORDS):
+        connection.execute(statement)
+    applied = {
+        name
+        for (name,) in connection.execute(
+            "SELECT name FROM _sqlite_migrations WHERE migration_set = ?",
+            (MIGRATION_SET,),
+        )
+    }
     for file in files:
-
-        @ours(name=file.stem)
-        def migrate(database: Database, /, file: Path = file) -> None:
-            """Run a migration file's statements, and set the schema version."""
+        if file.stem in applied:
+            continue
+        connection.execute("BEGIN IMMEDIATE")
+        try:
             for statement in _split_statements(file.read_text(encoding="utf-8")):
-                database.conn.execute(statement)
-            database.conn.execute(f"PRAGMA user_version = {_migration_number(file)}")
-
-    ours.apply(Database(connection, execute_plugins=False))
+                connection.execute(statement)
+            connection.execute(
+                "INSERT INTO _sqlite_migrations (migration_set, name, applied_at) "
+                "VALUES (?, ?, ?)",
+                (MIGRATION_SET, file.stem, str(datetime.now(UTC))),
+            )
+            connection.execute(f"PRAGMA user_version = {_migration_number(file)}")
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
 
 
 def _split_statements(script: str) -> Iterator[str]:
