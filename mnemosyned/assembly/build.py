@@ -27,7 +27,6 @@ from mnemosyned.config import (
 )
 from mnemosyned.conversation.learnings.relevance import RateTexts, load_topics
 from mnemosyned.conversation.messages import MessageCounter
-from mnemosyned.memory.capture import AgentStore
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.engine_ports import (
     LOCAL_OWNER,
@@ -49,6 +48,7 @@ from mnemosyned.sleep.lease import ForegroundGate, SummarizerLease
 from mnemosyned.sleep.scheduler import cron_trigger
 from mnemosyned.sleep.sleeper import Sleeper, SleepHost
 from mnemosyned.sleep.triggers import JumpTolerantClock
+from mnemosyned.storage.common.surroundings import AgentStore
 from mnemosyned.verbs.upkeep import Watch, WatchedFolder, Watching
 
 if TYPE_CHECKING:
@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     from mnemosyned.search.vectors.indexer import VectorIndexer
     from mnemosyned.search.vectors.owners import OwnerVectors, SharedVectors
     from mnemosyned.storage.postgres.store import OwnedStores, PostgresStore
-
 
 EMBEDDER_TURNS = 4
 """A thread waits for so many calls of others at most, each as long as it may be."""

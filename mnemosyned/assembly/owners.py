@@ -31,7 +31,6 @@ from mnemosyned.assembly.stores import (
 )
 from mnemosyned.errors import DatabaseUnreachable, MemoryBusy, NotFound, SleepInProgress
 from mnemosyned.logs import logger
-from mnemosyned.memory.capture import AgentStore
 from mnemosyned.memory.consolidation import Trigger
 from mnemosyned.memory.engine_ports import LOCAL_OWNER, Summarizer
 from mnemosyned.memory.periods import Level, closed_before
@@ -41,12 +40,12 @@ from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.lease import OwnerGate, SummarizerLease
 from mnemosyned.sleep.scheduler import SleepScheduler
 from mnemosyned.sleep.sleeper import Sleeper
+from mnemosyned.storage.common.surroundings import AgentStore
 
 if TYPE_CHECKING:
     from mnemosyned.search.vectors.owners import SharedVectors
     from mnemosyned.storage.postgres.owners import PostgresOwners
     from mnemosyned.storage.postgres.store import OwnedStores
-
 
 PAGE = 200
 """Owners of a round that are listed at once."""

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from functools import cache, partial
 from http import HTTPStatus
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qs
 
 import msgspec
@@ -22,7 +22,6 @@ from mnemosyned.daemon.metrics import (
 )
 from mnemosyned.errors import InvalidRequest, MalformedJson, ScopeMissing
 from mnemosyned.http_messages import HttpRequest, Resource, Response, Route
-from mnemosyned.memory.capture import AgentStore
 from mnemosyned.memory.consolidation import Progress
 from mnemosyned.memory.engine_ports import Scope
 from mnemosyned.service.events import EventBus, Subscription
@@ -32,6 +31,9 @@ from mnemosyned.verbs.facade import ALIASES, VERBS, Caller
 from mnemosyned.verbs.memories import RememberMany
 from mnemosyned.verbs.request import Request, parse, parse_text
 from mnemosyned.verbs.upkeep import Event, EventKind, encode_event
+
+if TYPE_CHECKING:
+    from mnemosyned.storage.common.surroundings import AgentStore
 
 EVENTS_PATH = "/v1/events"
 EVENT_STREAM = "text/event-stream"

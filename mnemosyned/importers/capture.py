@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from mnemosyned.config import SettingsInForce
 from mnemosyned.errors import DatabaseUnreachable, Kind, MemoryBusy, MnemosynedError
@@ -20,10 +21,13 @@ from mnemosyned.importers.transcripts import (
     size_of,
 )
 from mnemosyned.logs import logger
-from mnemosyned.memory.capture import AgentCall, AgentSession, AgentStore
+from mnemosyned.memory.capture import AgentCall, AgentSession
 from mnemosyned.memory.clock import Clock
 from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.memories import Remember, RememberMany
+
+if TYPE_CHECKING:
+    from mnemosyned.storage.common.surroundings import AgentStore
 
 BACKGROUND = "background"
 """The event under which captures of the background thread are counted."""

@@ -87,19 +87,3 @@ class Clock(Protocol):
     def now(self) -> datetime:
         """Return the present instant, aware, in UTC."""
         ...
-
-
-class ClockStore(Protocol):
-    """Keeps the last believed clock reading, and which memories lie ahead of it."""
-
-    def last_sighting(self) -> Sighting | None:
-        """Return the last trusted reading of the clock; None in a new store."""
-        ...
-
-    def keep_sighting(self, sighting: Sighting) -> None:
-        """Replace the last trusted reading of the clock."""
-        ...
-
-    def note_future(self, *, now: datetime) -> None:
-        """Record `now` for each working memory dated after it, unless the memory has a record."""
-        ...

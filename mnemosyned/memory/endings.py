@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Protocol
 
 from mnemosyned.memory.values import EndedStatement, MemoryRecord
 from mnemosyned.text.endings.statements import list_sentences
@@ -48,48 +47,3 @@ def remove_ended_sentences(
         if left:
             current.append(replace(memory, content=" ".join(left)))
     return current or list(memories)
-
-
-class EndingStore(Protocol):
-    """Keeps endings, and how far memories were read for them."""
-
-    def unread(self, *, limit: int) -> dict[int, MemoryRecord]:
-        """Return up to `limit` memories that were not read for endings, by row number, ascending."""
-        ...
-
-    def memories_at(self, positions: Sequence[int]) -> dict[int, MemoryRecord]:
-        """Return the memories at these row numbers; missing ones are left out."""
-        ...
-
-    def add(
-        self, endings: Sequence[EndingRecord], *, read_up_to: int | None = None
-    ) -> int:
-        """Add endings that are not known yet; return how many were added.
-
-        In the same transaction, all memories up to the row number `read_up_to` are marked as read,
-        and summaries that may tell an ended statement are emptied, to be rewritten.
-        """
-        ...
-
-    def read_again(self) -> None:
-        """Mark all memories as not read; known endings stay."""
-        ...
-
-    def of(self, ids: Sequence[str]) -> dict[str, tuple[EndedStatement, ...]]:
-        """Return the ended statements of these memories by id; memories without any are left out.
-
-        Each statement comes once, with the memory that ended it first; undone endings do not count.
-        """
-        ...
-
-    def sentences_of(self, ending: EndingRecord) -> tuple[str, str]:
-        """Return the ended sentence and the one that ended it; empty where words were pruned."""
-        ...
-
-    def find(self, *, limit: int) -> list[EndingRecord]:
-        """Return up to `limit` endings, the newest first, with those that were undone."""
-        ...
-
-    def undo(self, id: str, *, undone: bool = True) -> int:
-        """Mark all endings of a memory as undone, or as in force again; return how many changed."""
-        ...

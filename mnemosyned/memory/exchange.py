@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from mnemosyned.memory.capture import AgentSession, WatchedFile
 from mnemosyned.memory.clock import Sighting
 from mnemosyned.memory.consolidation import LogEntry
 from mnemosyned.memory.endings import EndingRecord
-from mnemosyned.memory.fields import MemoryFilter
 from mnemosyned.memory.injections import BriefingEdit, Injection
 from mnemosyned.memory.values import Learning
 
@@ -269,36 +267,3 @@ KIND_NAMES: Mapping[type[AnyRecord], str] = {
     KeptVector: "vector",
     Sighting: "clock",
 }
-
-
-class ExchangeStore(Protocol):
-    """Everything that is kept, out of the store and in again."""
-
-    def export(
-        self, chosen: MemoryFilter
-    ) -> AbstractContextManager[tuple[dict[str, int], Iterator[Record]]]:
-        """Open a snapshot of the records that a filter selects.
-
-        Yields the counts of memories and of summaries by kind, and an iterator that reads the
-        records while the block runs. An episode comes before its originals, a roll-up after its
-        members.
-        """
-        ...
-
-    def everything(
-        self,
-    ) -> AbstractContextManager[tuple[dict[str, int], Iterator[AnyRecord]]]:
-        """Open a snapshot of all records, with those that only a move to another store carries.
-
-        Yields the counts by kind, and an iterator that reads the records while the block runs. The
-        order is the same in every store, and the records of a move alone come last.
-        """
-        ...
-
-    def restore(self, records: Sequence[AnyRecord]) -> RestoreReport:
-        """Store the records that are not here yet, in one transaction; count the outcomes.
-
-        An episode is stored only with its originals in the same call; else they go to working
-        memory. A roll-up is stored if all of its members are here.
-        """
-        ...

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol
 
 INJECTIONS_MAX = 5_000
 """The injections that are kept, the newest ones."""
@@ -124,34 +122,3 @@ class BriefingEdits:
     def text_of(self, id: str) -> str:
         """Return the words that a person gave to a line; empty for none."""
         return self.by_id[id].text if id in self.by_id else ""
-
-
-class InjectionStore(Protocol):
-    """Keeps the newest injections, and the edits of briefings."""
-
-    def add(self, injection: Injection) -> None:
-        """Add an injection; the oldest are deleted if there are more than `INJECTIONS_MAX`."""
-        ...
-
-    def find(self, chosen: InjectionFilter, *, limit: int) -> list[Injection]:
-        """Return up to `limit` injections that meet all conditions, the newest first."""
-        ...
-
-    def rate(self, id: str, outcome: InjectionOutcome) -> None:
-        """Save what an injection was good for. Raises `NotFound`."""
-        ...
-
-    def totals(self) -> InjectionTotals:
-        """Return sums over the injections that are kept."""
-        ...
-
-    def edits(self, ids: Sequence[str] | None = None) -> BriefingEdits:
-        """Return the edits of the lines with these ids, or all edits for None."""
-        ...
-
-    def save_edit(self, edit: BriefingEdit) -> None:
-        """Save an edit in place of the line's earlier one, or delete it if it has no effect.
-
-        Raises `InvalidRequest` if there would be more than `BRIEFING_EDITS_MAX`.
-        """
-        ...

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mnemosyned.config import SettingsInForce
 from mnemosyned.conversation.archived import WHOLE
@@ -25,7 +25,7 @@ from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.edit import EditOutcome, MemoryEdit
 from mnemosyned.memory.engine_ports import MemoryVectors
 from mnemosyned.memory.fields import EDITABLE
-from mnemosyned.memory.ports import LearningStore, MemoryStore
+from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import Episode, Learning, MemoryRecord, tag_names
 from mnemosyned.service.endings import EndingFinder
 from mnemosyned.service.forgetting import RetentionService
@@ -62,6 +62,9 @@ from mnemosyned.verbs.memories import (
     Untag,
 )
 from mnemosyned.verbs.request import instant, names
+
+if TYPE_CHECKING:
+    from mnemosyned.storage.common.learnings import LearningStore
 
 T = TypeVar("T")
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from datetime import datetime
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from mnemosyned.errors import StorageFailed
 from mnemosyned.logs import logger
-from mnemosyned.memory.clock import Clock, ClockStore, Judgment, Sighting, judge_clock
+from mnemosyned.memory.clock import Clock, Judgment, Sighting, judge_clock
 from mnemosyned.sleep.triggers import machine_uptime_s, read_boot_id
+
+if TYPE_CHECKING:
+    from mnemosyned.storage.common.surroundings import ClockStore
 
 KEPT_EVERY_S = 3_600.0
 """A sighting is kept in the store so often; a crash costs no more of what is known."""

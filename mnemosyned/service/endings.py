@@ -6,11 +6,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from mnemosyned.errors import NotFound
 from mnemosyned.logs import log_failure, logger
 from mnemosyned.memory.clock import Clock
-from mnemosyned.memory.endings import EndingRecord, EndingStore
+from mnemosyned.memory.endings import EndingRecord
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import EndedStatement, Hit, MemoryRecord
 from mnemosyned.search.query import Match, Query
@@ -31,6 +32,9 @@ from mnemosyned.verbs.endings import (
     UndoEnding,
     UndoneEnding,
 )
+
+if TYPE_CHECKING:
+    from mnemosyned.storage.common.endings import EndingStore
 
 READ_AT_ONCE = 200
 """Memories that share a transaction."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -23,7 +23,6 @@ from mnemosyned.logs import logger
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.consolidation import GroupStatus, LogEntry
 from mnemosyned.memory.exchange import (
-    ExchangeStore,
     ExportedEpisode,
     ExportedMemory,
     ExportedRevision,
@@ -53,6 +52,9 @@ from mnemosyned.verbs.exchange import (
 )
 from mnemosyned.verbs.request import TEXT_MAX, check_text
 from mnemosyned.version import __version__
+
+if TYPE_CHECKING:
+    from mnemosyned.storage.common.exchange import ExchangeStore
 
 NUMBER_MAX = 1 << 53
 """No place or count comes near it; the place after a higher one could be none that SQLite has."""

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from functools import partial, reduce
 from operator import or_
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import msgspec
 
@@ -29,7 +29,7 @@ from mnemosyned.logs import log_failure, logger
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.forgetting import Grace, Prunable, Removal, Retention
 from mnemosyned.memory.periods import Level
-from mnemosyned.memory.ports import GraceStore, MemoryStore, RetentionStore
+from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import Episode
 from mnemosyned.service.backup_files import (
     ForgottenList,
@@ -53,6 +53,10 @@ from mnemosyned.verbs.retention import (
     Restore,
     Restored,
 )
+
+if TYPE_CHECKING:
+    from mnemosyned.storage.common.archive import RetentionStore
+    from mnemosyned.storage.common.forgetting import GraceStore
 
 log = logger()
 

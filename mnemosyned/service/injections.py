@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from mnemosyned.ids import new_id
 from mnemosyned.memory.injections import (
@@ -15,7 +16,6 @@ from mnemosyned.memory.injections import (
     InjectionFilter,
     InjectionKind,
     InjectionOutcome,
-    InjectionStore,
 )
 from mnemosyned.text.frames import neutralize_line
 from mnemosyned.text.secrets.masking import mask_secrets
@@ -27,6 +27,9 @@ from mnemosyned.verbs.injections import (
     RateInjection,
 )
 from mnemosyned.verbs.request import instant
+
+if TYPE_CHECKING:
+    from mnemosyned.storage.common.injections import InjectionStore
 
 
 def make_injection(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -17,7 +17,6 @@ from mnemosyned.errors import InvalidRequest
 from mnemosyned.memory.exchange import (
     KIND_NAMES,
     AnyRecord,
-    ExchangeStore,
     ExportedEpisode,
     ExportedMemory,
     KeptVector,
@@ -27,6 +26,9 @@ from mnemosyned.memory.ports import SearchStore
 from mnemosyned.search.ranking import make_hits, rank
 from mnemosyned.service.reading import make_query
 from mnemosyned.verbs.memories import Recall
+
+if TYPE_CHECKING:
+    from mnemosyned.storage.common.exchange import ExchangeStore
 
 BATCH_RECORDS = 1_000
 BATCH_CHARACTERS = 1_000_000

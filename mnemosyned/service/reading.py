@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import datetime, time, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tzlocal import get_localzone
 
@@ -14,7 +14,6 @@ from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.fields import FILTER_FIELDS
 from mnemosyned.memory.listing import ListFilter, parse_cursor
 from mnemosyned.memory.masking import mask_episode, mask_memory, without_superseded
-from mnemosyned.memory.ports import ListStore
 from mnemosyned.memory.values import Tier, tag_names
 from mnemosyned.search.broad import POOL_PER_RESULT, RANKED_MAX, broad_topic
 from mnemosyned.search.query import (
@@ -42,6 +41,9 @@ from mnemosyned.verbs.listing import (
 from mnemosyned.verbs.memories import Filtered, Recall
 from mnemosyned.verbs.request import instant, names
 from mnemosyned.verbs.times import local_zone
+
+if TYPE_CHECKING:
+    from mnemosyned.storage.common.listing import ListStore
 
 _INSTANT = timedelta(microseconds=1)
 SUBJECT_WORDS_MAX = 5

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mnemosyned.config import SettingsInForce
 from mnemosyned.conversation.learnings.relevance import RateTexts
@@ -18,7 +18,7 @@ from mnemosyned.memory.edit import mask_revision
 from mnemosyned.memory.engine_ports import CosinesTo, MemoryVectors
 from mnemosyned.memory.exchange import RestoreReport
 from mnemosyned.memory.masking import mask_episode, mask_memory, without_superseded
-from mnemosyned.memory.ports import Draft, MemoryStore, RecordStore
+from mnemosyned.memory.ports import Draft, MemoryStore
 from mnemosyned.memory.values import (
     Acknowledged,
     EmbedderStatus,
@@ -84,6 +84,9 @@ from mnemosyned.verbs.upkeep import (
     Watching,
 )
 from mnemosyned.version import __version__
+
+if TYPE_CHECKING:
+    from mnemosyned.storage.common.records import RecordStore
 
 
 def add_history(

@@ -6,12 +6,15 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import parse_qs
 
 from mnemosyned.importers.projects import project_of
-from mnemosyned.memory.capture import AgentSession, AgentStore
+from mnemosyned.memory.capture import AgentSession
 from mnemosyned.verbs.request import TEXT_MAX
+
+if TYPE_CHECKING:
+    from mnemosyned.storage.common.surroundings import AgentStore
 
 ORIGIN_HEADER = "mnemosyne-origin"
 """Facts that `mnem mcp` reports of the process that started it, as a query string."""

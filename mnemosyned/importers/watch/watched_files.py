@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -32,11 +33,14 @@ from mnemosyned.importers.transcripts import (
     identify_transcript,
     read_transcript,
 )
-from mnemosyned.memory.capture import AgentSession, AgentStore, WatchedFile, WatchStore
+from mnemosyned.memory.capture import AgentSession, WatchedFile
 from mnemosyned.memory.clock import Clock
 from mnemosyned.paths import printable_path
 from mnemosyned.service.service import MemoryService
 from mnemosyned.verbs.memories import Get, Remember
+
+if TYPE_CHECKING:
+    from mnemosyned.storage.common.surroundings import AgentStore, WatchStore
 
 REFUSAL_EVENT = "watched_memory_refused"
 

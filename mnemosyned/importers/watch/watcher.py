@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import msgspec
 from watchdog.events import (
@@ -36,11 +36,13 @@ from mnemosyned.importers.watch.watched_files import (
     state_of,
 )
 from mnemosyned.logs import logger
-from mnemosyned.memory.capture import WatchStore
 from mnemosyned.memory.clock import Clock
 from mnemosyned.paths import path_fault, printable_path, shown_path
 from mnemosyned.sleep.lease import ForegroundGate
 from mnemosyned.verbs.upkeep import PATHS_MAX, Watch, WatchedFolder, Watching
+
+if TYPE_CHECKING:
+    from mnemosyned.storage.common.surroundings import WatchStore
 
 CHANGES = frozenset(
     {EVENT_TYPE_CLOSED, EVENT_TYPE_CREATED, EVENT_TYPE_MODIFIED, EVENT_TYPE_MOVED}

@@ -19,7 +19,6 @@ from mnemosyned.memory.forgetting import (
     choose_prunable,
     undone_episode,
 )
-from mnemosyned.memory.ports import RetentionStore, UndoStore
 from mnemosyned.memory.values import Tier
 from mnemosyned.storage.common.episodes import chain_above, delete_episode, invalidate
 from mnemosyned.storage.common.rows import instant
@@ -36,12 +35,12 @@ EPISODES_READ = 100
 """Episodes whose originals are read in one statement."""
 
 
-class CommonRetention(Transactional, RetentionStore):
-    """A `RetentionStore` of either engine."""
+class RetentionStore(Transactional):
+    """Restores memories, and prunes the text of old originals."""
 
     @writes
     def restore(self, session: CommonSession, id: str) -> Removal:
-        """Move an archived original back to working memory, pinned; return the counts of changes.
+        """Move an original from the archive back to working memory, pinned; return what changed.
 
         Raises `BatchChanged`, and `WordsPruned` if pruned originals would lose their summary.
         """
@@ -90,6 +89,13 @@ class CommonRetention(Transactional, RetentionStore):
             limit=limit,
         )
 
+    @abstractmethod
+    def prune(self, ids: Sequence[str], *, now: datetime) -> int:
+        """Delete the text of the originals with these ids; return how many had a text.
+
+        Exact values and provenance stay.
+        """
+
 
 def _read_episode_words(session: CommonSession) -> Iterator[EpisodeWords]:
     """Yield the times and unpruned originals of each episode that has any, oldest episode first."""
@@ -123,8 +129,8 @@ def _read_episode_words(session: CommonSession) -> Iterator[EpisodeWords]:
         begins, seq = instant(episodes[-1][0]), episodes[-1][1]
 
 
-class CommonUndo(Transactional, UndoStore):
-    """An `UndoStore` of either engine."""
+class UndoStore(Transactional):
+    """Takes consolidated episodes apart again."""
 
     @reads
     def preview(
@@ -159,7 +165,7 @@ class CommonUndo(Transactional, UndoStore):
         """Move the originals of episodes back to working memory, and delete the episodes.
 
         An episode with pruned originals stays. Until `held_until` no cycle takes the memories
-        again. Return one result for each episode.
+        again, except a cycle that ignores age. Return one result for each episode.
         """
         return [self._undo_episode(session, id, now, held_until) for id in episodes]
 

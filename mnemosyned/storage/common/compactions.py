@@ -13,7 +13,6 @@ from mnemosyned.memory.intake import IntakeTransaction, content_hash
 from mnemosyned.memory.ports import (
     ArchivedMessage,
     CompactionRecord,
-    CompactionStore,
     NewCompaction,
     assign_memory_ids,
 )
@@ -46,8 +45,8 @@ def insert_parts(session: CommonSession, compaction: str, parts: Sequence[str]) 
     )
 
 
-class CommonCompactions(Transactional, CompactionStore):
-    """A `CompactionStore` of either engine."""
+class CompactionStore(Transactional):
+    """Keeps the messages that compactions replaced by a summary."""
 
     _intake: Callable[[EngineSession], IntakeTransaction]
     """Makes the intake of a transaction."""
@@ -58,7 +57,10 @@ class CommonCompactions(Transactional, CompactionStore):
     def add(
         self, session: CommonSession, compactions: Sequence[NewCompaction]
     ) -> list[str]:
-        """Store compactions, and their new messages as memories; return the ids of all memories."""
+        """Store compactions with their messages, all or none; return the ids of the memories.
+
+        Messages that were stored before are not stored again.
+        """
         homes, drafts = assign_memory_ids(
             compactions, partial(self._known_memory, session)
         )

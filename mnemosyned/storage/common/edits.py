@@ -16,7 +16,6 @@ from mnemosyned.memory.edit import (
     edit_groups,
 )
 from mnemosyned.memory.fields import EDITED_FIELDS
-from mnemosyned.memory.ports import ChangeStore
 from mnemosyned.memory.values import Revision, Tier
 from mnemosyned.storage.common.endings import forget_endings
 from mnemosyned.storage.common.episodes import (
@@ -193,8 +192,8 @@ class CommonEditing(EditTransaction):
         return working
 
 
-class CommonChanges(Transactional, ChangeStore):
-    """A `ChangeStore` of either engine."""
+class ChangeStore(Transactional):
+    """Changes memories in whatever tier they are; unknown ids are skipped."""
 
     _editing: Callable[..., EditTransaction]
     """Makes the edits of a session, `now` and `drop_history`."""
@@ -208,9 +207,11 @@ class CommonChanges(Transactional, ChangeStore):
         now: datetime,
         drop_history: bool = False,
     ) -> EditOutcome:
-        """Apply edits in one transaction; return the ids and counts of changed memories.
+        """Apply edits, save the earlier revisions, and empty the summaries that become stale.
 
-        Raises `BatchChanged` if a memory is no longer as it was when the edit was made.
+        An original with a new session, source or time returns to working memory, unless all
+        originals of its episode move alike. With `drop_history` no earlier text is kept. Raises
+        `BatchChanged` if a memory is no longer as it was read.
         """
         editing = self._editing(session, now=now, drop_history=drop_history)
         return editing.edit(edits)
@@ -232,7 +233,7 @@ class CommonChanges(Transactional, ChangeStore):
     def tag(
         self, session: CommonSession, ids: Sequence[str], tags: Sequence[str]
     ) -> int:
-        """Add tags to memories; return the number of memories that lacked a tag."""
+        """Add tags to memories; return how many memories lacked a tag. Raises `InvalidRequest`."""
         return _count_changed(session, ids, partial(add_tags, names=tags))
 
     @writes
@@ -241,6 +242,10 @@ class CommonChanges(Transactional, ChangeStore):
     ) -> int:
         """Remove tags from memories; return the number of memories that had a tag."""
         return _count_changed(session, ids, partial(remove_tags, names=tags))
+
+    @abstractmethod
+    def pin(self, ids: Sequence[str], *, pinned: bool) -> int:
+        """Pin or unpin working memories; return how many of these ids are working memories."""
 
 
 def _count_changed(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mnemosyned.memory.endings import EndingRecord, EndingStore
+from mnemosyned.memory.endings import EndingRecord
 from mnemosyned.memory.values import EndedStatement, MemoryRecord
 from mnemosyned.storage.common.episodes import invalidate
 from mnemosyned.storage.common.rows import (
@@ -80,8 +80,8 @@ def read_ended(
     return {id: tuple(by_place.values()) for id, by_place in ended.items()}
 
 
-class CommonEndings(Transactional, EndingStore):
-    """An `EndingStore` of either engine."""
+class EndingStore(Transactional):
+    """Keeps endings, and how far memories were read for them."""
 
     @reads
     def unread(self, session: CommonSession, *, limit: int) -> dict[int, MemoryRecord]:
@@ -114,8 +114,9 @@ class CommonEndings(Transactional, EndingStore):
     ) -> int:
         """Add endings that are not known yet; return how many were added.
 
-        In the same transaction, all memories up to the row number `read_up_to` are marked as read.
-        With it, nobody waits for the disk: after a crash, these memories are read again.
+        In the same transaction, all memories up to the row number `read_up_to` are marked as read,
+        and summaries that may tell an ended statement are emptied, to be rewritten. With
+        `read_up_to`, nobody waits for the disk: after a crash, these memories are read again.
         """
         return self._write(
             lambda session: self._add(session, endings, read_up_to),

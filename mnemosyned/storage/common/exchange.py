@@ -19,7 +19,6 @@ from mnemosyned.memory.endings import EndingRecord
 from mnemosyned.memory.exchange import (
     OTHER_WORDS,
     AnyRecord,
-    ExchangeStore,
     ExportedCompaction,
     ExportedEpisode,
     ExportedSupersession,
@@ -528,8 +527,8 @@ def insert_states(session: CommonSession, memories: Sequence[PlacedMemory]) -> N
             )
 
 
-class CommonExchange(Transactional, ExchangeStore):
-    """An `ExchangeStore` of either engine."""
+class ExchangeStore(Transactional):
+    """Everything that is kept, out of the store and in again."""
 
     _exporting: Callable[[EngineSession, MemoryFilter], CommonExporting]
     _restoring: Callable[[EngineSession], CommonRestoring]
@@ -542,9 +541,11 @@ class CommonExchange(Transactional, ExchangeStore):
     def export(
         self, chosen: MemoryFilter
     ) -> Iterator[tuple[dict[str, int], Iterator[Record]]]:
-        """Yield the number of memories and episodes, and the records that a filter selects.
+        """Open a snapshot of the records that a filter selects.
 
-        They come from one snapshot; the records are read while the block runs.
+        Yields the counts of memories and of summaries by kind, and an iterator that reads the
+        records while the block runs. An episode comes before its originals, a roll-up after its
+        members.
         """
         with self._snapshot() as session:
             exported = self._exporting(session, chosen)
@@ -552,9 +553,10 @@ class CommonExchange(Transactional, ExchangeStore):
 
     @contextmanager
     def everything(self) -> Iterator[tuple[dict[str, int], Iterator[AnyRecord]]]:
-        """Yield the number of memories and episodes, and all records with those of a move alone.
+        """Open a snapshot of all records, with those that only a move to another store carries.
 
-        They come from one snapshot; the records are read while the block runs.
+        Yields the counts by kind, and an iterator that reads the records while the block runs. The
+        order is the same in every store, and the records of a move alone come last.
         """
         with self._snapshot() as session:
             exported = self._exporting(session, MemoryFilter())
@@ -564,5 +566,9 @@ class CommonExchange(Transactional, ExchangeStore):
     def restore(
         self, session: CommonSession, records: Sequence[AnyRecord]
     ) -> RestoreReport:
-        """Store the records that are not here yet, in one transaction; count the outcomes."""
+        """Store the records that are not here yet, in one transaction; count the outcomes.
+
+        An episode is stored only with its originals in the same call; else they go to working
+        memory. A roll-up is stored if all of its members are here.
+        """
         return self._restoring(session).restore(records)

@@ -27,7 +27,6 @@ from mnemosyned.memory.intake import (
     is_made_of_source,
     keys_of_forgotten,
 )
-from mnemosyned.memory.ports import DeletionStore, GraceStore
 from mnemosyned.memory.values import Learning, MemoryRecord, Recoverable
 from mnemosyned.storage.common.endings import forget_endings
 from mnemosyned.storage.common.episodes import invalidate, unpruned_episodes
@@ -232,8 +231,8 @@ def restore_recoverable(session: CommonSession, record: RecoverableRecord) -> bo
     return bool(inserted.rowcount)
 
 
-class CommonGrace(Transactional, GraceStore):
-    """A `GraceStore` of either engine."""
+class GraceStore(Transactional):
+    """Puts forgotten memories back, or deletes them for good."""
 
     _decode = staticmethod(decode_copy)
     """Returns a copy from its stored form."""
@@ -429,8 +428,8 @@ class FoundMemory(NamedTuple):
     session: str
 
 
-class CommonDeletion(Transactional, DeletionStore):
-    """A `DeletionStore` of either engine."""
+class DeletionStore(Transactional):
+    """Deletes memories and learnings for good."""
 
     _newest_memory: str
     """Selects the row number of the last memory."""
@@ -528,10 +527,11 @@ class CommonDeletion(Transactional, DeletionStore):
         *,
         grace: Grace | None = None,
     ) -> Removal:
-        """Delete memories, and empty or delete their summaries; return what changed.
+        """Delete memories with their index entries; return what changed; unknown ids are skipped.
 
-        With `grace` copies are kept until it ends; else a purge is requested. Unknown ids are
-        skipped.
+        With `grace` copies are kept apart until it ends, and purged only then; else a purge is
+        requested. Every summary made of them loses its text until `RollupStore.rewrite` writes a new
+        one; without remaining members it is deleted.
         """
         found = self._find(session, ids)
         if grace:
@@ -662,6 +662,22 @@ class CommonDeletion(Transactional, DeletionStore):
                     nameless=nameless,
                     gone=sorted(gone),
                 )
+
+    @abstractmethod
+    def purge_due(self) -> bool:
+        """Return whether deleted text still waits for a purge."""
+
+    @abstractmethod
+    def purge_deleted(self) -> bool:
+        """Overwrite all text deleted before this call in the files of the store.
+
+        Return False if some text remains, as another program is reading; then try again later. On a
+        server it is no more than VACUUM, and `beyond_purge` names what the server keeps.
+        """
+
+    @abstractmethod
+    def beyond_purge(self) -> tuple[str, ...]:
+        """Return the places that keep deleted text after a purge, and until when, as sentences."""
 
 
 def _relink_supersessions(session: CommonSession, seqs: Sequence[int]) -> None:

@@ -15,7 +15,6 @@ from mnemosyned.memory.injections import (
     Injection,
     InjectionFilter,
     InjectionOutcome,
-    InjectionStore,
     InjectionTotals,
 )
 from mnemosyned.storage.common.rows import (
@@ -126,8 +125,11 @@ def erase_injected_texts(session: CommonSession, ids: Sequence[str]) -> None:
     )
 
 
-class CommonInjections(Transactional, InjectionStore):
-    """An `InjectionStore` of either engine; a power failure may take the last injections back."""
+class InjectionStore(Transactional):
+    """Keeps the newest injections, and the edits of briefings.
+
+    A power failure may take the last injections back.
+    """
 
     @writes_lazily
     def add(self, session: CommonSession, injection: Injection) -> None:

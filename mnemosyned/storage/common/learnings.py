@@ -11,7 +11,6 @@ from mnemosyned.conversation.learnings.comparison import (
 )
 from mnemosyned.errors import NotFound
 from mnemosyned.memory.edit import MemoryEdit, dropped_learnings
-from mnemosyned.memory.ports import LearningStore
 from mnemosyned.memory.values import Learning, LearningKind
 from mnemosyned.storage.common.endings import read_ended
 from mnemosyned.storage.common.injections import (
@@ -128,8 +127,8 @@ def _remove_where(session: CommonSession, condition: str, given: list[str]) -> i
     return len(removed)
 
 
-class CommonLearnings(Transactional, LearningStore):
-    """A `LearningStore` of either engine."""
+class LearningStore(Transactional):
+    """Store of learnings; a new learning supersedes contradicting old ones."""
 
     @writes
     def add(

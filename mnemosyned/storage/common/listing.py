@@ -30,7 +30,6 @@ from mnemosyned.memory.listing import (
     source_totals,
     stored_spellings,
 )
-from mnemosyned.memory.ports import ListStore
 from mnemosyned.memory.values import Tier
 from mnemosyned.search.query import Query
 from mnemosyned.storage.common.episodes import episode_at
@@ -260,8 +259,8 @@ def _numbers_if_few(
     return None if len(rows) > LIST_LIMITS.few else [seq for (seq,) in rows]
 
 
-class CommonLists(Transactional, ListStore):
-    """A `ListStore` of either engine."""
+class ListStore(Transactional):
+    """Lists what is kept, without a question."""
 
     _groups: str
     """Session, source, count, first and last time of memories, by tier, session and source."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from mnemosyned.errors import NotFound
 from mnemosyned.memory.edit import HISTORY_MAX
 from mnemosyned.memory.intake import IntakeTransaction, Known
-from mnemosyned.memory.ports import RecordStore
+from mnemosyned.memory.ports import Draft, RememberReport
 from mnemosyned.memory.values import Episode, MemoryRecord, Tier, TierTotals
 from mnemosyned.storage.common.episodes import episode_at
 from mnemosyned.storage.common.learnings import LearningRows
@@ -76,8 +76,8 @@ class CommonIntake(IntakeTransaction):
         supersede(self._session, old=old, new=new)
 
 
-class CommonRecords(Transactional, RecordStore):
-    """The reading part of a `RecordStore`, of either engine."""
+class RecordStore(Transactional):
+    """Single memories and episodes, by id."""
 
     @reads
     def get(self, session: CommonSession, id: str) -> MemoryRecord | Episode:
@@ -156,6 +156,13 @@ class CommonRecords(Transactional, RecordStore):
             memories = session.memories_at(newer)
             older += [memories[seq] for seq in newer if seq in memories]
         return older[:HISTORY_MAX]
+
+    @abstractmethod
+    def remember(self, drafts: Sequence[Draft]) -> RememberReport:
+        """Store all drafts with their learnings, or none; return an answer for each, and counts.
+
+        Raises `IdTaken`, and `NotFound` for the id that a draft should supersede.
+        """
 
 
 def tier_totals(session: CommonSession) -> dict[Tier, TierTotals]:

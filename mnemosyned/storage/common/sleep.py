@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any
 
@@ -11,18 +13,13 @@ from mnemosyned.memory.consolidation import (
     LogEntry,
     Pending,
     Selection,
+    WorkingActivity,
     log_preview,
 )
 from mnemosyned.memory.forgetting import StaleSummary
 from mnemosyned.memory.intake import PromotionTransaction
 from mnemosyned.memory.periods import Child, Level, begin_of
-from mnemosyned.memory.ports import (
-    PendingRollups,
-    Promotion,
-    Rollup,
-    RollupStore,
-    SleepStore,
-)
+from mnemosyned.memory.ports import PendingRollups, Promotion, Rollup
 from mnemosyned.memory.values import Episode
 from mnemosyned.storage.common.episodes import episode_at, invalidate, name_rollup
 from mnemosyned.storage.common.listing import source_condition
@@ -79,16 +76,17 @@ _WORKING = (
 )
 
 
-class CommonSleep(Transactional, SleepStore):
-    """The part of a `SleepStore` that is alike in both engines."""
+class SleepStore(Transactional):
+    """The working tier as a sleep cycle reads it, and the changes that a cycle writes."""
 
     @reads
     def pending(
         self, session: CommonSession, selection: Selection, *, limit: int
     ) -> list[Pending]:
-        """Return up to `limit` working memories of a selection that are not pinned.
+        """Return up to `limit` working memories of a selection that are not pinned, oldest first.
 
-        The oldest come first.
+        With `selection.now`, memories dated in the future are included if their date was known to
+        be in the future before `selection.before`.
         """
         where, values = self._pending_filter(session, selection)
         rows = session.execute(
@@ -145,7 +143,10 @@ class CommonSleep(Transactional, SleepStore):
 
     @reads
     def ids_excluded_from_summaries(self, session: CommonSession) -> set[str]:
-        """Return the ids of working memories that were superseded or may expire."""
+        """Return the ids of working memories that were superseded or may expire.
+
+        No summary may mention them.
+        """
         rows = session.execute(
             "SELECT m.id FROM memory_state AS s "
             "JOIN fresh AS f ON f.owner = s.owner AND f.seq = s.memory_seq "
@@ -207,6 +208,35 @@ class CommonSleep(Transactional, SleepStore):
         )
         return list(map(log_entry_from, rows))
 
+    @abstractmethod
+    def activity(
+        self, *, fresh: datetime, now: datetime, limit: int
+    ) -> WorkingActivity:
+        """Count the first `limit` working memories for the triggers of sleep.
+
+        `by_source` counts memories created before `fresh`. Memories that an undo holds back beyond
+        `now` are not movable.
+        """
+
+    @abstractmethod
+    def claim(self) -> AbstractContextManager[Callable[[], bool]]:
+        """Keep other processes from consolidating this memory while the block runs.
+
+        Yields a function that returns whether the claim still holds; a process that lost it must
+        end its cycle. Raises `SleepInProgress` if another process consolidates.
+        """
+
+    @abstractmethod
+    def consolidate(
+        self, groups: Sequence[Sequence[Promotion]], *, durable: bool = True
+    ) -> list[Exception | None]:
+        """Store the episodes of each group, and move their originals to the archive.
+
+        Each group is stored entirely or not at all, independent of the others. Return for each None
+        or the error, `BatchChanged` if one of its memories has changed. Without `durable`, a power
+        failure may undo all groups until the next durable write or `flush`.
+        """
+
 
 class CommonPromoting(PromotionTransaction):
     """Promotions in the rows of either engine."""
@@ -233,8 +263,8 @@ _CHILD = (
 )
 
 
-class CommonRollups(Transactional, RollupStore):
-    """A `RollupStore` of either engine."""
+class RollupStore(Transactional):
+    """Roll-ups and stale summaries."""
 
     @reads
     def pending(

@@ -16,12 +16,10 @@ from mnemosyned.memory.capture import (
     SHOWN_MAX,
     AgentCall,
     AgentSession,
-    AgentStore,
     FolderTotals,
     WatchedFile,
-    WatchStore,
 )
-from mnemosyned.memory.clock import ClockStore, Sighting
+from mnemosyned.memory.clock import Sighting
 from mnemosyned.memory.values import AgentActivity, Episode, MemoryRecord
 from mnemosyned.storage.common.rows import (
     ACTIVITY_COLUMNS,
@@ -108,8 +106,8 @@ def projects_of(session: CommonSession, names: Sequence[str]) -> dict[str, str]:
     return dict(rows.fetchall())
 
 
-class CommonAgents(Transactional, AgentStore):
-    """An `AgentStore` of either engine.
+class AgentStore(Transactional):
+    """Keeps the sessions of agents, the newest thousands, and counts their hooks' calls.
 
     None of its writes waits for the disk: what a power failure takes back is read or counted again.
     """
@@ -182,7 +180,10 @@ class CommonAgents(Transactional, AgentStore):
     def latest(
         self, session: CommonSession, names: Sequence[str], limit: int
     ) -> list[MemoryRecord]:
-        """Return up to `limit` of the newest memories of these sessions, the newest first."""
+        """Return up to `limit` of the newest memories of these sessions, from every tier.
+
+        The newest come first.
+        """
         memories = self._latest(session, list(names), limit)
         memories.sort(key=lambda memory: memory.created_at, reverse=True)
         return memories[:limit]
@@ -337,8 +338,8 @@ _FUTURE = (
 """Working memories dated in the future that are not noted yet."""
 
 
-class CommonClock(Transactional, ClockStore):
-    """A `ClockStore` of either engine."""
+class ClockStore(Transactional):
+    """Keeps the last believed clock reading, and which memories lie ahead of it."""
 
     @reads
     def last_sighting(self, session: CommonSession) -> Sighting | None:
@@ -405,8 +406,8 @@ _BELOW = (
 """The path itself, and all paths that begin with it and a slash, which the digit follows."""
 
 
-class CommonWatches(Transactional, WatchStore):
-    """A `WatchStore` of either engine.
+class WatchStore(Transactional):
+    """Keeps watched folders and files.
 
     The state of files does not wait for the disk: what a power failure takes back is read again.
     """
@@ -428,7 +429,10 @@ class CommonWatches(Transactional, WatchStore):
 
     @writes
     def remove_folder(self, session: CommonSession, path: str) -> bool:
-        """Remove a watched folder and the state of its files; return whether it was watched."""
+        """Stop watching a folder, and delete the states of its files.
+
+        Return False if it was not watched.
+        """
         removed = session.execute(
             "DELETE FROM watched_folder WHERE owner = %(owner)s AND path = %(path)s",
             path=path,

@@ -22,9 +22,9 @@ from mnemosyned.memory.intake import Known, content_hash
 from mnemosyned.memory.restore import PlacedMemory
 from mnemosyned.memory.values import Tier
 from mnemosyned.storage.common.exchange import (
-    CommonExchange,
     CommonExporting,
     CommonRestoring,
+    ExchangeStore,
     export_condition,
     insert_states,
 )
@@ -358,7 +358,7 @@ READER_S = 600
 """Seconds that whoever reads an export may take for a part of it, which others do not wait for."""
 
 
-class PostgresExchange(PostgresPart, CommonExchange):
+class PostgresExchange(PostgresPart, ExchangeStore):
     """An `ExchangeStore` of one owner in PostgreSQL."""
 
     _exporting = PostgresExporting

@@ -11,9 +11,9 @@ from mnemosyned.memory.fields import NAMING_FIELDS, column_list
 from mnemosyned.memory.forgetting import ForgetFilter, name_matcher
 from mnemosyned.memory.values import MemoryRecord, Tier
 from mnemosyned.storage.common.forgetting import (
-    CommonDeletion,
-    CommonGrace,
+    DeletionStore,
     FoundMemory,
+    GraceStore,
     chosen_conditions,
 )
 from mnemosyned.storage.common.listing import Condition, tag_conditions
@@ -245,7 +245,7 @@ def selected_learnings(session: PostgresSession, choice: ForgetFilter) -> list[s
     ]
 
 
-class PostgresDeletion(PostgresPart, CommonDeletion):
+class PostgresDeletion(PostgresPart, DeletionStore):
     """A `DeletionStore` of one owner in PostgreSQL."""
 
     _newest_memory = "SELECT coalesce(max(seq), 0) FROM memory WHERE owner = %(owner)s"
@@ -335,7 +335,7 @@ class PostgresDeletion(PostgresPart, CommonDeletion):
         return purge.BEYOND
 
 
-class PostgresGrace(PostgresPart, CommonGrace):
+class PostgresGrace(PostgresPart, GraceStore):
     """The `GraceStore` of one owner in PostgreSQL."""
 
     def _insert(

@@ -10,8 +10,8 @@ from mnemosyned.memory.listing import LIST_LIMITS
 from mnemosyned.memory.values import Tier
 from mnemosyned.search.query import Query
 from mnemosyned.storage.common.listing import (
-    CommonLists,
     Condition,
+    ListStore,
     MemoryTable,
     asked_conditions,
     column_conditions,
@@ -148,7 +148,7 @@ _COUNT_SINCE = (
 )
 
 
-class PostgresLists(PostgresPart, CommonLists):
+class PostgresLists(PostgresPart, ListStore):
     """A `ListStore` of one owner in PostgreSQL."""
 
     _groups = _GROUPS

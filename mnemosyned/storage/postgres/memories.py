@@ -14,7 +14,7 @@ from mnemosyned.memory.fields import ROW_FIELDS, FieldKind
 from mnemosyned.memory.intake import Known
 from mnemosyned.memory.ports import Draft, RememberReport
 from mnemosyned.memory.values import MemoryRecord, Tier
-from mnemosyned.storage.common.records import CommonIntake, CommonRecords
+from mnemosyned.storage.common.records import CommonIntake, RecordStore
 from mnemosyned.storage.common.session import BELOW
 from mnemosyned.storage.common.state import insert_tags_and_validity
 from mnemosyned.storage.postgres.pool import PostgresPart
@@ -402,7 +402,7 @@ def return_originals(
     return seqs
 
 
-class PostgresRecords(PostgresPart, CommonRecords):
+class PostgresRecords(PostgresPart, RecordStore):
     """A `RecordStore` of one owner in PostgreSQL."""
 
     def remember(self, drafts: Sequence[Draft]) -> RememberReport:

@@ -17,17 +17,17 @@ from mnemosyned.memory.edit import EditTarget, details_with
 from mnemosyned.memory.fields import EDITED_FIELDS, column_list
 from mnemosyned.memory.ports import Promotion
 from mnemosyned.memory.values import MemoryRecord, Tier
-from mnemosyned.storage.common.archive import CommonRetention, CommonUndo
-from mnemosyned.storage.common.compactions import CommonCompactions
-from mnemosyned.storage.common.edits import CommonChanges, CommonEditing
-from mnemosyned.storage.common.endings import CommonEndings
+from mnemosyned.storage.common.archive import RetentionStore, UndoStore
+from mnemosyned.storage.common.compactions import CompactionStore
+from mnemosyned.storage.common.edits import ChangeStore, CommonEditing
+from mnemosyned.storage.common.endings import EndingStore
 from mnemosyned.storage.common.injections import (
-    CommonInjections,
+    InjectionStore,
     erase_injected_texts,
 )
 from mnemosyned.storage.common.session import reads, writes
-from mnemosyned.storage.common.sleep import CommonPromoting, CommonSleep
-from mnemosyned.storage.common.surroundings import CommonAgents
+from mnemosyned.storage.common.sleep import CommonPromoting, SleepStore
+from mnemosyned.storage.common.surroundings import AgentStore
 from mnemosyned.storage.postgres.fulltext import gram_hashes, word_hashes
 from mnemosyned.storage.postgres.memories import (
     SAID,
@@ -52,7 +52,7 @@ _PRUNE = (
 )
 
 
-class PostgresRetention(PostgresPart, CommonRetention):
+class PostgresRetention(PostgresPart, RetentionStore):
     """A `RetentionStore` of one owner in PostgreSQL."""
 
     def _return_pinned(self, session: PostgresSession, seq: int, episode: int) -> None:
@@ -108,7 +108,7 @@ class PostgresRetention(PostgresPart, CommonRetention):
         return len(seqs)
 
 
-class PostgresUndo(PostgresPart, CommonUndo):
+class PostgresUndo(PostgresPart, UndoStore):
     """An `UndoStore` of one owner in PostgreSQL."""
 
     def _return_originals(self, session: PostgresSession, episode: int) -> list[int]:
@@ -132,7 +132,7 @@ _SAME = (
 )
 
 
-class PostgresCompactions(PostgresPart, CommonCompactions):
+class PostgresCompactions(PostgresPart, CompactionStore):
     """A `CompactionStore` of one owner in PostgreSQL."""
 
     _intake = PostgresIntake
@@ -183,15 +183,15 @@ _LATEST_ARCHIVED = (
 )
 
 
-class PostgresEndings(PostgresPart, CommonEndings):
+class PostgresEndings(PostgresPart, EndingStore):
     """An `EndingStore` of one owner in PostgreSQL."""
 
 
-class PostgresInjections(PostgresPart, CommonInjections):
+class PostgresInjections(PostgresPart, InjectionStore):
     """An `InjectionStore` of one owner in PostgreSQL."""
 
 
-class PostgresAgents(PostgresPart, CommonAgents):
+class PostgresAgents(PostgresPart, AgentStore):
     """An `AgentStore` of one owner in PostgreSQL."""
 
     _has_memories = (
@@ -298,7 +298,7 @@ _WORKING = (
 )
 
 
-class PostgresChanges(PostgresPart, CommonChanges):
+class PostgresChanges(PostgresPart, ChangeStore):
     """A `ChangeStore` of one owner in PostgreSQL."""
 
     _editing = PostgresEditing
@@ -337,7 +337,7 @@ PROMOTION_TRIES = 10
 """Waits of a group for its owner's row, of two seconds each."""
 
 
-class PostgresSleep(PostgresPart, CommonSleep):
+class PostgresSleep(PostgresPart, SleepStore):
     """A `SleepStore` of one owner in PostgreSQL."""
 
     @reads

@@ -15,13 +15,13 @@ from mnemosyned.memory.engine_ports import LOCAL_OWNER
 from mnemosyned.memory.ports import CopyReport, MaintenanceStore, MemoryStore
 from mnemosyned.memory.values import Tier, TierTotals
 from mnemosyned.search.words import Frequencies
-from mnemosyned.storage.common.learnings import CommonLearnings
+from mnemosyned.storage.common.learnings import LearningStore
 from mnemosyned.storage.common.records import tier_totals
 from mnemosyned.storage.common.session import reads, writes
-from mnemosyned.storage.common.sleep import CommonRollups
+from mnemosyned.storage.common.sleep import RollupStore
 from mnemosyned.storage.common.surroundings import (
-    CommonClock,
-    CommonWatches,
+    ClockStore,
+    WatchStore,
 )
 from mnemosyned.storage.postgres import health
 from mnemosyned.storage.postgres.connections import connected_once, explaining_failures
@@ -137,19 +137,19 @@ class PostgresMaintenance(PostgresPart, MaintenanceStore):
         )
 
 
-class PostgresLearnings(PostgresPart, CommonLearnings):
+class PostgresLearnings(PostgresPart, LearningStore):
     """A `LearningStore` of one owner in PostgreSQL."""
 
 
-class PostgresRollups(PostgresPart, CommonRollups):
+class PostgresRollups(PostgresPart, RollupStore):
     """A `RollupStore` of one owner in PostgreSQL."""
 
 
-class PostgresWatches(PostgresPart, CommonWatches):
+class PostgresWatches(PostgresPart, WatchStore):
     """A `WatchStore` of one owner in PostgreSQL."""
 
 
-class PostgresClock(PostgresPart, CommonClock):
+class PostgresClock(PostgresPart, ClockStore):
     """A `ClockStore` of one owner in PostgreSQL."""
 
 

@@ -21,9 +21,9 @@ from mnemosyned.memory.fields import column_list
 from mnemosyned.memory.intake import Known
 from mnemosyned.memory.restore import PlacedMemory
 from mnemosyned.storage.common.exchange import (
-    CommonExchange,
     CommonExporting,
     CommonRestoring,
+    ExchangeStore,
     export_condition,
     insert_states,
 )
@@ -312,7 +312,7 @@ class SqliteRestoring(CommonRestoring):
         return self._kinds[name]
 
 
-class SqliteExchange(SqlitePart, CommonExchange):
+class SqliteExchange(SqlitePart, ExchangeStore):
     """An `ExchangeStore` on one SQLite file."""
 
     _exporting = SqliteExporting

@@ -21,11 +21,11 @@ from mnemosyned.memory.fields import NAMING_FIELDS
 from mnemosyned.memory.forgetting import ForgetFilter, is_named_in, name_matcher
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.storage.common.forgetting import (
-    CommonDeletion,
-    CommonGrace,
+    DeletionStore,
     ForgottenCopy,
     ForgottenRevision,
     FoundMemory,
+    GraceStore,
     chosen_conditions,
     decode_copy,
 )
@@ -266,7 +266,7 @@ KEYED_BY_MEMORY = ("memory_state", "tag", "revision")
 is made of its words (such as a vector) joins in here; `detail` goes with the archive's row."""
 
 
-class SqliteDeletion(SqlitePart, CommonDeletion):
+class SqliteDeletion(SqlitePart, DeletionStore):
     """A `DeletionStore` on one SQLite file."""
 
     _newest_memory = (
@@ -395,7 +395,7 @@ def decode_any_copy(data: str) -> ForgottenCopy:
     return copy
 
 
-class SqliteGrace(SqlitePart, CommonGrace):
+class SqliteGrace(SqlitePart, GraceStore):
     """The `GraceStore` on one SQLite file."""
 
     _decode = staticmethod(decode_any_copy)

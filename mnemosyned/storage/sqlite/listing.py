@@ -11,8 +11,8 @@ from mnemosyned.memory.listing import LIST_LIMITS
 from mnemosyned.memory.values import Tier
 from mnemosyned.search.query import Query
 from mnemosyned.storage.common.listing import (
-    CommonLists,
     Condition,
+    ListStore,
     MemoryTable,
     asked_conditions,
     column_conditions,
@@ -144,7 +144,7 @@ _COUNT_SINCE = (
 )
 
 
-class SqliteLists(SqlitePart, CommonLists):
+class SqliteLists(SqlitePart, ListStore):
     """A `ListStore` on one SQLite file."""
 
     _groups = _GROUPS

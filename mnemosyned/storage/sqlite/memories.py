@@ -10,7 +10,7 @@ from typing import TypeVar, cast
 from mnemosyned.memory.intake import Known, content_hash
 from mnemosyned.memory.ports import Draft, RememberReport
 from mnemosyned.memory.values import MemoryRecord, Tier
-from mnemosyned.storage.common.records import CommonIntake, CommonRecords
+from mnemosyned.storage.common.records import CommonIntake, RecordStore
 from mnemosyned.storage.common.rows import instant
 from mnemosyned.storage.common.session import BELOW, writes
 from mnemosyned.storage.common.state import insert_tags_and_validity
@@ -227,7 +227,7 @@ def insert_with_number(
     return number
 
 
-class SqliteRecords(SqlitePart, CommonRecords):
+class SqliteRecords(SqlitePart, RecordStore):
     """A `RecordStore` on one SQLite file."""
 
     @writes

@@ -20,20 +20,20 @@ from mnemosyned.memory.intake import content_hash
 from mnemosyned.memory.ports import Promotion
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.search.query import Match, Query
-from mnemosyned.storage.common.archive import CommonRetention, CommonUndo
-from mnemosyned.storage.common.compactions import CommonCompactions
-from mnemosyned.storage.common.edits import CommonChanges, CommonEditing
-from mnemosyned.storage.common.endings import CommonEndings
+from mnemosyned.storage.common.archive import RetentionStore, UndoStore
+from mnemosyned.storage.common.compactions import CompactionStore
+from mnemosyned.storage.common.edits import ChangeStore, CommonEditing
+from mnemosyned.storage.common.endings import EndingStore
 from mnemosyned.storage.common.injections import (
-    CommonInjections,
+    InjectionStore,
     erase_injected_texts,
 )
 from mnemosyned.storage.common.rows import instant
 from mnemosyned.storage.common.search import CommonVectors
 from mnemosyned.storage.common.session import reads, writes
-from mnemosyned.storage.common.sleep import CommonPromoting, CommonSleep
+from mnemosyned.storage.common.sleep import CommonPromoting, SleepStore
 from mnemosyned.storage.common.state import set_state
-from mnemosyned.storage.common.surroundings import CommonAgents
+from mnemosyned.storage.common.surroundings import AgentStore
 from mnemosyned.storage.sqlite.fulltext import index_memories, unindex_memory
 from mnemosyned.storage.sqlite.memories import (
     SqliteIntake,
@@ -53,7 +53,7 @@ from mnemosyned.storage.sqlite.writer import SqlitePart
 from mnemosyned.text.details import Detail
 
 
-class SqliteRetention(SqlitePart, CommonRetention):
+class SqliteRetention(SqlitePart, RetentionStore):
     """A `RetentionStore` on one SQLite file."""
 
     def _return_pinned(self, session: SqliteSession, seq: int, episode: int) -> None:
@@ -94,7 +94,7 @@ class SqliteRetention(SqlitePart, CommonRetention):
         return pruned
 
 
-class SqliteUndo(SqlitePart, CommonUndo):
+class SqliteUndo(SqlitePart, UndoStore):
     """An `UndoStore` on one SQLite file."""
 
     def _return_originals(self, session: SqliteSession, episode: int) -> list[int]:
@@ -122,7 +122,7 @@ _SAME = (
 )
 
 
-class SqliteCompactions(SqlitePart, CommonCompactions):
+class SqliteCompactions(SqlitePart, CompactionStore):
     """A `CompactionStore` on one SQLite file."""
 
     _intake = SqliteIntake
@@ -161,15 +161,15 @@ class SqliteCompactions(SqlitePart, CommonCompactions):
         return id
 
 
-class SqliteEndings(SqlitePart, CommonEndings):
+class SqliteEndings(SqlitePart, EndingStore):
     """An `EndingStore` of one file."""
 
 
-class SqliteInjections(SqlitePart, CommonInjections):
+class SqliteInjections(SqlitePart, InjectionStore):
     """An `InjectionStore` of one file."""
 
 
-class SqliteAgents(SqlitePart, CommonAgents):
+class SqliteAgents(SqlitePart, AgentStore):
     """An `AgentStore` on one SQLite file."""
 
     _has_memories = (
@@ -246,7 +246,7 @@ class SqliteEditing(CommonEditing):
         return_one(self._session, seq, episode)
 
 
-class SqliteChanges(SqlitePart, CommonChanges):
+class SqliteChanges(SqlitePart, ChangeStore):
     """A `ChangeStore` on one SQLite file."""
 
     _editing = SqliteEditing
@@ -350,7 +350,7 @@ class SqliteVectors(SqlitePart, CommonVectors):
         return matches_at(session, query, positions)
 
 
-class SqliteSleep(SqlitePart, CommonSleep):
+class SqliteSleep(SqlitePart, SleepStore):
     """A `SleepStore` on one SQLite file."""
 
     @reads

@@ -13,13 +13,13 @@ from mnemosyned.logs import logger
 from mnemosyned.memory.ports import CopyReport, MaintenanceStore, MemoryStore
 from mnemosyned.memory.values import Tier, TierTotals
 from mnemosyned.search.words import Frequencies
-from mnemosyned.storage.common.learnings import CommonLearnings
+from mnemosyned.storage.common.learnings import LearningStore
 from mnemosyned.storage.common.records import tier_totals
 from mnemosyned.storage.common.session import reads, writes
-from mnemosyned.storage.common.sleep import CommonRollups
+from mnemosyned.storage.common.sleep import RollupStore
 from mnemosyned.storage.common.surroundings import (
-    CommonClock,
-    CommonWatches,
+    ClockStore,
+    WatchStore,
 )
 from mnemosyned.storage.sqlite.connections import (
     Readers,
@@ -164,19 +164,19 @@ class SqliteMaintenance(SqlitePart, MaintenanceStore):
 READERS = 4
 
 
-class SqliteLearnings(SqlitePart, CommonLearnings):
+class SqliteLearnings(SqlitePart, LearningStore):
     """A `LearningStore` on one SQLite file."""
 
 
-class SqliteRollups(SqlitePart, CommonRollups):
+class SqliteRollups(SqlitePart, RollupStore):
     """A `RollupStore` on one SQLite file."""
 
 
-class SqliteWatches(SqlitePart, CommonWatches):
+class SqliteWatches(SqlitePart, WatchStore):
     """A `WatchStore` on one SQLite file."""
 
 
-class SqliteClock(SqlitePart, CommonClock):
+class SqliteClock(SqlitePart, ClockStore):
     """A `ClockStore` on one SQLite file."""
 
 
