@@ -47,7 +47,7 @@ def configured_socket() -> str | None:
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
-        _warn_of_ignored_mistake(f"{file} cannot be read: {error}")
+        warn_of_ignored_mistake(f"{file} cannot be read: {error}")
         return None
     line = _LINE.search(text)
     if line is None or _UNSET.fullmatch(line[2]):
@@ -58,13 +58,13 @@ def configured_socket() -> str | None:
     try:
         named = load_config(file, environ={}).socket
     except ConfigInvalid as error:
-        _warn_of_ignored_mistake(error.message)
+        warn_of_ignored_mistake(error.message)
         value = _TEXT.fullmatch(line[2])
         named = value[2] if value else None
     return os.path.expanduser(named) if named else None  # noqa: PTH111 no such user: as it is
 
 
-def _warn_of_ignored_mistake(problem: str) -> None:
+def warn_of_ignored_mistake(problem: str) -> None:
     """Print on standard error that a mistake in the settings was ignored, and which."""
     say(f"mnem: a mistake in the settings was ignored: {problem}", err=True)
 

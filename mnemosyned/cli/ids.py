@@ -10,7 +10,7 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -164,7 +164,7 @@ def _resolve_id(word: str, verb: str, client: Connection) -> str:
         # Loaded here, as below: a whole id is not looked up.
         from mnemosyned.verbs.memories import Get  # noqa: PLC0415
 
-        if verb not in _LOOKUPS:
+        if verb not in _KINDS:
             with suppress(NotFound):  # a memory has it, although longer ids begin so
                 client.call(Get(word))
                 return word
@@ -178,86 +178,61 @@ def _resolve_id(word: str, verb: str, client: Connection) -> str:
 def ids_with_prefix(prefix: str, verb: str, client: Connection) -> list[Named]:
     """Return the pairs (id, short description) of ids that begin with a prefix, ignoring case.
 
-    `verb` is the verb's name and decides between memories, learnings and cycles. There may be more
-    than `SHOWN_MAX`, so that a caller knows that it prints a part.
+    `verb` is the verb's name and decides between memories, learnings, injections and cycles. There
+    may be more than `SHOWN_MAX`, so that a caller knows that it prints a part.
     """
-    return _LOOKUPS.get(verb, _find_memories)(prefix, client)
+    kind = _KINDS.get(verb)
+    begin = prefix.upper()
+    listed = dict(_list_named(kind, client)) if kind else {}
+    matches = [each for each in listed.items() if each[0].upper().startswith(begin)]
+    if kind is None or verb == "edit_briefing":
+        from mnemosyned.verbs.listing import ListMemories  # noqa: PLC0415 as above
+
+        request = ListMemories(id_prefix=prefix, limit=SHOWN_MAX + 1, history=True)
+        matches[:0] = [
+            (record.id, _shorten_description(record.content))
+            for record in client.call(request)
+        ]
+    return matches
 
 
-def _find_memories(prefix: str, client: Connection) -> list[Named]:
-    """Return (id, beginning of the text) for memories and summaries whose ids have a prefix.
-
-    At most `SHOWN_MAX + 1` are returned.
-    """
-    from mnemosyned.verbs.listing import ListMemories  # noqa: PLC0415 as above
-
-    request = ListMemories(id_prefix=prefix, limit=SHOWN_MAX + 1, history=True)
-    return [
-        (record.id, _shorten_description(record.content))
-        for record in client.call(request)
-    ]
-
-
-def _find_learnings(prefix: str, client: Connection) -> list[Named]:
-    """Return (id, beginning of the text) for learnings whose ids have a prefix.
-
-    The newest `LISTED_MAX` learnings are searched.
-    """
-    from mnemosyned.verbs.conversation import Learnings  # noqa: PLC0415 as above
-
-    listed = client.call(Learnings(superseded=True, limit=LISTED_MAX)).learnings
-    named = ((each.id, _shorten_description(each.text)) for each in listed)
-    return [(id, words) for id, words in named if id.upper().startswith(prefix.upper())]
-
-
-def _find_ended(prefix: str, client: Connection) -> list[Named]:
-    """Return (id, sentence) for memories with an ended statement whose ids have a prefix.
-
-    The `LISTED_MAX` endings that were found last are searched.
-    """
-    from mnemosyned.verbs.endings import Endings  # noqa: PLC0415 as above
-
-    listed = client.call(Endings(limit=LISTED_MAX))
-    named = {each.id: each.sentence for each in listed}
-    return [each for each in named.items() if each[0].startswith(prefix.upper())]
-
-
-def _find_injections(prefix: str, client: Connection) -> list[Named]:
-    """Return (id, time) for injections whose ids have a prefix.
-
-    The newest `LISTED_MAX` injections are searched.
-    """
-    from mnemosyned.verbs.injections import Injections  # noqa: PLC0415 as above
-
-    listed = client.call(Injections(limit=LISTED_MAX))
-    named = ((each.id, f"{each.created_at:%Y-%m-%d %H:%M}") for each in listed)
-    return [each for each in named if each[0].startswith(prefix.upper())]
-
-
-def _find_cycles(prefix: str, client: Connection) -> list[Named]:
-    """Return (id, time) for sleep cycles in the log whose ids have a prefix."""
-    from mnemosyned.verbs.upkeep import Log  # noqa: PLC0415 as above
-
-    rows = client.call(Log(limit=LISTED_MAX)).rows
-    named = {row.cycle: f"{row.created_at:%Y-%m-%d %H:%M}" for row in rows}
-    return [
-        each for each in named.items() if each[0].upper().startswith(prefix.upper())
-    ]
-
-
-_LOOKUPS: dict[str, Callable[[str, Connection], list[Named]]] = {
-    "edit_learning": _find_learnings,
-    "remove_learning": _find_learnings,
-    "rate_injection": _find_injections,
-    "undo_ending": _find_ended,
-    "edit_briefing": lambda prefix, client: [
-        *_find_memories(prefix, client),
-        *_find_learnings(prefix, client),
-    ],
-    "undo": _find_cycles,
-    "log": _find_cycles,
+_KINDS = {
+    "edit_learning": "learning",
+    "remove_learning": "learning",
+    "edit_briefing": "learning",
+    "rate_injection": "injection",
+    "undo_ending": "ending",
+    "undo": "cycle",
+    "log": "cycle",
 }
-"""By verb: the search for ids, if not among memories and summaries."""
+"""By verb: what its ids are of, if not of memories and summaries alone."""
+
+
+def _list_named(kind: str, client: Connection) -> Iterator[Named]:
+    """Yield the newest `LISTED_MAX` ids of a kind in `_KINDS`, each with a description.
+
+    Learnings have their text, ended statements their sentence, all others their time.
+    """
+    if kind == "learning":
+        from mnemosyned.verbs.conversation import Learnings  # noqa: PLC0415 as above
+
+        for learning in client.call(Learnings(superseded=True, limit=LISTED_MAX)):
+            yield learning.id, _shorten_description(learning.text)
+    elif kind == "ending":
+        from mnemosyned.verbs.endings import Endings  # noqa: PLC0415 as above
+
+        for ending in client.call(Endings(limit=LISTED_MAX)):
+            yield ending.id, ending.sentence
+    elif kind == "injection":
+        from mnemosyned.verbs.injections import Injections  # noqa: PLC0415 as above
+
+        for injection in client.call(Injections(limit=LISTED_MAX)):
+            yield injection.id, f"{injection.created_at:%Y-%m-%d %H:%M}"
+    else:
+        from mnemosyned.verbs.upkeep import Log  # noqa: PLC0415 as above
+
+        for row in client.call(Log(limit=LISTED_MAX)).rows:
+            yield row.cycle, f"{row.created_at:%Y-%m-%d %H:%M}"
 
 
 def _shorten_description(text: str) -> str:

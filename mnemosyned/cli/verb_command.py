@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, cast
 
 import click
 import msgspec
@@ -196,3 +196,40 @@ def make_verb_command(name: str, verb: type[Request[Any]]) -> click.Command:
         # Exit codes tell a shell the verb's errors.
         help=str(verb.__doc__).partition("\n\n    Raises")[0],
     )
+
+
+def add_change(
+    command: click.Command,
+    verb: type[Request[Any]],
+    words: Mapping[str, Mapping[str, str]],
+    *,
+    hint: str,
+) -> None:
+    """Let a command that lists entries also change one of them, as `mnem endings undo ID`.
+
+    `words` maps each word before the id to the fields of the `verb` that it sets. Other words give
+    a usage error with the `hint`.
+    """
+    list_entries = cast("Callable[..., int]", command.callback)
+
+    def run_change(
+        context: click.Context,
+        /,
+        *,
+        change: tuple[str, ...],
+        **given: Any,  # noqa: ANN401
+    ) -> int:
+        """List entries, or change the one that `change` names; return the exit code."""
+        if not change:
+            return list_entries(**given)
+        if len(change) != 2 or change[0] not in words:
+            raise click.UsageError(hint)
+        word, id = change
+        with connect_to_daemon(context) as client:
+            fields = with_whole_ids(verb.verb_name(), {"id": id}, client)
+            show(call_daemon(client, parse_text(verb, {**fields, **words[word]})))
+        return 0
+
+    metavar = f"[{'|'.join(words)} ID]"
+    command.params.insert(0, click.Argument(["change"], nargs=-1, metavar=metavar))
+    command.callback = click.pass_context(run_change)

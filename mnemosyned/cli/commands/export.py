@@ -8,7 +8,6 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, nullcontext
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,6 +18,7 @@ from mnemosyned.cli.arguments import make_parameter, read_fields
 from mnemosyned.cli.calls import call_daemon, connect_to_daemon, on_interrupt
 from mnemosyned.cli.commands.backup import PARTIAL, check_target, open_whole_file
 from mnemosyned.cli.options import json_option, prints_json, refuse_url
+from mnemosyned.cli.output.listing import local_day
 from mnemosyned.cli.output.terminal import (
     count_of,
     progress_line,
@@ -272,12 +272,12 @@ class DaysOfExport:
             record = parse_record(line)
             if isinstance(record, ExportedMemory) and record.content:
                 self.count += 1
-                self._waiting[_local_day(record.created_at)].append(line)
+                self._waiting[str(local_day(record.created_at))].append(line)
                 self._waiting_bytes += len(line)
                 if self._waiting_bytes > WAITING_BYTES_MAX:
                     self._write_waiting_lines()
             elif isinstance(record, ExportedEpisode) and record.level == DAY_LEVEL:
-                day = _local_day(record.period_from or record.covers_from)
+                day = str(local_day(record.period_from or record.covers_from))
                 self._summaries[day] = self._mask_unless_revealed(record.content)
         self._write_waiting_lines()
 
@@ -365,8 +365,3 @@ class DaysOfExport:
         `known` are secrets found when the memory was stored, masked besides those found now.
         """
         return text if self._reveal else mask_secrets(text, known)
-
-
-def _local_day(moment: datetime) -> str:
-    """Return the ISO date of a time in the local zone."""
-    return in_zone(moment, None).date().isoformat()

@@ -1,10 +1,9 @@
-"""`mnem injections` and `mnem briefing`: what agents are given, with ratings and edits of it."""
+"""`mnem endings`, `injections` and `briefing`: what agents are given, and what people say of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import click
 
@@ -12,48 +11,33 @@ from mnemosyned.cli.calls import call_daemon, connect_to_daemon
 from mnemosyned.cli.ids import with_whole_ids
 from mnemosyned.cli.options import EXIT_NOTHING, AnswerCommand
 from mnemosyned.cli.output.show import show
-from mnemosyned.cli.verb_command import make_verb_command
+from mnemosyned.cli.verb_command import add_change, make_verb_command
 from mnemosyned.importers.projects import project_of
+from mnemosyned.verbs.endings import Endings, UndoEnding
 from mnemosyned.verbs.injections import (
     Briefing,
     EditBriefing,
     Injections,
     RateInjection,
 )
-from mnemosyned.verbs.request import parse_text
 
-RATINGS = ("useful", "not-useful", "unknown")
-
-injections = make_verb_command("injections", Injections)
-_list_injections = cast("Callable[..., int]", injections.callback)
-
-
-def _run_injections(
-    context: click.Context,
-    /,
-    *,
-    rating: tuple[str, ...],
-    **given: Any,  # noqa: ANN401
-) -> int:
-    """Print injections, or rate the one that `rating` names: `useful ID`; return the exit code."""
-    if not rating:
-        return _list_injections(**given)
-    if len(rating) != 2 or rating[0] not in RATINGS:
-        raise click.UsageError(
-            f"say {', '.join(RATINGS)} and an id: mnem injections useful 01M2B9QW"
-        )
-    outcome, id = rating
-    with connect_to_daemon(context) as client:
-        fields = with_whole_ids("rate_injection", {"id": id}, client)
-        fields["outcome"] = outcome.replace("-", "_")
-        show(call_daemon(client, parse_text(RateInjection, fields)))
-    return 0
-
-
-injections.params.insert(
-    0, click.Argument(["rating"], nargs=-1, metavar="[useful|not-useful|unknown ID]")
+endings = make_verb_command("endings", Endings)
+add_change(
+    endings,
+    UndoEnding,
+    {"undo": {"redo": "false"}, "redo": {"redo": "true"}},
+    hint="say undo or redo and an id: mnem endings undo 01M2B9QW",
 )
-injections.callback = click.pass_context(_run_injections)
+injections = make_verb_command("injections", Injections)
+add_change(
+    injections,
+    RateInjection,
+    {
+        rating: {"outcome": rating.replace("-", "_")}
+        for rating in ("useful", "not-useful", "unknown")
+    },
+    hint="say useful, not-useful, unknown and an id: mnem injections useful 01M2B9QW",
+)
 
 
 @click.command("briefing", cls=AnswerCommand)

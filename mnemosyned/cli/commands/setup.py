@@ -28,7 +28,7 @@ from mnemosyned.agents.setup.tools import (
     undo_all,
 )
 from mnemosyned.cli.calls import connect_to_daemon
-from mnemosyned.cli.options import json_option, prints_json
+from mnemosyned.cli.options import EXIT_NOTHING, EXIT_OF_KIND, json_option, prints_json
 from mnemosyned.cli.output.show import escape_strings
 from mnemosyned.cli.output.terminal import (
     TAB_CELLS,
@@ -45,7 +45,7 @@ from mnemosyned.cli.output.terminal import (
     width,
 )
 from mnemosyned.client.connection import Connection
-from mnemosyned.errors import InvalidRequest, MnemosynedError
+from mnemosyned.errors import InvalidRequest, Kind, MnemosynedError
 from mnemosyned.memory.values import AgentActivity
 from mnemosyned.paths import state_dir
 from mnemosyned.verbs.upkeep import Status
@@ -225,10 +225,6 @@ def _activity_lines(activity: ToolActivity) -> list[str]:
     return ["; ".join(moments), counts, *([failed] if activity.failures else [])]
 
 
-EXIT_PART = 1
-EXIT_CONFLICT = 5
-
-
 @click.command(
     epilog=f"Tools: {', '.join(TARGETS)}.",
 )
@@ -355,7 +351,9 @@ class SetupRun:
         problem = _read_activity(self.client)[0] if self.has_written else ""
         if problem:
             self._say_text(daemon_text(problem))
-        return EXIT_CONFLICT if any(failed for _, failed in results) else 0
+        return (
+            EXIT_OF_KIND[Kind.CONFLICT] if any(failed for _, failed in results) else 0
+        )
 
     def _set_up_tool(
         self, name: str, *, may_skip: bool
@@ -464,7 +462,7 @@ class SetupRun:
         else:
             self._report_problems(failures)
             say(f"{count_of(len(undone), 'file')} as before")
-        return EXIT_CONFLICT if failures else 0
+        return EXIT_OF_KIND[Kind.CONFLICT] if failures else 0
 
     def check(self, tools: tuple[str, ...]) -> int:
         """Print the state of each tool and the activity of its hooks; return the exit code.
@@ -486,7 +484,7 @@ class SetupRun:
             self._report_problems([f"{program} does not exist" for program in missing])
             self._say_text(checks_text(checks, daemon=daemon))
         failed = any(check.set_up and check.problems for check in checks)
-        return EXIT_PART if problem or failed or missing else 0
+        return EXIT_NOTHING if problem or failed or missing else 0
 
     def write_plugins(self, folder: Path) -> int:
         """Write the plugin packages of the tools to a folder; return the exit code.

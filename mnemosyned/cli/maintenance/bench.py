@@ -43,7 +43,6 @@ FORMATS = ("transcript", "specstory", "opencode", "opencode-files")
 NIGHT = time(3)
 """Local time at which a replayed day ends with a sleep."""
 MESSAGES_MAX = 200_000
-FILES_NAMED_MAX = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

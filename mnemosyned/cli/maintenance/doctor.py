@@ -24,7 +24,7 @@ from mnemosyned.cli.maintenance.checks import (
     warning,
 )
 from mnemosyned.cli.maintenance.service import configured_daemon
-from mnemosyned.cli.options import json_option, prints_json
+from mnemosyned.cli.options import EXIT_NOTHING, json_option, prints_json
 from mnemosyned.cli.output.terminal import count_of, hanging_text, say, say_json
 from mnemosyned.client.connection import Connection
 from mnemosyned.config import (
@@ -184,7 +184,6 @@ def back_up_for_repair(database: Path) -> Path:
     return target
 
 
-EXIT_FOUND = 1
 INDENT_CELLS = 21
 """Cells of a finding before its text."""
 _STYLES: dict[Severity, dict[str, Any]] = {
@@ -217,7 +216,7 @@ def doctor(*, repairs: bool, deep: bool) -> int:
         for line in done:
             say(f"repair: {line}")
         _print_findings(findings)
-    return EXIT_FOUND if any(each.severity.is_bad for each in findings) else 0
+    return EXIT_NOTHING if any(each.severity.is_bad for each in findings) else 0
 
 
 def _print_findings(findings: Sequence[Finding]) -> None:

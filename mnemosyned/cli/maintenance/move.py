@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,17 +15,22 @@ from mnemosyned.cli.calls import Interrupted
 from mnemosyned.cli.maintenance.service import (
     configured_daemon,
     database_of,
-    load_present_config,
 )
-from mnemosyned.cli.options import json_option, prints_json
+from mnemosyned.cli.options import EXIT_NOTHING, json_option
+from mnemosyned.cli.output.show import say_result
 from mnemosyned.cli.output.terminal import (
     RECORD_NOUNS,
     count_of,
     progress_line,
     say,
-    say_json,
 )
-from mnemosyned.config import Config, DatabaseLocation, without_password
+from mnemosyned.config import (
+    Config,
+    DatabaseLocation,
+    config_file,
+    load_config,
+    without_password,
+)
 from mnemosyned.config.settings import is_server
 from mnemosyned.errors import DatabaseInUse, InvalidRequest, PartlyDone, StorageFailed
 from mnemosyned.memory.engine_ports import LOCAL_NAME
@@ -36,9 +41,6 @@ from mnemosyned.paths import (
     require_usable_path,
 )
 from mnemosyned.service.move import (
-    AnswerComparison,
-    Compared,
-    Delivered,
     Moving,
     compare_recalls,
     count_stored,
@@ -54,12 +56,21 @@ LEFT_OUT = (
 class MoveReport:
     """The result of a completed move."""
 
-    source: DatabaseLocation
-    target: DatabaseLocation
-    delivered: Delivered
-    compared: Compared
-    answers: AnswerComparison
+    source: str
+    target: str
     owner: str
+    stored: Mapping[str, int]
+    """Records that were moved, by kind."""
+    known: Mapping[str, int]
+    """Records that an earlier move had moved."""
+    counts: Mapping[str, int]
+    """Records of both databases, by kind."""
+    sha256: Mapping[str, str]
+    """Hash of the records of each kind."""
+    asked: int
+    differing: tuple[str, ...]
+    """Ids of memories whose words both databases answer differently."""
+    left_out: str = LEFT_OUT
 
 
 def parse_location(text: str, *, field: str | None = None) -> DatabaseLocation:
@@ -115,12 +126,15 @@ def move(
             old.search, new.search, compared.sample, now=datetime.now(UTC)
         )
     return MoveReport(
-        source=source,
-        target=target,
-        delivered=moving.delivered,
-        compared=compared,
-        answers=answers,
+        source=str(source),
+        target=str(target),
         owner=owner,
+        stored=moving.delivered.stored,
+        known=moving.delivered.known,
+        counts=compared.counts,
+        sha256=compared.hashes,
+        asked=answers.asked,
+        differing=answers.differing,
     )
 
 
@@ -170,13 +184,8 @@ def _open_claimed(location: DatabaseLocation, owner: str) -> Iterator[MemoryStor
     Within the block no daemon can run a sleep cycle in it, which would change records. Raises
     `SleepInProgress` if one runs.
     """
-    with ExitStack() as stack:
-        store = stack.enter_context(open_store_of(location, owner))
-        stack.enter_context(store.sleep.claim())
+    with open_store_of(location, owner) as store, store.sleep.claim():
         yield store
-
-
-EXIT_DIFFERING = 1
 
 
 @click.command("move")
@@ -208,7 +217,7 @@ def move_command(to: str, source: str | None, owner: str) -> int:
     repeated. In the end both are compared record by record, and asked the same questions. The
     daemon must be stopped, unless only the memory of an owner moves that it serves over TCP.
     """
-    config = load_present_config()
+    config = load_config(config_file())
     origin = parse_location(source, field="from") if source else config.location
     target = parse_location(to, field="to")
     try:
@@ -216,54 +225,37 @@ def move_command(to: str, source: str | None, owner: str) -> int:
     except KeyboardInterrupt as error:
         words = "interrupted; repeat the command to go on from there"
         raise Interrupted(words) from error
-    if prints_json():
-        say_json(
-            {
-                "source": str(done.source),
-                "target": str(done.target),
-                "owner": done.owner,
-                "stored": done.delivered.stored,
-                "known": done.delivered.known,
-                "counts": done.compared.counts,
-                "sha256": done.compared.hashes,
-                "asked": done.answers.asked,
-                "differing": done.answers.differing,
-                "left_out": LEFT_OUT,
-            }
-        )
-    else:
-        say("\n".join(_move_lines(done)))
-    if done.answers.differing:
-        ids = ", ".join(done.answers.differing)
+    say_result(done, "\n".join(_move_lines(done, target)))
+    if done.differing:
+        ids = ", ".join(done.differing)
         say(f"recall answers otherwise for the words of {ids}", err=True)
-        return EXIT_DIFFERING
+        return EXIT_NOTHING
     return 0
 
 
-def _move_lines(done: MoveReport) -> Iterator[str]:
+def _move_lines(done: MoveReport, target: DatabaseLocation) -> Iterator[str]:
     """Yield the lines of a move's report: counts, comparison, and the command to use the target."""
-    counts = done.compared.counts
     things = ", ".join(
-        count_of(counts[kind], noun)
+        count_of(done.counts[kind], noun)
         for kind, noun in RECORD_NOUNS.items()
-        if kind in counts
+        if kind in done.counts
     )
-    known = sum(done.delivered.known.values())
+    known = sum(done.known.values())
     yield f"moved {things or 'an empty memory'} from {done.source} to {done.target}"
     if known:
         yield f"{known:,} of these records had been moved before"
     yield "compared: each record is the same in both, in the same order"
-    alike = done.answers.asked - len(done.answers.differing)
-    if done.answers.asked:
-        asked = count_of(done.answers.asked, "question")
+    alike = done.asked - len(done.differing)
+    if done.asked:
+        asked = count_of(done.asked, "question")
         yield f"recall: {alike:,} of {asked} answered alike"
-    command = f"mnem config set database {shlex.quote(str(done.target.file))}"
-    if done.target.url and done.owner != LOCAL_NAME:
+    command = f"mnem config set database {shlex.quote(str(target.file))}"
+    if target.url and done.owner != LOCAL_NAME:
         command = f"mnem owner token add {done.owner}"
-    elif done.target.url:
-        bare = without_password(done.target.url, shown="")
+    elif target.url:
+        bare = without_password(target.url, shown="")
         command = f"mnem config set database {shlex.quote(bare)}"
-        if bare != done.target.url:
+        if bare != target.url:
             command += "\nwithout the password, which libpq takes from ~/.pgpass"
     yield f"to use it: {command}"
     yield f"not moved: {LEFT_OUT}"

@@ -10,15 +10,11 @@ from pathlib import Path
 import click
 
 from mnemosyned.assembly.build import open_memory
-from mnemosyned.cli.maintenance.service import (
-    load_present_config,
-    start_again,
-    stop_daemon,
-)
+from mnemosyned.cli.maintenance.service import start_again, stop_daemon
 from mnemosyned.cli.options import json_option
 from mnemosyned.cli.output.show import say_result
 from mnemosyned.cli.output.terminal import count_of, local_time
-from mnemosyned.config import Config
+from mnemosyned.config import Config, config_file, load_config
 from mnemosyned.config.settings import BackupConfig
 from mnemosyned.errors import DatabaseInUse, InvalidRequest
 from mnemosyned.memory.ports import CopyReport
@@ -160,7 +156,7 @@ def restore_db(
     What was forgotten after the backup was made comes back with it, and the command says how many
     memories that are; --forget-again forgets them again, by a list in the folder of backups.
     """
-    config = load_present_config()
+    config = load_config(config_file())
     target = config.database_path
     if database:  # it is set aside under a longer name
         target = require_usable_path(

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mnemosyned.assembly.stores import open_owners, open_server
-from mnemosyned.cli.maintenance.service import load_present_config
-from mnemosyned.cli.options import json_option, prints_json
+from mnemosyned.cli.options import EXIT_NOTHING, json_option, prints_json
 from mnemosyned.cli.output.show import say_result
 from mnemosyned.cli.output.terminal import (
     ask_or_exit,
@@ -21,11 +20,8 @@ from mnemosyned.cli.output.terminal import (
     say_json,
     table,
 )
-from mnemosyned.config import DatabaseLocation
-from mnemosyned.memory.engine_ports import (
-    IssuedToken,
-    Scope,
-)
+from mnemosyned.config import DatabaseLocation, config_file, load_config
+from mnemosyned.memory.engine_ports import IssuedToken, Scope
 
 if TYPE_CHECKING:
     from mnemosyned.storage.postgres.owners import PostgresOwners, PostgresServer
@@ -203,7 +199,7 @@ def _open_owners() -> AbstractContextManager[PostgresOwners]:
 
     Raises `ConfigInvalid` if the settings name no server.
     """
-    return open_owners(load_present_config().location)
+    return open_owners(load_config(config_file()).location)
 
 
 def _print_issued_token(issued: IssuedToken) -> None:
@@ -220,7 +216,6 @@ def _print_issued_token(issued: IssuedToken) -> None:
     say(f"keep it now, it is not shown again; {lasts}", err=True)
 
 
-EXIT_UNDONE = 1
 SHARDS = 128
 SHARDS_MAX = 4_096
 
@@ -280,7 +275,7 @@ def purge() -> int:
     lines += [f"not done: {step}" for step in purged.undone]
     lines += [f"words may be left in {place}" for place in purged.left]
     say_result(purged, "\n".join(lines))
-    return EXIT_UNDONE if purged.undone else 0
+    return EXIT_NOTHING if purged.undone else 0
 
 
 @db.command()
@@ -308,4 +303,4 @@ def distribute(shards: int) -> None:
 
 def _open_configured_server() -> PostgresServer:
     """Return the database server that the settings name. Raises `ConfigInvalid` without one."""
-    return open_server(load_present_config().location)
+    return open_server(load_config(config_file()).location)

@@ -25,7 +25,11 @@ from tempfile import TemporaryDirectory
 import click
 import msgspec
 
-from mnemosyned.cli.calls import configured_socket, on_interrupt
+from mnemosyned.cli.calls import (
+    configured_socket,
+    on_interrupt,
+    warn_of_ignored_mistake,
+)
 from mnemosyned.cli.output.terminal import is_terminal, say, show_progress
 from mnemosyned.client.address import SocketAddress
 from mnemosyned.client.connection import Connection
@@ -64,11 +68,6 @@ OPTIONS_KEPT = ("--config", "--database", "--socket")
 def log_path() -> Path:
     """Return the path of the log of a daemon started by `mnem start`."""
     return state_dir() / "mnemosyned.log"
-
-
-def load_present_config() -> Config:
-    """Return the settings as a daemon started now would read them. Raises `ConfigInvalid`."""
-    return load_config(config_file())
 
 
 def configured_daemon(config: Config) -> DatabaseProcess | None:
@@ -387,7 +386,7 @@ def start() -> None:
     With systemd it starts the user unit; without, a process of its own with a log in the state
     directory.
     """
-    start_daemon(load_present_config())
+    start_daemon(load_config(config_file()))
 
 
 @click.command()
@@ -397,9 +396,9 @@ def stop() -> None:
     A mistake in the settings is ignored: the daemon may run with those it read before.
     """
     try:
-        config = load_present_config()
+        config = load_config(config_file())
     except ConfigInvalid as error:
-        say(f"mnem: a mistake in the settings was ignored: {error.message}", err=True)
+        warn_of_ignored_mistake(error.message)
         config = Config(socket=configured_socket())
     stop_daemon(config)
 
@@ -407,7 +406,7 @@ def stop() -> None:
 @click.command()
 def restart() -> None:
     """Stop the daemon and start it again with the same options."""
-    config = load_present_config()
+    config = load_config(config_file())
     _ = config.location  # raises before anything is stopped
     if stopped := stop_daemon(config):
         start_again(stopped)

@@ -133,13 +133,13 @@ def _recall_text(result: Recalled, first: int) -> str:
     )
 
 
-def _finding_remark(result: Recalled) -> str:
-    """Return a remark that nothing was found, or nothing that surely bears on the question."""
-    if result.hits:
-        return ""
-    if not result.nearest:
-        return "nothing found"
-    return "nothing bears on this for sure; what is nearest is shown"
+def _recall_remark(result: Recalled) -> str:
+    """Return the note of a search, after a remark if nothing surely bears on the question."""
+    remark = ""
+    if not result.hits:
+        remark = "nothing bears on this for sure; what is nearest is shown"
+        remark = remark if result.nearest else "nothing found"
+    return "\n".join(filter(None, [remark, result.note]))
 
 
 def _hit_text(label: str, hit: Hit, matching: Sequence[str]) -> str:
@@ -463,7 +463,7 @@ def _score_text(hit: Hit, gap: str = " ") -> str | None:
 RENDERERS[Acknowledged] = Renderer(lambda result: result.id, _storing_remark)
 RENDERERS[Recalled] = Renderer(
     _recall_text,
-    lambda result: "\n".join(filter(None, [_finding_remark(result), result.note])),
+    _recall_remark,
     lambda result: result.hits,
     is_nothing=lambda result: not result.hits,
     is_numbered=True,

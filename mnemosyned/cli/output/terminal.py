@@ -114,21 +114,17 @@ def is_reader_gone() -> bool:
     return False
 
 
-def has_styles(stream: TextIO) -> bool:
-    """Return whether a stream shows styles: a terminal does, unless NO_COLOR or TERM forbids it."""
-    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
-        return False
-    return is_terminal(stream) or os.environ.get("FORCE_COLOR", "0") not in ("", "0")
-
-
 def _print_to_stream(text: str | bytes, *, err: bool) -> None:
     """Print a text and a newline on standard output, or on standard error if `err`.
 
-    Within `printing_to`, text for standard output goes to the innermost sink. Styles are removed if
-    the stream shows none; bytes are printed as they are.
+    Within `printing_to`, text for standard output goes to the innermost sink. Styles stay
+    at a terminal and with FORCE_COLOR, unless NO_COLOR or TERM forbids them. Bytes are printed as
+    they are.
     """
     stream = sys.stderr if err else sys.stdout
-    styled = has_styles(stream)
+    is_forced = os.environ.get("FORCE_COLOR", "0") not in ("", "0")
+    is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    styled = not is_plain and (is_forced or is_terminal(stream))
     if isinstance(text, str):
         text = _text_for_stream(text if styled else click.unstyle(text), stream)
         if _sinks and not err:
