@@ -298,11 +298,6 @@ def describe_foreign_value(part: SettingsPart, document: Document) -> str:
     return f"{dotted_path(part.path)} is another entry of this name{starts}"
 
 
-def command_line(program: Path) -> str:
-    """Return the path of a program, quoted for a shell."""
-    return shlex.quote(str(program))
-
-
 def _includes_value(present: Json, value: Json) -> bool:
     """Return True if `present` equals `value`, or is a list with all elements of `value`."""
     if isinstance(present, list) and isinstance(value, list):

@@ -90,23 +90,13 @@ def group_by_file(parts: Parts) -> dict[Path, Parts]:
     return by_file
 
 
-def plan_files(parts: Parts, *, tool: str, journal: SetupJournal) -> list[FileChange]:
-    """Return the planned change of each file into which setup writes parts for a tool.
-
-    Nothing is written. A change that is impossible holds the problem.
-    """
-    return [
-        _plan_file(file, members, tool=tool, journal=journal)
-        for file, members in group_by_file(parts).items()
-    ]
-
-
-def _plan_file(
+def plan_file(
     file: Path, parts: Parts, *, tool: str, journal: SetupJournal
 ) -> FileChange:
     """Return the planned change of one file, with the parts of a tool written into it.
 
-    If the file cannot be changed, its content stays and the change holds the problem in words.
+    Nothing is written. If the file cannot be changed, its content stays and the change holds the
+    problem in words.
     """
     content: bytes | None = None
     try:

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import select
+import shlex
 import subprocess
 import time
 import tomllib
@@ -30,12 +31,13 @@ from mnemosyned.agents.setup.parts import (
     Parts,
     Programs,
     SetupSite,
-    command_line,
     read_document,
     settings_of,
     starts_our_program,
 )
 from mnemosyned.version import __version__
+
+_USUAL_PATHS = {"entry": ("mcpServers", NAME), "hooks": ("hooks",)}
 
 
 class TargetPlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -49,9 +51,11 @@ class TargetPlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class PartRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The row of a part in the table."""
 
-    kind: Literal["entry", "hooks", "heading", "file"]
-    at: tuple[str, ...] = ()
-    """Path of the part in its file; of hooks, the path of the object of events."""
+    kind: Literal["entry", "hooks", "file"]
+    at: tuple[str, ...] | None = None
+    """Path of the part in its file, of hooks that of the object of events; None: the usual one."""
+    has_version: bool = False
+    """Whether the file needs a version number next to the hooks."""
     form: str = ""
     events: str = ""
     label: str = "MCP server"
@@ -113,30 +117,32 @@ class PartRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     ) -> Parts:
         """Return the parts to write into one file for this row of `targets.toml`.
 
-        Hooks give a part for each event; every other kind gives one part.
+        Hooks give a part for each event, and one for the version; every other kind gives one part.
         """
         if self.kind == "file":
             return [
                 OwnFile(file, template_text(self.content, site.programs), self.mark)
             ]
+        at = _USUAL_PATHS[self.kind] if self.at is None else self.at
         if self.kind == "hooks":
+            hooks = hooks_by_event(self.form, self.events, site.programs)
+            version = HeadingPart(file, ("version",), 1)
             return [
-                HookPart(file, (*self.at, event), hook, label=f"hook {event}")
-                for event, hook in hooks_by_event(
-                    self.form, self.events, site.programs
-                ).items()
+                *([version] if self.has_version else []),
+                *(
+                    HookPart(file, (*at, event), hook, label=f"hook {event}")
+                    for event, hook in hooks.items()
+                ),
             ]
         value = filled_form(self.form, site.programs)
-        if self.kind == "heading":
-            return [HeadingPart(file, self.at, value)]
         program = site.machine.program(target.programs[0])
         if not self.add or site.project or program is None:
-            return [EntryPart(file, self.at, value, label=self.label)]
+            return [EntryPart(file, at, value, label=self.label)]
         add = [json.dumps(value) if word == "{value}" else word for word in self.add]
         return [
             EntryPart(
                 file,
-                self.at,
+                at,
                 value,
                 label=self.label,
                 add=(str(program), *add),
@@ -304,7 +310,7 @@ def filled_form(form: str, programs: Programs, limit: int = 0) -> Json:
     """
     words: dict[str, Json] = {
         "{mnem}": str(programs.mnem),
-        "{hook}": command_line(programs.hook),
+        "{hook}": shlex.quote(str(programs.hook)),
         "{limit}": limit,
     }
 

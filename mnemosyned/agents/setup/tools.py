@@ -33,7 +33,7 @@ from mnemosyned.agents.setup.parts import (
 from mnemosyned.agents.setup.plan import (
     FileChange,
     group_by_file,
-    plan_files,
+    plan_file,
     plan_undo,
     recognize_edit,
 )
@@ -63,6 +63,13 @@ def apply_change(
         take_out = (
             change.entry.take_out if change.entry else old.take_out if old else ()
         )
+        # The directories above it that setup created or has yet to create.
+        made = {folder for other in journal.edits for folder in other.folders}
+        folders = (
+            folder
+            for folder in change.file.resolve().parents
+            if str(folder) in made or not folder.exists()
+        )
         edit = FileEdit(
             tool=tool,
             scope=scope,
@@ -70,7 +77,7 @@ def apply_change(
             before=digest(change.baseline),
             after=digest(change.after),
             parts=change.written,
-            folders=_find_created_folders(change.file, journal),
+            folders=sorted(map(str, folders), key=len),
             made=change.made,
             take_out=[*take_out],
         )
@@ -89,17 +96,6 @@ def apply_change(
         if digest(written) != edit.after:
             edit = msgspec.structs.replace(edit, after=digest(written))
             journal.add(edit, change.baseline)
-
-
-def _find_created_folders(file: Path, journal: SetupJournal) -> list[str]:
-    """Return the directories above a file that setup created or has yet to create.
-
-    The outermost comes first.
-    """
-    above = file.resolve().parents
-    made = {folder for edit in journal.edits for folder in edit.folders}
-    folders = (folder for folder in above if str(folder) in made or not folder.exists())
-    return sorted(map(str, folders), key=len)
 
 
 def _write_by_program(change: FileChange) -> bool:
@@ -211,11 +207,6 @@ class ToolPlan:
     refusals: list[str]
 
     @property
-    def scope(self) -> str:
-        """The scope of the setup in the journal's words: the user, or a project by its path."""
-        return scope_name(self.site.project)
-
-    @property
     def problems(self) -> list[str]:
         """Reasons why the setup is impossible, as sentences; with any, nothing is written."""
         in_files = [
@@ -252,7 +243,10 @@ def plan_tool(target: SetupTarget, site: SetupSite, journal: SetupJournal) -> To
         target=target,
         site=site,
         found=target.is_present(site.machine),
-        changes=plan_files(parts, tool=target.name, journal=journal),
+        changes=[
+            plan_file(file, members, tool=target.name, journal=journal)
+            for file, members in group_by_file(parts).items()
+        ],
         refusals=refusals,
     )
 
@@ -265,11 +259,10 @@ def set_up(plan: ToolPlan, journal: SetupJournal) -> list[str]:
     """
     if plan.problems:
         return plan.problems
+    scope = scope_name(plan.site.project)
     for change in plan.changes:
         try:
-            apply_change(
-                change, tool=plan.target.name, scope=plan.scope, journal=journal
-            )
+            apply_change(change, tool=plan.target.name, scope=scope, journal=journal)
         except FileRefused as error:
             return [f"{plan.site.machine.short_path(change.file)}: {error}"]
     return []
