@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
-from mnemosyned.memory.edit import (
-    EditOutcome,
-    EditTarget,
-    EditTransaction,
-    MemoryEdit,
-    StoredMemory,
-    edit_groups,
-)
+from mnemosyned.errors import BatchChanged
+from mnemosyned.memory.edit import EditOutcome, MemoryEdit
 from mnemosyned.memory.fields import EDITED_FIELDS
 from mnemosyned.memory.values import Revision, Tier
 from mnemosyned.storage.common.endings import forget_endings
@@ -47,40 +43,121 @@ _SET_FIELDS = tuple(field for field in EDITED_FIELDS if field.name != "content")
 _SET = ", ".join(f"{field.column} = %({field.column})s" for field in _SET_FIELDS)
 
 
-class CommonEditing(EditTransaction):
+@dataclass(frozen=True, slots=True)
+class EditTarget:
+    """A memory to be edited, where it is now."""
+
+    edit: MemoryEdit
+    seq: int
+    episode: int | None
+    """The row number of its episode; None in working memory."""
+
+
+class EditTransaction(ABC):
     """The edits of one transaction."""
 
     def __init__(
         self, session: CommonSession, *, now: datetime, drop_history: bool
     ) -> None:
-        super().__init__()
         self._session = session
         self._learnings = LearningRows(session)
         self._now = now
         self._drop_history = drop_history
+        self._stale: set[int] = set()
+        self._positions: list[int] = []
+        self._restored: list[str] = []
+        self._kept: list[str] = []
+        self._changed = 0
 
     _edited: str
     """Selects row number, row number of the episode, and `EDITED_FIELDS` of the memory `id`."""
 
-    def find(self, id: str) -> StoredMemory | None:
-        """Return the stored memory with this id; None for an unknown id."""
-        row = self._session.execute(self._edited, id=id).fetchone()
+    def edit(self, edits: Iterable[MemoryEdit]) -> EditOutcome:
+        """Apply the edits, and return which memories changed; unknown ids are skipped.
+
+        Stale episodes are emptied. If earlier texts are dropped, a purge is requested. Raises
+        `BatchChanged` if a memory is no longer as it was read before the edit.
+        """
+        groups: dict[int | None, list[EditTarget]] = defaultdict(list)
+        for edit in edits:
+            target = self._find_target(edit)
+            if target:
+                groups[target.episode].append(target)
+        for episode, targets in groups.items():
+            if episode is None:
+                for target in targets:
+                    self._write_edit(target)
+            else:
+                self._edit_originals(episode, targets)
+        invalidate(self._session, self._stale)
+        if self._drop_history and self._changed:
+            request_purge(self._session)
+        working, _ = self._session.totals()[Tier.WORKING]
+        return EditOutcome(
+            positions=tuple(self._positions),
+            changed=self._changed,
+            restored=tuple(self._restored),
+            kept=tuple(self._kept),
+            working=working,
+        )
+
+    def _find_target(self, edit: MemoryEdit) -> EditTarget | None:
+        """Find the stored memory of an edit; return None if it was forgotten.
+
+        Raises `BatchChanged` if its values are no longer those that were read before the edit.
+        """
+        row = self._session.execute(self._edited, id=edit.before.id).fetchone()
         if row is None:
             return None
         seq, episode, *values = row
-        fields = fields_from(values, _EDITED_NAMES)
-        return StoredMemory(seq=seq, episode=episode, values=fields)
+        for name, value in fields_from(values, _EDITED_NAMES).items():
+            if getattr(edit.before, name) != value:
+                raise BatchChanged("the memory was changed concurrently; retry")
+        return EditTarget(edit, seq, episode)
 
-    def count_originals(self, episode: int) -> int:
-        """Return the number of originals of the episode with this row number."""
-        count: int = self._session.scalar(
+    def _edit_originals(self, episode: int, targets: Sequence[EditTarget]) -> None:
+        """Edit originals of the episode at a row number.
+
+        Give the episode their new session and source if all of its originals move there together.
+        """
+        edits = [target.edit for target in targets]
+        renamed = _are_renamed_alike(edits) and len(edits) == self._session.scalar(
             "SELECT count(*) FROM placed "
             "WHERE owner = %(owner)s AND episode_seq = %(episode)s",
             episode=episode,
         )
-        return count
+        changed = self._changed
+        for target in targets:
+            self._edit_original(episode, target, renamed=renamed)
+        if renamed and self._changed > changed:
+            self._rename_episode(episode, edits[0])
 
-    def covers(self, episode: int, moment: datetime) -> bool:
+    def _edit_original(
+        self, episode: int, target: EditTarget, *, renamed: bool
+    ) -> None:
+        """Edit an original, and move it to working memory if the edit takes it out of its episode.
+
+        `renamed` tells that the whole episode moves with it. Leave the original unchanged if its
+        summary would become stale and could not be rewritten, as other originals were pruned.
+        """
+        edit = target.edit
+        # A renamed original leaves its episode, and a moved one that the episode does not cover.
+        leaves = not renamed and (
+            edit.is_renamed
+            or (edit.is_moved and not self._covers(episode, edit.after.created_at))
+        )
+        is_stale = edit.is_reworded or (edit.is_moved and not renamed)
+        if is_stale and self._session.has_pruned(episode):
+            self._kept.append(edit.before.id)
+            return
+        if is_stale:
+            self._stale.add(episode)
+        self._write_edit(target)
+        if leaves:
+            self._move_back(target.seq, episode)
+            self._restored.append(edit.before.id)
+
+    def _covers(self, episode: int, moment: datetime) -> bool:
         """Return whether a time is between the first and last original of an episode, inclusive."""
         covered = self._session.scalar(
             "SELECT 1 FROM episode WHERE owner = %(owner)s AND seq = %(episode)s "
@@ -90,16 +167,23 @@ class CommonEditing(EditTransaction):
         )
         return covered is not None
 
-    def has_pruned(self, episode: int) -> bool:
-        """Return whether the text of any original in the episode at this row number was pruned."""
-        return self._session.has_pruned(episode)
+    @abstractmethod
+    def _move_back(self, seq: int, episode: int) -> None:
+        """Move the original at row number `seq` out of `episode` into working memory.
 
-    def write(self, target: EditTarget) -> None:
+        Its secrets stay marked as secret in the other originals of the episode. The next sleep
+        cycle puts it into another episode.
+        """
+
+    def _write_edit(self, target: EditTarget) -> None:
         """Save the state before the edit as a revision, then write the edited memory.
 
         Its index entries, tags, exact values and learnings are written, too.
         """
         session, edit, seq = self._session, target.edit, target.seq
+        self._changed += 1
+        if edit.is_reworded:
+            self._positions.append(seq)
         add_revision(
             session, seq, edit, changed_at=self._now, drop_history=self._drop_history
         )
@@ -154,7 +238,7 @@ class CommonEditing(EditTransaction):
         `episode`.
         """
 
-    def rename_episode(self, episode: int, edit: MemoryEdit) -> None:
+    def _rename_episode(self, episode: int, edit: MemoryEdit) -> None:
         """Give an episode and its log entries the session and source after `edit`.
 
         The roll-ups above it are named after their children again.
@@ -179,17 +263,15 @@ class CommonEditing(EditTransaction):
         for upper in above:
             name_rollup(session, upper)
 
-    def finish(self, stale: Collection[int], *, changed: int) -> int:
-        """Empty stale episodes, given by row number; return the number of working memories.
 
-        If earlier texts are dropped and `changed`, the number of changed memories, is not 0, also
-        request a purge.
-        """
-        invalidate(self._session, stale)
-        if self._drop_history and changed:
-            request_purge(self._session)
-        working, _ = self._session.totals()[Tier.WORKING]
-        return working
+def _are_renamed_alike(edits: Sequence[MemoryEdit]) -> bool:
+    """Return whether all edits move to the same session and source and keep their times."""
+    places = {(edit.after.session, edit.after.source) for edit in edits}
+    return (
+        len(places) == 1
+        and all(edit.before.created_at == edit.after.created_at for edit in edits)
+        and any(edit.is_renamed for edit in edits)
+    )
 
 
 class ChangeStore(Transactional):
@@ -220,8 +302,22 @@ class ChangeStore(Transactional):
     def groups(
         self, session: CommonSession, ids: Sequence[str], *, size: int
     ) -> list[list[str]]:
-        """Split memory ids into groups of about `size`; keep the originals of an episode together."""
-        return edit_groups(ids, session.positions_of(ids), size=size)
+        """Split memory ids into groups of about `size`; keep the originals of an episode together.
+
+        Unknown ids are left out.
+        """
+        positions = session.positions_of(ids)
+        members: dict[int, list[str]] = defaultdict(list)
+        for id in ids:
+            if id in positions:
+                seq, episode = positions[id]
+                members[episode or -seq].append(id)
+        groups: list[list[str]] = []
+        for together in members.values():
+            if not groups or len(groups[-1]) + len(together) > size:
+                groups.append([])
+            groups[-1] += together
+        return groups
 
     @reads
     def revisions(self, session: CommonSession, id: str) -> list[Revision]:

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Literal
 
-from mnemosyned.memory.edit import SummarySources, invalidate_upward
 from mnemosyned.memory.periods import distinct_details
 from mnemosyned.memory.values import Episode
 from mnemosyned.storage.common.rows import EPISODE_COLUMNS, episode_from
@@ -166,8 +165,11 @@ def invalidate(
 
     `episodes` are row numbers. Return the row numbers of deleted and of emptied summaries.
     """
-
-    def sources_of(seq: int) -> SummarySources | None:
+    deleted: set[int] = set()
+    emptied: set[int] = set()
+    waiting = set(episodes)
+    while waiting:  # ends, as each step goes up a level
+        seq = waiting.pop()
         row = session.execute(
             "SELECT e.id, (SELECT p.seq FROM episode AS p "
             "WHERE p.owner = %(owner)s AND p.id = e.parent_id), "
@@ -178,19 +180,21 @@ def invalidate(
             "FROM episode AS e WHERE e.owner = %(owner)s AND e.seq = %(seq)s",
             seq=seq,
         ).fetchone()
-        return SummarySources._make(row) if row else None
-
-    def empty(seq: int, summary: SummarySources) -> None:
-        _remove_from_log(session, summary.id)
-        session.empty_episode(seq, originals=summary.originals)
-        mark_emptied(session, seq)
-
-    return invalidate_upward(
-        episodes,
-        sources_of=sources_of,
-        empty=empty,
-        delete=lambda seq, summary: delete_episode(session, seq, summary.id),
-    )
+        if row is None:
+            continue
+        id, parent, originals, has_children = row
+        if originals or has_children:
+            _remove_from_log(session, id)
+            session.empty_episode(seq, originals=originals)
+            mark_emptied(session, seq)
+            emptied.add(seq)
+        else:
+            delete_episode(session, seq, id)
+            deleted.add(seq)
+            emptied.discard(seq)
+        if parent is not None:
+            waiting.add(parent)
+    return frozenset(deleted), frozenset(emptied)
 
 
 def delete_episode(session: CommonSession, seq: int, id: str) -> None:

@@ -10,7 +10,7 @@ from mnemosyned.conversation.learnings.comparison import (
     find_content_words,
 )
 from mnemosyned.errors import NotFound
-from mnemosyned.memory.edit import MemoryEdit, dropped_learnings
+from mnemosyned.memory.edit import MemoryEdit
 from mnemosyned.memory.values import Learning, LearningKind
 from mnemosyned.storage.common.endings import read_ended
 from mnemosyned.storage.common.injections import (
@@ -65,13 +65,12 @@ class LearningRows(LearningKeeper):
 
     def apply_edit(self, edit: MemoryEdit) -> None:
         """Delete the learnings that an edited memory no longer states, and store its new ones."""
-        rows = self._session.execute(
-            "SELECT id, text FROM learning "
-            "WHERE owner = %(owner)s AND memory_id = %(id)s ORDER BY seq",
-            id=edit.before.id,
-        ).fetchall()
-        if lost := dropped_learnings(edit, rows):
-            remove_learnings(self._session, lost)
+        if edit.restated is not None:
+            stored = learnings_where(self._session, "memory_id", [edit.before.id])
+            remove_learnings(
+                self._session,
+                [each.id for each in stored if each.text not in edit.restated],
+            )
         for learning in edit.learnings:
             self.keep(learning)
 

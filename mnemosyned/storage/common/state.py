@@ -8,8 +8,8 @@ from typing import Literal
 
 import msgspec
 
-from mnemosyned.errors import InvalidRequest
-from mnemosyned.memory.edit import REVISIONS_MAX, MemoryEdit, latest_in_chain
+from mnemosyned.errors import InvalidRequest, NotFound
+from mnemosyned.memory.edit import HISTORY_MAX, REVISIONS_MAX, MemoryEdit
 from mnemosyned.memory.intake import content_hash
 from mnemosyned.memory.values import TAGS_MAX, MemoryRecord, Revision
 from mnemosyned.storage.common.episodes import invalidate
@@ -148,12 +148,25 @@ def supersede(
     Both are ids. The episode of the superseded memory is emptied, to be summarized again without
     it. Raises `NotFound` for an unknown id, and `InvalidRequest` for a chain that is too long.
     """
-    latest = latest_in_chain(
-        old, new, position_of=session.position_of, successor_of=session.successor_of
-    )
-    if latest is None:
-        return
-    (seq, episode), new_seq = latest
+    position, newer = session.position_of(old), session.position_of(new)
+    if position is None:
+        raise NotFound(f"no memory has the id {old!r}", field="supersedes")
+    if newer is None:
+        raise NotFound(f"no memory has the id {new!r}", field="id")
+    new_seq = newer[0]
+    for _ in range(HISTORY_MAX):
+        seq, episode = position
+        if seq == new_seq:  # the same call again
+            return
+        successor = session.successor_of(seq)
+        if successor is None:
+            break
+        position = successor
+    else:
+        raise InvalidRequest(
+            f"{old} was superseded over {HISTORY_MAX} times; forget it first",
+            field="supersedes",
+        )
     set_state(session, seq, "superseded_at", session.created_at(new_seq))
     set_state(session, seq, "superseded_by", new_seq)
     # With pruned originals, the summary is all that is left of their words: it stays.

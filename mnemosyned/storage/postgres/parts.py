@@ -13,13 +13,13 @@ from functools import partial
 
 from mnemosyned.errors import DatabaseUnreachable, MemoryBusy
 from mnemosyned.memory.consolidation import ActivityGroup, WorkingActivity, activity_of
-from mnemosyned.memory.edit import EditTarget, details_with
+from mnemosyned.memory.edit import details_with
 from mnemosyned.memory.fields import EDITED_FIELDS, column_list
 from mnemosyned.memory.ports import Promotion
 from mnemosyned.memory.values import MemoryRecord, Tier
 from mnemosyned.storage.common.archive import RetentionStore, UndoStore
 from mnemosyned.storage.common.compactions import CompactionStore
-from mnemosyned.storage.common.edits import ChangeStore, CommonEditing
+from mnemosyned.storage.common.edits import ChangeStore, EditTarget, EditTransaction
 from mnemosyned.storage.common.endings import EndingStore
 from mnemosyned.storage.common.injections import (
     InjectionStore,
@@ -219,7 +219,7 @@ _WRITE_WORDS = (
 )
 
 
-class PostgresEditing(CommonEditing):
+class PostgresEditing(EditTransaction):
     """The edits of one transaction."""
 
     _session: PostgresSession
@@ -280,7 +280,7 @@ class PostgresEditing(CommonEditing):
         replace_details(self._session, target.seq, episode, restated)
         leave_secrets(self._session, target.seq, episode)
 
-    def move_back(self, seq: int, episode: int) -> None:
+    def _move_back(self, seq: int, episode: int) -> None:
         """Move the original at row number `seq` out of `episode` into working memory.
 
         Its secrets stay marked as secret in the other originals of the episode.

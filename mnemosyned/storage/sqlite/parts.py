@@ -13,7 +13,7 @@ from datetime import datetime
 from functools import partial
 
 from mnemosyned.memory.consolidation import ActivityGroup, WorkingActivity, activity_of
-from mnemosyned.memory.edit import EditTarget, details_with
+from mnemosyned.memory.edit import details_with
 from mnemosyned.memory.engine_ports import TEXT_CHARS_MAX, EmbeddingInput, VectorNews
 from mnemosyned.memory.fields import EDITED_FIELDS, column_list
 from mnemosyned.memory.intake import content_hash
@@ -22,7 +22,7 @@ from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.search.query import Match, Query
 from mnemosyned.storage.common.archive import RetentionStore, UndoStore
 from mnemosyned.storage.common.compactions import CompactionStore
-from mnemosyned.storage.common.edits import ChangeStore, CommonEditing
+from mnemosyned.storage.common.edits import ChangeStore, EditTarget, EditTransaction
 from mnemosyned.storage.common.endings import EndingStore
 from mnemosyned.storage.common.injections import (
     InjectionStore,
@@ -198,7 +198,7 @@ class SqliteAgents(SqlitePart, AgentStore):
 _EDITED = column_list(EDITED_FIELDS)
 
 
-class SqliteEditing(CommonEditing):
+class SqliteEditing(EditTransaction):
     """The edits of one transaction."""
 
     _session: SqliteSession
@@ -238,7 +238,7 @@ class SqliteEditing(CommonEditing):
         insert_details(session, details_with(target.edit.after, secrets), episode)
         leave_secrets(session, seq, episode)
 
-    def move_back(self, seq: int, episode: int) -> None:
+    def _move_back(self, seq: int, episode: int) -> None:
         """Move the original at row number `seq` out of `episode` into working memory.
 
         Its secrets stay marked as secret in the other originals of the episode.
