@@ -19,13 +19,15 @@ from mnemosyned.memory.exchange import (
 )
 from mnemosyned.memory.fields import column_list
 from mnemosyned.memory.intake import Known, content_hash
-from mnemosyned.memory.restore import PlacedMemory
 from mnemosyned.memory.values import Tier
 from mnemosyned.storage.common.exchange import (
-    CommonExporting,
-    CommonRestoring,
     ExchangeStore,
+    ExportSnapshot,
     export_condition,
+)
+from mnemosyned.storage.common.restore import (
+    PlacedMemory,
+    RestoreTransaction,
     insert_states,
 )
 from mnemosyned.storage.common.rows import (
@@ -109,7 +111,7 @@ _SUPERSESSIONS = (
 _DECODER = msgspec.json.Decoder(list[tuple[datetime, str | None, int, str]])
 
 
-class PostgresExporting(CommonExporting):
+class PostgresExporting(ExportSnapshot):
     """The records of one snapshot."""
 
     _vectors = (
@@ -141,7 +143,7 @@ class PostgresExporting(CommonExporting):
         rows = self._stream(_AT_KEYS.format(keys=keys, where=where, order=order))
         return map(_memory_from, rows)
 
-    def episodes(self) -> Iterator[Record]:
+    def _episodes(self) -> Iterator[Record]:
         """Yield the episodes whose originals are all exported, each followed by its originals."""
         whole = "e.level = 0"
         if self._chosen.is_set:
@@ -158,7 +160,7 @@ class PostgresExporting(CommonExporting):
             yield exported_episode_from(tuple(row), originals=count)
             yield from islice(originals, count)
 
-    def loose_originals(self) -> Iterator[Record]:
+    def _loose_originals(self) -> Iterator[Record]:
         """Yield exported originals whose episode has other originals that are not exported.
 
         They come without the episode.
@@ -168,12 +170,12 @@ class PostgresExporting(CommonExporting):
         where = f"{export_condition(self._chosen, 'm')} AND m.content != ''"
         yield from self._memories(keys, where, order="k.seq")
 
-    def working(self) -> Iterator[Record]:
+    def _working(self) -> Iterator[Record]:
         """Yield the exported working memories, in the order they were stored."""
         where = export_condition(self._chosen, "m")
         yield from self._memories(_WORKING, where, order="k.seq")
 
-    def supersessions(self) -> Iterator[Record]:
+    def _supersessions(self) -> Iterator[Record]:
         """Yield a link to its successor from each superseded memory that the export filter selects.
 
         The successor must be stored, but the filter need not select it.
@@ -231,19 +233,19 @@ _INSERT_VECTOR = (
 )
 
 
-class PostgresRestoring(CommonRestoring):
+class PostgresRestoring(RestoreTransaction):
     """The restoring of records in one transaction."""
 
     _session: PostgresSession
 
-    def known_records(self, ids: Sequence[str]) -> dict[str, Known]:
+    def _known_records(self, ids: Sequence[str]) -> dict[str, Known]:
         """Return text, time and text hash of stored memories and episodes with these ids, by id.
 
         The text of an episode is None.
         """
         return known_records(self._session, ids)
 
-    def taken_numbers(self, seqs: Sequence[int]) -> set[int]:
+    def _taken_numbers(self, seqs: Sequence[int]) -> set[int]:
         """Return the row numbers in `seqs` that memories of this store have."""
         rows = self._session.execute(
             "SELECT seq FROM memory WHERE owner = %(owner)s "
@@ -252,14 +254,14 @@ class PostgresRestoring(CommonRestoring):
         )
         return {seq for (seq,) in rows}
 
-    def last_number(self) -> int:
+    def _last_number(self) -> int:
         """Return the highest row number that was ever given to a memory."""
         last: int = self._session.scalar(
             "SELECT last_memory FROM owner WHERE owner = %(owner)s"
         )
         return last
 
-    def insert_memories(
+    def _insert_memories(
         self, memories: Sequence[PlacedMemory], *, last_number: int
     ) -> None:
         """Insert exported memories at their places, with states, exact values and index entries.

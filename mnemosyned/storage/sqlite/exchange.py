@@ -19,12 +19,14 @@ from mnemosyned.memory.exchange import (
 )
 from mnemosyned.memory.fields import column_list
 from mnemosyned.memory.intake import Known
-from mnemosyned.memory.restore import PlacedMemory
 from mnemosyned.storage.common.exchange import (
-    CommonExporting,
-    CommonRestoring,
     ExchangeStore,
+    ExportSnapshot,
     export_condition,
+)
+from mnemosyned.storage.common.restore import (
+    PlacedMemory,
+    RestoreTransaction,
     insert_states,
 )
 from mnemosyned.storage.common.rows import (
@@ -63,7 +65,7 @@ _ARCHIVED = f"SELECT {_MEMORY}, NULL, {_DETAILS}, e.id FROM archive AS m"
 _NO_TRIPLE = (None, None, None)
 
 
-class SqliteExporting(CommonExporting):
+class SqliteExporting(ExportSnapshot):
     """The records of one snapshot."""
 
     _decode_copy = staticmethod(decode_any_copy)
@@ -100,7 +102,7 @@ class SqliteExporting(CommonExporting):
         )
         return replace(memory, revisions=tuple(map(_revision_from, rows)))
 
-    def episodes(self) -> Iterator[Record]:
+    def _episodes(self) -> Iterator[Record]:
         """Yield the episodes whose originals are all exported, each followed by its originals."""
         whole = "e.level = 0"
         if self._chosen.is_set:
@@ -121,7 +123,7 @@ class SqliteExporting(CommonExporting):
             yield exported_episode_from(row, originals=len(originals))
             yield from map(self._memory_with_revisions, originals)
 
-    def loose_originals(self) -> Iterator[Record]:
+    def _loose_originals(self) -> Iterator[Record]:
         """Yield exported originals whose episode has other originals that are not exported.
 
         They come without the episode.
@@ -134,7 +136,7 @@ class SqliteExporting(CommonExporting):
         )
         return map(self._memory_with_revisions, rows)
 
-    def working(self) -> Iterator[Record]:
+    def _working(self) -> Iterator[Record]:
         """Yield the exported working memories, in the order they were stored."""
         where = export_condition(self._chosen, "m")
         return map(
@@ -142,7 +144,7 @@ class SqliteExporting(CommonExporting):
             self._stream(f"{_WORKING} WHERE {where} ORDER BY m.seq"),
         )
 
-    def supersessions(self) -> Iterator[Record]:
+    def _supersessions(self) -> Iterator[Record]:
         """Yield a link to its successor from each superseded memory that the export filter selects.
 
         The successor must be stored, but the filter need not select it.
@@ -205,7 +207,7 @@ _INSERT_ARCHIVED = (
 )
 
 
-class SqliteRestoring(CommonRestoring):
+class SqliteRestoring(RestoreTransaction):
     """The restoring of records in one transaction."""
 
     _session: SqliteSession
@@ -214,14 +216,14 @@ class SqliteRestoring(CommonRestoring):
         super().__init__(session)
         self._kinds: dict[str, int] = {}
 
-    def known_records(self, ids: Sequence[str]) -> dict[str, Known]:
+    def _known_records(self, ids: Sequence[str]) -> dict[str, Known]:
         """Return text, time and text hash of stored memories and episodes with these ids, by id.
 
         The text of an episode is None.
         """
         return known_records(self._session, ids)
 
-    def taken_numbers(self, seqs: Sequence[int]) -> set[int]:
+    def _taken_numbers(self, seqs: Sequence[int]) -> set[int]:
         """Return the row numbers in `seqs` that memories of this store have."""
         rows = self._session.execute(
             "SELECT seq FROM working_memory WHERE seq = ANY(%(seqs)s) "
@@ -230,7 +232,7 @@ class SqliteRestoring(CommonRestoring):
         )
         return {seq for (seq,) in rows}
 
-    def last_number(self) -> int:
+    def _last_number(self) -> int:
         """Return the highest row number that was ever given to a memory."""
         last: int | None = self._session.scalar(
             "SELECT seq FROM sqlite_sequence WHERE name = 'working_memory'"
@@ -241,7 +243,7 @@ class SqliteRestoring(CommonRestoring):
             )
         return last or 0
 
-    def insert_memories(
+    def _insert_memories(
         self, memories: Sequence[PlacedMemory], *, last_number: int
     ) -> None:
         """Insert exported memories at their places, with states, exact values and index entries.

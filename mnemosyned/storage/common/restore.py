@@ -1,0 +1,529 @@
+"""Restoration of exported records: each record once, and no summary without its sources."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import msgspec
+
+from mnemosyned.memory.capture import AgentSession, WatchedFile
+from mnemosyned.memory.clock import Sighting
+from mnemosyned.memory.consolidation import LogEntry
+from mnemosyned.memory.endings import EndingRecord
+from mnemosyned.memory.exchange import (
+    KIND_NAMES,
+    OTHER_WORDS,
+    WORDS_PRUNED,
+    AnyRecord,
+    ExportedCompaction,
+    ExportedEpisode,
+    ExportedMemory,
+    ExportedSupersession,
+    FollowedFolder,
+    ForgottenCapture,
+    HookActivity,
+    KeptVector,
+    Outcome,
+    RecoverableRecord,
+    RestoreReport,
+    known_memory,
+)
+from mnemosyned.memory.injections import BriefingEdit, Injection
+from mnemosyned.memory.intake import Known
+from mnemosyned.memory.values import Episode, Learning
+from mnemosyned.storage.common.compactions import INSERT_COMPACTION, insert_parts
+from mnemosyned.storage.common.endings import restore_ending
+from mnemosyned.storage.common.episodes import mark_emptied
+from mnemosyned.storage.common.forgetting import (
+    restore_recoverable,
+)
+from mnemosyned.storage.common.injections import (
+    INSERT_EDIT,
+    insert_injection,
+)
+from mnemosyned.storage.common.learnings import insert_learning
+from mnemosyned.storage.common.rows import (
+    ACTIVITY_COLUMNS,
+    BRIEFING_COLUMNS,
+    FILE_COLUMNS,
+    bind_values,
+    stored_values,
+)
+from mnemosyned.storage.common.session import (
+    CommonSession,
+)
+from mnemosyned.storage.common.sleep import insert_log
+from mnemosyned.storage.common.state import add_tags, insert_revision
+from mnemosyned.storage.common.surroundings import (
+    INSERT_FILE,
+    INSERT_FOLDER,
+    INSERT_SESSION,
+    save_sighting,
+    saved_sighting,
+    session_values,
+)
+
+
+class PlacedMemory(NamedTuple):
+    """A memory with its number and the position of its episode, if any."""
+
+    memory: ExportedMemory
+    seq: int
+    home: int | None
+
+
+@dataclass(slots=True)
+class StoredEpisode:
+    """A stored episode, and the number of its missing originals."""
+
+    position: int
+    room: int
+
+
+def _restore_learning(session: CommonSession, learning: Learning) -> Outcome:
+    """Insert a learning unless its id is stored; return whether it was inserted.
+
+    Return `OTHER_WORDS`, the reason of a conflict, if another text has the id.
+    """
+    text = session.scalar(
+        "SELECT text FROM learning WHERE owner = %(owner)s AND id = %(id)s",
+        id=learning.id,
+    )
+    if text is None:
+        insert_learning(session, learning)
+        return True
+    return False if text == learning.text else OTHER_WORDS
+
+
+def _restore_log_entry(session: CommonSession, entry: LogEntry) -> Outcome:
+    """Insert a log entry unless the same entry is stored; return whether it was inserted.
+
+    It keeps its old number, or gets a new one if that is taken.
+    """
+    known = session.scalar(
+        "SELECT 1 FROM consolidation_log WHERE owner = %(owner)s "
+        "AND episode_id IS NOT DISTINCT FROM %(episode)s::text AND cycle_id = %(cycle)s "
+        "AND created_at = %(created_at)s AND session_id = %(session)s AND level = %(level)s "
+        "LIMIT 1",
+        episode=entry.episode,
+        cycle=entry.cycle,
+        created_at=entry.created_at,
+        session=entry.session,
+        level=int(entry.level),
+    )
+    if known:
+        return False
+    taken = session.scalar(
+        "SELECT 1 FROM consolidation_log WHERE owner = %(owner)s AND id = %(id)s",
+        id=entry.id,
+    )
+    insert_log(
+        session, entry, id=None if taken else entry.id, undone_at=entry.undone_at
+    )
+    if not taken:
+        session.skip_numbers("log", entry.id)
+    return True
+
+
+def _restore_compaction(
+    session: CommonSession, compaction: ExportedCompaction
+) -> Outcome:
+    """Insert a compaction with its messages' ids unless its id is stored; return if inserted."""
+    stored = session.execute(
+        INSERT_COMPACTION,
+        id=compaction.id,
+        session=compaction.session,
+        source=compaction.source,
+        policy=compaction.policy,
+        hash=compaction.text_hash,
+        created_at=compaction.created_at,
+    ).rowcount
+    if stored:
+        insert_parts(session, compaction.id, compaction.parts)
+    return bool(stored)
+
+
+_INSERTS: Mapping[type[Any], tuple[str, Callable[[Any], Mapping[str, object]]]] = {
+    AgentSession: (f"{INSERT_SESSION} NOTHING", session_values),
+    ForgottenCapture: (
+        (
+            "INSERT INTO agent_forgotten (owner, id) VALUES (%(owner)s, %(id)s) "
+            "ON CONFLICT DO NOTHING"
+        ),
+        lambda capture: {"id": capture.id},
+    ),
+    FollowedFolder: (
+        INSERT_FOLDER,
+        lambda folder: {"path": folder.path, "added_at": folder.added_at},
+    ),
+    WatchedFile: (
+        f"{INSERT_FILE} ON CONFLICT DO NOTHING",
+        partial(stored_values, FILE_COLUMNS),
+    ),
+    BriefingEdit: (
+        f"{INSERT_EDIT} ON CONFLICT DO NOTHING",
+        partial(stored_values, BRIEFING_COLUMNS),
+    ),
+    HookActivity: (
+        (
+            f"INSERT INTO agent_activity (owner, {ACTIVITY_COLUMNS}) "
+            f"VALUES (%(owner)s, {bind_values(ACTIVITY_COLUMNS)}) ON CONFLICT DO NOTHING"
+        ),
+        partial(stored_values, ACTIVITY_COLUMNS),
+    ),
+}
+"""Statement and values of records that are stored unless their key is known."""
+
+
+def _insert_unless_known(session: CommonSession, record: object) -> Outcome:
+    """Insert a record of a type in `_INSERTS` unless it is stored; return if it was inserted."""
+    statement, values_of = _INSERTS[type(record)]
+    return bool(session.execute(statement, **values_of(record)).rowcount)
+
+
+def _restore_sighting(session: CommonSession, sighting: Sighting) -> Outcome:
+    """Save the exported reading of the clock, unless one is saved; return whether it was saved."""
+    if saved_sighting(session):
+        return False
+    save_sighting(session, sighting)
+    return True
+
+
+RESTORERS: Mapping[type[Any], Callable[[CommonSession, Any], Outcome]] = {
+    Learning: _restore_learning,
+    LogEntry: _restore_log_entry,
+    ExportedCompaction: _restore_compaction,
+    Sighting: _restore_sighting,
+    RecoverableRecord: restore_recoverable,
+    Injection: insert_injection,
+    EndingRecord: restore_ending,
+    **dict.fromkeys(_INSERTS, _insert_unless_known),
+}
+"""Store a record of each kind that refers to no memory."""
+
+
+class RestoreTransaction(ABC):
+    """Transaction that restores records; an engine inserts memories and vectors."""
+
+    def __init__(self, session: CommonSession) -> None:
+        self._session = session
+        self._outcome = RestoreReport()
+        self._taken: set[int] = set()
+        self._last_seq = 0
+
+    def restore(self, records: Iterable[AnyRecord]) -> RestoreReport:
+        """Store the records that are not here yet; return counts of the outcomes."""
+        by_kind: dict[type[Any], list[Any]] = defaultdict(list)
+        for record in records:
+            by_kind[type(record)].append(record)
+        episodes: list[ExportedEpisode] = by_kind[ExportedEpisode]
+        self._restore_groups(
+            [episode for episode in episodes if episode.level == 0],
+            by_kind[ExportedMemory],
+        )
+        rollups = [episode for episode in episodes if episode.level > 0]
+        self._restore_records(
+            sorted(rollups, key=lambda rollup: rollup.level), self._restore_rollup
+        )
+        self._restore_records(by_kind[ExportedSupersession], self._link)
+        for kind, store in RESTORERS.items():
+            self._restore_records(by_kind[kind], partial(store, self._session))
+        self._restore_records(by_kind[KeptVector], self._restore_vector)
+        return self._outcome
+
+    def _restore_records(
+        self, records: Iterable[Any], store: Callable[[Any], Outcome]
+    ) -> None:
+        """Call `store` with each record, and count the outcomes that it returns."""
+        for record in records:
+            id = str(getattr(record, "id", ""))
+            self._outcome.count(KIND_NAMES[type(record)], id, store(record))
+
+    # ------------------------------------------------- episodes and memories
+
+    def _restore_groups(
+        self, episodes: Sequence[ExportedEpisode], memories: Sequence[ExportedMemory]
+    ) -> None:
+        """Restore episodes and memories, each memory under its episode if that lacks originals."""
+        ids = [episode.id for episode in episodes] + [memory.id for memory in memories]
+        known = {id: record[0] for id, record in self._known_records(ids).items()}
+        originals: dict[str | None, set[str]] = defaultdict(set)
+        for memory in memories:
+            originals[memory.episode].add(memory.id)
+        self._restore_episodes(episodes, originals, known)
+        seqs = [memory.seq for memory in memories if memory.id not in known]
+        self._taken = self._taken_numbers(seqs)
+        # New numbers are given above all of them.
+        self._last_seq = max([self._last_number(), *seqs])
+        self._restore_memories(memories, self._homes([*filter(None, originals)]), known)
+
+    def _restore_episodes(
+        self,
+        episodes: Sequence[ExportedEpisode],
+        originals: Mapping[str | None, set[str]],
+        known: Mapping[str, str | None],
+    ) -> None:
+        """Store the episodes that are new and whose originals are all new, and count the outcomes.
+
+        `originals` has the ids of an episode's originals by its id, `known` the text of each stored
+        record by id.
+        """
+
+        def store(episode: ExportedEpisode) -> Outcome:
+            """Store an episode if all of its originals are new; return the outcome."""
+            if episode.id in known:
+                return _known_summary(known[episode.id])
+            members = originals.get(episode.id, set())
+            if not members or not members.isdisjoint(known):
+                self._outcome.left_out += 1
+                return None
+            self._insert_episode(episode)
+            return True
+
+        self._restore_records(episodes, store)
+
+    def _restore_memories(
+        self,
+        memories: Sequence[ExportedMemory],
+        homes: Mapping[str, StoredEpisode],
+        known: dict[str, str | None],
+    ) -> None:
+        """Store the memories that are not in `known`, and count the outcomes.
+
+        A memory goes to the archive if its episode in `homes` lacks originals, else to working
+        memory. `known` has the text of each stored record by id.
+        """
+        placed: list[PlacedMemory] = []
+
+        def store(memory: ExportedMemory) -> Outcome:
+            """Choose the place of a memory to insert; return the outcome."""
+            if memory.id in known:
+                return known_memory(memory, known[memory.id])
+            known[memory.id] = memory.content
+            home = _take_episode_place(homes, memory.episode)
+            if memory.episode and home is None and not memory.content:
+                return WORDS_PRUNED
+            placed.append(PlacedMemory(memory, self._free_number(memory.seq), home))
+            self._outcome.working += home is None and memory.episode is not None
+            return True
+
+        self._restore_records(memories, store)
+        self._insert_memories(placed, last_number=self._last_seq)
+
+    def _free_number(self, seq: int) -> int:
+        """Return the row number `seq` that a memory had if it is free, else a new row number."""
+        if seq in self._taken:
+            self._last_seq += 1
+            return self._last_seq
+        self._taken.add(seq)
+        return seq
+
+    def _restore_rollup(self, rollup: ExportedEpisode) -> Outcome:
+        """Store a roll-up if all of its members are stored and have no parent; return the outcome.
+
+        Else count it as left out, as the next sleep cycle writes it.
+        """
+        known = self._known_records([rollup.id])
+        if rollup.id in known:
+            return _known_summary(known[rollup.id][0])
+        if not self._can_adopt(rollup):
+            self._outcome.left_out += 1
+            return None
+        self._insert_episode(rollup)
+        self._adopt(rollup)
+        return True
+
+    @abstractmethod
+    def _known_records(self, ids: Sequence[str]) -> dict[str, Known]:
+        """Return text, time and text hash of stored memories and episodes with these ids, by id.
+
+        The text of an episode is None.
+        """
+
+    @abstractmethod
+    def _taken_numbers(self, seqs: Sequence[int]) -> set[int]:
+        """Return those of the row numbers that stored memories have."""
+
+    @abstractmethod
+    def _last_number(self) -> int:
+        """Return the highest row number that any memory of this store has had."""
+
+    @abstractmethod
+    def _insert_memories(
+        self, memories: Sequence[PlacedMemory], *, last_number: int
+    ) -> None:
+        """Insert memories at their places, with states, exact values and index entries.
+
+        Memories stored later get row numbers above `last_number`.
+        """
+
+    @abstractmethod
+    def _restore_vector(self, vector: KeptVector) -> Outcome:
+        """Store the vector of a memory that has none of the model; return whether it was stored.
+
+        Return None if the memory is missing.
+        """
+
+    def _homes(self, episodes: Sequence[str]) -> dict[str, StoredEpisode]:
+        """Return the stored episodes with these ids, by id.
+
+        Each has its row number and the number of its missing originals.
+        """
+        rows = self._session.execute(
+            "SELECT id, seq, item_count - (SELECT count(*) FROM placed AS p "
+            "WHERE p.owner = %(owner)s AND p.episode_seq = e.seq) "
+            "FROM episode AS e WHERE e.owner = %(owner)s AND level = 0 "
+            "AND id = ANY(%(ids)s::text[])",
+            ids=list(episodes),
+        )
+        return {
+            id: StoredEpisode(position, room) for id, position, room in rows.fetchall()
+        }
+
+    def _insert_episode(self, episode: ExportedEpisode) -> None:
+        """Insert a summary under its old row number, or under a new number if that is taken.
+
+        Mark it as stale, or as emptied, if it was so when exported.
+        """
+        taken = self._session.scalar(
+            "SELECT 1 FROM episode WHERE owner = %(owner)s AND seq = %(seq)s",
+            seq=episode.seq,
+        )
+        if not taken:
+            self._session.skip_numbers("record", episode.seq)
+        record = Episode(
+            id=episode.id,
+            session=episode.session,
+            source=episode.source,
+            level=episode.level,
+            content=episode.content,
+            item_count=episode.item_count,
+            covers_from=episode.covers_from,
+            covers_until=episode.covers_until,
+            summarizer=episode.summarizer,
+            created_at=episode.created_at,
+            period_from=episode.period_from,
+        )
+        number = self._session.insert_episode(
+            record, episode.index_terms, seq=None if taken else episode.seq
+        )
+        if episode.stale:
+            self._session.execute(
+                "UPDATE episode SET stale = true "
+                "WHERE owner = %(owner)s AND seq = %(seq)s",
+                seq=number,
+            )
+        if episode.emptied:
+            mark_emptied(self._session, number)
+
+    def _can_adopt(self, rollup: ExportedEpisode) -> bool:
+        """Return whether a roll-up's members are stored without a parent, and its period is free.
+
+        The period is free if no other roll-up of the level is stored for it.
+        """
+        free = self._session.scalar(
+            "SELECT count(*) FROM episode WHERE owner = %(owner)s AND parent_id IS NULL "
+            "AND level < %(level)s AND id = ANY(%(below)s::text[])",
+            level=int(rollup.level),
+            below=list(rollup.summary_of),
+        )
+        taken = self._session.scalar(
+            "SELECT 1 FROM episode WHERE owner = %(owner)s AND level = %(level)s "
+            "AND period_from = %(period)s::timestamptz",
+            level=int(rollup.level),
+            period=rollup.period_from,
+        )
+        return not taken and free == len(rollup.summary_of)
+
+    def _adopt(self, rollup: ExportedEpisode) -> None:
+        """Make a stored roll-up the parent of its members."""
+        self._session.execute(
+            "UPDATE episode SET parent_id = %(id)s "
+            "WHERE owner = %(owner)s AND id = ANY(%(below)s::text[])",
+            id=rollup.id,
+            below=list(rollup.summary_of),
+        )
+
+    def _link(self, supersession: ExportedSupersession) -> Outcome:
+        """Mark a memory as superseded by its successor, and return whether the mark is new.
+
+        Return None if one of the two memories is not stored.
+        """
+        older = self._session.position_of(supersession.memory)
+        newer = self._session.position_of(supersession.superseded_by)
+        if older is None or newer is None:
+            return None
+        changed = self._session.execute(
+            "UPDATE memory_state SET superseded_by = %(newer)s "
+            "WHERE owner = %(owner)s AND memory_seq = %(older)s "
+            "AND superseded_at IS NOT NULL AND superseded_by IS NULL",
+            older=older[0],
+            newer=newer[0],
+        ).rowcount
+        return bool(changed)
+
+
+def _take_episode_place(
+    homes: Mapping[str, StoredEpisode], episode: str | None
+) -> int | None:
+    """Return the row number of an episode that lacks originals, and count one original as found.
+
+    None if it lacks none: an original that was forgotten here is not missing, as the summary was
+    written without it.
+    """
+    home = homes.get(episode) if episode else None
+    if home is None or home.room <= 0:
+        return None
+    home.room -= 1
+    return home.position
+
+
+def _known_summary(content: str | None) -> Outcome:
+    """Return False if a summary is stored already, or the reason of a conflict.
+
+    `content` is the text stored under its id: None for a summary, whose text may have been
+    rewritten since; the text of a memory is a conflict.
+    """
+    return False if content is None else OTHER_WORDS
+
+
+def insert_states(session: CommonSession, memories: Sequence[PlacedMemory]) -> None:
+    """Insert the validity, holds, tags and revisions of restored memories.
+
+    A hold keeps sleep cycles from taking a working memory until a time.
+    """
+    for table, names, members in (
+        ("memory_state", ("valid_until", "superseded_at", "pruned_at"), memories),
+        (
+            "working_state",
+            ("held_until", "future_since"),
+            [placed for placed in memories if placed.home is None],
+        ),
+    ):
+        marks = ", ".join(f"%({name})s" for name in names)
+        session.execute_many(
+            f"INSERT INTO {table} (owner, memory_seq, {', '.join(names)}) "
+            f"VALUES (%(owner)s, %(seq)s, {marks})",
+            [
+                {"seq": seq, **{name: getattr(memory, name) for name in names}}
+                for memory, seq, _ in members
+                if any(getattr(memory, name) for name in names)
+            ],
+        )
+    for memory, seq, _ in memories:
+        if memory.tags:
+            add_tags(session, seq, memory.tags)
+        for revision in memory.revisions:
+            insert_revision(
+                session,
+                seq,
+                changed_at=revision.changed_at,
+                content=revision.content,
+                content_hash=revision.content_hash,
+                fields=msgspec.json.encode(revision.fields).decode(),
+            )
