@@ -9,7 +9,7 @@ from functools import partial
 
 from mnemosyned.conversation.archived import ABOUT, list_archived_memory_ids
 from mnemosyned.instants import shift
-from mnemosyned.memory.intake import IntakeTransaction, content_hash
+from mnemosyned.memory.intake import content_hash
 from mnemosyned.memory.ports import (
     ArchivedMessage,
     CompactionRecord,
@@ -17,6 +17,7 @@ from mnemosyned.memory.ports import (
     assign_memory_ids,
 )
 from mnemosyned.memory.values import MemoryRecord
+from mnemosyned.storage.common.records import IntakeTransaction
 from mnemosyned.storage.common.rows import instant
 from mnemosyned.storage.common.session import (
     CommonSession,

@@ -1,15 +1,27 @@
-"""Single memories and episodes, read by their ids."""
+"""Single memories and episodes: new memories stored unless known, and records read by their ids."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
+from datetime import datetime
 
-from mnemosyned.errors import NotFound
+from mnemosyned.errors import IdTaken, NotFound
 from mnemosyned.memory.edit import HISTORY_MAX
-from mnemosyned.memory.intake import IntakeTransaction, Known
+from mnemosyned.memory.intake import (
+    Known,
+    content_hash,
+    is_made_of_source,
+    keys_of_forgotten,
+)
 from mnemosyned.memory.ports import Draft, RememberReport
-from mnemosyned.memory.values import Episode, MemoryRecord, Tier, TierTotals
+from mnemosyned.memory.values import (
+    Acknowledged,
+    Episode,
+    MemoryRecord,
+    Tier,
+    TierTotals,
+)
 from mnemosyned.storage.common.episodes import episode_at
 from mnemosyned.storage.common.learnings import LearningRows
 from mnemosyned.storage.common.rows import (
@@ -26,39 +38,111 @@ from mnemosyned.storage.common.session import (
 from mnemosyned.storage.common.state import supersede, was_said
 
 
-class CommonIntake(IntakeTransaction):
-    """New memories on their way into working memory of either engine."""
+class IntakeTransaction(ABC):
+    """Transaction that stores drafts; known ones are answered."""
 
     _known_records: Callable[[EngineSession, Sequence[str]], dict[str, Known]]
+    """Returns text, time and text hash of stored memories and episodes with given ids, by id."""
 
     def __init__(self, session: EngineSession) -> None:
         self._session = session
 
-    def _lock(self) -> None:
-        """Keep other processes from storing memories until the transaction ends.
+    def remember(self, drafts: Sequence[Draft]) -> RememberReport:
+        """Insert the drafts that are new; return one answer for each draft in order, and counts.
 
-        Here, do nothing: an engine that needs a lock overrides the method.
+        A memory that was forgotten before is not stored again. Raises `IdTaken` and `NotFound`.
         """
+        given = [draft.memory.id for draft in drafts if not draft.has_new_id]
+        known: dict[str, Known] = {}
+        if given:
+            self._session.lock()
+            known = self._known_records(self._session, given)
+        keys = {
+            draft.memory.id: keys_of_forgotten(
+                draft.memory.id,
+                draft.memory.session,
+                draft.memory.source,
+                [content_hash(draft.memory.content)] if draft.dedupe else [],
+            )
+            for draft in drafts
+            if not draft.has_new_id and is_made_of_source(draft.memory.id)
+        }
+        forgotten = self._forgotten(set().union(*keys.values())) if keys else set()
+        keeper: LearningRows | None = None
+        acknowledged: list[Acknowledged] = []
+        waiting: list[MemoryRecord] = []
+        for index, draft in enumerate(drafts):
+            memory, answer = draft.memory, None
+            if memory.id not in known and forgotten & keys.get(memory.id, set()):
+                acknowledged.append(
+                    Acknowledged(
+                        id=memory.id,
+                        created_at=memory.created_at,
+                        stored=False,
+                        forgotten=True,
+                    )
+                )
+                continue
+            if memory.id in known or draft.dedupe:
+                if waiting and memory.id not in known:
+                    # The words before in this batch count too.
+                    self._insert(waiting)
+                    waiting = []
+                place = (index, len(drafts))
+                answer = self._answer_known(draft, known.get(memory.id), place)
+            if answer is None:
+                waiting.append(memory)
+                known[memory.id] = (memory.content, memory.created_at, None)
+                if draft.learnings:
+                    self._session.lock()
+                    keeper = keeper or LearningRows(self._session)
+                    for learning in draft.learnings:
+                        keeper.keep(learning)
+                answer = Acknowledged(
+                    id=memory.id, created_at=memory.created_at, stored=True
+                )
+            if draft.supersedes:
+                if waiting:
+                    self._insert(waiting)
+                    waiting = []
+                self._session.lock()
+                supersede(self._session, old=draft.supersedes, new=answer.id)
+            acknowledged.append(answer)
+        if waiting:
+            self._insert(waiting)
+        learned = keeper.inserted_count if keeper else 0
+        return RememberReport(acknowledged, self._finish(), learned)
 
-    def make_keeper(self) -> LearningRows:
-        """Return an object that reads and stores learnings within this transaction."""
-        self._lock()
-        return LearningRows(self._session)
+    def _answer_known(
+        self, draft: Draft, known: Known | None, place: tuple[int, int]
+    ) -> Acknowledged | None:
+        """Return the answer to a draft whose id or text is stored already; None for a new draft.
 
-    def known_records(self, ids: Sequence[str]) -> dict[str, Known]:
-        """Return text, time and text hash of stored memories and episodes with these ids, by id.
-
-        The text of an episode is None.
+        `known` is the stored record with its id, `place` the draft's index and the number of
+        drafts. Raises `IdTaken` if the id belongs to another text.
         """
-        self._lock()
-        return self._known_records(self._session, ids)
+        memory = draft.memory
+        if known is None:
+            said = self._said_before(memory)
+            if said is None:
+                return None
+            return Acknowledged(id=said[0], created_at=said[1], stored=False)
+        content, created_at, words = known
+        is_pruned = content == "" and words == content_hash(memory.content)
+        is_same = content == memory.content or is_pruned
+        if not is_same:
+            self._session.lock()
+            is_same = was_said(self._session, memory.id, memory.content)
+        if not is_same:
+            index, count = place
+            raise IdTaken(
+                f"the id {memory.id!r} already belongs to something else; "
+                "give this memory another id, or none",
+                field=f"memories[{index}].id" if count > 1 else "id",
+            )
+        return Acknowledged(id=memory.id, created_at=created_at, stored=False)
 
-    def was_said(self, id: str, content: str) -> bool:
-        """Return whether an earlier revision of the memory with this id had this text."""
-        self._lock()
-        return was_said(self._session, id, content)
-
-    def forgotten(self, keys: Collection[str]) -> set[str]:
+    def _forgotten(self, keys: Collection[str]) -> set[str]:
         """Return those of the keys by which a forgotten memory is recognized."""
         rows = self._session.execute(
             "SELECT id FROM agent_forgotten "
@@ -67,13 +151,20 @@ class CommonIntake(IntakeTransaction):
         )
         return {key for (key,) in rows}
 
-    def supersede(self, *, old: str, new: str) -> None:
-        """Mark the memory `old` as superseded by `new`. Raises `NotFound` and `InvalidRequest`.
+    @abstractmethod
+    def _said_before(self, memory: MemoryRecord) -> tuple[str, datetime] | None:
+        """Return the id and time of the first memory with the same text, session and source.
 
-        If `old` has successors already, the last of these successors is marked.
+        None if there is none. Superseded memories, and memories that may expire, do not count.
         """
-        self._lock()
-        supersede(self._session, old=old, new=new)
+
+    @abstractmethod
+    def _insert(self, memories: Sequence[MemoryRecord]) -> None:
+        """Insert memories with tags and validity, with ascending row numbers in this order."""
+
+    @abstractmethod
+    def _finish(self) -> int:
+        """Write the index entries of the inserted memories; return the count of working memory."""
 
 
 class RecordStore(Transactional):

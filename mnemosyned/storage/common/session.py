@@ -102,6 +102,15 @@ class CommonSession(Protocol):
     """
 
     statements: ClassVar[EpisodeStatements]
+    of_ids: ClassVar[str]
+    """Condition for the memories `m` that have one of the ids in the list `ids`."""
+
+    def lock(self) -> None:
+        """Keep other processes from changing the owner's data until the transaction ends.
+
+        By default do nothing: a file has one writer at a time.
+        """
+        return
 
     def execute(self, sql: str, /, **values: object) -> Result:
         """Run an SQL statement with values bound by name, and return its result."""

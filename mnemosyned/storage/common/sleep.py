@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any
@@ -17,7 +17,6 @@ from mnemosyned.memory.consolidation import (
     log_preview,
 )
 from mnemosyned.memory.forgetting import StaleSummary
-from mnemosyned.memory.intake import PromotionTransaction
 from mnemosyned.memory.periods import Child, Level, begin_of
 from mnemosyned.memory.ports import PendingRollups, Promotion, Rollup
 from mnemosyned.memory.values import Episode
@@ -41,6 +40,7 @@ from mnemosyned.storage.common.session import (
     reads,
     writes,
 )
+from mnemosyned.text.details import Detail
 
 RECENT_LOG_ROWS = 500
 """Log rows from which the present speed of a model is computed."""
@@ -238,22 +238,71 @@ class SleepStore(Transactional):
         """
 
 
-class CommonPromoting(PromotionTransaction):
-    """Promotions in the rows of either engine."""
+class PromotionTransaction(ABC):
+    """Transaction that promotes groups: an episode takes the place of its originals."""
 
     def __init__(self, session: EngineSession) -> None:
         self._session = session
 
-    def insert(self, promotion: Promotion) -> int:
-        """Insert the episode of a promotion; return its row number."""
-        number: int = self._session.insert_episode(
-            promotion.episode, promotion.index_terms
-        )
-        return number
+    def promote(self, promotions: Iterable[Promotion]) -> None:
+        """Store each episode with its log row, and move its originals to the archive.
 
-    def insert_log(self, entry: LogEntry) -> None:
-        """Insert an entry into the consolidation log."""
-        insert_log(self._session, entry)
+        Raises `BatchChanged` if an original was superseded, edited, moved or deleted since it was
+        read.
+        """
+        for promotion in promotions:
+            originals = promotion.episode.summary_of
+            episode = self._session.insert_episode(
+                promotion.episode, promotion.index_terms
+            )
+            if self._has_any(
+                promotion.spoken, "memory_state", "s.superseded_at IS NOT NULL"
+            ):
+                raise _changed_group_error("superseded concurrently")
+            since = promotion.revision
+            if since is not None and self._has_any(
+                originals, "revision", "s.seq > %(since)s", since=since
+            ):
+                raise _changed_group_error("edited meanwhile")
+            evicted = self._evict(originals, episode, promotion.episode.details)
+            if evicted != len(originals):
+                raise _changed_group_error("changed concurrently")
+            insert_log(self._session, promotion.entry)
+
+    def _has_any(
+        self, ids: Collection[str], table: str, condition: str, **values: object
+    ) -> bool:
+        """Return whether `table` has a row of a working memory with one of the ids.
+
+        `condition` is an SQL condition for its rows `s`, with `values` bound in it.
+        """
+        found = self._session.scalar(
+            "SELECT 1 FROM fresh AS f "
+            "JOIN memory AS m ON m.owner = f.owner AND m.seq = f.seq "
+            f"JOIN {table} AS s ON s.owner = m.owner AND s.memory_seq = m.seq "
+            f"WHERE m.owner = %(owner)s AND {self._session.of_ids} AND {condition} LIMIT 1",
+            ids=list(ids),
+            **values,
+        )
+        return found is not None
+
+    @abstractmethod
+    def _evict(
+        self, ids: Sequence[str], episode: int, details: Sequence[Detail]
+    ) -> int:
+        """Move working memories, except pinned ones, to the archive; return how many moved.
+
+        They become originals of the episode at row number `episode`, with the exact values
+        `details`.
+        """
+
+
+def _changed_group_error(how: str) -> BatchChanged:
+    """Return the error for a group of which a memory was changed; the next cycle retries the group.
+
+    `how` completes "a memory of this group was …", for example with "edited meanwhile".
+    """
+    return BatchChanged(f"a memory of this group was {how}; the next cycle retries it")
 
 
 _BEGINS = "coalesce(period_from, covers_from)"

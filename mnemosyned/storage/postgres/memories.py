@@ -14,7 +14,7 @@ from mnemosyned.memory.fields import ROW_FIELDS, FieldKind
 from mnemosyned.memory.intake import Known
 from mnemosyned.memory.ports import Draft, RememberReport
 from mnemosyned.memory.values import MemoryRecord, Tier
-from mnemosyned.storage.common.records import CommonIntake, RecordStore
+from mnemosyned.storage.common.records import IntakeTransaction, RecordStore
 from mnemosyned.storage.common.session import BELOW
 from mnemosyned.storage.common.state import insert_tags_and_validity
 from mnemosyned.storage.postgres.pool import PostgresPart
@@ -229,7 +229,7 @@ def known_records(session: PostgresSession, ids: Sequence[str]) -> dict[str, Kno
     return {id: (content, moment, said) for id, content, moment, said in rows}
 
 
-class PostgresIntake(CommonIntake):
+class PostgresIntake(IntakeTransaction):
     """New memories on their way into working memory.
 
     The owner's row is locked before anything is read. Memories that are known to be new need no
@@ -239,14 +239,7 @@ class PostgresIntake(CommonIntake):
     _session: PostgresSession
     _known_records = staticmethod(known_records)
 
-    def _lock(self) -> None:
-        """Lock the owner's row, so that nobody else changes the owner's data.
-
-        The lock ends with the transaction.
-        """
-        self._session.lock()
-
-    def said_before(self, memory: MemoryRecord) -> tuple[str, datetime] | None:
+    def _said_before(self, memory: MemoryRecord) -> tuple[str, datetime] | None:
         """Return id and time of the first memory with the same text, session and source, or None.
 
         Superseded memories, and memories that may expire, do not count.
@@ -260,14 +253,14 @@ class PostgresIntake(CommonIntake):
         ).fetchone()
         return (row[0], row[1]) if row else None
 
-    def insert(self, memories: Sequence[MemoryRecord]) -> None:
+    def _insert(self, memories: Sequence[MemoryRecord]) -> None:
         """Insert new memories into working memory with tags and validity.
 
         Their row numbers follow the given order.
         """
         insert_new(self._session, memories)
 
-    def finish(self) -> int:
+    def _finish(self) -> int:
         """Lock the owner's row; return how many memories this transaction has inserted.
 
         `working` has the number of working memories, to be read after the commit.

@@ -6,7 +6,7 @@ server's tables.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import partial
@@ -26,7 +26,7 @@ from mnemosyned.storage.common.injections import (
     erase_injected_texts,
 )
 from mnemosyned.storage.common.session import reads, writes
-from mnemosyned.storage.common.sleep import CommonPromoting, SleepStore
+from mnemosyned.storage.common.sleep import PromotionTransaction, SleepStore
 from mnemosyned.storage.common.surroundings import AgentStore
 from mnemosyned.storage.postgres.fulltext import gram_hashes, word_hashes
 from mnemosyned.storage.postgres.memories import (
@@ -400,37 +400,14 @@ class PostgresSleep(PostgresPart, SleepStore):
         return None
 
 
-class PostgresPromoting(CommonPromoting):
+class PostgresPromoting(PromotionTransaction):
     """Promotions in rows; no index of words of an original is touched."""
 
     _session: PostgresSession
 
-    def any_superseded(self, ids: Collection[str]) -> bool:
-        """Return whether one of these working memories was superseded."""
-        found = self._session.scalar(
-            "SELECT 1 FROM memory AS m "
-            "JOIN fresh AS f ON f.owner = m.owner AND f.seq = m.seq "
-            "JOIN memory_state AS s ON s.owner = m.owner AND s.memory_seq = m.seq "
-            f"WHERE m.owner = %(owner)s AND {OF_IDS} "
-            "AND s.superseded_at IS NOT NULL LIMIT 1",
-            ids=list(ids),
-        )
-        return found is not None
-
-    def any_edited(self, ids: Sequence[str], *, since: int) -> bool:
-        """Return whether one of these working memories was edited after revision number `since`."""
-        found = self._session.scalar(
-            "SELECT 1 FROM memory AS m "
-            "JOIN fresh AS f ON f.owner = m.owner AND f.seq = m.seq "
-            "JOIN revision AS r ON r.owner = m.owner AND r.memory_seq = m.seq "
-            f"WHERE m.owner = %(owner)s AND {OF_IDS} "
-            "AND r.seq > %(since)s LIMIT 1",
-            ids=list(ids),
-            since=since,
-        )
-        return found is not None
-
-    def evict(self, ids: Sequence[str], episode: int, details: Sequence[Detail]) -> int:
+    def _evict(
+        self, ids: Sequence[str], episode: int, details: Sequence[Detail]
+    ) -> int:
         """Move working memories, except pinned ones, to the archive; return how many moved.
 
         They become originals of the episode at row number `episode`, with the exact values

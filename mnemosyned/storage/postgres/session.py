@@ -193,6 +193,7 @@ class PostgresSession(CommonSession):
     """Statements within a transaction; each binds `%(owner)s` beside its own values."""
 
     statements = EpisodeStatements("words", "grams", "repeated", "repeats")
+    of_ids = OF_IDS
 
     def __init__(
         self,

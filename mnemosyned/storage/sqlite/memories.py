@@ -10,7 +10,7 @@ from typing import TypeVar, cast
 from mnemosyned.memory.intake import Known, content_hash
 from mnemosyned.memory.ports import Draft, RememberReport
 from mnemosyned.memory.values import MemoryRecord, Tier
-from mnemosyned.storage.common.records import CommonIntake, RecordStore
+from mnemosyned.storage.common.records import IntakeTransaction, RecordStore
 from mnemosyned.storage.common.rows import instant
 from mnemosyned.storage.common.session import BELOW, writes
 from mnemosyned.storage.common.state import insert_tags_and_validity
@@ -172,7 +172,7 @@ def _statement_chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
         yield (item,)
 
 
-class SqliteIntake(CommonIntake):
+class SqliteIntake(IntakeTransaction):
     """New memories on their way into working memory and its index."""
 
     _session: SqliteSession
@@ -182,7 +182,7 @@ class SqliteIntake(CommonIntake):
         super().__init__(session)
         self._inserted: list[tuple[int, MemoryRecord]] = []
 
-    def said_before(self, memory: MemoryRecord) -> tuple[str, datetime] | None:
+    def _said_before(self, memory: MemoryRecord) -> tuple[str, datetime] | None:
         """Return id and time of the first memory with the same text, session and source, or None.
 
         Superseded memories, and memories that may expire, do not count.
@@ -194,7 +194,7 @@ class SqliteIntake(CommonIntake):
         ).fetchone()
         return (row[0], instant(row[1])) if row else None
 
-    def insert(self, memories: Sequence[MemoryRecord]) -> None:
+    def _insert(self, memories: Sequence[MemoryRecord]) -> None:
         """Insert memories into working memory with tags and validity, without index entries."""
         before = len(self._inserted)
         for share in _statement_chunks(memories):
@@ -205,7 +205,7 @@ class SqliteIntake(CommonIntake):
             self._inserted += zip(seqs, share, strict=True)
         insert_tags_and_validity(self._session, self._inserted[before:])
 
-    def finish(self) -> int:
+    def _finish(self) -> int:
         """Index the inserted memories; return the number of memories in working memory."""
         # Indexed after all rows: an insert with a trigger is a savepoint, at which FTS5 would write
         # out what it has gathered, row by row (twice the time of the batch).

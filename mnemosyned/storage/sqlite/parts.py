@@ -7,7 +7,7 @@ file's tables.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from functools import partial
@@ -31,7 +31,7 @@ from mnemosyned.storage.common.injections import (
 from mnemosyned.storage.common.rows import instant
 from mnemosyned.storage.common.search import CommonVectors
 from mnemosyned.storage.common.session import reads, writes
-from mnemosyned.storage.common.sleep import CommonPromoting, SleepStore
+from mnemosyned.storage.common.sleep import PromotionTransaction, SleepStore
 from mnemosyned.storage.common.state import set_state
 from mnemosyned.storage.common.surroundings import AgentStore
 from mnemosyned.storage.sqlite.fulltext import index_memories, unindex_memory
@@ -413,7 +413,7 @@ class SqliteSleep(SqlitePart, SleepStore):
         )
 
 
-class SqlitePromoting(CommonPromoting):
+class SqlitePromoting(PromotionTransaction):
     """Promotions in rows. The index keeps its rows: a memory's `seq` goes with it."""
 
     _session: SqliteSession
@@ -425,25 +425,9 @@ class SqlitePromoting(CommonPromoting):
         """Store episodes and archive their originals within the transaction of a session."""
         cls(session).promote(promotions)
 
-    def any_superseded(self, ids: Collection[str]) -> bool:
-        """Return whether one of these working memories was superseded."""
-        row = self._session.execute(
-            "SELECT 1 FROM memory_state AS s JOIN working_memory AS w ON w.seq = s.memory_seq "
-            f"WHERE s.superseded_at IS NOT NULL AND w.id IN ({placeholders(ids)})",
-            tuple(ids),
-        ).fetchone()
-        return row is not None
-
-    def any_edited(self, ids: Sequence[str], *, since: int) -> bool:
-        """Return whether one of these working memories was edited after revision number `since`."""
-        row = self._session.execute(
-            "SELECT 1 FROM revision AS r JOIN working_memory AS w ON w.seq = r.memory_seq "
-            f"WHERE r.seq > ? AND w.id IN ({placeholders(ids)})",
-            (since, *ids),
-        ).fetchone()
-        return row is not None
-
-    def evict(self, ids: Sequence[str], episode: int, details: Sequence[Detail]) -> int:
+    def _evict(
+        self, ids: Sequence[str], episode: int, details: Sequence[Detail]
+    ) -> int:
         """Move working memories, except pinned ones, to the archive; return how many moved.
 
         They become originals of the episode at row number `episode`, with the exact values

@@ -145,6 +145,7 @@ class SqliteSession(sqlite3.Connection, CommonSession):
     """
 
     statements = EpisodeStatements()
+    of_ids = "m.id = ANY(%(ids)s)"
 
     def execute(
         self,
