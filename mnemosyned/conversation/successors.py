@@ -27,13 +27,13 @@ from mnemosyned.text.word_cache import clear_on_forget
 
 # Chosen on `make bench-telling`: of 31 ended facts all have their successor, and of the other statements
 # one in four has a newer one.
-LIKENESS_MIN = 0.5
+LIKENESS_MIN = 0.45
 """Sum of cosine, words and cue from which a newer statement is told with an older one."""
 WORDS_WEIGHT = 0.5
 """Weight of the share of the subject's words in common, by their rarity."""
 CUE_WEIGHT = 0.2
 """Weight of a cue of change in the newer statement."""
-UNKNOWN_COSINE = 0.25
+UNKNOWN_COSINE = 0.2
 """The cosine that is assumed where one of the two has no vector."""
 PLACE_MAX = 2
 """Only so many older statements that are most like a newer one may have it as their successor."""
