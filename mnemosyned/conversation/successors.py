@@ -35,12 +35,12 @@ CUE_WEIGHT = 0.2
 """Weight of a cue of change in the newer statement."""
 UNKNOWN_COSINE = 0.2
 """The cosine that is assumed where one of the two has no vector."""
-PLACE_MAX = 2
+PLACE_MAX = 3
 """Only so many older statements that are most like a newer one may have it as their successor."""
 SURE_MIN = 0.6
-"""The same sum from which the successors of a successor are followed."""
+"""The same sum from which a statement that has a successor itself is one."""
 STEPS_MAX = 3
-"""Successors of successors that are followed."""
+"""Statements in a line behind the newest one."""
 TRIED_MAX = 5
 ENDED_SHARE_MIN = 0.5
 """Share of an ended sentence's keywords that a text needs in order to tell that sentence."""
@@ -102,36 +102,40 @@ class SuccessorFinder:
         for section in sections:
             lines: dict[str, InjectedQuote] = {}
             for quote in section.quotes:
-                older, newest = self._find_newest(quote, ended.get(quote.source_id, ()))
+                newest, *older = self._follow(quote, ended.get(quote.source_id, ()))
                 line = lines.get(newest.id, newest)
-                if newest.id != older.id and (
-                    find_keywords(older.text) - find_keywords(newest.text)
-                ):
-                    line = replace(line, earlier=(*line.earlier, older))
+                for each in older:
+                    if each.id not in {other.id for other in line.earlier} and (
+                        find_keywords(each.text) - find_keywords(newest.text)
+                    ):
+                        line = replace(line, earlier=(*line.earlier, each))
                 if newest.id not in told:
                     lines[newest.id] = line
             told.update(lines)
             paired.append(replace(section, quotes=list(lines.values())))
         return paired
 
-    def _find_newest(
+    def _follow(
         self, quote: InjectedQuote, ended: Sequence[EndedStatement]
-    ) -> tuple[InjectedQuote, InjectedQuote]:
-        """Return a quote, with the time of its end if it ended, and the newest on its subject."""
+    ) -> list[InjectedQuote]:
+        """Return the statements that followed on a quote, the newest first, and the quote at last.
+
+        The quote has the time of its end if one of its `ended` statements is in its words.
+        """
         keywords = find_keywords(quote.text)
-        newest = quote
+        chain = [quote]
         for each in ended:
             sentence = find_keywords(each.sentence)
             if len(sentence & keywords) >= ENDED_SHARE_MIN * len(sentence):
-                quote = replace(quote, ended_at=each.at)
-                newest = replace(
-                    newest, id=each.by, memory="", said=each.at, text=each.successor
+                newer = replace(
+                    quote, id=each.by, memory="", said=each.at, text=each.successor
                 )
+                chain = [newer, replace(quote, ended_at=each.at)]
                 break
-        if successor := self._find_successor(newest):
+        while len(chain) <= STEPS_MAX and (successor := self._find_successor(chain[0])):
             memory = successor.memory
-            newest = replace(
-                newest,
+            newer = replace(
+                quote,
                 id=memory.id,
                 memory="",
                 text=self._edits.text_of(memory.id) or successor.text,
@@ -139,26 +143,21 @@ class SuccessorFinder:
                 source=memory.source or "",
                 speaker=memory.role,
             )
-        return quote, newest
+            chain.insert(0, newer)
+        return chain
 
     def _find_successor(self, quote: InjectedQuote) -> ProjectStatement | None:
         """Return the newer statement that is most like a quote; None if none is like enough.
 
-        One that has a successor itself is passed over, or followed if the quote is surely about it.
+        One that has a successor itself is passed over, unless the quote is surely about it.
         """
         rated = self._list_successors(quote.source_id, quote.text, quote.said)
         for score, newer in rated:
-            newest = newer
-            for _ in range(STEPS_MAX):
-                memory = newest.memory
-                further = self._list_successors(
-                    memory.id, newest.text, memory.created_at
-                )
-                if not further:
-                    break
-                newest = further[0][1]
-            if newest is newer or score >= SURE_MIN:
-                return newest
+            memory = newer.memory
+            if score >= SURE_MIN or not self._list_successors(
+                memory.id, newer.text, memory.created_at
+            ):
+                return newer
         return None
 
     def _list_successors(
