@@ -50,16 +50,6 @@ FORMATS = tuple(
 """Formats in the order of recognizing a source: the strictest first."""
 
 
-def format_named(name: str) -> ImportFormat:
-    """Return a new instance of the import format of this name. Raises `InvalidRequest` for none."""
-    for entry in FORMATS:
-        if entry.name == name:
-            return entry.load()
-    raise InvalidRequest(
-        f"there is no format {name}; the formats are {format_names()}", field="format"
-    )
-
-
 def format_names() -> str:
     """Return the names of all formats, separated by commas."""
     return ", ".join(entry.name for entry in FORMATS)
@@ -110,7 +100,12 @@ def plan_import(sources: list[ImportSource], format: str | None) -> ImportPlan:
     `InvalidRequest` for a source that has no format or cannot be read.
     """
     plan = ImportPlan()
-    given = format_named(format) if format else None
+    given = None
+    if format:
+        given = next((each.load() for each in FORMATS if each.name == format), None)
+        if given is None:
+            problem = f"there is no format {format}; the formats are {format_names()}"
+            raise InvalidRequest(problem, field="format")
     for source in sources:
         try:
             _add_source(plan, source, given)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,23 +59,14 @@ def project_of(
     stop_at = {"/", os.path.realpath(os.fspath(home or Path.home()))}
     if start in stop_at:
         return NO_PROJECT
-    for root in _walk_up_directories(start, stop_at):
+    root = start
+    for _ in range(PARENTS_MAX):
+        if root in stop_at:
+            break
         if (git := _find_git_directory(root)) is not None:
             return _identify_repository(root, git)
+        root = os.path.dirname(root)
     return Project(start[:KEY_CHARS_MAX], _cut_last_part(start), start)
-
-
-def _walk_up_directories(start: str, stop_at: set[str]) -> Iterator[str]:
-    """Yield a directory, its parent and so on, ending before a directory in `stop_at`.
-
-    At most `PARENTS_MAX` are yielded.
-    """
-    path = start
-    for _ in range(PARENTS_MAX):
-        if path in stop_at:
-            return
-        yield path
-        path = os.path.dirname(path)
 
 
 def _find_git_directory(root: str) -> str | None:

@@ -258,6 +258,10 @@ _CLIENT_FOLDERS = {
 }
 
 
+_FIELD = re.compile(r'"(sessionId|projectHash)"\s*:\s*"([^"\\]{1,300})"')
+_FIELDS_BYTES = 2_048
+
+
 @dataclass(frozen=True, slots=True)
 class TranscriptIdentity:
     """The tool and conversation of a transcript."""
@@ -283,8 +287,12 @@ def identify_transcript(path: str, head: bytes) -> TranscriptIdentity | None:
 
     None if the file is not a transcript of a known tool.
     """
-    if head[:1] == b"{" and path.endswith(".json"):
-        return _identify_document(path, head)
+    if head[:1] == b"{" and path.endswith(".json"):  # one JSON object
+        fields = dict(_FIELD.findall(head[:_FIELDS_BYTES].decode("utf-8", "replace")))
+        if "sessionId" not in fields or b'"messages"' not in head:
+            return None
+        client = client_of_path(path) or "gemini"
+        return TranscriptIdentity(client, fields["sessionId"])
     texts = head.split(b"\n")[:LINES_MAX]
     lines = [line for line in map(decode_object, texts) if line is not None]
     client = next(filter(None, map(_recognize_client, lines)), "")
@@ -296,19 +304,6 @@ def identify_transcript(path: str, head: bytes) -> TranscriptIdentity | None:
         conversation=_find_conversation_id(client, path, lines),
         directory=_find_first_text(lines, "cwd"),
     )
-
-
-def _identify_document(path: str, head: bytes) -> TranscriptIdentity | None:
-    """Return tool and conversation of a transcript in one JSON object; None for other objects."""
-    fields = dict(_FIELD.findall(head[:_FIELDS_BYTES].decode("utf-8", "replace")))
-    if "sessionId" not in fields or b'"messages"' not in head:
-        return None
-    client = client_of_path(path) or "gemini"
-    return TranscriptIdentity(client, fields["sessionId"])
-
-
-_FIELD = re.compile(r'"(sessionId|projectHash)"\s*:\s*"([^"\\]{1,300})"')
-_FIELDS_BYTES = 2_048
 
 
 def _recognize_client(line: TranscriptLine) -> str:
@@ -422,11 +417,6 @@ def _closing_tag(tag: str) -> re.Pattern[str]:
     return re.compile(rf"</{tag}\s{{0,9}}>", re.IGNORECASE)
 
 
-def announces_tool(text: str) -> bool:
-    """Return True if an agent's text only announces a tool call and gives no reason for it."""
-    return _ANNOUNCEMENT.match(text) is not None and not _REASON.search(text)
-
-
 BYTES_MAX = 1 << 20
 """Bytes read at a time."""
 DOCUMENT_BYTES_MAX = 16 << 20
@@ -495,9 +485,13 @@ def read_transcript(
     descriptor, status = _open_transcript(path, anywhere=anywhere)
     identity, size = file_identity(status), status.st_size
     with os.fdopen(descriptor, "rb") as stream:
-        # Before a place to go on from stands the end of a line, or of a document.
-        if file != identity or not _ends_record(stream, position):
+        if file != identity:
             position = 0
+        if position:
+            # Before a place to go on from stands the end of a line, or of a document.
+            stream.seek(position - 1)
+            if stream.read(1) not in (b"\n", b"}"):
+                position = 0
         if path.endswith(".json"):
             reading = _read_document(stream, size, position)
         else:
@@ -530,14 +524,6 @@ def _open_transcript(path: str, *, anywhere: bool) -> tuple[int, os.stat_result]
         return descriptor, status
     os.close(descriptor)
     raise TranscriptRefused("the transcript is not a regular file of this user")
-
-
-def _ends_record(stream: BinaryIO, position: int) -> bool:
-    """Return True if a line or a JSON object ends just before this byte; True at 0."""
-    if position == 0:
-        return True
-    stream.seek(position - 1)
-    return stream.read(1) in (b"\n", b"}")
 
 
 def _read_document(stream: BinaryIO, size: int, position: int) -> TranscriptReading:
@@ -622,6 +608,8 @@ def clean_messages(
         latest[message.unique_id or str(position)] = message
     for message in latest.values():
         text = clean(message.text)
-        announces = message.before_tool and message.role == "assistant"
-        if text and not (announces and announces_tool(text)):
+        may_announce = message.before_tool and message.role == "assistant"
+        if may_announce and _ANNOUNCEMENT.match(text) and not _REASON.search(text):
+            continue
+        if text:
             yield replace(message, text=text)

@@ -6,7 +6,6 @@ import hashlib
 import io
 import json
 from collections import Counter
-from dataclasses import dataclass
 from functools import partial
 from typing import BinaryIO
 
@@ -177,13 +176,6 @@ GROUP_BYTES_MAX = 16 << 20
 """An episode with more originals is restored in parts; a request has room for one."""
 
 
-@dataclass(slots=True)
-class _ExportLine:
-    number: int
-    data: bytes
-    end: int
-
-
 class ExportFile(ImportFormat):
     """The file that `mnem export` writes."""
 
@@ -217,7 +209,7 @@ class _ExportReader:
         self._start = start
         self._digest = hashlib.sha256()
         self._counts: Counter[str] = Counter()
-        self._group: list[_ExportLine] = []
+        self._group: list[TextLine] = []
         self._group_bytes = 0
         self._begins_with_episode = False
         self._missing = 0
@@ -230,7 +222,7 @@ class _ExportReader:
         while data := file.readline(EXPORT_LINE_BYTES_MAX):
             number += 1
             end += len(data)
-            line = _ExportLine(number, data, end)
+            line = TextLine(number, end - len(data), end, data)
             try:
                 kind = parse_line_kind(line.data)
             except MnemosynedError as error:
@@ -255,7 +247,7 @@ class _ExportReader:
             reason = "the export was cut off here: it has no last line"
             yield BadRecord(self._source.name, reason)
 
-    def _group_line(self, line: _ExportLine, kind: LineKind) -> Records:
+    def _group_line(self, line: TextLine, kind: LineKind) -> Records:
         """Add a line of a kind to the present group; yield the group if it is complete or full.
 
         If the line interrupts an incomplete episode, what there is of the episode is yielded first.
@@ -299,7 +291,7 @@ class _ExportReader:
             yield self._finish_group()
         self._begins_with_episode = False
 
-    def _read_last_line(self, line: _ExportLine, kind: LineKind) -> Records:
+    def _read_last_line(self, line: TextLine, kind: LineKind) -> Records:
         """Yield the lines still collected, then faults of the export, then its last line.
 
         The last line is a footer with checksum and counts, or says that the daemon broke the export
@@ -326,6 +318,6 @@ class _ExportReader:
             return "lines were changed since the export: its hash differs"
         return ""
 
-    def _make_bad_line(self, line: _ExportLine, reason: str) -> BadRecord:
+    def _make_bad_line(self, line: TextLine, reason: str) -> BadRecord:
         """Return a bad record that names a line of the export and the reason."""
         return BadRecord(f"{self._source.name}:{line.number}", reason)

@@ -231,25 +231,19 @@ class Notes(ImportFormat):
             )
 
 
-def session_of(path: Path) -> str:
-    """Return a note's session: "notes:" and the name of its Obsidian vault, or else its folder."""
-    folder = path.resolve().parent
-    for parent in [folder, *folder.parents][:PARENTS_MAX]:
-        if (parent / VAULT_FOLDER).is_dir():
-            return f"notes:{printable_path(parent.name)}"
-    return f"notes:{printable_path(folder.name)}"
-
-
 def _make_section_template(source: ImportSource, note: ParsedNote) -> Remember:
     """Return a memory with the note's title, session, time and tags, but no text or id.
 
-    Each section of the note becomes a copy of it.
+    The session is named after the note's Obsidian vault, or else after its folder. Each section
+    of the note becomes a copy of the memory.
     """
     title = text_in(note.fields.get("title")).strip() or source.text_path.stem
     tags = [*tags_in(note.fields.get("tags")), *tags_in(note.fields.get("tag"))]
+    folders = source.path.resolve().parents[:PARENTS_MAX]
+    vaults = (folder for folder in folders if (folder / VAULT_FOLDER).is_dir())
     return Remember(
         "",
-        session=session_of(source.path),
+        session=f"notes:{printable_path(next(vaults, folders[0]).name)}",
         source=SOURCE,
         created_at=_created_at(source.path, note),
         metadata={

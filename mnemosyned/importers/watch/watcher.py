@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import threading
 import time
@@ -52,13 +51,6 @@ FOLDERS_MAX = 20_000
 """Folders below a watched one: each takes a kilobyte here and one in the system."""
 
 
-def check_room(folder: str) -> None:
-    """Raise `OSError` if a folder has `FOLDERS_MAX` or more folders below it, too many to watch."""
-    below = (len(folders) for _, folders, _ in os.walk(folder))
-    if sum(islice(below, FOLDERS_MAX)) >= FOLDERS_MAX:
-        raise OSError(errno.ENOSPC, f"it has more than {FOLDERS_MAX:,} folders")
-
-
 class Notifications(FileSystemEventHandler):
     """Events of files below watched folders."""
 
@@ -85,8 +77,13 @@ class Notifications(FileSystemEventHandler):
         problems = {}
         self._places = set(map(event_folder, folders))
         for folder in folders:
+            below = (len(folders) for _, folders, _ in os.walk(folder))
+            if sum(islice(below, FOLDERS_MAX)) >= FOLDERS_MAX:
+                problems[folder] = (
+                    f"no events: it has more than {FOLDERS_MAX:,} folders"
+                )
+                continue
             try:
-                check_room(folder)
                 place = event_folder(folder)
                 observer.schedule(self, place, recursive=place == folder)
             except OSError as error:
@@ -380,21 +377,14 @@ class Watcher:
         else:
             if stored:
                 log.info("watched_file_read", stored=stored)
-            self._delay_slow_file(path, time.thread_time() - began, stored)
+            took_s = time.thread_time() - began
+            self._pauses.pop(path, None)
+            has_room = len(self._pauses) < SLOW_FILES_MAX
+            if took_s > SLOW_S * max(1, stored) and has_room:
+                self._pauses[path] = SLOW_PAUSE * took_s
             self._pause()
             return
         self._due.put(path, after_s=RETRY_S)
-
-    def _delay_slow_file(self, path: str, took_s: float, stored: int) -> None:
-        """Set how long a file waits after its next change, if this reading was slow.
-
-        `took_s` is the processor time, slow beyond `SLOW_S` seconds for each of `stored` new
-        memories.
-        """
-        self._pauses.pop(path, None)
-        has_room = len(self._pauses) < SLOW_FILES_MAX
-        if took_s > SLOW_S * max(1, stored) and has_room:
-            self._pauses[path] = SLOW_PAUSE * took_s
 
     def _pause(self) -> bool:
         """Sleep as long as the time since the last pause, then wait while requests are busy.
