@@ -73,7 +73,6 @@ class ImportJournal:
         """Read the journal file at a path, if it exists; with None, keep no positions."""
         self._path = path
         self._entries = _read_entries(path) if path else {}
-        self.found = bool(self._entries)
 
     @classmethod
     def of(cls, database: str, root: Path, format: str) -> ImportJournal:

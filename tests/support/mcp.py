@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from mnemosyned.agents.mcp.identity import ClientIdentity
+from mnemosyned.agents.mcp.identity import AgentSessions, ClientIdentity
 from mnemosyned.agents.mcp.protocol import CAPABILITIES_KEY, CLIENT_KEY, VERSION_KEY
 from mnemosyned.agents.mcp.server import mcp_route
 from mnemosyned.http_messages import HttpRequest, Response, Route
@@ -26,7 +26,7 @@ DECISION = "We decided to use Postgres 16 for the shop because of its JSON paths
 
 
 @dataclass
-class FakeSessions:
+class FakeSessions(AgentSessions):
     """Projects are directories; sessions are known once they were seen."""
 
     known: dict[str, list[str]] = field(default_factory=dict)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
 from mnemosyned.importers.projects import project_of
@@ -42,31 +42,6 @@ _KNOWN_CLIENTS = {
 """Beginnings of the names that clients give themselves, and the names used here."""
 _NOT_NAME = re.compile(r"[^a-z0-9]+")
 _NOT_VISIBLE = re.compile(r"[^!-~]+")
-
-
-class ProjectSessions(Protocol):
-    """The sessions of each project."""
-
-    def project_of(self, directory: str, override: str) -> str:
-        """Return the key of the project that a directory belongs to; empty for none.
-
-        `override` is a project named by the user, which takes precedence; empty if not named.
-        """
-        ...
-
-    def sessions_of(self, project: str, limit: int) -> Sequence[str]:
-        """Return at most `limit` session ids of a project, the last seen first.
-
-        `project` is the project's key.
-        """
-        ...
-
-    def note_session(self, identity: ClientIdentity, now: datetime) -> None:
-        """Save the client's session, with its project, if it is not saved yet.
-
-        `now` is the time of its start.
-        """
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +100,7 @@ def origin_of(headers: Mapping[str, str], *, local: bool) -> ClientOrigin:
 
 
 def identify(
-    origin: ClientOrigin, *, client_name: str, sessions: ProjectSessions, now: datetime
+    origin: ClientOrigin, *, client_name: str, sessions: AgentSessions, now: datetime
 ) -> ClientIdentity:
     """Return the client, conversation and project of a request.
 
@@ -164,26 +139,31 @@ def client_of(name: str) -> str:
 
 
 class AgentSessions:
-    """`ProjectSessions` on an `AgentStore`, which hooks fill as well."""
+    """The sessions of each project on an `AgentStore`, which hooks fill as well; none without it."""
 
-    def __init__(self, agents: AgentStore, *, may_write: bool = True) -> None:
+    def __init__(self, agents: AgentStore | None, *, may_write: bool = True) -> None:
         self._agents = agents
         self._may_write = may_write
 
     def project_of(self, directory: str, override: str) -> str:
-        """Return the key of a directory's project, or of `override` if given; empty for none."""
+        """Return the key of a directory's project, or of `override` if given; empty for none.
+
+        Without a store no directory is looked up.
+        """
+        if self._agents is None:
+            return override
         return project_of(directory, override=override).key
 
     def sessions_of(self, project: str, limit: int) -> Sequence[str]:
         """Return at most `limit` session ids of a project, the last seen first."""
-        return self._agents.sessions_of(project, limit)
+        return self._agents.sessions_of(project, limit) if self._agents else ()
 
     def note_session(self, identity: ClientIdentity, now: datetime) -> None:
         """Save the client's session if unknown, or the project of a saved session without one.
 
         Nothing is saved for a caller that may only read.
         """
-        if not self._may_write:
+        if self._agents is None or not self._may_write:
             return
         known = self._agents.session(identity.session)
         if known is None:

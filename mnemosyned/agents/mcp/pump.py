@@ -86,12 +86,17 @@ class DaemonEndpoint:
     advice = ""
     """What to do where no daemon answers, with the sign before it."""
 
+    def __init__(self, fault: str = "") -> None:
+        """Make an address that cannot be used, for the reason `fault`."""
+        self._fault = fault
+
     def open(self) -> socket.socket:
         """Return a new connection to the daemon.
 
-        Raises `OSError`, and `DaemonLost` if another attempt is useless.
+        Raises `OSError`, and `DaemonLost` if another attempt is useless, as here: the address is
+        invalid.
         """
-        raise NotImplementedError
+        raise DaemonLost(self._fault)
 
     def describe_loss(self, error: OSError) -> str:
         """Return the message for a daemon that does not answer, with advice on what to do.
@@ -448,18 +453,17 @@ def query_string(words: dict[str, str]) -> str:
 
     `urllib` takes too long to load.
     """
-    return "&".join(f"{name}={_percent_encode(value)}" for name, value in words.items())
-
-
-def _percent_encode(value: str) -> str:
-    """Return a value percent-encoded for a URL query."""
     plain = b"-./_~"
-    return "".join(
-        chr(byte)
-        if byte in plain or (chr(byte).isalnum() and byte < 128)
-        else f"%{byte:02X}"
-        for byte in os.fsencode(value)
-    )
+    encoded = {
+        name: "".join(
+            chr(byte)
+            if byte in plain or (chr(byte).isalnum() and byte < 128)
+            else f"%{byte:02X}"
+            for byte in os.fsencode(value)
+        )
+        for name, value in words.items()
+    }
+    return "&".join(f"{name}={value}" for name, value in encoded.items())
 
 
 def first_root(line: bytes) -> str:

@@ -83,24 +83,13 @@ class RemoteEndpoint(DaemonEndpoint):
         )
 
 
-class UnusableEndpoint(DaemonEndpoint):
-    """An invalid address: every message is answered with the fault."""
-
-    def __init__(self, reason: str) -> None:
-        self._reason = reason
-
-    def open(self) -> socket.socket:
-        """Raise `DaemonLost` with the fault of the address."""
-        raise DaemonLost(self._reason)
-
-
 def remote_endpoint(remote: RemoteDaemon | None) -> DaemonEndpoint:
     """Return the endpoint of a remote daemon, to connect to.
 
     For None, the environment's URL names the daemon. For an invalid address the returned endpoint
-    is an `UnusableEndpoint`, which answers every message with the fault.
+    has the fault, with which every message is answered.
     """
     try:
         return RemoteEndpoint(remote or remote_daemon(url_from_environment() or ""))
     except ValueError as error:
-        return UnusableEndpoint(str(error))
+        return DaemonEndpoint(str(error))

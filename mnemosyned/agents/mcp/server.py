@@ -6,7 +6,7 @@ import base64
 import binascii
 import secrets
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
@@ -18,9 +18,8 @@ from mnemosyned.agents.mcp.identity import (
     CLIENT_HEADER,
     ORIGIN_HEADER,
     SESSION_HEADER,
-    ClientIdentity,
+    AgentSessions,
     ClientOrigin,
-    ProjectSessions,
     client_of,
     identify,
     origin_of,
@@ -264,7 +263,7 @@ log = logger()
 
 def mcp_route(
     caller: Caller,
-    sessions: ProjectSessions,
+    sessions: AgentSessions,
     *,
     now: Callable[[], datetime] = local_now,
 ) -> Route:
@@ -454,15 +453,12 @@ def _wants_progress(request: McpRequest) -> bool:
 
 
 def _stream_with_progress(
-    request: McpRequest,
-    work: Callable[[], Json],
-    *,
-    interval_s: float = PROGRESS_S,
+    request: McpRequest, work: Callable[[], Json]
 ) -> Iterator[bytes]:
     """Run `work` in a thread; yield progress notifications, then the answer that it returns.
 
     Each is the bytes of a server-sent event. A notification comes at once and then every
-    `interval_s` seconds.
+    `PROGRESS_S` seconds.
     """
     answers: list[Json] = []
     thread = threading.Thread(
@@ -478,7 +474,7 @@ def _stream_with_progress(
         }
         notice = {"method": "notifications/progress", "params": params}
         yield _encode_server_sent_event({"jsonrpc": "2.0", **notice})
-        thread.join(interval_s)
+        thread.join(PROGRESS_S)
         seconds += 1
     yield _encode_server_sent_event(answers[0])
 
@@ -502,21 +498,6 @@ class UnreachableDaemon:
         raise DaemonUnreachable(self._reason)
 
 
-class NoSessions:
-    """Sessions without a store."""
-
-    def project_of(self, _: str, override: str) -> str:
-        """Return `override`, the project named by the user: no directory is looked up."""
-        return override
-
-    def sessions_of(self, _: str, __: int) -> Sequence[str]:
-        """Return no sessions, as no store is there."""
-        return ()
-
-    def note_session(self, _: ClientIdentity, __: datetime) -> None:
-        """Do nothing, as no store is there."""
-
-
 def answer_alone(
     line: bytes, headers: dict[str, str], reason: str
 ) -> tuple[bytes, dict[str, str]]:
@@ -526,7 +507,7 @@ def answer_alone(
     `headers` are those of its request. The body is empty if no answer is due; names of headers are
     in lower case.
     """
-    route = mcp_route(UnreachableDaemon(reason), NoSessions())
+    route = mcp_route(UnreachableDaemon(reason), AgentSessions(None))
     lowered = {name.lower(): value for name, value in headers.items()}
     response = route(HttpRequest("POST", MCP_ROUTE_PATH, "", line, lowered))
     body = response.body

@@ -41,7 +41,7 @@ from mnemosyned.agents.mcp.forms import (
     text_beginning,
     tokens_of,
 )
-from mnemosyned.agents.mcp.identity import ClientIdentity, ProjectSessions
+from mnemosyned.agents.mcp.identity import AgentSessions, ClientIdentity
 from mnemosyned.agents.mcp.protocol import INVALID_PARAMS, Json, ProtocolError
 from mnemosyned.errors import MnemosynedError, NotFound
 from mnemosyned.memory.values import Hit, Learning
@@ -73,7 +73,7 @@ class ToolContext:
 
     caller: Caller
     identity: ClientIdentity
-    sessions: ProjectSessions
+    sessions: AgentSessions
     now: datetime
     """With the zone of this machine."""
     bytes_max: int = LINES_BYTES_MAX

@@ -219,13 +219,9 @@ class Feed:
     there are requests: both are read again only after a change of the state.
     """
 
-    def __init__(
-        self, connection: Connection, *, now_s: Callable[[], float] = monotonic
-    ) -> None:
-        """Read over `connection`; `now_s` is a monotonic clock in seconds."""
+    def __init__(self, connection: Connection) -> None:
         self.minute = LastMinute()
         self._connection = connection
-        self._now_s = now_s
         self._cycles: Sequence[LogEntry] = ()
         self._latest: Sequence[MemoryRecord] = ()
         self._seen: dict[str, object] = {}
@@ -241,7 +237,7 @@ class Feed:
             page = self._connection.page("/metrics")
         except UnknownVerb:  # as for one of its owners
             page = ""
-        self.minute.add(read_figures(page, moment=self._now_s()))
+        self.minute.add(read_figures(page, moment=monotonic()))
         watched_s = self._watched_s(stats)
         looks = int(watched_s // RUNNING_LOG_S)
         if self._has_changed("cycles", (stats.pid, stats.sleep.last_cycle, looks)):
@@ -273,7 +269,7 @@ class Feed:
         if not stats.sleep.running:
             self._running_since = None
             return 0.0
-        now = self._now_s()
+        now = monotonic()
         if self._running_since is None:
             self._running_since = now
         return now - self._running_since
@@ -343,10 +339,10 @@ def tier_lines(stats: Stats, per_s: float) -> list[Line]:
     ]
 
 
-def filled_bar(share: float, cells: int = BAR_CELLS) -> str:
-    """Return a bar of `cells` cells, filled to `share` between 0 and 1."""
-    filled = round(max(0.0, min(1.0, share)) * cells)
-    return "█" * filled + "░" * (cells - filled)
+def filled_bar(share: float) -> str:
+    """Return a bar of `BAR_CELLS` cells, filled to `share` between 0 and 1."""
+    filled = round(max(0.0, min(1.0, share)) * BAR_CELLS)
+    return "█" * filled + "░" * (BAR_CELLS - filled)
 
 
 def request_lines(rows: Sequence[RequestRow]) -> list[Line]:
