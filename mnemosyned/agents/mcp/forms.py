@@ -19,6 +19,7 @@ from mnemosyned.memory.values import Episode, Hit, MemoryRecord
 from mnemosyned.text.frames import neutralize, neutralize_line, neutralize_tags
 from mnemosyned.text.token_counts import TokenEstimator
 from mnemosyned.verbs.conversation import Lesson
+from mnemosyned.verbs.listing import LEVELS
 from mnemosyned.verbs.request import Name, Question, Request
 
 QUOTED = (
@@ -282,7 +283,6 @@ MATCHING_MAX = 2
 """Originals shown below the hit of a summary."""
 PART_BYTES_MAX = 2_400
 """Bytes of an original among others; it is cut at this, and `get` shows the rest."""
-LEVELS = ("episode", "day", "week", "month")
 
 _ESTIMATOR = TokenEstimator()
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import click
 import msgspec
 
-from mnemosyned.cli.arguments import make_parameter, ordered_fields, read_fields
+from mnemosyned.cli.arguments import make_parameter, read_fields
 from mnemosyned.cli.calls import call_daemon, connect_to_daemon
 from mnemosyned.cli.options import (
     EXIT_NOTHING,
@@ -30,6 +30,7 @@ from mnemosyned.cli.output.terminal import (
     width,
     wrap_lines,
 )
+from mnemosyned.cli.verb_command import make_verb_command
 from mnemosyned.client.connection import Connection
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.instants import in_zone
@@ -97,20 +98,12 @@ def _read_pages(
         request = msgspec.structs.replace(request, after=page.next)
 
 
-list_command = AnswerCommand(
-    "list",
-    params=[
-        *(
-            make_parameter(ListMemories, field)
-            for field in ordered_fields(ListMemories)
-        ),
-        click.Option(
-            ["--all", "all_"], is_flag=True, help="List everything that matches."
-        ),
-    ],
-    callback=click.pass_context(print_list),
-    help=str(ListMemories.__doc__).partition("\n\n    Raises")[0],
+list_command = make_verb_command("list", ListMemories)
+list_command.params.insert(  # before the formats of answers
+    -3,
+    click.Option(["--all", "all_"], is_flag=True, help="List everything that matches."),
 )
+list_command.callback = click.pass_context(print_list)
 
 
 # ----------------------------------------------------- today, day, week, month

@@ -83,12 +83,11 @@ class BenchReport:
     """Everything that was told, and what was said again, oldest first."""
 
 
+@dataclass(slots=True)
 class ReplayClock:
     """A clock that shows the time of the replayed message."""
 
-    def __init__(self, moment: datetime) -> None:
-        """Begin at `moment`."""
-        self.moment = moment
+    moment: datetime
 
     def now(self) -> datetime:
         """Return the time of the replay."""

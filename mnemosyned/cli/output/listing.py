@@ -11,7 +11,6 @@ from mnemosyned.cli.output.show import CELLS, RENDERERS, Renderer
 from mnemosyned.cli.output.terminal import (
     count_of,
     cut_text,
-    level_name,
     local_time,
     table,
     width,
@@ -20,7 +19,7 @@ from mnemosyned.instants import in_zone
 from mnemosyned.memory.listing import SessionTotals, SourceTotals
 from mnemosyned.memory.values import Episode, MemoryRecord
 from mnemosyned.text.display import cell_count
-from mnemosyned.verbs.listing import Listed, SessionList, SourceList
+from mnemosyned.verbs.listing import LEVELS, Listed, SessionList, SourceList
 
 TEXT_CELLS_MIN = 20
 """Cells of a text at least, on the narrowest terminal."""
@@ -102,7 +101,7 @@ def _list_text(result: Listed, first: int) -> str:
     for number, episode in enumerate(result.episodes, first + len(result.memories)):
         head = click.style(f"{number:>4}  {_covered_period(episode)}", bold=True)
         count = count_of(episode.item_count, "memory")
-        kind = click.style(f"{level_name(episode.level)}, {count}", dim=True)
+        kind = click.style(f"{LEVELS[episode.level]}, {count}", dim=True)
         lines += [
             f"{head}  {kind}",
             f"{INDENT}{cut_text(episode.content, room_after(INDENT))}",
@@ -117,7 +116,7 @@ def _covered_period(episode: Episode) -> str:
     """
     if episode.level and episode.period_from:
         first = in_zone(episode.period_from, UTC).date()
-        return period_name(level_name(episode.level), first)
+        return period_name(LEVELS[episode.level], first)
     start, end = local_time(episode.covers_from), local_time(episode.covers_until)
     if start == end:
         return start
@@ -203,7 +202,7 @@ RENDERERS[SourceList] = Renderer(
 )
 CELLS[MemoryRecord] = "id created_at tier session source role content".split()
 CELLS[Episode] = [
-    *("id", "covers_until", lambda episode: level_name(episode.level)),
+    *("id", "covers_until", lambda episode: LEVELS[episode.level]),
     *("session", "source", lambda _: "", "content"),
 ]
 CELLS[SessionTotals] = "session count first last sources project".split()

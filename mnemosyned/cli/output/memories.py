@@ -19,7 +19,6 @@ from mnemosyned.cli.output.terminal import (
     ellipsis,
     indent_lines,
     key_lines,
-    level_name,
     local_time,
     width,
     wrap_lines,
@@ -37,6 +36,7 @@ from mnemosyned.memory.values import (
 )
 from mnemosyned.text.details import Detail, DetailKind
 from mnemosyned.text.sentences import UNSPACED, WORD_END, WORD_START
+from mnemosyned.verbs.listing import LEVELS
 from mnemosyned.verbs.memories import (
     Edited,
     Expanded,
@@ -306,7 +306,7 @@ def _episode_text(episode: Episode) -> str:
         ("covers", _covered_times(episode)),
         ("session", episode.session),
         ("source", episode.source or ""),
-        ("level", level_name(episode.level) if episode.level else ""),
+        ("level", LEVELS[episode.level] if episode.level else ""),
         ("originals", str(episode.item_count)),
         ("summarizer", episode.summarizer),
     ]

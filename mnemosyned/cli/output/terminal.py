@@ -358,11 +358,6 @@ def indent_lines(text: str) -> str:
     return "\n".join(f"{INDENT}{line}" for line in text.splitlines() or [""])
 
 
-def level_name(level: int) -> str:
-    """Return the name of a summary level: episode, day, week or month for 0 to 3."""
-    return ("episode", "day", "week", "month")[level]
-
-
 GAP = "  "
 _NUMBER = re.compile(r"(?:about )?[-+]?[\d,.]+%?")
 

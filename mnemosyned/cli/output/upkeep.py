@@ -16,7 +16,6 @@ from mnemosyned.cli.output.terminal import (
     cut_text,
     duration_text,
     key_lines,
-    level_name,
     local_time,
     table,
     wrap_paragraph,
@@ -36,6 +35,7 @@ from mnemosyned.memory.values import (
     SummarizerStatus,
     Tier,
 )
+from mnemosyned.verbs.listing import LEVELS
 from mnemosyned.verbs.upkeep import Logged, Stats, WatchedFolder, Watching
 
 GROUPS_SHOWN_MAX = 12
@@ -102,7 +102,7 @@ def _groups_table(report: CycleReport) -> str:
         periods = {group.period for group in groups}
         into = kind.period
         if len(periods) > 1:
-            into = f"{len(periods)} {level_name(max(kind.level, 1))}s"
+            into = f"{len(periods)} {LEVELS[max(kind.level, 1)]}s"
         first = in_zone(min(group.covers_from for group in groups), None)
         last = in_zone(max(group.covers_until for group in groups), None)
         until = "%H:%M" if last.date() == first.date() else "%m-%d %H:%M"
@@ -223,7 +223,7 @@ def _period_counts(report: CycleReport) -> str:
         written[group.level] += 1 if report.dry_run else len(group.episodes)
     del written[0]
     levels = sorted(written)
-    return ", ".join(count_of(written[level], level_name(level)) for level in levels)
+    return ", ".join(count_of(written[level], LEVELS[level]) for level in levels)
 
 
 def _log_text(result: Logged, first: int) -> str:
@@ -280,7 +280,7 @@ def _log_row(entry: LogEntry) -> list[str]:
     ]
     if entry.level:
         cells[1] = ALL_SESSIONS
-        cells[4] = level_name(entry.level)
+        cells[4] = LEVELS[entry.level]
     if entry.undone_at:
         cells[3] = "undone"
     return cells
