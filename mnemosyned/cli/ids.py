@@ -265,27 +265,24 @@ def suggester(parameter: click.Parameter, verb: str) -> Suggest:
 
         try:
             with connect_to_daemon(context, timeout_s=TIMEOUT_S) as client:
-                if name in ("session", "source"):
-                    values = _find_sessions_or_sources(name, word, client)
-                else:
-                    values = ids_with_prefix(word, verb, client)
-                return [CompletionItem(value, help=words) for value, words in values]
+                if name not in ("session", "source"):
+                    named = ids_with_prefix(word, verb, client)
+                    return [CompletionItem(id, help=words) for id, words in named]
+                from mnemosyned.verbs.listing import (  # noqa: PLC0415 as above
+                    Sessions,
+                    Sources,
+                )
+
+                listing: Any = Sessions if name == "session" else Sources
+                totals: Any = client.call(
+                    listing(prefix=word or None, limit=SUGGESTIONS_MAX)
+                )
+                return [
+                    CompletionItem(value, help=count_of(each.count, "memory"))
+                    for each in totals
+                    if (value := getattr(each, name))
+                ]
         except (MnemosynedError, OSError):
             return []  # nobody reads an error there
 
     return suggest
-
-
-def _find_sessions_or_sources(
-    kind: str, prefix: str, client: Connection
-) -> list[Named]:
-    """Return (name, number of memories in words) for sessions, or sources, with this prefix.
-
-    `kind` is "session" or "source".
-    """
-    from mnemosyned.verbs.listing import Sessions, Sources  # noqa: PLC0415 as above
-
-    verb: Any = Sessions if kind == "session" else Sources
-    totals: Any = client.call(verb(prefix=prefix or None, limit=SUGGESTIONS_MAX))
-    named = [(getattr(each, kind), count_of(each.count, "memory")) for each in totals]
-    return [(name, words) for name, words in named if name]

@@ -166,45 +166,34 @@ class TlsChannel:
 async def open_channel(address: Address) -> Channel:
     """Return a new connection to a daemon, with TLS if the address asks for it.
 
-    Raises `OSError`, and `ForeignDaemon` if an untrusted user listens on the socket.
+    For a Unix socket with a full backlog, asyncio cannot wait: the connection is tried again until
+    it succeeds. The caller limits the time. Raises `OSError`, and `ForeignDaemon` if an untrusted
+    user listens on the socket.
     """
     if isinstance(address, TlsAddress):
-        return await _open_tls(address.remote, address.context)
+        connection = await _connect_remote(address.remote)
+        channel = TlsChannel(connection, address.context, address.remote.host)
+        try:
+            with ClosedOnFailure(connection):
+                async with asyncio.timeout(tls.HANDSHAKE_S):
+                    await channel.handshake()
+        except OSError as error:
+            raise tls.handshake_fault(address.remote, error) from error
+        return channel
     connection = address.open()
     with ClosedOnFailure(connection):
         connection.settimeout(0)
-        await _connect_local(connection, address)
+        if connection.family != socket.AF_UNIX:
+            loop = asyncio.get_running_loop()
+            await loop.sock_connect(connection, address.target)
+        else:
+            while True:  # within the call's timeout
+                with contextlib.suppress(BlockingIOError):
+                    connection.connect(address.target)
+                    break
+                await asyncio.sleep(BACKLOG_POLL_S)
         address.check(connection)
     return PlainChannel(connection)
-
-
-async def _connect_local(connection: socket.socket, address: Address) -> None:
-    """Connect a non-blocking socket to a daemon on this machine.
-
-    For a Unix socket with a full backlog, asyncio cannot wait: the connection is tried again until
-    it succeeds. The caller limits the time. Raises `OSError`.
-    """
-    if connection.family != socket.AF_UNIX:
-        await asyncio.get_running_loop().sock_connect(connection, address.target)
-        return
-    while True:  # within the call's timeout
-        with contextlib.suppress(BlockingIOError):
-            connection.connect(address.target)
-            return
-        await asyncio.sleep(BACKLOG_POLL_S)
-
-
-async def _open_tls(remote: RemoteDaemon, context: ssl.SSLContext) -> Channel:
-    """Return a new TLS connection to a remote daemon, after the handshake. Raises `RemoteFault`."""
-    connection = await _connect_remote(remote)
-    channel = TlsChannel(connection, context, remote.host)
-    try:
-        with ClosedOnFailure(connection):
-            async with asyncio.timeout(tls.HANDSHAKE_S):
-                await channel.handshake()
-    except OSError as error:
-        raise tls.handshake_fault(remote, error) from error
-    return channel
 
 
 async def _connect_remote(remote: RemoteDaemon) -> socket.socket:

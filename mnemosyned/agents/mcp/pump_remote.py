@@ -45,30 +45,23 @@ class RemoteEndpoint(DaemonEndpoint):
     def open(self) -> socket.socket:
         """Return a connection to the host of the daemon's URL, over TLS for https://.
 
-        Raises `OSError`, and `DaemonLost` if the certificate is not the daemon's.
+        Raises `OSError`, and `DaemonLost` if the certificate is not the daemon's, as another
+        attempt is useless then.
         """
         if self._context is None:
-            connection = socket.create_connection(
-                (self._remote.host, self._remote.port), CONNECT_S
-            )
+            place = (self._remote.host, self._remote.port)
+            connection = socket.create_connection(place, CONNECT_S)
         else:
-            connection = self._connect_tls(self._context)
+            from mnemosyned.client.tls import connect  # noqa: PLC0415 as above
+
+            try:
+                connection = connect(self._remote, self._context, CONNECT_S)
+            except RemoteFault as fault:
+                if fault.is_foreign:
+                    raise DaemonLost(fault.words) from fault
+                raise
         connection.settimeout(None)
         return connection
-
-    def _connect_tls(self, context: ssl.SSLContext) -> socket.socket:
-        """Return a TLS connection to the daemon's host. Raises `OSError`.
-
-        Raises `DaemonLost` if the server is not the daemon's, as another attempt is useless then.
-        """
-        from mnemosyned.client.tls import connect  # noqa: PLC0415 as above
-
-        try:
-            return connect(self._remote, context, CONNECT_S)
-        except RemoteFault as fault:
-            if fault.is_foreign:
-                raise DaemonLost(fault.words) from fault
-            raise
 
     def describe_loss(self, error: OSError) -> str:
         """Return the message for a daemon that does not answer, by the error of the connection."""

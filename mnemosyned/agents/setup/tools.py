@@ -526,9 +526,14 @@ def _warn_of_silence(
     The warning is due if the newest transcript is more than `TRANSCRIPT_LEAD` newer than the last
     stored memory, or nothing was ever stored.
     """
-    newest = newest_transcript(target, machine)
-    if activity is None or newest is None:
+    paths = chain.from_iterable(map(machine.home.glob, target.transcripts))
+    modified = 0.0
+    for path in islice(paths, TRANSCRIPTS_MAX):
+        with suppress(OSError):  # deleted meanwhile
+            modified = max(modified, path.stat().st_mtime)
+    if activity is None or not modified:
         return []
+    newest = datetime.fromtimestamp(modified, UTC)
     written = f"{newest:%Y-%m-%d %H:%M} UTC"
     if activity.stored_at is None:
         return [f"transcript of {written}, nothing stored of it: do its hooks run?"]
@@ -536,13 +541,3 @@ def _warn_of_silence(
         return []
     stored = f"{activity.stored_at:%Y-%m-%d %H:%M}"
     return [f"transcript of {written}, last memory of {stored}: do its hooks run?"]
-
-
-def newest_transcript(target: SetupTarget, machine: Machine) -> datetime | None:
-    """Return when the newest of a tool's transcript files was written; None if there is none."""
-    paths = chain.from_iterable(map(machine.home.glob, target.transcripts))
-    newest = 0.0
-    for path in islice(paths, TRANSCRIPTS_MAX):
-        with suppress(OSError):  # deleted meanwhile
-            newest = max(newest, path.stat().st_mtime)
-    return datetime.fromtimestamp(newest, UTC) if newest else None

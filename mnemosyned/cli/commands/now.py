@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import date, datetime
 from typing import Any
@@ -311,7 +311,12 @@ def tail(
             for event in _read_on(client, events) if events else ():
                 if is_reader_gone():
                     break
-                if not _is_shown(event, shown):
+                is_shown = (  # all that it says is that these were remembered
+                    event.kind is EventKind.REMEMBERED
+                    and 0 < event.count == len(event.memories)
+                    and all(memory.id in shown for memory in event.memories)
+                )
+                if not is_shown:
                     printer.print_event(event)
     except KeyboardInterrupt:
         if is_terminal(sys.stderr):
@@ -329,15 +334,6 @@ _FILTERS = [
     if field.name in ("session", "source")
 ]
 tail.params[2:2] = _FILTERS
-
-
-def _is_shown(event: Event, shown: Container[str]) -> bool:
-    """Return whether all that an event says is that memories of these ids were remembered."""
-    return (
-        event.kind is EventKind.REMEMBERED
-        and 0 < event.count == len(event.memories)
-        and all(memory.id in shown for memory in event.memories)
-    )
 
 
 def _read_on(client: Connection, events: Iterator[Event]) -> Iterator[Event]:

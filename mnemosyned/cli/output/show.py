@@ -129,13 +129,6 @@ def id_of(record: object) -> str:
     return _cell_text(record, CELLS.get(type(record), ["id"])[0]) or ""
 
 
-def cells_of(record: object) -> list[str]:
-    """Return the texts of a record's columns, for one line; of an unknown type, only its id."""
-    columns = CELLS.get(type(record), ["id"])
-    texts = (_cell_text(record, column) for column in columns)
-    return [text for text in texts if text is not None]
-
-
 def _cell_text(record: object, column: str | Callable[[Any], str | None]) -> str | None:
     """Return the text of one column of a record; None if the column is left out.
 
@@ -268,7 +261,9 @@ def say_record(record: object, form: str) -> None:
     if form in ("json", "jsonl"):
         say_json(record)
     elif form == "tsv":
-        say_cells(cells_of(record))
+        columns = CELLS.get(type(record), ["id"])
+        texts = (_cell_text(record, column) for column in columns)
+        say_cells([text for text in texts if text is not None])
     elif id := id_of(record):
         say(escape_invisible(id, one_line=True))
 
