@@ -122,7 +122,8 @@ def test_what_was_said_before_an_upgrade_is_still_found(
 def test_what_was_said_before_is_looked_up_in_an_index(used: Path) -> None:
     with closing(sqlite3.connect(used)) as connection:
         plan = connection.execute(
-            f"EXPLAIN QUERY PLAN {SAID_BEFORE}", ("s", 1, "a text", None) * 2
+            f"EXPLAIN QUERY PLAN {SAID_BEFORE}",
+            {"session": "s", "hash": 1, "content": "a text", "source": None},
         )
         steps = [row[3] for row in plan if "_said" in row[3]]
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from functools import partial
 
 from mnemosyned.conversation.archived import ABOUT, list_archived_memory_ids
@@ -51,6 +49,11 @@ class CompactionStore(Transactional):
 
     _intake: Callable[[EngineSession], IntakeTransaction]
     """Makes the intake of a transaction."""
+    _same: str
+    """Selects the id of a memory with a text, session, source and role, of a time if it is given.
+
+    Only memories with an id chosen by the agent count.
+    """
     _parts_below: str
     """Compaction and part of all compactions from which `id` goes on, in order."""
 
@@ -97,21 +100,17 @@ class CompactionStore(Transactional):
         if taken.has_timestamp:
             earliest = shift(memory.created_at, -ABOUT)
             latest = shift(memory.created_at, ABOUT)
-        return self._same_memory(session, memory, earliest, latest)
-
-    @abstractmethod
-    def _same_memory(
-        self,
-        session: EngineSession,
-        memory: MemoryRecord,
-        earliest: datetime | None,
-        latest: datetime | None,
-    ) -> str | None:
-        """Return the id of a stored memory with the same text, session, source and role, or None.
-
-        Only memories with an id chosen by the agent count. `earliest` and `latest` bound the time
-        of its creation; None sets no bound.
-        """
+        id: str | None = session.scalar(
+            self._same,
+            hash=content_hash(memory.content),
+            content=memory.content,
+            session=memory.session,
+            source=memory.source,
+            role=memory.role,
+            earliest=earliest,
+            latest=latest,
+        )
+        return id
 
     @reads
     def get(

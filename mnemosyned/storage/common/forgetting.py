@@ -22,7 +22,6 @@ from mnemosyned.memory.exchange import (
 from mnemosyned.memory.fields import RECOVERABLE
 from mnemosyned.memory.forgetting import ForgetFilter, Grace, Newest, Removal
 from mnemosyned.memory.intake import (
-    Known,
     content_hash,
     is_made_of_source,
     keys_of_forgotten,
@@ -431,19 +430,14 @@ class FoundMemory(NamedTuple):
 class DeletionStore(Transactional):
     """Deletes memories and learnings for good."""
 
-    _newest_memory: str
-    """Selects the row number of the last memory."""
     _ids_below: str
     """Selects the ids of all originals under `summary`."""
-    _count_pruned: str
-    """Counts the originals of `episodes` whose text was pruned."""
     _named: str
     """Selects which of `names` a memory or summary has in a column."""
     _unless_named: str
     """Ends a selection of names `n.name`: without those that a memory or summary has in a column."""
     _selected_memories: Callable[[EngineSession, ForgetFilter], list[str]]
     _selected_learnings: Callable[[EngineSession, ForgetFilter], list[str]]
-    _known_records: Callable[[EngineSession, Sequence[str]], Mapping[str, Known]]
 
     @abstractmethod
     def _find(self, session: EngineSession, ids: Sequence[str]) -> list[FoundMemory]:
@@ -477,7 +471,7 @@ class DeletionStore(Transactional):
     def newest(self, session: CommonSession) -> Newest:
         """Return the row numbers of the newest memory and the newest learning; 0 for none."""
         learning = "SELECT coalesce(max(seq), 0) FROM learning WHERE owner = %(owner)s"
-        return Newest(session.scalar(self._newest_memory), session.scalar(learning))
+        return Newest(session.newest_memory(), session.scalar(learning))
 
     @reads
     def ids_under(self, session: CommonSession, summary: str) -> list[str]:
@@ -497,7 +491,13 @@ class DeletionStore(Transactional):
         originals = [memory for memory in found if memory.episode is not None]
         leaving = Counter(memory.episode or 0 for memory in originals)
         pruned = sum(not memory.size for memory in originals)
-        there: int = session.scalar(self._count_pruned, episodes=list(leaving))
+        there: int = session.scalar(
+            "SELECT count(*) FROM placed AS p "
+            "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
+            "WHERE p.owner = %(owner)s AND p.episode_seq = ANY(%(episodes)s::bigint[]) "
+            "AND m.content = ''",
+            episodes=list(leaving),
+        )
         in_force, rewritten = _find_in_force_again(session, found)
         for episode in rewritten:
             leaving[episode] += 0
@@ -575,7 +575,7 @@ class DeletionStore(Transactional):
         if not seqs:
             return
         memories = session.memories_at(seqs)
-        known = self._known_records(session, [each.id for each in memories.values()])
+        known = session.known_records([each.id for each in memories.values()])
         before: dict[int, list[int]] = defaultdict(list)
         for seq, words in session.execute(
             "SELECT memory_seq, content_hash FROM revision "

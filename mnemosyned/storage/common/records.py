@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from mnemosyned.errors import IdTaken, NotFound
@@ -27,6 +27,7 @@ from mnemosyned.storage.common.learnings import LearningRows
 from mnemosyned.storage.common.rows import (
     EPISODE_COLUMNS,
     episode_from,
+    instant,
     optional_instant,
 )
 from mnemosyned.storage.common.session import (
@@ -41,8 +42,11 @@ from mnemosyned.storage.common.state import supersede, was_said
 class IntakeTransaction(ABC):
     """Transaction that stores drafts; known ones are answered."""
 
-    _known_records: Callable[[EngineSession, Sequence[str]], dict[str, Known]]
-    """Returns text, time and text hash of stored memories and episodes with given ids, by id."""
+    _said: str
+    """Selects id and time of the first memory with a text, session and source.
+
+    Superseded memories, and memories that may expire, do not count.
+    """
 
     def __init__(self, session: EngineSession) -> None:
         self._session = session
@@ -56,7 +60,7 @@ class IntakeTransaction(ABC):
         known: dict[str, Known] = {}
         if given:
             self._session.lock()
-            known = self._known_records(self._session, given)
+            known = self._session.known_records(given)
         keys = {
             draft.memory.id: keys_of_forgotten(
                 draft.memory.id,
@@ -151,12 +155,20 @@ class IntakeTransaction(ABC):
         )
         return {key for (key,) in rows}
 
-    @abstractmethod
     def _said_before(self, memory: MemoryRecord) -> tuple[str, datetime] | None:
         """Return the id and time of the first memory with the same text, session and source.
 
-        None if there is none. Superseded memories, and memories that may expire, do not count.
+        None if there is none.
         """
+        self._session.lock()
+        row = self._session.execute(
+            self._said,
+            session=memory.session,
+            hash=content_hash(memory.content),
+            content=memory.content,
+            source=memory.source,
+        ).fetchone()
+        return (row[0], instant(row[1])) if row else None
 
     @abstractmethod
     def _insert(self, memories: Sequence[MemoryRecord]) -> None:

@@ -34,7 +34,6 @@ from mnemosyned.memory.exchange import (
     known_memory,
 )
 from mnemosyned.memory.injections import BriefingEdit, Injection
-from mnemosyned.memory.intake import Known
 from mnemosyned.memory.values import Episode, Learning
 from mnemosyned.storage.common.compactions import INSERT_COMPACTION, insert_parts
 from mnemosyned.storage.common.endings import restore_ending
@@ -251,13 +250,15 @@ class RestoreTransaction(ABC):
     ) -> None:
         """Restore episodes and memories, each memory under its episode if that lacks originals."""
         ids = [episode.id for episode in episodes] + [memory.id for memory in memories]
-        known = {id: record[0] for id, record in self._known_records(ids).items()}
+        known = {
+            id: record[0] for id, record in self._session.known_records(ids).items()
+        }
         originals: dict[str | None, set[str]] = defaultdict(set)
         for memory in memories:
             originals[memory.episode].add(memory.id)
         self._restore_episodes(episodes, originals, known)
         seqs = [memory.seq for memory in memories if memory.id not in known]
-        self._taken = self._taken_numbers(seqs)
+        self._taken = set(self._session.memories_at(seqs))
         # New numbers are given above all of them.
         self._last_seq = max([self._last_number(), *seqs])
         self._restore_memories(memories, self._homes([*filter(None, originals)]), known)
@@ -328,7 +329,7 @@ class RestoreTransaction(ABC):
 
         Else count it as left out, as the next sleep cycle writes it.
         """
-        known = self._known_records([rollup.id])
+        known = self._session.known_records([rollup.id])
         if rollup.id in known:
             return _known_summary(known[rollup.id][0])
         if not self._can_adopt(rollup):
@@ -337,17 +338,6 @@ class RestoreTransaction(ABC):
         self._insert_episode(rollup)
         self._adopt(rollup)
         return True
-
-    @abstractmethod
-    def _known_records(self, ids: Sequence[str]) -> dict[str, Known]:
-        """Return text, time and text hash of stored memories and episodes with these ids, by id.
-
-        The text of an episode is None.
-        """
-
-    @abstractmethod
-    def _taken_numbers(self, seqs: Sequence[int]) -> set[int]:
-        """Return those of the row numbers that stored memories have."""
 
     @abstractmethod
     def _last_number(self) -> int:

@@ -118,6 +118,11 @@ class CommonVectors(Transactional, VectorStore):
         """
 
     @reads
+    def newest_position(self, session: CommonSession) -> int:
+        """Return the highest row number of a memory; 0 if there is none."""
+        return session.newest_memory()
+
+    @reads
     def positions_of(
         self, session: CommonSession, ids: Sequence[str]
     ) -> dict[str, int]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
 from functools import wraps
 from typing import (
     Any,
@@ -22,6 +21,7 @@ from typing import (
 )
 
 from mnemosyned.memory.edit import Position
+from mnemosyned.memory.intake import Known
 from mnemosyned.memory.values import Episode, MemoryRecord, Tier
 from mnemosyned.storage.common.rows import EPISODE_COLUMNS
 from mnemosyned.text.details import Detail
@@ -150,12 +150,15 @@ class CommonSession(Protocol):
         """
         ...
 
-    def id_at(self, seq: int) -> str:
-        """Return the id of the memory at this row number."""
+    def newest_memory(self) -> int:
+        """Return the highest row number of a memory; 0 if there is none."""
         ...
 
-    def created_at(self, seq: int) -> datetime:
-        """Return the creation time of the memory at this row number."""
+    def known_records(self, ids: Sequence[str]) -> dict[str, Known]:
+        """Return text, time and text hash of stored memories and episodes with these ids, by id.
+
+        The text of an episode is None.
+        """
         ...
 
     def successor_of(self, seq: int) -> Position | None:

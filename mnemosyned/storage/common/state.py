@@ -167,7 +167,8 @@ def supersede(
             f"{old} was superseded over {HISTORY_MAX} times; forget it first",
             field="supersedes",
         )
-    set_state(session, seq, "superseded_at", session.created_at(new_seq))
+    moment = session.memories_at([new_seq])[new_seq].created_at
+    set_state(session, seq, "superseded_at", moment)
     set_state(session, seq, "superseded_by", new_seq)
     # With pruned originals, the summary is all that is left of their words: it stays.
     if episode is not None and not session.has_pruned(episode):
@@ -189,8 +190,9 @@ def add_tags(session: CommonSession, seq: int, names: Iterable[str]) -> int:
         seq=seq,
     )
     if count > TAGS_MAX:
+        id = session.memories_at([seq])[seq].id
         raise InvalidRequest(
-            f"{session.id_at(seq)} would have {count}, and a memory has at most {TAGS_MAX} tags; remove "
+            f"{id} would have {count}, and a memory has at most {TAGS_MAX} tags; remove "
             "some with `untag`",
             field="tags",
         )

@@ -18,7 +18,7 @@ from mnemosyned.memory.exchange import (
     Record,
 )
 from mnemosyned.memory.fields import column_list
-from mnemosyned.memory.intake import Known, content_hash
+from mnemosyned.memory.intake import content_hash
 from mnemosyned.memory.values import Tier
 from mnemosyned.storage.common.exchange import (
     ExchangeStore,
@@ -42,7 +42,6 @@ from mnemosyned.storage.postgres.memories import (
     INSERT_MEMORIES,
     INSERT_PLACED,
     detail_columns,
-    known_records,
     values_by_column,
 )
 from mnemosyned.storage.postgres.pool import PostgresPart
@@ -237,22 +236,6 @@ class PostgresRestoring(RestoreTransaction):
     """The restoring of records in one transaction."""
 
     _session: PostgresSession
-
-    def _known_records(self, ids: Sequence[str]) -> dict[str, Known]:
-        """Return text, time and text hash of stored memories and episodes with these ids, by id.
-
-        The text of an episode is None.
-        """
-        return known_records(self._session, ids)
-
-    def _taken_numbers(self, seqs: Sequence[int]) -> set[int]:
-        """Return the row numbers in `seqs` that memories of this store have."""
-        rows = self._session.execute(
-            "SELECT seq FROM memory WHERE owner = %(owner)s "
-            "AND seq = ANY(%(seqs)s::bigint[])",
-            seqs=list(seqs),
-        )
-        return {seq for (seq,) in rows}
 
     def _last_number(self) -> int:
         """Return the highest row number that was ever given to a memory."""

@@ -29,7 +29,6 @@ from mnemosyned.storage.postgres.listing import postgres_filter
 from mnemosyned.storage.postgres.memories import (
     insert_again,
     insert_new,
-    known_records,
     leave_secrets,
     newest_number,
 )
@@ -248,17 +247,10 @@ def selected_learnings(session: PostgresSession, choice: ForgetFilter) -> list[s
 class PostgresDeletion(PostgresPart, DeletionStore):
     """A `DeletionStore` of one owner in PostgreSQL."""
 
-    _newest_memory = "SELECT coalesce(max(seq), 0) FROM memory WHERE owner = %(owner)s"
     _ids_below = (
         f"{BELOW} SELECT m.id FROM below "
         "JOIN placed AS p ON p.owner = %(owner)s AND p.episode_seq = below.seq "
         "JOIN memory AS m ON m.owner = %(owner)s AND m.seq = p.seq ORDER BY m.seq"
-    )
-    _count_pruned = (
-        "SELECT count(*) FROM placed AS p "
-        "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
-        "WHERE p.owner = %(owner)s AND p.episode_seq = ANY(%(episodes)s::bigint[]) "
-        "AND m.content = ''"
     )
     _named = " UNION ".join(
         f"SELECT DISTINCT {{0}} FROM {table} "
@@ -273,7 +265,6 @@ class PostgresDeletion(PostgresPart, DeletionStore):
     """Joined by OR, as the planner turns two conditions into joins that read all memories."""
     _selected_memories = staticmethod(selected_memories)
     _selected_learnings = staticmethod(selected_learnings)
-    _known_records = staticmethod(known_records)
 
     def _find(self, session: PostgresSession, ids: Sequence[str]) -> list[FoundMemory]:
         """Return the memories with these ids that exist, in the order of their row numbers."""

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from mnemosyned.fairness import pause_for_other_owners
 from mnemosyned.memory.fields import ROW_FIELDS, FieldKind
-from mnemosyned.memory.intake import Known
 from mnemosyned.memory.ports import Draft, RememberReport
 from mnemosyned.memory.values import MemoryRecord, Tier
 from mnemosyned.storage.common.records import IntakeTransaction, RecordStore
@@ -212,23 +210,6 @@ SAID_BEFORE = (
 )
 
 
-def known_records(session: PostgresSession, ids: Sequence[str]) -> dict[str, Known]:
-    """Return text, time and text hash of stored memories and episodes with these ids, by id.
-
-    The text of an episode is None.
-    """
-    if not ids:
-        return {}
-    rows = session.execute(
-        "SELECT id, content, created_at, content_hash FROM memory "
-        "WHERE owner = %(owner)s AND id = ANY(%(ids)s) UNION ALL "
-        "SELECT id, NULL, created_at, NULL FROM episode "
-        "WHERE owner = %(owner)s AND id = ANY(%(ids)s)",
-        ids=list(ids),
-    )
-    return {id: (content, moment, said) for id, content, moment, said in rows}
-
-
 class PostgresIntake(IntakeTransaction):
     """New memories on their way into working memory.
 
@@ -237,21 +218,7 @@ class PostgresIntake(IntakeTransaction):
     """
 
     _session: PostgresSession
-    _known_records = staticmethod(known_records)
-
-    def _said_before(self, memory: MemoryRecord) -> tuple[str, datetime] | None:
-        """Return id and time of the first memory with the same text, session and source, or None.
-
-        Superseded memories, and memories that may expire, do not count.
-        """
-        self._session.lock()
-        row = self._session.execute(
-            SAID_BEFORE,
-            session=memory.session,
-            content=memory.content,
-            source=memory.source,
-        ).fetchone()
-        return (row[0], row[1]) if row else None
+    _said = SAID_BEFORE
 
     def _insert(self, memories: Sequence[MemoryRecord]) -> None:
         """Insert new memories into working memory with tags and validity.

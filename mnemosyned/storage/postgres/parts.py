@@ -119,7 +119,6 @@ class PostgresUndo(PostgresPart, UndoStore):
         return return_originals(session, "episode_seq", episode)
 
 
-IDS_PER_QUERY = 5_000
 # Ids that the product gave are no agent's own.
 _SAME = (
     f"SELECT m.id FROM memory AS m WHERE m.owner = %(owner)s AND {SAID} "
@@ -136,6 +135,7 @@ class PostgresCompactions(PostgresPart, CompactionStore):
     """A `CompactionStore` of one owner in PostgreSQL."""
 
     _intake = PostgresIntake
+    _same = _SAME
     _parts_below = (
         'WITH RECURSIVE below (id) AS (SELECT %(id)s::text COLLATE "C" UNION '
         "SELECT c.part FROM below "
@@ -144,29 +144,6 @@ class PostgresCompactions(PostgresPart, CompactionStore):
         "JOIN compacted AS c ON c.owner = %(owner)s AND c.compaction = below.id "
         "ORDER BY c.compaction, c.position"
     )
-
-    def _same_memory(
-        self,
-        session: PostgresSession,
-        memory: MemoryRecord,
-        earliest: datetime | None,
-        latest: datetime | None,
-    ) -> str | None:
-        """Return the id of a stored memory with the same text, session, source and role, or None.
-
-        Only memories with an id chosen by the agent count. `earliest` and `latest` bound the time
-        of its creation; None sets no bound.
-        """
-        id: str | None = session.scalar(
-            _SAME,
-            session=memory.session,
-            content=memory.content,
-            source=memory.source,
-            role=memory.role,
-            earliest=earliest,
-            latest=latest,
-        )
-        return id
 
 
 _LATEST_WORKING = (

@@ -20,6 +20,7 @@ from mnemosyned.memory.edit import Position
 from mnemosyned.memory.engine_ports import LOCAL_NAME, LOCAL_OWNER
 from mnemosyned.memory.exchange import ExportedMemory
 from mnemosyned.memory.fields import ROW_FIELDS, column_list
+from mnemosyned.memory.intake import Known
 from mnemosyned.memory.values import Episode, MemoryRecord, Tier
 from mnemosyned.storage.common.rows import (
     column_values,
@@ -363,20 +364,28 @@ class PostgresSession(CommonSession):
         )
         return {id: (seq, episode) for id, seq, episode in rows}
 
-    def id_at(self, seq: int) -> str:
-        """Return the id of the memory at this row number."""
-        id: str = self.scalar(
-            "SELECT id FROM memory WHERE owner = %(owner)s AND seq = %(seq)s", seq=seq
+    def newest_memory(self) -> int:
+        """Return the highest row number of a memory; 0 if there is none."""
+        newest: int = self.scalar(
+            "SELECT coalesce(max(seq), 0) FROM memory WHERE owner = %(owner)s"
         )
-        return id
+        return newest
 
-    def created_at(self, seq: int) -> datetime:
-        """Return the creation time of the memory at this row number."""
-        moment: datetime = self.scalar(
-            "SELECT created_at FROM memory WHERE owner = %(owner)s AND seq = %(seq)s",
-            seq=seq,
+    def known_records(self, ids: Sequence[str]) -> dict[str, Known]:
+        """Return text, time and text hash of stored memories and episodes with these ids, by id.
+
+        The text of an episode is None.
+        """
+        if not ids:
+            return {}
+        rows = self.execute(
+            "SELECT id, content, created_at, content_hash FROM memory "
+            "WHERE owner = %(owner)s AND id = ANY(%(ids)s) UNION ALL "
+            "SELECT id, NULL, created_at, NULL FROM episode "
+            "WHERE owner = %(owner)s AND id = ANY(%(ids)s)",
+            ids=list(ids),
         )
-        return moment
+        return {id: (content, moment, said) for id, content, moment, said in rows}
 
     def insert_episode(
         self, episode: Episode, index_terms: str, *, seq: int | None = None

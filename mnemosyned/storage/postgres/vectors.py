@@ -284,14 +284,6 @@ class PostgresVectors(PostgresPart, CommonVectors, OwnedVectorStore):
         return number
 
     @reads
-    def newest_position(self, session: PostgresSession) -> int:
-        """Return the highest row number of a memory; 0 if there is none."""
-        newest: int = session.scalar(
-            "SELECT coalesce(max(seq), 0) FROM memory WHERE owner = %(owner)s"
-        )
-        return newest
-
-    @reads
     def without_vector(
         self,
         session: PostgresSession,

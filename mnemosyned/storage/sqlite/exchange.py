@@ -18,7 +18,6 @@ from mnemosyned.memory.exchange import (
     Record,
 )
 from mnemosyned.memory.fields import column_list
-from mnemosyned.memory.intake import Known
 from mnemosyned.storage.common.exchange import (
     ExchangeStore,
     ExportSnapshot,
@@ -39,7 +38,7 @@ from mnemosyned.storage.common.rows import (
 from mnemosyned.storage.common.session import Row
 from mnemosyned.storage.sqlite.forgetting import decode_any_copy
 from mnemosyned.storage.sqlite.fulltext import index_memories
-from mnemosyned.storage.sqlite.memories import INSERT_NUMBERED, known_records
+from mnemosyned.storage.sqlite.memories import INSERT_NUMBERED, detail_kinds
 from mnemosyned.storage.sqlite.session import MEMORY_COLUMNS, SqliteSession, memory_row
 from mnemosyned.storage.sqlite.writer import SqlitePart
 
@@ -212,26 +211,6 @@ class SqliteRestoring(RestoreTransaction):
 
     _session: SqliteSession
 
-    def __init__(self, session: SqliteSession) -> None:
-        super().__init__(session)
-        self._kinds: dict[str, int] = {}
-
-    def _known_records(self, ids: Sequence[str]) -> dict[str, Known]:
-        """Return text, time and text hash of stored memories and episodes with these ids, by id.
-
-        The text of an episode is None.
-        """
-        return known_records(self._session, ids)
-
-    def _taken_numbers(self, seqs: Sequence[int]) -> set[int]:
-        """Return the row numbers in `seqs` that memories of this store have."""
-        rows = self._session.execute(
-            "SELECT seq FROM working_memory WHERE seq = ANY(%(seqs)s) "
-            "UNION ALL SELECT seq FROM archive WHERE seq = ANY(%(seqs)s)",
-            seqs=list(seqs),
-        )
-        return {seq for (seq,) in rows}
-
     def _last_number(self) -> int:
         """Return the highest row number that was ever given to a memory."""
         last: int | None = self._session.scalar(
@@ -258,8 +237,22 @@ class SqliteRestoring(RestoreTransaction):
                 self._session.execute(INSERT_NUMBERED, values)
             else:
                 self._session.execute(_INSERT_ARCHIVED, (*values, home))
-                self._insert_details(memory, seq)
         insert_states(self._session, memories)
+        details = [
+            (seq, *detail)
+            for memory, seq, home in memories
+            if home is not None
+            for detail in memory.details
+        ]
+        kinds = detail_kinds(self._session, (kind for _, kind, _, _ in details))
+        self._session.executemany(
+            "INSERT OR IGNORE INTO detail (memory_seq, kind, value, sensitive) "
+            "VALUES (?, ?, ?, ?)",
+            [
+                (seq, kinds[kind], value, sensitive)
+                for seq, kind, value, sensitive in details
+            ],
+        )
         index_memories(
             self._session,
             [
@@ -292,26 +285,6 @@ class SqliteRestoring(RestoreTransaction):
             (position[0], vector.vector, vector.digest),
         )
         return bool(inserted.rowcount)
-
-    def _insert_details(self, memory: ExportedMemory, seq: int) -> None:
-        """Insert the exact values of the original at row number `seq`."""
-        for kind, value, sensitive in memory.details:
-            self._session.execute(
-                "INSERT OR IGNORE INTO detail (memory_seq, kind, value, sensitive) "
-                "VALUES (?, ?, ?, ?)",
-                (seq, self._kind(kind), value, sensitive),
-            )
-
-    def _kind(self, name: str) -> int:
-        """Return the number of the kind of exact values with this name; new kinds get a number."""
-        if name not in self._kinds:
-            self._session.execute(
-                "INSERT OR IGNORE INTO detail_kind (name) VALUES (?)", (name,)
-            )
-            self._kinds = dict(
-                self._session.execute("SELECT name, number FROM detail_kind")
-            )
-        return self._kinds[name]
 
 
 class SqliteExchange(SqlitePart, ExchangeStore):

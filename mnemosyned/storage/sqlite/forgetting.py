@@ -47,7 +47,6 @@ from mnemosyned.storage.sqlite.fulltext import (
 from mnemosyned.storage.sqlite.listing import bind_by_place
 from mnemosyned.storage.sqlite.memories import (
     insert_with_number,
-    known_records,
     leave_secrets,
 )
 from mnemosyned.storage.sqlite.session import SqliteSession
@@ -269,17 +268,9 @@ is made of its words (such as a vector) joins in here; `detail` goes with the ar
 class SqliteDeletion(SqlitePart, DeletionStore):
     """A `DeletionStore` on one SQLite file."""
 
-    _newest_memory = (
-        "SELECT max((SELECT ifnull(max(seq), 0) FROM working_memory), "
-        "(SELECT ifnull(max(seq), 0) FROM archive))"
-    )
     _ids_below = (
         f"{BELOW} SELECT a.id FROM below CROSS JOIN archive AS a ON a.episode_seq = below.seq "
         "ORDER BY a.seq"
-    )
-    _count_pruned = (
-        "SELECT count(*) FROM archive "
-        "WHERE content = '' AND episode_seq = ANY(%(episodes)s::bigint[])"
     )
     # Not row by row, as sources have no index.
     _named = " UNION ".join(
@@ -291,7 +282,6 @@ class SqliteDeletion(SqlitePart, DeletionStore):
     )
     _selected_memories = staticmethod(selected_memories)
     _selected_learnings = staticmethod(selected_learnings)
-    _known_records = staticmethod(known_records)
 
     def __init__(self, writer: Writer, readers: Readers, purge: Purge) -> None:
         super().__init__(writer, readers)

@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from datetime import datetime
+from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
 from typing import TypeVar, cast
 
-from mnemosyned.memory.intake import Known, content_hash
 from mnemosyned.memory.ports import Draft, RememberReport
 from mnemosyned.memory.values import MemoryRecord, Tier
 from mnemosyned.storage.common.records import IntakeTransaction, RecordStore
-from mnemosyned.storage.common.rows import instant
 from mnemosyned.storage.common.session import BELOW, writes
 from mnemosyned.storage.common.state import insert_tags_and_validity
 from mnemosyned.storage.sqlite.fulltext import index_memories
-from mnemosyned.storage.sqlite.session import MEMORY_COLUMNS, SqliteSession, memory_row
+from mnemosyned.storage.sqlite.session import (
+    MEMORY_COLUMNS,
+    SqliteSession,
+    memory_row,
+)
 from mnemosyned.storage.sqlite.writer import SqlitePart
 from mnemosyned.text.details import Detail
 
 T = TypeVar("T")
-
-CHUNK = 500
-"""How many values one statement binds; SQLite allows more, older builds 999."""
-
-
-def chunks(values: Sequence[T]) -> Iterator[Sequence[T]]:
-    """Yield the values in slices that are small enough to bind in one SQL statement."""
-    return (values[start : start + CHUNK] for start in range(0, len(values), CHUNK))
 
 
 def placeholders(values: Collection[object]) -> str:
@@ -44,7 +37,7 @@ def insert_details(
             "SELECT id, seq FROM archive WHERE episode_seq = ?", (episode_seq,)
         )
     )
-    kinds = _kinds(session, (detail.kind for detail in details))
+    kinds = detail_kinds(session, (detail.kind for detail in details))
     session.executemany(
         "INSERT INTO detail (memory_seq, kind, value, sensitive) VALUES (?, ?, ?, ?)",
         [
@@ -54,7 +47,7 @@ def insert_details(
     )
 
 
-def _kinds(session: SqliteSession, names: Iterable[str]) -> dict[str, int]:
+def detail_kinds(session: SqliteSession, names: Iterable[str]) -> dict[str, int]:
     """Return the numbers of kinds of exact values by name; new kinds get a number."""
     kinds: dict[str, int] = dict(
         session.execute("SELECT name, number FROM detail_kind")
@@ -111,30 +104,7 @@ def return_one(session: SqliteSession, seq: int, episode: int) -> None:
 
 TOGETHER = 50
 """Memories that one statement takes: it binds all values of each, and older builds bind 999 in all."""
-
-# What was superseded or may expire does not stand for words that are said again.
-_SAME = (
-    "+session_id = ? AND content_hash = ? AND content = ? AND source IS ? "
-    "AND seq NOT IN (SELECT memory_seq FROM memory_state)"
-)
-SAID_BEFORE = (
-    f"SELECT id, created_at FROM working_memory WHERE {_SAME} "
-    f"UNION ALL SELECT id, created_at FROM archive WHERE {_SAME} "
-    "ORDER BY created_at LIMIT 1"
-)
-
-
-def _statement_of_ids(count: int) -> str:
-    """Return the SQL that reads text, time and text hash of the records with `count` ids."""
-    among = f"id IN ({', '.join('?' * count)})"
-    return (
-        f"SELECT id, content, created_at, content_hash FROM working_memory WHERE {among} "
-        f"UNION ALL SELECT id, content, created_at, content_hash FROM archive WHERE {among} "
-        f"UNION ALL SELECT id, NULL, created_at, NULL FROM episodic_memory WHERE {among}"
-    )
-
-
-# Two of each, so that they stay prepared whatever the size of a batch.
+# Two statements, so that they stay prepared whatever the size of a batch.
 _PLACES = f"({', '.join('?' for _ in MEMORY_COLUMNS.split(', '))})"
 _INSERT = {
     count: f"INSERT INTO working_memory ({MEMORY_COLUMNS}) VALUES {', '.join([_PLACES] * count)}"
@@ -144,60 +114,37 @@ INSERT_NUMBERED = (
     f"INSERT INTO working_memory (seq, {MEMORY_COLUMNS}) "
     f"VALUES (?, {_PLACES.removeprefix('(')}"
 )
-_HAVING_ID = {count: _statement_of_ids(count) for count in (1, TOGETHER)}
 
 
-def known_records(session: SqliteSession, ids: Sequence[str]) -> dict[str, Known]:
-    """Return text, time and text hash of stored memories and episodes with these ids, by id.
-
-    The text of an episode is None.
-    """
-    known: dict[str, Known] = {}
-    for chunk in _statement_chunks(ids):
-        rows = session.execute(_HAVING_ID[len(chunk)], tuple(chunk) * 3)
-        for id, content, created_at, said in rows:
-            known[id] = (content, instant(created_at), said)
-    return known
-
-
-def _statement_chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    """Yield the items in chunks of `TOGETHER`, and the remaining items one by one.
-
-    So two prepared statements are enough for any number of items.
-    """
-    whole = len(items) - len(items) % TOGETHER
-    for start in range(0, whole, TOGETHER):
-        yield items[start : start + TOGETHER]
-    for item in items[whole:]:
-        yield (item,)
+# What was superseded or may expire does not stand for words that are said again.
+_SAME = (
+    "+session_id = :session AND content_hash = :hash AND content = :content "
+    "AND source IS :source AND seq NOT IN (SELECT memory_seq FROM memory_state)"
+)
+SAID_BEFORE = (
+    f"SELECT id, created_at FROM working_memory WHERE {_SAME} "
+    f"UNION ALL SELECT id, created_at FROM archive WHERE {_SAME} "
+    "ORDER BY created_at LIMIT 1"
+)
 
 
 class SqliteIntake(IntakeTransaction):
     """New memories on their way into working memory and its index."""
 
     _session: SqliteSession
-    _known_records = staticmethod(known_records)
+    _said = SAID_BEFORE
 
     def __init__(self, session: SqliteSession) -> None:
         super().__init__(session)
         self._inserted: list[tuple[int, MemoryRecord]] = []
 
-    def _said_before(self, memory: MemoryRecord) -> tuple[str, datetime] | None:
-        """Return id and time of the first memory with the same text, session and source, or None.
-
-        Superseded memories, and memories that may expire, do not count.
-        """
-        content = memory.content
-        row = self._session.execute(
-            SAID_BEFORE,
-            (memory.session, content_hash(content), content, memory.source) * 2,
-        ).fetchone()
-        return (row[0], instant(row[1])) if row else None
-
     def _insert(self, memories: Sequence[MemoryRecord]) -> None:
         """Insert memories into working memory with tags and validity, without index entries."""
         before = len(self._inserted)
-        for share in _statement_chunks(memories):
+        whole = len(memories) - len(memories) % TOGETHER
+        shares = [memories[at : at + TOGETHER] for at in range(0, whole, TOGETHER)]
+        shares += [[memory] for memory in memories[whole:]]
+        for share in shares:
             values = list(chain.from_iterable(map(memory_row, share)))
             insert = self._session.execute(_INSERT[len(share)], values)
             last = cast("int", insert.lastrowid)

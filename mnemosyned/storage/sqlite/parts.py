@@ -126,6 +126,10 @@ class SqliteCompactions(SqlitePart, CompactionStore):
     """A `CompactionStore` on one SQLite file."""
 
     _intake = SqliteIntake
+    _same = (
+        f"SELECT id FROM working_memory WHERE {_SAME} "
+        f"UNION ALL SELECT id FROM archive WHERE {_SAME} LIMIT 1"
+    )
     # CROSS JOIN: SQLite takes the compactions of a recursion to be many.
     _parts_below = (
         "WITH RECURSIVE below (id) AS (SELECT :id UNION "
@@ -134,31 +138,6 @@ class SqliteCompactions(SqlitePart, CompactionStore):
         "CROSS JOIN compacted AS c ON c.compaction = below.id "
         "ORDER BY c.compaction, c.position"
     )
-
-    def _same_memory(
-        self,
-        session: SqliteSession,
-        memory: MemoryRecord,
-        earliest: datetime | None,
-        latest: datetime | None,
-    ) -> str | None:
-        """Return the id of a stored memory with the same text, session, source and role, or None.
-
-        Only memories with an id chosen by the agent count. `earliest` and `latest` bound the time
-        of its creation; None sets no bound.
-        """
-        id: str | None = session.scalar(
-            f"SELECT id FROM working_memory WHERE {_SAME} "
-            f"UNION ALL SELECT id FROM archive WHERE {_SAME} LIMIT 1",
-            hash=content_hash(memory.content),
-            content=memory.content,
-            session=memory.session,
-            source=memory.source,
-            role=memory.role,
-            earliest=earliest,
-            latest=latest,
-        )
-        return id
 
 
 class SqliteEndings(SqlitePart, EndingStore):
@@ -283,15 +262,6 @@ class SqliteVectors(SqlitePart, CommonVectors):
             (name, identity),
         )
         return number
-
-    @reads
-    def newest_position(self, session: SqliteSession) -> int:
-        """Return the highest row number of a memory; 0 if there is none."""
-        newest: int = session.scalar(
-            "SELECT max((SELECT ifnull(max(seq), 0) FROM working_memory), "
-            "(SELECT ifnull(max(seq), 0) FROM archive))"
-        )
-        return newest
 
     @reads
     def without_vector(

@@ -19,7 +19,7 @@ from mnemosyned.instants import in_zone
 from mnemosyned.memory.edit import Position
 from mnemosyned.memory.exchange import ExportedMemory
 from mnemosyned.memory.fields import ROW_FIELDS, FieldKind, column_list
-from mnemosyned.memory.intake import content_hash
+from mnemosyned.memory.intake import Known, content_hash
 from mnemosyned.memory.values import Episode, MemoryRecord, Tier
 from mnemosyned.storage.common.rows import (
     column_values,
@@ -204,24 +204,29 @@ class SqliteSession(sqlite3.Connection, CommonSession):
         positions = ((id, self.position_of(id)) for id in ids)
         return {id: position for id, position in positions if position}
 
-    def id_at(self, seq: int) -> str:
-        """Return the id of the memory at this row number."""
-        id: str = self.scalar(
-            "SELECT id FROM working_memory WHERE seq = ? "
-            "UNION ALL SELECT id FROM archive WHERE seq = ?",
-            (seq, seq),
+    def newest_memory(self) -> int:
+        """Return the highest row number of a memory; 0 if there is none."""
+        newest: int = self.scalar(
+            "SELECT max((SELECT ifnull(max(seq), 0) FROM working_memory), "
+            "(SELECT ifnull(max(seq), 0) FROM archive))"
         )
-        return id
+        return newest
 
-    def created_at(self, seq: int) -> datetime:
-        """Return the creation time of the memory at this row number."""
-        return instant(
-            self.scalar(
-                "SELECT created_at FROM working_memory WHERE seq = ? "
-                "UNION ALL SELECT created_at FROM archive WHERE seq = ?",
-                (seq, seq),
-            )
+    def known_records(self, ids: Sequence[str]) -> dict[str, Known]:
+        """Return text, time and text hash of stored memories and episodes with these ids, by id.
+
+        The text of an episode is None.
+        """
+        among = "WHERE id IN (SELECT value FROM json_each(:ids))"
+        rows = self.execute(
+            f"SELECT id, content, created_at, content_hash FROM working_memory {among} "
+            f"UNION ALL SELECT id, content, created_at, content_hash FROM archive {among} "
+            f"UNION ALL SELECT id, NULL, created_at, NULL FROM episodic_memory {among}",
+            ids=list(ids),
         )
+        return {
+            id: (content, instant(moment), said) for id, content, moment, said in rows
+        }
 
     def memories(self, ids: Sequence[str]) -> dict[str, MemoryRecord]:
         """Return the memories of both tiers with these ids, by id, oldest first in each tier."""
