@@ -12,35 +12,7 @@ from typing import Any
 
 import msgspec
 
-from mnemosyned.agents.mcp.forms import (
-    OVERHEAD_BYTES,
-    RESULT_BYTES_MAX,
-    ExpandTool,
-    ForgetReceipt,
-    ForgetTool,
-    GetTool,
-    HitLine,
-    LearnedRule,
-    LearnTool,
-    MemoryStatus,
-    MemoryText,
-    RecallAnswer,
-    RecallTool,
-    RememberReceipt,
-    RememberTool,
-    StatusTool,
-    SummaryExpansion,
-    arguments_schema,
-    fitting_parts,
-    kind_of,
-    make_hit_line,
-    make_part,
-    make_quotation,
-    minute_of,
-    one_line,
-    text_beginning,
-    tokens_of,
-)
+from mnemosyned.agents.mcp import forms
 from mnemosyned.agents.mcp.identity import AgentSessions, ClientIdentity
 from mnemosyned.agents.mcp.protocol import INVALID_PARAMS, Json, ProtocolError
 from mnemosyned.errors import MnemosynedError, NotFound
@@ -64,7 +36,7 @@ PROJECT_SHARE = 3
 """Hits of this project for each of another, so that it does not hide the rest."""
 PREVIEW_MAX = 12
 RULES_MAX = 1_000
-LINES_BYTES_MAX = RESULT_BYTES_MAX - OVERHEAD_BYTES
+LINES_BYTES_MAX = forms.RESULT_BYTES_MAX - forms.OVERHEAD_BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +61,7 @@ class ToolContext:
         return None if text is None else read_given(text, field=field, now=self.now)
 
 
-def remember(context: ToolContext, tool: RememberTool) -> RememberReceipt:
+def remember(context: ToolContext, tool: forms.RememberTool) -> forms.RememberReceipt:
     """Store a memory in the client's session, and return its id.
 
     A text that is already stored is not stored again, unless it supersedes a memory.
@@ -111,7 +83,7 @@ def remember(context: ToolContext, tool: RememberTool) -> RememberReceipt:
     notes = [] if stored.stored else ["the same text was already there"]
     if stored.secrets:
         notes.append(f"a secret in it was {stored.secrets}")
-    return RememberReceipt(
+    return forms.RememberReceipt(
         id=stored.id,
         stored=stored.stored,
         session=identity.session,
@@ -123,7 +95,7 @@ def remember(context: ToolContext, tool: RememberTool) -> RememberReceipt:
 # -------------------------------------------------------------------- recall
 
 
-def recall(context: ToolContext, tool: RecallTool) -> RecallAnswer:
+def recall(context: ToolContext, tool: forms.RecallTool) -> forms.RecallAnswer:
     """Return a page of the memories and summaries that match a query, best first.
 
     Hits from this project's sessions come first, mixed with hits from all sessions, unless the tool
@@ -138,13 +110,14 @@ def recall(context: ToolContext, tool: RecallTool) -> RecallAnswer:
         hits = merge_hits(in_project.hits, answer.hits)
     mine = {hit.id for hit in (*in_project.hits, *in_project.nearest)}
 
-    def fit(page: Sequence[Hit]) -> list[HitLine]:
+    def fit(page: Sequence[Hit]) -> list[forms.HitLine]:
         """Return the hits as lines, as many as fit into an answer."""
         zone = context.now.tzinfo
         lines = [
-            make_hit_line(hit, zone=zone, this_project=hit.id in mine) for hit in page
+            forms.make_hit_line(hit, zone=zone, this_project=hit.id in mine)
+            for hit in page
         ]
-        return fitting_parts(lines, context.bytes_max) if lines else []
+        return forms.fitting_parts(lines, context.bytes_max) if lines else []
 
     shown = fit(hits[tool.offset : wanted])
     nearest = [] if hits else fit(answer.nearest[:NEAREST_MAX])
@@ -156,7 +129,7 @@ def recall(context: ToolContext, tool: RecallTool) -> RecallAnswer:
             note += "; `nearest` is what comes closest, and may be about something else"
         if tool.only_this_project and not context.identity.project:
             note = "this session belongs to no project; leave out only_this_project"
-    return RecallAnswer(
+    return forms.RecallAnswer(
         hits=shown,
         next_offset=end if end < min(len(hits), RECALL_MAX) else None,
         note=note,
@@ -165,7 +138,7 @@ def recall(context: ToolContext, tool: RecallTool) -> RecallAnswer:
 
 
 def _search_memory(
-    context: ToolContext, tool: RecallTool, sessions: Sequence[str] | None
+    context: ToolContext, tool: forms.RecallTool, sessions: Sequence[str] | None
 ) -> Recalled:
     """Return the answer to a query in these sessions, or in all for None.
 
@@ -201,7 +174,7 @@ def merge_hits(project: Sequence[Hit], everywhere: Iterable[Hit]) -> list[Hit]:
 # ----------------------------------------------------------- get and expand
 
 
-def get(context: ToolContext, tool: GetTool) -> MemoryText:
+def get(context: ToolContext, tool: forms.GetTool) -> forms.MemoryText:
     """Return the text of a memory or summary from an offset on, as far as it fits the limit.
 
     If text is left, the result has the next offset. Raises `NotFound`.
@@ -212,29 +185,29 @@ def get(context: ToolContext, tool: GetTool) -> MemoryText:
     if item is None:
         raise NotFound(f"nothing has the id {tool.id}")
     words = neutralize(item.content)
-    text = text_beginning(words[tool.offset :], context.bytes_max)
+    text = forms.text_beginning(words[tool.offset :], context.bytes_max)
     end = tool.offset + len(text)
     zone = context.now.tzinfo
     replaced = ""
     if memory and memory.superseded_at:
         newer = memory.superseded_by or "a memory that was forgotten"
-        replaced = f"{minute_of(memory.superseded_at, zone)} by {newer}"
-    return MemoryText(
+        replaced = f"{forms.minute_of(memory.superseded_at, zone)} by {newer}"
+    return forms.MemoryText(
         id=item.id,
-        kind=kind_of(item),
-        date=minute_of(item.created_at, zone),
+        kind=forms.kind_of(item),
+        date=forms.minute_of(item.created_at, zone),
         text=text,
         session=item.session,
-        source=one_line(item.source or "", 60),
-        role=one_line(memory.role, 40) if memory else "",
-        tokens=tokens_of(item.content),
+        source=forms.one_line(item.source or "", 60),
+        role=forms.one_line(memory.role, 40) if memory else "",
+        tokens=forms.tokens_of(item.content),
         originals=episode.item_count if episode else 0,
         replaced=replaced,
         next_offset=end if end < len(words) else None,
     )
 
 
-def expand(context: ToolContext, tool: ExpandTool) -> SummaryExpansion:
+def expand(context: ToolContext, tool: forms.ExpandTool) -> forms.SummaryExpansion:
     """Return a page of the parts of a summary: the summaries below it, or the memories.
 
     If parts are left, the result has the next offset.
@@ -243,13 +216,13 @@ def expand(context: ToolContext, tool: ExpandTool) -> SummaryExpansion:
     zone = context.now.tzinfo
     below = expanded.summaries or expanded.originals
     page = below[tool.offset : tool.offset + context.bytes_max // 100]
-    parts = [make_part(item, zone) for item in page]
-    shown = fitting_parts(parts, context.bytes_max) if parts else []
+    parts = [forms.make_part(item, zone) for item in page]
+    shown = forms.fitting_parts(parts, context.bytes_max) if parts else []
     end = tool.offset + len(shown)
-    return SummaryExpansion(
+    return forms.SummaryExpansion(
         id=expanded.episode.id,
-        kind=kind_of(expanded.episode),
-        date=minute_of(expanded.episode.created_at, zone),
+        kind=forms.kind_of(expanded.episode),
+        date=forms.minute_of(expanded.episode.created_at, zone),
         parts=shown,
         next_offset=end if end < len(below) else None,
     )
@@ -258,7 +231,7 @@ def expand(context: ToolContext, tool: ExpandTool) -> SummaryExpansion:
 # ---------------------------------------------------------- learn and forget
 
 
-def learn(context: ToolContext, tool: LearnTool) -> LearnedRule:
+def learn(context: ToolContext, tool: forms.LearnTool) -> forms.LearnedRule:
     """Store a rule, such as a preference, for all agents or only for the calling agent.
 
     The result has the ids of rules that it replaces.
@@ -269,7 +242,7 @@ def learn(context: ToolContext, tool: LearnTool) -> LearnedRule:
         Learn(tool.rule, session=identity.session, source=source)
     )
     context.sessions.note_session(identity, context.now)
-    return LearnedRule(
+    return forms.LearnedRule(
         id=learned.learning.id,
         rule=learned.learning.text,
         kind=learned.learning.kind.value,
@@ -277,7 +250,7 @@ def learn(context: ToolContext, tool: LearnTool) -> LearnedRule:
     )
 
 
-def forget(context: ToolContext, tool: ForgetTool) -> ForgetReceipt:
+def forget(context: ToolContext, tool: forms.ForgetTool) -> forms.ForgetReceipt:
     """Show what a deletion would remove, or delete it if the tool's `confirm` is set.
 
     An id may be a memory's or a rule's. Raises `NotFound` if there is neither.
@@ -302,18 +275,20 @@ def forget(context: ToolContext, tool: ForgetTool) -> ForgetReceipt:
         return _forget_rule(context, rule, confirm=tool.confirm)
 
 
-def _make_receipt(context: ToolContext, forgotten: Forgotten) -> ForgetReceipt:
+def _make_receipt(context: ToolContext, forgotten: Forgotten) -> forms.ForgetReceipt:
     """Return the daemon's report of a deletion, or of its preview, in the form of the tool.
 
     At most `PREVIEW_MAX` lines are quoted; further ones are counted in a preview.
     """
     zone = context.now.tzinfo
     lines = [
-        make_quotation(line.id, line.created_at, line.snippet, line.role, zone=zone)
+        forms.make_quotation(
+            line.id, line.created_at, line.snippet, line.role, zone=zone
+        )
         for line in forgotten.lines[:PREVIEW_MAX]
     ]
     further = forgotten.further + len(forgotten.lines) - len(lines)
-    return ForgetReceipt(
+    return forms.ForgetReceipt(
         deleted=not forgotten.dry_run,
         memories=forgotten.memories,
         rules=forgotten.learnings,
@@ -342,18 +317,18 @@ def _describe_next_step(forgotten: Forgotten) -> str:
 
 def _forget_rule(
     context: ToolContext, rule: Learning, *, confirm: bool
-) -> ForgetReceipt:
+) -> forms.ForgetReceipt:
     """Delete a rule if `confirm` is set; return the report in the form of the `forget` tool.
 
     Without `confirm` the report shows the rule.
     """
     if confirm:
         context.caller.call(RemoveLearning(rule.id))
-        return ForgetReceipt(deleted=True, memories=0, rules=1)
-    line = make_quotation(
+        return forms.ForgetReceipt(deleted=True, memories=0, rules=1)
+    line = forms.make_quotation(
         rule.id, rule.created_at, rule.text, "rule", zone=context.now.tzinfo
     )
-    return ForgetReceipt(
+    return forms.ForgetReceipt(
         deleted=False,
         memories=0,
         rules=1,
@@ -365,17 +340,17 @@ def _forget_rule(
 # -------------------------------------------------------------------- status
 
 
-def status(context: ToolContext, _: StatusTool) -> MemoryStatus:
+def status(context: ToolContext, _: forms.StatusTool) -> forms.MemoryStatus:
     """Return counts and problems of the memory, and the client's session and project."""
     stats = context.caller.call(Status())
     identity, last = context.identity, stats.sleep.last_cycle
-    return MemoryStatus(
+    return forms.MemoryStatus(
         version=stats.version,
         memories={tier.value: totals.count for tier, totals in stats.tiers.items()},
         client=identity.client,
         session=identity.session,
         project=identity.project,
-        last_sleep=minute_of(last, context.now.tzinfo) if last else "",
+        last_sleep=forms.minute_of(last, context.now.tzinfo) if last else "",
         problems=[*stats.problems, *stats.warnings],
     )
 
@@ -417,7 +392,7 @@ class ToolEntry:
         A model reads it with every request, so that nothing is in it that a client assumes anyway:
         hints with their default, and the schema of the result, which the protocol leaves optional.
         """
-        texts, arguments = self.texts, arguments_schema(self.form, self.texts.arguments)
+        texts = self.texts
         hints: Json = {"openWorldHint": False}
         if texts.reads:
             hints["readOnlyHint"] = True
@@ -428,7 +403,7 @@ class ToolEntry:
             "name": self.name,
             "title": texts.title,
             "description": texts.help,
-            "inputSchema": arguments,
+            "inputSchema": forms.arguments_schema(self.form, texts.arguments),
             "annotations": hints,
         }
         if texts.always_loaded:
@@ -440,13 +415,13 @@ TEXTS: Json = tomllib.loads(
     Path(__file__).with_name("texts.toml").read_text(encoding="utf-8")
 )
 _RUN: dict[str, tuple[type[Request[Any]], Tool]] = {
-    "recall": (RecallTool, recall),
-    "remember": (RememberTool, remember),
-    "get": (GetTool, get),
-    "expand": (ExpandTool, expand),
-    "learn": (LearnTool, learn),
-    "forget": (ForgetTool, forget),
-    "status": (StatusTool, status),
+    "recall": (forms.RecallTool, recall),
+    "remember": (forms.RememberTool, remember),
+    "get": (forms.GetTool, get),
+    "expand": (forms.ExpandTool, expand),
+    "learn": (forms.LearnTool, learn),
+    "forget": (forms.ForgetTool, forget),
+    "status": (forms.StatusTool, status),
 }
 BY_NAME = {
     name: ToolEntry(name, form, run, msgspec.convert(TEXTS["tools"][name], ToolTexts))

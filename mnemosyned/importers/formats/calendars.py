@@ -12,6 +12,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from mnemosyned.importers import reading
 from mnemosyned.importers.importer import (
     ImportFormat,
     ImportSource,
@@ -21,18 +22,6 @@ from mnemosyned.importers.importer import (
     moment_from,
     stable_id,
 )
-from mnemosyned.importers.reading import (
-    LINE_BYTES_MAX,
-    FileRecord,
-    RecordPosition,
-    TextLine,
-    as_utf8,
-    convert_records,
-    decode_text,
-    group_lines,
-    lines_of,
-    open_text,
-)
 from mnemosyned.verbs.memories import Remember
 from mnemosyned.version import install_command
 
@@ -41,7 +30,7 @@ EXTRA = "personal"
 
 
 @dataclass(slots=True)
-class FileBlock(FileRecord):
+class FileBlock(reading.FileRecord):
     """One block of a file, with its inner blocks."""
 
     kind: str = ""
@@ -89,8 +78,8 @@ class BlockFormat(ImportFormat):
         """Return True if the source begins with "BEGIN:" and the format's outermost block."""
         if source.is_folder:
             return False
-        with as_utf8(io.BytesIO(source.head)) as head:
-            first = decode_text(head.read(512)).lstrip().upper()
+        with reading.as_utf8(io.BytesIO(source.head)) as head:
+            first = reading.decode_text(head.read(512)).lstrip().upper()
         return first.startswith(f"BEGIN:{self.outermost}")
 
     def read_records(self, source: ImportSource, position: str) -> Records:
@@ -105,19 +94,23 @@ class BlockFormat(ImportFormat):
             command = install_command(EXTRA)
             reason = f"it needs {self.library}; install it with: {command}"
             raise SourceRefused(reason) from error
-        start = RecordPosition.parse(position)
+        start = reading.RecordPosition.parse(position)
         make = partial(self.memory_of, library, source)
-        with open_text(source) as text:
+        with reading.open_text(source) as text:
             blocks = (
                 block
-                for block in group_lines(lines_of(text), self._take_line)
+                for block in reading.group_lines(
+                    reading.lines_of(text), self._take_line
+                )
                 if block.end > start.offset or block.kind in self.definitions
             )
-            yield from convert_records(
+            yield from reading.convert_records(
                 source, blocks, make, noun=self.noun, start=start
             )
 
-    def _take_line(self, line: TextLine, last: FileBlock | None) -> FileBlock | None:
+    def _take_line(
+        self, line: reading.TextLine, last: FileBlock | None
+    ) -> FileBlock | None:
         """Return a new block if the line begins one of a known kind, outside of the last block.
 
         Add any other line to the last block, unless that has ended, and return None.
@@ -128,7 +121,7 @@ class BlockFormat(ImportFormat):
         if last is None or last.is_ended:
             kind = upper[len("BEGIN:") :]
             return FileBlock(kind=kind, lines=[text]) if begins else None
-        last.size += LINE_BYTES_MAX if line.too_long else len(text)
+        last.size += reading.LINE_BYTES_MAX if line.too_long else len(text)
         if last.size <= COMPONENT_CHARS_MAX:
             last.lines.append(text)
         last.is_ended = upper == f"END:{last.kind}"

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from mnemosyned.importers import reading
 from mnemosyned.importers.importer import (
     BadRecord,
     ImportFormat,
@@ -22,13 +23,6 @@ from mnemosyned.importers.importer import (
     sendable,
     stable_id,
     text_in,
-)
-from mnemosyned.importers.reading import (
-    ZIP_SIGNATURE,
-    JsonReader,
-    members_of,
-    open_text,
-    outline_source,
 )
 from mnemosyned.verbs.memories import Remember
 
@@ -54,17 +48,17 @@ class ChatExport(ImportFormat):
 
     def recognizes(self, source: ImportSource) -> bool:
         """Return True for a JSON list of this service's conversations, also in a ZIP archive."""
-        outline = outline_source(source, CONVERSATIONS)
+        outline = reading.outline_source(source, CONVERSATIONS)
         return (
             outline is not None and outline.is_list and bool(self.keys & outline.keys)
         )
 
     def size(self, source: ImportSource) -> int:
         """Return the number of bytes to read: the file's, or of an archive's conversations."""
-        if not source.head.startswith(ZIP_SIGNATURE):
+        if not source.head.startswith(reading.ZIP_SIGNATURE):
             return source.size()
         try:
-            members = members_of(source.path, CONVERSATIONS)
+            members = reading.members_of(source.path, CONVERSATIONS)
             return sum(member.file_size for member in members)
         except SourceRefused:
             return source.size()
@@ -76,12 +70,12 @@ class ChatExport(ImportFormat):
         """
         start = tuple(map(int, position.split("/"))) if position else (0, 0, 0)
         members: Sequence[zipfile.ZipInfo | None] = [None]
-        if source.head.startswith(ZIP_SIGNATURE):
-            members = members_of(source.path, CONVERSATIONS)
+        if source.head.startswith(reading.ZIP_SIGNATURE):
+            members = reading.members_of(source.path, CONVERSATIONS)
         for number, member in enumerate(members):
             if number >= start[0]:
                 name = f"{source.name}/{member.filename}" if member else source.name
-                with open_text(source, member) as text:
+                with reading.open_text(source, member) as text:
                     yield from self._read_document(name, text, start, number)
                 start = (0, 0, 0)
 
@@ -95,7 +89,7 @@ class ChatExport(ImportFormat):
         """
         _, begin, done = start
         try:
-            for element in JsonReader(opened).elements():
+            for element in reading.JsonReader(opened).elements():
                 if element.index < begin:
                     continue
                 place = f"{name}, conversation {element.index + 1}"

@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import BinaryIO
 
+from mnemosyned.importers import reading
 from mnemosyned.importers.importer import (
     ImportFormat,
     ImportSource,
@@ -24,16 +25,6 @@ from mnemosyned.importers.importer import (
     stable_id,
 )
 from mnemosyned.importers.projects import project_of
-from mnemosyned.importers.reading import (
-    FileRecord,
-    RecordPosition,
-    TextLine,
-    convert_records,
-    decode_text,
-    group_lines,
-    lines_of,
-    open_text,
-)
 from mnemosyned.verbs.memories import Remember
 
 COMMIT_BYTES_MAX = 1 << 20
@@ -70,7 +61,7 @@ _DATE_FORMS = (
 
 
 @dataclass(slots=True)
-class _Commit(FileRecord):
+class _Commit(reading.FileRecord):
     hash: str = ""
     author: str = ""
     address: str = ""
@@ -102,7 +93,7 @@ class GitRepository(ImportFormat):
         Commits are skipped by the number in `position`. Raises `SourceRefused` if git fails or is
         not installed.
         """
-        start = RecordPosition.parse(position)
+        start = reading.RecordPosition.parse(position)
         make = partial(_memory_of_commit, project_of(source.path).key)
         try:
             with (
@@ -110,12 +101,14 @@ class GitRepository(ImportFormat):
                 _run_git_log(source.path, errors) as process,
             ):
                 commits = _parse_git_log(process, start.number)
-                yield from convert_records(
+                yield from reading.convert_records(
                     source, commits, make, noun="commit", start=start
                 )
                 if process.wait():
                     errors.seek(0)
-                    reason = decode_text(errors.read(4_096)).strip().splitlines()
+                    reason = (
+                        reading.decode_text(errors.read(4_096)).strip().splitlines()
+                    )
                     raise SourceRefused(f"git says: {[*reason, 'nothing'][0]}")
         except FileNotFoundError as error:
             raise SourceRefused("git is not installed") from error
@@ -154,11 +147,11 @@ def _split_git_records(process: subprocess.Popen[bytes]) -> Iterator[str]:
         *complete, waiting = (waiting + data).split(_RECORD)
         for record in complete:
             if record.strip():
-                yield decode_text(record[:COMMIT_BYTES_MAX])
+                yield reading.decode_text(record[:COMMIT_BYTES_MAX])
         if len(waiting) > COMMIT_BYTES_MAX:
             waiting = waiting[:COMMIT_BYTES_MAX]
     if waiting.strip():
-        yield decode_text(waiting[:COMMIT_BYTES_MAX])
+        yield reading.decode_text(waiting[:COMMIT_BYTES_MAX])
 
 
 def _parse_git_log(process: subprocess.Popen[bytes], done: int) -> Iterator[_Commit]:
@@ -194,7 +187,7 @@ class SavedLog(ImportFormat):
 
     def recognizes(self, source: ImportSource) -> bool:
         """Return True if a file begins like the output of `git log`: hash, author or date."""
-        lines = decode_text(source.head[:8_192]).lstrip("\ufeff").splitlines()
+        lines = reading.decode_text(source.head[:8_192]).lstrip("\ufeff").splitlines()
         return bool(lines) and bool(
             _SAVED_HASH.match(lines[0])
             and any(_SAVED_FIELD.match(line) for line in lines[1:6])
@@ -202,17 +195,17 @@ class SavedLog(ImportFormat):
 
     def read_records(self, source: ImportSource, position: str) -> Records:
         """Yield the commits in the output of `git log` after a position, "byte offset/number"."""
-        start = RecordPosition.parse(position)
+        start = reading.RecordPosition.parse(position)
         make = partial(_memory_of_commit, source.text_path.stem)
-        with open_text(source) as text:
-            lines = lines_of(text, offset=start.offset)
-            commits = group_lines(lines, _take_saved_line, start.number)
-            yield from convert_records(
+        with reading.open_text(source) as text:
+            lines = reading.lines_of(text, offset=start.offset)
+            commits = reading.group_lines(lines, _take_saved_line, start.number)
+            yield from reading.convert_records(
                 source, commits, make, noun="commit", start=start
             )
 
 
-def _take_saved_line(line: TextLine, commit: _Commit | None) -> _Commit | None:
+def _take_saved_line(line: reading.TextLine, commit: _Commit | None) -> _Commit | None:
     """Return a new commit if the line, "commit <hash>", begins one.
 
     Otherwise add the line's author, date or text to the commit, if there is one, and return None.

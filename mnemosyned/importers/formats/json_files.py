@@ -12,6 +12,7 @@ from typing import BinaryIO
 import msgspec
 
 from mnemosyned.errors import MnemosynedError
+from mnemosyned.importers import reading
 from mnemosyned.importers.importer import (
     HEAD_BYTES,
     BadRecord,
@@ -22,17 +23,6 @@ from mnemosyned.importers.importer import (
     Records,
     parse_record,
     stable_id,
-)
-from mnemosyned.importers.reading import (
-    LINE_BYTES_MAX,
-    JsonReader,
-    OccurrenceCounter,
-    TextLine,
-    as_utf8,
-    decode_text,
-    lines_of,
-    open_text,
-    outline_document,
 )
 from mnemosyned.verbs.exchange import (
     CUT_OFF,
@@ -69,7 +59,7 @@ class JsonLines(ImportFormat):
 
         A first line that is longer than the head need only look like one.
         """
-        lines = as_utf8(io.BytesIO(source.head)).read().split(b"\n")
+        lines = reading.as_utf8(io.BytesIO(source.head)).read().split(b"\n")
         if any(isinstance(_decode_identity(line).content, str) for line in lines):
             return True
         # A first line longer than the head may be a memory.
@@ -83,9 +73,9 @@ class JsonLines(ImportFormat):
         """
         # Ids depend on the lines before: these are read again, without storing them.
         start = int(position or 0)
-        occurrences = OccurrenceCounter()
-        with open_text(source) as text:
-            for line in lines_of(text):
+        occurrences = reading.OccurrenceCounter()
+        with reading.open_text(source) as text:
+            for line in reading.lines_of(text):
                 if not (line.data.strip() or line.too_long):
                     continue
                 id = _make_line_id(line, occurrences)
@@ -94,7 +84,7 @@ class JsonLines(ImportFormat):
                 place, position = f"{source.name}:{line.number}", str(line.end)
                 size = line.end - line.offset
                 if line.too_long:
-                    reason = f"the line is longer than {LINE_BYTES_MAX:,} bytes"
+                    reason = f"the line is longer than {reading.LINE_BYTES_MAX:,} bytes"
                     yield BadRecord(place, reason, position, size)
                 else:
                     read = partial(_parse_memory, line.data, "the line", id)
@@ -109,7 +99,9 @@ def _decode_identity(line: bytes) -> _Identity:
         return _Identity()
 
 
-def _make_line_id(line: TextLine, occurrences: OccurrenceCounter) -> str:
+def _make_line_id(
+    line: reading.TextLine, occurrences: reading.OccurrenceCounter
+) -> str:
     """Return an id for the memory in a line that has none; empty if the line has an id.
 
     Equal lines without a time are different memories: their ids are made with the number of times
@@ -118,7 +110,7 @@ def _make_line_id(line: TextLine, occurrences: OccurrenceCounter) -> str:
     identity = _decode_identity(line.data)
     if identity.id or identity.content is None:
         return ""
-    text = decode_text(line.data.strip())
+    text = reading.decode_text(line.data.strip())
     if identity.created_at:
         return stable_id("jsonl", text)
     return stable_id("jsonl", text, str(occurrences.count(text)))
@@ -144,7 +136,7 @@ class JsonArray(ImportFormat):
 
     def recognizes(self, source: ImportSource) -> bool:
         """Return True for a JSON list whose first object has the key `content`."""
-        outline = outline_document(source.head)
+        outline = reading.outline_document(source.head)
         return outline is not None and outline.is_list and "content" in outline.keys
 
     def read_records(self, source: ImportSource, position: str) -> Records:
@@ -153,9 +145,9 @@ class JsonArray(ImportFormat):
         `position` is the number of elements to leave out, as text; empty means none.
         """
         done = int(position or 0)
-        occurrences = OccurrenceCounter()
-        with open_text(source) as text:
-            for element in JsonReader(text).elements():
+        occurrences = reading.OccurrenceCounter()
+        with reading.open_text(source) as text:
+            for element in reading.JsonReader(text).elements():
                 written = json.dumps(element.value)
                 count = occurrences.count(written)
                 if element.index < done:
@@ -209,7 +201,7 @@ class _ExportReader:
         self._start = start
         self._digest = hashlib.sha256()
         self._counts: Counter[str] = Counter()
-        self._group: list[TextLine] = []
+        self._group: list[reading.TextLine] = []
         self._group_bytes = 0
         self._begins_with_episode = False
         self._missing = 0
@@ -222,7 +214,7 @@ class _ExportReader:
         while data := file.readline(EXPORT_LINE_BYTES_MAX):
             number += 1
             end += len(data)
-            line = TextLine(number, end - len(data), end, data)
+            line = reading.TextLine(number, end - len(data), end, data)
             try:
                 kind = parse_line_kind(line.data)
             except MnemosynedError as error:
@@ -247,7 +239,7 @@ class _ExportReader:
             reason = "the export was cut off here: it has no last line"
             yield BadRecord(self._source.name, reason)
 
-    def _group_line(self, line: TextLine, kind: LineKind) -> Records:
+    def _group_line(self, line: reading.TextLine, kind: LineKind) -> Records:
         """Add a line of a kind to the present group; yield the group if it is complete or full.
 
         If the line interrupts an incomplete episode, what there is of the episode is yielded first.
@@ -291,7 +283,7 @@ class _ExportReader:
             yield self._finish_group()
         self._begins_with_episode = False
 
-    def _read_last_line(self, line: TextLine, kind: LineKind) -> Records:
+    def _read_last_line(self, line: reading.TextLine, kind: LineKind) -> Records:
         """Yield the lines still collected, then faults of the export, then its last line.
 
         The last line is a footer with checksum and counts, or says that the daemon broke the export
@@ -318,6 +310,6 @@ class _ExportReader:
             return "lines were changed since the export: its hash differs"
         return ""
 
-    def _make_bad_line(self, line: TextLine, reason: str) -> BadRecord:
+    def _make_bad_line(self, line: reading.TextLine, reason: str) -> BadRecord:
         """Return a bad record that names a line of the export and the reason."""
         return BadRecord(f"{self._source.name}:{line.number}", reason)

@@ -9,6 +9,7 @@ from email.message import EmailMessage
 from email.utils import parseaddr, parsedate_to_datetime
 from html.parser import HTMLParser
 
+from mnemosyned.importers import reading
 from mnemosyned.importers.importer import (
     PARSE_ERRORS,
     ImportFormat,
@@ -17,14 +18,6 @@ from mnemosyned.importers.importer import (
     clean_name,
     moment_from,
     stable_id,
-)
-from mnemosyned.importers.reading import (
-    FileRecord,
-    RecordPosition,
-    TextLine,
-    convert_records,
-    group_lines,
-    lines_of,
 )
 from mnemosyned.verbs.memories import Remember
 
@@ -39,7 +32,7 @@ _REPLY = re.compile(
 
 
 @dataclass(slots=True)
-class _Mail(FileRecord):
+class _Mail(reading.FileRecord):
     data: bytearray = field(default_factory=bytearray)
     is_after_blank: bool = False
     """Whether its last line is blank, so that a mail may begin with the next."""
@@ -58,16 +51,16 @@ class Mailbox(ImportFormat):
 
     def read_records(self, source: ImportSource, position: str) -> Records:
         """Yield the mails of an mbox file after a position, "byte offset/number of the mail"."""
-        start = RecordPosition.parse(position)
+        start = reading.RecordPosition.parse(position)
         with source.open() as opened:
-            lines = lines_of(opened, offset=start.offset)
-            mails = group_lines(lines, _take_mail_line, start.number)
-            yield from convert_records(
+            lines = reading.lines_of(opened, offset=start.offset)
+            mails = reading.group_lines(lines, _take_mail_line, start.number)
+            yield from reading.convert_records(
                 source, mails, _memory_of_mail, noun="mail", start=start
             )
 
 
-def _take_mail_line(line: TextLine, mail: _Mail | None) -> _Mail | None:
+def _take_mail_line(line: reading.TextLine, mail: _Mail | None) -> _Mail | None:
     """Return a new mail if the line, "From …" after a blank line, begins one.
 
     Otherwise add the line to the given mail, if there is one, and return None.

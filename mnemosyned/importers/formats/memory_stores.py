@@ -12,6 +12,7 @@ from datetime import UTC
 from functools import partial
 from typing import Any
 
+from mnemosyned.importers import reading
 from mnemosyned.importers.importer import (
     BadRecord,
     ImportFormat,
@@ -24,16 +25,6 @@ from mnemosyned.importers.importer import (
     stable_id,
     tags_in,
     text_in,
-)
-from mnemosyned.importers.reading import (
-    ZIP_SIGNATURE,
-    JsonReader,
-    columns_of,
-    members_of,
-    open_database,
-    open_text,
-    outline_source,
-    tables_of,
 )
 from mnemosyned.text.rule_files import read_tables
 from mnemosyned.verbs.memories import Remember
@@ -100,16 +91,16 @@ class StoreFormat(ImportFormat):
 
         Empty for any other source.
         """
-        present = tables_of(source)
+        present = reading.tables_of(source)
         named = [table for table in self._tables if table.name in present]
         if not named:
             return []
         try:
-            with open_database(source.path) as database:
+            with reading.open_database(source.path) as database:
                 return [
                     table
                     for table in named
-                    if columns_of(database, table.name).issuperset(
+                    if reading.columns_of(database, table.name).issuperset(
                         table.columns[: table.required]
                     )
                 ]
@@ -122,11 +113,11 @@ class StoreFormat(ImportFormat):
         `position` is "number of the table/rowid"; empty for the beginning.
         """
         begun, _, row = position.partition("/")
-        with open_database(source.path) as database:
+        with reading.open_database(source.path) as database:
             for number, table in enumerate(self._find_tables(source)):
                 if number < int(begun or 0):
                     continue
-                present = columns_of(database, table.name)
+                present = reading.columns_of(database, table.name)
                 columns = [each for each in table.columns if each in present]
                 rows = database.execute(
                     table.select
@@ -144,7 +135,7 @@ class StoreFormat(ImportFormat):
     def _recognize_export(self, source: ImportSource) -> StoreExport | None:
         """Return the kind of export of the program that a JSON document or archive is, or None."""
         for export in self._exports:
-            outline = outline_source(source, _member_pattern(export))
+            outline = reading.outline_source(source, _member_pattern(export))
             if outline is None or not outline.keys.issuperset(export.keys):
                 continue
             if not outline.is_list or "" in export.lists:
@@ -160,10 +151,10 @@ class StoreFormat(ImportFormat):
         """
         member: zipfile.ZipInfo | None = None
         pattern = _member_pattern(export)
-        if pattern and source.head.startswith(ZIP_SIGNATURE):
-            member = members_of(source.path, pattern)[0]
-        with open_text(source, member) as text:
-            for number, element in enumerate(JsonReader(text).elements(), 1):
+        if pattern and source.head.startswith(reading.ZIP_SIGNATURE):
+            member = reading.members_of(source.path, pattern)[0]
+        with reading.open_text(source, member) as text:
+            for number, element in enumerate(reading.JsonReader(text).elements(), 1):
                 if element.key not in export.lists or number <= done:
                     continue
                 place = f"{source.name}, {element.key or 'entry'} {element.index + 1}"

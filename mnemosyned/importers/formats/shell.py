@@ -7,23 +7,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 
+from mnemosyned.importers import reading
 from mnemosyned.importers.importer import (
     ImportFormat,
     ImportSource,
     RecordRefused,
     Records,
     stable_id,
-)
-from mnemosyned.importers.reading import (
-    LINE_BYTES_MAX,
-    FileRecord,
-    RecordPosition,
-    TextLine,
-    as_utf8,
-    convert_records,
-    group_lines,
-    is_binary,
-    lines_of,
 )
 from mnemosyned.verbs.memories import Remember
 
@@ -41,7 +31,7 @@ _META, _META_SHIFT = 0x83, 0x20
 
 
 @dataclass(slots=True)
-class _Command(FileRecord):
+class _Command(reading.FileRecord):
     text: str = ""
     time: int = 0
     """Seconds since 1970; 0 if unknown."""
@@ -62,7 +52,7 @@ class ShellHistory(ImportFormat):
 
     def recognizes(self, source: ImportSource) -> bool:
         """Return True for a file that is a command history of bash, zsh or fish."""
-        if source.stream or source.is_folder or is_binary(source.head):
+        if source.stream or source.is_folder or reading.is_binary(source.head):
             return False
         return shell_of(source) != ""
 
@@ -70,15 +60,15 @@ class ShellHistory(ImportFormat):
         """Yield the commands of a history after a position, "byte offset/number of the command"."""
         shell = shell_of(source) or "bash"
         modified = datetime.fromtimestamp(source.path.stat().st_mtime, tz=UTC)
-        start = RecordPosition.parse(position)
+        start = reading.RecordPosition.parse(position)
         make = partial(_memory_of_command, shell, modified)
         take_line = partial(_take_line, shell)
         with source.open() as opened:
             # zsh has an encoding of its own.
-            stream = opened if shell == "zsh" else as_utf8(opened)
-            lines = lines_of(stream, offset=start.offset)
-            commands = group_lines(lines, take_line, start.number)
-            yield from convert_records(
+            stream = opened if shell == "zsh" else reading.as_utf8(opened)
+            lines = reading.lines_of(stream, offset=start.offset)
+            commands = reading.group_lines(lines, take_line, start.number)
+            yield from reading.convert_records(
                 source, commands, make, noun="command", start=start
             )
 
@@ -130,19 +120,21 @@ def _memory_of_command(
     )
 
 
-def _take_line(shell: str, line: TextLine, last: _Command | None) -> _Command | None:
+def _take_line(
+    shell: str, line: reading.TextLine, last: _Command | None
+) -> _Command | None:
     """Return a new command if the line of a history begins one.
 
     Otherwise add the line to the last command and return None. A line that is too long becomes a
     command with a problem.
     """
     if line.too_long:
-        problem = f"the line is longer than {LINE_BYTES_MAX:,} bytes"
+        problem = f"the line is longer than {reading.LINE_BYTES_MAX:,} bytes"
         return _Command(problem=problem, time=last.time if last else 0)
     return _LINE_TAKERS[shell](line, last)
 
 
-def _take_bash_line(line: TextLine, last: _Command | None) -> _Command | None:
+def _take_bash_line(line: reading.TextLine, last: _Command | None) -> _Command | None:
     """Return a new command, or add the line to the last command and return None.
 
     A line "#<seconds since 1970>" begins a command with that time, to which all lines belong up to
@@ -155,7 +147,7 @@ def _take_bash_line(line: TextLine, last: _Command | None) -> _Command | None:
     return _Command(text=line.text, time=last.time if last else 0)
 
 
-def _take_zsh_line(line: TextLine, last: _Command | None) -> _Command | None:
+def _take_zsh_line(line: reading.TextLine, last: _Command | None) -> _Command | None:
     """Return a new command, unless the last one ends with a backslash and so goes on here.
 
     In that case the line is added to the last command, and None returned. A line may begin with ":
@@ -172,7 +164,7 @@ def _take_zsh_line(line: TextLine, last: _Command | None) -> _Command | None:
     return _Command(text=text)
 
 
-def _take_fish_line(line: TextLine, last: _Command | None) -> _Command | None:
+def _take_fish_line(line: reading.TextLine, last: _Command | None) -> _Command | None:
     """Return a new command for a line "- cmd: …", and None for any other line.
 
     A line "  when: <seconds>" sets the time of the last command.
