@@ -13,15 +13,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 import msgspec
 
+from mnemosyned.client import http
 from mnemosyned.client.address import IdleConnections, address_of
-from mnemosyned.client.http import (
-    RECEIVED_BYTES,
-    ClosedOnFailure,
-    HttpResponse,
-    SpeaksTls,
-    Unread,
-    exchange,
-)
 from mnemosyned.errors import (
     DaemonUnreachable,
     ForeignDaemon,
@@ -111,7 +104,7 @@ def _with_id(memory: object) -> object:
     return memory
 
 
-def result_of(request: Request[R], answer: HttpResponse, address: Address) -> R:
+def result_of(request: Request[R], answer: http.HttpResponse, address: Address) -> R:
     """Return the result in the daemon's response to a request. Raises the daemon's error.
 
     `address` is named in an error about the token.
@@ -152,7 +145,7 @@ def unreachable(error: OSError, address: Address) -> MnemosynedError:
     if isinstance(error, RemoteFault):
         kind = ForeignDaemon if error.is_foreign else DaemonUnreachable
         return kind(error.words)
-    if isinstance(error, SpeaksTls):
+    if isinstance(error, http.SpeaksTls):
         return DaemonUnreachable(
             f"the daemon on {address} speaks TLS: write https:// in place of http://"
         )
@@ -273,7 +266,7 @@ class Connection:
                     connection.settimeout(SILENCE_S)
                     connection.sendall(events_request(after, self._address.headers))
                     while not reader.is_at_end:
-                        events = list(reader.feed(connection.recv(RECEIVED_BYTES)))
+                        events = list(reader.feed(connection.recv(http.RECEIVED_BYTES)))
                         if reader.is_open:
                             yield None
                         yield from events
@@ -294,7 +287,7 @@ class Connection:
             raise refusal_of(answer.status, answer.body, self._address)
         return answer.body.decode()
 
-    def _send_call(self, call: PreparedCall) -> HttpResponse:
+    def _send_call(self, call: PreparedCall) -> http.HttpResponse:
         """Send a call and return the daemon's response. Raises `DaemonUnreachable`.
 
         A repeatable call goes over an idle connection first; other calls, and a call whose idle
@@ -306,7 +299,7 @@ class Connection:
                 with contextlib.suppress(ConnectionError):
                     return self._exchange_over(idle, call)
             for _ in range(ATTEMPTS - 1):
-                with contextlib.suppress(Unread):
+                with contextlib.suppress(http.Unread):
                     return self._exchange_over(
                         self._address.connect(call.timeout_s), call
                     )
@@ -316,15 +309,15 @@ class Connection:
 
     def _exchange_over(
         self, connection: socket.socket, call: PreparedCall
-    ) -> HttpResponse:
+    ) -> http.HttpResponse:
         """Send a call over a connection, and return the complete response.
 
         The connection is then kept for the next call, or closed if the daemon closes it or anything
         fails. Raises `OSError`.
         """
-        with ClosedOnFailure(connection):
+        with http.ClosedOnFailure(connection):
             connection.settimeout(call.timeout_s)
-            answer = exchange(
+            answer = http.exchange(
                 connection, call.data, reset_is_unread=self._address.reset_is_unread
             )
         if answer.stays_open:

@@ -9,19 +9,13 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from mnemosyned.client import http
 from mnemosyned.client.address import Address
 from mnemosyned.client.connection import (
     LONG_TIMEOUT_S,
     error_of,
     refusal_of,
     unreachable,
-)
-from mnemosyned.client.http import (
-    EventBlocks,
-    HttpResponse,
-    NoAnswer,
-    receive_parts,
-    send_request,
 )
 from mnemosyned.errors import UnknownVerb
 from mnemosyned.memory.exchange import RestoreReport
@@ -56,8 +50,8 @@ class EventReader:
         self.ended_for_good = False
         """True if an event said that the daemon stops or drops the reader; others may follow it."""
         self.last_id: int | None = None
-        self._response = HttpResponse()
-        self._blocks = EventBlocks(bytes_max=EVENT_BYTES_MAX)
+        self._response = http.HttpResponse()
+        self._blocks = http.EventBlocks(bytes_max=EVENT_BYTES_MAX)
 
     @property
     def is_open(self) -> bool:
@@ -76,7 +70,7 @@ class EventReader:
         are skipped. If the daemon refused the stream, its error is raised.
         """
         if not data:
-            raise NoAnswer("the stream of events was cut off")
+            raise http.NoAnswer("the stream of events was cut off")
         response = self._response
         response.feed(data)
         if not response.status:
@@ -136,7 +130,7 @@ class Transfers:
 
     def _send_request(
         self, method: str, path: str, body: bytes = b""
-    ) -> tuple[HttpResponse, Iterator[bytes]]:
+    ) -> tuple[http.HttpResponse, Iterator[bytes]]:
         """Send a request; return the response and an iterator of the parts of its body.
 
         `path` includes the query. For a status other than 200, the daemon's error is raised.
@@ -149,8 +143,8 @@ class Transfers:
             if self._connection is None:
                 self._connection = self._address.connect(LONG_TIMEOUT_S)
                 self._connection.settimeout(LONG_TIMEOUT_S)
-            response = send_request(self._connection, head.encode() + body)
-            parts = receive_parts(self._connection, response)
+            response = http.send_request(self._connection, head.encode() + body)
+            parts = http.receive_parts(self._connection, response)
             if response.status == 200:
                 return response, parts
             error = refusal_of(response.status, b"".join(parts), self._address)

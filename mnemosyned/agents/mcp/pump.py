@@ -14,17 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
-from mnemosyned.client.http import (
-    ClosedOnFailure,
-    EventBlocks,
-    HttpResponse,
-    NoAnswer,
-    Unread,
-    foreign_listener,
-    is_quiet,
-    receive_parts,
-    send_request,
-)
+from mnemosyned.client import http
 from mnemosyned.socket_path import URL_VARIABLE, socket_path
 
 TYPE_CHECKING = False
@@ -51,21 +41,23 @@ class DaemonLost(Exception):
     """No daemon answers; the message says why."""
 
 
-def read_messages(connection: socket.socket, response: HttpResponse) -> Iterator[bytes]:
+def read_messages(
+    connection: socket.socket, response: http.HttpResponse
+) -> Iterator[bytes]:
     """Yield each protocol message in the daemon's answer as it arrives, as JSON.
 
     The answer is one message or a stream of events. Raises `DaemonLost` if the connection breaks,
     or the answer holds no message.
     """
-    parts = receive_parts(connection, response)
+    parts = http.receive_parts(connection, response)
     try:
         if response.headers.get("content-type", "").startswith("text/event-stream"):
-            blocks = EventBlocks(bytes_max=LINE_BYTES_MAX)
+            blocks = http.EventBlocks(bytes_max=LINE_BYTES_MAX)
             for part in parts:
                 yield from blocks.feed(part)
             return
         body = b"".join(parts)
-    except NoAnswer as error:
+    except http.NoAnswer as error:
         raise DaemonLost("the daemon hung up within its answer") from error
     if body.startswith((b'{"jsonrpc"', b"[")):
         yield body
@@ -129,9 +121,9 @@ class SocketEndpoint(DaemonEndpoint):
         Raises `OSError`, and `DaemonLost` if another user's program listens there.
         """
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        with ClosedOnFailure(connection):
+        with http.ClosedOnFailure(connection):
             connection.connect(self._path)
-            uid = foreign_listener(connection, self._path)
+            uid = http.foreign_listener(connection, self._path)
             if uid is not None:
                 raise DaemonLost(
                     f"user {uid} listens on {self._path}, not you: nothing was sent"
@@ -153,7 +145,7 @@ class PumpedDaemon:
         body: bytes,
         *,
         on_connection: Callable[[socket.socket], None],
-    ) -> tuple[socket.socket, HttpResponse]:
+    ) -> tuple[socket.socket, http.HttpResponse]:
         """Post a message to `/mcp`; return the connection and the response, its head received.
 
         `headers` are added to the request. `on_connection` is called with each connection before it
@@ -169,17 +161,17 @@ class PumpedDaemon:
             connection = self._take_connection()
             on_connection(connection)
             try:
-                response = send_request(
+                response = http.send_request(
                     connection,
                     head + body,
                     reset_is_unread=self._endpoint.reset_is_unread,
                 )
-            except Unread:
+            except http.Unread:
                 connection.close()
                 continue
             except OSError as error:
                 connection.close()
-                is_cut = isinstance(error, NoAnswer)
+                is_cut = isinstance(error, http.NoAnswer)
                 raise DaemonLost(HUNG_UP if is_cut else str(error)) from error
             if response.status == UNAUTHORIZED:
                 connection.close()
@@ -204,7 +196,7 @@ class PumpedDaemon:
         with suppress(IndexError):  # raised after the last idle one
             while True:
                 connection = self._idle.pop()
-                if is_quiet(connection):
+                if http.is_quiet(connection):
                     return connection
                 connection.close()
         deadline = time.monotonic() + RESTART_S * self._was_met
@@ -332,7 +324,7 @@ class McpPump:
         connection, response = self._daemon.post(
             self._make_request_headers(), call.line, on_connection=call.hold
         )
-        with ClosedOnFailure(connection):
+        with http.ClosedOnFailure(connection):
             self._save_headers(response.headers)
             for message in read_messages(connection, response):
                 if not call.is_cancelled:

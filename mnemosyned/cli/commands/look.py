@@ -16,20 +16,13 @@ from mnemosyned.cli.options import (
     AnswerCommand,
     chosen_format,
 )
+from mnemosyned.cli.output import terminal
 from mnemosyned.cli.output.listing import (
     day_title,
     memory_rows,
     period_name,
 )
 from mnemosyned.cli.output.show import RENDERERS, Renderer, open_printer, show
-from mnemosyned.cli.output.terminal import (
-    count_of,
-    cut_line,
-    indent_lines,
-    is_reader_gone,
-    width,
-    wrap_lines,
-)
 from mnemosyned.cli.verb_command import make_verb_command
 from mnemosyned.client.connection import Connection
 from mnemosyned.errors import InvalidRequest
@@ -75,7 +68,7 @@ def print_list(context: click.Context, /, *, all_: bool, **given: Any) -> int:  
         for page in pages:
             printer.show(page)
             shown += len(page)
-            if printer.is_over() or is_reader_gone():
+            if printer.is_over() or terminal.is_reader_gone():
                 break
     return 0 if shown else EXIT_NOTHING
 
@@ -267,9 +260,9 @@ def _period_text(period: PeriodView, first: int) -> str:
     number = first
     title = click.style(period_name(period.unit, period.first), bold=True)
     if summary := period.summary:
-        memories = count_of(summary.item_count, "memory")
+        memories = terminal.count_of(summary.item_count, "memory")
         counts = click.style(f"   summary of {memories}, number {number}:", dim=True)
-        title += f"\n{counts}\n{wrap_lines(summary.content)}"
+        title += f"\n{counts}\n{terminal.wrap_lines(summary.content)}"
         number += 1
     blocks = [title]
     for part in period.parts:
@@ -308,21 +301,21 @@ def _part_lines(part: PeriodPart, number: int, period: PeriodView) -> Iterator[s
             filters = " with the same filters" if period.narrowed else ""
             yield _dim_hint(f"and more: {command}{filters}")
         return
-    count = count_of(part.summary.item_count, "memory")
+    count = terminal.count_of(part.summary.item_count, "memory")
     head = f"{number:>4}  {period_name(part.unit, part.first)}"
     yield f"{click.style(head, bold=True)}  {click.style(count, dim=True)}"
     lines = [line for line in part.summary.content.splitlines() if line.strip()]
-    room = max(width() - len(INDENT), 1)
+    room = max(terminal.width() - len(INDENT), 1)
     for line in lines[:LINES_OF_A_PART]:
-        yield f"{INDENT}{cut_line(line, room)}"
+        yield f"{INDENT}{terminal.cut_line(line, room)}"
     if len(lines) > LINES_OF_A_PART:
-        left = count_of(len(lines) - LINES_OF_A_PART, "more line")
+        left = terminal.count_of(len(lines) - LINES_OF_A_PART, "more line")
         yield _dim_hint(f"{left}: mnem {part.unit} {day}")
 
 
 def _dim_hint(text: str) -> str:
     """Return a hint as a dim line, indented like the memories."""
-    return click.style(indent_lines(f"   {text}"), dim=True)
+    return click.style(terminal.indent_lines(f"   {text}"), dim=True)
 
 
 RENDERERS[PeriodView] = Renderer(

@@ -28,13 +28,8 @@ from mnemosyned.agents.setup.targets import TARGETS
 from mnemosyned.agents.setup.tools import check_tool
 from mnemosyned.assembly.stores import find_server_exposures, refuses_writes
 from mnemosyned.backup_schedule import is_backup_overdue
+from mnemosyned.cli.maintenance import service
 from mnemosyned.cli.maintenance.restore import check_restorable
-from mnemosyned.cli.maintenance.service import (
-    PROGRAM,
-    is_lingering,
-    present_unit,
-    unit_file,
-)
 from mnemosyned.cli.output.terminal import count_of, local_time
 from mnemosyned.config import (
     API_KEY_VARIABLE,
@@ -74,23 +69,10 @@ from mnemosyned.service.backup_files import (
     holds_database,
 )
 from mnemosyned.service.backups import backup_rules, interval_of
+from mnemosyned.storage.sqlite import schema, verification
 from mnemosyned.storage.sqlite.copies import PARTIAL, SQLITE, open_to_read
 from mnemosyned.storage.sqlite.ownership import DatabaseProcess
 from mnemosyned.storage.sqlite.repair import lacking_values
-from mnemosyned.storage.sqlite.schema import (
-    latest_version,
-    refuse_foreign,
-    refuse_newer,
-    schema_version,
-)
-from mnemosyned.storage.sqlite.verification import (
-    FaultKind,
-    StorageFault,
-    count_contents,
-    find_faults,
-    schema_faults,
-    structure_faults,
-)
 from mnemosyned.storage.sqlite.wal import frames_left
 from mnemosyned.verbs.upkeep import Stats
 from mnemosyned.version import __version__
@@ -221,9 +203,11 @@ def check_programs(_: Installation) -> Iterator[Finding]:
             text = f"{text}: it lacks FTS5, the full-text search"
             yield problem("programs", text, "install another Python")
             return
-    if shutil.which(PROGRAM) is None:
+    if shutil.which(service.PROGRAM) is None:
         folder = Path(sys.argv[0]).absolute().parent
-        missing = f"{PROGRAM} is not on the PATH; agents and systemd may not find it"
+        missing = (
+            f"{service.PROGRAM} is not on the PATH; agents and systemd may not find it"
+        )
         yield note("programs", missing, f'export PATH="{folder}:$PATH"')
     yield ok("programs", f"mnemosyned {__version__}, {text}")
 
@@ -284,7 +268,7 @@ def check_daemon(installation: Installation) -> Iterator[Finding]:
 
 def check_unit(_: Installation) -> Iterator[Finding]:
     """Yield findings on the daemon's systemd unit; none if systemd and the unit are missing."""
-    unit, file = present_unit(), unit_file()
+    unit, file = service.present_unit(), service.unit_file()
     if unit is None or not unit.loaded:
         if unit is None and file.exists():
             text = f"{file} is installed, but no systemd of this user answers"
@@ -303,7 +287,7 @@ def check_unit(_: Installation) -> Iterator[Finding]:
     if not unit.enabled:
         text = "the unit is not enabled: it does not start at the next login"
         yield warning("unit", text, "systemctl --user enable mnemosyned")
-    if is_lingering() is False:
+    if service.is_lingering() is False:
         text = "without lingering the daemon ends when you log out"
         yield note("unit", text, "loginctl enable-linger")
     if unit.is_running and unit.enabled:
@@ -369,11 +353,11 @@ DEEP_BYTES = 200_000_000
 VALUES_CHECKED = 500
 """Newest originals whose exact values are compared with their words, unless the check is deep."""
 MENDABLE = {
-    FaultKind.INDEX,
-    FaultKind.ORPHAN,
-    FaultKind.TOTALS,
-    FaultKind.SCHEMA,
-    FaultKind.FOREIGN_KEY,
+    verification.FaultKind.INDEX,
+    verification.FaultKind.ORPHAN,
+    verification.FaultKind.TOTALS,
+    verification.FaultKind.SCHEMA,
+    verification.FaultKind.FOREIGN_KEY,
 }
 
 
@@ -409,13 +393,15 @@ def check_database(installation: Installation) -> Iterator[Finding]:
         with closing(
             open_to_read(path, foreign=installation.process is None)
         ) as connection:
-            refuse_foreign(connection, path)
-            latest = latest_version(shipped("migrations"))
-            refuse_newer(connection, latest)
-            if (version := schema_version(connection)) < latest:
+            schema.refuse_foreign(connection, path)
+            latest = schema.latest_version(shipped("migrations"))
+            schema.refuse_newer(connection, latest)
+            if (version := schema.schema_version(connection)) < latest:
                 text = f"schema version {version}; the next start brings it to {latest}"
                 yield note("schema", text, "mnem start")
-            present_faults = schema_faults(connection, shipped("migrations"))
+            present_faults = verification.schema_faults(
+                connection, shipped("migrations")
+            )
             missing = {fault.subject for fault in present_faults}
             lost = [each for each in present_faults if each.kind not in MENDABLE]
             if lost:
@@ -423,15 +409,15 @@ def check_database(installation: Installation) -> Iterator[Finding]:
                 return
             present_faults += [
                 fault
-                for fault in find_faults(connection)
+                for fault in verification.find_faults(connection)
                 if fault.subject not in missing
             ]
             is_small = file_bytes(path) <= DEEP_BYTES
             if installation.deep or (is_small and not present_faults):
                 with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
                     connection.backup(copy)
-                    present_faults += structure_faults(copy)
-            held = count_contents(connection)
+                    present_faults += verification.structure_faults(copy)
+            held = verification.count_contents(connection)
             newest = held[0] if installation.deep else VALUES_CHECKED
             lacking = 0 if present_faults else lacking_values(connection, limit=newest)
     except SchemaTooNew as error:
@@ -516,7 +502,9 @@ def _file_findings(path: Path) -> Iterator[Finding]:
         )
 
 
-def _fault_finding(fault: StorageFault, installation: Installation) -> Finding:
+def _fault_finding(
+    fault: verification.StorageFault, installation: Installation
+) -> Finding:
     """Return the finding on a fault of the database.
 
     Its command is a repair, or else a restore of the newest backup.

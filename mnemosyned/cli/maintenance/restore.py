@@ -26,13 +26,7 @@ from mnemosyned.paths import (
 )
 from mnemosyned.service.backup_files import forgotten_since
 from mnemosyned.service.intake import split_into_chunks
-from mnemosyned.storage.sqlite.copies import (
-    check_backup,
-    finish_restore,
-    flush,
-    open_to_read,
-    stage_copy,
-)
+from mnemosyned.storage.sqlite import copies
 from mnemosyned.storage.sqlite.ownership import database_owner, lock_database
 from mnemosyned.verbs.request import NAMES_MAX
 from mnemosyned.verbs.retention import Forget
@@ -63,7 +57,7 @@ def check_restorable(backup: Path, database: Path) -> None:
     """
     if backup.exists() and database.exists() and backup.samefile(database):
         raise InvalidRequest(f"{backup} is the database itself", field="file")
-    check_backup(backup, shipped("migrations"))
+    copies.check_backup(backup, shipped("migrations"))
 
 
 def restore_database(
@@ -90,7 +84,7 @@ def restore_database(
 
         If `forget_again` was asked for, forget them in the copy.
         """
-        with closing(open_to_read(copy)) as connection:
+        with closing(copies.open_to_read(copy)) as connection:
             rows = connection.execute(
                 "SELECT id FROM working_memory UNION ALL SELECT id FROM archive"
             ).fetchall()
@@ -108,11 +102,11 @@ def restore_database(
             for chunk in split_into_chunks(forgotten, NAMES_MAX):
                 memory.service.call(Forget(id=list(chunk), now=True))
         copy.with_name(f"{copy.name}.lock").unlink(missing_ok=True)
-        flush(copy)
+        copies.flush(copy)
 
     with lock_database(database):
-        copy = stage_copy(backup, database, change=look_or_forget)
-        aside = finish_restore(database)
+        copy = copies.stage_copy(backup, database, change=look_or_forget)
+        aside = copies.finish_restore(database)
     begins = [each.begins for each in lists if each.begins]
     return RestoredDatabase(
         backup=backup,

@@ -12,16 +12,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from mnemosyned.importers import reading
-from mnemosyned.importers.importer import (
-    ImportFormat,
-    ImportSource,
-    RecordRefused,
-    Records,
-    SourceRefused,
-    moment_from,
-    stable_id,
-)
+from mnemosyned.importers import importer, reading
 from mnemosyned.verbs.memories import Remember
 from mnemosyned.version import install_command
 
@@ -46,13 +37,13 @@ class FileBlock(reading.FileRecord):
         Raises `RecordRefused` for a block that is too long or has no end.
         """
         if not self.is_ended:
-            raise RecordRefused(f"it has no END:{self.kind}")
+            raise importer.RecordRefused(f"it has no END:{self.kind}")
         if self.size > COMPONENT_CHARS_MAX:
-            raise RecordRefused("it is too long")
+            raise importer.RecordRefused("it is too long")
         return "\r\n".join([*self.lines, ""])
 
 
-class BlockFormat(ImportFormat):
+class BlockFormat(importer.ImportFormat):
     """A file of blocks, parsed one by one with a library of the extra `personal`."""
 
     outermost: str
@@ -67,14 +58,14 @@ class BlockFormat(ImportFormat):
 
     @abstractmethod
     def memory_of(
-        self, library: ModuleType, source: ImportSource, block: FileBlock
+        self, library: ModuleType, source: importer.ImportSource, block: FileBlock
     ) -> Remember | None:
         """Return the memory of a block, parsed with `library`; None for a block that only defines.
 
         Raises `RecordRefused` and `PARSE_ERRORS`.
         """
 
-    def recognizes(self, source: ImportSource) -> bool:
+    def recognizes(self, source: importer.ImportSource) -> bool:
         """Return True if the source begins with "BEGIN:" and the format's outermost block."""
         if source.is_folder:
             return False
@@ -82,7 +73,9 @@ class BlockFormat(ImportFormat):
             first = reading.decode_text(head.read(512)).lstrip().upper()
         return first.startswith(f"BEGIN:{self.outermost}")
 
-    def read_records(self, source: ImportSource, position: str) -> Records:
+    def read_records(
+        self, source: importer.ImportSource, position: str
+    ) -> importer.Records:
         """Yield the memories of a source's blocks after the block that ends at `position`.
 
         Definitions, such as time zones, before the position are parsed again. Raises
@@ -93,7 +86,7 @@ class BlockFormat(ImportFormat):
         except ImportError as error:
             command = install_command(EXTRA)
             reason = f"it needs {self.library}; install it with: {command}"
-            raise SourceRefused(reason) from error
+            raise importer.SourceRefused(reason) from error
         start = reading.RecordPosition.parse(position)
         make = partial(self.memory_of, library, source)
         with reading.open_text(source) as text:
@@ -146,7 +139,7 @@ class Calendar(BlockFormat):
     library = "icalendar"
 
     def memory_of(
-        self, library: ModuleType, source: ImportSource, block: FileBlock
+        self, library: ModuleType, source: importer.ImportSource, block: FileBlock
     ) -> Remember | None:
         """Return the memory of an event, task or note; None for a time zone.
 
@@ -194,7 +187,7 @@ def _entry_memory(entry: CalendarEntry, session: str) -> Remember:
     text = "\n".join(lines).strip()
     return Remember(
         text,
-        id=stable_id("calendar", _read_property_text(entry, "UID"), text),
+        id=importer.stable_id("calendar", _read_property_text(entry, "UID"), text),
         session=session,
         source="calendar",
         created_at=_find_past_time(entry, begin),
@@ -216,7 +209,7 @@ def _find_past_time(entry: CalendarEntry, begin: date | None) -> datetime | None
         for name in ("CREATED", "LAST-MODIFIED", "DTSTAMP")
     ]
     for value in (begin, *written):
-        moment = moment_from(value)
+        moment = importer.moment_from(value)
         if moment and moment <= now:
             return moment
     return None
@@ -274,7 +267,7 @@ class Contacts(BlockFormat):
     library = "vobject"
 
     def memory_of(
-        self, library: ModuleType, _source: ImportSource, block: FileBlock
+        self, library: ModuleType, _source: importer.ImportSource, block: FileBlock
     ) -> Remember:
         """Return the memory of a person in a vCard. Raises `PARSE_ERRORS`."""
         try:
@@ -299,11 +292,13 @@ def _contact_memory(card: CardFields) -> Remember:
         if values:
             lines.append(f"{title}: {', '.join(values)}")
     text = "\n".join(lines)
-    revised = moment_from(next(_read_field_values(card, "rev"), None))
+    revised = importer.moment_from(next(_read_field_values(card, "rev"), None))
     now = datetime.now(UTC)
     return Remember(
         text,
-        id=stable_id("contacts", next(_read_field_values(card, "uid"), ""), text),
+        id=importer.stable_id(
+            "contacts", next(_read_field_values(card, "uid"), ""), text
+        ),
         session="contacts",
         source="contacts",
         created_at=revised if revised and revised <= now else None,

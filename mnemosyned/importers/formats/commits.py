@@ -14,16 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import BinaryIO
 
-from mnemosyned.importers import reading
-from mnemosyned.importers.importer import (
-    ImportFormat,
-    ImportSource,
-    RecordRefused,
-    Records,
-    SourceRefused,
-    moment_from,
-    stable_id,
-)
+from mnemosyned.importers import importer, reading
 from mnemosyned.importers.projects import project_of
 from mnemosyned.verbs.memories import Remember
 
@@ -69,13 +60,13 @@ class _Commit(reading.FileRecord):
     lines: list[str] = field(default_factory=list)
 
 
-class GitRepository(ImportFormat):
+class GitRepository(importer.ImportFormat):
     """The history of a repository's present branch."""
 
     name = "git"
     needs_file = True
 
-    def recognizes(self, source: ImportSource) -> bool:
+    def recognizes(self, source: importer.ImportSource) -> bool:
         """Return True for the folder of a git repository that is not an Obsidian vault."""
         path = source.path
         is_bare = (path / "HEAD").is_file() and (path / "objects").is_dir()
@@ -83,11 +74,13 @@ class GitRepository(ImportFormat):
         is_repository = (path / ".git").exists() or is_bare
         return source.is_folder and is_repository and not is_vault
 
-    def size(self, _source: ImportSource) -> int:
+    def size(self, _source: importer.ImportSource) -> int:
         """Return 0: the size of the history is unknown before git has run."""
         return 0  # unknown before git ran
 
-    def read_records(self, source: ImportSource, position: str) -> Records:
+    def read_records(
+        self, source: importer.ImportSource, position: str
+    ) -> importer.Records:
         """Yield the commits of the checked-out branch after a position, the oldest first.
 
         Commits are skipped by the number in `position`. Raises `SourceRefused` if git fails or is
@@ -109,9 +102,9 @@ class GitRepository(ImportFormat):
                     reason = (
                         reading.decode_text(errors.read(4_096)).strip().splitlines()
                     )
-                    raise SourceRefused(f"git says: {[*reason, 'nothing'][0]}")
+                    raise importer.SourceRefused(f"git says: {[*reason, 'nothing'][0]}")
         except FileNotFoundError as error:
-            raise SourceRefused("git is not installed") from error
+            raise importer.SourceRefused("git is not installed") from error
 
 
 @contextmanager
@@ -180,12 +173,12 @@ def _parse_git_log(process: subprocess.Popen[bytes], done: int) -> Iterator[_Com
         )
 
 
-class SavedLog(ImportFormat):
+class SavedLog(importer.ImportFormat):
     """The output of `git log` in a file."""
 
     name = "git-log"
 
-    def recognizes(self, source: ImportSource) -> bool:
+    def recognizes(self, source: importer.ImportSource) -> bool:
         """Return True if a file begins like the output of `git log`: hash, author or date."""
         lines = reading.decode_text(source.head[:8_192]).lstrip("\ufeff").splitlines()
         return bool(lines) and bool(
@@ -193,7 +186,9 @@ class SavedLog(ImportFormat):
             and any(_SAVED_FIELD.match(line) for line in lines[1:6])
         )
 
-    def read_records(self, source: ImportSource, position: str) -> Records:
+    def read_records(
+        self, source: importer.ImportSource, position: str
+    ) -> importer.Records:
         """Yield the commits in the output of `git log` after a position, "byte offset/number"."""
         start = reading.RecordPosition.parse(position)
         make = partial(_memory_of_commit, source.text_path.stem)
@@ -236,12 +231,12 @@ def _memory_of_commit(project: str, commit: _Commit) -> Remember:
     text = "\n".join(commit.lines).strip()[:BODY_CHARS_MAX]
     moment = _parse_date(commit.date)
     if not text:
-        raise RecordRefused("the commit has no message")
+        raise importer.RecordRefused("the commit has no message")
     if moment is None:
-        raise RecordRefused(f"its date {commit.date!r} cannot be read")
+        raise importer.RecordRefused(f"its date {commit.date!r} cannot be read")
     return Remember(
         text,
-        id=stable_id("git", commit.hash),
+        id=importer.stable_id("git", commit.hash),
         session=f"git:{project}",
         source="git",
         role=commit.author,
@@ -256,7 +251,7 @@ def _memory_of_commit(project: str, commit: _Commit) -> Remember:
 
 def _parse_date(text: str) -> datetime | None:
     """Return the time in a date as git writes it, in any usual form; None for other texts."""
-    if moment := moment_from(text):
+    if moment := importer.moment_from(text):
         return moment
     for form in _DATE_FORMS:
         try:

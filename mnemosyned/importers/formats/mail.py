@@ -9,16 +9,7 @@ from email.message import EmailMessage
 from email.utils import parseaddr, parsedate_to_datetime
 from html.parser import HTMLParser
 
-from mnemosyned.importers import reading
-from mnemosyned.importers.importer import (
-    PARSE_ERRORS,
-    ImportFormat,
-    ImportSource,
-    Records,
-    clean_name,
-    moment_from,
-    stable_id,
-)
+from mnemosyned.importers import importer, reading
 from mnemosyned.verbs.memories import Remember
 
 MAIL_BYTES_MAX = 8 << 20
@@ -38,18 +29,20 @@ class _Mail(reading.FileRecord):
     """Whether its last line is blank, so that a mail may begin with the next."""
 
 
-class Mailbox(ImportFormat):
+class Mailbox(importer.ImportFormat):
     """An mbox file."""
 
     name = "mbox"
 
-    def recognizes(self, source: ImportSource) -> bool:
+    def recognizes(self, source: importer.ImportSource) -> bool:
         """Return True if the source begins with the "From …" line of an mbox file and headers."""
         lines = source.head.split(b"\n", 20)
         has_fields = any(b": " in line for line in lines[1:20])
         return bool(_BEGIN.match(lines[0])) and has_fields
 
-    def read_records(self, source: ImportSource, position: str) -> Records:
+    def read_records(
+        self, source: importer.ImportSource, position: str
+    ) -> importer.Records:
         """Yield the mails of an mbox file after a position, "byte offset/number of the mail"."""
         start = reading.RecordPosition.parse(position)
         with source.open() as opened:
@@ -81,11 +74,13 @@ def _memory_of_mail(mail: _Mail) -> Remember:
     """
     data = _QUOTED_BEGIN.sub(rb"\1", bytes(mail.data))
     message = message_from_bytes(data, policy=policy.default)
-    subject = clean_name(_decode_header(message, "subject"))
+    subject = importer.clean_name(_decode_header(message, "subject"))
     name, address = parseaddr(_decode_header(message, "from"))
     topic = _REPLY.sub("", subject) or "without subject"
     try:
-        date = moment_from(parsedate_to_datetime(_decode_header(message, "date")))
+        date = importer.moment_from(
+            parsedate_to_datetime(_decode_header(message, "date"))
+        )
     except (ValueError, TypeError, IndexError):
         date = None
     text = _extract_mail_text(message)
@@ -96,15 +91,15 @@ def _memory_of_mail(mail: _Mail) -> Remember:
     )
     return Remember(
         f"{subject}\n\n{text}".strip(),
-        id=stable_id("mail", own_id),
+        id=importer.stable_id("mail", own_id),
         session=f"mail:{topic}",
         source="mail",
         role=name or address,
         created_at=date,
         metadata={
             "subject": subject,
-            "from": clean_name(_decode_header(message, "from")),
-            "to": clean_name(_decode_header(message, "to")),
+            "from": importer.clean_name(_decode_header(message, "from")),
+            "to": importer.clean_name(_decode_header(message, "to")),
         },
         tags=_decode_header(message, "x-gmail-labels").split(","),
     )
@@ -114,7 +109,7 @@ def _decode_header(message: EmailMessage, name: str) -> str:
     """Return a mail's header of this name as text; empty if it is missing or broken."""
     try:
         return str(message.get(name) or "")
-    except PARSE_ERRORS:
+    except importer.PARSE_ERRORS:
         return ""
 
 

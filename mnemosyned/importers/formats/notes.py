@@ -12,19 +12,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from mnemosyned.importers.importer import (
-    BadRecord,
-    ImportFormat,
-    ImportItem,
-    ImportSource,
-    Records,
-    SourceRefused,
-    moment_from,
-    sendable,
-    stable_id,
-    tags_in,
-    text_in,
-)
+from mnemosyned.importers import importer
 from mnemosyned.importers.reading import decode_text, is_binary, open_text
 from mnemosyned.paths import printable_path
 from mnemosyned.verbs.memories import Remember
@@ -190,18 +178,20 @@ _DATE_IN_NAME = re.compile(r"(?<!\d)(\d{4})[-_.]?(\d{2})[-_.]?(\d{2})(?!\d)")
 _INLINE_TAG = re.compile(r"(?<![\w#/&])#([^\W\d_][\w/-]*)")
 
 
-class Notes(ImportFormat):
+class Notes(importer.ImportFormat):
     """A note in Markdown."""
 
     name = "notes"
     needs_file = True
 
-    def recognizes(self, source: ImportSource) -> bool:
+    def recognizes(self, source: importer.ImportSource) -> bool:
         """Return True for a file whose name has a suffix of Markdown, such as ".md"."""
         is_note = source.path.name.lower().endswith(NOTE_SUFFIXES)
         return is_note and not source.stream and not source.is_folder
 
-    def read_records(self, source: ImportSource, position: str) -> Records:
+    def read_records(
+        self, source: importer.ImportSource, position: str
+    ) -> importer.Records:
         """Yield the sections of a note as memories; nothing if `position` is not empty.
 
         Raises `SourceRefused` for a file that is too large or not text.
@@ -210,35 +200,38 @@ class Notes(ImportFormat):
         if position:
             return
         if size > NOTE_BYTES_MAX:
-            raise SourceRefused(f"it exceeds {NOTE_BYTES_MAX:,} bytes")
+            raise importer.SourceRefused(f"it exceeds {NOTE_BYTES_MAX:,} bytes")
         if is_binary(source.head):
-            raise SourceRefused("it is not text")
+            raise importer.SourceRefused("it is not text")
         with open_text(source) as opened:
             note = split_note(decode_text(opened.read()))
         if note.problem:
-            yield BadRecord(source.name, note.problem)
+            yield importer.BadRecord(source.name, note.problem)
         sections = sections_of(note.body)
         whole = _make_section_template(source, note)
         for number, section in enumerate(sections, 1):
             text = _add_title_and_headings(whole.metadata["title"], section)
             memory = msgspec.structs.replace(
-                whole, content=text, id=stable_id(SOURCE, whole.session, text)
+                whole, content=text, id=importer.stable_id(SOURCE, whole.session, text)
             )
             position = "end" if number == len(sections) else ""
             place = f"{source.name}:{section.line}"
-            yield ImportItem(
-                sendable(memory), place, position, size if number == 1 else 0
+            yield importer.ImportItem(
+                importer.sendable(memory), place, position, size if number == 1 else 0
             )
 
 
-def _make_section_template(source: ImportSource, note: ParsedNote) -> Remember:
+def _make_section_template(source: importer.ImportSource, note: ParsedNote) -> Remember:
     """Return a memory with the note's title, session, time and tags, but no text or id.
 
     The session is named after the note's Obsidian vault, or else after its folder. Each section
     of the note becomes a copy of the memory.
     """
-    title = text_in(note.fields.get("title")).strip() or source.text_path.stem
-    tags = [*tags_in(note.fields.get("tags")), *tags_in(note.fields.get("tag"))]
+    title = importer.text_in(note.fields.get("title")).strip() or source.text_path.stem
+    tags = [
+        *importer.tags_in(note.fields.get("tags")),
+        *importer.tags_in(note.fields.get("tag")),
+    ]
     folders = source.path.resolve().parents[:PARENTS_MAX]
     vaults = (folder for folder in folders if (folder / VAULT_FOLDER).is_dir())
     return Remember(
@@ -249,8 +242,8 @@ def _make_section_template(source: ImportSource, note: ParsedNote) -> Remember:
         metadata={
             "title": title,
             "file": str(source.text_path.absolute()),
-            "permalink": text_in(note.fields.get("permalink")),
-            "type": text_in(note.fields.get("type")),
+            "permalink": importer.text_in(note.fields.get("permalink")),
+            "type": importer.text_in(note.fields.get("type")),
         },
         tags=[*tags, *_INLINE_TAG.findall(note.body[:NOTE_BYTES_MAX])],
     )
@@ -265,7 +258,7 @@ def _created_at(path: Path, note: ParsedNote) -> datetime:
     named = _DATE_IN_NAME.search(path.stem)
     in_name = "-".join(named.groups()) if named else None
     for value in [*map(note.fields.get, _DATE_FIELDS), in_name]:
-        moment = moment_from(value)
+        moment = importer.moment_from(value)
         if moment and moment <= now:
             return moment
     modified = datetime.fromtimestamp(path.stat().st_mtime, tz=UTC)

@@ -7,14 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 
-from mnemosyned.importers import reading
-from mnemosyned.importers.importer import (
-    ImportFormat,
-    ImportSource,
-    RecordRefused,
-    Records,
-    stable_id,
-)
+from mnemosyned.importers import importer, reading
 from mnemosyned.verbs.memories import Remember
 
 HISTORY_NAMES = re.compile(
@@ -44,19 +37,21 @@ class _Command(reading.FileRecord):
         return has_room
 
 
-class ShellHistory(ImportFormat):
+class ShellHistory(importer.ImportFormat):
     """A history file of bash, zsh or fish."""
 
     name = "shell"
     needs_file = True
 
-    def recognizes(self, source: ImportSource) -> bool:
+    def recognizes(self, source: importer.ImportSource) -> bool:
         """Return True for a file that is a command history of bash, zsh or fish."""
         if source.stream or source.is_folder or reading.is_binary(source.head):
             return False
         return shell_of(source) != ""
 
-    def read_records(self, source: ImportSource, position: str) -> Records:
+    def read_records(
+        self, source: importer.ImportSource, position: str
+    ) -> importer.Records:
         """Yield the commands of a history after a position, "byte offset/number of the command"."""
         shell = shell_of(source) or "bash"
         modified = datetime.fromtimestamp(source.path.stat().st_mtime, tz=UTC)
@@ -73,7 +68,7 @@ class ShellHistory(ImportFormat):
             )
 
 
-def shell_of(source: ImportSource) -> str:
+def shell_of(source: importer.ImportSource) -> str:
     """Return the shell whose history a file is: "bash", "zsh" or "fish"; empty if none.
 
     The first lines decide, or else the file's name.
@@ -105,13 +100,13 @@ def _memory_of_command(
     ):  # the file ends within a command
         text = text.removesuffix("\\").strip()
     if "\0" in text:
-        raise RecordRefused("it is not text")
+        raise importer.RecordRefused("it is not text")
     if not text:
         return None
     moment = datetime.fromtimestamp(command.time, tz=UTC) if command.time else modified
     return Remember(
         text,
-        id=stable_id("shell", shell, str(command.time or ""), text),
+        id=importer.stable_id("shell", shell, str(command.time or ""), text),
         session=f"shell:{shell}",
         source="shell",
         role="user",
