@@ -9,16 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mnemosyned.cli.options import (
-    EXIT_CODES,
-    EXIT_INTERRUPTED,
-    EXIT_NOTHING,
-    EXIT_OF_KIND,
-    address_options,
-    asks_for_json,
-    format_options,
-    refuse_url,
-)
+from mnemosyned.cli import options
 from mnemosyned.cli.registry import COMMANDS, GROUPS, LOCAL, Command
 from mnemosyned.errors import InvalidRequest, Kind, MnemosynedError
 from mnemosyned.version import __version__
@@ -115,9 +106,9 @@ def _prepare_command(command: click.Command, *, is_local: bool) -> None:
     """
     command.context_settings.setdefault("help_option_names", ["-h", "--help"])
     taken = [name for parameter in command.params for name in parameter.opts]
-    command.params += address_options(hidden=True, taken=taken)
+    command.params += options.address_options(hidden=True, taken=taken)
     if "--json" in taken and "--format" not in taken:
-        command.params.append(format_options(hidden=True)[0])
+        command.params.append(options.format_options(hidden=True)[0])
     if isinstance(command, click.Group):
         for member in command.commands.values():
             _prepare_command(member, is_local=is_local)
@@ -133,7 +124,7 @@ def _prepare_command(command: click.Command, *, is_local: bool) -> None:
         """
         context = click.get_current_context()
         if context.invoked_subcommand is None:  # else that one refuses it
-            refuse_url(context)
+            options.refuse_url(context)
         return run(*args, **given)
 
     vars(run_unless_url)[_REFUSES_URLS] = True
@@ -150,7 +141,7 @@ HELP_COLUMNS = 100
         "help_option_names": ["-h", "--help"],
         "max_content_width": HELP_COLUMNS,
     },
-    epilog=EXIT_CODES,
+    epilog=options.EXIT_CODES,
 )
 @click.version_option(__version__)
 @click.pass_context
@@ -166,8 +157,8 @@ def mnem(context: click.Context) -> int:
     return run_glance(context)
 
 
-mnem.params[:0] = address_options(hidden=False)
-mnem.params += format_options(hidden=True)
+mnem.params[:0] = options.address_options(hidden=False)
+mnem.params += options.format_options(hidden=True)
 
 
 def main() -> None:
@@ -185,18 +176,18 @@ def main() -> None:
         from mnemosyned.cli.calls import interruption_message  # noqa: PLC0415
 
         _say_error(f"mnem: {interruption_message(error)}")
-        code = EXIT_INTERRUPTED
+        code = options.EXIT_INTERRUPTED
     except MnemosynedError as error:
         _print_error(error)
-        code = EXIT_OF_KIND[error.kind]
+        code = options.EXIT_OF_KIND[error.kind]
     except OSError as error:
         # Loaded here, as above.
         from mnemosyned.paths import path_fault, shown_path  # noqa: PLC0415
 
         name = error.filename if isinstance(error.filename, str) else ""
-        code = EXIT_NOTHING
+        code = options.EXIT_NOTHING
         if fault := path_fault(name):
-            code = EXIT_OF_KIND[Kind.INVALID]
+            code = options.EXIT_OF_KIND[Kind.INVALID]
             _print_error(InvalidRequest(f"{shown_path(name)} cannot be used: {fault}"))
         else:
             _say_error(f"mnem: {name}{': ' if name else ''}{error.strerror or error}")
@@ -208,7 +199,7 @@ def _print_usage_error(error: click.ClickException) -> None:
 
     If the command line asks for JSON, the mistake is printed as JSON.
     """
-    if asks_for_json(sys.argv):
+    if options.asks_for_json(sys.argv):
         _print_error(InvalidRequest(error.format_message()))
         return
     message = error.format_message().removesuffix(".")
@@ -228,7 +219,7 @@ def _print_error(error: MnemosynedError) -> None:
 
     In words, the name of a field becomes the option that was typed for it.
     """
-    if not asks_for_json(sys.argv):
+    if not options.asks_for_json(sys.argv):
         message, field = error.message, error.field or ""
         option = f"--{field.replace('_', '-')}"
         is_typed = any(word.partition("=")[0] == option for word in sys.argv)

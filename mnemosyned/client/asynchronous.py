@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Protocol, Self, TypeVar
 from weakref import WeakKeyDictionary
 
-from mnemosyned.client import tls
+from mnemosyned.client import http, tls
 from mnemosyned.client.address import (
     Address,
     IdleConnection,
@@ -27,12 +27,6 @@ from mnemosyned.client.connection import (
     prepare_request,
     result_of,
     unreachable,
-)
-from mnemosyned.client.http import (
-    RECEIVED_BYTES,
-    ClosedOnFailure,
-    HttpResponse,
-    Unread,
 )
 from mnemosyned.client.streams import SILENCE_S, EventReader, events_request
 from mnemosyned.verbs.facade import AsyncVerbs
@@ -174,14 +168,14 @@ async def open_channel(address: Address) -> Channel:
         connection = await _connect_remote(address.remote)
         channel = TlsChannel(connection, address.context, address.remote.host)
         try:
-            with ClosedOnFailure(connection):
+            with http.ClosedOnFailure(connection):
                 async with asyncio.timeout(tls.HANDSHAKE_S):
                     await channel.handshake()
         except OSError as error:
             raise tls.handshake_fault(address.remote, error) from error
         return channel
     connection = address.open()
-    with ClosedOnFailure(connection):
+    with http.ClosedOnFailure(connection):
         connection.settimeout(0)
         if connection.family != socket.AF_UNIX:
             loop = asyncio.get_running_loop()
@@ -216,7 +210,7 @@ async def _connect_remote(remote: RemoteDaemon) -> socket.socket:
         connection = tls.tcp_socket(family)
         share = (deadline - loop.time()) / (len(tried) - position)
         try:
-            with ClosedOnFailure(connection):
+            with http.ClosedOnFailure(connection):
                 connection.settimeout(0)
                 async with asyncio.timeout(share):
                     await loop.sock_connect(connection, place)
@@ -309,7 +303,7 @@ class AsyncClient(AsyncVerbs):
                     await channel.send(events_request(after, self._address.headers))
                     while not reader.is_at_end:
                         async with asyncio.timeout(SILENCE_S):
-                            data = await channel.receive(RECEIVED_BYTES)
+                            data = await channel.receive(http.RECEIVED_BYTES)
                         for event in reader.feed(data):
                             yield event
             except OSError as error:
@@ -317,7 +311,7 @@ class AsyncClient(AsyncVerbs):
             after = reader.last_id or after
             ended = reader.ended_for_good
 
-    async def _send_call(self, call: PreparedCall) -> HttpResponse:
+    async def _send_call(self, call: PreparedCall) -> http.HttpResponse:
         """Send a call and return the daemon's response.
 
         A repeatable call goes over an idle connection first; other calls, and a call whose idle
@@ -328,13 +322,13 @@ class AsyncClient(AsyncVerbs):
             with contextlib.suppress(ConnectionError):
                 return await self._exchange_over(idle, call.data)
         for _ in range(ATTEMPTS - 1):
-            with contextlib.suppress(Unread):
+            with contextlib.suppress(http.Unread):
                 return await self._exchange_over(
                     await open_channel(self._address), call.data
                 )
         return await self._exchange_over(await open_channel(self._address), call.data)
 
-    async def _exchange_over(self, channel: Channel, data: bytes) -> HttpResponse:
+    async def _exchange_over(self, channel: Channel, data: bytes) -> http.HttpResponse:
         """Send a request over a channel, and return the complete response.
 
         The channel is then kept for the next call, or closed if the daemon closes it or anything
@@ -342,13 +336,13 @@ class AsyncClient(AsyncVerbs):
         then, and `OSError`.
         """
         sent = False
-        response = HttpResponse()
+        response = http.HttpResponse()
         try:
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                 await channel.send(data)
                 sent = True
             while not response.is_complete:
-                response.feed(await channel.receive(RECEIVED_BYTES), sent=sent)
+                response.feed(await channel.receive(http.RECEIVED_BYTES), sent=sent)
         except ConnectionResetError as error:
             channel.close()
             proves_unread = self._address.reset_is_unread

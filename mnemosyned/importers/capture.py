@@ -12,14 +12,7 @@ from typing import TYPE_CHECKING
 
 from mnemosyned.config import SettingsInForce
 from mnemosyned.errors import DatabaseUnreachable, Kind, MemoryBusy, MnemosynedError
-from mnemosyned.importers.transcripts import (
-    TranscriptMessage,
-    TranscriptRefused,
-    is_plausible,
-    memory_ids,
-    read_transcript,
-    size_of,
-)
+from mnemosyned.importers import transcripts
 from mnemosyned.logs import logger
 from mnemosyned.memory.capture import AgentCall, AgentSession
 from mnemosyned.memory.clock import Clock
@@ -195,7 +188,7 @@ class Capture:
         )
         self._thread.start()
         for session in self._agents.recent(WAITING_MAX):
-            if size_of(session.transcript) != session.position:
+            if transcripts.size_of(session.transcript) != session.position:
                 self._due.put(session.session)
 
     def close(self) -> None:
@@ -226,7 +219,7 @@ class Capture:
     def queue_session(self, session: AgentSession) -> bool:
         """Queue a session for the capture thread; return False if it has no readable transcript."""
         path = session.transcript
-        if not (is_plausible(path) and size_of(path)):
+        if not (transcripts.is_plausible(path) and transcripts.size_of(path)):
             return False
         self._due.put(session.session)
         return True
@@ -237,14 +230,14 @@ class Capture:
         The size is compared with the position up to which each transcript was read.
         """
         for other in self._agents.recent(CATCH_UP):
-            grew = size_of(other.transcript) != other.position
+            grew = transcripts.size_of(other.transcript) != other.position
             if grew and other.session != session.session:
                 self._due.put(other.session)
 
     def store_messages(
         self,
         session: AgentSession,
-        messages: Sequence[TranscriptMessage],
+        messages: Sequence[transcripts.TranscriptMessage],
         *,
         conversation: str = "",
         by_hook: bool = True,
@@ -322,7 +315,7 @@ class Capture:
         with self._capturing:
             try:
                 stored, complete = self._capture_share(session, BACKGROUND_BYTES)
-            except TranscriptRefused:  # deleted since
+            except transcripts.TranscriptRefused:  # deleted since
                 return True
         if stored:
             self._agents.count(
@@ -343,7 +336,7 @@ class Capture:
         stored, and whether the transcript was read to its end. Raises `TranscriptRefused`.
         """
         session = self._agents.session(session.session) or session
-        reading = read_transcript(
+        reading = transcripts.read_transcript(
             session.transcript,
             position=session.position,
             file=session.file,
@@ -360,14 +353,14 @@ class Capture:
     def _make_new_requests(
         self,
         session: AgentSession,
-        messages: Sequence[TranscriptMessage],
+        messages: Sequence[transcripts.TranscriptMessage],
         conversation: str,
     ) -> list[Remember]:
         """Return a request to store each message whose ids the memory does not have, in order.
 
         `conversation` is the id of the conversation, of which the ids are made.
         """
-        ids = [memory_ids(message, conversation) for message in messages]
+        ids = [transcripts.memory_ids(message, conversation) for message in messages]
         new = set(self._agents.unknown([id for each in ids for id in each]))
         now = self._clock.now()
         requests: dict[str, Remember] = {}
@@ -425,7 +418,10 @@ def store_one(
 
 
 def _make_request(
-    session: AgentSession, message: TranscriptMessage, id: str, now: datetime
+    session: AgentSession,
+    message: transcripts.TranscriptMessage,
+    id: str,
+    now: datetime,
 ) -> Remember:
     """Return the request to store a message under the id `id` in the session of an agent.
 

@@ -9,21 +9,13 @@ from urllib.parse import quote, unquote
 
 import msgspec
 
+from mnemosyned.agents.mcp import tools
 from mnemosyned.agents.mcp.forms import ExpandTool, GetTool, RecallTool, StatusTool
 from mnemosyned.agents.mcp.protocol import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
     Json,
     ProtocolError,
-)
-from mnemosyned.agents.mcp.tools import (
-    TEXTS,
-    ToolContext,
-    expand,
-    get,
-    recall,
-    result_as_text,
-    status,
 )
 from mnemosyned.errors import Kind, MnemosynedError
 from mnemosyned.text.frames import neutralize_line
@@ -39,7 +31,7 @@ DAY_HITS_MAX = 25
 URI_CHARS_MAX = 500
 
 
-def list_resources(context: ToolContext) -> list[Json]:
+def list_resources(context: tools.ToolContext) -> list[Json]:
     """Return the entries of the resource list: status, injections, one for each recent day.
 
     There are `DAYS_LISTED` days, today first.
@@ -47,8 +39,8 @@ def list_resources(context: ToolContext) -> list[Json]:
     today = context.now.date()
     days = [today - timedelta(back) for back in range(DAYS_LISTED)]
     return [
-        TEXTS["resources"]["status"],
-        TEXTS["resources"]["injections"],
+        tools.TEXTS["resources"]["status"],
+        tools.TEXTS["resources"]["injections"],
         *(
             {
                 "uri": make_resource_uri("day", day.isoformat()),
@@ -69,7 +61,7 @@ def make_resource_uri(kind: str, name: str) -> str:
     return f"{SCHEME}{kind}/{quote(name, safe='')}"
 
 
-def read_resource(context: ToolContext, uri: object) -> Json:
+def read_resource(context: tools.ToolContext, uri: object) -> Json:
     """Return the resource at a URI as JSON text in the protocol's form.
 
     It is a memory, a summary, a day's memories, the status or the injections. Raises `ProtocolError`
@@ -88,11 +80,11 @@ def read_resource(context: ToolContext, uri: object) -> Json:
         unknown = error.kind in {Kind.NOT_FOUND, Kind.INVALID}
         code = INVALID_PARAMS if unknown else INTERNAL_ERROR
         raise ProtocolError(code, error.message, {"uri": uri}) from error
-    content = {"uri": uri, "mimeType": JSON_TYPE, "text": result_as_text(result)}
+    content = {"uri": uri, "mimeType": JSON_TYPE, "text": tools.result_as_text(result)}
     return {"contents": [content]}
 
 
-def _recall_day(context: ToolContext, name: str) -> msgspec.Struct:
+def _recall_day(context: tools.ToolContext, name: str) -> msgspec.Struct:
     """Return the memories of a day, at most `DAY_HITS_MAX`, as the `recall` tool does.
 
     `name` is the date, such as 2026-03-09. Raises `ProtocolError` for another form.
@@ -104,7 +96,7 @@ def _recall_day(context: ToolContext, name: str) -> msgspec.Struct:
             INVALID_PARAMS, "a day is written as 2026-03-09", {"uri": f"day/{name}"}
         ) from error
     question = f"{day:%B} {day.day}, {day.year}"
-    return recall(
+    return tools.recall(
         context,
         RecallTool(
             question,
@@ -115,11 +107,11 @@ def _recall_day(context: ToolContext, name: str) -> msgspec.Struct:
     )
 
 
-_READERS: dict[str, Callable[[ToolContext, str], msgspec.Struct]] = {
-    "memory": lambda context, name: get(context, GetTool(name)),
-    "episode": lambda context, name: expand(context, ExpandTool(name)),
+_READERS: dict[str, Callable[[tools.ToolContext, str], msgspec.Struct]] = {
+    "memory": lambda context, name: tools.get(context, GetTool(name)),
+    "episode": lambda context, name: tools.expand(context, ExpandTool(name)),
     "day": _recall_day,
-    "status": lambda context, _: status(context, StatusTool()),
+    "status": lambda context, _: tools.status(context, StatusTool()),
     "injections": lambda context, _: context.caller.call(
         Injections(limit=INJECTIONS_LISTED)
     ),
@@ -147,7 +139,7 @@ class MemoryPrompt(msgspec.Struct, frozen=True, kw_only=True):
     """Task for the model."""
 
 
-PROMPTS = msgspec.convert(TEXTS["prompts"]["by_name"], dict[str, MemoryPrompt])
+PROMPTS = msgspec.convert(tools.TEXTS["prompts"]["by_name"], dict[str, MemoryPrompt])
 
 
 def list_prompts() -> list[Json]:
@@ -170,7 +162,7 @@ def list_prompts() -> list[Json]:
     ]
 
 
-def fill_prompt(context: ToolContext, name: object, arguments: object) -> Json:
+def fill_prompt(context: tools.ToolContext, name: object, arguments: object) -> Json:
     """Return a prompt as a message of the user: its task, and memories found for it.
 
     `name` is the prompt's name; `arguments` may hold its subject, `about`. Raises `ProtocolError`
@@ -190,10 +182,10 @@ def fill_prompt(context: ToolContext, name: object, arguments: object) -> Json:
         raise ProtocolError(INVALID_PARAMS, f"about is missing: {prompt.about}")
     question = prompt.question.format(about=about).strip()
     try:
-        found = result_as_text(recall(context, RecallTool(question)))
+        found = tools.result_as_text(tools.recall(context, RecallTool(question)))
     except MnemosynedError as error:
         raise ProtocolError(INTERNAL_ERROR, error.message) from error
     task = prompt.task.format(about=about or "everything")
-    text = f"{task}\n\n{TEXTS['prompts']['rules']}\n\n```json\n{found}\n```"
+    text = f"{task}\n\n{tools.TEXTS['prompts']['rules']}\n\n```json\n{found}\n```"
     message = {"role": "user", "content": {"type": "text", "text": text}}
     return {"description": prompt.description, "messages": [message]}

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from mnemosyned.agents.mcp import prompts
 from mnemosyned.agents.mcp.identity import (
     CLIENT_HEADER,
     ORIGIN_HEADER,
@@ -23,12 +24,6 @@ from mnemosyned.agents.mcp.identity import (
     client_of,
     identify,
     origin_of,
-)
-from mnemosyned.agents.mcp.prompts import (
-    fill_prompt,
-    list_prompts,
-    list_resources,
-    read_resource,
 )
 from mnemosyned.agents.mcp.protocol import (
     HEADER_MISMATCH,
@@ -211,19 +206,21 @@ METHODS: Mapping[str, ProtocolMethod] = {
         )
     ),
     "resources/list": _list_in_one_page(
-        "resources", list_resources, ttl_ms=HOUR_MS // 60, scope="private"
+        "resources", prompts.list_resources, ttl_ms=HOUR_MS // 60, scope="private"
     ),
     "resources/templates/list": _list_in_one_page(
         "resourceTemplates", lambda _: TEXTS["resources"]["templates"]
     ),
     "resources/read": ProtocolMethod(
-        run=lambda context, request: read_resource(context, request.params.get("uri")),
+        run=lambda context, request: prompts.read_resource(
+            context, request.params.get("uri")
+        ),
         ttl_ms=0,
         scope="private",
     ),
-    "prompts/list": _list_in_one_page("prompts", lambda _: list_prompts()),
+    "prompts/list": _list_in_one_page("prompts", lambda _: prompts.list_prompts()),
     "prompts/get": ProtocolMethod(
-        run=lambda context, request: fill_prompt(
+        run=lambda context, request: prompts.fill_prompt(
             context,
             request.params.get("name"),
             request.params.get("arguments") or {},

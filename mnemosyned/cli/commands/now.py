@@ -13,22 +13,10 @@ from typing import Any
 import click
 import msgspec
 
+from mnemosyned.cli import options
 from mnemosyned.cli.arguments import make_parameter
 from mnemosyned.cli.calls import connect_to_daemon
-from mnemosyned.cli.options import (
-    EXIT_INTERRUPTED,
-    EXIT_NOTHING,
-    EXIT_OF_KIND,
-    AnswerCommand,
-    chosen_format,
-    typed_url,
-)
-from mnemosyned.cli.output.listing import (
-    day_title,
-    local_day,
-    origin_of,
-    room_after,
-)
+from mnemosyned.cli.output import listing
 from mnemosyned.cli.output.show import (
     RENDERERS,
     Renderer,
@@ -80,10 +68,10 @@ def run_glance(context: click.Context) -> int:
             stats = client.call(Status())
             newest = client.call(ListMemories(limit=1)).memories
     except DaemonUnreachable as error:
-        if typed_url(context):  # the error says what to do there
+        if options.typed_url(context):  # the error says what to do there
             raise
         say(NO_DAEMON, err=True)
-        return EXIT_OF_KIND[error.kind]
+        return options.EXIT_OF_KIND[error.kind]
     show(Glance(stats, newest[0] if newest else None))
     return 0
 
@@ -102,7 +90,7 @@ def _glance_text(state: Glance) -> str:
     if newest := state.newest:
         moment, origin = (
             local_time(newest.created_at),
-            origin_of(newest.session, newest.source),
+            listing.origin_of(newest.session, newest.source),
         )
         stamp = f"at {moment[11:]}" if stats.today else moment
         today = f"{count_of(stats.today, 'memory')}; the last {stamp}, {origin}"
@@ -199,11 +187,13 @@ def memory_line(
 ) -> str:
     """Return a memory on one line, cut to the terminal: time, session, source and `content`."""
     head = f"{in_zone(moment, None):%H:%M:%S}  "
-    session = escape_invisible(origin_of(memory.session, memory.source), one_line=True)
-    origin = cut_text(session, room_after(head) // 2)
+    session = escape_invisible(
+        listing.origin_of(memory.session, memory.source), one_line=True
+    )
+    origin = cut_text(session, listing.room_after(head) // 2)
     speaker = f"{memory.role}: " if memory.role else ""
     text = escape_invisible(f"{speaker}{content}", one_line=True)
-    shown = cut_text(text, room_after(f"{head}{origin}  "))
+    shown = cut_text(text, listing.room_after(f"{head}{origin}  "))
     return f"{click.style(f'{head}{origin}', dim=True)}  {shown}"
 
 
@@ -213,7 +203,7 @@ def _event_line(moment: datetime, text: str, **style: Any) -> str:  # noqa: ANN4
     `style` holds arguments of `click.style`.
     """
     head = f"{in_zone(moment, None):%H:%M:%S}  "
-    shown = cut_text(escape_invisible(text, one_line=True), room_after(head))
+    shown = cut_text(escape_invisible(text, one_line=True), listing.room_after(head))
     return click.style(f"{head}{shown}", **style)
 
 
@@ -265,7 +255,7 @@ TIME_CHARS = len("10:00:00  ")
 
 @click.command(
     "tail",
-    cls=AnswerCommand,
+    cls=options.AnswerCommand,
     help="Show the newest memories, and with -f what happens next.\n\nThe oldest of them "
     "comes first. What happens is what is remembered, recalled, changed and captured, and "
     "sleep cycles. Ctrl-C ends it; a restart of the daemon does not.",
@@ -292,7 +282,7 @@ def tail(
     source: tuple[str, ...],
 ) -> int:
     """Print the newest memories, then with --follow each event until Ctrl-C."""
-    printer = EventPrinter(chosen_format(), session, source)
+    printer = EventPrinter(options.chosen_format(), session, source)
     newest: Sequence[MemoryRecord] = ()
     try:
         with connect_to_daemon(context) as client:
@@ -321,11 +311,11 @@ def tail(
     except KeyboardInterrupt:
         if is_terminal(sys.stderr):
             say("", err=True)  # the prompt begins on a line of its own
-        return EXIT_INTERRUPTED
+        return options.EXIT_INTERRUPTED
     if newest or follow:
         return 0
     say("nothing matches", err=True)
-    return EXIT_NOTHING
+    return options.EXIT_NOTHING
 
 
 _FILTERS = [
@@ -425,9 +415,9 @@ class EventPrinter:
 
         `moment` is the time of the event.
         """
-        day = local_day(moment)
+        day = listing.local_day(moment)
         if day != self._day:
-            say(click.style(day_title(day), bold=True), styled=True)
+            say(click.style(listing.day_title(day), bold=True), styled=True)
         self._day = day
         for line in lines:
             say(line, styled=True)

@@ -21,6 +21,7 @@ from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 
+from mnemosyned import paths
 from mnemosyned.agents.hooks import spool
 from mnemosyned.agents.setup.files import SetupJournal
 from mnemosyned.agents.setup.parts import Machine, Programs, SetupSite
@@ -54,13 +55,6 @@ from mnemosyned.models.encoder_file import (
     INSTALL_COMMAND,
     RESOURCES,
     checked_resource,
-)
-from mnemosyned.paths import (
-    SOCKET_PATH_BYTES_MAX,
-    models_dir,
-    shipped,
-    state_dir,
-    token_path,
 )
 from mnemosyned.service.backup_files import (
     backup_folder,
@@ -216,8 +210,8 @@ def check_socket(installation: Installation) -> Iterator[Finding]:
     """Yield findings on the daemon's socket: whether it is a live socket of this user."""
     path = installation.socket
     length = len(os.fsencode(path))
-    if length > SOCKET_PATH_BYTES_MAX:
-        text = f"the path of the socket has {length} bytes, more than {SOCKET_PATH_BYTES_MAX}: {path}"
+    if length > paths.SOCKET_PATH_BYTES_MAX:
+        text = f"the path of the socket has {length} bytes, more than {paths.SOCKET_PATH_BYTES_MAX}: {path}"
         yield problem("socket", text, "mnem config set socket PATH")
         return
     try:
@@ -331,7 +325,7 @@ def check_tools(installation: Installation) -> Iterator[Finding]:
     """Yield findings on each agents' tool to which setup gave memory; none without any."""
     machine = Machine.present()
     site = SetupSite(machine=machine, programs=Programs.of(machine, Path(sys.argv[0])))
-    journal = SetupJournal(state_dir() / "setup")
+    journal = SetupJournal(paths.state_dir() / "setup")
     reports = installation.status.agents if installation.status else None
     checks = [check_tool(target, site, journal, reports) for target in TARGETS.values()]
     set_up = [check for check in checks if check.set_up]
@@ -394,13 +388,13 @@ def check_database(installation: Installation) -> Iterator[Finding]:
             open_to_read(path, foreign=installation.process is None)
         ) as connection:
             schema.refuse_foreign(connection, path)
-            latest = schema.latest_version(shipped("migrations"))
+            latest = schema.latest_version(paths.shipped("migrations"))
             schema.refuse_newer(connection, latest)
             if (version := schema.schema_version(connection)) < latest:
                 text = f"schema version {version}; the next start brings it to {latest}"
                 yield note("schema", text, "mnem start")
             present_faults = verification.schema_faults(
-                connection, shipped("migrations")
+                connection, paths.shipped("migrations")
             )
             missing = {fault.subject for fault in present_faults}
             lost = [each for each in present_faults if each.kind not in MENDABLE]
@@ -546,9 +540,9 @@ def check_permissions(installation: Installation) -> Iterator[Finding]:
         database,
         *(database.with_name(database.name + suffix) for suffix in ("-wal", "-shm")),
         installation.config_file,
-        token_path(),
+        paths.token_path(),
     ]
-    folders = [database.parent, installation.config_file.parent, models_dir()]
+    folders = [database.parent, installation.config_file.parent, paths.models_dir()]
     findings = [_permission_finding(path, 0o077) for path in files]
     # A folder of others may be looked into, but not written to.
     findings += [_permission_finding(path, 0o022) for path in dict.fromkeys(folders)]

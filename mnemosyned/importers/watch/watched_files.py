@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from mnemosyned.errors import NotFound
+from mnemosyned.importers import transcripts
 from mnemosyned.importers.capture import Capture, store_batch, store_one
 from mnemosyned.importers.formats.json_files import JsonLines
 from mnemosyned.importers.formats.notes import NOTE_SUFFIXES, Notes
@@ -27,12 +28,6 @@ from mnemosyned.importers.importer import (
     stable_id,
 )
 from mnemosyned.importers.projects import project_of
-from mnemosyned.importers.transcripts import (
-    TranscriptIdentity,
-    TranscriptRefused,
-    identify_transcript,
-    read_transcript,
-)
 from mnemosyned.memory.capture import AgentSession, WatchedFile
 from mnemosyned.memory.clock import Clock
 from mnemosyned.paths import printable_path
@@ -225,7 +220,7 @@ class FileReader:
             return 0
         before = self._find_saved_state(present)
         source = ImportSource.of_path(Path(path))
-        identity = identify_transcript(printable_path(path), source.head)
+        identity = transcripts.identify_transcript(printable_path(path), source.head)
         if identity:
             return self._read_transcript(present, before, identity, pause)
         if NOTES_FORMAT.recognizes(source):
@@ -286,7 +281,7 @@ class FileReader:
         self,
         present: FileState,
         before: WatchedFile | None,
-        identity: TranscriptIdentity,
+        identity: transcripts.TranscriptIdentity,
         pause: Callable[[], bool],
     ) -> int:
         """Store a transcript's messages from the saved position on, and return how many were new.
@@ -302,14 +297,14 @@ class FileReader:
                 position = int(before.position or 0)
         while True:
             try:
-                reading = read_transcript(
+                reading = transcripts.read_transcript(
                     present.path,
                     position=position,
                     file=file,
                     bytes_max=READ_BYTES,
                     anywhere=True,
                 )
-            except TranscriptRefused:  # deleted meanwhile
+            except transcripts.TranscriptRefused:  # deleted meanwhile
                 return stored
             stored += self._capture.store_messages(
                 session,
@@ -332,7 +327,7 @@ class FileReader:
         return stored
 
     def _find_or_add_session(
-        self, present: FileState, identity: TranscriptIdentity
+        self, present: FileState, identity: transcripts.TranscriptIdentity
     ) -> AgentSession:
         """Return the agent's session of a transcript; add an unknown one with its project.
 

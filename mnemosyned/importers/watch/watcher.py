@@ -28,12 +28,7 @@ from mnemosyned.config import SettingsInForce
 from mnemosyned.errors import InvalidRequest, MnemosynedError, NotFound, ShuttingDown
 from mnemosyned.importers.capture import DueQueue
 from mnemosyned.importers.importer import PARSE_ERRORS, file_identity
-from mnemosyned.importers.watch.watched_files import (
-    FileReader,
-    files_below,
-    may_have_format,
-    state_of,
-)
+from mnemosyned.importers.watch import watched_files
 from mnemosyned.logs import logger
 from mnemosyned.memory.clock import Clock
 from mnemosyned.paths import path_fault, printable_path, shown_path
@@ -147,7 +142,7 @@ class Watcher:
         self,
         *,
         watches: WatchStore,
-        reader: FileReader,
+        reader: watched_files.FileReader,
         clock: Clock,
         gate: ForegroundGate,
         settings: SettingsInForce,
@@ -339,7 +334,7 @@ class Watcher:
             if not os.path.exists(root):  # noqa: PTH110
                 continue  # it may come back, and is then read on
             states = self._watches.states(root)
-            for file in files_below(root):
+            for file in watched_files.files_below(root):
                 if room <= 0:
                     self._problems[root] = (
                         f"only {files_max:,} files are followed; raise watch.files_max"
@@ -351,7 +346,7 @@ class Watcher:
                     file.modified_ns,
                 ):
                     yield file.path
-            missing = [path for path in states if state_of(path) is None]
+            missing = [path for path in states if watched_files.state_of(path) is None]
             # Those that moved were found under their new name by now.
             self._watches.drop_files(missing)
 
@@ -405,7 +400,7 @@ class Watcher:
 
         Called by the thread of events. Notes wait until they have not changed for a while.
         """
-        if not may_have_format(path) or not self._is_followed(path):
+        if not watched_files.may_have_format(path) or not self._is_followed(path):
             return
         pause = self._pauses.get(path, 0.0)
         if path.endswith((".jsonl", ".json")) or "hist" in path.rpartition("/")[2]:
