@@ -45,7 +45,7 @@ hypothesis_settings.register_profile(
     "suite",
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
-    max_examples=int(os.environ.get("EXAMPLES", "40")),
+    max_examples=int(os.environ.get("EXAMPLES", "20")),
 )
 hypothesis_settings.load_profile("suite")
 

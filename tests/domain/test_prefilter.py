@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from domain.test_recognize import SENTENCES
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from support.cases import each_case
 
 from mnemosyned.conversation.learnings import recognize
@@ -148,7 +148,6 @@ def test_every_labelled_instruction_is_hinted_at() -> None:
     assert len(missed) <= len(SENTENCES) // 100  # of those that no rule knows either
 
 
-@settings(max_examples=30)
 @given(
     st.sampled_from(RULES).flatmap(
         lambda rule: st.tuples(
@@ -173,7 +172,6 @@ TEXTS = st.lists(
 ).map(" ".join)
 
 
-@settings(max_examples=60)
 @given(TEXTS)
 def test_nothing_is_recognized_less_for_the_hints(text: str) -> None:
     with pytest.MonkeyPatch.context() as unhinted:

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from support.fakes import NOON
 
 from mnemosyned.memory.values import DEFAULT_SESSION, Tier
@@ -379,7 +379,6 @@ WORDS = st.lists(
 ).map(" ".join)
 
 
-@settings(deadline=None, max_examples=60)
 @given(
     contents=st.lists(WORDS, min_size=1, max_size=12),
     episodes=st.lists(st.sampled_from([None, 7, 8]), min_size=12, max_size=12),

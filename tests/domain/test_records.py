@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, timedelta
 from pathlib import Path
 
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from support.cases import each_case
 from support.datasets.mixed_year import mixed_year
 from support.records import (
@@ -55,7 +55,6 @@ def test_a_broken_record_stays_prose(text: str) -> None:
     assert summarize_records(memories, zone=VIENNA).prose == tuple(memories)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=12))
 def test_each_memory_is_prose_or_stood_for_by_a_line(contents: list[str]) -> None:
     memories = remembered(*contents)
@@ -71,7 +70,6 @@ def test_each_memory_is_prose_or_stood_for_by_a_line(contents: list[str]) -> Non
         assert_readable(line)
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.sampled_from(RECORDS), st.data())
 def test_a_record_cut_anywhere_does_no_harm(record: str, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(record)))
@@ -81,7 +79,6 @@ def test_a_record_cut_anywhere_does_no_harm(record: str, data: st.DataObject) ->
         assert line.text == " ".join(line.text.split())
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text(alphabet="{}[]:,.|$-= \n\taAbB019é⏎'\"(", max_size=80))
 def test_any_text_is_taken_or_left(text: str) -> None:
     summary = summarize_records(remembered(text), zone=VIENNA)

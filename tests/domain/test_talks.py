@@ -8,7 +8,7 @@ from typing import get_args
 
 import pytest
 from domain.talks import same, talks
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from mnemosyned import (
     AutoPolicy,
@@ -37,7 +37,6 @@ from mnemosyned.conversation.summary_message import is_summary
 from mnemosyned.text.token_counts import Chars4
 
 FULL = FullCounter(Chars4())
-few = settings(max_examples=50)
 LIMITS = st.sampled_from([0, 50, 400, 2_000, 100_000])
 POLICIES: dict[str, Callable[[int], CompactionPolicy]] = {
     "facts": lambda limit: MemoryConsolidator(max_tokens=limit),
@@ -60,7 +59,6 @@ def originals(messages: Sequence[Message], given: Sequence[Message]) -> list[int
 # ------------------------------------------------------------------- compacting
 
 
-@few
 @policies
 @given(talk=talks(), limit=LIMITS)
 def test_a_compaction_parts_nothing_and_keeps_the_order(
@@ -82,7 +80,6 @@ def test_a_compaction_parts_nothing_and_keeps_the_order(
     assert gone <= set(done.expand) | summaries
 
 
-@few
 @policies
 @given(talk=talks(), limit=LIMITS)
 def test_compacting_again_changes_nothing(
@@ -96,7 +93,6 @@ def test_compacting_again_changes_nothing(
     assert not again.changed
 
 
-@few
 @policies
 @given(parts=st.lists(talks(size_max=6), min_size=2, max_size=4), limit=LIMITS)
 def test_no_fact_is_lost_however_often_it_is_compacted(
@@ -112,7 +108,6 @@ def test_no_fact_is_lost_however_often_it_is_compacted(
         known = set(done.facts)
 
 
-@few
 @policies
 @given(talk=talks(), limit=LIMITS)
 def test_it_is_over_budget_only_where_that_is_said(
@@ -126,7 +121,6 @@ def test_it_is_over_budget_only_where_that_is_said(
     assert done.over_budget is (0 < limit < done.tokens_after)
 
 
-@few
 @given(talk=talks(), keep=st.integers(0, 6))
 def test_the_newest_messages_stay_as_they_are(talk: list[Message], keep: int) -> None:
     live = [message for message in talk if not is_summary(message)]
@@ -143,7 +137,6 @@ def test_the_newest_messages_stay_as_they_are(talk: list[Message], keep: int) ->
         assert keep == 0 or same(left[-keep:], live[-keep:])
 
 
-@few
 @given(talk=talks(), limit=LIMITS)
 def test_rounds_keep_every_word_of_the_users(talk: list[Message], limit: int) -> None:
     def said(messages: Sequence[Message]) -> list[Message]:
@@ -154,7 +147,6 @@ def test_rounds_keep_every_word_of_the_users(talk: list[Message], limit: int) ->
     assert same(said(done.messages), said(talk))
 
 
-@few
 @given(talk=talks())
 def test_facts_are_read_off_their_bullets_as_they_were(talk: list[Message]) -> None:
     facts = extract_facts(talk)
@@ -165,7 +157,6 @@ def test_facts_are_read_off_their_bullets_as_they_were(talk: list[Message]) -> N
 # ------------------------------------------------------------------- assembling
 
 
-@few
 @given(
     talk=talks(),
     total=st.sampled_from([0, 30, 300, 3_000, 50_000]),
@@ -209,7 +200,6 @@ def test_a_context_holds_what_it_must_and_what_fits(
     assert again == context
 
 
-@few
 @given(talk=talks())
 def test_sendable_messages_have_no_metadata(talk: list[Message]) -> None:
     done = MemoryConsolidator(keep_recent=1).compact(talk)

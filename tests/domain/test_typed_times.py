@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import example, given, settings, strategies as st
+from hypothesis import example, given, strategies as st
 from support.cases import each_case, read_cases
 
 from mnemosyned.text.dates.spans import TimeSpan
@@ -197,7 +197,6 @@ def test_every_language_s_weekdays_are_read(name: str) -> None:
 GRAMMARS = [language.times for language in LANGUAGES if language.times]
 
 
-@settings(max_examples=200)
 @given(st.data())
 def test_every_phrase_of_every_language_means_what_it_means_in_english(
     data: st.DataObject,
@@ -209,7 +208,6 @@ def test_every_phrase_of_every_language_means_what_it_means_in_english(
     assert ends(words) == ends(phrase)
 
 
-@settings(max_examples=100)
 @given(st.data())
 def test_every_unit_of_every_language_is_counted(data: st.DataObject) -> None:
     grammar = data.draw(st.sampled_from(GRAMMARS))

@@ -15,6 +15,7 @@ def loads_numpy(process: int) -> bool:
     return NUMPY in Path(f"/proc/{process}/maps").read_text("utf-8")
 
 
+@pytest.mark.thorough
 def test_a_daemon_finds_by_meaning_without_a_step(tmp_path: Path) -> None:
     with running(tmp_path, MNEMOSYNE_EMBEDDING_ENCODER=None) as daemon:
         daemon.post(

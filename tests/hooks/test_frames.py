@@ -36,7 +36,7 @@ from mnemosyned.verbs.memories import Remember
 from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.upkeep import Sleep
 
-VARIANTS = 10 * int(os.environ.get("EXAMPLES", "5"))
+VARIANTS = 10 * int(os.environ.get("EXAMPLES", "2"))
 """CI asks for a hundred examples, and so tries a thousand."""
 VARIANTS_EACH = 5
 """Variants in one stored text."""

@@ -1,5 +1,6 @@
 """A newer statement ends an older one: recall shows both, and no context tells it as in force."""
 
+import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -28,8 +29,9 @@ def clock() -> StoppedClock:
 
 
 @pytest.fixture
-def memory(tmp_path: Path, clock: StoppedClock) -> Iterator[Memory]:
-    with Memory(tmp_path / "memory.db", clock=clock) as opened:
+def memory(database: Path, blank: Path, clock: StoppedClock) -> Iterator[Memory]:
+    shutil.copy(blank, database)
+    with Memory(database, clock=clock) as opened:
         yield opened
 
 

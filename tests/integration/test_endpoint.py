@@ -25,6 +25,7 @@ from support.endpoints import (
     waits,
 )
 from support.openssl import HAVE_OPENSSL, self_signed
+from support.vector_service import wait_until
 
 from mnemosyned.errors import ConfigInvalid, ModelUnavailable, SummarizerFailed
 from mnemosyned.models import endpoint
@@ -216,9 +217,15 @@ def test_closing_ends_a_call_and_the_next_one_works(
 ) -> None:
     with serving(slow, says("Again.")) as served:
         asked = make_model(served.url)
-        closing = threading.Timer(0.2, asked.close)
+
+        def close_once_asked() -> None:
+            wait_until(lambda: bool(served.seen))
+            asked.close()
+
+        closing = threading.Thread(target=close_once_asked)
         closing.start()
         error = expect_refusal(asked)
+        closing.join()
 
         assert "interrupted" in error.message
         assert ask(asked) == "Again."

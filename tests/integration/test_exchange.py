@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -51,14 +52,14 @@ def opened(database: Path) -> Iterator[OpenMemory]:
 
 
 @pytest.fixture
-def mine(tmp_path: Path) -> Iterator[OpenMemory]:
-    with opened(tmp_path / "memory.db") as memory:
+def mine(tmp_path: Path, blank: Path) -> Iterator[OpenMemory]:
+    with opened(Path(shutil.copy(blank, tmp_path / "memory.db"))) as memory:
         yield memory
 
 
 @pytest.fixture
-def other(tmp_path: Path) -> Iterator[OpenMemory]:
-    with opened(tmp_path / "other.db") as memory:
+def other(tmp_path: Path, blank: Path) -> Iterator[OpenMemory]:
+    with opened(Path(shutil.copy(blank, tmp_path / "other.db"))) as memory:
         yield memory
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -27,9 +28,12 @@ START = datetime(2025, 3, 1, 9, tzinfo=UTC)
 
 
 @pytest.fixture
-def listed_memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
+def listed_memory(
+    request: pytest.FixtureRequest, database: Path, blank: Path
+) -> Iterator[Memory]:
     is_server = request.config.getoption("--engine") == POSTGRES
-    with Memory(new_database() if is_server else tmp_path / "memory.db") as opened:
+    place = new_database() if is_server else shutil.copy(blank, database)
+    with Memory(place) as opened:
         yield opened
 
 

@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import shutil
 import sqlite3
 import threading
 import time
@@ -38,7 +39,8 @@ def logs_as_they_were() -> Iterator[None]:
 
 
 @pytest.fixture
-def memory(database: Path, clock: FakeClock) -> Iterator[OpenMemory]:
+def memory(database: Path, blank: Path, clock: FakeClock) -> Iterator[OpenMemory]:
+    shutil.copy(blank, database)
     with open_memory(config_by_words(database), clock=clock) as opened:
         yield opened
 

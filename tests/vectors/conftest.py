@@ -1,5 +1,6 @@
 """A service with vectors of an embedder that a test made."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -24,9 +25,10 @@ from mnemosyned.storage.sqlite.store import SqliteStore
 
 @pytest.fixture(scope="session")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache with the file of the built-in encoder, which takes seconds to make."""
-    folder = tmp_path_factory.mktemp("cache") / "mnemosyned"
-    folder.mkdir()
+    """A cache with the file of the built-in encoder: made once, in seconds, for all workers."""
+    own = tmp_path_factory.getbasetemp()
+    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "encoder"
+    folder.mkdir(exist_ok=True)
     program = [sys.executable, "-m", encoder_file.__name__, str(folder / FILE_NAME)]
     subprocess.run(program, check=True)
     assert {file.name for file in folder.iterdir()} == {FILE_NAME, "encoder.lock"}

@@ -94,6 +94,7 @@ def test_a_rule_comes_first_for_a_request_in_other_words_and_other_languages(
         assert best.concerns
 
 
+@pytest.mark.thorough
 def test_most_requests_find_their_learning_among_all_of_a_memory(
     rater: BearingRater,
 ) -> None:
@@ -120,8 +121,9 @@ def test_nothing_is_sure_to_matter_to_an_idle_request(
 
 
 def test_a_memory_shows_in_a_context_what_its_encoder_finds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("CACHE_DIRECTORY", str(cache))
     monkeypatch.setenv("MNEMOSYNE_EMBEDDING_ENCODER", "builtin")
     with Memory(tmp_path / "memory.db") as memory:
         memory.remember("Prefers window seats.", role="user")
