@@ -25,7 +25,8 @@ from mnemosyned.config import (
     changed_keys,
     needs_restart,
 )
-from mnemosyned.conversation.learnings.relevance import RateTexts, load_topics
+from mnemosyned.conversation.learnings.recognize import extract_learnings
+from mnemosyned.conversation.learnings.relevance import load_topics
 from mnemosyned.conversation.messages import MessageCounter
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.engine_ports import (
@@ -36,6 +37,7 @@ from mnemosyned.memory.engine_ports import (
     VectorStore,
 )
 from mnemosyned.memory.ports import MemoryStore
+from mnemosyned.memory.values import EmbedderState, Learning, MemoryRecord
 from mnemosyned.service.backups import BackupKeeper, backup_rules
 from mnemosyned.service.clock_guard import ClockGuard
 from mnemosyned.service.context import make_counter, token_budget
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
     from mnemosyned.importers.capture import Capture
     from mnemosyned.importers.watch.watcher import Watcher
     from mnemosyned.models.sharing import ModelTurns
+    from mnemosyned.search.vectors.bearing import BearingRater
     from mnemosyned.search.vectors.indexer import VectorIndexer
     from mnemosyned.search.vectors.owners import OwnerVectors, SharedVectors
     from mnemosyned.storage.postgres.store import OwnedStores, PostgresStore
@@ -77,8 +80,8 @@ class SharedParts:
     """Language models, where owners share them."""
     embedder: Embedder | None = None
     """The embedding model, where one is configured."""
-    rate_texts: RateTexts | None = None
-    """Rates learnings by their meaning, where the embedding model runs in this process."""
+    rater: BearingRater | None = None
+    """Rates learnings and sentences by their vectors, where the model runs in this process."""
     guard: ClockGuard | None = None
     """Judges the clock for what cannot be undone; None where it is always believed."""
 
@@ -127,10 +130,27 @@ def assemble_service(
         guard=shared.guard,
         purge_soon=purge_soon,
     )
-    endings = EndingFinder(
-        store=store, clock=shared.clock, gate=gate, in_background=in_background
-    )
 
+    def is_embedder(state: EmbedderState) -> bool:
+        """Tell whether the embedding model is in this state."""
+        return vectors is not None and vectors.status().state is state
+
+    def learn(memory: MemoryRecord) -> Sequence[Learning]:
+        """Return what a memory states as a rule, by patterns or by the vectors of its sentences."""
+        is_wanted = settings.config.learnings.recognize
+        if not (shared.rater and is_wanted and is_embedder(EmbedderState.READY)):
+            return ()
+        now = shared.clock.now()
+        return extract_learnings(memory, now=now, rate=shared.rater.rate_sentences)
+
+    endings = EndingFinder(
+        store=store,
+        clock=shared.clock,
+        gate=gate,
+        in_background=in_background,
+        learn=learn,
+        is_loading=partial(is_embedder, EmbedderState.LOADING),
+    )
     endings.on_found = retention.rewrite_stale_or_log
 
     def note_put_back(positions: Sequence[int]) -> None:
@@ -163,7 +183,7 @@ def assemble_service(
         keeper=keeper,
         endings=endings,
         vectors=vectors,
-        rate_texts=shared.rate_texts,
+        rate_texts=shared.rater.rate if shared.rater else None,
     )
     # Cycles and verbs publish their events on the same bus.
     cycle.observer = events = EventBus(clock=shared.clock)
@@ -233,15 +253,14 @@ def make_embedder(embedding: EmbeddingConfig, *, is_shared: bool) -> Embedder | 
     return SharedEmbedder(embedder, wait_s=EMBEDDER_TURNS * embedding.time_limit_s)
 
 
-def make_text_rater(embedder: Embedder | None) -> RateTexts | None:
-    """Build the function that rates learnings by their meaning; None without a fast embedder."""
+def make_rater(embedder: Embedder | None) -> BearingRater | None:
+    """Build the rater of learnings by their vectors; None without a fast embedder."""
     if embedder is None or not embedder.in_process:
         return None
     # Loaded here, as above.
     from mnemosyned.search.vectors.bearing import BearingRater  # noqa: PLC0415
 
-    topics, idle = load_topics()
-    return BearingRater(embedder, topics, idle=idle).rate
+    return BearingRater(embedder, load_topics())
 
 
 def make_vectors(
@@ -546,7 +565,7 @@ def _make_shared_parts(
         age_clock=clock or JumpTolerantClock(wall, hold=config.sleep.consolidation_age),
         turns=turns,
         embedder=embedder,
-        rate_texts=make_text_rater(embedder),
+        rater=make_rater(embedder),
     )
     return shared, lease
 

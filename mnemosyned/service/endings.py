@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from mnemosyned.logs import log_failure, logger
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.endings import EndingRecord
 from mnemosyned.memory.ports import MemoryStore
-from mnemosyned.memory.values import EndedStatement, Hit, MemoryRecord
+from mnemosyned.memory.values import EndedStatement, Hit, Learning, MemoryRecord
 from mnemosyned.search.query import Match, Query
 from mnemosyned.sleep.lease import ForegroundGate
 from mnemosyned.text.endings.recognize import (
@@ -66,15 +66,21 @@ class EndingFinder:
         clock: Clock,
         gate: ForegroundGate,
         in_background: bool,
+        learn: Callable[[MemoryRecord], Sequence[Learning]] = lambda _: (),
+        is_loading: Callable[[], bool] = lambda: False,
     ) -> None:
         """Read and write `store`; background calls yield to the requests that `gate` counts.
 
-        `in_background` says whether there are such calls.
+        `in_background` says whether there are such calls. `learn` returns what a memory states as a
+        rule, also by its vectors, to be stored as well. While the encoder `is_loading`, memories
+        are left for later.
         """
         self._store = store
         self._clock = clock
         self._gate = gate
         self._in_background = in_background
+        self._learn = learn
+        self._is_loading = is_loading
         self._has_news = not store.read_only
         self._is_behind = False
         """Whether the background has more to read than it reads at once, as after an import."""
@@ -93,7 +99,8 @@ class EndingFinder:
         If the background is behind, the answer leaves all to it. Errors are logged.
         """
         try:
-            if not self._is_behind:
+            is_early = self._in_background and self._is_loading()
+            if not self._is_behind and not is_early:
                 self.find(limit=SOON_MAX)
         except Exception as error:  # noqa: BLE001 a boundary: the answer can do without
             log_failure("endings_not_found", error)
@@ -104,6 +111,8 @@ class EndingFinder:
 
     def find_in_background(self) -> None:
         """Read further memories for `CHORE_S` seconds, and yield to requests."""
+        if self._is_loading():
+            return
         self.find(seconds=CHORE_S, is_yielding=True)
         self._is_behind = self._has_news
 
@@ -151,6 +160,7 @@ class EndingFinder:
                 if time.monotonic() >= ends:
                     break
             if done:
+                self._learn_from(list(memories.values())[:done])
                 last = list(memories)[done - 1]
                 found += self._store.endings.add(endings, read_up_to=last)
             read += done
@@ -162,9 +172,17 @@ class EndingFinder:
     def find_again(self, positions: Sequence[int]) -> None:
         """Read the edited or restored memories at these row numbers again, and store what they end."""
         memories = self._store.endings.memories_at(positions).values()
+        self._learn_from(memories)
         endings = [ending for memory in memories for ending in self._find_of(memory)]
         if endings and self._store.endings.add(endings):
             self.on_found()
+
+    def _learn_from(self, memories: Iterable[MemoryRecord]) -> None:
+        """Store the learnings that memories state, which are new if no pattern matched them."""
+        current = (each for each in memories if not each.superseded_at)
+        learnings = [learning for each in current for learning in self._learn(each)]
+        if learnings and (new := self._store.learnings.add_stated(learnings)):
+            log.info("learned_by_vectors", learnings=new)
 
     def read_again(self) -> None:
         """Read all memories again in the background, as records were restored among them."""

@@ -118,6 +118,29 @@ def test_each_source_has_its_own(store: MemoryStore) -> None:
     assert [one.id for one in store.learnings.find(limit=2)] == ["3", "2"]
 
 
+def test_rules_that_are_read_later_are_stored_once_and_of_stored_memories_alone(
+    store: MemoryStore,
+) -> None:
+    text = "prices end in .50, nothing on credit"
+    store.memories.remember([Draft(memory("said", content=text))])
+    rule = replace(lesson("rule", text), memory="said")
+
+    assert store.learnings.add_stated([rule, replace(rule, id="2", memory="no")]) == 1
+    assert store.learnings.add_stated([replace(rule, id="3")]) == 0
+    assert store.learnings.find(limit=9) == [rule]
+
+
+def test_a_whole_rule_supersedes_its_clause(store: MemoryStore) -> None:
+    text = "bitte keine Kommentare, und Namen auf Englisch, auch in Tests"
+    store.memories.remember([Draft(memory("said", content=text))])
+    whole = replace(lesson("whole", text), memory="said")
+    store.learnings.add_stated([replace(whole, id="part", text="Keine Kommentare")])
+
+    store.learnings.add_stated([whole])
+
+    assert store.learnings.find(limit=9) == [whole]
+
+
 def test_a_lesson_stated_again_is_the_one_that_is_there(store: MemoryStore) -> None:
     first, _ = store.learnings.add(lesson("1", "Taste first.", hours_ago=1))
 

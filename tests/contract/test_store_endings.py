@@ -8,7 +8,7 @@ from support.fakes import NOON as MORNING, FakeClock
 from mnemosyned.memory.endings import EndingRecord
 from mnemosyned.memory.fields import MemoryFilter
 from mnemosyned.memory.ports import Draft, MemoryStore
-from mnemosyned.memory.values import MemoryRecord
+from mnemosyned.memory.values import Learning, LearningKind, MemoryRecord
 from mnemosyned.service import endings
 from mnemosyned.service.endings import EndingFinder
 from mnemosyned.sleep.lease import ForegroundGate
@@ -170,3 +170,35 @@ def test_few_memories_are_read_before_a_sleep_if_the_background_reads_the_others
 
     unread = store.endings.unread(limit=10).values()
     assert [each.id for each in unread] == ["new"]
+
+
+def test_a_background_reads_once_the_encoder_is_up_and_stores_what_it_learns(
+    store: MemoryStore,
+) -> None:
+    rule = Learning(
+        id="rule",
+        kind=LearningKind.INSTRUCTION,
+        text=NEW.content,
+        created_at=MORNING,
+        session=NEW.session,
+        memory="new",
+    )
+    state = {"loading": True}
+    store.memories.remember([Draft(OLD), Draft(NEW)])
+    finder = EndingFinder(
+        store=store,
+        clock=FakeClock(),
+        gate=ForegroundGate(),
+        in_background=True,
+        learn=lambda memory: [rule] if memory.id == "new" else [],
+        is_loading=lambda: state["loading"],
+    )
+
+    finder.find_soon()
+    finder.find_in_background()
+    unread = len(store.endings.unread(limit=10))
+    state["loading"] = False
+    finder.find_in_background()
+
+    assert unread == 2
+    assert store.learnings.find(limit=10) == [rule]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -140,3 +141,35 @@ In questo progetto ci sono errori.
 @each_case("text", LOOK_ALIKES)
 def test_a_look_alike_teaches_nothing(text: str) -> None:
     assert learned(text) == []
+
+
+RATED = """
+cards are tagged by trade, one tag each
+the notes are short
+is every card tagged by trade?
+"""
+
+
+def test_a_sentence_is_a_rule_by_its_rating_unless_it_is_a_question() -> None:
+    def rate(sentences: Sequence[str]) -> list[float]:
+        return [0.9 if "trade" in sentence else 0.1 for sentence in sentences]
+
+    statements = find_statements(RATED, rate=rate)
+
+    assert [each.text for each in statements] == [
+        "cards are tagged by trade, one tag each"
+    ]
+
+
+def test_a_rated_rule_is_whole_where_a_pattern_finds_a_clause_of_it() -> None:
+    text = "bitte keine Kommentare im Code, und Bezeichner auf Englisch wie im Handbuch"
+
+    assert learned(text) == ["Keine Kommentare im Code"]
+    rated = find_statements(text, rate=lambda sentences: [0.9] * len(sentences))
+    assert [each.text for each in rated] == [text]
+
+
+def test_a_long_text_is_not_rated() -> None:
+    text = "\n".join(f"card {number} lies on the pile" for number in range(40))
+
+    assert not find_statements(text, rate=lambda sentences: [0.9] * len(sentences))

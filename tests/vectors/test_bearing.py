@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from support.vector_service import wait_until
 
 from mnemosyned import Memory
 from mnemosyned.conversation.learnings.recognize import find_statements
@@ -18,7 +19,7 @@ from mnemosyned.conversation.learnings.relevance import (
     rank_for_request,
 )
 from mnemosyned.errors import ModelUnavailable
-from mnemosyned.memory.values import Learning
+from mnemosyned.memory.values import EmbedderState, Learning
 from mnemosyned.models.sentence_encoder import SentenceEncoder
 from mnemosyned.search.vectors.bearing import NEW_TEXTS_MAX, BearingRater
 
@@ -27,6 +28,7 @@ SAID = tomllib.loads(
         encoding="utf-8"
     )
 )["said"]
+RULE = "letters to customers in formal Spanish, with the order's number on top"
 NOON = datetime(2026, 3, 17, 12, tzinfo=UTC)
 SHOWN, TOLD_MIN = 5, 0.6
 IDLE = [
@@ -45,8 +47,7 @@ def rater(cache: Path) -> Iterator[BearingRater]:
         closing(SentenceEncoder()) as encoder,
     ):
         patch.setenv("CACHE_DIRECTORY", str(cache))
-        topics, idle = load_topics()
-        yield BearingRater(encoder, topics, idle=idle)
+        yield BearingRater(encoder, load_topics())
 
 
 def learnings_of(said: Sequence[str]) -> list[Learning]:
@@ -138,6 +139,22 @@ def test_a_memory_shows_in_a_context_what_its_encoder_finds(
     assert shown == [horror]
 
 
+def test_a_rule_without_any_pattern_is_learned_by_its_vector(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CACHE_DIRECTORY", str(cache))
+    monkeypatch.setenv("MNEMOSYNE_EMBEDDING_ENCODER", "builtin")
+    with Memory(tmp_path / "memory.db") as memory:
+        for text in RULE, "the printer is broken, Ana looks at it", "ok, thanks":
+            memory.remember(text, role="user")
+        wait_until(lambda: memory.status().embedder.state is EmbedderState.READY)
+        assert not memory.learnings().learnings
+
+        memory.endings()
+
+        assert [each.text for each in memory.learnings().learnings] == [RULE]
+
+
 def test_few_texts_are_embedded_during_one_call_and_the_next_goes_on(
     rater: BearingRater,
 ) -> None:
@@ -155,6 +172,4 @@ def test_without_its_model_nothing_is_rated() -> None:
         def embed(self, texts: Sequence[str]) -> list[bytes]:  # noqa: ARG002
             raise ModelUnavailable("no file")
 
-    topics, idle = load_topics()
-
-    assert BearingRater(Unavailable(), topics, idle=idle).rate("x", ["y"]) == ()
+    assert BearingRater(Unavailable(), load_topics()).rate("x", ["y"]) == ()

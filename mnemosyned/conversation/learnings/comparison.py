@@ -217,6 +217,8 @@ def _list_index_keys(learning: Learning) -> Iterator[Hashable]:
     """Yield the keys under which a learning is indexed."""
     meaning = parse_meaning(learning.text)
     yield _make_wording_key(learning)
+    if learning.memory:
+        yield "memory", learning.memory
     if learning.kind is LearningKind.NAME:
         yield "name"
     if meaning.slot:
@@ -232,10 +234,12 @@ def _list_index_keys(learning: Learning) -> Iterator[Hashable]:
 def _list_conflict_keys(
     learning: Learning, meaning: InstructionMeaning
 ) -> Iterator[Hashable]:
-    """Yield the index keys of learnings that may conflict with a learning by name or choice.
+    """Yield the index keys of learnings that may conflict with a learning by name, choice or memory.
 
     Conflicts by a common subject are found in another way. `meaning` is that of the learning.
     """
+    if learning.memory:
+        yield "memory", learning.memory
     if learning.kind is LearningKind.NAME:
         yield "name"
     if meaning.slot:
@@ -292,14 +296,16 @@ def is_repetition(new: Learning, old: Learning) -> bool:
 
     The meanings must agree in negation and in `choices`, and the new learning must not prefer what
     the old one rejects. Then the words of one learning must include all words of the other, and
-    their common words must be at least `REPEAT_SHARE_MIN` of all words. A name is never a
-    repetition, and a lesson only of a lesson.
+    their common words must be at least `REPEAT_SHARE_MIN` of all words, unless the old one is a clause
+    of the new one from the same memory. A name is never a repetition, and a lesson only of a lesson.
     """
     if LearningKind.NAME in (new.kind, old.kind):
         return False
     if LearningKind.LESSON in (new.kind, old.kind) and new.kind is not old.kind:
         return False
     ours, theirs = parse_meaning(new.text), parse_meaning(old.text)
+    if new.memory and new.memory == old.memory and theirs.subject <= ours.subject:
+        return True  # a clause of the same statement
     if ours.negative != theirs.negative or ours.choices != theirs.choices:
         return False
     if ours.preferred & theirs.rejected or not _has_most_words_in_common(

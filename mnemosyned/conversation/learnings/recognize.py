@@ -2,13 +2,13 @@
 
 A prefilter skips texts without any hint: each language has its own hints, and a rule matches only
 where a hint of its language occurs, which a test proves for every rule. A new rule may need a new
-hint.
+hint. Where an encoder is up, sentences that no rule matches are rated by their vectors, later.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import datetime
 from functools import cache
 from itertools import islice
@@ -54,6 +54,14 @@ STATED_MAX = 50
 """A text with more rules is a document: the others are recalled, but not learned."""
 CLAUSES_MAX = 8
 """Clauses after which an instruction may begin; later ones are not tried."""
+
+RateSentences = Callable[[Sequence[str]], Sequence[float]]
+"""Returns the probability that each sentence is a standing rule, by its vector; empty if it cannot."""
+RULE_PROBABILITY_MIN = 0.6
+WHOLE_SHARE_MIN = 0.8
+"""Length of the clauses that patterns find, as a share of a rule's, from which nothing is missing."""
+RATED_MAX = 20
+"""Sentences of a text up to which they are rated; a longer text is a document."""
 
 ALONE = ("english",)
 """Languages with a rule for a preference that is a whole message."""
@@ -110,15 +118,19 @@ _COLON = re.compile(r"^.{0,24}[:：]\s+")
 
 
 def extract_learnings(
-    memory: MemoryRecord, *, now: datetime, may_have_secrets: bool = True
+    memory: MemoryRecord,
+    *,
+    now: datetime,
+    may_have_secrets: bool = True,
+    rate: RateSentences | None = None,
 ) -> tuple[Learning, ...]:
     """Return the learnings that a user states in a memory, with secrets masked.
 
     `now` goes into the ids: a memory may be stored long after it was created. `may_have_secrets` is
-    False if it was searched for secrets in vain.
+    False if it was searched for secrets in vain. `rate` rates sentences that no rule matches.
     """
     text = memory.content
-    if memory.role.casefold() not in USER_ROLES or not may_match_rule(text):
+    if memory.role.casefold() not in USER_ROLES or not (rate or may_match_rule(text)):
         return ()
     if may_have_secrets:
         text = mask_secrets(text)
@@ -132,19 +144,34 @@ def extract_learnings(
             source=memory.source,
             memory=memory.id,
         )
-        for statement in find_statements(text)
+        for statement in find_statements(text, rate=rate)
     )
 
 
-def find_statements(text: str) -> list[LearningStatement]:
+def split_text(text: str) -> list[str]:
+    """Return the sentences of a user's text, without code."""
+    return [sentence for sentence, _ in _split_sentences(text)]
+
+
+def find_statements(
+    text: str, *, rate: RateSentences | None = None
+) -> list[LearningStatement]:
     """Return the distinct learnings stated in a user's text, in order, `STATED_MAX` at most.
 
     Of a message with a pasted page, only the words that introduce the page are read.
     """
+    rated: frozenset[str] = frozenset()
+    if rate and 0 < len(sentences_of := split_text(text)) <= RATED_MAX:
+        ratings = zip(sentences_of, rate(sentences_of), strict=False)  # none on errors
+        rated = frozenset(
+            sentence
+            for sentence, rating in ratings
+            if rating >= RULE_PROBABILITY_MIN and not sentence.endswith(_QUESTION_ENDS)
+        )
     tags = list(_PAGE_TAG.finditer(text))
     if len(tags) >= PAGE_MARKS_MIN:
         text = f"{text[: tags[0].start()]}\n{text[tags[-1].end() :]}"
-    statements, sentences = _read_statements(text)
+    statements, sentences = _read_statements(text, rated)
     own = text.strip().replace("’", "'")
     if not statements:
         is_alone = sentences == 1 and _is_preference_alone(own)
@@ -152,15 +179,19 @@ def find_statements(text: str) -> list[LearningStatement]:
     agent_order = load_shared_pattern("to_agent").search(own)
     if "\n" not in own:
         return (
-            _read_statements(own, until=agent_order[0])[0]
+            _read_statements(own, rated, until=agent_order[0])[0]
             if agent_order
             else statements
         )
     if agent_order or load_shared_pattern("override").search(own):
         first = own.partition("\n")[0].rstrip()
-        return _read_statements(first)[0] if first.endswith(_INTRODUCTION_ENDS) else []
+        return (
+            _read_statements(first, rated)[0]
+            if first.endswith(_INTRODUCTION_ENDS)
+            else []
+        )
     first = _BLANK_LINE.split(own, maxsplit=1)[0]
-    before = _read_statements(first)[0] if first != own else []
+    before = _read_statements(first, rated)[0] if first != own else []
     # A page of several lines is much prose, and a small share of its sentences are statements.
     share = (len(statements) - len(before)) / sentences
     if len(own) >= PAGE_CHARS and share <= PLAIN_PAGE_SHARE_MAX:
@@ -185,11 +216,12 @@ def _is_preference_alone(message: str) -> bool:
 
 
 def _read_statements(
-    text: str, *, until: str | None = None
+    text: str, rated: Collection[str], *, until: str | None = None
 ) -> tuple[list[LearningStatement], int]:
     """Return the learnings stated in a text, and the number of sentences read.
 
-    Reading ends before the first sentence with the text `until`.
+    The sentences `rated` are rules by their vectors. Reading ends before the first sentence with
+    the text `until`.
     """
     statements: dict[str, LearningStatement] = {}
     count = 0
@@ -201,6 +233,10 @@ def _read_statements(
             break
         count += 1
         found = _read_sentence(sentence, blanked)
+        said = sum(len(each.text) for each in found)
+        if sentence in rated and said < WHOLE_SHARE_MIN * len(sentence):
+            kind = found[0].kind if found else LearningKind.INSTRUCTION
+            found = [LearningStatement(kind, sentence)]
         joined = _join_instruction(found, last, before, sentence)
         if joined:
             if last:

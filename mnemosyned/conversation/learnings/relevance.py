@@ -49,14 +49,12 @@ def find_fields(text: str) -> frozenset[str]:
 
 
 @cache
-def load_topics() -> tuple[Mapping[str, Sequence[str]], frozenset[str]]:
-    """Return {topic: its examples} for an encoder, and the topics that no learning matters to."""
-    tables = read_tables(__file__, "topics.toml")
-    topics = {
+def load_topics() -> Mapping[str, Sequence[str]]:
+    """Return {topic: its examples} for an encoder."""
+    return {
         name: examples.replace("\n", " ").split(" / ")
-        for name, examples in tables["topics"].items()
+        for name, examples in read_tables(__file__, "topics.toml")["topics"].items()
     }
-    return topics, frozenset(tables["idle"].split())
 
 
 RateTexts = Callable[[str, Sequence[str]], Sequence[float]]
@@ -76,6 +74,8 @@ WORTH_OF_RATING = 12
 """A probability of one that the message needs a learning, by its meaning."""
 RATING_MIN = 0.25
 """Probability from which a preference matters to a message without a word or field in common."""
+SPREAD = 0.35
+"""Odds of a learning that is shown next to the most probable one, in parts of its odds."""
 FRESH_FOR = timedelta(days=7)
 PAIRS_MIN = 2
 """Character pairs in common that make a word, in scripts without spaces."""
@@ -114,6 +114,7 @@ def rank_for_request(
     asked = _MessageTerms(request)
     active = [each for each in learnings if each.superseded_by is None]
     ratings = rate(request, [each.text for each in active]) if rate and active else ()
+    least = max(RATING_MIN, find_least_shown(max(ratings, default=0.0)))
     ranked = []
     for number, learning in enumerate(active):
         shared, reason = asked.rate_shared_terms(learning)
@@ -122,20 +123,25 @@ def rank_for_request(
             reason = "meaning"
         named = WORTH_OF_NAME if learning.kind is LearningKind.NAME else 0
         fresh = WORTH_OF_FRESH if now - learning.created_at <= FRESH_FOR else 0
-        known = min(max(rating, 0.001), 0.999) if ratings else UNRATED
-        evidence = log(known / (1 - known)) + ODDS_OF_WORTH * shared
+        by_words = 1 / (1 + exp(-log(UNRATED / (1 - UNRATED)) - ODDS_OF_WORTH * shared))
         ranked.append(
             RankedLearning(
                 learning,
                 worth=shared + WORTH_OF_RATING * rating + named + fresh,
-                confidence=1 / (1 + exp(-evidence)),
-                concerns=rating >= RATING_MIN or asked.concerns(learning, shared),
+                confidence=rating if ratings else by_words,
+                concerns=rating >= least or asked.concerns(learning, shared),
                 reason=reason,
             )
         )
     return sorted(
         ranked, key=lambda each: (each.worth, each.learning.created_at), reverse=True
     )
+
+
+def find_least_shown(best: float) -> float:
+    """Return the probability of a learning that is shown next to one of the probability `best`."""
+    odds = SPREAD * best / max(1 - best, 0.001)
+    return odds / (1 + odds)
 
 
 def select_relevant(

@@ -1,15 +1,16 @@
-"""How much texts bear on a request, by meaning: the topics they share, and their likeness.
+"""How much texts bear on a request, by their vectors: topics they share, likeness, and two probes.
 
 The likeness of vectors alone finds few rules: "add a price" is not like "money is integer cents". Both
-are like examples of one topic. Among fifty preferences in several languages, one that a request needs
-is among the first five by likeness alone for .37 of the requests, with topics for .75.
+are like examples of one topic. Whether a request needs any rule at all, and whether a sentence is one,
+is read from its vector by a logistic regression.
 """
 
 from __future__ import annotations
 
 import threading
+from base64 import b64decode
 from collections import OrderedDict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import exp
 from typing import Any
 
@@ -17,18 +18,14 @@ from mnemosyned.errors import EmbedderFailed, ModelUnavailable
 from mnemosyned.logs import logger
 from mnemosyned.memory.engine_ports import Embedder
 from mnemosyned.search.vectors.packing import load_numpy, unpack
+from mnemosyned.text.rule_files import read_tables
 
-TEMPERATURE = 0.05
-"""Difference of likeness that makes one topic e times as probable as another."""
 SHARE_OF_SECOND = 0.15
 """Weight of the second likest example of a topic, next to the likest."""
-ODDS_OF_TOPIC, ODDS_OF_NEAREST, ODDS_OF_LIKENESS, ODDS_OF_IDLE = 2.2, 1.2, 2.5, -0.6
-ODDS_OF_ANY = -3.7
-"""Weights of a logistic regression, fitted on requests of the tune half of `bench-telling` and of
-`tests/domain/instructions_whole.toml`: the probability that both are on one topic, how far above
-the average the likest common topic is, their cosine, the probability that the request is idle, and
-a constant with which one half is told."""
-IDLE_STANDING = -3.0
+ODDS_OF_NEAREST, ODDS_OF_LIKENESS, ODDS_OF_ANY = 0.7, 1.9, -2.9
+"""Weights next to the probe `request`: how far above the average the likest common topic is, the
+cosine, and a constant with which one idle request of fifty is rated above one half. Fitted on one
+project after the other, by the requests of the others in the tune half of `bench-telling`."""
 PROFILES_MAX = 1_000
 """Texts whose vectors are kept in memory, at 1.2 KB each."""
 NEW_TEXTS_MAX = 24
@@ -40,17 +37,10 @@ log = logger()
 class BearingRater:
     """Rates texts by an encoder in this process, with a cache of their vectors. Thread-safe."""
 
-    def __init__(
-        self,
-        embedder: Embedder,
-        topics: Mapping[str, Sequence[str]],
-        *,
-        idle: Collection[str],
-    ) -> None:
-        """Rate by examples of `topics`; two texts on one of the topics `idle` share nothing."""
+    def __init__(self, embedder: Embedder, topics: Mapping[str, Sequence[str]]) -> None:
+        """Rate by examples of `topics`, and by the probes of `probes.toml`."""
         self._embedder = embedder
         self._topics = topics
-        self._is_idle = [name in idle for name in topics]
         self._lock = threading.Lock()
         self._examples: Any = None
         self._profiles: OrderedDict[str, Any] = OrderedDict()
@@ -76,17 +66,30 @@ class BearingRater:
         except (EmbedderFailed, ModelUnavailable) as error:
             log.warning("learnings_not_rated", reason=error.message)
             return ()
+        topics = len(self._topics)
+        need = _apply_probe("request", asked[None, topics:])[0]
         return [
-            0.0 if profile is None else _rate(asked, profile, len(self._topics))
+            0.0 if profile is None else _rate(asked, profile, need, topics)
             for profile in known
         ]
 
+    def rate_sentences(self, sentences: Sequence[str]) -> Sequence[float]:
+        """Return the probability that each sentence is a standing rule.
+
+        The result is empty if the encoder fails, which is logged.
+        """
+        try:
+            vectors = unpack(self._embedder.embed(sentences))
+        except (EmbedderFailed, ModelUnavailable) as error:
+            log.warning("sentences_not_rated", reason=error.message)
+            return ()
+        return [1 / (1 + exp(-odds)) for odds in _apply_probe("rule", vectors)]
+
     def _make_profiles(self, texts: Sequence[str]) -> Any:  # noqa: ANN401 numpy is loaded late
-        """Return a row for each text: probability and standing of each topic, and the vector.
+        """Return a row for each text: the standing of each topic, and the vector.
 
         The standing of a topic is its likeness in standard deviations above the average topic's.
-        Idle topics take their part of the probability and are then left out. Raises
-        `EmbedderFailed` and `ModelUnavailable`.
+        Raises `EmbedderFailed` and `ModelUnavailable`.
         """
         np = load_numpy()
         if self._examples is None:
@@ -106,24 +109,28 @@ class BearingRater:
         topics = np.stack(columns, axis=1)
         above = topics - topics.mean(axis=1, keepdims=True)
         standing = above / above.std(axis=1, keepdims=True)
-        shares = np.exp((topics - topics.max(axis=1, keepdims=True)) / TEMPERATURE)
-        shares /= shares.sum(axis=1, keepdims=True)
-        shares[:, self._is_idle] = 0
-        standing[:, self._is_idle] = IDLE_STANDING
-        return np.concatenate([shares, standing, vectors], axis=1).astype(np.float16)
+        return np.concatenate([standing, vectors], axis=1).astype(np.float16)
 
 
-def _rate(asked: Any, profile: Any, topics: int) -> float:  # noqa: ANN401 as above
-    """Return the probability that a request needs a text, by their profiles over so many topics."""
-    shares = float(asked[:topics] @ profile[:topics])
-    both = slice(topics, 2 * topics)
-    nearest = float(asked[both].clip(max=profile[both]).max())
-    cosine = float(asked[2 * topics :] @ profile[2 * topics :])
+def _apply_probe(name: str, vectors: Any) -> list[float]:  # noqa: ANN401 as above
+    """Return the logarithms of the odds that a probe gives to each row of a matrix."""
+    probe = read_tables(__file__, "probes.toml")[name]
+    weights = load_numpy().frombuffer(b64decode(probe["weights"]), "i1")
+    odds = vectors @ (weights * probe["scale"]) + probe["constant"]
+    return [float(each) for each in odds]
+
+
+def _rate(asked: Any, profile: Any, need: float, topics: int) -> float:  # noqa: ANN401 as above
+    """Return the probability that a request needs a text, by their profiles over so many topics.
+
+    `need` is the logarithm of the odds that the request needs any rule.
+    """
+    nearest = float(asked[:topics].clip(max=profile[:topics]).max())
+    cosine = float(asked[topics:] @ profile[topics:])
     evidence = (
-        ODDS_OF_TOPIC * shares
+        need
         + ODDS_OF_NEAREST * nearest
         + ODDS_OF_LIKENESS * max(0.0, cosine)
-        + ODDS_OF_IDLE * (1 - float(asked[:topics].sum()))
         + ODDS_OF_ANY
     )
     return 1 / (1 + exp(-evidence))

@@ -139,6 +139,32 @@ class LearningStore(Transactional):
         """
         return LearningRows(session).keep(learning)
 
+    def add_stated(self, learnings: Sequence[Learning]) -> int:
+        """Store learnings of stored memories, unless these have them; return how many were new.
+
+        Nobody waits for the disk.
+        """
+
+        def add_new(session: CommonSession) -> int:
+            ids = [learning.memory for learning in learnings if learning.memory]
+            known = {
+                (each.memory, each.text)
+                for each in learnings_where(session, "memory_id", ids)
+            }
+            memories = session.memories(ids)
+            rows = LearningRows(session)
+            new = [
+                learning
+                for learning in learnings
+                if learning.memory in memories
+                and (learning.memory, learning.text) not in known
+            ]
+            for learning in new:
+                rows.keep(learning)
+            return len(new)
+
+        return self._write(add_new, durable=False)
+
     @reads
     def find(
         self,

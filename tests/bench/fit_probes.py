@@ -1,0 +1,214 @@
+"""Fit the probes of `search/vectors/probes.toml` on the built-in encoder's vectors.
+
+    python tests/bench/fit_probes.py [--data path/to/locomo10.json] [--transcripts FOLDER] [--write]
+
+A probe is a logistic regression on the vector of a text. `rule` says whether a sentence is a standing
+rule, `request` whether a rule may bear on a request. Printed is what each says of examples that it was
+not fitted on: one project of the telling set after the other, and a seventh of all other texts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import random
+import re
+import sys
+import tomllib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import numpy as np
+from bench.telling import kind_of, load_half
+from support.datasets.technical_talks import load_talks
+
+from mnemosyned.conversation.learnings.recognize import TEXT_CHARS_MAX, split_text
+from mnemosyned.models.sentence_encoder import SentenceEncoder
+from mnemosyned.search.vectors import packing
+
+HERE = Path(__file__).parent
+DOMAIN = HERE.parent / "domain"
+FILE = Path(packing.__file__).with_name("probes.toml")
+FOLDS = 7
+Matrix = Any  # of numpy, whose types are not installed
+PENALTY = 0.2
+STEPS = 8
+CHAT_SHARE = 0.25
+"""Share of the sentences of LoCoMo that are read."""
+PASTED_CHARS = 1_500
+LINE_CHARS = 100
+
+
+class Example(NamedTuple):
+    group: str
+    text: str
+    sign: str
+    """`+` for what the probe should find, else `-`."""
+    weight: float
+
+
+def marked_lines(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield the sign and the text of each line that begins with `+` or `-`."""
+    for line in path.read_text("utf-8").splitlines():
+        if line[:2] in ("+ ", "- "):
+            yield line[0], line[2:].partition(" => ")[0]
+
+
+def rule_examples(data: str, transcripts: str) -> Iterator[Example]:
+    def sentences(group: str, text: str, sign: str, weight: float) -> Iterator[Example]:
+        for sentence in split_text(text):
+            if not sentence.endswith("?") and len(sentence) <= TEXT_CHARS_MAX:
+                yield Example(group, sentence, sign, weight)
+
+    for sign, text in marked_lines(HERE / "sets" / "learnings" / "rules.txt"):
+        yield from sentences("rules.txt", text, sign, 3)
+    for project in load_half("tune"):
+        for entry in project.entries():
+            sign, weight = ("+", 2) if entry.rule else ("-", 1.5)
+            yield from sentences(project.name, entry.user, sign, weight)
+    for sign, line in marked_lines(DOMAIN / "instructions_labelled.txt"):
+        kind, text = re.findall(r"(\[\w+\] )?(.*)", line)[0]
+        if kind != "[name] ":
+            weight = 1 if sign == "-" else 1.5 if kind else 3
+            yield from sentences("labelled", text.replace("\\n", "\n"), sign, weight)
+    whole = tomllib.loads((DOMAIN / "instructions_whole.toml").read_text("utf-8"))
+    for said in whole["said"]:
+        yield from sentences("whole", said["text"], "+", 3)
+    for sign, text in marked_lines(DOMAIN / "preferences_labelled.txt"):
+        if sign == "-":
+            yield from sentences("in passing", text, sign, 1)
+    for talk in load_talks():
+        asked = {
+            number
+            for question in talk.questions
+            if question.kind in ("preference", "instruction")
+            for number in question.evidence
+        }
+        evidence = {talk.turn(number).text for number in asked}
+        for turn in talk.turns:
+            if turn.role == "user" and turn.text not in evidence:
+                yield from sentences("talks", turn.text, "-", 1)
+    chance = random.Random(0)
+    for sample in json.loads(Path(data).read_text("utf-8")) if data else ():
+        for name, turns in sample["conversation"].items():
+            if name.startswith("session_") and isinstance(turns, list):
+                for turn in turns:
+                    if chance.random() < CHAT_SHARE:
+                        yield from sentences("LoCoMo", turn.get("text", ""), "-", 0.5)
+    for path in sorted(Path(transcripts).glob("*.md")) if transcripts else ():
+        text = path.read_text("utf-8")
+        for said in re.findall(r"(?s)_\*\*User[^\n]*\n(.*?)(?=\n_\*\*|\n---)", text):
+            if len(said) < PASTED_CHARS:
+                yield from sentences("transcripts", said, "-", 0.5)
+
+
+def request_examples() -> Iterator[Example]:
+    for project in load_half("tune"):
+        for prompt in project.prompts():
+            kind = kind_of(prompt, project)
+            if kind != "fact":
+                sign, weight = ("+", 1.5) if kind == "rule" else ("-", 1)
+                yield Example(project.name, prompt.ask, sign, weight)
+    for sign, text in marked_lines(HERE / "sets" / "learnings" / "requests.txt"):
+        yield Example("requests.txt", text, sign, 1.5 if sign == "+" else 1)
+    whole = tomllib.loads((DOMAIN / "instructions_whole.toml").read_text("utf-8"))
+    for said in whole["said"]:
+        for request in said.get("requests", ()):
+            yield Example("whole", request, "+", 1.5)
+
+
+def embed(texts: Sequence[str]) -> Matrix:
+    encoder = SentenceEncoder()
+    distinct = list(dict.fromkeys(texts))
+    rows = dict(zip(distinct, packing.unpack(encoder.embed(distinct)), strict=True))
+    return np.array([rows[text] for text in texts], dtype=float)
+
+
+def fit(vectors: Matrix, examples: Sequence[Example]) -> Matrix:
+    """Return the weights of a logistic regression, the constant last."""
+    rows = np.c_[vectors, np.ones(len(vectors))]
+    good = np.array([each.sign == "+" for each in examples], float)
+    weight = np.array([each.weight for each in examples])
+    penalty = np.full(rows.shape[1], PENALTY)
+    penalty[-1] = 0.01
+    weights = np.zeros(rows.shape[1])
+    for _ in range(STEPS):
+        chance = 1 / (1 + np.exp(-rows @ weights))
+        slope = rows.T @ (weight * (good - chance)) - penalty * weights
+        curve = (rows * (weight * chance * (1 - chance))[:, None]).T @ rows
+        weights += np.linalg.solve(curve + np.diag(penalty), slope)
+    return weights
+
+
+def check(vectors: Matrix, examples: Sequence[Example]) -> None:
+    """Print, by group, the share of positive and of other examples above some probabilities."""
+    groups = [each.group for each in examples]
+    projects = [project.name for project in load_half("tune")]
+    chance = random.Random(1)
+    folds = np.array(
+        [
+            projects.index(group) if group in projects else chance.randrange(FOLDS)
+            for group in groups
+        ]
+    )
+    scores = np.zeros(len(examples))
+    for fold in range(max(FOLDS, len(projects))):
+        others = folds != fold
+        weights = fit(
+            vectors[others], [e for e, o in zip(examples, others, strict=True) if o]
+        )
+        scores[~others] = vectors[~others] @ weights[:-1] + weights[-1]
+    chances = 1 / (1 + np.exp(-scores))
+    good = np.array([each.sign == "+" for each in examples])
+    names = np.array(["projects" if group in projects else group for group in groups])
+    for name in dict.fromkeys(names):
+        for sign, which in (("+", good), ("-", ~good)):
+            part = chances[(names == name) & which]
+            if len(part):
+                shares = "  ".join(
+                    f"{least}: {(part > least).mean():.3f}"
+                    for least in (0.4, 0.5, 0.6, 0.8)
+                )
+                print(f"  {name:>12} {sign} {len(part):5}  {shares}")
+
+
+def written(name: str, weights: Matrix) -> str:
+    """Return a probe as a table of TOML, its weights as whole numbers of 8 bits."""
+    scale = float(np.abs(weights[:-1]).max() / 127)
+    numbers = np.round(weights[:-1] / scale).astype(np.int8).tobytes()
+    text = base64.b64encode(numbers).decode()
+    lines = [text[at : at + LINE_CHARS] for at in range(0, len(text), LINE_CHARS)]
+    return (
+        f"[{name}]\nconstant = {weights[-1]:.3f}\nscale = {scale:.6f}\n"
+        f"weights = '''\n" + "\n".join(lines) + "'''\n"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", default="", help="path of locomo10.json")
+    parser.add_argument("--transcripts", default="", help="folder of SpecStory's files")
+    parser.add_argument("--write", action="store_true", help="write probes.toml")
+    options = parser.parse_args()
+    head = "".join(
+        f"{line}\n" for line in FILE.read_text("utf-8").splitlines() if line[:1] == "#"
+    )
+    parts = [head] if head else []
+    for name, examples in (
+        ("rule", list(rule_examples(options.data, options.transcripts))),
+        ("request", list(request_examples())),
+    ):
+        vectors = embed([each.text for each in examples])
+        print(f"{name}: {len(examples)} examples; said of examples held out")
+        check(vectors, examples)
+        parts.append(written(name, fit(vectors, examples)))
+    if options.write:
+        FILE.write_text("\n".join(parts), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
