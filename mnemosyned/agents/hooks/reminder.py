@@ -22,7 +22,10 @@ from mnemosyned.conversation.injected import (
     InjectedText,
     assemble_sections,
 )
-from mnemosyned.conversation.learnings.relevance import rank_for_request
+from mnemosyned.conversation.learnings.relevance import (
+    find_least_shown,
+    rank_for_request,
+)
 from mnemosyned.conversation.prompts import PromptForm, find_prompt_form
 from mnemosyned.conversation.sections import Relevance
 from mnemosyned.conversation.successors import SuccessorFinder
@@ -63,13 +66,14 @@ SCORE_MIN: Mapping[PromptForm, float] = {
 }
 """Score of the best statement from which a prompt is told anything."""
 RULE_CONFIDENCE_MIN: Mapping[PromptForm, float] = {
-    PromptForm.QUESTION: 0.4,
-    PromptForm.INDEFINITE: 0.65,
-    PromptForm.GENERAL: 0.95,
-    PromptForm.WORK: 0.65,
+    PromptForm.QUESTION: 0.5,
+    PromptForm.INDEFINITE: 0.5,
+    PromptForm.GENERAL: 1.0,
+    PromptForm.WORK: 0.5,
 }
-"""Confidence of a learning that is told with a prompt of this form."""
-RULES_MAX = 2
+"""Confidence of the best learning from which any is told with a prompt of this form."""
+TOLD_MAX, RULES_MIN, RULES_MAX = 5, 2, 4
+"""Lines and learnings told together, and learnings of these: few lines leave room for more of them."""
 CONFIDENCE_MIN: Mapping[PromptForm, float] = {
     PromptForm.INDEFINITE: 0.8,
     PromptForm.GENERAL: 1.0,
@@ -134,7 +138,8 @@ class Reminder:
             line
             for line in lines
             if not any(line.quote.id == rule.memory for rule in rules)
-        ][: REMINDER_LINES_MAX - len(rules)]
+        ][: min(REMINDER_LINES_MAX, TOLD_MAX - min(len(rules), RULES_MIN))]
+        rules = rules[: TOLD_MAX - len(lines)]
         sections = [
             InjectedSection(
                 heading,
@@ -160,7 +165,7 @@ class Reminder:
     def _find_rules(
         self, session: AgentSession, query: str, form: PromptForm, now: datetime
     ) -> list[InjectedQuote]:
-        """Return the learnings that the query surely needs, at most `RULES_MAX`, best first.
+        """Return the learnings that the query needs, at most `RULES_MAX`, the most probable first.
 
         Those that were stated or shown in the session are left out.
         """
@@ -171,9 +176,12 @@ class Reminder:
             for each in self._service.briefings.learnings_in(session.project, edits)
             if known.isdisjoint((each.id, each.memory, each.session))
         ]
-        ranked = rank_for_request(
-            learnings, query, now=now, rate=self._service.rate_texts
+        ranked = sorted(
+            rank_for_request(learnings, query, now=now, rate=self._service.rate_texts),
+            key=lambda each: -each.confidence,
         )
+        if not ranked or ranked[0].confidence < RULE_CONFIDENCE_MIN[form]:
+            return []
         return [
             InjectedQuote(
                 id=each.learning.id,
@@ -185,7 +193,7 @@ class Reminder:
                 memory=each.learning.memory or "",
             )
             for each in ranked[:RULES_MAX]
-            if each.confidence >= RULE_CONFIDENCE_MIN[form]
+            if each.confidence >= find_least_shown(ranked[0].confidence)
         ]
 
     def _find_by_meaning(
