@@ -8,6 +8,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -72,7 +73,14 @@ class ImportJournal:
     def __init__(self, path: Path | None) -> None:
         """Read the journal file at a path, if it exists; with None, keep no positions."""
         self._path = path
-        self._entries = _read_entries(path) if path else {}
+        self._entries: dict[str, ImportEntry] = {}
+        """The last entry of each source, by the source's path."""
+        if path:
+            with suppress(FileNotFoundError), path.open("rb") as opened:
+                for line in opened:
+                    with suppress(msgspec.DecodeError):  # a line that was cut off
+                        entry = _decode(line)
+                        self._entries[entry.path] = entry
 
     @classmethod
     def of(cls, database: str, root: Path, format: str) -> ImportJournal:
@@ -143,26 +151,6 @@ class ImportJournal:
 
 
 _decode = msgspec.json.Decoder(ImportEntry).decode
-
-
-def _read_entries(path: Path) -> dict[str, ImportEntry]:
-    """Return the last entry of each source in a journal, by the source's path.
-
-    Lines that were cut off are skipped; empty without a file.
-    """
-    entries: dict[str, ImportEntry] = {}
-    try:
-        opened = path.open("rb")
-    except FileNotFoundError:
-        return entries
-    with opened:
-        for line in opened:
-            try:
-                entry = _decode(line)
-            except msgspec.DecodeError:
-                continue  # a line that was cut off
-            entries[entry.path] = entry
-    return entries
 
 
 def _identify_file(source: ImportSource) -> tuple[str, int]:

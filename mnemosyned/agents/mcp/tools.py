@@ -16,7 +16,7 @@ from mnemosyned.agents.mcp import forms
 from mnemosyned.agents.mcp.identity import AgentSessions, ClientIdentity
 from mnemosyned.agents.mcp.protocol import INVALID_PARAMS, Json, ProtocolError
 from mnemosyned.errors import MnemosynedError, NotFound
-from mnemosyned.memory.values import Hit, Learning
+from mnemosyned.memory.values import Hit
 from mnemosyned.text.display import escape_invisible_json
 from mnemosyned.text.frames import neutralize, neutralize_tags
 from mnemosyned.verbs.conversation import Learn, Learnings, RemoveLearning
@@ -272,7 +272,19 @@ def forget(context: ToolContext, tool: forms.ForgetTool) -> forms.ForgetReceipt:
         rule = next((rule for rule in listed if rule.id == tool.id), None)
         if rule is None:
             raise
-        return _forget_rule(context, rule, confirm=tool.confirm)
+    if tool.confirm:
+        context.caller.call(RemoveLearning(rule.id))
+        return forms.ForgetReceipt(deleted=True, memories=0, rules=1)
+    line = forms.make_quotation(
+        rule.id, rule.created_at, rule.text, "rule", zone=context.now.tzinfo
+    )
+    return forms.ForgetReceipt(
+        deleted=False,
+        memories=0,
+        rules=1,
+        lines=[line],
+        next_step="Nothing was deleted. If the user agrees, repeat the call with confirm: true.",
+    )
 
 
 def _make_receipt(context: ToolContext, forgotten: Forgotten) -> forms.ForgetReceipt:
@@ -313,28 +325,6 @@ def _describe_next_step(forgotten: Forgotten) -> str:
         return ""
     waiting = "the words leave the database's files shortly"
     return f"{waiting}: {forgotten.reason}" if forgotten.reason else waiting
-
-
-def _forget_rule(
-    context: ToolContext, rule: Learning, *, confirm: bool
-) -> forms.ForgetReceipt:
-    """Delete a rule if `confirm` is set; return the report in the form of the `forget` tool.
-
-    Without `confirm` the report shows the rule.
-    """
-    if confirm:
-        context.caller.call(RemoveLearning(rule.id))
-        return forms.ForgetReceipt(deleted=True, memories=0, rules=1)
-    line = forms.make_quotation(
-        rule.id, rule.created_at, rule.text, "rule", zone=context.now.tzinfo
-    )
-    return forms.ForgetReceipt(
-        deleted=False,
-        memories=0,
-        rules=1,
-        lines=[line],
-        next_step="Nothing was deleted. If the user agrees, repeat the call with confirm: true.",
-    )
 
 
 # -------------------------------------------------------------------- status

@@ -87,18 +87,6 @@ def without_value(data: Json, path: KeyPath) -> Json:
     return copy
 
 
-def without_empty_objects(data: Json, path: KeyPath) -> Json:
-    """Return parsed data without the empty objects along a path.
-
-    They are removed from the end of the path upwards, so that an object emptied by a removal goes
-    too.
-    """
-    for length in range(len(path), 0, -1):
-        if value_at(data, path[:length]) == {}:
-            data = without_value(data, path[:length])
-    return data
-
-
 # ------------------------------------------------------- JSON with comments
 
 DEPTH_MAX = 100
@@ -583,8 +571,13 @@ def set_in_yaml(text: str, path: KeyPath, value: Json) -> str:
     indent, after = _find_insertion_point(pair)
     if lines and after == len(lines) and not lines[-1].endswith("\n"):
         lines[-1] += newline
-    if _is_empty_node(pair[1]):
-        lines[after - 1] = _remove_empty_value(lines[after - 1], pair)
+    key, mapping = pair
+    if _is_empty_node(mapping):  # such as `{}`, which entries follow now
+        if mapping.end_mark.line != key.start_mark.line:
+            raise NotEditable(f"{key.value} has a value of an unusual form")
+        line = lines[after - 1]
+        rest = line[mapping.end_mark.column :]
+        lines[after - 1] = line[: mapping.start_mark.column].rstrip() + rest
     lines.insert(after, _format_yaml_entry(name, value, indent, newline))
     return "".join(lines)
 
@@ -659,18 +652,6 @@ def _find_insertion_point(pair: _Pair) -> tuple[int, int]:
     if not isinstance(mapping, yaml.MappingNode) or mapping.flow_style:
         raise NotEditable(f"{key.value} is not a block mapping")
     return mapping.value[0][0].start_mark.column, _find_last_line(mapping.value[-1]) + 1
-
-
-def _remove_empty_value(line: str, pair: _Pair) -> str:
-    """Return a key's line without the empty value, such as `{}`, for entries to follow.
-
-    `pair` are the nodes of key and value. Raises `NotEditable` if the value is on another line.
-    """
-    key, value = pair
-    if value.end_mark.line != key.start_mark.line:
-        raise NotEditable(f"{key.value} has a value of an unusual form")
-    rest = line[value.end_mark.column :]
-    return line[: value.start_mark.column].rstrip() + rest
 
 
 def _find_last_line(pair: _Pair) -> int:
@@ -775,7 +756,12 @@ class Document:
             raise NotEditable(
                 f"{dotted_path(path)} has an unusual form there"
             ) from error
-        if data not in (expected, without_empty_objects(expected, path[:-1])):
+        # An object that the edit emptied may be gone too, and so may those above it.
+        pruned = expected
+        for length in range(len(path) - 1, 0, -1):
+            if value_at(pruned, path[:length]) == {}:
+                pruned = without_value(pruned, path[:length])
+        if data not in (expected, pruned):
             raise NotEditable(
                 f"{dotted_path(path)} cannot be changed without touching more"
             )

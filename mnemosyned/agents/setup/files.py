@@ -75,7 +75,15 @@ def replace_file(file: Path, content: bytes) -> None:
         )
         with os.fdopen(descriptor, "wb") as opened:
             opened.write(content)
-            _copy_mode(target, opened.fileno())
+            if target.exists():
+                status = target.stat()
+                os.fchmod(opened.fileno(), stat.S_IMODE(status.st_mode))
+                with suppress(PermissionError):
+                    os.fchown(opened.fileno(), status.st_uid, status.st_gid)
+            else:
+                umask = os.umask(0)
+                os.umask(umask)
+                os.fchmod(opened.fileno(), 0o666 & ~umask)
             opened.flush()
             os.fsync(opened.fileno())
         Path(temporary).replace(target)
@@ -85,22 +93,6 @@ def replace_file(file: Path, content: bytes) -> None:
         raise FileRefused(f"it cannot be written: {error.strerror}") from error
     if target.read_bytes() != content:
         raise FileRefused("it was changed by another program while it was written")
-
-
-def _copy_mode(target: Path, descriptor: int) -> None:
-    """Give an open new file the mode and owner of `target`.
-
-    If there is no target, the file gets the default mode.
-    """
-    if not target.exists():
-        umask = os.umask(0)
-        os.umask(umask)
-        os.fchmod(descriptor, 0o666 & ~umask)
-        return
-    status = target.stat()
-    os.fchmod(descriptor, stat.S_IMODE(status.st_mode))
-    with suppress(PermissionError):
-        os.fchown(descriptor, status.st_uid, status.st_gid)
 
 
 def delete_file(file: Path) -> None:
