@@ -252,11 +252,17 @@ class Capture:
         if by_hook and not self._settings.config.hooks.capture:
             return stored
         for start in range(0, len(messages), BATCH):
-            requests = self._make_new_requests(
-                session,
-                messages[start : start + BATCH],
-                conversation or session.conversation,
-            )
+            batch = messages[start : start + BATCH]
+            origin = conversation or session.conversation
+            ids = [transcripts.memory_ids(message, origin) for message in batch]
+            new = set(self._agents.unknown([id for each in ids for id in each]))
+            now = self._clock.now()
+            by_id = {
+                names[0]: _make_request(session, message, names[0], now)
+                for message, names in zip(batch, ids, strict=True)
+                if new.issuperset(names)
+            }
+            requests = list(by_id.values())
             stored += store_batch(
                 self._service,
                 requests,
@@ -349,25 +355,6 @@ class Capture:
             # One column alone: a briefing may have been noted meanwhile.
             self._agents.advance(session.session, reading.position, reading.file)
         return stored, reading.complete
-
-    def _make_new_requests(
-        self,
-        session: AgentSession,
-        messages: Sequence[transcripts.TranscriptMessage],
-        conversation: str,
-    ) -> list[Remember]:
-        """Return a request to store each message whose ids the memory does not have, in order.
-
-        `conversation` is the id of the conversation, of which the ids are made.
-        """
-        ids = [transcripts.memory_ids(message, conversation) for message in messages]
-        new = set(self._agents.unknown([id for each in ids for id in each]))
-        now = self._clock.now()
-        requests: dict[str, Remember] = {}
-        for message, names in zip(messages, ids, strict=True):
-            if new.issuperset(names):
-                requests[names[0]] = _make_request(session, message, names[0], now)
-        return list(requests.values())
 
 
 def store_batch(

@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime, time, tzinfo
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import msgspec
 
@@ -296,29 +296,26 @@ TAGS_MAX = 50
 def sendable(memory: Remember) -> Remember:
     """Return the memory with its fields changed as needed for the daemon to accept them.
 
-    Texts are cleaned, names cut, invalid tags and empty metadata left out.
+    Texts are cleaned, names cut, invalid tags and empty metadata left out. Metadata that JSON cannot
+    hold becomes text.
     """
     metadata = {key: value for key, value in memory.metadata.items() if value}
+    try:
+        msgspec.json.encode(metadata)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        metadata = {
+            clean_name(str(key)): clean_name(repr(value))
+            for key, value in metadata.items()
+        }
     return msgspec.structs.replace(
         memory,
         content=clean_text(memory.content),
         session=clean_name(memory.session) or DEFAULT_SESSION,
         source=clean_name(memory.source or "") or None,
         role=clean_name(memory.role),
-        metadata=_make_json_safe(metadata),
+        metadata=metadata,
         tags=tags_in(memory.tags),
     )
-
-
-def _make_json_safe(metadata: dict[str, Any]) -> dict[str, Any]:
-    """Return the metadata unchanged if JSON can hold it, else with every value as its `repr`."""
-    try:
-        msgspec.json.encode(metadata)
-    except (TypeError, ValueError, OverflowError, RecursionError):
-        return {
-            clean_name(str(key)): clean_name(repr(metadata[key])) for key in metadata
-        }
-    return metadata
 
 
 def clean_text(text: str) -> str:

@@ -123,9 +123,17 @@ def _add_source(
     """Add a source with its format to the plan; of a folder of no format add each file.
 
     `given` is the format that the user named, or None to recognize it. Raises `InvalidRequest` for
-    a source without a format.
+    a source without a format, and for a stream that must first be saved to a file.
     """
-    if source.stream and (problem := _find_stream_problem(source, given)):
+    kind = ""
+    if source.stream and source.head.startswith((SQLITE, ARCHIVE)):
+        kind = "a database or an archive"
+    elif source.stream and given and given.needs_file:
+        kind = f"of the format {given.name}"
+    if kind:
+        problem = (
+            f"{source.name} is {kind}, which is read from a file: save it to one first"
+        )
         raise InvalidRequest(problem, field="path")
     format = given or recognize_format(source)
     if given and source.is_folder and not given.recognizes(source):
@@ -136,21 +144,6 @@ def _add_source(
         _add_files_of_folder(plan, source, given)
     else:
         raise InvalidRequest(_describe_unknown(source), field="path")
-
-
-def _find_stream_problem(source: ImportSource, given: ImportFormat | None) -> str:
-    """Return why a stream must first be saved to a file to be imported; empty if it need not.
-
-    Databases and archives must, and the formats with `needs_file`; `given` is the format that the
-    user named, or None.
-    """
-    if source.head.startswith((SQLITE, ARCHIVE)):
-        kind = "a database or an archive"
-    elif given and given.needs_file:
-        kind = f"of the format {given.name}"
-    else:
-        return ""
-    return f"{source.name} is {kind}, which is read from a file: save it to one first"
 
 
 def _describe_unknown(source: ImportSource) -> str:

@@ -567,12 +567,19 @@ def set_in_yaml(text: str, path: KeyPath, value: Json) -> str:
     if _find_yaml_pair(pair[1], name) is not None:
         text = remove_from_yaml(text, path)
         return set_in_yaml(text, path, value)
+    key, mapping = pair
+    is_empty = _is_empty_node(mapping)
+    if is_empty:
+        indent, after = key.start_mark.column + _YAML_INDENT, key.start_mark.line + 1
+    elif not isinstance(mapping, yaml.MappingNode) or mapping.flow_style:
+        raise NotEditable(f"{key.value} is not a block mapping")
+    else:
+        indent = mapping.value[0][0].start_mark.column
+        after = _find_last_line(mapping.value[-1]) + 1
     lines = text.splitlines(keepends=True)
-    indent, after = _find_insertion_point(pair)
     if lines and after == len(lines) and not lines[-1].endswith("\n"):
         lines[-1] += newline
-    key, mapping = pair
-    if _is_empty_node(mapping):  # such as `{}`, which entries follow now
+    if is_empty:  # such as `{}`, which entries follow now
         if mapping.end_mark.line != key.start_mark.line:
             raise NotEditable(f"{key.value} has a value of an unusual form")
         line = lines[after - 1]
@@ -637,21 +644,6 @@ def _is_empty_node(node: yaml.Node) -> bool:
     return not node.value or (
         isinstance(node, yaml.ScalarNode) and node.tag.endswith(":null")
     )
-
-
-def _find_insertion_point(pair: _Pair) -> tuple[int, int]:
-    """Return where in a YAML text a new entry goes, at the end of the mapping under a key.
-
-    `pair` are the nodes of the key and of the mapping, its value. The result is the column of the
-    entry's first character, and the index of the line before which it is inserted. Raises
-    `NotEditable` for a value in another form.
-    """
-    key, mapping = pair
-    if _is_empty_node(mapping):
-        return key.start_mark.column + _YAML_INDENT, key.start_mark.line + 1
-    if not isinstance(mapping, yaml.MappingNode) or mapping.flow_style:
-        raise NotEditable(f"{key.value} is not a block mapping")
-    return mapping.value[0][0].start_mark.column, _find_last_line(mapping.value[-1]) + 1
 
 
 def _find_last_line(pair: _Pair) -> int:
