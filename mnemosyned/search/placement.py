@@ -34,6 +34,11 @@ class PlacementWeights:
     """Share that each further memory has of this; low enough that one line outweighs three."""
     matching_share: float = 0.75
     """Share of the best match's words that a memory needs to be sorted by time with it."""
+    current_share: float = 0.4
+    """Share of the subject that the best match needs for the newest of the best to come first.
+
+    "Is the heating system still all right" is not answered by the newest memory with "all right".
+    """
     long: timedelta = timedelta(days=14)
     """A longer time has many memories that share a word with any question."""
     longest: timedelta = timedelta(days=100)
@@ -155,6 +160,8 @@ def _time_relevances(
     matches = [match for match in candidates.memories if match.position in positions]
     shares = _subject_shares(query, candidates, matches, weights)
     most = max(shares.values()) or 1.0
+    if query.order is TimeOrder.CURRENT:
+        most = 1.0
     return {
         match.position: _Relevance(
             shares[match.position] / most,
@@ -217,6 +224,8 @@ def _best_in_order(
         and (query.now is None or match.created_at <= query.now)
     ]
     best = max((relevances[match.position].subject for match in past), default=0.0)
+    if query.order is TimeOrder.CURRENT and best < weights.current_share:
+        return []
     least = weights.matching_share * best - _EPSILON
     alike = [match for match in past if relevances[match.position].subject >= least]
     alike.sort(

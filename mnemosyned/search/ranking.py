@@ -31,6 +31,8 @@ COMPARED_PER_RESULT = 8
 ALIKE_MAX = 3
 """Memories that differ in figures alone and are shown before others step ahead."""
 BEGINNING_CHARS = 24
+TIE = 1e-6
+"""Share by which a score is less than the next better one, to be the next in order."""
 _FIGURES = re.compile(r"\d+")
 
 
@@ -63,10 +65,36 @@ def rank(
     """Return the best results, best first, at most one for each episode and its originals."""
     if not candidates.memories and not candidates.episodes:
         return add_period_summary([], candidates, limit=query.limit)
-    scores = candidate_scores(query, candidates, weights)
+    scores, covered = candidate_scores(query, candidates, weights)
     if query.subject is not None:
         scores = place_by_time(query, scores, candidates)
     matches = {match.position: match for match in candidates.memories}
+    results = _order_results(query, candidates, scores, matches, weights)
+    lifted = _lift_nearest(query, results, scores, covered, weights)
+    if lifted:
+        scores = {**scores, **lifted}
+        results = _order_results(query, candidates, scores, matches, weights)
+    if candidates.above:
+        results = best_level_only(results, candidates.above)
+    results = collapse_repeats(
+        results, matches, limit=query.limit, lines_max=weights.lines_max
+    )
+    if candidates.summary is None:
+        return results
+    return add_period_summary(results, candidates, limit=query.limit)
+
+
+def _order_results(
+    query: Query,
+    candidates: SearchCandidates,
+    scores: Mapping[int, ScoreBreakdown],
+    matches: Mapping[int, Match],
+    weights: RankingWeights,
+) -> list[RankedResult]:
+    """Return all results, best first: memories, and one for each episode and its originals.
+
+    `scores` and `matches` are by row number.
+    """
     ordered: list[_RankKey] = []
     lines: dict[int, list[_ScoredLine]] = defaultdict(list)
     for position, parts in scores.items():
@@ -91,15 +119,44 @@ def rank(
         result = result._replace(episode=episode)
         ordered.append(_RankKey(result.score, latest, -episode, result))
     ordered.sort(reverse=True)
-    results = [place.result for place in ordered]
-    if candidates.above:
-        results = best_level_only(results, candidates.above)
-    results = collapse_repeats(
-        results, matches, limit=query.limit, lines_max=weights.lines_max
+    return [place.result for place in ordered]
+
+
+def _lift_nearest(
+    query: Query,
+    results: Sequence[RankedResult],
+    scores: Mapping[int, ScoreBreakdown],
+    covered: float,
+    weights: RankingWeights,
+) -> dict[int, ScoreBreakdown]:
+    """Return the raised scores of memories that come among the first results for their meaning.
+
+    `results` are best first, `scores` by row number. The less of the question's keywords the best
+    candidate has, its share `covered`, the more of the nearest memories come among the first
+    `weights.nearest_among`. None is lifted where the question names a time, or an order placed them.
+    """
+    count = sum(covered <= share for share in weights.nearest_below)
+    if not count or query.spans or len(results) <= weights.nearest_among:
+        return {}
+    if results[0].parts.time:
+        return {}
+    first = results[: weights.nearest_among - count]
+    shown = {position for result in first for position in result.positions}
+    least = weights.nearer * max(
+        (scores[position].meaning for position in shown), default=0.0
     )
-    if candidates.summary is None:
-        return results
-    return add_period_summary(results, candidates, limit=query.limit)
+    nearest = heapq.nlargest(count, scores, key=lambda seq: scores[seq].meaning)
+    # Before the last of the first where others have its score, else after it.
+    score = first[-1].score
+    if results[len(first)].score >= score * (1 - TIE * count):
+        score *= 1 + TIE * (count + 1)
+    lifted: dict[int, ScoreBreakdown] = {}
+    for rank, position in enumerate(nearest, 1):
+        parts = scores[position]
+        if position not in shown and parts.meaning >= least:
+            lacking = score * (1 - TIE * rank) - sum(parts)
+            lifted[position] = parts._replace(meaning=parts.meaning + lacking)
+    return lifted
 
 
 def _episode_result(

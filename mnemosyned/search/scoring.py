@@ -10,7 +10,7 @@ from collections.abc import (
     Sequence,
     Set as AbstractSet,
 )
-from heapq import heappush, heappushpop, nlargest
+from heapq import heappush, heappushpop
 from itertools import pairwise
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
     from mnemosyned.text.dates.spans import TimeSpan
 
-TIE = 1e-6
-"""Share by which a score is less than the next better one, to be the next in order."""
 _QUESTION_MARKS = ("?", "？")
 
 
@@ -140,10 +138,11 @@ class _ReadCandidate(NamedTuple):
 
 def candidate_scores(
     query: Query, candidates: SearchCandidates, weights: RankingWeights
-) -> dict[int, ScoreBreakdown]:
+) -> tuple[dict[int, ScoreBreakdown], float]:
     """Return {row number: parts of the score} of the matches and their neighbors.
 
-    Candidates found by other means, such as summaries, are left out.
+    Candidates found by other means, such as summaries, are left out. The second value is the best
+    share of the question's keywords, 0 to 1, among the candidates; 1 without similarities.
     """
     reader = TermReader(query.terms, candidates.corpus, weights.bm25)
     matches = {match.position: match for match in candidates.memories}
@@ -196,19 +195,21 @@ def candidate_scores(
         )
     scores = _penalize_little_content(query, scores, matches, weights)
     if not candidates.nearness.cosines:
-        return scores
+        return scores, 1.0
     covered = max(
         _coverage(reader, candidate, in_names[candidate.match.role], lent.get(position))
         for position, candidate in read.items()
     )
+    lengths = {position: len(match.content) for position, match in matches.items()}
+    possible = reader.possible
     return add_similarity(
         scores,
         candidates.nearness,
-        {position: len(match.content) for position, match in matches.items()},
-        possible=reader.possible,
+        lengths,
+        possible=possible,
         covered=covered,
         weights=weights,
-    )
+    ), covered
 
 
 def _coverage(
@@ -436,37 +437,9 @@ def add_similarity(
     )
     known = [cosines[position] for position in scores if position in cosines]
     average = sum(known) / max(1, len(known))
-    blended = {
+    return {
         position: scores.get(position, NO_SCORE)._replace(
             meaning=worth * cosines.get(position, average)
         )
         for position in (*scores, *(cosines.keys() - scores.keys()))
     }
-    return _lift_nearest(blended, cosines, covered, weights)
-
-
-def _lift_nearest(
-    scores: Mapping[int, ScoreBreakdown],
-    cosines: Mapping[int, float],
-    covered: float,
-    weights: RankingWeights,
-) -> dict[int, ScoreBreakdown]:
-    """Return the scores, with the nearest candidates among the first `weights.nearest_among`.
-
-    `covered` is the best share of the question's keywords among the candidates: the less it is, the
-    more come first. They must be about as near as the candidates before them.
-    """
-    ranked = sorted(scores, key=lambda position: -sum(scores[position]))
-    lifted = dict(scores)
-    count = sum(covered < share for share in weights.nearest_below)
-    if not count or len(ranked) <= weights.nearest_among:
-        return lifted
-    first = ranked[: weights.nearest_among - count]
-    least = weights.nearer * max(cosines.get(position, 0.0) for position in first)
-    nearest = nlargest(count, cosines, key=lambda position: cosines[position])
-    for rank, position in enumerate(nearest, 1):
-        if position not in first and cosines[position] >= least:
-            parts = scores[position]
-            lacking = sum(scores[first[-1]]) * (1 - TIE * rank) - sum(parts)
-            lifted[position] = parts._replace(meaning=parts.meaning + lacking)
-    return lifted

@@ -100,21 +100,21 @@ class RankingWeights:
     """A cosine of 1, as a share of the score of a text with every word of the question."""
     meaning_uncovered: float = 2.0
     """What is added where no candidate has any keyword of the question: then meaning leads."""
-    meaning_power: float = 3.0
+    meaning_power: float = 2.0
     """How fast that falls with the best share of the keywords: words lead where they cover it."""
     meaning_chars: int = 55
     """Characters below which a text is near to many questions by chance."""
     meaning_of_short: float = 0.3
     """Power of a short text's share of these, by which its similarity is multiplied."""
-    nearest_below: tuple[float, ...] = (0.6, 0.5, 0.4)
-    """Best shares of the keywords below which one, two and three of the nearest come near the top.
+    nearest_below: tuple[float, ...] = (0.775, 0.65, 0.525, 0.4)
+    """Best shares of the keywords up to which one to four of the nearest come near the top.
 
     A question in another language, or in other words, shares a word with some memory by chance.
     """
     nearest_among: int = 5
-    """Places among which they come."""
-    nearer: float = 0.9
-    """Least cosine of such a memory, relative to the nearest before it."""
+    """Results among which they come."""
+    nearer: float = 0.7
+    """Least similarity of such a memory, relative to the most similar of the results before it."""
     further_lines: float = 0.05
     """The second and third matching original of an episode."""
     summary: float = 0.25

@@ -3,9 +3,18 @@
 import pytest
 from hypothesis import example, given, strategies as st
 
-from mnemosyned.search.query import Nearness, ScoreBreakdown
+from mnemosyned.search.query import (
+    Corpus,
+    Match,
+    Nearness,
+    Query,
+    ScoreBreakdown,
+    SearchCandidates,
+)
+from mnemosyned.search.ranking import rank
 from mnemosyned.search.scoring import add_similarity, embedding_text
 from mnemosyned.search.weights import WEIGHTS
+from mnemosyned.text.terms import parse_terms
 
 LONG = WEIGHTS.meaning_chars
 
@@ -59,22 +68,60 @@ def test_similarity_leads_where_no_memory_has_the_words() -> None:
     assert order(blended(by_words(0.9), nearness, covered=0.1)) == [2, 1]
 
 
+def lifted(
+    words: str, *texts: str, near: dict[int, float], episodes: dict[int, int] | None = None
+) -> list[int]:
+    """The memories shown by the results of a question, of the texts with numbers from 1 on."""
+    asked = Query(terms=parse_terms(words), limit=10)
+    found = [
+        Match(
+            number,
+            3.0 if set(words.split()) & set(text.split()) else 0.0,
+            f"session {number}",
+            content=text.ljust(LONG, "."),
+            episode=(episodes or {}).get(number),
+        )
+        for number, text in enumerate(texts, 1)
+    ]
+    corpus = Corpus(
+        count=1_000, frequencies=dict.fromkeys(asked.terms.words, 10), average_chars=60
+    )
+    cosines = dict.fromkeys(range(1, len(texts) + 1), 0.1) | near
+    nearness = Nearness(cosines, vector_only_min=0.2)
+    results = rank(asked, SearchCandidates(found, corpus=corpus, nearness=nearness))
+    return [result.positions[0] for result in results]
+
+
+ACCIDENTAL = tuple(f"the boiler of house number {street}" for street in "abcdefg")
+
+
 def test_the_nearest_come_among_the_first_where_words_cover_little() -> None:
-    accidental = by_words(3.0, 2.9, 2.8, 2.7, 2.6, 2.5, 2.4)
-    nearness = Nearness(dict.fromkeys(accidental, 0.1) | {8: 0.5, 9: 0.4}, 0.2)
+    near = {8: 0.25, 9: 0.24}
+    texts = (*ACCIDENTAL, "heating", "warm water")
 
-    covered = order(blended(accidental, nearness, covered=0.7))
-    uncovered = order(blended(accidental, nearness, covered=0.5))
+    covered = lifted("boiler", *texts, near=near)
+    uncovered = lifted("boiler lifetime valve", *texts, near=near)
 
-    assert covered[:5] == [1, 2, 3, 4, 5]
-    assert uncovered[:5] == [1, 2, 3, 4, 8]
+    assert not {8, 9} & set(covered[:5])
+    assert {8, 9} <= set(uncovered[:5])
+
+
+def test_the_nearest_come_first_past_summaries_too() -> None:
+    near = {8: 0.25}
+    texts = (*ACCIDENTAL, "heating")
+    episodes = {number: 100 + number for number in range(1, 9)}
+
+    shown = lifted("boiler lifetime valve", *texts, near=near, episodes=episodes)
+
+    assert 8 in shown[:5]
 
 
 def test_a_memory_less_near_than_those_with_words_gets_no_place() -> None:
-    accidental = by_words(3.0, 2.9, 2.8, 2.7, 2.6, 2.5)
-    nearness = Nearness(dict.fromkeys(accidental, 0.1) | {1: 0.6, 7: 0.5}, 0.2)
+    near = {**dict.fromkeys(range(1, 8), 0.5), 8: 0.3}
 
-    assert order(blended(accidental, nearness, covered=0.45))[:5] == [1, 2, 3, 4, 5]
+    shown = lifted("boiler lifetime valve", *ACCIDENTAL, "heating", near=near)
+
+    assert 8 not in shown[:5]
 
 
 def test_without_a_matching_word_only_similar_memories_are_hits() -> None:
