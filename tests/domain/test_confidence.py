@@ -5,7 +5,8 @@ from typing import Any
 
 from support.fakes import NOON
 
-from mnemosyned.search.confidence import ResultJudge
+from mnemosyned.memory.values import Hit, Tier
+from mnemosyned.search.confidence import ResultJudge, split_by_confidence
 from mnemosyned.search.query import (
     Corpus,
     Match,
@@ -16,7 +17,20 @@ from mnemosyned.search.query import (
     SearchCandidates,
 )
 from mnemosyned.text.dates.spans import TimeSpan
+from mnemosyned.text.languages.tables import TimeOrder
 from mnemosyned.text.terms import parse_terms
+
+NO_HIT = Hit(
+    id="1",
+    tier=Tier.WORKING,
+    score=1.0,
+    snippet="",
+    content="",
+    session="s",
+    source=None,
+    created_at=NOON,
+    confidence=0.1,
+)
 
 
 def query(text: str, **changes: Any) -> Query:  # noqa: ANN401
@@ -71,6 +85,34 @@ def test_a_word_of_the_line_before_counts_for_the_answer() -> None:
 
     assert answer > alone
     assert why == "words next to it: branches"
+
+
+def test_a_text_about_somebody_else_is_less_sure() -> None:
+    asked = query("which breed is Otto")
+
+    other, _ = judge(asked, "Minka is a cat of a breed", cosine=0.4)
+    named, _ = judge(asked, "Otto is of a breed with long ears", cosine=0.4)
+
+    assert other < named
+
+
+def test_a_name_alone_answers_no_question_about_its_bearer() -> None:
+    asked = query("what medicine does Otto take")
+
+    alone, _ = judge(asked, "Otto slid off the table", cosine=0.4)
+    without, _ = judge(query("what medicine does he take"), "He slid", cosine=0.4)
+
+    assert alone < without
+
+
+def test_a_question_for_what_is_current_is_no_list() -> None:
+    unsure = [NO_HIT]
+
+    current = split_by_confidence(query("rent", order=TimeOrder.CURRENT), unsure)
+    latest = split_by_confidence(query("rent", order=TimeOrder.LATEST), unsure)
+
+    assert current == ([], unsure)
+    assert latest == (unsure, [])
 
 
 def test_a_memory_of_the_only_time_asked_for_is_sure() -> None:
