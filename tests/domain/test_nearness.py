@@ -69,7 +69,10 @@ def test_similarity_leads_where_no_memory_has_the_words() -> None:
 
 
 def lifted(
-    words: str, *texts: str, near: dict[int, float], episodes: dict[int, int] | None = None
+    words: str,
+    *texts: str,
+    near: dict[int, float],
+    episodes: dict[int, int] | None = None,
 ) -> list[int]:
     """The memories shown by the results of a question, of the texts with numbers from 1 on."""
     asked = Query(terms=parse_terms(words), limit=10)
