@@ -376,6 +376,4 @@ def stored_form(value: object) -> object:
     """
     if isinstance(value, datetime):
         return instant_text(value)
-    return (
-        json.dumps(list(map(stored_form, value))) if isinstance(value, list) else value
-    )
+    return json.dumps(value, default=instant_text) if isinstance(value, list) else value
