@@ -117,6 +117,19 @@ def test_that_a_text_asks_makes_it_no_nearer_to_other_questions(
     assert as_question[1] > as_question[0]
 
 
+def test_a_question_asked_twice_in_a_row_is_encoded_once(
+    encoder: SentenceEncoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = encoder.embed_question("Where is the key of the shed?")
+    other = encoder.embed_question("When does the ferry leave?")
+    again = encoder.embed_question("Where is the key of the shed?")
+
+    monkeypatch.setattr(encoder, "encode", lambda _: pytest.fail("encoded again"))
+
+    assert other != first == again
+    assert encoder.embed_question("Where is the key of the shed?") == first
+
+
 def test_the_idle_encoder_leaves_memory_and_comes_back(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
