@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 from mnemosyned.memory.consolidation import GroupReport, GroupStatus, LogEntry
 from mnemosyned.memory.fields import MemoryFilter
@@ -159,22 +158,6 @@ class UndoneEpisode:
     """When the first and the last of them happened; None where the episode is gone."""
 
 
-def undone_episode(
-    episode: str, covers: tuple[datetime, datetime], *, originals: int, pruned: int
-) -> UndoneEpisode:
-    """Return the result of undoing an episode; no original is restored if any was pruned.
-
-    `covers` has the times of its first and last original, `originals` and `pruned` are counts.
-    """
-    return UndoneEpisode(
-        episode=episode,
-        originals=originals,
-        restored=0 if pruned else originals,
-        pruned=pruned,
-        covers=covers,
-    )
-
-
 def undone_group(
     entry: LogEntry, returned: UndoneEpisode, *, dry_run: bool
 ) -> GroupReport:
@@ -211,48 +194,3 @@ def undone_group(
 def _count_originals(count: int) -> str:
     """Return a number of originals in words, such as "1 original" or "3 originals"."""
     return f"{count:,} original{'' if count == 1 else 's'}"
-
-
-class EpisodeWords(NamedTuple):
-    """Time of an episode, and its unpruned originals: id, time, characters."""
-
-    begins: datetime
-    ends: datetime
-    originals: Iterable[tuple[str, datetime, int]]
-
-
-def choose_prunable(
-    episodes: Iterable[EpisodeWords],
-    *,
-    before: datetime | None,
-    excess: int,
-    limit: int,
-) -> Prunable:
-    """Choose originals to prune in whole episodes, the oldest episode first.
-
-    An episode is chosen if it ended before `before`, or as long as fewer than `excess` characters
-    are chosen. The choice ends with the episode that brings it to `limit` originals.
-    """
-    ids: list[str] = []
-    times: list[datetime] = []
-    characters = 0
-    for begins, ends, originals in episodes:
-        too_much = characters < excess
-        if len(ids) >= limit or not (too_much or _is_earlier(begins, before)):
-            break
-        if too_much or _is_earlier(ends, before):
-            for id, created_at, size in originals:
-                ids.append(id)
-                times.append(created_at)
-                characters += size
-    return Prunable(
-        ids=tuple(ids),
-        characters=characters,
-        oldest=min(times, default=None),
-        newest=max(times, default=None),
-    )
-
-
-def _is_earlier(moment: datetime, before: datetime | None) -> bool:
-    """Return whether `moment` is before `before`; False if `before` is None."""
-    return before is not None and moment < before

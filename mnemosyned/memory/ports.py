@@ -5,7 +5,7 @@ What both engines do alike stands once, in the parts of `storage/common/`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -110,41 +110,6 @@ class NewCompaction:
     """The summary as it appears in the conversation, which identifies it later."""
     parts: tuple[ArchivedMessage | str, ...]
     """Messages and ids of earlier compactions that it includes, in conversation order."""
-
-    def part_ids(self, places: Mapping[str, str]) -> list[str]:
-        """Return the ids of the compaction's parts, in order.
-
-        They are the memory ids of messages, and the ids of earlier compactions. `places` has the id
-        of the memory that stores a message by the message's id.
-        """
-        return [
-            places[part.draft.memory.id] if isinstance(part, ArchivedMessage) else part
-            for part in self.parts
-        ]
-
-
-def assign_memory_ids(
-    compactions: Iterable[NewCompaction],
-    find_memory: Callable[[ArchivedMessage], str | None],
-) -> tuple[dict[str, str], list[Draft]]:
-    """Return the memory id of each message by message id, and the drafts of memories to store.
-
-    `find_memory` returns the id of a stored memory that holds a message already, or None.
-    """
-    places: dict[str, str] = {}
-    drafts: list[Draft] = []
-    messages = {
-        part.draft.memory.id: part
-        for compaction in compactions
-        for part in compaction.parts
-        if isinstance(part, ArchivedMessage)
-    }
-    for id, message in messages.items():
-        home = find_memory(message)
-        if home is None:
-            drafts.append(message.draft)
-        places[id] = home or id
-    return places, drafts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,13 +11,10 @@ from operator import itemgetter
 from mnemosyned.errors import BatchChanged, WordsPruned
 from mnemosyned.instants import shift
 from mnemosyned.memory.forgetting import (
-    EpisodeWords,
     Prunable,
     Removal,
     Retention,
     UndoneEpisode,
-    choose_prunable,
-    undone_episode,
 )
 from mnemosyned.memory.values import Tier
 from mnemosyned.storage.common.episodes import chain_above, delete_episode, invalidate
@@ -25,7 +22,6 @@ from mnemosyned.storage.common.rows import instant
 from mnemosyned.storage.common.session import (
     CommonSession,
     EngineSession,
-    Row,
     Transactional,
     reads,
     writes,
@@ -79,14 +75,31 @@ class RetentionStore(Transactional):
 
         The oldest episodes come first, each with all of its originals.
         """
+        # An episode is chosen if it ended before `before`, or as long as fewer than `excess`
+        # characters are chosen.
+        before = datetime.min.replace(tzinfo=UTC)
+        if retention.keep is not None:
+            before = shift(now, -retention.keep)
         excess = 0
         if retention.characters_max is not None:
             excess = session.totals()[Tier.ARCHIVE][1] - retention.characters_max
-        return choose_prunable(
-            _read_episode_words(session),
-            before=None if retention.keep is None else shift(now, -retention.keep),
-            excess=excess,
-            limit=limit,
+        ids: list[str] = []
+        times: list[datetime] = []
+        characters = 0
+        for begins, ends, originals in _read_unpruned(session):
+            too_much = characters < excess
+            if len(ids) >= limit or not (too_much or begins < before):
+                break
+            if too_much or ends < before:
+                for id, created_at, size in originals:
+                    ids.append(id)
+                    times.append(created_at)
+                    characters += size
+        return Prunable(
+            ids=tuple(ids),
+            characters=characters,
+            oldest=min(times, default=None),
+            newest=max(times, default=None),
         )
 
     @abstractmethod
@@ -97,8 +110,13 @@ class RetentionStore(Transactional):
         """
 
 
-def _read_episode_words(session: CommonSession) -> Iterator[EpisodeWords]:
-    """Yield the times and unpruned originals of each episode that has any, oldest episode first."""
+def _read_unpruned(
+    session: CommonSession,
+) -> Iterator[tuple[datetime, datetime, list[tuple[str, datetime, int]]]]:
+    """Yield the two ends of each episode with unpruned originals, and these, oldest episode first.
+
+    Of each original there are the id, the time and the number of characters.
+    """
     begins, seq = datetime.min.replace(tzinfo=UTC), 0
     while True:  # ends, as each step is past the last
         episodes = session.execute(
@@ -123,7 +141,7 @@ def _read_episode_words(session: CommonSession) -> Iterator[EpisodeWords]:
         }
         for since, episode, until in episodes:
             if episode in originals:
-                yield EpisodeWords(instant(since), instant(until), originals[episode])
+                yield instant(since), instant(until), originals[episode]
         if len(episodes) < EPISODES_READ:
             return
         begins, seq = instant(episodes[-1][0]), episodes[-1][1]
@@ -137,7 +155,7 @@ class UndoStore(Transactional):
         self, session: CommonSession, episodes: Sequence[str]
     ) -> list[UndoneEpisode]:
         """Return the result that undoing each of these episodes would have, and change nothing."""
-        return [_undo_result(id, _read_episode_row(session, id)) for id in episodes]
+        return [_read_undoable(session, id)[2] for id in episodes]
 
     @reads
     def last_cycle(self, session: CommonSession) -> str | None:
@@ -177,13 +195,11 @@ class UndoStore(Transactional):
         Its log entries are marked as undone. An episode with pruned originals stays as it is.
         Return the result.
         """
-        episode = _read_episode_row(session, id)
-        result = _undo_result(id, episode)
+        seq, parent, result = _read_undoable(session, id)
         if result.pruned:
             return result
         gone = [id]
-        if episode:
-            seq, parent = episode[:2]
+        if result.covers:
             session.execute_many(
                 "INSERT INTO working_state (owner, memory_seq, held_until) "
                 "VALUES (%(owner)s, %(seq)s, %(until)s) ON CONFLICT (owner, memory_seq) "
@@ -213,12 +229,14 @@ class UndoStore(Transactional):
         """
 
 
-def _read_episode_row(session: CommonSession, id: str) -> Row | None:
-    """Read an episode's row number, parent, times, and counts of originals and pruned originals.
+def _read_undoable(
+    session: CommonSession, id: str
+) -> tuple[int, str | None, UndoneEpisode]:
+    """Return row number, parent, and the result of undoing an episode, with its originals' times.
 
-    The two times are those of its first and last original. None for an unknown id.
+    No original is restored if any was pruned. Of an unknown id there are no originals.
     """
-    return session.execute(
+    row = session.execute(
         "SELECT e.seq, e.parent_id, e.covers_from, e.covers_until, count(m.seq), "
         "count(m.seq) FILTER (WHERE m.content = '') FROM episode AS e "
         "LEFT JOIN placed AS p ON p.owner = e.owner AND p.episode_seq = e.seq "
@@ -227,15 +245,17 @@ def _read_episode_row(session: CommonSession, id: str) -> Row | None:
         "GROUP BY e.seq, e.parent_id, e.covers_from, e.covers_until",
         id=id,
     ).fetchone()
-
-
-def _undo_result(id: str, episode: Row | None) -> UndoneEpisode:
-    """Return the result of undoing an episode, from its row of `_read_episode_row`.
-
-    For `episode` None, an unknown id, the result has no originals and no times.
-    """
-    if episode is None:
-        return UndoneEpisode(episode=id)
-    begins, ends, originals, pruned = episode[2:]
-    period = (instant(begins), instant(ends))
-    return undone_episode(id, period, originals=originals, pruned=pruned)
+    if row is None:
+        return 0, None, UndoneEpisode(episode=id)
+    seq, parent, begins, ends, originals, pruned = row
+    return (
+        seq,
+        parent,
+        UndoneEpisode(
+            episode=id,
+            originals=originals,
+            restored=0 if pruned else originals,
+            pruned=pruned,
+            covers=(instant(begins), instant(ends)),
+        ),
+    )

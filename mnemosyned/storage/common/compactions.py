@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 
 from mnemosyned.conversation.archived import ABOUT, list_archived_memory_ids
 from mnemosyned.instants import shift
@@ -12,7 +11,6 @@ from mnemosyned.memory.ports import (
     ArchivedMessage,
     CompactionRecord,
     NewCompaction,
-    assign_memory_ids,
 )
 from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.storage.common.records import IntakeTransaction
@@ -65,10 +63,17 @@ class CompactionStore(Transactional):
 
         Messages that were stored before are not stored again.
         """
-        homes, drafts = assign_memory_ids(
-            compactions, partial(self._known_memory, session)
+        messages = {
+            part.draft.memory.id: part
+            for compaction in compactions
+            for part in compaction.parts
+            if isinstance(part, ArchivedMessage)
+        }
+        known = {id: self._known_memory(session, messages[id]) for id in messages}
+        homes = {id: home or id for id, home in known.items()}
+        self._intake(session).remember(
+            [messages[id].draft for id, home in known.items() if home is None]
         )
-        self._intake(session).remember(drafts)
         for compaction in compactions:
             record = compaction.record
             inserted = session.execute(
@@ -81,7 +86,13 @@ class CompactionStore(Transactional):
                 created_at=record.created_at,
             )
             if inserted.rowcount:
-                insert_parts(session, record.id, compaction.part_ids(homes))
+                parts = [
+                    homes[part.draft.memory.id]
+                    if isinstance(part, ArchivedMessage)
+                    else part
+                    for part in compaction.parts
+                ]
+                insert_parts(session, record.id, parts)
         return list(dict.fromkeys(homes.values()))
 
     def _known_memory(
