@@ -75,7 +75,7 @@ def cycle_report(
     failed = sum(group.status is GroupStatus.FAILED for group in groups)
     evicted = sum(group.items for group in done)
     remaining = max(0, candidates - evicted)
-    if context.stop.is_requested:
+    if context.stop.asked.is_set():
         status = CycleStatus.STOPPED
     elif failed or problem or remaining:
         status = CycleStatus.PARTIAL

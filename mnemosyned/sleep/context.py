@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from threading import Event
 from typing import Protocol
 
 from mnemosyned.config import SleepConfig
@@ -32,37 +32,16 @@ HOLD = timedelta(minutes=15)
 """After a stop no cycle starts in the background for so long: its trigger would start it again."""
 
 
+@dataclass(slots=True)
 class CycleStop:
-    """Request to end one cycle early, with the report of that cycle; safe from any thread."""
+    """Request to end one cycle early, and the news of its end; safe from any thread."""
 
-    def __init__(self) -> None:
-        """Begin as the request of a running cycle that was not asked to end."""
-        self.report: CycleReport | None = None
-        """None until the cycle is over, and where it failed."""
-        self._asked = threading.Event()
-        self._over = threading.Event()
-
-    @property
-    def is_requested(self) -> bool:
-        """Whether the cycle was asked to end after the groups of memories it works on."""
-        return self._asked.is_set()
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether the cycle has ended, for whatever reason."""
-        return self._over.is_set()
-
-    def request_end(self) -> None:
-        """Ask the cycle to begin no further group."""
-        self._asked.set()
-
-    def finish(self) -> None:
-        """Mark the cycle as ended and wake the threads that wait for its end."""
-        self._over.set()
-
-    def wait(self, timeout_s: float) -> bool:
-        """Wait up to `timeout_s` for the end of the cycle; return whether it has ended."""
-        return self._over.wait(timeout_s)
+    asked: Event = field(default_factory=Event)
+    """Set to let the cycle end after the groups of memories it works on."""
+    over: Event = field(default_factory=Event)
+    """Set when the cycle has ended, for whatever reason."""
+    report: CycleReport | None = None
+    """The report of the cycle; None until it is over, and where it failed."""
 
 
 class CycleStopper:
@@ -72,7 +51,7 @@ class CycleStopper:
         """Begin with no running cycle; `clock` says when a hold ends."""
         self._clock = clock
         self._current = CycleStop()
-        self._current.finish()
+        self._current.over.set()
         self._held_from: datetime | None = None
         self._hold = HOLD
 
@@ -84,7 +63,7 @@ class CycleStopper:
     @property
     def is_requested(self) -> bool:
         """Whether the running or last cycle was asked to end."""
-        return self._current.is_requested
+        return self._current.asked.is_set()
 
     def stop(self, timeout_s: float) -> CycleReport:
         """Stop the running cycle after the present groups, wait for the end, return the report.
@@ -93,11 +72,11 @@ class CycleStopper:
         longer than `timeout_s`; the cycle ends after them all the same.
         """
         current = self._current
-        if current.has_ended:
+        if current.over.is_set():
             return _make_empty_report(CycleStatus.NOT_RUNNING)
         self._hold_at_least(HOLD)
-        current.request_end()
-        if not current.wait(timeout_s):
+        current.asked.set()
+        if not current.over.wait(timeout_s):
             raise SleepInProgress(
                 "the sleep cycle still works on its present batch; it ends after that"
             )
@@ -340,7 +319,7 @@ class CycleContext:
 
     def may_continue(self) -> bool:
         """Tell whether the cycle may begin another group: not stopped, and within its budget."""
-        ended = self.lease.is_interrupted or self.stop.is_requested
+        ended = self.lease.is_interrupted or self.stop.asked.is_set()
         if ended and not self.request.final:
             return False
         return self.meter.has_budget and self.request.keep_going()

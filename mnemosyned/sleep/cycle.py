@@ -288,9 +288,9 @@ class SleepCycle:
                     report = replace(report, problem=report.problem or CLAIM_LOST)
                 stop.report = report
             except BaseException:
-                stop.finish()
+                stop.over.set()
                 raise
-        stop.finish()  # when another cycle may begin
+        stop.over.set()  # when another cycle may begin
         return stop.report
 
     def _run_exclusively(

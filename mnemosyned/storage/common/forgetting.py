@@ -16,7 +16,6 @@ import msgspec
 from mnemosyned.memory.edit import in_force_again
 from mnemosyned.memory.exchange import (
     ExportedMemory,
-    ExportedRevision,
     RecoverableRecord,
 )
 from mnemosyned.memory.fields import RECOVERABLE
@@ -41,7 +40,11 @@ from mnemosyned.storage.common.listing import (
     column_conditions,
     time_conditions,
 )
-from mnemosyned.storage.common.rows import instant, optional_instant
+from mnemosyned.storage.common.rows import (
+    exported_revision_from,
+    instant,
+    optional_instant,
+)
 from mnemosyned.storage.common.session import (
     CommonSession,
     EngineSession,
@@ -190,12 +193,7 @@ def _exported_memory(copy: ForgottenCopy) -> ExportedMemory:
         **_recoverable_values(msgspec.convert(copy.memory, MemoryRecord)),
         seq=copy.seq,
         revisions=tuple(
-            ExportedRevision(
-                changed_at=revision.changed_at,
-                content=revision.content,
-                content_hash=revision.content_hash,
-                fields=msgspec.json.decode(revision.fields),
-            )
+            exported_revision_from(msgspec.structs.astuple(revision))
             for revision in copy.revisions
         ),
     )

@@ -336,7 +336,12 @@ class RestoreTransaction(ABC):
             self._outcome.left_out += 1
             return None
         self._insert_episode(rollup)
-        self._adopt(rollup)
+        self._session.execute(
+            "UPDATE episode SET parent_id = %(id)s "
+            "WHERE owner = %(owner)s AND id = ANY(%(below)s::text[])",
+            id=rollup.id,
+            below=list(rollup.summary_of),
+        )
         return True
 
     @abstractmethod
@@ -429,15 +434,6 @@ class RestoreTransaction(ABC):
             period=rollup.period_from,
         )
         return not taken and free == len(rollup.summary_of)
-
-    def _adopt(self, rollup: ExportedEpisode) -> None:
-        """Make a stored roll-up the parent of its members."""
-        self._session.execute(
-            "UPDATE episode SET parent_id = %(id)s "
-            "WHERE owner = %(owner)s AND id = ANY(%(below)s::text[])",
-            id=rollup.id,
-            below=list(rollup.summary_of),
-        )
 
     def _link(self, supersession: ExportedSupersession) -> Outcome:
         """Mark a memory as superseded by its successor, and return whether the mark is new.

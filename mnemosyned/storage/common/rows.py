@@ -13,7 +13,12 @@ import msgspec
 
 from mnemosyned.memory.capture import AgentSession, WatchedFile
 from mnemosyned.memory.consolidation import GroupStatus, LogEntry, Pending
-from mnemosyned.memory.exchange import ExportedEpisode, ExportedMemory, HookActivity
+from mnemosyned.memory.exchange import (
+    ExportedEpisode,
+    ExportedMemory,
+    ExportedRevision,
+    HookActivity,
+)
 from mnemosyned.memory.fields import ROW_FIELDS, ROW_NAMES, FieldKind, MemoryField
 from mnemosyned.memory.injections import InjectionKind, InjectionOutcome
 from mnemosyned.memory.values import (
@@ -80,11 +85,6 @@ def optional_instant(value: datetime | str | None) -> datetime | None:
     return instant(value) if value else None
 
 
-def _tuple_from(text: str) -> tuple[Any, ...]:
-    """Return the items of a JSON list."""
-    return tuple(json.loads(text))
-
-
 _FIELDS = {
     "session_id": "session",
     "memory_id": "memory",
@@ -114,7 +114,7 @@ _CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
     "outcome": InjectionOutcome,
     "status": GroupStatus,
     "kind": LearningKind,
-    "shown": _tuple_from,
+    "shown": lambda text: tuple(json.loads(text)),
     "memories": json.loads,
 }  # fmt: skip
 """What makes the value of a field from that of a column, if they differ."""
@@ -219,6 +219,17 @@ def exported_fields_from(values: Row, content_hash: int | None) -> dict[str, Any
     fields = fields_from(values)
     fields["content_hash"] = None if fields["content"] else content_hash
     return fields
+
+
+def exported_revision_from(row: Row) -> ExportedRevision:
+    """Return an exported revision from a row of time, text, text hash and fields as JSON."""
+    changed_at, content, content_hash, fields = row
+    return ExportedRevision(
+        changed_at=instant(changed_at),
+        content=content,
+        content_hash=content_hash,
+        fields=msgspec.json.decode(fields),
+    )
 
 
 def pending_from(row: Row) -> Pending:

@@ -83,6 +83,7 @@ class EpisodeStatements:
             f"INSERT INTO episode (owner, seq, {', '.join(names)}) "
             f"VALUES (%(owner)s, %(seq)s, {', '.join(f'%({name})s' for name in names)})"
         )
+        # For a roll-up written again, whose parent stays.
         self.replace = (
             f"UPDATE episode SET stale = false, {_assignments(changed)} {where}"
         )
@@ -221,14 +222,6 @@ class CommonSession(Protocol):
         `seq` is the row number; None stands for a new one.
         """
         ...
-
-    def replace_rollup(self, seq: int, episode: Episode, index_terms: str) -> None:
-        """Replace the text and statistics of the roll-up at a row number; its parent stays."""
-        self.write_episode(self.statements.replace, seq, episode, index_terms)
-
-    def rewrite_episode(self, seq: int, episode: Episode, index_terms: str) -> None:
-        """Replace all values of the summary at a row number by those of `episode`."""
-        self.write_episode(self.statements.rewrite, seq, episode, index_terms)
 
     def write_episode(
         self, statement: str, seq: int, episode: Episode, index_terms: str

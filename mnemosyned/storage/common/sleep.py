@@ -383,7 +383,9 @@ class RollupStore(Transactional):
                     "the summary of this period was rewritten concurrently; "
                     "the next cycle retries it"
                 )
-            session.replace_rollup(seq, episode, rollup.index_terms)
+            session.write_episode(
+                session.statements.replace, seq, episode, rollup.index_terms
+            )
             session.execute(
                 "UPDATE episode SET stale = true "
                 "WHERE owner = %(owner)s AND id = %(parent)s::text",
@@ -470,7 +472,7 @@ class RollupStore(Transactional):
         )
         if seq is None:
             raise BatchChanged("the episode was changed concurrently; retry")
-        session.rewrite_episode(seq, episode, index_terms)
+        session.write_episode(session.statements.rewrite, seq, episode, index_terms)
         session.execute(
             "UPDATE consolidation_log SET summary_preview = %(preview)s, "
             "summarizer = %(summarizer)s WHERE owner = %(owner)s AND episode_id = %(id)s",

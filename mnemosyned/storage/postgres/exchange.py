@@ -11,7 +11,6 @@ import msgspec
 
 from mnemosyned.memory.exchange import (
     ExportedMemory,
-    ExportedRevision,
     ExportedSupersession,
     KeptVector,
     Outcome,
@@ -34,6 +33,7 @@ from mnemosyned.storage.common.rows import (
     EXPORTED_EPISODE,
     exported_episode_from,
     exported_fields_from,
+    exported_revision_from,
 )
 from mnemosyned.storage.common.session import Row
 from mnemosyned.storage.postgres.connections import Use
@@ -203,19 +203,10 @@ def _memory_from(row: Row) -> ExportedMemory:
             (kind, value, is_secret)
             for (kind, value), is_secret in values_of(plain, secret).items()
         ),
-        revisions=tuple(_revisions_from(revisions)) if revisions else (),
+        revisions=tuple(
+            map(exported_revision_from, _DECODER.decode(revisions or "[]"))
+        ),
     )
-
-
-def _revisions_from(text: str) -> Iterator[ExportedRevision]:
-    """Yield exported revisions from a JSON text that `_REVISIONS` selects."""
-    for changed_at, content, hashed, fields in _DECODER.decode(text):
-        yield ExportedRevision(
-            changed_at=changed_at,
-            content=content,
-            content_hash=hashed,
-            fields=msgspec.json.decode(fields),
-        )
 
 
 _INSERT_MODEL = (

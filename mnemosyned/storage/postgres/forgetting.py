@@ -315,7 +315,7 @@ class PostgresDeletion(PostgresPart, DeletionStore):
 
     def purge_due(self) -> bool:
         """Return whether deleted words of the owner still wait for a purge."""
-        return purge.is_purge_due(self._pool, self._owner)
+        return self._read(lambda session: session.scalar(purge.DUE)) is not None
 
     def purge_deleted(self) -> bool:
         """Purge deleted words from all tables; return False if another program prevents it."""

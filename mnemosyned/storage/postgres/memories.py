@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
@@ -54,15 +54,6 @@ def detail_columns(originals: Iterable[Values]) -> DetailColumns:
     """
     texts = [_detail_texts(values) for values in originals]
     return DetailColumns([plain for plain, _ in texts], [secret for _, secret in texts])
-
-
-def details_by_memory(details: Iterable[Detail]) -> Mapping[str, Values]:
-    """Return exact values by memory id: for each kind and value, whether it is a secret."""
-    found: dict[str, Values] = {}
-    for detail in details:
-        values = found.setdefault(detail.memory, {})
-        values[str(detail.kind), detail.value] = detail.sensitive
-    return found
 
 
 def replace_details(
@@ -327,7 +318,10 @@ def evict(
     `details`.
     """
     evicted = sorted(session.execute(_EVICT, ids=list(ids)).fetchall())
-    values = details_by_memory(details)
+    values: dict[str, Values] = {}
+    for detail in details:
+        known = values.setdefault(detail.memory, {})
+        known[str(detail.kind), detail.value] = detail.sensitive
     if evicted:
         session.execute(
             INSERT_PLACED,

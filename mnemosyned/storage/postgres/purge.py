@@ -36,7 +36,7 @@ SEEN_PAUSE_S = 0.05
 """Two seconds in all: a recall of ours has ended by then, another program may go on for ever."""
 LOCK_S = 5
 """Seconds that VACUUM waits for a table that another program is altering or indexing."""
-_DUE = "SELECT max(asked) FROM scrub_due WHERE owner = %(owner)s"
+DUE = "SELECT max(asked) FROM scrub_due WHERE owner = %(owner)s"
 PURGED = "DELETE FROM scrub_due WHERE owner = %(owner)s AND asked <= %(newest)s"
 _NEXT_TRANSACTION = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text"
 _OLDER = "age({}) > age(%(next)s::xid)"
@@ -58,19 +58,13 @@ _NOT_OURS = (
 )
 
 
-def is_purge_due(pool: Pool, owner: int) -> bool:
-    """Return whether deleted words of an owner still wait for a purge."""
-    with pool.reading(owner) as session:
-        return session.scalar(_DUE) is not None
-
-
 def purge_owner(pool: Pool, owner: int) -> bool:
     """Purge all tables if deleted words of an owner wait for it; return False if that is prevented.
 
     Another program prevents it by an open transaction or a lock. Raises `StorageFailed`.
     """
     with pool.reading(owner) as session:
-        newest = session.scalar(_DUE)
+        newest = session.scalar(DUE)
     if newest is None:
         return True
     if not purge_tables(pool, TABLES):
@@ -137,7 +131,7 @@ _TABLES = (
     "SELECT c.relname FROM pg_class AS c "
     "WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' ORDER BY c.relname"
 )
-_DUE_OWNERS = "SELECT owner, max(asked) FROM scrub_due GROUP BY owner"
+DUE_OWNERS = "SELECT owner, max(asked) FROM scrub_due GROUP BY owner"
 _STILL_SEEN = (
     "another program still sees what was deleted: end its transaction or its replication slot "
     "(pg_stat_activity.backend_xmin, pg_replication_slots.xmin)"
@@ -186,7 +180,7 @@ def purge_server(connection: psycopg.Connection[tuple[object, ...]]) -> ServerPu
     began = time.monotonic()
     tables = [name for (name,) in session.execute(_TABLES)]
     require_ownership(session, tables)
-    due = session.execute(_DUE_OWNERS).fetchall()
+    due = session.execute(DUE_OWNERS).fetchall()
     undone = [] if is_unseen(session) else [_STILL_SEEN]
     session.execute("SET statement_timeout = 0")
     session.execute(f"SET lock_timeout = '{REWRITE_LOCK_S}s'")

@@ -11,7 +11,6 @@ import msgspec
 
 from mnemosyned.memory.exchange import (
     ExportedMemory,
-    ExportedRevision,
     ExportedSupersession,
     KeptVector,
     Outcome,
@@ -32,7 +31,7 @@ from mnemosyned.storage.common.rows import (
     EXPORTED_EPISODE,
     exported_episode_from,
     exported_fields_from,
-    instant,
+    exported_revision_from,
     optional_instant,
 )
 from mnemosyned.storage.common.session import Row
@@ -99,7 +98,7 @@ class SqliteExporting(ExportSnapshot):
             "WHERE memory_seq = :seq ORDER BY seq",
             seq=memory.seq,
         )
-        return replace(memory, revisions=tuple(map(_revision_from, rows)))
+        return replace(memory, revisions=tuple(map(exported_revision_from, rows)))
 
     def _episodes(self) -> Iterator[Record]:
         """Yield the episodes whose originals are all exported, each followed by its originals."""
@@ -180,17 +179,6 @@ def _memory_from(row: Sequence[Any]) -> ExportedMemory:
             (kind, value, bool(sensitive))
             for kind, value, sensitive in _decode_json_list(details, ())
         ),
-    )
-
-
-def _revision_from(row: Sequence[Any]) -> ExportedRevision:
-    """Return an exported revision from a row of time, text, text hash and fields."""
-    changed_at, content, content_hash, fields = row
-    return ExportedRevision(
-        changed_at=instant(changed_at),
-        content=content,
-        content_hash=content_hash,
-        fields=msgspec.json.decode(fields),
     )
 
 
