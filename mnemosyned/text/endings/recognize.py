@@ -11,6 +11,7 @@ from mnemosyned.text.endings.statements import (
     CUE_REASONS,
     NEGATION,
     NEW,
+    PASSED,
     PRICE,
     READ_CHARS_MAX,
     Statement,
@@ -194,6 +195,11 @@ def _find_reason(old: Statement, new: Statement) -> str:
     is_negated = NEGATION.search(new.low) and not NEGATION.search(old.low)
     if name == "corrects" and not fresh and len(shared) > 1 and is_negated:
         return name
+    if is_negated and fresh and not gone and not new.cues:
+        # "the freeze isn't on Friday, it's on Wednesday"
+        kinds = {word.kind for word in fresh}
+        is_exact = "word" not in kinds and kinds <= {word.kind for word in shared}
+        return "corrects" if is_exact and len(fresh) == 1 else ""
     if not fresh or "gone" in new.cues:
         return ""
     if new.cues and all(
@@ -212,9 +218,11 @@ def _find_reason(old: Statement, new: Statement) -> str:
             )
             if is_topic and (has_subject if topic == "naming" else is_same):
                 return next(each for each in CUE_REASONS if each in new.cues)
-    if not gone or not shared:
+    # "her landlord" is not ours, where nothing is said to have changed.
+    is_anothers = name == "value" and "other" in persons and not both_other
+    if not gone or not shared or is_anothers:
         return ""
-    if name == "now" and _names_another(fresh, gone, shared):
+    if _gives_another_value(old, new, name=name, fresh=fresh, gone=gone, shared=shared):
         return name
     is_alike = _have_like_values(
         fresh, gone, strict=name not in ("changed", "replaced")
@@ -228,15 +236,59 @@ def _find_reason(old: Statement, new: Statement) -> str:
     return name if is_other else ""
 
 
-def _names_another(
+def _gives_another_value(
+    old: Statement,
+    new: Statement,
+    *,
+    name: str,
     fresh: Sequence[StatementWord],
     gone: Sequence[StatementWord],
     shared: Sequence[StatementWord],
 ) -> bool:
-    """Tell whether another name does what one did before: "Tobias does the reviews from now on"."""
-    names = [word for word in fresh if word.kind == "name"]
-    is_only = len(names) == 1 and len(fresh) < 3 and len(shared) > 1
-    return is_only and any(word.kind == "name" for word in gone)
+    """Tell whether two statements with words in common differ in exact values alone: a name, a number.
+
+    `name` is that of the cue. Without one, it has to be a single value behind a verb such as "is", or
+    behind an attribute: "the gym costs 34 euros", "session timeout 15 min".
+    """
+    rules = new.rules
+    if name == "now" and len(fresh) < 3 and len(shared) > 1:
+        names = [sum(word.kind == "name" for word in words) for words in (fresh, gone)]
+        if names[0] == 1 and names[1]:
+            return True
+    # A capital at the beginning may be that of a name.
+    kinds, old_kinds = (
+        {
+            "name"
+            if word.start == 0 and each.text[0].isupper()
+            else _VALUE_KINDS.get(word.kind, word.kind)
+            for word in words
+        }
+        for words, each in ((fresh, new), (gone, old))
+    )
+    units, old_units = ({word.unit for word in words} for words in (fresh, gone))
+    if kinds != old_kinds or "word" in kinds or units != old_units:
+        return False
+    if name != "value":
+        is_role = len(shared) > 1 or any(
+            rules.patterns[each].fullmatch(word.key)
+            for each in ("single", "duty")
+            for word in shared
+        )
+        return max(len(fresh), len(gone)) <= 2 and ("name" not in kinds or is_role)
+    if len(fresh) + len(gone) > 2 or PASSED.search(new.low):
+        return False
+    if kinds == {"name"}:
+        verbs = rules.patterns["naming"]
+        return bool(verbs.search(new.low, 0, fresh[0].start) and verbs.search(old.low))
+    before = new.low[: fresh[0].start].split()
+    is_attribute = bool(before) and rules.patterns["single"].fullmatch(
+        fold_case(before[-1].rstrip(":"))
+    )
+    return (
+        kinds == {"number"}
+        and units != {""}
+        and bool(is_attribute or 0 < new.pivot < fresh[0].start)
+    )
 
 
 def _find_rejection(

@@ -119,6 +119,7 @@ _SHARED = _TABLES.pop("any")
 RULES = tuple(LanguageRules(table.pop("code"), table) for table in _TABLES.values())
 _OPENER = re.compile(_SHARED["openers"].replace("\n", "") + r"(?<!\w)")
 NEW = re.compile(rf"(?<!\w)(?:{_SHARED['new']})(?!\w)")
+PASSED = re.compile(rf"(?<!\w)(?:{_SHARED['passed']})(?!\w)")
 PRICE = re.compile(_SHARED["price"])
 NEGATION = re.compile(rf"(?<!\w)(?:{_SHARED['negation']})(?!\w)")
 _WEEKDAYS = frozenset(map(fold_case, (*WEEKDAYS, *_SHARED["weekdays"].split())))
@@ -135,7 +136,7 @@ _QUOTED = re.compile(r"[\"“„«‚][^\"”“»]{2,200}[\"”“»]")
 CLAUSE_END = re.compile(r"[,;:()–]|\.\s|\s-\s")
 
 
-_TELLING = (*CUE_REASONS, "is", "naming", "place", "work")
+_TELLING = (*CUE_REASONS, "is", "naming", "place", "work", "single")
 """Patterns by which the language of a sentence without function words is recognized."""
 
 
