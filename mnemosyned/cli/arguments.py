@@ -12,7 +12,7 @@ import msgspec
 
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.paths import require_usable_path
-from mnemosyned.verbs.request import Request, fields_of
+from mnemosyned.verbs.request import Request
 
 FILES = {"messages", "tools"}
 """Fields that are lists of objects: the shell reads them from a file, or from - for its input."""
@@ -40,15 +40,6 @@ METAVARS = {"supersedes": "ID", "after": "ID"} | dict.fromkeys(
 )
 FIRST = {"tag": "tags", "untag": "tags"}
 """By verb: the field that is its first argument, although other clients give it by name."""
-
-
-def ordered_fields(verb: type[Request[Any]]) -> list[msgspec.inspect.Field]:
-    """Return the fields of a verb in the order of its command's arguments.
-
-    It is the verb's own order, except for a field in `FIRST`, which comes first.
-    """
-    first = FIRST.get(verb.verb_name())
-    return sorted(fields_of(verb), key=lambda field: field.name != first)
 
 
 def make_parameter(

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 import click
 import msgspec
 
-from mnemosyned.cli.arguments import make_parameter, ordered_fields, read_fields
+from mnemosyned.cli.arguments import FIRST, make_parameter, read_fields
 from mnemosyned.cli.calls import call_daemon, connect_to_daemon
 from mnemosyned.cli.ids import with_whole_ids
 from mnemosyned.cli.options import EXIT_NOTHING, AnswerCommand
@@ -24,7 +24,7 @@ from mnemosyned.cli.output.terminal import (
 )
 from mnemosyned.client.connection import Connection
 from mnemosyned.errors import InvalidRequest
-from mnemosyned.verbs.request import Request, parse_text
+from mnemosyned.verbs.request import Request, fields_of, parse_text
 
 R = TypeVar("R")
 
@@ -160,7 +160,9 @@ def _this_or_these(count: int, noun: str) -> str:
 
 def make_verb_command(name: str, verb: type[Request[Any]]) -> click.Command:
     """Return the click command of a verb, with the verb's fields as arguments and options."""
-    params = [make_parameter(verb, field) for field in ordered_fields(verb)]
+    first = FIRST.get(verb.verb_name())
+    fields = sorted(fields_of(verb), key=lambda field: field.name != first)
+    params = [make_parameter(verb, field) for field in fields]
     if verb.verb_name() in CONFIRMED:
         words = "Do not ask for confirmation."
         params.append(click.Option(["--yes", "-y"], is_flag=True, help=words))
@@ -176,10 +178,10 @@ def make_verb_command(name: str, verb: type[Request[Any]]) -> click.Command:
 
         Deletions are confirmed first, unless `yes`. `given` holds the typed values by field.
         """
-        fields = read_fields(given, name)
+        typed = read_fields(given, name)
         with connect_to_daemon(context) as client:
-            fields = with_whole_ids(verb.verb_name(), fields, client)
-            request = parse_text(verb, fields)
+            typed = with_whole_ids(verb.verb_name(), typed, client)
+            request = parse_text(verb, typed)
             call: Callable[..., object] = call_daemon
             if must_ask(request) and not yes:
                 call = confirm_and_call

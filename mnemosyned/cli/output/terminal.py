@@ -391,11 +391,14 @@ def table(
         )
         if _surplus_cells(list(least)) > 0:
             columns = [column for column in columns if column[0] != name]
-    minima = [min(_visible_cells(column[0]), CELLS_MIN) for column in columns]
-    sizes = _fit_sizes(_column_sizes(columns), minima)
+    sizes = _column_sizes(columns)
     names, *cells = (list(row) for row in zip(*columns, strict=True))
-    if sizes is None:
-        return "\n\n".join(key_lines(zip(names, row, strict=True)) for row in cells)
+    for _ in range(max(_surplus_cells(sizes), 0)):  # shrink the widest
+        widest = max(range(len(sizes)), key=sizes.__getitem__)
+        if sizes[widest] <= CELLS_MIN:  # each row becomes a block
+            rows_as_pairs = (zip(names, row, strict=True) for row in cells)
+            return "\n\n".join(map(key_lines, rows_as_pairs))
+        sizes[widest] -= 1
     # Numbers are easier to compare at the right.
     right = [
         any(column[1:]) and all(map(_NUMBER.fullmatch, filter(None, column[1:])))
@@ -424,21 +427,6 @@ def _surplus_cells(sizes: Sequence[int]) -> int:
     `sizes` are the widths of its columns.
     """
     return sum(sizes) + len(GAP) * (len(sizes) - 1) - width()
-
-
-def _fit_sizes(wanted: Sequence[int], minima: Sequence[int]) -> list[int] | None:
-    """Return the widths of columns in cells, the widest shrunk until a row fits the terminal.
-
-    `wanted` are the widths without truncation. None if a column would fall below its entry in
-    `minima` or below `CELLS_MIN`.
-    """
-    sizes = list(wanted)
-    for _ in range(max(_surplus_cells(sizes), 0)):
-        widest = max(range(len(sizes)), key=sizes.__getitem__)
-        if sizes[widest] <= max(CELLS_MIN, minima[widest]):
-            return None
-        sizes[widest] -= 1
-    return sizes
 
 
 def _visible_cells(text: str) -> int:
