@@ -297,7 +297,7 @@ class AsyncClient(AsyncVerbs):
         """
         ended = False
         while not ended:  # a stream has a time limit; the next takes over
-            reader = EventReader()
+            reader = EventReader(self._address)
             try:
                 with contextlib.closing(await open_channel(self._address)) as channel:
                     await channel.send(events_request(after, self._address.headers))

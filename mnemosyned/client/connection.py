@@ -260,7 +260,7 @@ class Connection:
 
         ended = False
         while not ended:  # a stream has a time limit; the next takes over
-            reader = EventReader()
+            reader = EventReader(self._address)
             try:
                 with self._address.connect(self._timeout_s) as connection:
                     connection.settimeout(SILENCE_S)

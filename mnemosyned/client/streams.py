@@ -13,7 +13,6 @@ from mnemosyned.client import http
 from mnemosyned.client.address import Address
 from mnemosyned.client.connection import (
     LONG_TIMEOUT_S,
-    error_of,
     refusal_of,
     unreachable,
 )
@@ -44,9 +43,13 @@ def events_request(after: int | None, headers: bytes) -> bytes:
 
 
 class EventReader:
-    """Decodes the events of a stream from bytes that the caller receives."""
+    """Decodes the events of a stream from bytes that the caller receives.
 
-    def __init__(self) -> None:
+    `address` is the daemon's, named where it refuses the stream.
+    """
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
         self.ended_for_good = False
         """True if an event said that the daemon stops or drops the reader; others may follow it."""
         self.last_id: int | None = None
@@ -77,7 +80,7 @@ class EventReader:
             return
         if response.status != 200:
             if response.is_complete:
-                raise error_of(response.status, response.body)
+                raise refusal_of(response.status, response.body, self._address)
             return
         for block in self._blocks.feed(response.take_body()):
             try:
