@@ -182,6 +182,9 @@ class IntakeTransaction(ABC):
 class RecordStore(Transactional):
     """Single memories and episodes, by id."""
 
+    _originals_below: str
+    """Selects the row numbers of the originals under `summary`, the oldest first."""
+
     @reads
     def get(self, session: CommonSession, id: str) -> MemoryRecord | Episode:
         """Return the memory or episode with this id. Raises `NotFound`."""
@@ -197,11 +200,10 @@ class RecordStore(Transactional):
     @reads
     def originals(self, session: CommonSession, episode: str) -> list[MemoryRecord]:
         """Return all original memories below a summary of any level, the oldest first."""
-        return self._originals(session, episode)
-
-    @abstractmethod
-    def _originals(self, session: EngineSession, summary: str) -> list[MemoryRecord]:
-        """Return the originals below a summary of any level, the oldest first."""
+        rows = session.execute(self._originals_below, summary=episode)
+        seqs = [seq for (seq,) in rows]
+        memories = session.memories_at(seqs)
+        return [memories[seq] for seq in seqs]
 
     @reads
     def summaries(self, session: CommonSession, ids: Sequence[str]) -> list[Episode]:

@@ -10,10 +10,12 @@ from typing import Any
 
 from mnemosyned.errors import BatchChanged
 from mnemosyned.memory.consolidation import (
+    ActivityGroup,
     LogEntry,
     Pending,
     Selection,
     WorkingActivity,
+    activity_of,
     log_preview,
 )
 from mnemosyned.memory.forgetting import StaleSummary
@@ -208,15 +210,23 @@ class SleepStore(Transactional):
         )
         return list(map(log_entry_from, rows))
 
-    @abstractmethod
+    _activity: str
+    """Selects the values of an `ActivityGroup` from the first `limit` working memories."""
+
+    @reads
     def activity(
-        self, *, fresh: datetime, now: datetime, limit: int
+        self, session: CommonSession, *, fresh: datetime, now: datetime, limit: int
     ) -> WorkingActivity:
         """Count the first `limit` working memories for the triggers of sleep.
 
         `by_source` counts memories created before `fresh`. Memories that an undo holds back beyond
         `now` are not movable.
         """
+        groups = session.execute(self._activity, now=now, fresh=fresh, limit=limit)
+        return activity_of(
+            ActivityGroup._make((*sizes, instant(oldest), seasoned))
+            for *sizes, oldest, seasoned in groups
+        )
 
     @abstractmethod
     def claim(self) -> AbstractContextManager[Callable[[], bool]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from abc import abstractmethod
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
@@ -38,7 +37,6 @@ from mnemosyned.storage.common.rows import (
 )
 from mnemosyned.storage.common.session import (
     CommonSession,
-    EngineSession,
     Transactional,
     reads,
     writes,
@@ -104,6 +102,20 @@ def projects_of(session: CommonSession, names: Sequence[str]) -> dict[str, str]:
         names=list(names),
     )
     return dict(rows.fetchall())
+
+
+_LATEST_WORKING = (
+    "SELECT f.seq FROM fresh AS f JOIN memory AS m ON m.owner = f.owner AND m.seq = f.seq "
+    "WHERE f.owner = %(owner)s AND m.session_id = ANY(%(names)s::text[]) "
+    "ORDER BY f.created_at DESC, f.seq DESC LIMIT %(limit)s"
+)
+_LATEST_ARCHIVED = (
+    "SELECT p.seq FROM episode AS e "
+    "JOIN placed AS p ON p.owner = e.owner AND p.episode_seq = e.seq "
+    "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
+    "WHERE e.owner = %(owner)s AND e.session_id = ANY(%(names)s::text[]) AND e.level = 0 "
+    "ORDER BY e.covers_from DESC, m.created_at DESC, m.seq DESC LIMIT %(limit)s"
+)
 
 
 class AgentStore(Transactional):
@@ -184,15 +196,17 @@ class AgentStore(Transactional):
 
         The newest come first.
         """
-        memories = self._latest(session, list(names), limit)
-        memories.sort(key=lambda memory: memory.created_at, reverse=True)
+        seqs: list[int] = []
+        for statement in (_LATEST_WORKING, _LATEST_ARCHIVED):
+            rows = session.execute(statement, names=list(names), limit=limit)
+            seqs += [seq for (seq,) in rows]
+        found = session.memories_at(seqs)
+        memories = sorted(
+            (found[seq] for seq in seqs),
+            key=lambda memory: memory.created_at,
+            reverse=True,
+        )
         return memories[:limit]
-
-    @abstractmethod
-    def _latest(
-        self, session: EngineSession, names: list[str], limit: int
-    ) -> list[MemoryRecord]:
-        """Return from each tier up to `limit` of the newest memories of these sessions."""
 
     @reads
     def latest_episode(self, session: CommonSession, name: str) -> Episode | None:

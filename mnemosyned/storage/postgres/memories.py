@@ -18,13 +18,10 @@ from mnemosyned.storage.common.state import insert_tags_and_validity
 from mnemosyned.storage.postgres.pool import PostgresPart
 from mnemosyned.storage.postgres.session import (
     KIND_NUMBERS,
-    MEMORY_FIELDS,
-    MEMORY_TABLES,
     OF_IDS,
     PostgresSession,
     Values,
     detail_pairs,
-    memory_from,
     memory_values,
     values_of,
 )
@@ -359,19 +356,16 @@ def return_originals(
 class PostgresRecords(PostgresPart, RecordStore):
     """A `RecordStore` of one owner in PostgreSQL."""
 
+    _originals_below = (
+        f"{BELOW} SELECT m.seq FROM placed AS p "
+        "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
+        "WHERE p.owner = %(owner)s AND p.episode_seq IN (SELECT seq FROM below) "
+        "ORDER BY m.created_at, m.seq"
+    )
+
     def remember(self, drafts: Sequence[Draft]) -> RememberReport:
         """Store new memories in one transaction; return one answer for each draft, and counts."""
         with self._pool.writing_at_once(self._owner) as session:
             intake = PostgresIntake(session)
             remembered = intake.remember(drafts)
         return replace(remembered, working=intake.working)
-
-    def _originals(self, session: PostgresSession, summary: str) -> list[MemoryRecord]:
-        """Return the originals below a summary of any level, the oldest first."""
-        rows = session.execute(
-            f"{BELOW} SELECT {MEMORY_FIELDS} FROM {MEMORY_TABLES} "
-            "WHERE m.owner = %(owner)s AND p.episode_seq IN (SELECT seq FROM below) "
-            "ORDER BY m.created_at, m.seq",
-            summary=summary,
-        )
-        return list(map(memory_from, rows))

@@ -12,11 +12,10 @@ from datetime import datetime
 from functools import partial
 
 from mnemosyned.errors import DatabaseUnreachable, MemoryBusy
-from mnemosyned.memory.consolidation import ActivityGroup, WorkingActivity, activity_of
 from mnemosyned.memory.edit import details_with
 from mnemosyned.memory.fields import EDITED_FIELDS, column_list
 from mnemosyned.memory.ports import Promotion
-from mnemosyned.memory.values import MemoryRecord, Tier
+from mnemosyned.memory.values import Tier
 from mnemosyned.storage.common.archive import RetentionStore, UndoStore
 from mnemosyned.storage.common.compactions import CompactionStore
 from mnemosyned.storage.common.edits import ChangeStore, EditTarget, EditTransaction
@@ -25,7 +24,7 @@ from mnemosyned.storage.common.injections import (
     InjectionStore,
     erase_injected_texts,
 )
-from mnemosyned.storage.common.session import reads, writes
+from mnemosyned.storage.common.session import writes
 from mnemosyned.storage.common.sleep import PromotionTransaction, SleepStore
 from mnemosyned.storage.common.surroundings import AgentStore
 from mnemosyned.storage.postgres.fulltext import gram_hashes, word_hashes
@@ -38,7 +37,7 @@ from mnemosyned.storage.postgres.memories import (
     return_originals,
 )
 from mnemosyned.storage.postgres.pool import PostgresPart
-from mnemosyned.storage.postgres.session import OF_ID, OF_IDS, PostgresSession, utc
+from mnemosyned.storage.postgres.session import OF_ID, OF_IDS, PostgresSession
 from mnemosyned.storage.postgres.vectors import requeue_embedding
 from mnemosyned.text.details import Detail
 from mnemosyned.text.terms import glued_words
@@ -146,20 +145,6 @@ class PostgresCompactions(PostgresPart, CompactionStore):
     )
 
 
-_LATEST_WORKING = (
-    "SELECT f.seq FROM fresh AS f JOIN memory AS m ON m.owner = f.owner AND m.seq = f.seq "
-    "WHERE f.owner = %(owner)s AND m.session_id = ANY(%(names)s::text[]) "
-    "ORDER BY f.created_at DESC, f.seq DESC LIMIT %(limit)s"
-)
-_LATEST_ARCHIVED = (
-    "SELECT p.seq FROM episode AS e "
-    "JOIN placed AS p ON p.owner = e.owner AND p.episode_seq = e.seq "
-    "JOIN memory AS m ON m.owner = p.owner AND m.seq = p.seq "
-    "WHERE e.owner = %(owner)s AND e.session_id = ANY(%(names)s::text[]) AND e.level = 0 "
-    "ORDER BY e.covers_from DESC, m.created_at DESC, m.seq DESC LIMIT %(limit)s"
-)
-
-
 class PostgresEndings(PostgresPart, EndingStore):
     """An `EndingStore` of one owner in PostgreSQL."""
 
@@ -176,17 +161,6 @@ class PostgresAgents(PostgresPart, AgentStore):
         "WHERE m.owner = %(owner)s AND m.session_id = s.session_id)"
     )
     _memory_tables = ("memory",)
-
-    def _latest(
-        self, session: PostgresSession, names: list[str], limit: int
-    ) -> list[MemoryRecord]:
-        """Return from each tier up to `limit` of the newest memories of these sessions."""
-        seqs: list[int] = []
-        for statement in (_LATEST_WORKING, _LATEST_ARCHIVED):
-            rows = session.execute(statement, names=names, limit=limit)
-            seqs += [seq for (seq,) in rows]
-        found = session.memories_at(seqs)
-        return [found[seq] for seq in seqs]
 
 
 _EDITED = column_list(EDITED_FIELDS, "m.")
@@ -298,18 +272,6 @@ class PostgresChanges(PostgresPart, ChangeStore):
         ).rowcount
 
 
-_ACTIVITY = (
-    "SELECT m.session_id, m.source, "
-    "m.pinned OR coalesce(w.held_until > %(now)s, false) AS stays, "
-    "count(*), sum(length(m.content)), sum(octet_length(m.content)), min(m.created_at), "
-    "count(*) FILTER (WHERE m.created_at < %(fresh)s) FROM ("
-    "SELECT owner, seq FROM fresh WHERE owner = %(owner)s "
-    "ORDER BY created_at, seq LIMIT %(limit)s) AS f "
-    "JOIN memory AS m ON m.owner = %(owner)s AND m.seq = f.seq "
-    "LEFT JOIN working_state AS w ON w.owner = %(owner)s AND w.memory_seq = f.seq "
-    "GROUP BY m.session_id, m.source, stays"
-)
-
 PROMOTION_TRIES = 10
 """Waits of a group for its owner's row, of two seconds each."""
 
@@ -317,17 +279,17 @@ PROMOTION_TRIES = 10
 class PostgresSleep(PostgresPart, SleepStore):
     """A `SleepStore` of one owner in PostgreSQL."""
 
-    @reads
-    def activity(
-        self, session: PostgresSession, *, fresh: datetime, now: datetime, limit: int
-    ) -> WorkingActivity:
-        """Count the first `limit` working memories for the triggers of sleep.
-
-        `by_source` counts memories created before `fresh`. Memories that an undo holds back beyond
-        `now` are not movable.
-        """
-        groups = session.execute(_ACTIVITY, now=utc(now), fresh=utc(fresh), limit=limit)
-        return activity_of(map(ActivityGroup._make, groups))
+    _activity = (
+        "SELECT m.session_id, m.source, "
+        "m.pinned OR coalesce(w.held_until > %(now)s, false) AS stays, "
+        "count(*), sum(length(m.content)), sum(octet_length(m.content)), min(m.created_at), "
+        "count(*) FILTER (WHERE m.created_at < %(fresh)s) FROM ("
+        "SELECT owner, seq FROM fresh WHERE owner = %(owner)s "
+        "ORDER BY created_at, seq LIMIT %(limit)s) AS f "
+        "JOIN memory AS m ON m.owner = %(owner)s AND m.seq = f.seq "
+        "LEFT JOIN working_state AS w ON w.owner = %(owner)s AND w.memory_seq = f.seq "
+        "GROUP BY m.session_id, m.source, stays"
+    )
 
     def claim(self) -> AbstractContextManager[Callable[[], bool]]:
         """Keep other processes from consolidating the owner's memory while the block runs.

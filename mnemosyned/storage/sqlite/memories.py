@@ -177,23 +177,15 @@ def insert_with_number(
 class SqliteRecords(SqlitePart, RecordStore):
     """A `RecordStore` on one SQLite file."""
 
+    _originals_below = (
+        f"{BELOW} SELECT a.seq FROM below "
+        "CROSS JOIN archive AS a ON a.episode_seq = below.seq "
+        "ORDER BY a.created_at, a.seq"
+    )
+
     @writes
     def remember(
         self, session: SqliteSession, drafts: Sequence[Draft]
     ) -> RememberReport:
         """Store new memories in one transaction; return one answer for each draft, and counts."""
         return SqliteIntake(session).remember(drafts)
-
-    def _originals(self, session: SqliteSession, summary: str) -> list[MemoryRecord]:
-        """Return the originals below a summary of any level, the oldest first."""
-        seqs = [
-            seq
-            for (seq,) in session.execute(
-                f"{BELOW} SELECT a.seq FROM below "
-                "CROSS JOIN archive AS a ON a.episode_seq = below.seq "
-                "ORDER BY a.created_at, a.seq",
-                summary=summary,
-            )
-        ]
-        memories = session.memories_at(seqs)
-        return [memories[seq] for seq in seqs]

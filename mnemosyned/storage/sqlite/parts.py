@@ -6,19 +6,16 @@ file's tables.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from functools import partial
 
-from mnemosyned.memory.consolidation import ActivityGroup, WorkingActivity, activity_of
 from mnemosyned.memory.edit import details_with
 from mnemosyned.memory.engine_ports import TEXT_CHARS_MAX, EmbeddingInput, VectorNews
 from mnemosyned.memory.fields import EDITED_FIELDS, column_list
 from mnemosyned.memory.intake import content_hash
 from mnemosyned.memory.ports import Promotion
-from mnemosyned.memory.values import MemoryRecord
 from mnemosyned.search.query import Match, Query
 from mnemosyned.storage.common.archive import RetentionStore, UndoStore
 from mnemosyned.storage.common.compactions import CompactionStore
@@ -28,7 +25,6 @@ from mnemosyned.storage.common.injections import (
     InjectionStore,
     erase_injected_texts,
 )
-from mnemosyned.storage.common.rows import instant
 from mnemosyned.storage.common.search import CommonVectors
 from mnemosyned.storage.common.session import reads, writes
 from mnemosyned.storage.common.sleep import PromotionTransaction, SleepStore
@@ -47,7 +43,6 @@ from mnemosyned.storage.sqlite.search import matches_at
 from mnemosyned.storage.sqlite.session import (
     MEMORY_COLUMNS,
     SqliteSession,
-    instant_text,
 )
 from mnemosyned.storage.sqlite.writer import SqlitePart
 from mnemosyned.text.details import Detail
@@ -156,22 +151,6 @@ class SqliteAgents(SqlitePart, AgentStore):
         "EXISTS (SELECT 1 FROM episodic_memory AS e WHERE e.session_id = s.session_id)"
     )
     _memory_tables = ("working_memory", "archive")
-
-    def _latest(
-        self, session: SqliteSession, names: list[str], limit: int
-    ) -> list[MemoryRecord]:
-        """Return from each tier up to `limit` of the newest memories of these sessions."""
-        values = (json.dumps(names), limit)
-        among = "session_id IN (SELECT value FROM json_each(?))"
-        working = session.working_memories(
-            f"WHERE {among} ORDER BY created_at DESC, seq DESC LIMIT ?", values
-        )
-        archived = session.archived_memories(
-            f"WHERE e.{among} AND e.level = 0 "
-            "ORDER BY e.covers_from DESC, a.created_at DESC, a.seq DESC LIMIT ?",
-            values,
-        )
-        return [*working.values(), *archived.values()]
 
 
 _EDITED = column_list(EDITED_FIELDS)
@@ -323,33 +302,14 @@ class SqliteVectors(SqlitePart, CommonVectors):
 class SqliteSleep(SqlitePart, SleepStore):
     """A `SleepStore` on one SQLite file."""
 
-    @reads
-    def activity(
-        self,
-        session: SqliteSession,
-        *,
-        fresh: datetime,
-        now: datetime,
-        limit: int,
-    ) -> WorkingActivity:
-        """Count the first `limit` working memories for the triggers of sleep.
-
-        `by_source` counts memories created before `fresh`. Memories that an undo holds back beyond
-        `now` are not movable.
-        """
-        groups = session.execute(
-            "SELECT session_id, source, pinned OR seq IN "
-            "(SELECT memory_seq FROM working_state WHERE held_until > ?) AS stays, "
-            "count(*), sum(length(content)), "
-            "sum(length(CAST(content AS BLOB))), min(created_at), sum(created_at < ?) "
-            "FROM (SELECT * FROM working_memory ORDER BY created_at LIMIT ?) "
-            "GROUP BY session_id, source, stays",
-            (instant_text(now), instant_text(fresh), limit),
-        )
-        return activity_of(
-            ActivityGroup._make((*sizes, instant(oldest), seasoned))
-            for *sizes, oldest, seasoned in groups
-        )
+    _activity = (
+        "SELECT session_id, source, pinned OR seq IN "
+        "(SELECT memory_seq FROM working_state WHERE held_until > :now) AS stays, "
+        "count(*), sum(length(content)), "
+        "sum(length(CAST(content AS BLOB))), min(created_at), sum(created_at < :fresh) "
+        "FROM (SELECT * FROM working_memory ORDER BY created_at LIMIT :limit) "
+        "GROUP BY session_id, source, stays"
+    )
 
     def claim(self) -> AbstractContextManager[Callable[[], bool]]:
         """Return a context manager without effect that yields a function which always returns True.
