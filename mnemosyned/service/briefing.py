@@ -218,20 +218,9 @@ class BriefingService:
 
         Pinned ones come first, then those of the project, of no project, and those from other
         projects that apply everywhere; in each group the newest come first. Those that a person
-        dropped, and those of a statement that ended, are left out.
+        dropped are left out.
         """
         in_force = self._store.learnings.find(limit=LEARNINGS_READ_MAX)
-        ended = self._store.endings.of(
-            [each.memory for each in in_force if each.memory]
-        )
-        in_force = [
-            each
-            for each in in_force
-            if not any(
-                ending.sentence in each.text or each.text in ending.sentence
-                for ending in ended.get(each.memory or "", ())
-            )
-        ]
         projects = self._store.agents.projects_of(
             list({learning.session for learning in in_force})
         )

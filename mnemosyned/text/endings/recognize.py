@@ -376,9 +376,7 @@ def _is_other_value(
         and new.values_start
         and new.words[0].start >= new.values_start
     ):
-        return _share_lead(
-            shared, old.words
-        )  # "I switched to the Mastercard for groceries"
+        return False
     soft, old_soft = (
         [word for word in words if word.kind in ("word", "name")]
         for words in (fresh, gone)
@@ -405,17 +403,6 @@ def _is_other_value(
         return False
     is_same_frame = len(before) > 1 or (len(shared) > 2 and len(fresh) < 3)
     return has_attribute or (is_same_frame and name not in ("changed", "replaced"))
-
-
-def _share_lead(
-    words: Iterable[StatementWord], others: Collection[StatementWord]
-) -> bool:
-    """Tell whether a word occurs in another statement behind the same function word: "for groceries"."""
-    return any(
-        word.lead == other.lead != "" and is_same_word(word.key, other.key)
-        for word in words
-        for other in others
-    )
 
 
 def _drop_price(words: Sequence[StatementWord], old: Statement) -> list[StatementWord]:

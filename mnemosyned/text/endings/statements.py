@@ -350,7 +350,9 @@ def _read_words(
         ):
             kind = "month"
         else:
-            kind = "name" if start >= names_from and is_capital else "word"
+            is_name = is_capital and start >= names_from
+            is_name = is_name or text[start + 1 : end] != low[start + 1 : end]
+            kind = "name" if is_name else "word"  # as in "ClickHouse is out"
         if kind == "number":
             unit = key if lead_is_article else "".join(low[end:].split(maxsplit=1)[:1])
         yield StatementWord(key, start, kind, lead, unit and _name_unit(unit))
