@@ -402,11 +402,15 @@ install: ## package, user unit and config for the present user; starts the daemo
 		|| { echo "mnemosyned needs Python 3.11 or later; try make PYTHON=python3.12 install"; exit 1; }
 	mkdir -p build
 	sed -e 's/ *\\$$//' -e '/--hash=/d' requirements.lock > build/constraints.txt
-	$(PYTHON) -m venv --clear $(NEW)
+	$(PYTHON) -m venv --clear --without-pip $(NEW)
 	@set -e; extras=$$($(APP)/venv/bin/python -c "$$INSTALLED_EXTRAS" 2>/dev/null || true); \
 		[ -z "$$extras" ] || echo "with the extras that were there: $$extras"; \
-		$(NEW)/bin/python -m pip install -q --disable-pip-version-check -c build/constraints.txt \
+		pip="$(PYTHON) -m pip --python $(NEW)/bin/python"; \
+		$$pip --version >/dev/null 2>&1 || { \
+			$(NEW)/bin/python -m ensurepip >/dev/null; pip="$(NEW)/bin/python -m pip"; }; \
+		$$pip install -q --disable-pip-version-check --no-compile -c build/constraints.txt \
 			".$${extras:+[$$extras]}"
+	$(NEW)/bin/python -m compileall -qq -j 0 -x '/(tests|pip)/' $(NEW)/lib || true
 	if ls $(LLAMA_WHEEL) >/dev/null 2>&1; then home=$(NEW) && $(LLAMA_INSTALL); \
 		elif $(APP)/venv/bin/python -c 'import llama_cpp' 2>/dev/null; then \
 		echo "llama.cpp was there: make install-llm brings it back"; fi
