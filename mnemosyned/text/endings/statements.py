@@ -24,7 +24,8 @@ READ_CHARS_MAX = 8_000
 CLAUSES_MAX = 10
 WORDS_MAX = 40
 """Words of a sentence above which it is prose with several statements, and ends nothing."""
-SENTENCES_CACHED_MAX = 2_000
+SENTENCES_CACHED_MAX = 300
+"""Texts whose statements are kept, at 4 kB each: of 2,000, read for endings in order, no more return."""
 
 
 def list_sentences(text: str) -> list[str]:
