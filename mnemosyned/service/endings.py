@@ -81,7 +81,9 @@ class EndingFinder:
         self._in_background = in_background
         self._learn = learn
         self._is_loading = is_loading
-        self._has_news = not store.read_only
+        self._has_news = self._has_news_ahead = not store.read_only
+        self._read_to = 0
+        """Row number up to which memories were read ahead of the background."""
         self._is_behind = False
         """Whether the background has more to read than it reads at once, as after an import."""
         self._reading = threading.Lock()
@@ -91,7 +93,7 @@ class EndingFinder:
 
     def note_new_memories(self) -> None:
         """Note that memories were stored; return at once."""
-        self._has_news = True
+        self._has_news = self._has_news_ahead = True
 
     def find_soon(self) -> None:
         """Read up to `SOON_MAX` unread memories for an answer that is about to be given.
@@ -99,8 +101,7 @@ class EndingFinder:
         If the background is behind, the answer leaves all to it. Errors are logged.
         """
         try:
-            is_early = self._in_background and self._is_loading()
-            if not self._is_behind and not is_early:
+            if not self._is_behind:
                 self.find(limit=SOON_MAX)
         except Exception as error:  # noqa: BLE001 a boundary: the answer can do without
             log_failure("endings_not_found", error)
@@ -131,13 +132,33 @@ class EndingFinder:
         if not self._reading.acquire(blocking=limit is None):
             return 0
         try:
-            found = self._find(limit, seconds, is_yielding=is_yielding)
+            if self._in_background and limit is not None:
+                found = self._find_ahead(limit)
+            else:
+                found = self._find(limit, seconds, is_yielding=is_yielding)
         finally:
             self._reading.release()
         if found:
             self.on_found()
             log.info("statements_ended", endings=found)
         return found
+
+    def _find_ahead(self, limit: int) -> int:
+        """Read up to `limit` memories while somebody waits; return how many endings were new.
+
+        The background reads them again, and learns from them, which takes far longer.
+        """
+        if not self._has_news_ahead:
+            return 0
+        self._has_news_ahead = False
+        memories = self._store.endings.unread(limit=limit, after=self._read_to)
+        endings = [
+            ending for memory in memories.values() for ending in self._find_of(memory)
+        ]
+        self._read_to = max(memories, default=self._read_to)
+        if len(memories) == limit:
+            self._has_news_ahead = True  # there may be more
+        return self._store.endings.add(endings) if endings else 0
 
     def _find(
         self, limit: int | None, seconds: float | None, *, is_yielding: bool
@@ -187,7 +208,8 @@ class EndingFinder:
     def read_again(self) -> None:
         """Read all memories again in the background, as records were restored among them."""
         self._store.endings.read_again()
-        self._has_news = True
+        self._read_to = 0
+        self._has_news = self._has_news_ahead = True
 
     def _find_of(self, memory: MemoryRecord) -> Iterator[EndingRecord]:
         """Yield the endings that a memory makes."""

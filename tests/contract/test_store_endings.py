@@ -166,10 +166,42 @@ def test_few_memories_are_read_before_a_sleep_if_the_background_reads_the_others
     monkeypatch.setattr(endings, "SLEEP_MAX", 1)
     store.memories.remember([Draft(OLD), Draft(NEW)])
 
-    finder_in_background(store).find_before_sleep()
+    finder = finder_in_background(store)
 
-    unread = store.endings.unread(limit=10).values()
-    assert [each.id for each in unread] == ["new"]
+    finder.find_before_sleep()
+    first = store.endings.find(limit=10)
+    finder.find_before_sleep()
+
+    assert not first
+    assert [each.newer for each in store.endings.find(limit=10)] == ["new"]
+
+
+def test_what_is_read_while_somebody_waits_is_learned_from_in_the_background(
+    store: MemoryStore,
+) -> None:
+    store.memories.remember([Draft(OLD), Draft(NEW)])
+    learned: list[str] = []
+
+    def learn(memory: MemoryRecord) -> list[Learning]:
+        learned.append(memory.id)
+        return []
+
+    finder = EndingFinder(
+        store=store,
+        clock=FakeClock(),
+        gate=ForegroundGate(),
+        in_background=True,
+        learn=learn,
+    )
+
+    finder.find_soon()
+    found = [each.newer for each in store.endings.find(limit=10)]
+    early = list(learned)
+    finder.find_in_background()
+
+    assert found == ["new"]
+    assert (early, learned) == ([], ["old", "new"])
+    assert not store.endings.unread(limit=10)
 
 
 def test_a_background_reads_once_the_encoder_is_up_and_stores_what_it_learns(

@@ -84,8 +84,13 @@ class EndingStore(Transactional):
     """Keeps endings, and how far memories were read for them."""
 
     @reads
-    def unread(self, session: CommonSession, *, limit: int) -> dict[int, MemoryRecord]:
-        """Return up to `limit` memories that were not read for endings, by row number, ascending."""
+    def unread(
+        self, session: CommonSession, *, limit: int, after: int = 0
+    ) -> dict[int, MemoryRecord]:
+        """Return up to `limit` memories that were not read for endings, by row number, ascending.
+
+        Their row numbers are above `after`.
+        """
         read = session.scalar(
             "SELECT position FROM ending_progress WHERE owner = %(owner)s"
         )
@@ -96,7 +101,7 @@ class EndingStore(Transactional):
             "SELECT seq FROM (SELECT p.seq FROM placed AS p WHERE p.owner = %(owner)s "
             "AND p.seq > %(read)s ORDER BY p.seq LIMIT %(most)s) AS promoted "
             "ORDER BY 1 LIMIT %(most)s",
-            read=read or 0,
+            read=max(read or 0, after),
             most=limit,
         )
         memories = session.memories_at([seq for (seq,) in rows])
