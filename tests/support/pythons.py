@@ -4,7 +4,8 @@
 
 As root it runs once more as an ordinary user, in a copy of the checkout. A version that is not here
 is named at the end: its row says NOT RUN. `--short` leaves out the Python of this environment, and
-runs the oldest of the others, as an ordinary user alone, and the newest.
+runs the oldest of the others, as an ordinary user alone, and the newest, each with as few random
+examples as while one works: they have been tried on the Python of this environment.
 """
 
 from __future__ import annotations
@@ -182,6 +183,8 @@ def main() -> None:
     parser.add_argument("marks")
     given = parser.parse_args()
     os.environ |= {"PYTHONDONTWRITEBYTECODE": "", "PIP_ROOT_USER_ACTION": "ignore"}
+    if given.short:
+        os.environ.pop("EXAMPLES", None)
     (ROOT / "build/pythons").mkdir(parents=True, exist_ok=True)
     here = pythons()
     rows, was_ordinary = [], os.geteuid() != 0
