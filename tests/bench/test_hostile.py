@@ -29,7 +29,6 @@ def test_there_are_patterns_of_many_kinds() -> None:
 
 
 @pytest.mark.fault
-@pytest.mark.alone
 @pytest.mark.parametrize("name", DANGEROUS)
 def test_the_time_of_each_verb_grows_as_the_text_does(name: str) -> None:
     (pattern,) = (pattern for pattern in PATTERNS if str(pattern) == name)
@@ -46,7 +45,6 @@ def test_the_time_of_each_verb_grows_as_the_text_does(name: str) -> None:
 
 
 @pytest.mark.fault
-@pytest.mark.alone
 @pytest.mark.parametrize("name", DANGEROUS[:2])
 def test_a_question_of_the_kind_over_many_such_texts_is_answered_in_time(
     name: str,

@@ -88,7 +88,6 @@ REPEATED = (
 
 
 @pytest.mark.fault
-@pytest.mark.alone
 @pytest.mark.parametrize("repeated", REPEATED)
 def test_a_text_of_nothing_but_beginnings_of_secrets_takes_time_by_its_length(
     repeated: str,
