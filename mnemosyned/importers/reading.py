@@ -237,7 +237,12 @@ def lines_of(stream: BinaryIO, *, offset: int = 0) -> Iterator[TextLine]:
     The first line yielded has the number 1. A line longer than `LINE_BYTES_MAX` has no data and is
     marked as too long.
     """
-    skip(stream, offset)
+    if stream.seekable():
+        stream.seek(offset, io.SEEK_CUR)
+    else:
+        left = offset
+        while left > 0 and (data := stream.read(min(left, CHUNK_BYTES))):
+            left -= len(data)
     number = 0
     while data := stream.readline(LINE_BYTES_MAX):
         number += 1
@@ -249,15 +254,6 @@ def lines_of(stream: BinaryIO, *, offset: int = 0) -> Iterator[TextLine]:
                 break
         yield TextLine(number, offset, end, b"" if too_long else data, too_long)
         offset = end
-
-
-def skip(stream: BinaryIO, size: int) -> None:
-    """Move a stream forward by `size` bytes, reading them if it cannot seek."""
-    if stream.seekable():
-        stream.seek(size, io.SEEK_CUR)
-        return
-    while size > 0 and (data := stream.read(min(size, CHUNK_BYTES))):
-        size -= len(data)
 
 
 JSON_CHUNK_BYTES = 1 << 18

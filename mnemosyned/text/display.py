@@ -40,15 +40,19 @@ _ASCII_BREAK = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e]")
 _LINE_FEEDS = str.maketrans({"\n": r"\n", "\t": r"\t"})
 
 
-def escape_invisible(text: str, *, one_line: bool = False) -> str:
+def escape_invisible(text: str) -> str:
     r"""Return the text with control and invisible characters as escapes such as `\x1b`.
 
-    Line feeds and tabs stay; with `one_line` they become `\n` and `\t`.
+    Line feeds and tabs stay.
     """
     if text.isascii() and text.isprintable():  # fillers are printable
         return text
-    text = _INVISIBLE_OR_JOINER.sub(_python_escape, text.replace("\r\n", "\n"))
-    return text.translate(_LINE_FEEDS) if one_line else text
+    return _INVISIBLE_OR_JOINER.sub(_python_escape, text.replace("\r\n", "\n"))
+
+
+def escape_line(text: str) -> str:
+    r"""Return the text with line feeds and tabs, too, as escapes such as `\n`."""
+    return escape_invisible(text).translate(_LINE_FEEDS)
 
 
 def escape_invisible_json(text: str) -> str:

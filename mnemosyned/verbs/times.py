@@ -16,7 +16,7 @@ from mnemosyned.text.dates.typed import (
     period_around,
     read_time,
 )
-from mnemosyned.text.display import escape_invisible
+from mnemosyned.text.display import escape_line
 from mnemosyned.verbs.request import time_fields
 
 T = TypeVar("T")
@@ -122,7 +122,7 @@ def _require_time(
         readings = " or ".join(error.readings)
         problem = f"can be read as {readings}; write the one you mean"
     if meant is None:
-        shown = escape_invisible(text, one_line=True)
+        shown = escape_line(text)
         if len(shown) > SHOWN_CHARS_MAX:
             shown = f"{shown[:SHOWN_CHARS_MAX]}…"
         raise InvalidTime(f'{field}: "{shown}" {problem}', field=field)

@@ -8,6 +8,7 @@ from support.cases import each_case
 from mnemosyned.text.display import (
     escape_invisible,
     escape_invisible_json,
+    escape_line,
     strip_invisible,
 )
 
@@ -48,7 +49,7 @@ def test_ordinary_text_is_unchanged(text: str) -> None:
 
 
 def test_names_stay_on_one_line() -> None:
-    assert escape_invisible("a\nb\tc", one_line=True) == r"a\nb\tc"
+    assert escape_line("a\nb\tc") == r"a\nb\tc"
 
 
 @given(st.text(alphabet=st.characters(codec=None)))

@@ -29,7 +29,7 @@ from mnemosyned.importers.run import (
     ImportRun,
     Preview,
 )
-from mnemosyned.text.display import escape_invisible
+from mnemosyned.text.display import escape_line
 from mnemosyned.verbs.upkeep import Status
 
 SESSIONS_SHOWN = 10
@@ -228,7 +228,7 @@ def _print_problems(report: ImportReport) -> None:
     If there are more bad records than reasons kept, their number is printed.
     """
     for problem in report.problems:
-        say(escape_invisible(problem, one_line=True), err=True)
+        say(escape_line(problem), err=True)
     hidden = report.bad - len(report.problems)
     if hidden > 0:
         say(f"… and {count_of(hidden, 'more bad record')}", err=True)
@@ -259,10 +259,7 @@ def _show_preview(preview: Preview, report: ImportReport) -> int:
             *([f"times:    {times}"] if preview.earliest else []),
             *([f"no time:  {undated}"] if preview.undated else []),
             f"learned:  {preview.learned:,}",
-            *(
-                f"  {escape_invisible(text, one_line=True)}"
-                for text in preview.learnings
-            ),
+            *(f"  {escape_line(text)}" for text in preview.learnings),
         ]
         say("\n".join(lines))
     return EXIT_OF_KIND[Kind.INVALID] if report.bad and not preview.memories else 0
@@ -274,7 +271,7 @@ def _named_counts(counts: Counter[str]) -> str:
     The last number counts the names left out.
     """
     shown = [
-        f"{escape_invisible(name or 'none', one_line=True)} {count:,}"
+        f"{escape_line(name or 'none')} {count:,}"
         for name, count in counts.most_common(SESSIONS_SHOWN)
     ]
     hidden = len(counts) - len(shown)

@@ -41,7 +41,7 @@ from mnemosyned.client.connection import Connection
 from mnemosyned.errors import DaemonUnreachable
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.values import MemoryRecord, Tier
-from mnemosyned.text.display import escape_invisible
+from mnemosyned.text.display import escape_line
 from mnemosyned.verbs.listing import ListMemories
 from mnemosyned.verbs.request import fields_of
 from mnemosyned.verbs.upkeep import Event, EventKind, EventMemory, Stats, Status
@@ -187,12 +187,10 @@ def memory_line(
 ) -> str:
     """Return a memory on one line, cut to the terminal: time, session, source and `content`."""
     head = f"{in_zone(moment, None):%H:%M:%S}  "
-    session = escape_invisible(
-        listing.origin_of(memory.session, memory.source), one_line=True
-    )
+    session = escape_line(listing.origin_of(memory.session, memory.source))
     origin = cut_text(session, listing.room_after(head) // 2)
     speaker = f"{memory.role}: " if memory.role else ""
-    text = escape_invisible(f"{speaker}{content}", one_line=True)
+    text = escape_line(f"{speaker}{content}")
     shown = cut_text(text, listing.room_after(f"{head}{origin}  "))
     return f"{click.style(f'{head}{origin}', dim=True)}  {shown}"
 
@@ -203,7 +201,7 @@ def _event_line(moment: datetime, text: str, **style: Any) -> str:  # noqa: ANN4
     `style` holds arguments of `click.style`.
     """
     head = f"{in_zone(moment, None):%H:%M:%S}  "
-    shown = cut_text(escape_invisible(text, one_line=True), listing.room_after(head))
+    shown = cut_text(escape_line(text), listing.room_after(head))
     return click.style(f"{head}{shown}", **style)
 
 
@@ -398,7 +396,7 @@ class EventPrinter:
             say_json(event)
         elif self._form == "ids":
             for memory in event.memories:
-                say(escape_invisible(memory.id, one_line=True))
+                say(escape_line(memory.id))
         elif self._form == "tsv":
             moment = zoned_time(event.at)
             for memory in event.memories:

@@ -26,7 +26,7 @@ from mnemosyned.client.connection import Connection
 from mnemosyned.errors import MnemosynedError
 from mnemosyned.memory.consolidation import CycleReport, CycleStatus
 from mnemosyned.memory.values import Hit, MemoryRecord
-from mnemosyned.text.display import escape_invisible
+from mnemosyned.text.display import escape_invisible, escape_line
 from mnemosyned.verbs.memories import Expand, Get, Recall, Recalled
 from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.upkeep import Event, Sleep
@@ -125,7 +125,7 @@ class SearchScreen(OverlayScreen):
 
     def _show_note_line(self, words: str) -> None:
         """Show a text, escaped, on the line below the search field."""
-        shown = Content(escape_invisible(words, one_line=True))
+        shown = Content(escape_line(words))
         self.query_one("#note", Static).update(shown)
 
     def _show_hits(self, recalled: Recalled) -> None:
@@ -308,7 +308,7 @@ class Top(App[None]):
         if snapshot is None:
             name, reason = (
                 Span("mnem top", "bold"),
-                top_view.escape_line(message.reason),
+                escape_line(message.reason),
             )
             loss = [Span("  "), Span("no daemon", "red"), Span(f"  {reason}")]
             self._show_panel("heading", [[name, *loss]])

@@ -16,7 +16,7 @@ from mnemosyned.errors import UnknownVerb
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.consolidation import GroupStatus, LogEntry
 from mnemosyned.memory.values import AgentActivity, MemoryRecord, Tier
-from mnemosyned.text.display import escape_invisible
+from mnemosyned.text.display import escape_line
 from mnemosyned.verbs.listing import ListMemories
 from mnemosyned.verbs.upkeep import Event, EventKind, Log, SleepStatus, Stats, Status
 
@@ -547,8 +547,3 @@ def record_line(moment: datetime, source: str | None, content: str) -> Line:
         Span(f"{escape_line(source or '-'):<12.12}  ", "dim"),
         Span(escape_line(" ".join(content.split()))),
     ]
-
-
-def escape_line(text: str) -> str:
-    """Escape control characters and line breaks in a text that comes from outside."""
-    return escape_invisible(text, one_line=True)

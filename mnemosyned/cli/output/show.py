@@ -33,7 +33,7 @@ from mnemosyned.cli.output.terminal import (
     say_json,
 )
 from mnemosyned.instants import in_zone
-from mnemosyned.text.display import escape_invisible
+from mnemosyned.text.display import escape_invisible, escape_line
 
 if TYPE_CHECKING:
     import subprocess
@@ -169,9 +169,8 @@ def _escape_value(value: Any, name: str, depth: int) -> Any:  # noqa: ANN401 any
     the value is nested; below `DEPTH_MAX` it becomes JSON.
     """
     if isinstance(value, str):
-        is_name = name not in TEXTS
-        is_constant = isinstance(value, Enum)
-        return value if is_constant else escape_invisible(value, one_line=is_name)
+        escape = escape_invisible if name in TEXTS else escape_line
+        return value if isinstance(value, Enum) else escape(value)
     if isinstance(value, Mapping | list | tuple) and depth > DEPTH_MAX:
         return escape_invisible(msgspec.json.encode(value).decode())
     if isinstance(value, Mapping):
@@ -265,12 +264,12 @@ def say_record(record: object, form: str) -> None:
         texts = (_cell_text(record, column) for column in columns)
         say_cells([text for text in texts if text is not None])
     elif id := id_of(record):
-        say(escape_invisible(id, one_line=True))
+        say(escape_line(id))
 
 
 def say_cells(cells: Sequence[str]) -> None:
     """Print cells on one line, separated by tabs."""
-    say("\t".join(escape_invisible(cell, one_line=True) for cell in cells))
+    say("\t".join(escape_line(cell) for cell in cells))
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from mnemosyned.text.display import (
     chars_that_fit,
     escape_invisible,
     escape_invisible_json,
+    escape_line,
     wrap_cells,
 )
 
@@ -79,7 +80,7 @@ def ask_user(question: str, *, default: bool) -> bool:
 
     `default` is the answer of an empty line.
     """
-    shown = _text_for_stream(escape_invisible(question, one_line=True), sys.stderr)
+    shown = _text_for_stream(escape_line(question), sys.stderr)
     return click.confirm(shown, default=default, err=True)
 
 
@@ -144,7 +145,7 @@ def show_progress(text: str) -> None:
     An empty text removes the line.
     """
     columns = min(columns_of(sys.stderr), WIDTH_MAX) - 1
-    shown = escape_invisible(text, one_line=True)[:columns]
+    shown = escape_line(text)[:columns]
     line = _text_for_stream(f"\r{shown:<{columns}}\r{shown}", sys.stderr)
     _write_to_stream(line, sys.stderr, end=False)
 
