@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set as AbstractSet
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from math import exp, log
@@ -40,7 +40,10 @@ class ConfidenceWeights:
     """The share from `words_min` on: the words tell it then."""
     words_min: float = 0.5
     other_name: float = -1.6
-    """A name in the question that the text lacks, or of whose keywords it has nothing else."""
+    """A name in the question that the text lacks, or of whose keywords it has nothing else.
+
+    Not where the bearer of the name speaks, who need not say it.
+    """
     keywords: float = 0.32
     """Each keyword of the question, up to `keywords_max`: one word is near to many texts."""
     keywords_max: int = 5
@@ -117,13 +120,14 @@ class ResultJudge:
             if position in self._matches
         ]
         share, chars, own, nearby = 0.0, len(text), set[int](), set[int]()
+        speaker = ""
         for match in shown:
             parts = gram_text(match.content) if match.grams else ""
             words = reader.terms_in(f"{match.role}\n{match.content}\n{parts}")
             beside = self._terms_beside(match.position) - words
             covered = reader.coverage(words, match.content, beside)
             if covered >= share:
-                share, chars = covered, len(match.content)
+                share, chars, speaker = covered, len(match.content), match.role
                 own, nearby = words, beside
         if not shown:
             own = reader.terms_in(text)
@@ -150,23 +154,26 @@ class ResultJudge:
         if cosine is None:
             logit = self._weigh_words(share, chars)
         else:
-            logit = self._weigh_similarity(share, cosine, own | nearby)
+            is_speaker = bool(self._names & reader.terms_in(speaker))
+            about = self._keywords & (own | nearby)
+            is_other = bool(self._names) and not is_speaker and not self._names < about
+            logit = self._weigh_similarity(share, cosine, is_other=is_other)
         confidence = 1 / (1 + exp(-logit))
         if share >= weights.exact_min or own & self._codes:
             confidence = max(confidence, weights.exact)
         return confidence, reason
 
     def _weigh_similarity(
-        self, share: float, cosine: float, terms: AbstractSet[int]
+        self, share: float, cosine: float, *, is_other: bool
     ) -> float:
-        """Return the log-odds that a text with these terms of the question bears on it.
+        """Return the log-odds that a text bears on the question.
 
-        `share` is that of the question's keywords in the text, `cosine` its similarity.
+        `share` is that of the question's keywords in the text, `cosine` its similarity; `is_other`
+        says whether it lacks a name of the question, or has nothing else of it.
         """
-        weights, names = self._weights, self._names
+        weights = self._weights
         words = max(0.0, share - weights.words_min) / (1 - weights.words_min)
         keywords = min(len(self._keywords), weights.keywords_max)
-        is_other = bool(names) and not names < self._keywords & terms
         logit = weights.bias + weights.similarity * cosine
         logit += weights.shared * share + weights.words * words
         logit += weights.keywords * keywords + weights.other_name * is_other

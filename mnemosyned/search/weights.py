@@ -100,7 +100,7 @@ class RankingWeights:
     """A cosine of 1, as a share of the score of a text with every word of the question."""
     meaning_uncovered: float = 2.0
     """What is added where no candidate has any keyword of the question: then meaning leads."""
-    meaning_power: float = 2.0
+    meaning_power: float = 3.0
     """How fast that falls with the best share of the keywords: words lead where they cover it."""
     meaning_chars: int = 55
     """Characters below which a text is near to many questions by chance."""

@@ -105,6 +105,19 @@ def test_a_name_alone_answers_no_question_about_its_bearer() -> None:
     assert alone < without
 
 
+def test_a_name_alone_is_enough_where_its_bearer_speaks() -> None:
+    asked = query("what medicine does Otto take")
+    result = RankedResult(1.0, memory=1)
+
+    def confidence(role: str, text: str) -> float:
+        line = Match(1, 1.0, "s", role=role, content=text)
+        corpus = Corpus(count=1_000, frequencies=dict.fromkeys(asked.terms.words, 10))
+        found = SearchCandidates([line], corpus=corpus, nearness=Nearness({1: 0.4}))
+        return ResultJudge(asked, found).judge(result, text)[0]
+
+    assert confidence("Otto", "two of the pills") > confidence("Ida", "Otto sleeps")
+
+
 def test_a_question_for_what_is_current_is_no_list() -> None:
     unsure = [NO_HIT]
 
