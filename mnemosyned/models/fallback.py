@@ -173,7 +173,9 @@ class FallbackSummarizer(Summarizer):
             if reason := self._find_reason_to_skip(self._spent_s):
                 others = chain([(key, memories)], rest)
                 left = expected - done
-                yield from self._summarize_by_fallback(others, reason, expected=left)
+                yield from self.summarize_by_fallback(
+                    others, reason=reason, expected=left
+                )
                 return
             began = time.monotonic()
             outcome = self.summarize_or_error(memories)
@@ -237,29 +239,19 @@ class FallbackSummarizer(Summarizer):
         self._model.close()
         self._fallback.close()
 
-    def summarize_by_rule(
-        self, groups: Iterable[tuple[K, Sequence[MemoryRecord]]], *, expected: int
-    ) -> Iterator[tuple[K, Summary | Exception]]:
-        """Yield each group's key with the fallback's summary, or with its error.
-
-        The model is not asked, as a caller waits. `groups` are pairs of key and memories,
-        `expected` is their number.
-        """
-        reason = STOPPING if self._stopping else WAITED_FOR
-        return self._summarize_by_fallback(groups, reason, expected=expected)
-
-    def _summarize_by_fallback(
+    def summarize_by_fallback(
         self,
         groups: Iterable[tuple[K, Sequence[MemoryRecord]]],
-        reason: str,
         *,
+        reason: str = "",
         expected: int,
     ) -> Iterator[tuple[K, Summary | Exception]]:
         """Yield each group's key with the fallback's summary, or with its error.
 
         `groups` are pairs of key and memories, `expected` is their number. `reason`, why no model
-        was asked, is put into each summary.
+        was asked, is put into each summary; by default it is that a caller waits.
         """
+        reason = reason or (STOPPING if self._stopping else WAITED_FOR)
         for key, outcome in self._fallback.summarize_each(groups, expected=expected):
             if isinstance(outcome, Exception):
                 yield key, outcome
@@ -346,4 +338,4 @@ class _FallbackOnly(Summarizer):
 
         `groups` are pairs of key and memories, `expected` is their number.
         """
-        yield from self._chain.summarize_by_rule(groups, expected=expected)
+        yield from self._chain.summarize_by_fallback(groups, expected=expected)

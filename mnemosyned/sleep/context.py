@@ -183,11 +183,6 @@ class CycleRequest:
         """Whether the cycle does not wait for requests, and leaves roll-ups to a later cycle."""
         return self.final or self.trigger is Trigger.CAP
 
-    @property
-    def lease_wait_s(self) -> float:
-        """Seconds to wait for another cycle that is running."""
-        return (self.deadline_s or 0.0) if self.final else 0.0
-
     def while_true(self, condition: Callable[[], bool]) -> CycleRequest:
         """Return a copy of the request whose cycle ends early once `condition` returns False."""
         keep_going = self.keep_going

@@ -275,8 +275,9 @@ class SleepCycle:
         Raises `SleepInProgress` if a cycle is running: a final request first waits for one in this
         process until its deadline, and no request waits for another process.
         """
+        wait_s = (request.deadline_s or 0.0) if request.final else 0.0
         with (
-            self.lease.exclusive(wait_s=request.lease_wait_s) as summarizer,
+            self.lease.exclusive(wait_s=wait_s) as summarizer,
             self._store.sleep.claim() as claimed,
         ):
             stop = self.stopper.begin()

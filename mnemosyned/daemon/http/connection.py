@@ -115,7 +115,7 @@ class ClientConnection:
 
     def begin_stream(self, response: Response) -> bool:
         """Send the head of a streamed response; return False if it may have no body (HEAD)."""
-        self._send_parts(self.protocol.encode_stream_head(response))
+        self._send_parts(self.protocol.encode_head(response, []))
         return not self.protocol.bodiless
 
     def send_chunk(self, data: bytes) -> None:

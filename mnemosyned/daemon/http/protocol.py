@@ -400,17 +400,13 @@ class HttpProtocol:
         headers = [("Content-Length", str(len(body)))]
         if last:
             headers.append(("Connection", "close"))
-        head = self._encode_head(response, headers)
+        head = self.encode_head(response, headers)
         if self.bodiless:
             body = b""
         if body:
             self._http.send_with_data_passthrough(h11.Data(data=body))
         self._http.send(h11.EndOfMessage())
         return head, body
-
-    def encode_stream_head(self, response: Response) -> bytes:
-        """Return the bytes of the head of a response whose body follows in chunks."""
-        return self._encode_head(response, [])
 
     def encode_chunk(self, data: bytes) -> bytes:
         """Return the bytes of one chunk of a streamed response, with its size."""
@@ -420,7 +416,7 @@ class HttpProtocol:
         """Return the bytes that end a streamed response."""
         return self._http.send(h11.EndOfMessage()) or b""
 
-    def _encode_head(self, response: Response, headers: list[tuple[str, str]]) -> bytes:
+    def encode_head(self, response: Response, headers: list[tuple[str, str]]) -> bytes:
         """Return the bytes of a response's head, with these headers and the response's own."""
         if response.content_type:
             headers.insert(0, ("Content-Type", response.content_type))

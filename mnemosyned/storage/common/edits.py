@@ -279,6 +279,8 @@ class ChangeStore(Transactional):
 
     _editing: Callable[..., EditTransaction]
     """Makes the edits of a session, `now` and `drop_history`."""
+    _working_table: str
+    """The table that has the fields of working memories."""
 
     @writes
     def edit(
@@ -339,9 +341,28 @@ class ChangeStore(Transactional):
         """Remove tags from memories; return the number of memories that had a tag."""
         return _count_changed(session, ids, partial(remove_tags, names=tags))
 
-    @abstractmethod
-    def pin(self, ids: Sequence[str], *, pinned: bool) -> int:
+    @writes
+    def pin(self, session: CommonSession, ids: Sequence[str], *, pinned: bool) -> int:
         """Pin or unpin working memories; return how many of these ids are working memories."""
+        rows = session.execute(
+            "SELECT m.seq FROM fresh AS f "
+            "JOIN memory AS m ON m.owner = f.owner AND m.seq = f.seq "
+            f"WHERE m.owner = %(owner)s AND {session.of_ids}",
+            ids=list(ids),
+        )
+        seqs = [seq for (seq,) in rows]
+        if not pinned:
+            session.execute(
+                "UPDATE working_state SET held_until = NULL "
+                "WHERE owner = %(owner)s AND memory_seq = ANY(%(seqs)s::bigint[])",
+                seqs=seqs,
+            )
+        return session.execute(
+            f"UPDATE {self._working_table} SET pinned = %(pinned)s "
+            "WHERE owner = %(owner)s AND seq = ANY(%(seqs)s::bigint[])",
+            seqs=seqs,
+            pinned=pinned,
+        ).rowcount
 
 
 def _count_changed(

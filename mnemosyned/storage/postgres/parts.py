@@ -240,36 +240,11 @@ class PostgresEditing(EditTransaction):
         return_originals(self._session, "seq", seq)
 
 
-# Rows beside those of an id are looked up by their key: `OFFSET 0` is not taken apart by a planner
-# that believes an owner to be small.
-_WORKING = (
-    "SELECT m.seq FROM memory AS m WHERE m.owner = %(owner)s AND m.id = ANY(%(ids)s::text[]) "
-    "AND EXISTS (SELECT 1 FROM fresh AS f "
-    "WHERE f.owner = %(owner)s AND f.seq = m.seq OFFSET 0)"
-)
-
-
 class PostgresChanges(PostgresPart, ChangeStore):
     """A `ChangeStore` of one owner in PostgreSQL."""
 
     _editing = PostgresEditing
-
-    @writes
-    def pin(self, session: PostgresSession, ids: Sequence[str], *, pinned: bool) -> int:
-        """Pin or unpin working memories; return how many of the ids are working memories."""
-        seqs = [seq for (seq,) in session.execute(_WORKING, ids=list(ids))]
-        if not pinned:
-            session.execute(
-                "UPDATE working_state SET held_until = NULL "
-                "WHERE owner = %(owner)s AND memory_seq = ANY(%(seqs)s::bigint[])",
-                seqs=seqs,
-            )
-        return session.execute(
-            "UPDATE memory SET pinned = %(pinned)s "
-            "WHERE owner = %(owner)s AND seq = ANY(%(seqs)s::bigint[])",
-            seqs=seqs,
-            pinned=pinned,
-        ).rowcount
+    _working_table = "memory"
 
 
 PROMOTION_TRIES = 10

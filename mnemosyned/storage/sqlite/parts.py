@@ -208,22 +208,7 @@ class SqliteChanges(SqlitePart, ChangeStore):
     """A `ChangeStore` on one SQLite file."""
 
     _editing = SqliteEditing
-
-    @writes
-    def pin(self, session: SqliteSession, ids: Sequence[str], *, pinned: bool) -> int:
-        """Pin or unpin working memories; return how many of the ids are working memories."""
-        changed = 0
-        for id in ids:
-            if not pinned:
-                session.execute(
-                    "UPDATE working_state SET held_until = NULL "
-                    "WHERE memory_seq = (SELECT seq FROM working_memory WHERE id = ?)",
-                    (id,),
-                )
-            changed += session.execute(
-                "UPDATE working_memory SET pinned = ? WHERE id = ?", (int(pinned), id)
-            ).rowcount
-        return changed
+    _working_table = "working_memory"
 
 
 class SqliteVectors(SqlitePart, CommonVectors):
