@@ -6,13 +6,11 @@ import os
 import re
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 from tempfile import TemporaryFile
-from typing import BinaryIO
 
 from mnemosyned.importers import importer, reading
 from mnemosyned.importers.projects import project_of
@@ -88,48 +86,34 @@ class GitRepository(importer.ImportFormat):
         """
         start = reading.RecordPosition.parse(position)
         make = partial(_memory_of_commit, project_of(source.path).key)
+        arguments = [
+            "git", "-C", str(source.path.absolute()), *_SAFE, "log", "--reverse", "--topo-order",
+            "--no-color", "--no-show-signature", "--no-notes", "--no-mailmap", "--encoding=UTF-8",
+            "--no-patch", f"--max-count={COMMITS_MAX}", f"--format={_FORM}", "HEAD", "--",
+        ]  # fmt: skip
         try:
             with (
                 TemporaryFile() as errors,
-                _run_git_log(source.path, errors) as process,
+                subprocess.Popen(  # noqa: S603 fixed arguments
+                    arguments,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=errors,  # a pipe that nobody reads would hold git up
+                    env={**os.environ, **_ENVIRONMENT},
+                ) as process,
+                ExitStack() as stack,
             ):
+                stack.callback(process.kill)
                 commits = _parse_git_log(process, start.number)
                 yield from reading.convert_records(
                     source, commits, make, noun="commit", start=start
                 )
                 if process.wait():
                     errors.seek(0)
-                    reason = (
-                        reading.decode_text(errors.read(4_096)).strip().splitlines()
-                    )
-                    raise importer.SourceRefused(f"git says: {[*reason, 'nothing'][0]}")
+                    said = reading.decode_text(errors.read(4_096)).strip().splitlines()
+                    raise importer.SourceRefused(f"git says: {[*said, 'nothing'][0]}")
         except FileNotFoundError as error:
             raise importer.SourceRefused("git is not installed") from error
-
-
-@contextmanager
-def _run_git_log(path: Path, errors: BinaryIO) -> Iterator[subprocess.Popen[bytes]]:
-    """Return a context manager that runs `git log` on a repository and gives the process.
-
-    Its error output goes to the file `errors`; it is killed at the end of the block. Raises
-    `FileNotFoundError` without git.
-    """
-    arguments = [
-        "git", "-C", str(path.absolute()), *_SAFE, "log", "--reverse", "--topo-order",
-        "--no-color", "--no-show-signature", "--no-notes", "--no-mailmap", "--encoding=UTF-8",
-        "--no-patch", f"--max-count={COMMITS_MAX}", f"--format={_FORM}", "HEAD", "--",
-    ]  # fmt: skip
-    with subprocess.Popen(  # noqa: S603 fixed arguments
-        arguments,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=errors,  # a pipe that nobody reads would hold git up
-        env={**os.environ, **_ENVIRONMENT},
-    ) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
 
 
 def _split_git_records(process: subprocess.Popen[bytes]) -> Iterator[str]:
