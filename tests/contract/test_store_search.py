@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
+from support.cases import each_case
 from support.fakes import (
     NOON,
     FakeClock,
@@ -95,7 +96,7 @@ def trip(store: MemoryStore) -> MemoryStore:
     return store
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("where", "expected"),
     [
         ({}, ["e", "fri", "thu"]),
@@ -183,7 +184,7 @@ def test_the_limit_is_respected(store: MemoryStore) -> None:
     assert len(recall(store, "apple", limit=25)) == 25
 
 
-@pytest.mark.parametrize(
+@each_case(
     "question",
     [
         'bike" OR "tyre',
@@ -205,9 +206,7 @@ def test_operators_and_quotes_are_read_as_words(
     assert "fri" in found(trip, question)
 
 
-@pytest.mark.parametrize(
-    "question", ["", " ", "?!", '""', "🚲", "_", "zzyzx", "bik", "*"]
-)
+@each_case("question", ["", " ", "?!", '""', "🚲", "_", "zzyzx", "bik", "*"])
 def test_a_question_without_a_match_finds_nothing(
     trip: MemoryStore, question: str
 ) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from integration.test_tokenizers import vocabulary
+from support.cases import each_case
 from support.fakes import FakeClock
 from support.random_conversations import log, prose, random_conversation, tool_round
 from support.settings import change
@@ -400,7 +401,7 @@ def prose_memory() -> Iterator[Memory]:
         yield opened
 
 
-@pytest.mark.parametrize(
+@each_case(
     "message",
     [
         "What next?",

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from support.cases import each_case
 from support.fakes import FakeClock, memory, remember_batch
 from support.settings import config_by_words
 from support.stores import TRIO, episode_of, get_episode, run_cycle
@@ -245,7 +246,7 @@ def revised(**changes: object) -> dict[str, object]:
     return {"revisions": [{**revision, **changes}]}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("changes", "reason"),
     [
         ({"content": ""}, "content is empty"),

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from support.cases import each_case
 from support.fakes import NOON, memory, remember_batch
 from support.mcp import (
     DECISION,
@@ -139,7 +140,7 @@ def test_unknown_methods_are_said_to_be_unknown_before_any_handshake(
     assert error["code"] == -32601
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("body", "code"),
     [
         (b"{", -32700),
@@ -330,7 +331,7 @@ def test_resources_are_the_last_days_and_any_memory_by_its_address(
     assert id in day["contents"][0]["text"]
 
 
-@pytest.mark.parametrize(
+@each_case(
     "uri",
     [
         "mnemosyne://memory/none",
@@ -397,7 +398,7 @@ def test_status_says_whom_the_memory_takes_the_caller_for(
     assert status["memories"]["working"] == 0
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "client"),
     [
         ("claude-code", "claude-code"),

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from support.cases import each_case
 from support.fakes import NOON, FakeClock
 from support.mcp import DECISION, FakeSessions, Json, McpPeer, peer
 
@@ -185,7 +186,7 @@ def test_recalled_text_cannot_pass_for_a_turn_or_a_line_of_its_own(
     assert "\u202e" not in text
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("tool", "arguments", "problem"),
     [
         ("recall", {}, "query"),

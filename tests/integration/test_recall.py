@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.cases import each_case
 from support.fakes import NOON, FakeClock
 
 from mnemosyned import Memory
@@ -390,7 +391,7 @@ def memory(request: pytest.FixtureRequest) -> Iterator[Memory]:
         yield memory
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("question", "found"),
     [
         ("wifi", {"hyphen", "joined"}),
@@ -465,26 +466,26 @@ def filled(service: MemoryService) -> MemoryService:
     return service
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
+@each_case("script", SCRIPTS)
 def test_a_text_is_found_by_its_words(filled: MemoryService, script: str) -> None:
     hits = filled.call(Recall(SCRIPTS[script][1])).hits
 
     assert hits[0].id == script
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_a_text_is_found_alike_after_sleep(filled: MemoryService, script: str) -> None:
-    before = [hit.id for hit in filled.call(Recall(SCRIPTS[script][1])).hits]
+def test_texts_are_found_alike_after_sleep(filled: MemoryService) -> None:
+    def found(question: str) -> Hit:
+        return filled.call(Recall(question)).hits[0]
+
+    before = [found(question).id for _, question in SCRIPTS.values()]
 
     filled.call(Sleep(force=True))
 
-    after = filled.call(Recall(SCRIPTS[script][1])).hits
-    assert after[0].lines[0].id == before[0]
+    after = [found(question).lines[0].id for _, question in SCRIPTS.values()]
+    assert after == before
 
 
-@pytest.mark.parametrize(
-    "question", ["咖啡", "кофе", "قهوة", "καφές", "קפה", "कॉफ़ी", "กาแฟ", "커피"]
-)
+@each_case("question", ["咖啡", "кофе", "قهوة", "καφές", "קפה", "कॉफ़ी", "กาแฟ", "커피"])
 def test_a_question_without_a_match_finds_nothing(
     filled: MemoryService, question: str
 ) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from support.cases import each_case
 from support.settings import config_by_words
 
 from mnemosyned.assembly.build import OpenMemory, open_memory
@@ -142,8 +143,8 @@ def fill(service: Service) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("verb", PREVIEWS)
-@pytest.mark.parametrize("scopes", [(Scope.WRITE,), (Scope.FORGET,), (Scope.READ,)])
+@each_case("verb", PREVIEWS)
+@each_case("scopes", [(Scope.WRITE,), (Scope.FORGET,), (Scope.READ,)])
 def test_a_preview_needs_the_scope_of_its_verb_and_read(
     filled: Service, verb: str, scopes: tuple[Scope, ...]
 ) -> None:

@@ -88,7 +88,7 @@ def test_a_clock_a_little_ahead_is_no_future(service: MemoryService) -> None:
     assert service.call(Remember("hello", created_at=ahead)).created_at == ahead
 
 
-@pytest.mark.parametrize(("given", "code", "field"), BAD_MEMORIES)
+@each_case(("given", "code", "field"), BAD_MEMORIES)
 def test_a_bad_memory_is_refused_with_its_code_and_field(
     service: MemoryService,
     store: SqliteStore,

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from support.cases import each_case
 from support.datasets.mixed_year import Record
 from support.datasets.technical_talks import KINDS, load_talks
 from support.datasets.timed_questions import (
@@ -143,7 +144,7 @@ def test_nothing_is_said_where_the_time_has_an_answer(
     assert not month.recall(question, asked_at=NOW).note
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("question", "source"),
     [
         ("welche Mails kamen am 9. Oktober 2026", "mail"),
