@@ -81,7 +81,7 @@ BENCHES := peer recall write sleep forget locomo talks times life start footprin
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-server test tables test-e2e test-fault test-backup doctor-table test-lifetime test-sqlite test-pythons test-lowest test-packaging test-systemd test-year test-agents test-postgres test-citus test-top test-http test-llm test-adapters \
-	check format run bench $(addprefix bench-,$(BENCHES)) man scale first-day install install-llm wheel-llm small-model uninstall lock clean
+	check format fit-probes run bench $(addprefix bench-,$(BENCHES)) man scale first-day install install-llm wheel-llm small-model uninstall lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-19s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -350,8 +350,11 @@ bench-replay: $(COMPILED) ## what a small window still shows of a long talk; DAT
 bench-grounding: $(COMPILED) ## which summaries the check refuses; DATA=…/locomo10.json
 	$(BIN)/python tests/bench/bench_grounding.py --data "$(DATA)"
 
-bench-learnings: $(COMPILED) ## what is learned of users' messages, labelled and not; DATA=…/locomo10.json for more
-	$(BIN)/python tests/bench/bench_learnings.py $(if $(DATA),--data "$(DATA)")
+bench-learnings: $(COMPILED) ## what is learned of users' messages, labelled and not; DATA=…/locomo10.json for more [VECTORS=1]
+	$(BIN)/python tests/bench/bench_learnings.py $(if $(DATA),--data "$(DATA)") $(if $(VECTORS),--vectors)
+
+fit-probes: $(COMPILED) ## fit what reads rules and requests by their vectors; DATA=…/locomo10.json TRANSCRIPTS=… [WRITE=1]
+	$(BIN)/python tests/bench/fit_probes.py --data "$(DATA)" --transcripts "$(TRANSCRIPTS)" $(if $(WRITE),--write)
 
 bench-telling: $(COMPILED) ## what agents are told at prompts and starts, in projects of several weeks; HALF=held [PROJECT=payhub] [SHOW=1] [ENCODER=0]
 	$(BIN)/python tests/bench/bench_telling.py $(if $(HALF),--half "$(HALF)") \

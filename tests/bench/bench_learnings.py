@@ -1,6 +1,6 @@
 """Show what is learned of users' messages: of labelled ones, and of texts that state little.
 
-    python tests/bench/bench_learnings.py [--data path/to/locomo10.json]
+    python tests/bench/bench_learnings.py [--data path/to/locomo10.json] [--vectors]
 
 The labelled messages give precision and recall, the held-out half apart. The technical talks say how
 many of the turns that answer a question about a preference or an instruction are learned. Every line
@@ -24,15 +24,23 @@ from support.datasets.technical_talks import Talk, load_talks
 from support.datasets.written_year import written_year
 from support.preferences import labelled_messages, preference_figures
 
-from mnemosyned.conversation.learnings.recognize import find_statements
+from mnemosyned.conversation.learnings.recognize import RateSentences, find_statements
+from mnemosyned.conversation.learnings.relevance import load_topics
+from mnemosyned.models.sentence_encoder import SentenceEncoder
+from mnemosyned.search.vectors.bearing import BearingRater
 
 PRECISION_MIN, RECALL_MIN = 0.9, 0.75
 ASKED_KINDS = ("preference", "instruction")
 NOISE_PER_DAY = 2
 
 
+RATER: list[RateSentences] = []
+"""Reads rules by their vectors, if that is asked for."""
+
+
 def learned(text: str) -> list[str]:
-    return [statement.text for statement in find_statements(text)]
+    rate = RATER[0] if RATER else None
+    return [statement.text for statement in find_statements(text, rate=rate)]
 
 
 def report_labelled(report: Report) -> None:
@@ -90,8 +98,12 @@ def locomo_turns(path: Path) -> Iterator[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", help="path of locomo10.json")
-    data = parser.parse_args().data
-    report = Report("learnings")
+    parser.add_argument("--vectors", action="store_true", help="with the encoder")
+    options = parser.parse_args()
+    data = options.data
+    if options.vectors:
+        RATER.append(BearingRater(SentenceEncoder(), load_topics()).rate_sentences)
+    report = Report("learnings" + "-with-vectors" * options.vectors)
     talks = load_talks()
     user_turns = (turn for talk in talks for turn in talk.turns if turn.role == "user")
     report_labelled(report)

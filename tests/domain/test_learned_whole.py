@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -165,8 +166,15 @@ def test_a_rated_rule_is_whole_where_a_pattern_finds_a_clause_of_it() -> None:
     text = "bitte keine Kommentare im Code, und Bezeichner auf Englisch wie im Handbuch"
 
     assert learned(text) == ["Keine Kommentare im Code"]
-    rated = find_statements(text, rate=lambda sentences: [0.9] * len(sentences))
-    assert [each.text for each in rated] == [text]
+    for rating, expected in (0.9, "Keine Kommentare im Code"), (0.97, text):
+        ratings = [rating]
+        [rated] = find_statements(text, rate=partial(_return_ratings, ratings))
+        assert rated.text == expected
+
+
+def _return_ratings(ratings: list[float], sentences: Sequence[str]) -> list[float]:
+    assert len(sentences) == len(ratings)
+    return ratings
 
 
 def test_a_long_text_is_not_rated() -> None:

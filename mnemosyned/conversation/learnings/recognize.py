@@ -8,7 +8,7 @@ hint. Where an encoder is up, sentences that no rule matches are rated by their 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from itertools import islice
@@ -58,6 +58,8 @@ CLAUSES_MAX = 8
 RateSentences = Callable[[Sequence[str]], Sequence[float]]
 """Returns the probability that each sentence is a standing rule, by its vector; empty if it cannot."""
 RULE_PROBABILITY_MIN = 0.6
+CLAUSE_PROBABILITY_MIN = 0.95
+"""The same for a sentence of which a pattern finds a clause: often the others are no rule."""
 WHOLE_SHARE_MIN = 0.8
 """Length of the clauses that patterns find, as a share of a rule's, from which nothing is missing."""
 RATED_MAX = 20
@@ -160,14 +162,12 @@ def find_statements(
 
     Of a message with a pasted page, only the words that introduce the page are read.
     """
-    rated: frozenset[str] = frozenset()
-    if rate and 0 < len(sentences_of := split_text(text)) <= RATED_MAX:
-        ratings = zip(sentences_of, rate(sentences_of), strict=False)  # none on errors
-        rated = frozenset(
-            sentence
-            for sentence, rating in ratings
-            if rating >= RULE_PROBABILITY_MIN and not sentence.endswith(_QUESTION_ENDS)
-        )
+    asked = split_text(text) if rate else []
+    is_document = len(asked) > RATED_MAX
+    asked = [each for each in asked if not each.endswith(_QUESTION_ENDS)]
+    rated: dict[str, float] = {}
+    if rate and asked and not is_document:
+        rated = dict(zip(asked, rate(asked), strict=False))  # no ratings on errors
     tags = list(_PAGE_TAG.finditer(text))
     if len(tags) >= PAGE_MARKS_MIN:
         text = f"{text[: tags[0].start()]}\n{text[tags[-1].end() :]}"
@@ -216,12 +216,12 @@ def _is_preference_alone(message: str) -> bool:
 
 
 def _read_statements(
-    text: str, rated: Collection[str], *, until: str | None = None
+    text: str, rated: Mapping[str, float], *, until: str | None = None
 ) -> tuple[list[LearningStatement], int]:
     """Return the learnings stated in a text, and the number of sentences read.
 
-    The sentences `rated` are rules by their vectors. Reading ends before the first sentence with
-    the text `until`.
+    `rated` has the probability that a sentence is a rule. Reading ends before the first sentence
+    with the text `until`.
     """
     statements: dict[str, LearningStatement] = {}
     count = 0
@@ -233,10 +233,15 @@ def _read_statements(
             break
         count += 1
         found = _read_sentence(sentence, blanked)
+        least = CLAUSE_PROBABILITY_MIN if found else RULE_PROBABILITY_MIN
         said = sum(len(each.text) for each in found)
-        if sentence in rated and said < WHOLE_SHARE_MIN * len(sentence):
-            kind = found[0].kind if found else LearningKind.INSTRUCTION
-            found = [LearningStatement(kind, sentence)]
+        is_order = not found or found[0].kind is LearningKind.INSTRUCTION
+        if (
+            is_order
+            and rated.get(sentence, 0.0) >= least
+            and said < WHOLE_SHARE_MIN * len(sentence)
+        ):
+            found = [LearningStatement(LearningKind.INSTRUCTION, sentence)]
         joined = _join_instruction(found, last, before, sentence)
         if joined:
             if last:
