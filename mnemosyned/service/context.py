@@ -164,7 +164,10 @@ class ContextService:
         shown = [
             *(
                 InjectedLine(
-                    id=id, text=quoted.text, reason="recalled for this message"
+                    id=id,
+                    # Without the note on its end, in words that are forgotten with another memory.
+                    text=quoted.text.partition("\n(until ")[0],
+                    reason="recalled for this message",
                 )
                 for id, quoted in recalled[: window.memory_shown]
             ),

@@ -516,6 +516,34 @@ def test_each_line_is_told_once(hooks: HookService) -> None:
 
 
 @pytest.mark.usefixtures("told")
+def test_an_older_decision_is_told_behind_the_newer_one(
+    hooks: HookService, service: MemoryService, transcript: Path
+) -> None:
+    newer = "The cart service uses SQLite instead, Postgres 16 is too much for it."
+    other = transcript.with_name("c9.jsonl")
+    line = claude_line("user", newer, uuid="u9", minutes=60, sessionId="c9")
+    write_lines(other, [line])
+    claude(hooks, other, session="c9").call(hook_event_name="Stop")
+
+    asked = ask(codex(hooks, None, session="s5"), "What does the cart service use?")
+    begun = start(codex(hooks, None, session="s6"))
+
+    assert f"user] {newer} (earlier: [" in asked
+    assert "partial indexes" in asked
+    assert newer in begun
+    assert "partial indexes" not in begun
+    ledger = service.call(Injections(session="codex:s5")).injections[0]
+    assert [newer in line.text for line in ledger.lines][:2] == [True, False]
+    assert "partial indexes" in ledger.lines[1].text
+
+    service.call(Forget(id=ledger.lines[0].id))
+
+    left = service.call(Injections(session="codex:s5")).injections[0].lines
+    assert not any(newer in line.text for line in left)
+    assert any("partial indexes" in line.text for line in left)
+
+
+@pytest.mark.usefixtures("told")
 def test_what_a_user_has_to_say_again_counts_as_a_miss(
     hooks: HookService, service: MemoryService, clock: FakeClock
 ) -> None:

@@ -127,6 +127,9 @@ def test_a_context_says_until_when_a_recalled_statement_applied(
     system = memory.context("Which port does the staging server listen on?").system
 
     assert f"(until 4 March 2026, then: {NEW})" in system
+    (injection,) = memory.injections().injections
+    assert any(OLD in line.text for line in injection.lines)
+    assert not any(OLD in line.text and NEW in line.text for line in injection.lines)
 
 
 def test_only_what_is_ended_is_closed_among_two_hundred_others(
