@@ -28,6 +28,7 @@ from mnemosyned.config import (
 from mnemosyned.conversation.learnings.recognize import extract_learnings
 from mnemosyned.conversation.learnings.relevance import load_topics
 from mnemosyned.conversation.messages import MessageCounter
+from mnemosyned.conversation.prompts import load_prompt_examples
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.engine_ports import (
     LOCAL_OWNER,
@@ -81,7 +82,7 @@ class SharedParts:
     embedder: Embedder | None = None
     """The embedding model, where one is configured."""
     rater: BearingRater | None = None
-    """Rates learnings and sentences by their vectors, where the model runs in this process."""
+    """Rates learnings, prompts and sentences by their vectors, where the model runs in this process."""
     guard: ClockGuard | None = None
     """Judges the clock for what cannot be undone; None where it is always believed."""
 
@@ -183,7 +184,7 @@ def assemble_service(
         keeper=keeper,
         endings=endings,
         vectors=vectors,
-        rate_texts=shared.rater.rate if shared.rater else None,
+        rater=shared.rater,
     )
     # Cycles and verbs publish their events on the same bus.
     cycle.observer = events = EventBus(clock=shared.clock)
@@ -254,13 +255,13 @@ def make_embedder(embedding: EmbeddingConfig, *, is_shared: bool) -> Embedder | 
 
 
 def make_rater(embedder: Embedder | None) -> BearingRater | None:
-    """Build the rater of learnings by their vectors; None without a fast embedder."""
+    """Build the rater of learnings and prompts by their vectors; None without a fast embedder."""
     if embedder is None or not embedder.in_process:
         return None
     # Loaded here, as above.
     from mnemosyned.search.vectors.bearing import BearingRater  # noqa: PLC0415
 
-    return BearingRater(embedder, load_topics())
+    return BearingRater(embedder, load_topics(), load_prompt_examples())
 
 
 def make_vectors(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from mnemosyned.config import SettingsInForce
 from mnemosyned.conversation.learnings.relevance import RateTexts
+from mnemosyned.conversation.prompts import RatePrompt
 from mnemosyned.errors import InvalidRequest, MnemosynedError, ShuttingDown
 from mnemosyned.fairness import pause_for_other_owners
 from mnemosyned.memory.consolidation import CycleReport, Trigger
@@ -86,6 +87,7 @@ from mnemosyned.verbs.upkeep import (
 from mnemosyned.version import __version__
 
 if TYPE_CHECKING:
+    from mnemosyned.search.vectors.bearing import BearingRater
     from mnemosyned.storage.common.records import RecordStore
 
 
@@ -160,8 +162,8 @@ class ServiceParts:
     is_shared: bool = False
     """Whether the database holds memories of other owners, too."""
     vectors: MemoryVectors | None = None
-    rate_texts: RateTexts | None = None
-    """Rates learnings by their meaning; None without a built-in encoder."""
+    rater: BearingRater | None = None
+    """Rates learnings and prompts by their meaning; None without a built-in encoder."""
 
 
 R = TypeVar("R")
@@ -192,8 +194,12 @@ class MemoryService:
         self._settings = parts.settings
         self._drafts = DraftMaker(parts.settings)
         self._vectors = parts.vectors
-        self.rate_texts = parts.rate_texts
+        self.rate_texts: RateTexts | None = None
         """Rates learnings by their meaning; None without a built-in encoder."""
+        self.rate_prompt: RatePrompt | None = None
+        if parts.rater:
+            self.rate_texts = parts.rater.rate
+            self.rate_prompt = parts.rater.rate_prompt
         self._endings = parts.endings
         self._clock = parts.sleeper.cycle.clock
         self.events = events or EventBus(clock=self._clock)

@@ -26,6 +26,7 @@ from support.preferences import labelled_messages, preference_figures
 
 from mnemosyned.conversation.learnings.recognize import RateSentences, find_statements
 from mnemosyned.conversation.learnings.relevance import load_topics
+from mnemosyned.conversation.prompts import load_prompt_examples
 from mnemosyned.models.sentence_encoder import SentenceEncoder
 from mnemosyned.search.vectors.bearing import BearingRater
 
@@ -102,7 +103,11 @@ def main() -> int:
     options = parser.parse_args()
     data = options.data
     if options.vectors:
-        RATER.append(BearingRater(SentenceEncoder(), load_topics()).rate_sentences)
+        RATER.append(
+            BearingRater(
+                SentenceEncoder(), load_topics(), load_prompt_examples()
+            ).rate_sentences
+        )
     report = Report("learnings" + "-with-vectors" * options.vectors)
     talks = load_talks()
     user_turns = (turn for talk in talks for turn in talk.turns if turn.role == "user")

@@ -18,6 +18,7 @@ from mnemosyned.conversation.learnings.relevance import (
     load_topics,
     rank_for_request,
 )
+from mnemosyned.conversation.prompts import load_prompt_examples
 from mnemosyned.errors import ModelUnavailable
 from mnemosyned.memory.values import EmbedderState, Learning
 from mnemosyned.models.sentence_encoder import SentenceEncoder
@@ -47,7 +48,7 @@ def rater(cache: Path) -> Iterator[BearingRater]:
         closing(SentenceEncoder()) as encoder,
     ):
         patch.setenv("CACHE_DIRECTORY", str(cache))
-        yield BearingRater(encoder, load_topics())
+        yield BearingRater(encoder, load_topics(), load_prompt_examples())
 
 
 def learnings_of(said: Sequence[str]) -> list[Learning]:
@@ -121,6 +122,24 @@ def test_nothing_is_sure_to_matter_to_an_idle_request(
     assert max(each.confidence for each in best) < 0.5, best[0]
 
 
+ASKING = [
+    "who signs the delivery notes now?",
+    "wo hängt der Ersatzschlüssel?",
+    "¿cuándo viene el fontanero?",
+    "où sont les sauvegardes ?",
+    "принтер не отвечает, какой у него адрес?",
+]
+
+
+def test_questions_about_a_project_are_told_from_others_in_any_language(
+    rater: BearingRater,
+) -> None:
+    asking = [rater.rate_prompt(each) or 0.0 for each in ASKING]
+    needless = [rater.rate_prompt(each) or 0.0 for each in [*IDLE, "merci, continue"]]
+
+    assert min(asking) > max(needless)
+
+
 def test_a_memory_shows_in_a_context_what_its_encoder_finds(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -172,4 +191,7 @@ def test_without_its_model_nothing_is_rated() -> None:
         def embed(self, texts: Sequence[str]) -> list[bytes]:  # noqa: ARG002
             raise ModelUnavailable("no file")
 
-    assert BearingRater(Unavailable(), load_topics()).rate("x", ["y"]) == ()
+    rater = BearingRater(Unavailable(), load_topics(), load_prompt_examples())
+
+    assert rater.rate("x", ["y"]) == ()
+    assert rater.rate_prompt("x") is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from math import ceil, log
@@ -26,7 +26,7 @@ from mnemosyned.conversation.learnings.relevance import (
     find_least_shown,
     rank_for_request,
 )
-from mnemosyned.conversation.prompts import PromptForm, find_prompt_form
+from mnemosyned.conversation.prompts import estimate_need, has_answer_form
 from mnemosyned.conversation.sections import Relevance
 from mnemosyned.conversation.successors import SuccessorFinder
 from mnemosyned.instants import in_zone
@@ -40,7 +40,6 @@ from mnemosyned.verbs.memories import Recall
 from mnemosyned.verbs.times import local_zone
 
 REMINDER_CHARS_MAX = 1_500
-REMINDER_LINES_MAX = 4
 REMINDER_LINE_CHARS_MAX = 300
 QUERY_CHARS_MAX = 600
 HITS_MAX = 20
@@ -58,33 +57,19 @@ NEW_KEYWORDS_MIN = 1
 """Keywords beyond the prompt's: a line that only repeats the prompt tells nothing."""
 
 # Chosen on the tune half of `make bench-telling`, with the built-in encoder.
-SCORE_MIN: Mapping[PromptForm, float] = {
-    PromptForm.QUESTION: 0.05,
-    PromptForm.INDEFINITE: 0.40,
-    PromptForm.GENERAL: 0.50,
-    PromptForm.WORK: 0.45,
-}
-"""Score of the best statement from which a prompt is told anything."""
-RULE_CONFIDENCE_MIN: Mapping[PromptForm, float] = {
-    PromptForm.QUESTION: 0.5,
-    PromptForm.INDEFINITE: 0.5,
-    PromptForm.GENERAL: 1.0,
-    PromptForm.WORK: 0.5,
-}
-"""Confidence of the best learning from which any is told with a prompt of this form."""
+ODDS_OF_SCORE = 6.8
+"""Weight of the best score beside the need that a prompt's form shows; above 0, it is told."""
+RULE_CONFIDENCE_MIN = 0.5
+"""Confidence of the best learning from which any is told."""
 TOLD_MAX, RULES_MIN, RULES_MAX = 5, 2, 4
 """Lines and learnings told together, and learnings of these: few lines leave room for more of them."""
-CONFIDENCE_MIN: Mapping[PromptForm, float] = {
-    PromptForm.INDEFINITE: 0.8,
-    PromptForm.GENERAL: 1.0,
-    PromptForm.WORK: 0.8,
-}
-"""Confidence of a hit by words that is told with a prompt of this form."""
-SCORE_FLOOR = 0.05
 SCORE_SPREAD = 0.3
 """Further statements are told whose score is at most so much below that of the best."""
-WORDS_WEIGHT = 0.1
-"""Part of the score that the share of the prompt's keywords gives; the rest is the similarity."""
+WORDS_WEIGHT, FORM_WEIGHT, AGE_WEIGHT = 0.13, 0.13, 0.12
+"""What a statement's score has beside its similarity: for the share of the prompt's keywords in it, for
+the form of the answer, a time or a name, and less for the oldest one."""
+CONFIDENCE_WEIGHT = 0.5
+"""Score of a line found by words, for a confidence of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +100,7 @@ class Reminder:
             return InjectedText()
         own = self._store.agents.sessions_of(session.project, PROJECT_SESSIONS_MAX)
         others = [other for other in own if other != session.session]
-        form = find_prompt_form(prompt[:QUERY_CHARS_MAX])
+        need = estimate_need(prompt[:QUERY_CHARS_MAX], self._service.rate_prompt)
         read = self._read_statements([*others, session.session])
         statements = [
             each
@@ -123,22 +108,22 @@ class Reminder:
             if each.memory.session != session.session
             and each.memory.id not in session.shown
         ]
-        lines = self._find_by_meaning(query, statements, form)
-        if len(lines) < REMINDER_LINES_MAX:
+        score_min = -need / ODDS_OF_SCORE
+        lines = self._find_by_meaning(query, statements, score_min)
+        if len(lines) < TOLD_MAX and score_min <= CONFIDENCE_WEIGHT:
             told = {line.quote.id for line in lines}
             lines += [
                 line
                 for line in self._find_by_words(session, query, others, relevance)
-                if line.quote.id not in told
-                and line.score >= CONFIDENCE_MIN.get(form, 0.0)
+                if line.quote.id not in told and line.score >= score_min
             ]
         lines.sort(key=lambda line: -line.score)
-        rules = self._find_rules(session, query, form, now)
+        rules = self._find_rules(session, query, now)
         lines = [
             line
             for line in lines
             if not any(line.quote.id == rule.memory for rule in rules)
-        ][: min(REMINDER_LINES_MAX, TOLD_MAX - min(len(rules), RULES_MIN))]
+        ][: TOLD_MAX - min(len(rules), RULES_MIN)]
         rules = rules[: TOLD_MAX - len(lines)]
         sections = [
             InjectedSection(
@@ -163,7 +148,7 @@ class Reminder:
         )
 
     def _find_rules(
-        self, session: AgentSession, query: str, form: PromptForm, now: datetime
+        self, session: AgentSession, query: str, now: datetime
     ) -> list[InjectedQuote]:
         """Return the learnings that the query needs, at most `RULES_MAX`, the most probable first.
 
@@ -180,7 +165,7 @@ class Reminder:
             rank_for_request(learnings, query, now=now, rate=self._service.rate_texts),
             key=lambda each: -each.confidence,
         )
-        if not ranked or ranked[0].confidence < RULE_CONFIDENCE_MIN[form]:
+        if not ranked or ranked[0].confidence < RULE_CONFIDENCE_MIN:
             return []
         return [
             InjectedQuote(
@@ -197,12 +182,11 @@ class Reminder:
         ]
 
     def _find_by_meaning(
-        self, query: str, statements: Sequence[ProjectStatement], form: PromptForm
+        self, query: str, statements: Sequence[ProjectStatement], score_min: float
     ) -> list[BearingLine]:
         """Return the project's statements that are near to the query in meaning, best first.
 
-        Empty without an embedding model, and if even the best is not near enough for the query's
-        form.
+        Empty without an embedding model, and if even the best has a score below `score_min`.
         """
         ids = [each.memory.id for each in statements]
         similarities = self._service.similarities(query, ids) if ids else {}
@@ -210,14 +194,16 @@ class Reminder:
             return []
         shares = _keyword_shares(query, statements)
         scores = {
-            id: similarities[id] + WORDS_WEIGHT * share
-            for id, share in zip(ids, shares, strict=True)
-            if id in similarities
+            each.memory.id: similarities[each.memory.id]
+            + WORDS_WEIGHT * shares[place]
+            + FORM_WEIGHT * has_answer_form(query, each.text)
+            - AGE_WEIGHT * place / len(statements)
+            for place, each in enumerate(statements)
+            if each.memory.id in similarities
         }
         best = max(scores.values())
-        if best < SCORE_MIN[form]:
+        if best < score_min:
             return []
-        least = max(SCORE_FLOOR, best - SCORE_SPREAD)
         edits = self._store.injections.edits(ids)
         asked = find_keywords(query)
         return sorted(
@@ -234,12 +220,12 @@ class Reminder:
                     ),
                 )
                 for each in statements
-                if scores.get(each.memory.id, 0.0) >= least
+                if scores.get(each.memory.id, -1.0) >= best - SCORE_SPREAD
                 and not edits.is_dropped(each.memory.id)
                 and len(each.keywords - asked) >= NEW_KEYWORDS_MIN
             ),
             key=lambda line: -line.score,
-        )[:REMINDER_LINES_MAX]
+        )[:TOLD_MAX]
 
     def _read_statements(self, sessions: Sequence[str]) -> list[ProjectStatement]:
         """Return the statements of people in these sessions, the newest first."""
@@ -314,7 +300,7 @@ class Reminder:
                 speaker=line.role,
                 reason=hit.why,
             )
-            chosen.append(BearingLine(hit.confidence, quote))
+            chosen.append(BearingLine(CONFIDENCE_WEIGHT * hit.confidence, quote))
         return chosen
 
 

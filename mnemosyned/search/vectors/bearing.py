@@ -26,6 +26,8 @@ ODDS_OF_NEAREST, ODDS_OF_LIKENESS, ODDS_OF_ANY = 0.7, 1.9, -2.9
 """Weights next to the probe `request`: how far above the average the likest common topic is, the
 cosine, and a constant with which one idle request of fifty is rated above one half. Fitted on one
 project after the other, by the requests of the others in the tune half of `bench-telling`."""
+PROMPT_TEMPERATURE = 0.1
+"""Difference of likeness that makes a prompt e times as probable to be of the kind of an example."""
 PROFILES_MAX = 1_000
 """Texts whose vectors are kept in memory, at 1.2 KB each."""
 NEW_TEXTS_MAX = 24
@@ -37,9 +39,19 @@ log = logger()
 class BearingRater:
     """Rates texts by an encoder in this process, with a cache of their vectors. Thread-safe."""
 
-    def __init__(self, embedder: Embedder, topics: Mapping[str, Sequence[str]]) -> None:
-        """Rate by examples of `topics`, and by the probes of `probes.toml`."""
+    def __init__(
+        self,
+        embedder: Embedder,
+        topics: Mapping[str, Sequence[str]],
+        prompts: Mapping[str, Sequence[str]],
+    ) -> None:
+        """Rate by examples of `topics`, and by the probes of `probes.toml`.
+
+        `prompts` are the examples of prompts, "asking" for what was said before and "needless".
+        """
         self._embedder = embedder
+        self._prompts = prompts
+        self._prompt_examples: Mapping[str, Any] = {}
         self._topics = topics
         self._lock = threading.Lock()
         self._examples: Any = None
@@ -84,6 +96,28 @@ class BearingRater:
             log.warning("sentences_not_rated", reason=error.message)
             return ()
         return [1 / (1 + exp(-odds)) for odds in _apply_probe("rule", vectors)]
+
+    def rate_prompt(self, prompt: str) -> float | None:
+        """Return by how many natural logarithms a prompt is nearer to those asking than to the needless.
+
+        None if the encoder fails, which is logged.
+        """
+        np = load_numpy()
+        try:
+            with self._lock:
+                vector = unpack(self._embedder.embed([prompt]))[0]
+                self._prompt_examples = self._prompt_examples or {
+                    kind: unpack(self._embedder.embed(examples))
+                    for kind, examples in self._prompts.items()
+                }
+        except (EmbedderFailed, ModelUnavailable) as error:
+            log.warning("prompt_not_rated", reason=error.message)
+            return None
+        near = {
+            kind: float(np.log(np.exp(examples @ vector / PROMPT_TEMPERATURE).mean()))
+            for kind, examples in self._prompt_examples.items()
+        }
+        return near["asking"] - near["needless"]
 
     def _make_profiles(self, texts: Sequence[str]) -> Any:  # noqa: ANN401 numpy is loaded late
         """Return a row for each text: the standing of each topic, and the vector.
