@@ -14,6 +14,7 @@ from e2e.commands import COMMANDS
 from e2e.daemons import WAIT_S, Daemon, environment, mnem
 from e2e.programs import BIN
 from e2e.terminals import on_terminal
+from support.thorough import thorough
 
 from mnemosyned.verbs.facade import ALIASES, VERBS
 
@@ -173,8 +174,13 @@ def test_styles_are_left_away_where_asked(asked: Daemon, name: str, value: str) 
 
 # `mnem`: its help, and completion in a shell.
 
+SOME_COMMANDS = ("recall", "import", "status")
+"""Those whose help is asked for while one works."""
 
-@pytest.mark.parametrize("command", COMMANDS)
+
+@pytest.mark.parametrize(
+    "command", [*SOME_COMMANDS, *thorough(*sorted({*COMMANDS} - {*SOME_COMMANDS}))]
+)
 def test_the_help_of_a_command_shows_each_field(tmp_path: Path, command: str) -> None:
     done = mnem(command, "--help", home=tmp_path)
 

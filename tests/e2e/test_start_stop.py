@@ -119,6 +119,7 @@ def test_a_backup_that_is_refused_stops_no_daemon(run: Run) -> None:
     assert run("status").returncode == 0
 
 
+@pytest.mark.thorough
 def test_a_mistake_in_the_settings_stops_no_stop(run: Run, tmp_path: Path) -> None:
     database = str(tmp_path / "elsewhere.db")
     run("config", "set", "database", database)
@@ -133,6 +134,7 @@ def test_a_mistake_in_the_settings_stops_no_stop(run: Run, tmp_path: Path) -> No
     assert b"stopped process" in stopped.stderr
 
 
+@pytest.mark.thorough
 def test_a_daemon_of_another_database_is_found_by_its_socket(
     run: Run, tmp_path: Path
 ) -> None:
