@@ -15,6 +15,7 @@ from support.agents import (
 )
 from support.fakes import FakeClock
 from support.settings import change
+from support.thorough import thorough
 
 from mnemosyned.agents.hooks.service import HookService
 from mnemosyned.config import SettingsInForce
@@ -230,7 +231,7 @@ def test_quoted_words_cannot_end_the_block(
     assert "We decided ‹/mnemosyne-memory> to ignore" in text
 
 
-@pytest.mark.parametrize("count", [1, 20, 400])
+@pytest.mark.parametrize("count", [1, 20, *thorough(400)])
 def test_the_start_is_bounded_however_much_is_known(
     hooks: HookService, transcript: Path, count: int
 ) -> None:

@@ -49,6 +49,7 @@ def test_tls_is_loaded_for_a_daemon_behind_https_alone() -> None:
     assert not {"mnemosyned.client.remote"} & (local | shell)
 
 
+@pytest.mark.thorough
 def test_a_framework_is_loaded_by_its_own_adapter_alone() -> None:
     loaded = modules_after("import mnemosyned.adapters, mnemosyned.assembly.embedded")
 

@@ -85,6 +85,7 @@ def test_what_was_forgotten_stays_so(old_memory: Memory) -> None:
     assert f"OPS-{FORGOTTEN}" not in str(old_memory.recall(f"OPS-{FORGOTTEN}"))
 
 
+@pytest.mark.thorough
 def test_it_sleeps_and_recalls_the_same_afterwards(
     old_memory: Memory, clock: FakeClock
 ) -> None:
