@@ -279,6 +279,8 @@ class ChangeStore(Transactional):
 
     _editing: Callable[..., EditTransaction]
     """Makes the edits of a session, `now` and `drop_history`."""
+    _working: str
+    """Selects the row numbers of the working memories with the ids `ids`."""
     _working_table: str
     """The table that has the fields of working memories."""
 
@@ -344,13 +346,7 @@ class ChangeStore(Transactional):
     @writes
     def pin(self, session: CommonSession, ids: Sequence[str], *, pinned: bool) -> int:
         """Pin or unpin working memories; return how many of these ids are working memories."""
-        rows = session.execute(
-            "SELECT m.seq FROM fresh AS f "
-            "JOIN memory AS m ON m.owner = f.owner AND m.seq = f.seq "
-            f"WHERE m.owner = %(owner)s AND {session.of_ids}",
-            ids=list(ids),
-        )
-        seqs = [seq for (seq,) in rows]
+        seqs = [seq for (seq,) in session.execute(self._working, ids=list(ids))]
         if not pinned:
             session.execute(
                 "UPDATE working_state SET held_until = NULL "

@@ -208,6 +208,7 @@ class SqliteChanges(SqlitePart, ChangeStore):
     """A `ChangeStore` on one SQLite file."""
 
     _editing = SqliteEditing
+    _working = "SELECT seq FROM working_memory WHERE id = ANY(%(ids)s::text[])"
     _working_table = "working_memory"
 
 
