@@ -467,6 +467,9 @@ def publish(report: Report, half: str, projects: Sequence[Project], life: Life) 
     )
     report.figure("prompts that need nothing", len(nothing))
     report.bar("silent on prompts that need nothing", silent, ">=", BARS["silent"])
+    for what, heading in (("lines", "Said before"), ("rules", "Standing rules")):
+        needless = share([heading in asked.hook for asked in nothing])
+        report.figure(f"prompts that need nothing and are told {what}", needless)
     publish_ended(report, projects, life)
     publish_rules(report, projects, life, rules)
     tokens = life.prompt_tokens
