@@ -153,7 +153,7 @@ def _lift_nearest(
     lifted: dict[int, ScoreBreakdown] = {}
     for rank, position in enumerate(nearest, 1):
         parts = scores[position]
-        if position not in shown and parts.meaning >= least:
+        if position not in shown and parts.meaning and parts.meaning >= least:
             lacking = score * (1 - TIE * rank) - sum(parts)
             lifted[position] = parts._replace(meaning=parts.meaning + lacking)
     return lifted

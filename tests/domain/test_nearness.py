@@ -127,6 +127,16 @@ def test_a_memory_less_near_than_those_with_words_gets_no_place() -> None:
     assert 8 not in shown[:5]
 
 
+def test_no_memory_gets_a_place_for_its_meaning_where_none_is_near() -> None:
+    texts = (*ACCIDENTAL, "heating", "warm water")
+
+    unlike = lifted(
+        "boiler lifetime valve", *texts, near=dict.fromkeys(range(1, 10), -0.1)
+    )
+
+    assert unlike[:5] == lifted("boiler", *texts, near={})[:5]
+
+
 def test_without_a_matching_word_only_similar_memories_are_hits() -> None:
     nearness = Nearness({1: 0.39, 2: 0.41, 3: 0.8}, vector_only_min=0.4)
 
