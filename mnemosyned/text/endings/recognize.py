@@ -200,7 +200,7 @@ def _find_reason(old: Statement, new: Statement) -> str:
         kinds = {word.kind for word in fresh}
         is_exact = "word" not in kinds and kinds <= {word.kind for word in shared}
         return "corrects" if is_exact and len(fresh) == 1 else ""
-    if not fresh or "gone" in new.cues:
+    if not fresh or "gone" in new.cues or (name == "value" and is_negated):
         return ""
     if new.cues and all(
         word in shared for word in ours if word.start < new.values_start
