@@ -258,7 +258,12 @@ class RestoreTransaction(ABC):
             originals[memory.episode].add(memory.id)
         self._restore_episodes(episodes, originals, known)
         seqs = [memory.seq for memory in memories if memory.id not in known]
-        self._taken = set(self._session.memories_at(seqs))
+        taken = self._session.execute(
+            "SELECT seq FROM fresh WHERE owner = %(owner)s AND seq = ANY(%(seqs)s::bigint[]) UNION ALL "
+            "SELECT seq FROM placed WHERE owner = %(owner)s AND seq = ANY(%(seqs)s::bigint[])",
+            seqs=seqs,
+        )
+        self._taken = {seq for (seq,) in taken}
         # New numbers are given above all of them.
         self._last_seq = max([self._last_number(), *seqs])
         self._restore_memories(memories, self._homes([*filter(None, originals)]), known)
