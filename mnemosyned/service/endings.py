@@ -107,7 +107,11 @@ class EndingFinder:
             log_failure("endings_not_found", error)
 
     def find_before_sleep(self) -> None:
-        """Read memories for up to `SLEEP_S` seconds, so that summaries leave out what they end."""
+        """Read unread memories, so that summaries leave out what they end.
+
+        These are up to `SLEEP_MAX` where the background reads the others, else what `SLEEP_S`
+        seconds allow.
+        """
         self.find(limit=SLEEP_MAX if self._in_background else None, seconds=SLEEP_S)
 
     def find_in_background(self) -> None:

@@ -89,18 +89,17 @@ def _recreate_missing(
 
     A table gets the rows that it has in a new database.
     """
-    # Loaded here, as it loads numpy.
-    from sqlite_utils import Database  # noqa: PLC0415
-
-    target = Database(connection, execute_plugins=False)
     with closing(blank_database(migrations)) as blank:
         connection.execute("BEGIN IMMEDIATE")
         missing = missing_parts(connection, blank)
         for kind, name, sql in missing:
             connection.execute(sql)
             if kind == "table" and not sql.startswith("CREATE VIRTUAL"):
+                # Loaded here, as it loads numpy.
+                from sqlite_utils import Database  # noqa: PLC0415
+
                 rows = Database(blank, execute_plugins=False).table(name).rows
-                target.table(name).insert_all(rows)
+                Database(connection, execute_plugins=False).table(name).insert_all(rows)
         connection.execute("COMMIT")
     for kind, name, _ in missing:
         yield f"made the {kind} {name} again"
