@@ -413,7 +413,7 @@ install: ## package, user unit and config for the present user; starts the daemo
 			$(NEW)/bin/python -m ensurepip >/dev/null; pip="$(NEW)/bin/python -m pip"; }; \
 		$$pip install -q --disable-pip-version-check --no-compile -c build/constraints.txt \
 			".$${extras:+[$$extras]}"
-	$(NEW)/bin/python -m compileall -qq -j 0 -x '/(tests|pip)/' $(NEW)/lib || true
+	$(NEW)/bin/python -m compileall -qq -j 0 -x '/site-packages/(.*/)?(tests|pip)/' $(NEW)/lib || true
 	if ls $(LLAMA_WHEEL) >/dev/null 2>&1; then home=$(NEW) && $(LLAMA_INSTALL); \
 		elif $(APP)/venv/bin/python -c 'import llama_cpp' 2>/dev/null; then \
 		echo "llama.cpp was there: make install-llm brings it back"; fi

@@ -178,7 +178,7 @@ def _resolve_id(word: str, verb: str, client: Connection) -> str:
 def ids_with_prefix(prefix: str, verb: str, client: Connection) -> list[Named]:
     """Return the pairs (id, short description) of ids that begin with a prefix, ignoring case.
 
-    `verb` is the verb's name and decides between memories, learnings, injections and cycles. There
+    `verb` is the verb's name and decides between memories, learnings, injections, endings and cycles. There
     may be more than `SHOWN_MAX`, so that a caller knows that it prints a part.
     """
     kind = _KINDS.get(verb)

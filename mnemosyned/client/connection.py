@@ -241,9 +241,10 @@ class Connection:
     def events(self, *, after: int | None = None) -> Iterator[Event]:
         """Return an iterator of the daemon's events from now on, until the daemon stops.
 
-        It includes every event after the return, however late it is read. `after` is the id of an
-        event: later events that are still kept come first. Raises `DaemonUnreachable` if the
-        connection is lost, and `DaemonBusy` for too many readers; the iterator raises them too.
+        It includes what happens after the return, unless so many events wait to be read that the
+        daemon drops the reader, with a last event that says so. `after` is the id of an event: later
+        events that are still kept come first. Raises `DaemonUnreachable` if the connection is lost,
+        and `DaemonBusy` for too many readers; the iterator raises them too.
         """
         stream = self._read_streams(after)
         next(stream)

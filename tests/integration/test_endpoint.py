@@ -14,6 +14,7 @@ from support.cases import each_case
 from support.endpoints import (
     PATH,
     Behavior,
+    Exchange,
     answer,
     breaks_off,
     drips,
@@ -210,16 +211,29 @@ def test_it_takes_no_longer_than_it_may(slow: Behavior) -> None:
 
 
 @pytest.mark.parametrize(
-    "slow", [waits(3, says("late")), drips, gives(429, Retry_After="9")]
+    ("slow", "is_answered"),
+    [
+        (waits(3, says("late")), False),
+        (drips, False),
+        (gives(429, Retry_After="9"), True),
+    ],
 )
 def test_closing_ends_a_call_and_the_next_one_works(
-    slow: Behavior,
+    slow: Behavior, *, is_answered: bool
 ) -> None:
-    with serving(slow, says("Again.")) as served:
+    answered = threading.Event()
+
+    def behave(exchange: Exchange) -> None:
+        slow(exchange)
+        answered.set()
+
+    with serving(behave, says("Again.")) as served:
         asked = make_model(served.url)
 
         def close_once_asked() -> None:
             wait_until(lambda: bool(served.seen))
+            if is_answered:
+                wait_until(answered.is_set)
             asked.close()
 
         closing = threading.Thread(target=close_once_asked)

@@ -1,10 +1,14 @@
 """Cases of tests: long tables in TOML files, and tests that run all their cases at once."""
 
+import functools
 import inspect
+import reprlib
 import tomllib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 DOMAIN = Path(__file__).parent.parent / "domain"
 FAILURES_SHOWN_MAX = 10
@@ -42,9 +46,15 @@ def each_case(
                 case = dict(zip(fields, row, strict=True))
                 try:
                     test(**case, **fixtures)
-                except Exception as error:  # noqa: BLE001 all are raised below
-                    error.add_note(f"case: {case}")
-                    failures.append(error)
+                except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001 raised below
+                    # What `pytest.raises` and `pytest.fail` raise is no Exception.
+                    failure = (
+                        error
+                        if isinstance(error, Exception)
+                        else AssertionError(str(error))
+                    ).with_traceback(error.__traceback__)
+                    failure.add_note(f"case: {reprlib.repr(case)}")
+                    failures.append(failure)
             if len(failures) == 1:
                 raise failures[0]
             if failures:
@@ -55,9 +65,8 @@ def each_case(
 
         wanted = inspect.signature(test).parameters.values()
         fixtures = [each for each in wanted if each.name not in fields]
+        functools.update_wrapper(run, test)
         run.__signature__ = inspect.Signature(fixtures)  # type: ignore[attr-defined]
-        run.__name__, run.__doc__ = test.__name__, test.__doc__
-        run.__module__, run.__qualname__ = test.__module__, test.__qualname__
         return run
 
     return decorate

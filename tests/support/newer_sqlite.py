@@ -11,6 +11,7 @@ OPENERS = {
     "sqlite3",
     "Memory",
     "AsyncMemory",
+    "bench",
     "SqliteStore",
     "open_memory",
     "open_store",

@@ -285,7 +285,10 @@ def tail(
     try:
         with connect_to_daemon(context) as client:
             # Before the memories are asked for, so that none falls between them and the events.
-            events = client.events() if follow else None
+            events: Iterator[Event] = iter(())
+            if follow:
+                with suppress(DaemonUnreachable):  # waited for below
+                    events = client.events()
             if limit:
                 request = ListMemories(
                     limit=limit,
@@ -296,7 +299,7 @@ def tail(
                 for memory in reversed(newest):
                     printer.print_memory(memory)
             shown = {memory.id for memory in newest}
-            for event in _read_on(client, events) if events else ():
+            for event in _read_on(client, events) if follow else ():
                 if is_reader_gone():
                     break
                 is_shown = (  # all that it says is that these were remembered
