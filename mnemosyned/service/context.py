@@ -157,19 +157,14 @@ class ContextService:
         recalled = self._select_quotes(request, question, chosen, learnings)
         window = manager.assemble(
             chosen,
-            memory_results=[quoted for _, quoted in recalled],
+            memory_results=[quoted for *_, quoted in recalled],
             learnings=[learning.text for learning in learnings],
             tool_definitions=request.tools,
         )
         shown = [
             *(
-                InjectedLine(
-                    id=id,
-                    # Without the note on its end, in words that are forgotten with another memory.
-                    text=quoted.text.partition("\n(until ")[0],
-                    reason="recalled for this message",
-                )
-                for id, quoted in recalled[: window.memory_shown]
+                InjectedLine(id=id, text=words, reason="recalled for this message")
+                for id, words, _ in recalled[: window.memory_shown]
             ),
             *(
                 InjectedLine(
@@ -197,7 +192,7 @@ class ContextService:
             total=window.breakdown.total,
             kept=list(window.kept),
             dropped=list(window.dropped),
-            recalled=[id for id, _ in recalled[: window.memory_shown]],
+            recalled=[id for id, *_ in recalled[: window.memory_shown]],
             learnings=[learning.id for learning in learnings[: window.learnings_shown]],
             orphans=list(window.orphans),
         )
@@ -223,8 +218,8 @@ class ContextService:
         question: str,
         chosen: ChosenWindow,
         learnings: Sequence[Learning],
-    ) -> list[tuple[str, Quoted]]:
-        """Return recalled texts to quote, best first, each after the id of its memory.
+    ) -> list[tuple[str, str, Quoted]]:
+        """Return recalled texts to quote, best first, each after its memory's id and words.
 
         Texts that the chosen window or a learning shows anyway are not quoted.
         """
@@ -283,8 +278,10 @@ def _make_subject_text(request: Context, question: str) -> str:
 
 def _quotable_lines(
     hits: Sequence[Hit], question: str, *, seen: set[str], known: set[str]
-) -> Iterator[tuple[str, Quoted]]:
-    """Yield each recalled text once, best first, after the id of its memory.
+) -> Iterator[tuple[str, str, Quoted]]:
+    """Yield each recalled text once, best first, after the id and the words of its memory.
+
+    The words come without notes on ends, whose words are forgotten with another memory.
 
     Texts in `seen` are left out, and each yielded text is added there; so are memories with an id
     in `known`.
@@ -296,18 +293,14 @@ def _quotable_lines(
             if not words or words in seen or line.id in known:
                 continue
             seen.add(words)
+            snippet = cut_snippet(line.content, asked, width=QUOTED_CHARS_MAX)
             quoted = Quoted(
-                text="\n".join(
-                    [
-                        cut_snippet(line.content, asked, width=QUOTED_CHARS_MAX),
-                        *(f"({ended.note})" for ended in line.ended),
-                    ]
-                ),
+                text="\n".join([snippet, *(f"({ended.note})" for ended in line.ended)]),
                 said=line.created_at,
                 speaker=line.role,
                 source=hit.source or hit.session,
             )
-            yield line.id, quoted
+            yield line.id, snippet, quoted
 
 
 def _normalize_spaces(words: str) -> str:

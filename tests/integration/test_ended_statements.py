@@ -132,6 +132,19 @@ def test_a_context_says_until_when_a_recalled_statement_applied(
     assert not any(OLD in line.text and NEW in line.text for line in injection.lines)
 
 
+def test_the_ledger_has_all_words_of_a_memory_that_reads_like_a_note(
+    memory: Memory,
+) -> None:
+    memory.remember(
+        "The staging server\n(until it is replaced) listens on port 8080.", session="a"
+    )
+
+    memory.context("Which port does the staging server listen on?")
+
+    (injection,) = memory.injections().injections
+    assert "port 8080" in injection.lines[0].text
+
+
 def test_only_what_is_ended_is_closed_among_two_hundred_others(
     memory: Memory, clock: StoppedClock
 ) -> None:
