@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain
 
@@ -104,8 +104,8 @@ def assemble_sections(
 ) -> InjectedText:
     """Return the sections as one text to inject.
 
-    Quotes that do not fit in their section or in `chars_max` characters of the text are left out,
-    and so is a section without quotes.
+    Quotes that do not fit in their section or in `chars_max` characters of the text are left out, the
+    earlier ones behind a quote first, and so is a section without quotes.
     """
     room = chars_max - len(f"{OPENING}\n{NOTICE}\n{CLOSING}") - 1
     lines: list[str] = []
@@ -114,11 +114,14 @@ def assemble_sections(
         left = min(section.chars_max, room) - len(section.heading) - 1
         chosen = [section.heading]
         for quote in section.quotes:
-            line = quote.assemble(section.line_chars_max)
-            if len(line) + 1 <= left:
-                chosen.append(line)
-                told += quote.lines(section.line_chars_max)
-                left -= len(line) + 1
+            for count in range(len(quote.earlier), -1, -1):
+                fitting = replace(quote, earlier=quote.earlier[:count])
+                line = fitting.assemble(section.line_chars_max)
+                if len(line) + 1 <= left:
+                    chosen.append(line)
+                    told += fitting.lines(section.line_chars_max)
+                    left -= len(line) + 1
+                    break
         if len(chosen) > 1:
             lines += chosen
             room -= sum(len(line) + 1 for line in chosen)

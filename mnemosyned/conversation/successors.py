@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
@@ -42,6 +42,11 @@ SURE_MIN = 0.6
 STEPS_MAX = 3
 """Statements in a line behind the newest one."""
 TRIED_MAX = 5
+EARLIER_MAX = 2
+"""Older quotes in the line of the newest one."""
+STATEMENTS_MAX = 600
+"""Newest statements among which successors are found: each quote is compared with all of them, and a
+start of a session must not wait for seconds."""
 ENDED_SHARE_MIN = 0.5
 """Share of an ended sentence's keywords that a text needs in order to tell that sentence."""
 SUBJECT_CHARS_MIN = 3
@@ -65,23 +70,28 @@ class SuccessorFinder:
         edits: BriefingEdits,
         endings_of: EndingsOf,
         compare: Callable[[Sequence[str]], CosinesTo],
+        known: Collection[str] = (),
     ) -> None:
-        """Find successors among `statements`, which come newest first, in a person's words by `edits`."""
+        """Find successors among `statements`, which come newest first, in a person's words by `edits`.
+
+        `edits` has those of all memories, `known` the ids of memories whose words the agent has.
+        """
         self._statements = [
             each for each in statements if not edits.is_dropped(each.memory.id)
-        ]
+        ][:STATEMENTS_MAX]
+        self._memories = {each.memory.id: each.memory for each in self._statements}
+        self._known = known
         self._edits = edits
         self._endings_of = endings_of
         self._compare = compare
         self._cosines_to: CosinesTo = lambda _: {}
         self._places: dict[str, list[int]] = defaultdict(list)
         """The places of the statements with a word of their subject."""
-        for place, each in enumerate(self._statements):
-            for word in find_subject(each.text):
+        subjects = [find_subject(each.text) for each in self._statements]
+        for place, subject in enumerate(subjects):
+            for word in subject:
                 self._places[word].append(place)
-        self._rarities = [
-            self._rate_words(find_subject(each.text)) for each in self._statements
-        ]
+        self._rarities = [self._rate_words(subject) for subject in subjects]
         self._likeness: dict[str, list[float]] = {}
         """The likeness of texts to the statements, by the ids of their memories."""
 
@@ -90,30 +100,54 @@ class SuccessorFinder:
     ) -> list[InjectedSection]:
         """Return the sections with each older quote behind the newest on its subject, in one line.
 
-        A successor that was not chosen itself is added; no line is in two sections.
+        A successor that was not chosen itself is added; no line is in two sections. A quote is left out
+        if the agent has the newest on its subject.
         """
         ids = [quote.source_id for each in sections for quote in each.quotes]
         ended = self._endings_of(ids)
-        known = [each.memory.id for each in self._statements]
-        self._cosines_to = self._compare(list(dict.fromkeys([*known, *ids])))
+        self._cosines_to = self._compare(list(dict.fromkeys([*self._memories, *ids])))
         self._likeness.clear()
-        told: set[str] = set()
-        paired = []
+        lines: dict[str, InjectedQuote] = {}
+        line_of: dict[str, str] = {}
+        """The ids of lines, by their own and by those of the memories that state learnings."""
+        added: list[list[str]] = []
+        """The ids of the lines in each section."""
         for section in sections:
-            lines: dict[str, InjectedQuote] = {}
+            added.append([])
             for quote in section.quotes:
                 newest, *older = self._follow(quote, ended.get(quote.source_id, ()))
-                line = lines.get(newest.id, newest)
-                for each in older:
-                    if each.id not in {other.id for other in line.earlier} and (
-                        find_keywords(each.text) - find_keywords(newest.text)
-                    ):
-                        line = replace(line, earlier=(*line.earlier, each))
-                if newest.id not in told:
-                    lines[newest.id] = line
-            told.update(lines)
-            paired.append(replace(section, quotes=list(lines.values())))
-        return paired
+                if newest.id in self._known:
+                    continue
+                id = line_of.setdefault(newest.id, newest.id)
+                if id not in lines:
+                    lines[id] = newest
+                    line_of.setdefault(newest.source_id, id)
+                    added[-1].append(id)
+                lines[id] = self._put_behind(lines[id], older)
+        return [
+            replace(section, quotes=[lines[id] for id in chosen])
+            for section, chosen in zip(sections, added, strict=True)
+        ]
+
+    def _put_behind(
+        self, newest: InjectedQuote, older: Sequence[InjectedQuote]
+    ) -> InjectedQuote:
+        """Return a quote with the `EARLIER_MAX` first of its older ones behind it, the newest first.
+
+        Left out are those that the agent has or that say nothing else; of `older` the last, which was
+        chosen, comes before the others.
+        """
+        earlier = {each.id: each for each in newest.earlier}
+        keywords = find_keywords(newest.text)
+        for each in reversed(older):
+            if each.id not in self._known and find_keywords(each.text) - keywords:
+                earlier.setdefault(each.id, each)
+        behind = sorted(
+            list(earlier.values())[:EARLIER_MAX],
+            key=lambda each: each.said,
+            reverse=True,
+        )
+        return replace(newest, earlier=tuple(behind))
 
     def _follow(
         self, quote: InjectedQuote, ended: Sequence[EndedStatement]
@@ -122,26 +156,38 @@ class SuccessorFinder:
 
         The quote has the time of its end if one of its `ended` statements is in its words.
         """
+
+        def make_newer(id: str, text: str, said: datetime, why: str) -> InjectedQuote:
+            """Return a newer quote from a memory; its origin is empty unless it is a statement here."""
+            memory = self._memories.get(id)
+            return InjectedQuote(
+                id=id,
+                text=self._edits.text_of(id) or text,
+                said=said,
+                source=memory.source or "" if memory else "",
+                speaker=memory.role if memory else "",
+                reason=f"{why} ({quote.reason})",
+            )
+
         keywords = find_keywords(quote.text)
         chain = [quote]
         for each in ended:
             sentence = find_keywords(each.sentence)
-            if len(sentence & keywords) >= ENDED_SHARE_MIN * len(sentence):
-                newer = replace(
-                    quote, id=each.by, memory="", said=each.at, text=each.successor
+            if not self._edits.is_dropped(each.by) and (
+                len(sentence & keywords) >= ENDED_SHARE_MIN * len(sentence)
+            ):
+                newer = make_newer(
+                    each.by, each.successor, each.at, "ended an older line"
                 )
                 chain = [newer, replace(quote, ended_at=each.at)]
                 break
         while len(chain) <= STEPS_MAX and (successor := self._find_successor(chain[0])):
             memory = successor.memory
-            newer = replace(
-                quote,
-                id=memory.id,
-                memory="",
-                text=self._edits.text_of(memory.id) or successor.text,
-                said=memory.created_at,
-                source=memory.source or "",
-                speaker=memory.role,
+            newer = make_newer(
+                memory.id,
+                successor.text,
+                memory.created_at,
+                "newer than a line like it",
             )
             chain.insert(0, newer)
         return chain

@@ -11,9 +11,11 @@ from mnemosyned.conversation.briefing import find_statements
 from mnemosyned.conversation.injected import (
     InjectedQuote,
     InjectedSection,
+    InjectedText,
     assemble_sections,
 )
-from mnemosyned.conversation.successors import SuccessorFinder
+from mnemosyned.conversation.successors import STATEMENTS_MAX, SuccessorFinder
+from mnemosyned.memory.engine_ports import CosinesTo
 from mnemosyned.memory.injections import BriefingEdit, BriefingEdits
 from mnemosyned.memory.values import EndedStatement, MemoryRecord
 
@@ -37,14 +39,15 @@ def said(*texts: str) -> list[MemoryRecord]:
     ]
 
 
-def told(
+def inject(
     memories: Sequence[MemoryRecord],
-    *ids: str,
+    *sections: Sequence[str],
     edits: BriefingEdits | None = None,
     ended: Mapping[str, Sequence[EndedStatement]] | None = None,
     cosines: Mapping[tuple[str, str], float] | None = None,
-) -> list[str]:
-    """The lines that an agent is told if the memories with these ids are chosen."""
+    known: Sequence[str] = (),
+) -> InjectedText:
+    """What an agent is told if the memories with these ids are chosen for each section."""
     by_id = {each.id: each for each in memories}
     near = cosines or {}
     finder = SuccessorFinder(
@@ -58,16 +61,47 @@ def told(
                 if near
             }
         ),
+        known=known,
     )
-    quotes = [
-        InjectedQuote(
-            id=id, text=by_id[id].content, said=by_id[id].created_at, speaker="user"
+    chosen = [
+        InjectedSection(
+            f"Section {number}:",
+            [
+                InjectedQuote(
+                    id=id,
+                    text=by_id[id].content,
+                    said=by_id[id].created_at,
+                    source=by_id[id].source or "",
+                    speaker="user",
+                    reason="pinned",
+                )
+                for id in ids
+            ],
+            2_000,
         )
-        for id in ids
+        for number, ids in enumerate(sections)
     ]
-    sections = finder.put_newest_first([InjectedSection("Said:", quotes, 2_000)])
-    injected = assemble_sections(sections, chars_max=3_000)
+    return assemble_sections(finder.put_newest_first(chosen), chars_max=3_000)
+
+
+def told(
+    memories: Sequence[MemoryRecord],
+    *ids: str,
+    edits: BriefingEdits | None = None,
+    ended: Mapping[str, Sequence[EndedStatement]] | None = None,
+    cosines: Mapping[tuple[str, str], float] | None = None,
+    known: Sequence[str] = (),
+) -> list[str]:
+    """The lines that an agent is told if the memories with these ids are chosen."""
+    injected = inject(
+        memories, ids, edits=edits, ended=ended, cosines=cosines, known=known
+    )
     return [line for line in injected.text.splitlines() if line.startswith("- ")]
+
+
+def edits_of(id: str, **values: object) -> BriefingEdits:
+    edit = BriefingEdit(id=id, changed_at=NOON, **values)  # type: ignore[arg-type]
+    return BriefingEdits({id: edit})
 
 
 @pytest.mark.parametrize(
@@ -153,23 +187,122 @@ def test_of_several_values_the_newest_is_told() -> None:
     )
 
 
+REVIEWER, NEW_REVIEWER = "Ines reviews the ledger", "Tobias does it from now on"
+REVIEWERS = said(REVIEWER, *OTHERS, NEW_REVIEWER)
+REVIEWER_ENDED = {
+    "m0": [
+        EndedStatement(
+            at=NOON + timedelta(days=5),
+            by="m5",
+            reason="now",
+            sentence=REVIEWER,
+            successor=NEW_REVIEWER,
+        )
+    ]
+}
+
+
 def test_an_ended_statement_is_told_with_its_end_and_successor() -> None:
-    older, newer = "Ines reviews the ledger", "Tobias does it from now on"
+    (line,) = told(REVIEWERS, "m0", ended=REVIEWER_ENDED)
+
+    assert line == (
+        f"- [2026-03-22] {NEW_REVIEWER} (until 2026-03-22: [2026-03-17, user] {REVIEWER})"
+    )
+
+
+def test_what_ended_a_statement_is_told_as_a_person_edited_it() -> None:
+    dropped, reworded = edits_of("m5", dropped=True), edits_of("m5", text="Tobias now")
+
+    assert told(REVIEWERS, "m0", ended=REVIEWER_ENDED, edits=dropped) == [
+        f"- [2026-03-17, user] {REVIEWER}"
+    ]
+    (line,) = told(REVIEWERS, "m0", ended=REVIEWER_ENDED, edits=reworded)
+    assert line.startswith("- [2026-03-22] Tobias now (until ")
+
+
+@pytest.mark.parametrize(
+    ("ended_id", "why"),
+    [
+        ("m0", "ended an older line (pinned)"),
+        ("m1", "newer than a line like it (pinned)"),
+    ],
+)
+def test_a_successor_has_its_own_origin_and_reason(ended_id: str, why: str) -> None:
+    older, newer = "we take Redis for the queue", "we drop Redis, events go to Postgres"
+    sources = {"m0": "claude-code", "m5": "codex"}
+    memories = [
+        replace(each, source=sources.get(each.id))
+        for each in said(older, *OTHERS, newer)
+    ]
+    ended = {
+        ended_id: [
+            EndedStatement(
+                at=NOON + timedelta(days=5),
+                by="m5",
+                reason="gone",
+                sentence=older,
+                successor=newer,
+            )
+        ]
+    }
+
+    injected = inject(memories, ["m0"], ended=ended)
+
+    assert [(line.text, line.reason) for line in injected.lines] == [
+        (f"[2026-03-22, codex, user] {newer}", why),
+        (f"[2026-03-17, claude-code, user] {older}", "pinned"),
+    ]
+
+
+def test_an_older_quote_is_told_with_the_newer_one_of_an_earlier_section() -> None:
+    older, newer = "we take Redis for the queue", "we drop Redis, events go to Postgres"
     memories = said(older, *OTHERS, newer)
-    ending = EndedStatement(
-        at=NOON + timedelta(days=5),
-        by="m5",
-        reason="now",
-        sentence=older,
-        successor=newer,
+
+    injected = inject(memories, ["m5"], ["m0", "m1"])
+
+    line = f"- [2026-03-22, user] {newer} (earlier: [2026-03-17, user] {older})"
+    assert f"Section 0:\n{line}\nSection 1:\n- [2026-03-18, user]" in injected.text
+    assert [each.id for each in injected.lines] == ["m5", "m0", "m1"]
+
+
+def test_a_quote_is_left_out_if_the_agent_has_the_newest_on_its_subject() -> None:
+    values = [f"the number of attempts for a webhook is {n} now" for n in (7, 5, 4)]
+    memories = said(*values, *OTHERS)
+
+    assert told(memories, "m0", "m3", known=["m2"]) == told(memories, "m3")
+    (line,) = told(memories, "m0", known=["m1"])
+    assert line == (
+        f"- [2026-03-19, user] {values[2]} (earlier: [2026-03-17, user] {values[0]})"
     )
 
-    (line,) = told(memories, "m0", ended={"m0": [ending]})
 
-    assert (
-        line
-        == f"- [2026-03-22, user] {newer} (until 2026-03-22: [2026-03-17, user] {older})"
+def test_two_older_quotes_at_most_are_told_behind_a_newer_one() -> None:
+    values = [f"the number of attempts for a webhook is {n} now" for n in range(4, 9)]
+
+    (line,) = told(said(*values, *OTHERS), "m0", "m1", "m2", "m3")
+
+    assert line.startswith(f"- [2026-03-21, user] {values[4]} (earlier: ")
+    assert line.count("(earlier: ") == 2
+
+
+def test_successors_are_found_among_the_newest_statements() -> None:
+    memories = said(*(f"the ticket {n} is about the label" for n in range(900)))
+    compared: list[Sequence[str]] = []
+
+    def compare(ids: Sequence[str]) -> CosinesTo:
+        compared.append(ids)
+        return lambda _: {}
+
+    finder = SuccessorFinder(
+        list(find_statements(memories)),
+        edits=BriefingEdits(),
+        endings_of=lambda _: {},
+        compare=compare,
     )
+
+    finder.put_newest_first([])
+
+    assert compared == [[each.id for each in memories[:STATEMENTS_MAX]]]
 
 
 def test_the_end_of_another_sentence_of_a_memory_changes_nothing() -> None:
@@ -206,16 +339,29 @@ def test_a_dropped_statement_is_no_successor_and_a_reworded_one_has_its_new_word
         "we take Redis for the queue", *OTHERS, "we drop Redis, events go to Postgres"
     )
 
-    def edits(**values: object) -> BriefingEdits:
-        edit = BriefingEdit(id="m5", changed_at=NOON, **values)  # type: ignore[arg-type]
-        return BriefingEdits({"m5": edit})
-
-    assert told(memories, "m0", edits=edits(dropped=True)) == [
+    assert told(memories, "m0", edits=edits_of("m5", dropped=True)) == [
         "- [2026-03-17, user] we take Redis for the queue"
     ]
-    assert told(memories, "m0", edits=edits(text="Postgres it is"))[0].startswith(
-        "- [2026-03-22, user] Postgres it is (earlier: "
-    )
+    assert told(memories, "m0", edits=edits_of("m5", text="Postgres it is"))[
+        0
+    ].startswith("- [2026-03-22, user] Postgres it is (earlier: ")
+
+
+def test_older_quotes_that_do_not_fit_leave_the_newest_one_alone() -> None:
+    older = [
+        InjectedQuote(id=id, text=id * 200, said=NOON, speaker="user") for id in "ab"
+    ]
+    newest = replace(older[0], id="m", text="Postgres", earlier=tuple(older))
+
+    def ids_within(chars_max: int) -> list[str]:
+        section = InjectedSection("Pinned:", [newest], chars_max)
+        injected = assemble_sections([section], chars_max=3_000)
+        return [line.id for line in injected.lines]
+
+    assert ids_within(600) == ["m", "a", "b"]
+    assert ids_within(400) == ["m", "a"]
+    assert ids_within(100) == ["m"]
+    assert ids_within(30) == []
 
 
 def test_each_memory_in_a_line_has_its_own_words_in_the_ledger() -> None:

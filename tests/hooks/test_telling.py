@@ -517,6 +517,21 @@ def test_each_line_is_told_once(hooks: HookService) -> None:
 
 
 @pytest.mark.usefixtures("told")
+def test_a_prompt_that_is_stored_first_is_not_told_back(hooks: HookService) -> None:
+    agent = codex(hooks, None)
+    decision = "The cart service uses SQLite instead of Postgres 16."
+
+    assert "SQLite" not in ask(agent, decision)
+    later = ask(agent, "Which database does the cart service use?")
+
+    assert "SQLite" not in later
+    assert DECISION not in later  # the agent has the newer decision
+    assert "SQLite" in ask(
+        codex(hooks, None, session="0200"), "Which database does the cart service use?"
+    )
+
+
+@pytest.mark.usefixtures("told")
 def test_an_older_decision_is_told_behind_the_newer_one(
     hooks: HookService, service: MemoryService, transcript: Path
 ) -> None:

@@ -31,6 +31,7 @@ from mnemosyned.conversation.sections import Relevance
 from mnemosyned.conversation.successors import SuccessorFinder
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.capture import AgentSession
+from mnemosyned.memory.injections import BriefingEdits
 from mnemosyned.memory.ports import MemoryStore
 from mnemosyned.memory.values import Hit
 from mnemosyned.service.service import MemoryService
@@ -101,13 +102,19 @@ class Reminder:
         own = self._store.agents.sessions_of(session.project, PROJECT_SESSIONS_MAX)
         others = [other for other in own if other != session.session]
         need = estimate_need(prompt[:QUERY_CHARS_MAX], self._service.rate_prompt)
+        edits = self._store.injections.edits()
         read = self._read_statements([*others, session.session])
-        statements = [
-            each
-            for each in read
-            if each.memory.session != session.session
-            and each.memory.id not in session.shown
+        in_session = [
+            each.memory for each in read if each.memory.session == session.session
         ]
+        # What the agent has been given; the prompt itself is stored first where nothing else is read.
+        known = {*session.shown, *(memory.id for memory in in_session)}
+        asked = {
+            memory.id
+            for memory in in_session
+            if " ".join(memory.content.split())[:QUERY_CHARS_MAX] == query
+        }
+        statements = [each for each in read if each.memory.id not in known]
         score_min = -need / ODDS_OF_SCORE
         lines = self._find_by_meaning(query, statements, score_min)
         if len(lines) < TOLD_MAX and score_min <= CONFIDENCE_WEIGHT:
@@ -118,7 +125,7 @@ class Reminder:
                 if line.quote.id not in told and line.score >= score_min
             ]
         lines.sort(key=lambda line: -line.score)
-        rules = self._find_rules(session, query, now)
+        rules = self._find_rules(session, query, now, edits)
         lines = [
             line
             for line in lines
@@ -138,23 +145,23 @@ class Reminder:
             )
         ]
         finder = SuccessorFinder(
-            read,
-            edits=self._store.injections.edits([each.memory.id for each in read]),
+            [each for each in read if each.memory.id not in asked],
+            edits=edits,
             endings_of=self._store.endings.of,
             compare=self._service.compare,
+            known=known,
         )
         return assemble_sections(
             finder.put_newest_first(sections), chars_max=REMINDER_CHARS_MAX
         )
 
     def _find_rules(
-        self, session: AgentSession, query: str, now: datetime
+        self, session: AgentSession, query: str, now: datetime, edits: BriefingEdits
     ) -> list[InjectedQuote]:
         """Return the learnings that the query needs, at most `RULES_MAX`, the most probable first.
 
         Those that were stated or shown in the session are left out.
         """
-        edits = self._store.injections.edits()
         known = {*session.shown, session.session}
         learnings = [
             each
