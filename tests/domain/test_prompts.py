@@ -24,6 +24,7 @@ ORDERS = [
     "sortier die Liste",
     "fix it:\n```\nwhat is the port?\n```",
     "how large is a bath tub?",
+    "what does ON CONFLICT DO NOTHING return?",
 ]
 GENERAL = [
     "what is a monad?",
@@ -34,6 +35,10 @@ GENERAL = [
     "¿cómo se dice 'estante' en alemán?",
     "how many seconds are in the day?",
     "wie viel ist 14 mal 27 in unserer Tabelle?",
+    "how do you say 'dry rot' in Spanish?",
+    "was ist der Unterschied zwischen whose und who's",
+    "what is idempotency?",
+    "was bedeutet p95?",
 ]
 
 
