@@ -22,6 +22,7 @@ from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.sleep.lease import SummarizerLease
 from mnemosyned.storage.sqlite.store import SqliteStore, open_store
 from mnemosyned.summary.extract import ExtractiveSummarizer
+from mnemosyned.verbs.endings import Endings
 from mnemosyned.verbs.memories import BATCH_MAX, Recall, Remember, RememberMany
 from mnemosyned.verbs.upkeep import Sleep
 
@@ -47,6 +48,8 @@ class Twins:
             for start in range(0, len(told), BATCH_MAX):
                 batch = told[start : start + BATCH_MAX]
                 service.remember_many(RememberMany(memories=list(batch)))
+            # Otherwise it depends on the time how many are read before a sleep.
+            service.call(Endings())
 
     def sleep(self) -> None:
         """Let both sleep until nothing is left to do."""
