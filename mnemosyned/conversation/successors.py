@@ -38,7 +38,7 @@ UNKNOWN_COSINE = 0.2
 PLACE_MAX = 3
 """Only so many older statements that are most like a newer one may have it as their successor."""
 SURE_MIN = 0.6
-"""The same sum from which a statement that has a successor itself is one."""
+"""The same sum from which a statement that has a successor itself, or that the agent has, is one."""
 STEPS_MAX = 3
 """Statements in a line behind the newest one."""
 TRIED_MAX = 5
@@ -101,7 +101,7 @@ class SuccessorFinder:
         """Return the sections with each older quote behind the newest on its subject, in one line.
 
         A successor that was not chosen itself is added; no line is in two sections. A quote is left out
-        if the agent has the newest on its subject.
+        if the agent has the newest that is surely on its subject.
         """
         ids = [quote.source_id for each in sections for quote in each.quotes]
         ended = self._endings_of(ids)
@@ -195,13 +195,15 @@ class SuccessorFinder:
     def _find_successor(self, quote: InjectedQuote) -> ProjectStatement | None:
         """Return the newer statement that is most like a quote; None if none is like enough.
 
-        One that has a successor itself is passed over, unless the quote is surely about it.
+        One that has a successor itself is passed over, unless the quote is surely about it, and so is
+        one that the agent has: the quote may still apply.
         """
         rated = self._list_successors(quote.source_id, quote.text, quote.said)
         for score, newer in rated:
             memory = newer.memory
-            if score >= SURE_MIN or not self._list_successors(
-                memory.id, newer.text, memory.created_at
+            if score >= SURE_MIN or not (
+                memory.id in self._known
+                or self._list_successors(memory.id, newer.text, memory.created_at)
             ):
                 return newer
         return None

@@ -276,6 +276,17 @@ def test_a_quote_is_left_out_if_the_agent_has_the_newest_on_its_subject() -> Non
     )
 
 
+def test_a_quote_that_may_still_apply_is_told_beside_what_the_agent_has() -> None:
+    older, newer = "las paredes van en color arena", "the walls become sage green"
+    memories = said(older, *OTHERS, newer)
+
+    def told_at(cosine: float) -> list[str]:
+        return told(memories, "m0", cosines={("m0", "m5"): cosine}, known=["m5"])
+
+    assert told_at(0.5) == [f"- [2026-03-17, user] {older}"]
+    assert told_at(0.7) == []
+
+
 def test_two_older_quotes_at_most_are_told_behind_a_newer_one() -> None:
     values = [f"the number of attempts for a webhook is {n} now" for n in range(4, 9)]
 
