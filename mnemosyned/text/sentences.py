@@ -66,6 +66,12 @@ ABBREVIATION_LETTERS_MAX = 6
 _BREAK = re.compile(r"[;,、，；]\s*|\s+|(?<=[}\])])")
 
 
+def contains_statement(text: str, statement: str) -> bool:
+    """Tell whether a text has the words of a statement, in any case and with any end of sentence."""
+    words = statement.rstrip(SPACED_ENDS + UNSPACED_ENDS)
+    return words.casefold() in text.casefold()
+
+
 def split_sentences(text: str) -> list[tuple[str, bool]]:
     """Return each sentence of a text, with True if the sentence begins a line.
 

@@ -176,6 +176,16 @@ def test_a_correction_is_kept_only_where_it_corrects_something() -> None:
     assert correction not in lonely.known
 
 
+def test_two_rules_of_one_message_both_stay_unless_one_contains_the_other() -> None:
+    old = replace(learning("Never push to main."), memory="said")
+    both = "Never push to main. Always push hotfixes to the release branch first, then ask me."
+    other = both.removeprefix("Never push to main. ")
+
+    assert superseded(replace(learning(other), memory="said"), [old]) == []
+    assert superseded(replace(learning(both), memory="said"), [old]) == [old]
+    assert superseded(replace(learning("Please ask me."), memory="said"), [old]) == []
+
+
 def shown_for(question: str, *texts: str) -> list[str]:
     """Texts of the preferences that are shown for a question."""
     selected = select_relevant(

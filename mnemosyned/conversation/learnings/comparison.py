@@ -15,6 +15,7 @@ from mnemosyned.conversation.learnings.rules import load_shared_pattern
 from mnemosyned.memory.values import Learning, LearningKind
 from mnemosyned.text.endings.recognize import find_ending
 from mnemosyned.text.rule_files import read_tables
+from mnemosyned.text.sentences import contains_statement
 from mnemosyned.text.terms import FUNCTION_WORDS, Terms, parse_terms
 
 MEANINGS_CACHED_MAX = 2_000
@@ -303,9 +304,13 @@ def is_repetition(new: Learning, old: Learning) -> bool:
         return False
     if LearningKind.LESSON in (new.kind, old.kind) and new.kind is not old.kind:
         return False
+    if (
+        new.memory
+        and new.memory == old.memory
+        and contains_statement(new.text, old.text)
+    ):
+        return True
     ours, theirs = parse_meaning(new.text), parse_meaning(old.text)
-    if new.memory and new.memory == old.memory and theirs.subject <= ours.subject:
-        return True  # a clause of the same statement
     if ours.negative != theirs.negative or ours.choices != theirs.choices:
         return False
     if ours.preferred & theirs.rejected or not _has_most_words_in_common(
