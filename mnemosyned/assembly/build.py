@@ -25,7 +25,10 @@ from mnemosyned.config import (
     changed_keys,
     needs_restart,
 )
-from mnemosyned.conversation.learnings.recognize import extract_learnings
+from mnemosyned.conversation.learnings.recognize import (
+    LateLearning,
+    extract_late_learnings,
+)
 from mnemosyned.conversation.learnings.relevance import load_topics
 from mnemosyned.conversation.messages import MessageCounter
 from mnemosyned.conversation.prompts import load_prompt_examples
@@ -38,7 +41,7 @@ from mnemosyned.memory.engine_ports import (
     VectorStore,
 )
 from mnemosyned.memory.ports import MemoryStore
-from mnemosyned.memory.values import EmbedderState, Learning, MemoryRecord
+from mnemosyned.memory.values import EmbedderState, MemoryRecord
 from mnemosyned.service.backups import BackupKeeper, backup_rules
 from mnemosyned.service.clock_guard import ClockGuard
 from mnemosyned.service.context import make_counter, token_budget
@@ -136,13 +139,14 @@ def assemble_service(
         """Tell whether the embedding model is in this state."""
         return vectors is not None and vectors.status().state is state
 
-    def learn(memory: MemoryRecord) -> Sequence[Learning]:
-        """Return what a memory states as a rule, by patterns or by the vectors of its sentences."""
-        is_wanted = settings.config.learnings.recognize
-        if not (shared.rater and is_wanted and is_embedder(EmbedderState.READY)):
+    def learn(memory: MemoryRecord) -> Sequence[LateLearning] | None:
+        """Return what a memory states as a rule by the vectors of its sentences; None for later."""
+        if not (shared.rater and settings.config.learnings.recognize):
             return ()
+        if not is_embedder(EmbedderState.READY):
+            return None if is_embedder(EmbedderState.LOADING) else ()
         now = shared.clock.now()
-        return extract_learnings(memory, now=now, rate=shared.rater.rate_sentences)
+        return extract_late_learnings(memory, now=now, rate=shared.rater.rate_sentences)
 
     endings = EndingFinder(
         store=store,
@@ -150,7 +154,6 @@ def assemble_service(
         gate=gate,
         in_background=in_background,
         learn=learn,
-        is_loading=partial(is_embedder, EmbedderState.LOADING),
     )
     endings.on_found = retention.rewrite_stale_or_log
 

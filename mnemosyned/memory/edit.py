@@ -11,6 +11,7 @@ from mnemosyned.memory.masking import mask_memories
 from mnemosyned.memory.values import Learning, MemoryRecord, Revision
 from mnemosyned.text.details import Detail, DetailKind
 from mnemosyned.text.secrets.masking import mask_metadata, mask_secrets
+from mnemosyned.text.sentences import contains_statement
 
 REVISIONS_MAX = 100
 """Earlier states kept of one memory, the latest."""
@@ -24,8 +25,23 @@ class MemoryEdit:
     after: MemoryRecord
     learnings: tuple[Learning, ...] = ()
     """Learnings that only the new words state."""
-    restated: frozenset[str] | None = None
-    """Texts of the learnings that the new words state; None where none is lost."""
+    unstated: frozenset[str] = frozenset()
+    """Texts of the learnings that patterns find in the old words, and not in the new ones."""
+    states_learnings: bool = True
+    """Whether it is a user who says the new words."""
+
+    def drops_learning(self, text: str) -> bool:
+        """Tell whether a learning has its text from the old words, and the new ones do not state it.
+
+        A text that somebody gave the learning later stays.
+        """
+        if text in self.unstated:
+            return True
+        before, after = (
+            contains_statement(mask_secrets(each.content), text)
+            for each in (self.before, self.after)
+        )
+        return before and not (after and self.states_learnings)
 
     @property
     def is_reworded(self) -> bool:

@@ -332,7 +332,12 @@ class ChangeService:
             edits, now=self._clock.now(), drop_history=drop_history
         )
         if edition.positions:
-            self._endings.find_again(edition.positions)
+            former = {
+                edit.before.id: edit.before.content
+                for edit in edits
+                if edit.before.role == edit.after.role
+            }
+            self._endings.find_again(edition.positions, former=former)
         if edition.positions and self._vectors:
             self._vectors.note_edits(edition.positions)
         return edition

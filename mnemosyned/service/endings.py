@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from mnemosyned.conversation.learnings.recognize import LateLearning
 from mnemosyned.errors import NotFound
 from mnemosyned.logs import log_failure, logger
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.endings import EndingRecord
 from mnemosyned.memory.ports import MemoryStore
-from mnemosyned.memory.values import EndedStatement, Hit, Learning, MemoryRecord
+from mnemosyned.memory.values import EndedStatement, Hit, MemoryRecord
 from mnemosyned.search.query import Match, Query
 from mnemosyned.sleep.lease import ForegroundGate
 from mnemosyned.text.endings.recognize import (
@@ -24,6 +25,7 @@ from mnemosyned.text.endings.recognize import (
 )
 from mnemosyned.text.endings.statements import Statement
 from mnemosyned.text.secrets.masking import mask_secrets
+from mnemosyned.text.sentences import contains_statement
 from mnemosyned.text.terms import Terms
 from mnemosyned.verbs.endings import (
     EndedLine,
@@ -66,22 +68,22 @@ class EndingFinder:
         clock: Clock,
         gate: ForegroundGate,
         in_background: bool,
-        learn: Callable[[MemoryRecord], Sequence[Learning]] = lambda _: (),
-        is_loading: Callable[[], bool] = lambda: False,
+        learn: Callable[[MemoryRecord], Sequence[LateLearning] | None] = lambda _: (),
     ) -> None:
         """Read and write `store`; background calls yield to the requests that `gate` counts.
 
         `in_background` says whether there are such calls. `learn` returns what a memory states as a
-        rule, also by its vectors, to be stored as well. While the encoder `is_loading`, memories
-        are left for later.
+        rule by its vectors, to be stored as well, or None while the encoder is loading: then
+        memories are learned from later.
         """
         self._store = store
         self._clock = clock
         self._gate = gate
         self._in_background = in_background
         self._learn = learn
-        self._is_loading = is_loading
-        self._has_news = self._has_news_ahead = not store.read_only
+        self._has_news = self._has_news_ahead = (
+            self._has_unlearned
+        ) = not store.read_only
         self._read_to = 0
         """Row number up to which memories were read ahead of the background."""
         self._is_behind = False
@@ -93,7 +95,7 @@ class EndingFinder:
 
     def note_new_memories(self) -> None:
         """Note that memories were stored; return at once."""
-        self._has_news = self._has_news_ahead = True
+        self._has_news = self._has_news_ahead = self._has_unlearned = True
 
     def find_soon(self) -> None:
         """Read up to `SOON_MAX` unread memories for an answer that is about to be given.
@@ -115,9 +117,7 @@ class EndingFinder:
         self.find(limit=SLEEP_MAX if self._in_background else None, seconds=SLEEP_S)
 
     def find_in_background(self) -> None:
-        """Read further memories for `CHORE_S` seconds, and yield to requests."""
-        if self._is_loading():
-            return
+        """Read further memories for `CHORE_S` seconds, learn from them as long, and yield to requests."""
         self.find(seconds=CHORE_S, is_yielding=True)
         self._is_behind = self._has_news
 
@@ -130,8 +130,8 @@ class EndingFinder:
     ) -> int:
         """Read all unread memories, or up to `limit` of them; return how many endings were new.
 
-        It stops after the portion in which `seconds` are over. With a `limit` it does not wait for
-        another thread that reads, and returns 0.
+        Then learn from as many. Each stops after the portion in which `seconds` are over. With a
+        `limit` it does not wait for another thread that reads, and returns 0.
         """
         if not self._reading.acquire(blocking=limit is None):
             return 0
@@ -140,6 +140,7 @@ class EndingFinder:
                 found = self._find_ahead(limit)
             else:
                 found = self._find(limit, seconds, is_yielding=is_yielding)
+                self._learn_from_new(limit, seconds, is_yielding=is_yielding)
         finally:
             self._reading.release()
         if found:
@@ -185,7 +186,6 @@ class EndingFinder:
                 if time.monotonic() >= ends:
                     break
             if done:
-                self._learn_from(list(memories.values())[:done])
                 last = list(memories)[done - 1]
                 found += self._store.endings.add(endings, read_up_to=last)
             read += done
@@ -194,23 +194,76 @@ class EndingFinder:
             is_due = self._has_news and bool(portion) and time.monotonic() < ends
         return found
 
-    def find_again(self, positions: Sequence[int]) -> None:
-        """Read the edited or restored memories at these row numbers again, and store what they end."""
+    def _learn_from_new(
+        self, limit: int | None, seconds: float | None, *, is_yielding: bool
+    ) -> None:
+        """Store what new memories state as rules, up to `limit` memories or for `seconds`."""
+        ends = time.monotonic() + seconds if seconds is not None else float("inf")
+        is_due = self._has_unlearned
+        while is_due:
+            self._has_unlearned = False
+            portion = limit or READ_AT_ONCE
+            late: list[LateLearning] = []
+            last = None
+            memories = self._store.learnings.unlearned(limit=portion)
+            for position, memory in memories.items():
+                if is_yielding:
+                    self._gate.yield_to_requests()
+                if (learned := self._learn_of(memory)) is None:
+                    is_due = False
+                    break
+                late += learned
+                last = position
+                if time.monotonic() >= ends:
+                    is_due = False
+                    break
+            if last is not None:
+                self._add_late(late, learned_up_to=last)
+            if not is_due or len(memories) == portion:
+                self._has_unlearned = True  # there may be more
+            is_due = is_due and self._has_unlearned and limit is None
+
+    def find_again(
+        self, positions: Sequence[int], *, former: Mapping[str, str] | None = None
+    ) -> None:
+        """Read the edited or restored memories at these row numbers again, and store what they end.
+
+        `former` has what the speakers of edited memories said before the edit, by id: rules that only
+        the new words state are learned. Restored memories have their learnings.
+        """
         memories = self._store.endings.memories_at(positions).values()
-        self._learn_from(memories)
+        if former is not None:
+            late = [
+                each
+                for memory in memories
+                for each in self._learn_of(memory) or ()
+                if not contains_statement(
+                    mask_secrets(former.get(memory.id, "")), each.learning.text
+                )
+            ]
+            if late:
+                self._add_late(late)
         endings = [ending for memory in memories for ending in self._find_of(memory)]
         if endings and self._store.endings.add(endings):
             self.on_found()
 
-    def _learn_from(self, memories: Iterable[MemoryRecord]) -> None:
-        """Store the learnings that memories state, which are new if no pattern matched them."""
-        current = (each for each in memories if not each.superseded_at)
-        learnings = [learning for each in current for learning in self._learn(each)]
-        if learnings and (new := self._store.learnings.add_stated(learnings)):
+    def _learn_of(self, memory: MemoryRecord) -> Sequence[LateLearning] | None:
+        """Return what a memory in force states as a rule; None while the encoder is loading."""
+        return () if memory.superseded_at else self._learn(memory)
+
+    def _add_late(
+        self, late: Sequence[LateLearning], *, learned_up_to: int | None = None
+    ) -> None:
+        """Store late learnings, and mark memories as learned from; log how many are new."""
+        new = self._store.learnings.add_late(late, learned_up_to=learned_up_to)
+        if new:
             log.info("learned_by_vectors", learnings=new)
 
     def read_again(self) -> None:
-        """Read all memories again in the background, as records were restored among them."""
+        """Read all memories again in the background, as records were restored among them.
+
+        The restored ones have their learnings, and those of others may have been removed.
+        """
         self._store.endings.read_again()
         self._read_to = 0
         self._has_news = self._has_news_ahead = True

@@ -11,7 +11,10 @@ from typing import Any, TypeVar, overload
 import msgspec
 
 from mnemosyned.config import SettingsInForce
-from mnemosyned.conversation.learnings.recognize import extract_learnings
+from mnemosyned.conversation.learnings.recognize import (
+    USER_ROLES,
+    extract_learnings,
+)
 from mnemosyned.errors import (
     ContentTooLarge,
     EmptyContent,
@@ -114,13 +117,14 @@ class DraftMaker:
             for learning in self._recognize_learnings(before, now, secrets="kept")
         }
         learnings = self._recognize_learnings(after, now, secrets="kept")
-        texts = frozenset(learning.text for learning in learnings)
+        texts = {learning.text for learning in learnings}
         return replace(
             edit,
             learnings=tuple(
                 learning for learning in learnings if learning.text not in stated
             ),
-            restated=None if stated <= texts else texts,
+            unstated=frozenset(stated - texts),
+            states_learnings=after.role.casefold() in USER_ROLES,
         ), secrets
 
     def _check_content(self, content: str, *, field: str) -> None:

@@ -93,9 +93,10 @@ def plant_vectors(database: Path, encoder: SentenceEncoder, texts: list[str]) ->
                 (seq, model, vector) for seq, vector in zip(page, vectors, strict=True)
             )
             connection.executemany("INSERT INTO embedding VALUES (?, ?, ?)", rows)
-        # Memories that were not read for endings would keep the encoder in use for an hour.
-        connection.execute("DELETE FROM ending_progress")
-        connection.execute("INSERT INTO ending_progress VALUES (?)", (max(seqs),))
+        # Memories that were not learned from would keep the encoder in use for an hour.
+        for table in "ending_progress", "learned":
+            connection.execute(f"DELETE FROM {table}")
+            connection.execute(f"INSERT INTO {table} VALUES (?)", (max(seqs),))
         connection.commit()
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return database.stat().st_size - before

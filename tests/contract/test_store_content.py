@@ -7,8 +7,12 @@ import pytest
 from support.fakes import NOON, consolidate, memory, promotion, remember_batch
 from support.stores import TRIO, get_memory
 
-from mnemosyned.conversation.learnings.recognize import extract_learnings
+from mnemosyned.conversation.learnings.recognize import (
+    LateLearning,
+    extract_learnings,
+)
 from mnemosyned.errors import BatchChanged, IdTaken, InvalidRequest, NotFound
+from mnemosyned.memory.edit import MemoryEdit
 from mnemosyned.memory.forgetting import ForgetFilter
 from mnemosyned.memory.ports import (
     ArchivedMessage,
@@ -43,6 +47,17 @@ def lesson(
 
 def said(id: str, text: str, *, hours_ago: float = 0) -> MemoryRecord:
     return memory(id, text, role="user", hours_ago=hours_ago)
+
+
+def late(
+    store: MemoryStore, learning: Learning, read: MemoryRecord | None = None
+) -> LateLearning:
+    """A learning that was read from its memory as stored, or as `read`."""
+    if read is None:
+        found = store.memories.get(learning.memory or "")
+        assert isinstance(found, MemoryRecord)
+        read = found
+    return LateLearning(learning, read, frozenset())
 
 
 def tell(store: MemoryStore, *memories: MemoryRecord) -> None:
@@ -124,9 +139,12 @@ def test_rules_that_are_read_later_are_stored_once_and_of_stored_memories_alone(
     text = "prices end in .50, nothing on credit"
     store.memories.remember([Draft(memory("said", content=text))])
     rule = replace(lesson("rule", text), memory="said")
+    unknown = memory("no", content=text)
 
-    assert store.learnings.add_stated([rule, replace(rule, id="2", memory="no")]) == 1
-    assert store.learnings.add_stated([replace(rule, id="3")]) == 0
+    assert (
+        store.learnings.add_late([late(store, rule), late(store, rule, unknown)]) == 1
+    )
+    assert store.learnings.add_late([late(store, replace(rule, id="3"))]) == 0
     assert store.learnings.find(limit=9) == [rule]
 
 
@@ -134,11 +152,72 @@ def test_a_whole_rule_supersedes_its_clause(store: MemoryStore) -> None:
     text = "bitte keine Kommentare, und Namen auf Englisch, auch in Tests"
     store.memories.remember([Draft(memory("said", content=text))])
     whole = replace(lesson("whole", text), memory="said")
-    store.learnings.add_stated([replace(whole, id="part", text="Keine Kommentare")])
+    part = replace(whole, id="part", text="Keine Kommentare")
+    store.learnings.add_late([late(store, part)])
 
-    store.learnings.add_stated([whole])
+    store.learnings.add_late([late(store, whole)])
 
     assert store.learnings.find(limit=9) == [whole]
+
+
+def test_a_rule_is_not_learned_late_without_its_clause_that_somebody_removed(
+    store: MemoryStore,
+) -> None:
+    text = "bitte keine Kommentare, und Namen auf Englisch, auch in Tests"
+    store.memories.remember([Draft(memory("said", content=text))])
+    whole = late(store, replace(lesson("whole", text), memory="said"))
+
+    whole = whole._replace(clauses=frozenset({"keine Kommentare"}))
+
+    assert store.learnings.add_late([whole]) == 0
+    assert store.learnings.find(limit=9) == []
+
+
+def test_a_rule_read_before_its_memory_was_edited_or_superseded_is_not_stored(
+    store: MemoryStore,
+) -> None:
+    said = [memory("edited", content="Use tabs"), memory("gone", content="Use spaces")]
+    store.memories.remember([Draft(each) for each in said])
+    read = [
+        late(store, replace(lesson(each.id, each.content), memory=each.id))
+        for each in said
+    ]
+
+    edited = replace(read[0].memory, content="Use four spaces")
+    store.changes.edit([MemoryEdit(before=read[0].memory, after=edited)], now=NOON)
+    store.memories.remember([Draft(memory("newer"), supersedes="gone")])
+
+    assert store.learnings.add_late(read) == 0
+    assert store.learnings.find(superseded=True, limit=9) == []
+
+
+def test_a_late_rule_that_newer_words_contradict_is_not_counted(
+    store: MemoryStore,
+) -> None:
+    store.memories.remember([Draft(memory("said", content="Never use tabs"))])
+    store.learnings.add(lesson("newer", "Always use tabs.", hours_ago=0))
+    old = replace(lesson("old", "Never use tabs", hours_ago=2), memory="said")
+
+    assert store.learnings.add_late([late(store, old)]) == 0
+
+
+def test_an_edit_drops_the_rules_that_it_rewords_and_keeps_the_others(
+    store: MemoryStore,
+) -> None:
+    text = "prices end in .50, nothing on credit; signs in Spanish"
+    store.memories.remember([Draft(memory("said", content=text))])
+    rules = [
+        replace(lesson(each, each), memory="said")
+        for each in ("prices end in .50, nothing on credit", "signs in Spanish", "mine")
+    ]
+    store.learnings.add_late([late(store, each) for each in rules])
+    before = late(store, rules[0]).memory
+
+    after = replace(before, content="prices end in .99; signs in Spanish")
+    store.changes.edit([MemoryEdit(before=before, after=after)], now=NOON)
+
+    kept = {each.text for each in store.learnings.find(limit=9)}
+    assert kept == {"signs in Spanish", "mine"}
 
 
 def test_a_lesson_stated_again_is_the_one_that_is_there(store: MemoryStore) -> None:

@@ -1,12 +1,15 @@
 """Every store keeps which statements newer memories ended, and forgets it with either memory."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from support.fakes import NOON as MORNING, FakeClock
 
+from mnemosyned.conversation.learnings.recognize import LateLearning
 from mnemosyned.memory.endings import EndingRecord
 from mnemosyned.memory.fields import MemoryFilter
+from mnemosyned.memory.forgetting import Grace
 from mnemosyned.memory.ports import Draft, MemoryStore
 from mnemosyned.memory.values import Learning, LearningKind, MemoryRecord
 from mnemosyned.service import endings
@@ -182,7 +185,7 @@ def test_what_is_read_while_somebody_waits_is_learned_from_in_the_background(
     store.memories.remember([Draft(OLD), Draft(NEW)])
     learned: list[str] = []
 
-    def learn(memory: MemoryRecord) -> list[Learning]:
+    def learn(memory: MemoryRecord) -> list[LateLearning]:
         learned.append(memory.id)
         return []
 
@@ -204,8 +207,9 @@ def test_what_is_read_while_somebody_waits_is_learned_from_in_the_background(
     assert not store.endings.unread(limit=10)
 
 
-def test_a_background_reads_once_the_encoder_is_up_and_stores_what_it_learns(
-    store: MemoryStore,
+@pytest.mark.parametrize("in_background", [True, False])
+def test_endings_are_found_while_the_encoder_is_loading_and_rules_learned_after_it(
+    store: MemoryStore, *, in_background: bool
 ) -> None:
     rule = Learning(
         id="rule",
@@ -217,20 +221,69 @@ def test_a_background_reads_once_the_encoder_is_up_and_stores_what_it_learns(
     )
     state = {"loading": True}
     store.memories.remember([Draft(OLD), Draft(NEW)])
+    read = store.memories.get("new")
+    assert isinstance(read, MemoryRecord)
+    late = LateLearning(rule, read, frozenset())
+
+    def learn(memory: MemoryRecord) -> list[LateLearning] | None:
+        if state["loading"]:
+            return None
+        return [late] if memory.id == "new" else []
+
     finder = EndingFinder(
         store=store,
         clock=FakeClock(),
         gate=ForegroundGate(),
-        in_background=True,
-        learn=lambda memory: [rule] if memory.id == "new" else [],
-        is_loading=lambda: state["loading"],
+        in_background=in_background,
+        learn=learn,
     )
 
     finder.find_soon()
-    finder.find_in_background()
-    unread = len(store.endings.unread(limit=10))
+    finder.find_before_sleep()
+    finder.find()
+    early = (store.endings.find(limit=10), store.learnings.find(limit=10))
     state["loading"] = False
     finder.find_in_background()
 
-    assert unread == 2
+    assert [each.newer for each in early[0]] == ["new"]
+    assert early[1] == []
     assert store.learnings.find(limit=10) == [rule]
+    assert not store.learnings.unlearned(limit=10)
+
+
+def test_restored_memories_are_not_learned_from_and_others_still_are(
+    ended: MemoryStore,
+) -> None:
+    with ended.exchange.export(MemoryFilter()) as (_, records):
+        exported = list(records)
+    ended.deletion.forget(["old", "new"])
+    pending = MemoryRecord(id="pending", content="Use tabs.", created_at=MORNING)
+    ended.memories.remember([Draft(pending)])
+    before = len(ended.learnings.unlearned(limit=10))
+
+    ended.exchange.restore(exported)
+    ended.endings.read_again()
+    unlearned = ended.learnings.unlearned(limit=10)
+    ended.learnings.add_late([], learned_up_to=max(unlearned))
+    ended.memories.remember([Draft(replace(pending, id="later"))])
+    later = ended.learnings.unlearned(limit=10)
+
+    assert before == 1
+    assert [each.id for each in unlearned.values()] == ["pending"]
+    assert [each.id for each in later.values()] == ["later"]
+    assert len(ended.endings.unread(limit=10)) == 4
+
+
+def test_a_memory_that_is_put_back_is_not_learned_from_again(
+    ended: MemoryStore,
+) -> None:
+    ended.learnings.add_late([], learned_up_to=max(ended.learnings.unlearned(limit=10)))
+    ended.deletion.forget(["new"], grace=Grace("call", MORNING + timedelta(days=1)))
+    later = replace(NEW, id="later", content="Use tabs.")
+    ended.memories.remember([Draft(later)])
+
+    ended.grace.put_back(["new"])
+
+    assert [each.id for each in ended.learnings.unlearned(limit=10).values()] == [
+        "later"
+    ]

@@ -20,6 +20,7 @@ OWN_OF_A_FILE = frozenset(
         "ending_progress",  # how far this file was read
         "injected_line",  # what agents on this machine were told
         "injection",
+        "learned",  # which memories of this file were learned from
         "forgotten",  # nothing reads it but what puts it back
         "reindexing",  # how far an upgrade is with the indexes of this file
         "scrub_due",
@@ -34,6 +35,7 @@ NUMBERED = frozenset(
         "detail",
         "detail_kind",
         "ending_progress",
+        "learned",
         "reindexing",
         "scrub_due",
     }

@@ -12,6 +12,8 @@ import pytest
 from support.vector_service import wait_until
 
 from mnemosyned import Memory
+from mnemosyned.assembly.build import open_memory
+from mnemosyned.config import Config
 from mnemosyned.conversation.learnings.recognize import find_statements
 from mnemosyned.conversation.learnings.relevance import (
     RankedLearning,
@@ -23,6 +25,13 @@ from mnemosyned.errors import ModelUnavailable
 from mnemosyned.memory.values import EmbedderState, Learning
 from mnemosyned.models.sentence_encoder import SentenceEncoder
 from mnemosyned.search.vectors.bearing import NEW_TEXTS_MAX, BearingRater
+from mnemosyned.service.service import MemoryService
+from mnemosyned.verbs.conversation import Learnings, RemoveLearning
+from mnemosyned.verbs.endings import Endings
+from mnemosyned.verbs.exchange import Export
+from mnemosyned.verbs.memories import EditMemory, Remember
+from mnemosyned.verbs.retention import Forget
+from mnemosyned.verbs.upkeep import Status
 
 SAID = tomllib.loads(
     (Path(__file__).parents[1] / "domain" / "instructions_whole.toml").read_text(
@@ -172,6 +181,60 @@ def test_a_rule_without_any_pattern_is_learned_by_its_vector(
         memory.endings()
 
         assert [each.text for each in memory.learnings().learnings] == [RULE]
+
+
+@pytest.fixture
+def rated(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[MemoryService]:
+    """A memory with an encoder, which reads when it is asked to."""
+    monkeypatch.setenv("CACHE_DIRECTORY", str(cache))
+    config = Config(database=str(tmp_path / "memory.db"), auto_sleep=False)
+    with open_memory(config) as memory:
+        yield memory.service
+
+
+def learned(memory: MemoryService) -> dict[str, str]:
+    """The ids of the learnings by text, once the encoder has read all memories."""
+    ready = EmbedderState.READY
+    wait_until(lambda: memory.call(Status()).embedder.state is ready)
+    memory.call(Endings())
+    return {each.text: each.id for each in memory.call(Learnings()).learnings}
+
+
+def test_rules_that_somebody_removed_are_not_learned_again(
+    rated: MemoryService,
+) -> None:
+    said = rated.call(Remember(RULE, role="user")).id
+    by_pattern = rated.call(Remember("Always use tabs.", role="user")).id
+    [pattern] = rated.call(Learnings()).learnings
+    rated.call(RemoveLearning(pattern.id))
+    first = learned(rated)
+    rated.call(RemoveLearning(first[RULE]))
+
+    exported = b"".join(rated.export(Export()))
+    rated.call(Forget(by_pattern))
+    rated.call(Forget(said))
+    rated.restore_lines(exported)
+    after_restore = learned(rated)
+    rated.call(EditMemory(said, text=f"{RULE}. ok"))
+
+    assert list(first) == [RULE]
+    assert (after_restore, learned(rated)) == ({}, {})
+
+
+def test_an_edit_ends_the_rule_that_its_old_words_stated(rated: MemoryService) -> None:
+    said = rated.call(Remember(RULE, role="user")).id
+    before = learned(rated)
+
+    new = RULE.replace("Spanish", "French")
+    rated.call(EditMemory(said, text=new, drop_history=True))
+    stored = rated.call(Learnings(superseded=True)).learnings
+    after = list(learned(rated))
+    rated.call(EditMemory(said, text="ok, thanks"))
+
+    assert (list(before), after, list(learned(rated))) == ([RULE], [new], [])
+    assert [each.text for each in stored] == [new]
 
 
 def test_few_texts_are_embedded_during_one_call_and_the_next_goes_on(

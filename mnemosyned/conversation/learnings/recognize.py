@@ -33,7 +33,7 @@ from mnemosyned.conversation.learnings.rules import (
 from mnemosyned.ids import new_id
 from mnemosyned.memory.values import Learning, LearningKind, MemoryRecord
 from mnemosyned.text.secrets.masking import mask_secrets
-from mnemosyned.text.sentences import SPACED_ENDS, UNSPACED_ENDS
+from mnemosyned.text.sentences import SPACED_ENDS, UNSPACED_ENDS, contains_statement
 from mnemosyned.text.terms import parse_terms
 
 REQUEST = "request"
@@ -148,6 +148,39 @@ def extract_learnings(
         )
         for statement in find_statements(text, rate=rate)
     )
+
+
+class LateLearning(NamedTuple):
+    """A learning that no pattern found when its memory was stored, to be stored later."""
+
+    learning: Learning
+    memory: MemoryRecord
+    """Its memory when it was read."""
+    clauses: frozenset[str]
+    """Texts of the learnings by patterns that are clauses of it."""
+
+
+def extract_late_learnings(
+    memory: MemoryRecord, *, now: datetime, rate: RateSentences
+) -> list[LateLearning]:
+    """Return the learnings that a user states in a memory and that only `rate` finds.
+
+    What patterns find was stored with the memory, and may have been removed since. `now` goes into
+    the ids.
+    """
+    learnings = extract_learnings(memory, now=now, rate=rate)
+    if not learnings:
+        return []
+    stored = {each.text for each in extract_learnings(memory, now=now)}
+    return [
+        LateLearning(
+            each,
+            memory,
+            frozenset(text for text in stored if contains_statement(each.text, text)),
+        )
+        for each in learnings
+        if each.text not in stored
+    ]
 
 
 def split_text(text: str) -> list[str]:

@@ -80,6 +80,27 @@ def read_ended(
     return {id: tuple(by_place.values()) for id, by_place in ended.items()}
 
 
+def read_memories_after(
+    session: CommonSession, position: int, *, limit: int, condition: str = ""
+) -> dict[int, MemoryRecord]:
+    """Return up to `limit` memories above a row number, by row number, ascending.
+
+    `condition` is SQL that follows a condition on the row number `m.seq`.
+    """
+    rows = session.execute(
+        # Each part by its index, and no further than the limit.
+        "SELECT seq FROM (SELECT m.seq FROM fresh AS m WHERE m.owner = %(owner)s "
+        f"AND m.seq > %(read)s {condition} ORDER BY m.seq LIMIT %(most)s) AS working UNION ALL "
+        "SELECT seq FROM (SELECT m.seq FROM placed AS m WHERE m.owner = %(owner)s "
+        f"AND m.seq > %(read)s {condition} ORDER BY m.seq LIMIT %(most)s) AS promoted "
+        "ORDER BY 1 LIMIT %(most)s",
+        read=position,
+        most=limit,
+    )
+    memories = session.memories_at([seq for (seq,) in rows])
+    return dict(sorted(memories.items()))
+
+
 class EndingStore(Transactional):
     """Keeps endings, and how far memories were read for them."""
 
@@ -94,18 +115,7 @@ class EndingStore(Transactional):
         read = session.scalar(
             "SELECT position FROM ending_progress WHERE owner = %(owner)s"
         )
-        rows = session.execute(
-            # Each part by its index, and no further than the limit.
-            "SELECT seq FROM (SELECT f.seq FROM fresh AS f WHERE f.owner = %(owner)s "
-            "AND f.seq > %(read)s ORDER BY f.seq LIMIT %(most)s) AS working UNION ALL "
-            "SELECT seq FROM (SELECT p.seq FROM placed AS p WHERE p.owner = %(owner)s "
-            "AND p.seq > %(read)s ORDER BY p.seq LIMIT %(most)s) AS promoted "
-            "ORDER BY 1 LIMIT %(most)s",
-            read=max(read or 0, after),
-            most=limit,
-        )
-        memories = session.memories_at([seq for (seq,) in rows])
-        return dict(sorted(memories.items()))
+        return read_memories_after(session, max(read or 0, after), limit=limit)
 
     @reads
     def memories_at(

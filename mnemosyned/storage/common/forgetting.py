@@ -32,6 +32,7 @@ from mnemosyned.storage.common.injections import forget_injected_words
 from mnemosyned.storage.common.learnings import (
     LearningRows,
     learnings_where,
+    mark_learned,
     remove_learnings,
     remove_learnings_of,
 )
@@ -288,6 +289,7 @@ class GraceStore(Transactional):
                     seq=seq,
                 )
         self._index(session, returned)
+        mark_learned(session, returned)
         return [(memory.id, seq) for seq, memory in returned.items()]
 
     @reads

@@ -9,10 +9,11 @@ from mnemosyned.conversation.learnings.comparison import (
     LearningKeeper,
     find_content_words,
 )
+from mnemosyned.conversation.learnings.recognize import LateLearning
 from mnemosyned.errors import NotFound
 from mnemosyned.memory.edit import MemoryEdit
-from mnemosyned.memory.values import Learning, LearningKind
-from mnemosyned.storage.common.endings import read_ended
+from mnemosyned.memory.values import Learning, LearningKind, MemoryRecord
+from mnemosyned.storage.common.endings import read_ended, read_memories_after
 from mnemosyned.storage.common.injections import (
     erase_injected_texts,
     forget_injected_words,
@@ -65,12 +66,9 @@ class LearningRows(LearningKeeper):
 
     def apply_edit(self, edit: MemoryEdit) -> None:
         """Delete the learnings that an edited memory no longer states, and store its new ones."""
-        if edit.restated is not None:
-            stored = learnings_where(self._session, "memory_id", [edit.before.id])
-            remove_learnings(
-                self._session,
-                [each.id for each in stored if each.text not in edit.restated],
-            )
+        stored = learnings_where(self._session, "memory_id", [edit.before.id])
+        gone = [each.id for each in stored if edit.drops_learning(each.text)]
+        remove_learnings(self._session, gone)
         for learning in edit.learnings:
             self.keep(learning)
 
@@ -126,6 +124,28 @@ def _remove_where(session: CommonSession, condition: str, given: list[str]) -> i
     return len(removed)
 
 
+def mark_learned(session: CommonSession, positions: Iterable[int]) -> None:
+    """Note that these memories, by row number, brought their learnings with them."""
+    lowest = _read_lowest_learned(session)
+    session.execute_many(
+        "INSERT INTO learned (owner, position) VALUES (%(owner)s, %(position)s) "
+        "ON CONFLICT DO NOTHING",
+        [
+            {"position": position}
+            for position in [*positions, *([0] if lowest is None else [])]
+            if position >= (lowest or 0)
+        ],
+    )
+
+
+def _read_lowest_learned(session: CommonSession) -> int | None:
+    """Return the row number up to which all memories were learned from; None for none."""
+    lowest: int | None = session.scalar(
+        "SELECT min(position) FROM learned WHERE owner = %(owner)s"
+    )
+    return lowest
+
+
 class LearningStore(Transactional):
     """Store of learnings; a new learning supersedes contradicting old ones."""
 
@@ -139,29 +159,57 @@ class LearningStore(Transactional):
         """
         return LearningRows(session).keep(learning)
 
-    def add_stated(self, learnings: Sequence[Learning]) -> int:
-        """Store learnings of stored memories, unless these have them; return how many were new.
+    @reads
+    def unlearned(
+        self, session: CommonSession, *, limit: int
+    ) -> dict[int, MemoryRecord]:
+        """Return up to `limit` memories that were not learned from, by row number, ascending."""
+        return read_memories_after(
+            session,
+            _read_lowest_learned(session) or 0,
+            limit=limit,
+            condition="AND NOT EXISTS (SELECT 1 FROM learned AS l "
+            "WHERE l.owner = %(owner)s AND l.position = m.seq)",
+        )
 
-        Nobody waits for the disk.
+    def add_late(
+        self, late: Sequence[LateLearning], *, learned_up_to: int | None = None
+    ) -> int:
+        """Store learnings that were read from stored memories; return how many of them are in force.
+
+        One is left out if its memory has it, was changed or superseded since it was read, or no
+        longer has one of its clauses. In the same transaction, all memories up to the row number
+        `learned_up_to` are marked as learned from. Nobody waits for the disk.
         """
 
         def add_new(session: CommonSession) -> int:
-            ids = [learning.memory for learning in learnings if learning.memory]
+            ids = [each.memory.id for each in late]
             known = {
                 (each.memory, each.text)
                 for each in learnings_where(session, "memory_id", ids)
             }
-            memories = session.memories(ids)
+            memories = session.memories(ids) if ids else {}
             rows = LearningRows(session)
-            new = [
-                learning
-                for learning in learnings
-                if learning.memory in memories
-                and (learning.memory, learning.text) not in known
-            ]
-            for learning in new:
-                rows.keep(learning)
-            return len(new)
+            for learning, read, clauses in late:
+                now = memories.get(read.id)
+                if (
+                    now
+                    and not now.superseded_at
+                    and (now.content, now.role) == (read.content, read.role)
+                    and (read.id, learning.text) not in known
+                    and all((read.id, text) in known for text in clauses)
+                ):
+                    rows.keep(learning)
+            if (learned_up_to or 0) > (_read_lowest_learned(session) or 0):
+                session.execute(
+                    "DELETE FROM learned WHERE owner = %(owner)s AND position <= %(last)s",
+                    last=learned_up_to,
+                )
+                session.execute(
+                    "INSERT INTO learned (owner, position) VALUES (%(owner)s, %(last)s)",
+                    last=learned_up_to,
+                )
+            return rows.inserted_count
 
         return self._write(add_new, durable=False)
 

@@ -45,7 +45,7 @@ from mnemosyned.storage.common.injections import (
     INSERT_EDIT,
     insert_injection,
 )
-from mnemosyned.storage.common.learnings import insert_learning
+from mnemosyned.storage.common.learnings import insert_learning, mark_learned
 from mnemosyned.storage.common.rows import (
     ACTIVITY_COLUMNS,
     BRIEFING_COLUMNS,
@@ -320,6 +320,7 @@ class RestoreTransaction(ABC):
 
         self._restore_records(memories, store)
         self._insert_memories(placed, last_number=self._last_seq)
+        mark_learned(self._session, [each.seq for each in placed])
 
     def _free_number(self, seq: int) -> int:
         """Return the row number `seq` that a memory had if it is free, else a new row number."""
