@@ -137,8 +137,11 @@ def _recall_remark(result: Recalled) -> str:
     """Return the note of a search, after a remark if nothing surely bears on the question."""
     remark = ""
     if not result.hits:
-        remark = "nothing bears on this for sure; what is nearest is shown"
-        remark = remark if result.nearest else "nothing found"
+        remark = "nothing found"
+        if result.nearest:
+            remark = (
+                "nothing bears on this for sure; a table (~) and JSON show the nearest"
+            )
     return "\n".join(filter(None, [remark, result.note]))
 
 
