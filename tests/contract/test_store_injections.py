@@ -100,13 +100,15 @@ def test_a_forgotten_memory_leaves_no_words_in_the_ledger(
         consolidate(store, promotion("e", said))
     store.injections.add(injection("i1", line("m1"), line("m2")))
     store.injections.add(injection("i2", line("m2"), session="codex:2"))
+    store.injections.add(injection("i3", line("m1"), session=""))
     store.injections.save_edit(BriefingEdit(id="m1", text="words", changed_at=NOON))
 
     store.deletion.forget(["m1"])
 
-    other, mine = store.injections.find(EVERYTHING, limit=9)
+    asked, other, mine = store.injections.find(EVERYTHING, limit=9)
     assert mine.lines == (line("m2"),)
     assert mine.prompt == ""  # it may have been the memory
+    assert asked.prompt == ""  # it may have asked in the memory's words
     assert other.prompt
     assert store.injections.edits().by_id == {}
 

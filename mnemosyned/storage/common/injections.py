@@ -100,14 +100,19 @@ def forget_injected_words(
 ) -> None:
     """Delete what the ledger quotes of memories or learnings, and edits of their lines.
 
-    `sessions` are those of the memories: their prompts go too, as one may be such a memory.
+    `sessions` are those of the memories: their prompts go too, as one may be such a memory, and
+    those for which a memory was told, as they may have its words.
     """
     values = {"ids": list(ids)}
-    session.execute(
-        "UPDATE injection SET prompt = '' WHERE owner = %(owner)s AND prompt != '' "
-        "AND session_id = ANY(%(sessions)s::text[])",
-        sessions=sorted(sessions),
-    )
+    if sessions:
+        session.execute(
+            "UPDATE injection SET prompt = '' WHERE owner = %(owner)s AND prompt != '' "
+            "AND (session_id = ANY(%(sessions)s::text[]) OR id IN ("
+            "SELECT l.injection_id FROM injected_line AS l "
+            "WHERE l.owner = %(owner)s AND l.memory_id = ANY(%(ids)s::text[])))",
+            sessions=sorted(sessions),
+            **values,
+        )
     for table, column in (("injected_line", "memory_id"), ("briefing_line", "id")):
         session.execute(
             f"DELETE FROM {table} "
