@@ -45,6 +45,7 @@ def line(id: str, text: str = "the cart uses Postgres") -> InjectedLine:
 
 
 def test_injections_are_found_newest_first_by_their_fields(store: MemoryStore) -> None:
+    remember_batch(store, memory("m1"), memory("m2"))
     first = injection("i1", line("m1"), line("m2"))
     second = injection("i2", minutes=5, session="codex:2", project="other")
     store.injections.add(first)
@@ -95,7 +96,7 @@ def test_a_forgotten_memory_leaves_no_words_in_the_ledger(
     store: MemoryStore, state: str
 ) -> None:
     said = replace(memory("m1"), session="codex:1")
-    remember_batch(store, said, *trio("old"))
+    remember_batch(store, said, memory("m2"), *trio("old"))
     if state == "archived":
         consolidate(store, promotion("e", said))
     store.injections.add(injection("i1", line("m1"), line("m2")))
@@ -111,6 +112,19 @@ def test_a_forgotten_memory_leaves_no_words_in_the_ledger(
     assert asked.prompt == ""  # it may have asked in the memory's words
     assert other.prompt
     assert store.injections.edits().by_id == {}
+
+
+def test_a_memory_that_was_forgotten_meanwhile_gets_no_line_in_the_ledger(
+    store: MemoryStore,
+) -> None:
+    remember_batch(store, memory("m1"), memory("m2"))
+    store.deletion.forget(["m1"])
+
+    store.injections.add(injection("i1", line("m1"), line("m2")))
+
+    (kept,) = store.injections.find(EVERYTHING, limit=9)
+    assert kept.lines == (line("m2"),)
+    assert kept.prompt == ""
 
 
 def test_a_removed_learning_leaves_no_words_in_the_ledger(store: MemoryStore) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
 from mnemosyned.errors import InvalidRequest, NotFound
 from mnemosyned.memory import injections as limits
@@ -138,7 +139,23 @@ class InjectionStore(Transactional):
 
     @writes_lazily
     def add(self, session: CommonSession, injection: Injection) -> None:
-        """Add an injection; the oldest are deleted if there are more than `INJECTIONS_MAX`."""
+        """Add an injection; the oldest are deleted if there are more than `INJECTIONS_MAX`.
+
+        If a memory or learning in it was forgotten while it was made, neither its line nor the
+        prompt is kept.
+        """
+        ids = [line.id for line in injection.lines]
+        there = session.known_records(ids).keys() | {
+            id
+            for (id,) in session.execute(
+                "SELECT id FROM learning "
+                "WHERE owner = %(owner)s AND id = ANY(%(ids)s::text[])",
+                ids=ids,
+            )
+        }
+        lines = tuple(line for line in injection.lines if line.id in there)
+        if len(lines) < len(ids):
+            injection = replace(injection, lines=lines, prompt="")
         insert_injection(session, injection)
         session.execute(_DROP_OLDEST, most=limits.INJECTIONS_MAX)
 
