@@ -413,6 +413,7 @@ install: ## package, user unit and config for the present user; starts the daemo
 			$(NEW)/bin/python -m ensurepip >/dev/null; pip="$(NEW)/bin/python -m pip"; }; \
 		$$pip install -q --disable-pip-version-check --no-compile -c build/constraints.txt \
 			".$${extras:+[$$extras]}"
+	@# What is not compiled here, a start compiles: some packages ship files that are no Python of this version.
 	$(NEW)/bin/python -m compileall -qq -j 0 -x '/site-packages/(.*/)?(tests|pip)/' $(NEW)/lib || true
 	if ls $(LLAMA_WHEEL) >/dev/null 2>&1; then home=$(NEW) && $(LLAMA_INSTALL); \
 		elif $(APP)/venv/bin/python -c 'import llama_cpp' 2>/dev/null; then \

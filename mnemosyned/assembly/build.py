@@ -148,6 +148,11 @@ def assemble_service(
         now = shared.clock.now()
         return extract_late_learnings(memory, now=now, rate=shared.rater.rate_sentences)
 
+    def prepare_rater() -> None:
+        """Embed the rater's examples once the encoder is ready."""
+        if shared.rater and is_embedder(EmbedderState.READY):
+            shared.rater.load_examples()
+
     endings = EndingFinder(
         store=store,
         clock=shared.clock,
@@ -172,7 +177,7 @@ def assemble_service(
         cycle=cycle,
         zone=get_localzone(),
         after_cycle=retention.after_cycle,
-        chores=(keeper.run_scheduled, endings.find_in_background),
+        chores=(keeper.run_scheduled, endings.find_in_background, prepare_rater),
         in_background=in_background and host is None,
         host=host,
     )

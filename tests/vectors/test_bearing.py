@@ -249,6 +249,26 @@ def test_few_texts_are_embedded_during_one_call_and_the_next_goes_on(
     assert all(rating > 0 for rating in second)
 
 
+def test_examples_are_embedded_before_the_first_prompt(
+    rater: BearingRater, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embedded: list[str] = []
+    embed = SentenceEncoder.embed
+
+    def note(encoder: SentenceEncoder, texts: Sequence[str]) -> list[bytes]:
+        embedded.extend(texts)
+        return list(embed(encoder, texts))
+
+    rater.load_examples()
+    monkeypatch.setattr(SentenceEncoder, "embed", note)
+
+    rater.load_examples()
+    rater.rate_prompt("who signs?")
+    rater.rate("add a price", ["money is cents"])
+
+    assert embedded == ["who signs?", "add a price", "money is cents"]
+
+
 def test_without_its_model_nothing_is_rated() -> None:
     class Unavailable(SentenceEncoder):
         def embed(self, texts: Sequence[str]) -> list[bytes]:  # noqa: ARG002

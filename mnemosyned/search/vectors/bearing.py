@@ -105,11 +105,8 @@ class BearingRater:
         np = load_numpy()
         try:
             with self._lock:
+                self._embed_examples()
                 vector = unpack(self._embedder.embed([prompt]))[0]
-                self._prompt_examples = self._prompt_examples or {
-                    kind: unpack(self._embedder.embed(examples))
-                    for kind, examples in self._prompts.items()
-                }
         except (EmbedderFailed, ModelUnavailable) as error:
             log.warning("prompt_not_rated", reason=error.message)
             return None
@@ -119,6 +116,27 @@ class BearingRater:
         }
         return near["asking"] - near["needless"]
 
+    def load_examples(self) -> None:
+        """Embed the examples unless they are, so that no prompt waits a third of a second for it.
+
+        A failure of the encoder is logged.
+        """
+        try:
+            with self._lock:
+                self._embed_examples()
+        except (EmbedderFailed, ModelUnavailable) as error:
+            log.warning("examples_not_embedded", reason=error.message)
+
+    def _embed_examples(self) -> None:
+        """Embed the examples of topics and of prompts, once, under the lock."""
+        if self._examples is None:
+            every = [text for texts in self._topics.values() for text in texts]
+            self._prompt_examples = {
+                kind: unpack(self._embedder.embed(examples))
+                for kind, examples in self._prompts.items()
+            }
+            self._examples = unpack(self._embedder.embed(every))
+
     def _make_profiles(self, texts: Sequence[str]) -> Any:  # noqa: ANN401 numpy is loaded late
         """Return a row for each text: the standing of each topic, and the vector.
 
@@ -126,9 +144,7 @@ class BearingRater:
         Raises `EmbedderFailed` and `ModelUnavailable`.
         """
         np = load_numpy()
-        if self._examples is None:
-            every = [text for texts in self._topics.values() for text in texts]
-            self._examples = unpack(self._embedder.embed(every))
+        self._embed_examples()
         vectors = unpack(self._embedder.embed(texts))
         likeness = vectors @ self._examples.T
         columns, start = [], 0
