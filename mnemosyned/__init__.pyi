@@ -121,6 +121,7 @@ from mnemosyned.verbs.injections import (
     RatedInjection as RatedInjection,
 )
 from mnemosyned.verbs.listing import (
+    DayList as DayList,
     Listed as Listed,
     SessionList as SessionList,
     SourceList as SourceList,

@@ -85,6 +85,8 @@ class InjectionFilter:
     project: str | None = None
     since: datetime | None = None
     outcome: InjectionOutcome | None = None
+    after: str | None = None
+    """Only those older than the one with this id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

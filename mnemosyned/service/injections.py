@@ -84,6 +84,7 @@ class LedgerService:
             project=request.project,
             since=instant(request.since),
             outcome=request.outcome,
+            after=request.after,
         )
         found = self._store.find(chosen, limit=request.limit)
         return InjectionList(found, self._store.totals())

@@ -283,6 +283,7 @@ class MemoryService:
             "list": self._lists.list_memories,
             "sessions": self._lists.sessions,
             "sources": self._lists.sources,
+            "days": self._lists.days,
             "sleep": self.sleep,
             "backup": self._keeper.back_up,
             "status": self.status,
@@ -565,7 +566,10 @@ class MemoryService:
         """Return rows of the consolidation log, newest first."""
         return Logged(
             self._store.sleep.log(
-                limit=request.limit, session=request.session, cycle=request.cycle
+                limit=request.limit,
+                session=request.session,
+                cycle=request.cycle,
+                after=request.after,
             )
         )
 

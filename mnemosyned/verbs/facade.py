@@ -100,6 +100,7 @@ class VerbTable:
     list = Verb(listing.ListMemories)
     sessions = Verb(listing.Sessions)
     sources = Verb(listing.Sources)
+    days = Verb(listing.Days)
     sleep = Verb(upkeep.Sleep)
     undo = Verb(upkeep.Undo)
     forget = Verb(retention.Forget)

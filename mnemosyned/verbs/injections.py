@@ -49,6 +49,9 @@ class Injections(Request[InjectionList], frozen=True, kw_only=True):
     since: Since = None
     outcome: Annotated[InjectionOutcome | None, doc("only with this outcome")] = None
     limit: Annotated[PageSize, doc("maximum number of injections")] = 20
+    after: Annotated[
+        Name | None, doc("go on after a page: the `id` of its last injection")
+    ] = None
 
 
 class Briefed(RowList[InjectedLine], frozen=True):

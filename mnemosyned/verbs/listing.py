@@ -1,8 +1,9 @@
-"""Verbs that list memories and summaries, sessions and sources."""
+"""Verbs that list memories and summaries, sessions, sources and days."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 from typing import Annotated, Literal
 
 import msgspec
@@ -118,3 +119,34 @@ class Sources(Request[SourceList], frozen=True, kw_only=True):
 
     limit: Annotated[PageSize, doc("maximum number of sources")] = 50
     prefix: Annotated[Name | None, doc("only sources whose names begin so")] = None
+
+
+DAYS_MAX = 400
+
+
+class DayTotals(msgspec.Struct, frozen=True):
+    """One day: how much was remembered, and how often agents were told something."""
+
+    day: date
+    memories: int
+    told: int
+    """Texts that agents were given, of those that are kept."""
+
+
+class DayList(RowList[DayTotals], frozen=True):
+    """Days by the daemon's zone, the oldest first, those without anything included."""
+
+    days: list[DayTotals]
+
+
+class Days(Request[DayList], frozen=True, kw_only=True):
+    """Count the memories of each day, and what agents were told.
+
+    Without a time, the last 30 days. A memory counts on the day on which it happened, in whatever
+    tier it is.
+
+    Raises `InvalidTime`, and `InvalidRequest` for more than 400 days.
+    """
+
+    since: Since = None
+    until: Until = None

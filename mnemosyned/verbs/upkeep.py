@@ -27,6 +27,7 @@ LAST_CYCLE = "last"
 """The newest cycle that has anything to put back."""
 Hours = Annotated[float, Meta(gt=0, le=366 * 24)]
 PauseMinutes = Annotated[int, Meta(ge=0, le=24 * 60)]
+RowNumber = Annotated[int, Meta(ge=0, le=2**53)]
 
 
 class Sleep(Request[CycleReport], frozen=True, kw_only=True):
@@ -97,6 +98,9 @@ class Log(Request[Logged], frozen=True, kw_only=True):
     limit: Annotated[PageSize, doc("maximum number of rows")] = 20
     session: Annotated[Name | None, doc("only this session")] = None
     cycle: Annotated[Name | None, doc("only this sleep cycle")] = None
+    after: Annotated[
+        RowNumber | None, doc("go on after this row: the `id` of a page's last one")
+    ] = None
 
 
 PATHS_MAX = 100

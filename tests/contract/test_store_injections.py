@@ -54,6 +54,8 @@ def test_injections_are_found_newest_first_by_their_fields(store: MemoryStore) -
 
     assert find(EVERYTHING, limit=9) == [second, first]
     assert find(EVERYTHING, limit=1) == [second]
+    assert find(InjectionFilter(after="i2"), limit=9) == [first]
+    assert find(InjectionFilter(after="i1"), limit=9) == []
     assert find(InjectionFilter(session="codex:1"), limit=9) == [first]
     assert find(InjectionFilter(project="other"), limit=9) == [second]
     assert find(InjectionFilter(since=NOON + timedelta(minutes=1)), limit=9) == [second]

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from mnemosyned.config import DatabaseLocation
 from mnemosyned.errors import InvalidRequest
 from mnemosyned.memory.exchange import AnyRecord, KeptVector, RecoverableRecord
 from mnemosyned.memory.forgetting import Grace
+from mnemosyned.memory.injections import InjectionKind, InjectionOutcome
 from mnemosyned.memory.listing import (
     ListFilter,
     ListLimits,
@@ -30,6 +31,7 @@ from mnemosyned.memory.listing import (
 from mnemosyned.memory.ports import Draft, MemoryStore
 from mnemosyned.memory.values import MemoryRecord, Tier
 from mnemosyned.service import move
+from mnemosyned.service.injections import make_injection
 from mnemosyned.service.move import Moving, count_stored
 from mnemosyned.storage.sqlite.store import SqliteStore
 
@@ -243,9 +245,25 @@ def test_sessions_and_sources_are_counted_over_all_tiers(
     assert [one.last for one in sources] == sorted(
         (one.last for one in sources), reverse=True
     )
-    assert store.lists.count_since(HOUR) == sum(
-        one.created_at >= HOUR for one in kept.values()
-    )
+
+
+def test_memories_are_counted_by_period_over_all_tiers(
+    store: MemoryStore, kept: Kept
+) -> None:
+    times = sorted(one.created_at for one in kept.values())
+    bounds = [times[0], times[40], times[90], times[-1]]
+    injection = make_injection(times[50], InjectionKind.PROMPT, client="c", session="s")
+    store.injections.add(injection)
+    missed = replace(injection, id="missed", outcome=InjectionOutcome.SAID_AGAIN)
+    store.injections.add(missed)
+
+    counts = store.lists.count_periods(bounds)
+
+    assert [one.memories for one in counts] == [
+        sum(since <= moment < until for moment in times)
+        for since, until in pairwise(bounds)
+    ]
+    assert [one.told for one in counts] == [0, 1, 0]
 
 
 # What every `ExchangeStore` promises of a move: all that it keeps, in order, once.

@@ -171,6 +171,7 @@ def review(call: Walker) -> None:
         project="no-project",
         since=LONG_AGO,
         outcome="unknown",
+        after=given[0]["id"],
     )
     call("rate_injection", id=given[0]["id"], outcome="useful")
     call("edit_briefing", id="first", pin=True, drop=False)
@@ -194,6 +195,7 @@ def look(call: Walker) -> None:
     call("list", level="episode")
     call("sessions", limit=1, prefix="k")
     call("sources", limit=5, prefix="co")
+    call("days", since=LONG_AGO, until="2026-04-01T00:00:00Z")
     call("watch", paths=[], remove=False)
 
 
@@ -299,7 +301,7 @@ def walk(call: Walker, room: Path) -> None:
     call("expand", id=episode, reveal=False, depth=0)
     look(call)
     cycle = call("log", limit=5, session="kitchen")["rows"][0]["cycle"]
-    call("log", cycle=cycle)
+    call("log", cycle=cycle, after=0)
     call("restore", id="step-1")
     call("unpin", id="step-1")
     call("pin", id="step-1")

@@ -222,6 +222,7 @@ def test_each_group_leaves_a_row_in_the_log(
 
     later, row = store.sleep.log(limit=9)
     assert (row.id, later.id) == (1, 2)
+    assert store.sleep.log(limit=9, after=later.id) == [row]
     assert (row.session, row.source, later.session, later.source) == (
         "s",
         "chat",

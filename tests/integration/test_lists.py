@@ -238,6 +238,23 @@ def test_sessions_and_sources_are_counted_over_all_tiers(listed_memory: Memory) 
     ]
 
 
+def test_days_are_counted_one_by_one_and_a_few_at_once(listed_memory: Memory) -> None:
+    listed_memory.remember("late", created_at="2026-03-09T12:00:00Z")
+    listed_memory.remember("early", created_at="2026-03-11T12:00:00Z")
+
+    days = listed_memory.days(since="2026-03-09", until="2026-03-11").days
+
+    assert [(str(one.day), one.memories, one.told) for one in days] == [
+        ("2026-03-09", 1, 0),
+        ("2026-03-10", 0, 0),
+        ("2026-03-11", 1, 0),
+    ]
+    assert len(listed_memory.days()) == 30
+    for since, until in (("2026-03-11", "2026-03-09"), ("2020-01-01", "2026-03-09")):
+        with pytest.raises(InvalidRequest, match="1 to 400 days"):
+            listed_memory.days(since=since, until=until)
+
+
 # Tags through the service: remembered, searched by, changed by filters.
 
 

@@ -19,7 +19,13 @@ from mnemosyned.instants import in_zone
 from mnemosyned.memory.listing import SessionTotals, SourceTotals
 from mnemosyned.memory.values import Episode, MemoryRecord
 from mnemosyned.text.display import cell_count
-from mnemosyned.verbs.listing import LEVELS, Listed, SessionList, SourceList
+from mnemosyned.verbs.listing import (
+    LEVELS,
+    DayList,
+    Listed,
+    SessionList,
+    SourceList,
+)
 
 TEXT_CELLS_MIN = 20
 """Cells of a text at least, on the narrowest terminal."""
@@ -162,6 +168,15 @@ def _sources_table(result: SourceList) -> str:
     return table(headers, rows, without_empty=True)
 
 
+def _days_table(result: DayList) -> str:
+    """Return a table of days: numbers of memories and of texts for agents."""
+    rows = [
+        [day_title(total.day), f"{total.memories:,}", f"{total.told:,}"]
+        for total in result.days
+    ]
+    return table(["day", "memories", "told"], rows)
+
+
 def _totals_remark(shown: int, total: int, noun: str) -> str:
     """Return how many of all are shown, `50 of 120 sessions`, or that nothing matches.
 
@@ -200,6 +215,7 @@ RENDERERS[SourceList] = Renderer(
     lambda result: _totals_remark(len(result), result.total, "source"),
     lambda result: result.sources,
 )
+RENDERERS[DayList] = Renderer(_days_table)
 CELLS[MemoryRecord] = "id created_at tier session source role content".split()
 CELLS[Episode] = [
     *("id", "covers_until", lambda episode: LEVELS[episode.level]),

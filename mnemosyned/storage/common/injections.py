@@ -170,11 +170,13 @@ class InjectionStore(Transactional):
             "AND (%(project)s::text IS NULL OR project = %(project)s::text) "
             "AND (%(since)s::timestamptz IS NULL OR created_at >= %(since)s::timestamptz) "
             "AND (%(outcome)s::text IS NULL OR outcome = %(outcome)s::text) "
+            "AND (%(after)s::text IS NULL OR id < %(after)s::text) "
             "ORDER BY id DESC LIMIT %(limit)s",
             named=chosen.session,
             project=chosen.project,
             since=chosen.since,
             outcome=chosen.outcome and str(chosen.outcome),
+            after=chosen.after,
             limit=limit,
         )
         return list(found)

@@ -10,18 +10,23 @@ and list.
 from __future__ import annotations
 
 from abc import abstractmethod
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from mnemosyned.memory.fields import MemoryFilter
+from mnemosyned.memory.injections import InjectionOutcome
 from mnemosyned.memory.listing import (
     LIST_LIMITS,
     ListFilter,
     ListOrder,
     ListPage,
     MemoryGroup,
+    PeriodCounts,
     Place,
     RecordKind,
     SessionTotals,
@@ -264,8 +269,8 @@ class ListStore(Transactional):
 
     _groups: str
     """Session, source, count, first and last time of memories, by tier, session and source."""
-    _count_since: str
-    """The count of memories since `since`."""
+    _count_between: str
+    """The count of memories from `since` to before `until`."""
     _working: MemoryTable
     _archive: MemoryTable
     _of_episode: str
@@ -350,10 +355,25 @@ class ListStore(Transactional):
         ]
 
     @reads
-    def count_since(self, session: CommonSession, moment: datetime) -> int:
-        """Return the number of memories created at or after a time."""
-        count: int = session.scalar(self._count_since, since=moment)
-        return count
+    def count_periods(
+        self, session: CommonSession, bounds: Sequence[datetime]
+    ) -> list[PeriodCounts]:
+        """Return the counts of each period from a bound to before the next, in ascending order."""
+        told = Counter(
+            bisect_right(bounds, instant(moment))
+            for (moment,) in session.execute(
+                "SELECT created_at FROM injection WHERE owner = %(owner)s "
+                "AND outcome != %(missed)s AND created_at >= %(since)s",
+                missed=str(InjectionOutcome.SAID_AGAIN),
+                since=bounds[0],
+            )
+        )
+        return [
+            PeriodCounts(
+                session.scalar(self._count_between, since=since, until=until), told[end]
+            )
+            for end, (since, until) in enumerate(pairwise(bounds), 1)
+        ]
 
     # --------------------------------------------------------------- memories
 

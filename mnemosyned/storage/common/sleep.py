@@ -194,18 +194,22 @@ class SleepStore(Transactional):
         limit: int,
         session: str | None = None,
         cycle: str | None = None,
+        after: int | None = None,
     ) -> list[LogEntry]:
         """Return up to `limit` entries of the consolidation log, the newest first.
 
-        `session` and `cycle` limit them to a session and to a cycle; None sets no limit.
+        `session` and `cycle` limit them to a session and to a cycle, `after` to entries older than
+        the one with this number; None sets no limit.
         """
         rows = snapshot.execute(
             f"SELECT {LOG_FIELDS} FROM consolidation_log WHERE owner = %(owner)s "
             "AND (%(session)s::text IS NULL OR session_id = %(session)s) "
             "AND (%(cycle)s::text IS NULL OR cycle_id = %(cycle)s) "
+            "AND (%(after)s::bigint IS NULL OR id < %(after)s) "
             "ORDER BY id DESC LIMIT %(limit)s",
             session=session,
             cycle=cycle,
+            after=after,
             limit=limit,
         )
         return list(map(log_entry_from, rows))
