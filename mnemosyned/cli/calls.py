@@ -23,6 +23,7 @@ from mnemosyned.socket_path import SOCKET_VARIABLE, socket_path
 from mnemosyned.verbs.request import Request
 
 if TYPE_CHECKING:
+    from mnemosyned.verbs.facade import Caller
     from mnemosyned.verbs.retention import Backup
 
 
@@ -140,7 +141,7 @@ def connect_to_daemon(
         raise InvalidRequest(str(error)) from error
 
 
-def call_daemon(client: Connection, request: Request[R]) -> R:
+def call_daemon(client: Caller, request: Request[R]) -> R:
     """Send a request to the daemon and return the result. Raises the daemon's error.
 
     A sleep cycle at a terminal shows a progress bar, and a backup may be moved to a folder closed
@@ -162,11 +163,12 @@ def call_daemon(client: Connection, request: Request[R]) -> R:
             # Loaded here: the other commands move no files.
             from mnemosyned.cli.commands.backup import back_up  # noqa: PLC0415
 
-            return cast("R", back_up(client, cast("Backup", request)))
+            backup = cast("Backup", request)
+            return cast("R", back_up(cast("Connection", client), backup))
         return client.call(request)
 
 
-def _cycle_progress(client: Connection) -> tuple[int, int] | None:
+def _cycle_progress(client: Caller) -> tuple[int, int] | None:
     """Return the running sleep cycle's progress: memories done, and memories in all.
 
     None if no cycle runs or the daemon does not answer.

@@ -12,15 +12,17 @@ from functools import cache
 from http import HTTPStatus
 from itertools import accumulate
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from mnemosyned import process_memory
-from mnemosyned.assembly.build import OpenMemory
 from mnemosyned.errors import MnemosynedError
 from mnemosyned.http_messages import HttpRequest, Response, Route
 from mnemosyned.logs import logger
 from mnemosyned.text.rule_files import read_tables
 from mnemosyned.verbs.upkeep import Status
+
+if TYPE_CHECKING:
+    from mnemosyned.assembly.build import OpenMemory
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 LABEL_SETS_MAX = 1_000

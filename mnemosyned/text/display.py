@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+from mnemosyned.text.sentences import UNSPACED, WORD_END, WORD_START
 
 _CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f"
 """C0 without tab and line feed, DEL and C1."""
@@ -176,3 +178,50 @@ def _count_chars_for_line(word: str, space: int, whole_line: int) -> int:
     if space >= whole_line:  # an empty line takes what it can, at least one character
         return max(size, 1)
     return size if is_breakable else 0
+
+
+GRAM_CHARS = 2
+"""Characters of a gram of a script without spaces, which matches anywhere."""
+SHORT_CHARS = 4
+"""Words of up to so many letters match with a common ending alone: `tea` is not `team`."""
+
+
+def find_matching_words(
+    text: str, matching: Sequence[str]
+) -> Iterator[tuple[int, int]]:
+    """Yield the start and the end of each word of a text that matches a query, for highlighting.
+
+    `matching` are the words of the query; a word of the text matches if it begins with one of them,
+    up to a common ending.
+    """
+    if matching:
+        patterns = (_word_pattern(_plain_lower(word)) for word in matching)
+        for match in re.finditer("|".join(patterns), _plain_lower(text)):
+            yield match.span()
+
+
+def _word_pattern(word: str) -> str:
+    """Return a regular expression that matches a word with common English endings.
+
+    A short word of a script without spaces matches anywhere in a text; a word with digits or signs
+    has no endings.
+    """
+    if len(word) <= GRAM_CHARS and not word.isascii():
+        return re.escape(word)
+    if not word.isalpha():
+        return f"{WORD_START}{re.escape(word)}{WORD_END}"
+    ending = (
+        r"(?:s|e[sd]?|ing|y|ies)?"
+        if len(word) <= SHORT_CHARS
+        else f"[^\\W{UNSPACED}]{{0,6}}"
+    )
+    return f"{WORD_START}{re.escape(word)}{ending}{WORD_END}"
+
+
+def _plain_lower(text: str) -> str:
+    """Return a text in lower case without accents; each character keeps its position."""
+    if text.isascii():
+        return text.lower()
+    return "".join(
+        unicodedata.normalize("NFD", character.lower()[0])[0] for character in text
+    )

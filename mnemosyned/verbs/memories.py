@@ -351,6 +351,7 @@ class Recall(_Query[Recalled], frozen=True, kw_only=True):
     limit: Annotated[int, doc("maximum number of hits", ge=1, le=100)] = 10
     session: OnlySession = None
     source: OnlySource = None
+    role: Annotated[Names, doc("only what this role said; repeatable")] = None
     tag: OnlyTag = None
     tier: Annotated[Tier | None, doc("only this tier")] = None
     since: Since = None

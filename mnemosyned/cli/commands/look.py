@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 import msgspec
@@ -31,6 +31,9 @@ from mnemosyned.memory.listing import ListOrder
 from mnemosyned.memory.values import Episode, MemoryRecord
 from mnemosyned.verbs.listing import Listed, ListMemories
 from mnemosyned.verbs.request import fields_of, parse_text
+
+if TYPE_CHECKING:
+    from mnemosyned.verbs.facade import Caller
 
 # ------------------------------------------------------------------ mnem list
 
@@ -155,7 +158,7 @@ class PeriodView(msgspec.Struct, frozen=True):
 class PeriodReader:
     """Reads days, weeks and months from the daemon; `fixed` holds the filters of each request."""
 
-    def __init__(self, client: Connection, fixed: ListMemories) -> None:
+    def __init__(self, client: Caller, fixed: ListMemories) -> None:
         """Read from `client`; `fixed` holds the filters of each request.
 
         With a filter, summaries are left out.
@@ -184,7 +187,7 @@ class PeriodReader:
             unit,
             first,
             last,
-            self._read_summaries(unit, first, last).get(first),
+            self.read_summaries(unit, first, last).get(first),
             [part for part in parts if part.summary or part.memories],
             self._narrowed,
         )
@@ -195,8 +198,8 @@ class PeriodReader:
         A month has a part for each week with a summary; days outside these weeks, and the days of a
         week, are shown by their summary or else by their memories.
         """
-        weeks = self._read_summaries("week", first, last) if unit == "month" else {}
-        days = self._read_summaries("day", first, last)
+        weeks = self.read_summaries("week", first, last) if unit == "month" else {}
+        days = self.read_summaries("day", first, last)
         parts: list[PeriodPart] = []
         day = first
         while day <= last:
@@ -211,7 +214,7 @@ class PeriodReader:
             day += ONE_DAY
         return parts
 
-    def _read_summaries(
+    def read_summaries(
         self, unit: Unit, first: date, last: date
     ) -> dict[date, Episode]:
         """Return a mapping from the first day (UTC) of a day, week or month to its summary.

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
@@ -35,7 +33,7 @@ from mnemosyned.memory.values import (
     Tier,
 )
 from mnemosyned.text.details import Detail, DetailKind
-from mnemosyned.text.sentences import UNSPACED, WORD_END, WORD_START
+from mnemosyned.text.display import find_matching_words
 from mnemosyned.verbs.listing import LEVELS
 from mnemosyned.verbs.memories import (
     Edited,
@@ -47,11 +45,6 @@ from mnemosyned.verbs.memories import (
     Tagged,
 )
 
-GRAM_CHARS = 2
-"""Characters of a gram of a script without spaces, which matches anywhere."""
-SHORT_CHARS = 4
-"""Words of up to so many letters match with a common ending alone: `tea` is not `team`."""
-
 
 def highlight(text: str, matching: Sequence[str]) -> str:
     """Return a text with matching words bold and underlined.
@@ -59,45 +52,13 @@ def highlight(text: str, matching: Sequence[str]) -> str:
     `matching` are the words of a query; a word of the text matches if it begins with one of them,
     up to a common ending.
     """
-    if not matching:
-        return text
-    pattern = re.compile(
-        "|".join(_word_pattern(_plain_lower(word)) for word in matching)
-    )
     parts: list[str] = []
     end = 0
-    for match in pattern.finditer(_plain_lower(text)):
-        word = click.style(text[match.start() : match.end()], bold=True, underline=True)
-        parts += [text[end : match.start()], word]
-        end = match.end()
+    for start, stop in find_matching_words(text, matching):
+        word = click.style(text[start:stop], bold=True, underline=True)
+        parts += [text[end:start], word]
+        end = stop
     return "".join([*parts, text[end:]])
-
-
-def _word_pattern(word: str) -> str:
-    """Return a regular expression that matches a word with common English endings.
-
-    A short word of a script without spaces matches anywhere in a text; a word with digits or signs
-    has no endings.
-    """
-    if len(word) <= GRAM_CHARS and not word.isascii():
-        return re.escape(word)
-    if not word.isalpha():
-        return f"{WORD_START}{re.escape(word)}{WORD_END}"
-    ending = (
-        r"(?:s|e[sd]?|ing|y|ies)?"
-        if len(word) <= SHORT_CHARS
-        else f"[^\\W{UNSPACED}]{{0,6}}"
-    )
-    return f"{WORD_START}{re.escape(word)}{ending}{WORD_END}"
-
-
-def _plain_lower(text: str) -> str:
-    """Return a text in lower case without accents; each character keeps its position."""
-    if text.isascii():
-        return text.lower()
-    return "".join(
-        unicodedata.normalize("NFD", character.lower()[0])[0] for character in text
-    )
 
 
 TITLE_CHARS = 100

@@ -9,7 +9,7 @@ import resource
 import socket
 import stat
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -195,3 +195,5 @@ class Listener:
     access: Access = SOCKET
     certificate: Certificate | None = None
     """Of those whose clients speak TLS."""
+    refused_user: Callable[[socket.socket], int | None] | None = None
+    """Returns the user id of a client that is refused, or None; None where any user may connect."""

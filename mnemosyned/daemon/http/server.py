@@ -257,9 +257,12 @@ class EventLoop:
             except OSError as error:
                 self._handle_accept_error(error)
                 return
-            if not listener.access.local:
+            find_refused = listener.refused_user
+            if listener.access.local:
+                find_refused = refused_user_id
+            else:
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            elif (uid := refused_user_id(sock)) is not None:
+            if find_refused and (uid := find_refused(sock)) is not None:
                 log.warning("peer_refused", uid=uid)
                 sock.close()
                 continue

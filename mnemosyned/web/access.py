@@ -1,0 +1,164 @@
+"""Who may see the pages: one-time keys, sessions, origins, form tokens, and users of this machine."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+from os import geteuid
+from pathlib import Path
+
+from mnemosyned.errors import ForeignOrigin, Unauthorized
+from mnemosyned.http_messages import HttpRequest
+
+LOOPBACK = "127.0.0.1"
+KEY_S = 60.0
+"""How long a one-time key can be used."""
+KEYS_MAX = 8
+SESSIONS_MAX = 8
+"""Browsers that are let in at the same time; the oldest gives way."""
+SECRET_BYTES = 32
+SAME_ORIGIN = frozenset({"same-origin", "none"})
+"""Values of `Sec-Fetch-Site` for requests of the pages themselves, or of a person who typed."""
+AGAIN = "run `mnem web` again, or press Enter where it runs, and open the new address"
+
+
+@dataclass(frozen=True, slots=True)
+class WebSession:
+    """A browser that was let in."""
+
+    cookie: str
+    form_token: str
+    """Sent with each change, so that no other page can make one."""
+
+
+class WebAccess:
+    """Keys and sessions of the pages on one port; safe from any thread."""
+
+    def __init__(self, port: int, *, now: Callable[[], float] = time.monotonic) -> None:
+        """Begin without keys and sessions; `now` is a monotonic clock in seconds."""
+        hosts = [f"{LOOPBACK}:{port}", f"localhost:{port}"]
+        self.hosts = frozenset(hosts)
+        self.address = f"http://{hosts[0]}"
+        self.cookie_name = f"mnemosyned-{port}"
+        """Browsers keep the cookies of all ports of a host together."""
+        self._origins = frozenset(f"http://{host}" for host in hosts)
+        self._now = now
+        self._lock = threading.Lock()
+        self._keys: dict[str, float] = {}
+        """When each key expires."""
+        self._sessions: list[WebSession] = []
+
+    def issue_key(self) -> str:
+        """Return a new key that lets one browser in, once, within `KEY_S` seconds."""
+        key = secrets.token_urlsafe(SECRET_BYTES)
+        with self._lock:
+            while len(self._keys) >= KEYS_MAX:
+                self._keys.pop(next(iter(self._keys)))
+            self._keys[key] = self._now() + KEY_S
+        return key
+
+    def redeem_key(self, given: str) -> WebSession:
+        """Return a new session for a key, which is then used up.
+
+        Raises `Unauthorized` for a key that is unknown, used or expired.
+        """
+        with self._lock:
+            key = next((key for key in self._keys if _are_equal(key, given)), "")
+            if not key or self._keys.pop(key) < self._now():
+                raise Unauthorized(
+                    f"this address was used, or is older than a minute: {AGAIN}"
+                )
+            session = WebSession(
+                secrets.token_urlsafe(SECRET_BYTES), secrets.token_urlsafe(SECRET_BYTES)
+            )
+            self._sessions = [*self._sessions[1 - SESSIONS_MAX :], session]
+            return session
+
+    def find_session(self, headers: Mapping[str, str]) -> WebSession | None:
+        """Return the session of a request's cookie, or None; `headers` are by lower-case name."""
+        try:
+            cookies = SimpleCookie(headers.get("cookie", ""))
+        except CookieError:
+            return None
+        morsel = cookies.get(self.cookie_name)
+        if morsel is None:
+            return None
+        return next(
+            (each for each in self._sessions if _are_equal(each.cookie, morsel.value)),
+            None,
+        )
+
+    def check_origin(self, request: HttpRequest) -> None:
+        """Raise `ForeignOrigin` for a request that another page caused.
+
+        A browser says so in `Sec-Fetch-Site` or `Origin`. Another port of this machine is another
+        page, although a browser calls it the same site and sends the cookie there. A change needs
+        one of the headers.
+        """
+        site = request.headers.get("sec-fetch-site")
+        origin = request.headers.get("origin")
+        is_foreign = site not in {None, *SAME_ORIGIN} or origin not in {
+            None,
+            *self._origins,
+        }
+        if request.method == "POST":
+            is_foreign = is_foreign or (origin is None and site != "same-origin")
+        if is_foreign:
+            raise ForeignOrigin(
+                f"another page led here; type or paste the address yourself: {self.address}/"
+            )
+
+    def check_form(self, session: WebSession, given: str) -> None:
+        """Raise `ForeignOrigin` unless a form's token is that of the session."""
+        if not _are_equal(session.form_token, given):
+            raise ForeignOrigin(
+                "this form is of another session; open the page again, and repeat"
+            )
+
+
+def _are_equal(secret: str, given: str) -> bool:
+    """Return whether a text equals a secret, in constant time."""
+    return hmac.compare_digest(secret.encode(), given.encode("utf-8", "replace"))
+
+
+ESTABLISHED = "01"
+UNKNOWN_USER = -1
+_TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
+
+
+def refused_tcp_user(connection: socket.socket) -> int | None:
+    """Return the user id of a TCP client on this machine if it is refused, or None if allowed.
+
+    This user and root are allowed: any other could see the one-time address among the arguments of
+    the browser, and be faster. The kernel's table of connections names the user; a client that is
+    not in it, as it has hung up already, is refused as `UNKNOWN_USER`. Where the table cannot be
+    read, all are allowed, and the key and the cookie alone protect the pages.
+    """
+    client, own = connection.getpeername(), connection.getsockname()
+    wanted = (_table_address(*client), _table_address(*own))
+    is_readable = False
+    for table in _TABLES:
+        try:
+            lines = table.read_text(encoding="ascii").splitlines()[1:]
+        except OSError:
+            continue
+        is_readable = True
+        for line in lines:
+            _, local, remote, state, _, _, _, uid, *_ = line.split()
+            # In the table for IPv6, the addresses of IPv4 come after a prefix.
+            if (local[-13:], remote[-13:], state) == (*wanted, ESTABLISHED):
+                return None if int(uid) in (0, geteuid()) else int(uid)
+    return UNKNOWN_USER if is_readable else None
+
+
+def _table_address(host: str, port: int) -> str:
+    """Return an IPv4 address and port as the kernel's table of connections writes them."""
+    number = int.from_bytes(socket.inet_aton(host), sys.byteorder)
+    return f"{number:08X}:{port:04X}"

@@ -1,0 +1,223 @@
+"""The pages behind one address: who may see them, which one is asked for, errors, and headers."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import parse_qs
+
+from mnemosyned.daemon.http.protocol import STATUS_OF_KIND
+from mnemosyned.errors import (
+    ContentTooLarge,
+    InvalidRequest,
+    MalformedRequest,
+    MethodNotAllowed,
+    MnemosynedError,
+    Unauthorized,
+    UnknownVerb,
+)
+from mnemosyned.http_messages import HttpRequest, Response
+from mnemosyned.logs import logger
+from mnemosyned.verbs.facade import Caller
+from mnemosyned.verbs.request import Request
+from mnemosyned.web.access import AGAIN, WebAccess, WebSession
+from mnemosyned.web.rendering import FOLDER, link, render
+
+R = TypeVar("R")
+
+HTML = "text/html; charset=utf-8"
+FORM = "application/x-www-form-urlencoded"
+FIELDS_MAX = 100
+FRAGMENT, LIVE = "x-fragment", "live"
+"""Header with which the pages' script asks for a part of a page, and its value for a refresh."""
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+HEADERS = (
+    ("Content-Security-Policy", POLICY),
+    ("X-Content-Type-Options", "nosniff"),
+    ("X-Frame-Options", "DENY"),
+    ("Referrer-Policy", "no-referrer"),
+    ("Cache-Control", "no-store"),
+    ("Cross-Origin-Opener-Policy", "same-origin"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+)
+STATIC = {
+    "/page.css": "text/css; charset=utf-8",
+    "/page.js": "text/javascript; charset=utf-8",
+    "/icon.svg": "image/svg+xml",
+}
+"""Files that hold no memory, by their path; also shown to browsers that are not let in."""
+
+log = logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visit:
+    """A browser's request for a page."""
+
+    caller: Caller
+    session: WebSession
+    path: str
+    fields: Mapping[str, str]
+    """The fields of the address, and of a form that was sent; those left empty are missing."""
+    is_fragment: bool = False
+    """Whether the page's script asks for the main part alone."""
+
+    def call(self, request: Request[R]) -> R:
+        """Run a verb and return its result. Raises its errors."""
+        return self.caller.call(request)
+
+    def field(self, name: str) -> str:
+        """Return a field that the page needs. Raises `InvalidRequest` if it is missing."""
+        if name not in self.fields:
+            raise InvalidRequest(
+                f"the address lacks {name}=…; go back, and follow a link"
+            )
+        return self.fields[name]
+
+    def show(self, template: str, **values: Any) -> Response:  # noqa: ANN401 what it shows
+        """Return a page, by the name of its template and what that shows."""
+        return Response(HTTPStatus.OK, render(template, visit=self, **values), HTML)
+
+
+PageHandler = Callable[[Visit], Response]
+
+
+class PageRoute(NamedTuple):
+    """The handlers of one path; a missing one is None."""
+
+    show: PageHandler | None = None
+    change: PageHandler | None = None
+    """Answers a form that was sent."""
+
+
+def redirect_to(path: str, **fields: object) -> Response:
+    """Return the response that leads a browser to another page, with these fields in the address."""
+    headers = (("Location", link(path, **fields)),)
+    return Response(HTTPStatus.SEE_OTHER, content_type="", headers=headers)
+
+
+class WebApplication:
+    """Answers the requests of browsers; safe from any thread."""
+
+    def __init__(
+        self, caller: Caller, access: WebAccess, routes: Mapping[str, PageRoute]
+    ) -> None:
+        """Ask `caller` for what the pages show, for browsers that `access` lets in.
+
+        `routes` has the handlers of the pages by path.
+        """
+        self._caller = caller
+        self._access = access
+        self._routes = routes
+        self.used_at = time.monotonic()
+        """When a person last asked for a page, by the monotonic clock."""
+
+    def answer(self, request: HttpRequest) -> Response:
+        """Return the response to a request: a page, a file, or an error as a page."""
+        session = self._access.find_session(request.headers)
+        try:
+            self._access.check_origin(request)
+            response = self._respond(request, session)
+        except MnemosynedError as error:
+            response = _show_error(error, session)
+        except Exception:
+            log.exception("page_failed", path=request.path)
+            unexpected = MnemosynedError(
+                "unexpected; the terminal of `mnem web` has the traceback"
+            )
+            response = _show_error(unexpected, session)
+        return dataclasses.replace(response, headers=(*HEADERS, *response.headers))
+
+    def _respond(self, request: HttpRequest, session: WebSession | None) -> Response:
+        """Return the response to a request of an allowed origin. Raises a `MnemosynedError`."""
+        if request.path in STATIC and request.method in ("GET", "HEAD"):
+            body = (FOLDER / "static" / request.path[1:]).read_bytes()
+            return Response(HTTPStatus.OK, body, STATIC[request.path])
+        if request.path == "/enter" and request.method == "GET":
+            return self._let_in(request, session)
+        if session is None:
+            raise Unauthorized(f"this browser is not let in: {AGAIN}")
+        if request.headers.get(FRAGMENT) != LIVE:
+            self.used_at = time.monotonic()
+        route = self._routes.get(request.path)
+        if route is None:
+            raise UnknownVerb(
+                f"there is no page {request.path}; the links above lead to all"
+            )
+        if request.method == "POST" and route.change:
+            fields = _read_form(request)
+            self._access.check_form(session, fields.pop("token", ""))
+            return route.change(self._visit(request, session, fields))
+        if request.method in ("GET", "HEAD") and route.show:
+            return route.show(
+                self._visit(request, session, _first_values(request.query))
+            )
+        raise MethodNotAllowed(
+            f"{request.path} does not take {request.method}; follow a link"
+        )
+
+    def _let_in(self, request: HttpRequest, session: WebSession | None) -> Response:
+        """Return the response that gives a browser with a one-time key a session.
+
+        A browser that has one keeps it. Raises `Unauthorized` for a key that is not valid.
+        """
+        if session:
+            return redirect_to("/")
+        session = self._access.redeem_key(_first_values(request.query).get("key", ""))
+        self.used_at = time.monotonic()
+        cookie = f"{self._access.cookie_name}={session.cookie}; Path=/; HttpOnly; SameSite=Strict"
+        response = redirect_to("/")
+        return dataclasses.replace(
+            response, headers=(*response.headers, ("Set-Cookie", cookie))
+        )
+
+    def _visit(
+        self, request: HttpRequest, session: WebSession, fields: Mapping[str, str]
+    ) -> Visit:
+        """Return a request with its fields as the handlers of pages take it."""
+        return Visit(
+            caller=self._caller,
+            session=session,
+            path=request.path,
+            fields=fields,
+            is_fragment=FRAGMENT in request.headers,
+        )
+
+
+def _show_error(error: MnemosynedError, session: WebSession | None) -> Response:
+    """Return the page of an error, with the status of its kind."""
+    status = STATUS_OF_KIND[error.kind]
+    if isinstance(error, ContentTooLarge):
+        status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+    body = render("error.html", error=error, status=status, session=session)
+    return Response(status, body, HTML)
+
+
+def _first_values(encoded: str) -> dict[str, str]:
+    """Return the first value of each field in a query or form, without those that are empty.
+
+    Raises `MalformedRequest` for too many fields.
+    """
+    try:
+        fields = parse_qs(encoded, errors="strict", max_num_fields=FIELDS_MAX)
+    except ValueError as error:
+        raise MalformedRequest(f"the fields cannot be read: {error}") from error
+    # Browsers send the line breaks of a form as those of HTTP.
+    return {name: values[0].replace("\r\n", "\n") for name, values in fields.items()}
+
+
+def _read_form(request: HttpRequest) -> dict[str, str]:
+    """Return the fields of a form that was sent. Raises `MalformedRequest` for another body."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != FORM or not bytes(request.body).isascii():
+        raise MalformedRequest(
+            f"a change is sent as a form, {FORM}; use the page's own button"
+        )
+    return _first_values(request.body.decode("ascii"))

@@ -1,0 +1,111 @@
+"""`mnem web`: open the pages of the memory in a browser, and serve them until nobody looks."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import time
+import webbrowser
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import click
+
+from mnemosyned.cli.calls import connect_to_daemon
+from mnemosyned.cli.output.terminal import count_of, say
+from mnemosyned.errors import MnemosynedError
+from mnemosyned.logs import configure_logs
+from mnemosyned.verbs.upkeep import Status
+
+if TYPE_CHECKING:
+    from mnemosyned.client.connection import Connection
+    from mnemosyned.web.server import PageServer
+
+PORT_MAX = 65_535
+MINUTES_MAX = 24 * 60
+BEAT_S = 2.0
+CHECK_S = 20.0
+"""Interval of the question whether the daemon is still there."""
+SILENT_CHECKS_MAX = 3
+DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
+
+
+@click.command("web")
+@click.option("--no-browser", is_flag=True, help="Print the address; open no browser.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, PORT_MAX),
+    default=0,
+    help="The port on 127.0.0.1; default: a free one.",
+)
+@click.option(
+    "--minutes",
+    type=click.IntRange(1, MINUTES_MAX),
+    default=30,
+    show_default=True,
+    help="End after so many minutes in which nobody opened a page.",
+)
+@click.pass_context
+def web(context: click.Context, *, no_browser: bool, port: int, minutes: int) -> None:
+    """Open a page that shows what is remembered, what sleep made of it, and what agents are told.
+
+    The page is served on this machine, for you alone, while this command runs. The address lets one
+    browser in, once, within a minute; Enter prints another. Ctrl-C ends it.
+    """
+    # Loaded here: its help page starts at once.
+    from mnemosyned.web.server import serve_pages  # noqa: PLC0415
+
+    configure_logs(level="warning", form="console")
+    with connect_to_daemon(context) as client:
+        client.call(Status())  # before a port is open
+        with serve_pages(client, port=port) as server:
+            address = server.new_address()
+            say(address)
+            say(_explain(address, minutes), err=True)
+            is_over_ssh = "SSH_CONNECTION" in os.environ
+            if (
+                not no_browser
+                and not is_over_ssh
+                and any(map(os.environ.get, DISPLAYS))
+            ):
+                webbrowser.open(address)
+            reason = ""
+            with suppress(KeyboardInterrupt):
+                reason = _wait(server, client, minutes)
+            say(reason or "closed", err=True)
+
+
+def _explain(address: str, minutes: int) -> str:
+    """Return the lines that say how the address is used, also from another machine."""
+    port = address.split("/")[2].rpartition(":")[2]
+    return (
+        "open it within a minute, in one browser; Enter prints another address, Ctrl-C ends it\n"
+        f"from another machine: ssh -L {port}:127.0.0.1:{port} THIS-MACHINE, and open it there\n"
+        f"it ends after {count_of(minutes, 'minute')} without use"
+    )
+
+
+def _wait(server: PageServer, client: Connection, minutes: int) -> str:
+    """Wait until nobody used the pages for so many minutes; return why they end.
+
+    They also end when the daemon has not answered for a minute. Enter prints a new address.
+    """
+    watched = [sys.stdin] if sys.stdin.isatty() else []
+    checked_at, silent = time.monotonic(), 0
+    while server.unused_s < minutes * 60:
+        if select.select(watched, [], [], BEAT_S)[0]:
+            if not sys.stdin.readline():  # the terminal has gone
+                watched = []
+            else:
+                say(server.new_address())
+        if time.monotonic() - checked_at >= CHECK_S:
+            checked_at = time.monotonic()
+            try:
+                client.page("/health")
+                silent = 0
+            except MnemosynedError:
+                silent += 1
+            if silent >= SILENT_CHECKS_MAX:
+                return "the daemon has stopped; mnem start starts it, mnem web opens this again"
+    return f"closed, as nobody used it for {count_of(minutes, 'minute')}; mnem web opens it again"

@@ -1,0 +1,124 @@
+"""Templates and their filters: all text is escaped, invisible characters are shown, times are local."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from functools import cache
+from math import sqrt
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from mnemosyned.cli.output.listing import day_title, local_day, period_name
+from mnemosyned.cli.output.terminal import count_of, duration_text, local_time
+from mnemosyned.text.display import escape_invisible, find_matching_words
+from mnemosyned.verbs.listing import LEVELS
+
+FOLDER = Path(__file__).parent
+HEAT_STEPS = 4
+UNITS = ("bytes", "KB", "MB", "GB", "TB")
+
+
+def render(template: str, **values: Any) -> bytes:  # noqa: ANN401 what a template shows
+    """Return a template of the folder `templates` as a page in UTF-8."""
+    return _environment().get_template(template).render(values).encode()
+
+
+@cache
+def _environment() -> Environment:
+    """Return the environment of all templates, made at its first use."""
+    environment = Environment(
+        loader=FileSystemLoader(FOLDER / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_show_invisible,
+    )
+    environment.filters |= {
+        "count": count_of,
+        "day": day_title,
+        "duration": duration_text,
+        "exact": _keep_exact,
+        "local_day": local_day,
+        "mark": mark_words,
+        "number": "{:,}".format,
+        "period": period_name,
+        "size": _size_text,
+        "when": _time_element,
+    }
+    environment.globals |= {
+        "LEVELS": LEVELS,
+        "heat": heat_step,
+        "link": link,
+    }
+    return environment
+
+
+def _show_invisible(value: object) -> object:
+    """Return a value of a template with the invisible characters of a text as escapes.
+
+    A memory could hide words with them, or reverse the order of the page around it.
+    """
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return escape_invisible(value)
+    return value
+
+
+def _keep_exact(text: str) -> Markup:
+    """Return a text for a form, escaped for HTML alone, so that it comes back as it was."""
+    return escape(text)
+
+
+def mark_words(text: str, matching: Sequence[str]) -> Markup:
+    """Return a text as HTML with the words that match a query marked."""
+    parts: list[Markup] = []
+    end = 0
+    for start, stop in find_matching_words(text, matching):
+        word = escape(escape_invisible(text[start:stop]))
+        parts += [
+            escape(escape_invisible(text[end:start])),
+            Markup("<mark>%s</mark>") % word,
+        ]
+        end = stop
+    return Markup("").join([*parts, escape(escape_invisible(text[end:]))])
+
+
+def _time_element(moment: datetime | None) -> Markup:
+    """Return a time in the local zone as an element of HTML; empty for None."""
+    if moment is None:
+        return Markup("")
+    return Markup('<time datetime="{}">{}</time>').format(
+        moment.isoformat(), local_time(moment)
+    )
+
+
+def _size_text(size: float) -> str:
+    """Return a number of bytes in the unit that keeps it below 1,000, such as `3.2 MB`."""
+    for unit in UNITS[:-1]:
+        if size < 1_000:
+            return f"{size:,.0f} {unit}" if unit == UNITS[0] else f"{size:,.1f} {unit}"
+        size /= 1_000
+    return f"{size:,.1f} {UNITS[-1]}"
+
+
+def heat_step(count: int, most: int) -> int:
+    """Return the step of color, 0 to `HEAT_STEPS`, of a day with `count` of `most` memories.
+
+    The steps follow the square root, so that quiet days differ too.
+    """
+    if not count:
+        return 0
+    return max(1, round(sqrt(count / max(most, 1)) * HEAT_STEPS))
+
+
+def link(path: str, **fields: object) -> str:
+    """Return the address of a page with these fields; those that are empty or None are left out."""
+    given = {
+        name: value for name, value in fields.items() if value not in (None, "", (), [])
+    }
+    return f"{path}?{urlencode(given, doseq=True)}" if given else path

@@ -1,0 +1,85 @@
+"""The server of the pages: a loopback port, open while the pages are in use."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from mnemosyned.config.settings import LimitsConfig
+from mnemosyned.daemon.http.listening import Listener
+from mnemosyned.daemon.http.protocol import Access
+from mnemosyned.daemon.http.server import EventLoop
+from mnemosyned.daemon.metrics import ServerActivity
+from mnemosyned.errors import InvalidRequest
+from mnemosyned.verbs.facade import Caller
+from mnemosyned.web.access import LOOPBACK, WebAccess, refused_tcp_user
+from mnemosyned.web.application import WebApplication
+from mnemosyned.web.memory_pages import MEMORY_ROUTES
+from mnemosyned.web.upkeep_pages import UPKEEP_ROUTES
+
+BACKLOG = 16
+LIMITS = LimitsConfig(
+    content_bytes_max=1 << 20,
+    body_bytes_max=4 << 20,
+    threads=4,
+    connections_max=48,
+)
+
+
+ROUTES = {**MEMORY_ROUTES, **UPKEEP_ROUTES}
+
+
+class PageServer:
+    """The pages on an open port."""
+
+    def __init__(self, access: WebAccess, application: WebApplication) -> None:
+        """Serve `application` to browsers that `access` lets in."""
+        self._access = access
+        self._application = application
+
+    def new_address(self) -> str:
+        """Return a new address that lets one browser in, once, within a minute."""
+        return f"{self._access.address}/enter?key={self._access.issue_key()}"
+
+    @property
+    def unused_s(self) -> float:
+        """Seconds since a person last asked for a page, or since the start."""
+        return time.monotonic() - self._application.used_at
+
+
+@contextmanager
+def serve_pages(caller: Caller, *, port: int = 0) -> Iterator[PageServer]:
+    """Return a context manager that serves the pages on a loopback port, and gives the server.
+
+    The pages ask `caller`, from several threads. Port 0 is a free one. Only this user can connect.
+    Raises `InvalidRequest` for a port in use.
+    """
+    with socket.socket(
+        socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_CLOEXEC
+    ) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((LOOPBACK, port))
+            listener.listen(BACKLOG)
+        except OSError as error:
+            raise InvalidRequest(
+                f"port {port} cannot be used: {error.strerror}; leave out --port for a free one",
+                field="port",
+            ) from error
+        listener.settimeout(0)
+        access = WebAccess(listener.getsockname()[1])
+        application = WebApplication(caller, access, ROUTES)
+        rules = Access(local=False, address=access.address, hosts=access.hosts)
+        loop = EventLoop(
+            [Listener(listener, rules, refused_user=refused_tcp_user)],
+            answer=application.answer,
+            limits=LIMITS,
+            activity=ServerActivity(),
+        )
+        loop.start()
+        try:
+            yield PageServer(access, application)
+        finally:
+            loop.stop()

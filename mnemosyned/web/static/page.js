@@ -1,0 +1,72 @@
+// Keys, search as you type, and refreshed figures. Every page works without it.
+"use strict";
+
+const PAGES = { n: "/", s: "/search", t: "/timeline", l: "/sleep", i: "/told" };
+const keys = document.getElementById("keys");
+
+function isTyping(element) {
+  return element.closest("input, textarea, select, [contenteditable]") !== null;
+}
+
+function move(step) {
+  const rows = [...document.querySelectorAll("main a.row")];
+  if (rows.length === 0) return;
+  const here = document.activeElement && document.activeElement.closest("li, tr, section");
+  let place = rows.indexOf(document.activeElement);
+  if (place < 0 && here) place = rows.findIndex((row) => here.contains(row));
+  place = Math.min(Math.max(place + step, 0), rows.length - 1);
+  rows[place].focus();
+  rows[place].scrollIntoView({ block: "nearest" });
+}
+
+let waitsForPage = false;
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+  if (keys && keys.open) return;
+  if (waitsForPage) {
+    waitsForPage = false;
+    if (PAGES[event.key]) location.href = PAGES[event.key];
+    return;
+  }
+  const field = document.querySelector("[data-key='/']") || document.getElementById("find");
+  if (event.key === "/" && field) { event.preventDefault(); field.focus(); field.select(); }
+  else if (event.key === "j") move(1);
+  else if (event.key === "k") move(-1);
+  else if (event.key === "g") waitsForPage = true;
+  else if (event.key === "?" && keys) keys.showModal();
+});
+
+// The part of the page with this id or attribute, fetched anew. Nothing happens if that fails.
+async function refresh(address, selector, purpose, signal) {
+  const answer = await fetch(address, { headers: { "X-Fragment": purpose }, signal });
+  if (!answer.ok) return;
+  const holder = document.createElement("template");
+  holder.innerHTML = await answer.text();
+  const fresh = holder.content.querySelector(selector);
+  const former = document.querySelector(selector);
+  if (fresh && former) former.replaceChildren(...fresh.childNodes);
+}
+
+const form = document.querySelector("form[data-type-ahead]");
+if (form) {
+  let timer = 0;
+  let running = null;
+  const search = () => {
+    const fields = [...new FormData(form)].filter(([, value]) => value !== "");
+    const address = "/search" + (fields.length ? "?" + new URLSearchParams(fields) : "");
+    if (running) running.abort();
+    running = new AbortController();
+    refresh(address, "#" + form.dataset.typeAhead, "typed", running.signal)
+      .then(() => history.replaceState(null, "", address))
+      .catch(() => {});
+  };
+  form.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(search, 200); });
+}
+
+const live = document.querySelector("[data-live]");
+if (live) {
+  setInterval(() => {
+    const isRead = live.contains(document.activeElement) || String(getSelection()) !== "";
+    if (!document.hidden && !isRead) refresh(location.href, "[data-live]", "live").catch(() => {});
+  }, live.dataset.live * 1000);
+}

@@ -1,0 +1,204 @@
+"""Who may see the pages."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from support.cases import each_case
+
+from mnemosyned.errors import ForeignOrigin, Unauthorized
+from mnemosyned.http_messages import HttpRequest
+from mnemosyned.web import access as subject
+from mnemosyned.web.access import (
+    KEY_S,
+    KEYS_MAX,
+    SESSIONS_MAX,
+    UNKNOWN_USER,
+    WebAccess,
+    refused_tcp_user,
+)
+
+PORT = 7470
+HERE = f"http://127.0.0.1:{PORT}"
+
+
+class Stopwatch:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def stopwatch() -> Stopwatch:
+    return Stopwatch()
+
+
+@pytest.fixture
+def access(stopwatch: Stopwatch) -> WebAccess:
+    return WebAccess(PORT, now=stopwatch)
+
+
+def cookie(access: WebAccess, value: str) -> dict[str, str]:
+    return {"cookie": f"other=1; {access.cookie_name}={value}"}
+
+
+def test_a_key_lets_one_browser_in_once(access: WebAccess) -> None:
+    key = access.issue_key()
+
+    session = access.redeem_key(key)
+
+    assert access.find_session(cookie(access, session.cookie)) == session
+    assert session.form_token not in (session.cookie, key)
+    for given in (key, "", "guessed"):
+        with pytest.raises(Unauthorized, match="mnem web"):
+            access.redeem_key(given)
+
+
+def test_a_key_is_good_for_a_minute(access: WebAccess, stopwatch: Stopwatch) -> None:
+    early, late = access.issue_key(), access.issue_key()
+    stopwatch.now += KEY_S - 1
+    access.redeem_key(early)
+    stopwatch.now += 2
+
+    with pytest.raises(Unauthorized):
+        access.redeem_key(late)
+
+
+def test_only_the_newest_keys_and_sessions_count(access: WebAccess) -> None:
+    keys = [access.issue_key() for _ in range(KEYS_MAX + 1)]
+    with pytest.raises(Unauthorized):
+        access.redeem_key(keys[0])
+
+    sessions = [access.redeem_key(access.issue_key()) for _ in range(SESSIONS_MAX + 1)]
+
+    found = [access.find_session(cookie(access, each.cookie)) for each in sessions]
+    assert found == [None, *sessions[1:]]
+
+
+@each_case(
+    "given",
+    [
+        "",
+        "mnemosyned-7471={}",
+        "mnemosyned-7470=",
+        "mnemosyned-7470={}x",
+        "mnemosyned-7470=ÿ",
+        "=;;= ;\\",
+    ],
+)
+def test_other_cookies_let_nobody_in(given: str) -> None:
+    access = WebAccess(PORT)
+    session = access.redeem_key(access.issue_key())
+
+    headers = {"cookie": given.format(session.cookie)}
+
+    assert access.find_session(headers) is None
+
+
+@each_case(
+    "method, headers",
+    [
+        ("GET", {}),
+        ("GET", {"sec-fetch-site": "none"}),
+        ("GET", {"sec-fetch-site": "same-origin", "origin": HERE}),
+        ("POST", {"origin": f"http://localhost:{PORT}"}),
+        ("POST", {"sec-fetch-site": "same-origin"}),
+    ],
+)
+def test_requests_of_the_pages_themselves_are_answered(
+    method: str, headers: dict[str, str]
+) -> None:
+    WebAccess(PORT).check_origin(HttpRequest(method, "/", "", b"", headers))
+
+
+@each_case(
+    "method, headers",
+    [
+        ("GET", {"sec-fetch-site": "cross-site"}),
+        ("GET", {"sec-fetch-site": "same-site"}),
+        ("GET", {"sec-fetch-site": ""}),
+        ("GET", {"origin": "null"}),
+        ("GET", {"origin": "https://evil.example"}),
+        ("GET", {"origin": "http://127.0.0.1:7471"}),
+        ("POST", {}),
+        ("POST", {"sec-fetch-site": "none"}),
+        ("POST", {"origin": "null", "sec-fetch-site": "same-origin"}),
+        ("POST", {"origin": f"https://127.0.0.1:{PORT}"}),
+        ("POST", {"origin": HERE, "sec-fetch-site": "same-site"}),
+    ],
+)
+def test_requests_that_another_page_caused_are_refused(
+    method: str, headers: dict[str, str]
+) -> None:
+    with pytest.raises(ForeignOrigin, match="another page"):
+        WebAccess(PORT).check_origin(HttpRequest(method, "/", "", b"", headers))
+
+
+@pytest.fixture
+def connected() -> Iterator[tuple[socket.socket, socket.socket]]:
+    """Both ends of a connection on loopback: the server's, then the client's."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        closing(socket.create_connection(listener.getsockname())) as client,
+    ):
+        accepted, _ = listener.accept()
+        with accepted:
+            yield accepted, client
+
+
+def test_this_user_may_connect(connected: tuple[socket.socket, socket.socket]) -> None:
+    assert refused_tcp_user(connected[0]) is None
+
+
+def test_a_client_that_hung_up_has_no_user(
+    connected: tuple[socket.socket, socket.socket],
+) -> None:
+    accepted, client = connected
+    client.close()
+
+    assert refused_tcp_user(accepted) == UNKNOWN_USER
+
+
+@pytest.mark.parametrize("prefix", ["", "0000000000000000FFFF0000"])
+@pytest.mark.parametrize("uid", [0, os.geteuid(), 54_321])
+def test_other_users_of_this_machine_may_not_connect(
+    connected: tuple[socket.socket, socket.socket],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    prefix: str,
+    uid: int,
+) -> None:
+    accepted, client = connected
+    ends = [
+        f"{prefix}0100007F:{one.getsockname()[1]:04X}" for one in (client, accepted)
+    ]
+    line = "   {}: {} {} {} 00000000:00000000 00:00000000 00000000 {} 0 9 1 0 20 4 30 10 -1"
+    table = tmp_path / "tcp"
+    lines = [
+        "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt uid",
+        line.format(0, ends[0], ends[1], "06", os.geteuid()),  # closed, without a user
+        line.format(1, ends[1], ends[0], "01", os.geteuid()),  # our own end
+        line.format(2, ends[0], ends[1], "01", uid),
+    ]
+    table.write_text("\n".join(lines) + "\n")
+    monkeypatch.setattr(subject, "_TABLES", (table,))
+
+    allowed = uid in (0, os.geteuid())
+    assert refused_tcp_user(accepted) == (None if allowed else uid)
+
+
+def test_without_the_table_the_key_alone_protects(
+    connected: tuple[socket.socket, socket.socket],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(subject, "_TABLES", (tmp_path / "none",))
+
+    assert refused_tcp_user(connected[0]) is None

@@ -1,0 +1,757 @@
+"""What the pages show, change and refuse."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from msgspec.structs import replace
+from support.cases import each_case
+from web.hostile import HOSTILE
+from web.visitor import PageReader, Visitor
+
+from mnemosyned import Memory
+from mnemosyned.http_messages import HttpRequest
+from mnemosyned.memory.injections import InjectedLine, InjectionKind
+from mnemosyned.service.injections import make_injection
+from mnemosyned.verbs.memories import Recalled
+from mnemosyned.verbs.request import Request
+from mnemosyned.web.application import FORM, HEADERS, STATIC
+from mnemosyned.web.memory_pages import HITS, trace_sentences
+from mnemosyned.web.rendering import heat_step, mark_words
+from mnemosyned.web.server import ROUTES
+
+EPISODES = (
+    "Ada: we deploy on Tuesdays.",
+    "The build broke.",
+    "Commit 3f2a91c fixed it.",
+)
+ELEMENTS = set(
+    "html head meta title link script body a header nav ul ol li form label input main h1 h2 p "
+    "div span dl dt dd section figure figcaption svg line rect table caption thead tbody tr th td "
+    "time bdi mark details summary meter progress q blockquote code kbd pre footer dialog button "
+    "select option datalist textarea".split()
+)
+ADDRESSES = ("href", "src", "action", "formaction")
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    with Memory(tmp_path / "m.db") as opened:
+        yield opened
+
+
+@pytest.fixture
+def visitor(memory: Memory) -> Visitor:
+    made = Visitor(memory)
+    made.enter()
+    return made
+
+
+def slept(memory: Memory, *, session: str = "work") -> tuple[str, str]:
+    """Remember three memories and sleep; return the ids of the episode and the cycle."""
+    for number, text in enumerate(EPISODES):
+        memory.remember(
+            text, session=session, source="chat", role="ada", id=f"{session}{number}"
+        )
+    report = memory.sleep(force=True, session=session)
+    return report.groups[0].episodes[0], report.cycle
+
+
+def told(
+    memory: Memory, line: str, prompt: str = "when do we deploy?", **fields: str
+) -> str:
+    """Put an injection into the ledger; return its id."""
+    now = memory.status().sleep.last_cycle or memory.list().memories[0].created_at
+    injection = make_injection(
+        now,
+        InjectionKind.PROMPT,
+        client="codex",
+        session=fields.get("session", "work"),
+        project=fields.get("project", ""),
+        prompt=prompt,
+        text="a text of some words",
+        lines=[
+            InjectedLine(id=line, text="We deploy on Tuesdays.", reason="words: deploy")
+        ],
+    )
+    memory._caller._store.injections.add(injection)  # type: ignore[attr-defined]  # noqa: SLF001 a hook does so
+    return injection.id
+
+
+# ------------------------------------------------------------------ access
+
+
+def test_every_answer_has_the_headers_that_protect_it(visitor: Visitor) -> None:
+    stranger = Visitor(visitor.caller)
+    pages = [
+        visitor.get("/"),
+        visitor.get("/nowhere"),
+        visitor.get("/memory"),
+        visitor.get("/enter", key="used"),
+        stranger.get("/"),
+        stranger.get("/enter", key="guessed"),
+        *map(stranger.get, STATIC),
+    ]
+
+    for page in pages:
+        assert page.headers.items() >= dict(HEADERS).items()
+    policy = dict(HEADERS)["Content-Security-Policy"]
+    assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self';")
+    assert "unsafe" not in policy
+
+
+def test_the_cookie_is_for_this_page_alone(memory: Memory) -> None:
+    page = Visitor(memory).enter()
+
+    cookie = page.headers["Set-Cookie"]
+    assert cookie.startswith("mnemosyned-7470=")
+    assert cookie.endswith("; Path=/; HttpOnly; SameSite=Strict")
+    assert (page.status, page.headers["Location"]) == (303, "/")
+
+
+@each_case("path", [path for path, route in ROUTES.items() if route.show])
+def test_nobody_sees_a_page_without_being_let_in(path: str) -> None:
+    class Silent:
+        def call(self, request: object) -> object:
+            raise AssertionError(request)
+
+    page = Visitor(Silent()).get(path)  # type: ignore[arg-type]
+
+    assert page.status == 401
+    assert "mnem web" in page.text
+    assert page.links == ["/icon.svg", "/page.css", "#main"]
+
+
+def test_looking_at_the_address_does_not_use_it_up(memory: Memory) -> None:
+    visitor = Visitor(memory)
+    key = visitor.access.issue_key()
+
+    assert visitor.get("/enter", method="HEAD", key=key).status == 401
+    assert visitor.get("/enter", key=key).status == 303
+
+
+def test_who_was_let_in_may_open_the_address_again(visitor: Visitor) -> None:
+    page = visitor.get("/enter", key="used")
+
+    assert (page.status, page.headers["Location"]) == (303, "/")
+
+
+@each_case("path", [path for path, route in ROUTES.items() if route.change])
+def test_a_change_needs_the_token_of_the_session(path: str) -> None:
+    with Memory(":memory:") as memory:
+        memory.remember("stays", id="stays")
+        visitor, other = Visitor(memory), Visitor(memory)
+        visitor.enter()
+        other.enter()
+
+        for token in ("", other.token(), visitor.token()[:-1], "ÿ"):
+            page = visitor.post(path, token=token, id="stays", mark="x", pinned="true")
+            assert (page.status, "another session" in page.text) == (403, True)
+        assert not memory.get("stays").memory.pinned  # type: ignore[union-attr]
+
+
+@each_case(
+    "headers, body",
+    [
+        ({"content-type": "application/json"}, b'{"id": "stays"}'),
+        ({"content-type": "text/plain"}, b"id=stays"),
+        ({}, b"id=stays"),
+        ({"content-type": FORM}, "id=stäys".encode()),
+        ({"content-type": FORM}, b"id=%ff"),
+        ({"content-type": FORM}, b"a=1&" * 200),
+    ],
+)
+def test_a_change_is_a_form(headers: dict[str, str], body: bytes) -> None:
+    with Memory(":memory:") as memory:
+        visitor = Visitor(memory)
+        visitor.enter()
+        every = {**visitor.headers, **headers, "origin": visitor.access.address}
+
+        page = visitor.send(HttpRequest("POST", "/pin", "", body, every, local=False))
+
+    assert page.status == 400
+
+
+@each_case(
+    "method, path, status",
+    [
+        ("POST", "/search", 405),
+        ("GET", "/pin", 405),
+        ("PUT", "/", 405),
+        ("DELETE", "/memory", 405),
+        ("GET", "/page.css/../x", 404),
+        ("GET", "/../../etc/passwd", 404),
+        ("GET", "/templates/base.html", 404),
+        ("POST", "/page.css", 404),
+        ("GET", "/memory", 400),
+        ("GET", "/memory?id=unknown", 404),
+        ("GET", "/cycle?cycle=unknown", 404),
+        ("GET", "/day?day=tomorrow", 400),
+        ("GET", "/day?day=0001-01-01", 400),
+        ("GET", "/month?day=9999-12-31", 400),
+        ("GET", "/search?after=nonsense", 200),
+        ("GET", "/told?outcome=nonsense", 400),
+        ("GET", "/sleep?after=-1", 400),
+        ("GET", "/cycle?cycle=last&from=many", 404),
+    ],
+)
+def test_mistakes_are_named_on_a_page(method: str, path: str, status: int) -> None:
+    with Memory(":memory:") as memory:
+        visitor = Visitor(memory)
+        visitor.enter()
+        headers = {
+            **visitor.headers,
+            "origin": visitor.access.address,
+            "content-type": FORM,
+        }
+        name, _, query = path.partition("?")
+        body = f"token={visitor.token()}".encode() if method == "POST" else b""
+
+        page = visitor.send(
+            HttpRequest(method, name, query, body, headers, local=False)
+        )
+
+    assert page.status == status
+    assert PageReader(page.source).with_attribute("role")
+
+
+def test_an_unexpected_error_shows_nothing_of_itself(visitor: Visitor) -> None:
+    class Broken:
+        def call(self, _: object) -> object:
+            raise RuntimeError("the words of a memory")
+
+    broken = Visitor(Broken(), visitor.access, headers=visitor.headers)  # type: ignore[arg-type]
+
+    page = broken.get("/")
+
+    assert page.status == 500
+    assert "words of a memory" not in page.source
+
+
+def test_refreshed_figures_are_no_use_of_the_page(visitor: Visitor) -> None:
+    visitor.application.used_at = 0.0
+
+    visitor.headers["x-fragment"] = "live"
+    visitor.get("/")
+    assert visitor.application.used_at == 0.0
+
+    visitor.headers["x-fragment"] = "typed"
+    visitor.get("/search")
+    assert visitor.application.used_at > 0.0
+
+
+# ---------------------------------------------------------------- hostility
+
+
+def name_of(text: str) -> str:
+    """The beginning of a text, as an id or the name of a session may be."""
+    return re.sub("[\\x00-\\x1f]", "", text)[:90]
+
+
+@pytest.mark.parametrize(
+    "part",
+    [0, *(pytest.param(part, marks=pytest.mark.thorough) for part in range(1, 4))],
+)
+def test_hostile_texts_become_no_part_of_any_page(tmp_path: Path, part: int) -> None:
+    texts = [text for text in HOSTILE[part::4] if text.strip()]
+    with Memory(tmp_path / "m.db") as memory:
+        visitor = Visitor(memory)
+        visitor.enter()
+        for number, text in enumerate(texts):
+            short = name_of(text)
+            memory.remember(
+                text,
+                id=f"{number}{short}",
+                session=short or "s",
+                source=short,
+                role=short,
+                tags=[f"t{number}"],
+                metadata={short: text},
+            )
+        last = f"{len(texts) - 1}{name_of(texts[-1])}"
+        injected = [
+            told(memory, last, prompt=text, session=text[:90], project=text[:90])
+            for text in texts
+        ]
+        pages = ["/", "/search", "/told", "/timeline", "/plan?force=1", "/briefing"]
+        shown = (link for page in pages for link in visitor.follow(page).links)
+        pages += [link for link in shown if link.startswith(("/memory", "/day"))]
+        memory.sleep(force=True)
+        cycle = memory.log().rows[0].cycle
+        pages += [f"/cycle?cycle={cycle}", f"/undo?cycle={cycle}", "/sleep", "/told"]
+        pages += visitor.get("/cycle", cycle=cycle).links
+        pages += [f"/edit?{urlencode({'id': f'0{name_of(texts[0])}'})}"]
+
+        seen = {}
+        for address in dict.fromkeys(pages):
+            if address.startswith("/"):
+                seen[address] = visitor.follow(address)
+        for text in texts:
+            fields = {"query": text, "session": text, "project": text}
+            seen[text] = visitor.get("/search", **fields)
+        for path in ("/forget", "/briefing", "/told"):
+            seen[path] = visitor.get(path, **fields)
+
+    assert len(injected) == len(texts)
+    assert len(seen) > 60
+    for address, page in seen.items():
+        if address.partition("?")[0] in STATIC:
+            continue
+        assert page.status in (200, 400, 404), address
+        for tag, attributes in PageReader(page.source).elements:
+            assert tag in ELEMENTS, (tag, address)
+            assert not [name for name in attributes if name.startswith("on")]
+            assert "style" not in attributes
+            for name in ADDRESSES:
+                assert (attributes.get(name) or "/")[0] in "/#", (attributes, address)
+                assert not (attributes.get(name) or "").startswith("//")
+
+
+def test_hidden_characters_are_seen_but_return_from_the_form_as_they_were(
+    visitor: Visitor, memory: Memory
+) -> None:
+    text = "\n  right \u202eleft\u202c zero\u200bwidth \r\nend  "
+    memory.remember(text, id="odd", session="s")
+
+    shown = visitor.get("/memory", id="odd")
+    form = visitor.get("/edit", id="odd")
+
+    assert "\\u202eleft\\u202c zero\\u200bwidth" in shown.source
+    sent = re.search(
+        r'<textarea id="text"[^>]*>\n(.*?)</textarea>', form.source, re.DOTALL
+    )
+    assert sent
+    back = sent[1].replace("\r\n", "\n").replace("\n", "\r\n")
+    page = visitor.post(
+        "/edit", id="odd", mark=form.field("mark"), text=back, session="s"
+    )
+    assert page.status == 303
+    found = memory.get("odd").memory
+    assert found
+    assert (found.content, found.edited_at) == (text, None)
+
+
+# -------------------------------------------------------------------- pages
+
+
+def test_the_first_page_says_how_it_is(visitor: Visitor, memory: Memory) -> None:
+    memory.remember("We deploy on Tuesdays.", session="work", role="ada", pinned=True)
+
+    page = visitor.get("/")
+
+    assert "Working 1 of 10,000" in page.text
+    assert "We deploy on Tuesdays." in page.text
+    assert "Remembered 1 in 30 days" in page.text
+    assert "Summaries by" in page.text
+    assert [link for link in page.links if link.startswith("/memory?id=")]
+
+
+def test_a_fragment_is_the_main_part_alone(visitor: Visitor) -> None:
+    visitor.headers["x-fragment"] = "typed"
+
+    page = visitor.get("/search", query="deploy")
+
+    assert "<html" not in page.source
+    assert "<form" not in page.source
+    assert 'id="results"' in page.source
+
+
+def test_search_marks_the_words_and_says_why(visitor: Visitor, memory: Memory) -> None:
+    memory.remember("We deploy on Tuesdays.", session="work", role="ada", id="tue")
+    memory.remember("We deployed it on Friday.", session="home", role="bob", id="fri")
+
+    page = visitor.get("/search", query="deploy", role="bob", session="home")
+
+    assert "<mark>deployed</mark>" in page.source
+    assert "/memory?id=fri" in page.links
+    assert "/memory?id=tue" not in page.links
+    assert "words: deploy" in page.text
+    assert "confidence" in page.text
+
+
+def test_what_is_nearest_is_set_apart_from_hits(
+    visitor: Visitor, memory: Memory
+) -> None:
+    memory.remember("The quarterly invoices go to Bob.", id="bob")
+
+    class Doubtful:
+        def call(self, request: Request[Any]) -> object:
+            found = memory.call(request)
+            if isinstance(found, Recalled):
+                return replace(found, hits=[], nearest=found.hits)
+            return found
+
+    doubtful = Visitor(Doubtful(), visitor.access, headers=visitor.headers)  # type: ignore[arg-type]
+    page = doubtful.get("/search", query="invoices of the moon base")
+
+    assert "Nothing bears on this for sure." in page.text
+    assert page.text.index("Nearest, though no answer") > 0
+    assert "/memory?id=bob" in page.links
+
+
+def test_a_mistake_in_a_filter_is_named_while_a_person_types(visitor: Visitor) -> None:
+    page = visitor.get("/search", query="deploy", since="soonish")
+
+    assert page.status == 200
+    assert "soonish" in page.text
+
+
+def test_more_hits_are_one_click_away(visitor: Visitor, memory: Memory) -> None:
+    for number in range(HITS + 5):
+        memory.remember(
+            f"A ferry number {number} to island {number * 7}", session=f"s{number}"
+        )
+
+    page = visitor.get("/search", query="ferry")
+    (more,) = [link for link in page.links if "limit=100" in link]
+
+    assert visitor.follow(more).source.count('class="why"') == HITS + 5
+
+
+def test_every_memory_is_met_once_by_following_older(
+    visitor: Visitor, memory: Memory
+) -> None:
+    for number in range(120):
+        memory.remember(f"note {number}", id=f"n{number}", session="s")
+    seen: list[str] = []
+    page = visitor.get("/search", session="s")
+    for _ in range(9):
+        seen += [link for link in page.links if link.startswith("/memory?id=")]
+        older = [link for link in page.links if "after=" in link]
+        if not older:
+            break
+        page = visitor.follow(older[0])
+
+    assert sorted(seen) == sorted(f"/memory?id=n{number}" for number in range(120))
+
+
+def test_a_summary_leads_to_the_exact_words_and_they_lead_back(
+    visitor: Visitor, memory: Memory
+) -> None:
+    episode, _ = slept(memory)
+
+    summary = visitor.get("/memory", id=episode)
+    original = visitor.get("/memory", id="work0")
+
+    assert all(text in summary.text for text in EPISODES)
+    assert "said in 2" in summary.text
+    assert "/memory?id=work2" in summary.links
+    assert f"/memory?id={episode}" in original.links
+    assert "3f2a91c" in summary.text
+
+
+def test_sentences_are_traced_to_the_source_that_says_them() -> None:
+    sources = [
+        "Ada moved the boiler to the cellar.",
+        "Bob paid 180 euros.",
+        "Tea at nine.",
+    ]
+    summary = (
+        "Bob paid 180 euros. Ada moved the boiler.\nA zebra and Bob met Ada in Nairobi."
+    )
+
+    traced = list(trace_sentences(summary, sources))
+
+    assert [(each.source, each.share) for each in traced[:2]] == [(2, 1.0), (1, 1.0)]
+    assert traced[2].source == 0
+    assert traced[2].starts_line
+
+
+def test_what_ended_a_statement_stands_beside_it(
+    visitor: Visitor, memory: Memory
+) -> None:
+    whole = {"session": "team", "source": "chat", "role": "user"}
+    memory.remember("The API listens on port 8080.", id="old", **whole)  # type: ignore[arg-type]
+    memory.remember("The API now listens on port 9090.", id="new", **whole)  # type: ignore[arg-type]
+    assert memory.endings().endings
+
+    page = visitor.get("/memory", id="old")
+    assert "No longer applies" in page.text
+    assert "/memory?id=new" in page.links
+
+    assert visitor.post("/applies", id="old").headers["Location"] == "/memory?id=old"
+    assert "No longer applies" not in visitor.get("/memory", id="old").text
+
+
+def test_a_learning_has_a_page(visitor: Visitor, memory: Memory) -> None:
+    learning = memory.learn("Answer in British English.").learning
+
+    assert "Answer in British English." in visitor.get("/memory", id=learning.id).text
+
+
+# ------------------------------------------------------------------ changes
+
+
+def test_a_memory_is_edited_and_its_earlier_words_are_kept(
+    visitor: Visitor, memory: Memory
+) -> None:
+    memory.remember("We deploy on Tuesday.", id="m", session="work", tags=["b", "a"])
+    form = visitor.get("/edit", id="m")
+
+    page = visitor.post(
+        "/edit", id="m", mark=form.field("mark"), text="We deploy on Monday.", session="ops",
+        source="chat", tags="a,c",
+    )  # fmt: skip
+
+    assert "Changed 1 memory" in page.text
+    found = memory.get("m").memory
+    assert found
+    assert (found.content, found.session, found.source) == (
+        "We deploy on Monday.",
+        "ops",
+        "chat",
+    )
+    assert found.tags == ("a", "c")
+    assert "We deploy on Tuesday." in visitor.get("/memory", id="m").text
+
+
+def test_what_changed_meanwhile_is_not_edited(visitor: Visitor, memory: Memory) -> None:
+    memory.remember("first", id="m", session="s")
+    form = visitor.get("/edit", id="m")
+    memory.edit(["m"], text="second")
+
+    page = visitor.post(
+        "/edit", id="m", mark=form.field("mark"), text="third", session="s"
+    )
+
+    assert page.status == 409
+    assert memory.get("m").memory.content == "second"  # type: ignore[union-attr]
+
+
+def test_secrets_are_masked_except_in_the_form(
+    visitor: Visitor, memory: Memory
+) -> None:
+    secret = "sk-proj-abcdefghijklmnopqrstuvwxyz123456"  # noqa: S105 made up
+    memory.remember(f"The API key is {secret}", id="m", session="s")
+
+    for page in (
+        "/",
+        "/search",
+        "/memory?id=m",
+        "/search?query=API+key",
+        "/forget?id=m",
+    ):
+        assert secret not in visitor.follow(page).source, page
+    assert secret in visitor.get("/edit", id="m").source
+
+
+def test_a_memory_is_pinned_and_unpinned(visitor: Visitor, memory: Memory) -> None:
+    memory.remember("keep", id="m")
+
+    visitor.post("/pin", id="m", pinned="true")
+    assert "pinned" in visitor.get("/memory", id="m").text
+    visitor.post("/pin", id="m", pinned="false")
+    assert not memory.get("m").memory.pinned  # type: ignore[union-attr]
+
+
+def test_an_original_comes_back_to_working_memory(
+    visitor: Visitor, memory: Memory
+) -> None:
+    slept(memory)
+
+    page = visitor.post("/restore", id="work1")
+
+    assert page.headers["Location"] == "/memory?id=work1"
+    assert memory.get("work1").memory.tier == "working"  # type: ignore[union-attr]
+
+
+def test_forgetting_shows_a_preview_then_forgets_just_that(
+    visitor: Visitor, memory: Memory
+) -> None:
+    for number in range(3):
+        memory.remember(f"secret plan {number}", id=f"p{number}", session="plans")
+    memory.remember("stays", id="stays")
+
+    preview = visitor.get("/forget", session="plans")
+    assert "Memories 3 (3 working, 0 archived)" in preview.text
+    assert memory.get("p0").memory
+    memory.remember("came later", id="later", session="plans")
+    receipt = visitor.post("/forget", session="plans", mark=preview.field("mark"))
+
+    assert "Memories 3" in receipt.text
+    assert {each.id for each in memory.list().memories} == {"stays", "later"}
+
+
+def test_nothing_is_forgotten_without_a_preview_or_a_selection(
+    visitor: Visitor, memory: Memory
+) -> None:
+    memory.remember("stays", id="stays")
+
+    assert visitor.post("/forget", id="stays").status == 400
+    assert visitor.post("/forget", mark="x").status == 400
+    assert "Choose what to forget" in visitor.get("/forget").text
+    assert memory.get("stays").memory
+
+
+# ----------------------------------------------------------------- timeline
+
+
+def test_the_timeline_leads_from_weeks_to_the_day_to_its_memories(
+    visitor: Visitor, memory: Memory
+) -> None:
+    memory.remember("tea at nine", id="tea", created_at="yesterday 09:00")
+
+    timeline = visitor.get("/timeline")
+    (day,) = set(
+        re.findall(
+            r'href="(/day\?[^"]*)" aria-label="[^"]*: 1 memory"', timeline.source
+        )
+    )
+    page = visitor.follow(day)
+
+    assert "/memory?id=tea" in page.links
+    steps = [
+        link for link in page.links if link.startswith(("/day?", "/week?", "/month?"))
+    ]
+    assert len(steps) == 4
+    for step in steps:
+        assert visitor.follow(step).status == 200
+
+
+def test_a_week_shows_the_memories_of_days_without_a_summary(
+    visitor: Visitor, memory: Memory
+) -> None:
+    memory.remember("tea at nine", id="tea", created_at="2026-03-04T09:00:00Z")
+
+    week = visitor.get("/week", day="2026-03-05")
+    month = visitor.get("/month", day="2026-03-31")
+
+    for page in (week, month):
+        assert "/memory?id=tea" in page.links
+        assert "1 memory" in page.source
+    assert visitor.get("/month", day="2020-02-29").text.count("Nothing is kept") == 1
+
+
+@each_case(
+    "count, most, step", [(0, 9, 0), (1, 1_000, 1), (250, 1_000, 2), (1_000, 1_000, 4)]
+)
+def test_heat_has_few_steps(count: int, most: int, step: int) -> None:
+    assert heat_step(count, most) == step
+
+
+# -------------------------------------------------------------------- sleep
+
+
+def test_a_cycle_shows_its_groups_beside_their_originals(
+    visitor: Visitor, memory: Memory
+) -> None:
+    slept(memory, session="home")
+    episode, cycle = slept(memory)
+
+    cycles = visitor.get("/sleep")
+    page = visitor.get("/cycle", cycle=cycle)
+
+    assert len([link for link in cycles.links if link.startswith("/cycle?")]) == 2
+    assert "Memories 3" in page.text
+    assert "group 1 of 1" in page.text
+    assert f"/memory?id={episode}" in page.links
+    for text in EPISODES:
+        assert text in page.text
+
+
+def test_a_cycle_of_many_groups_is_paged(visitor: Visitor, memory: Memory) -> None:
+    for number in range(20):
+        memory.remember(f"note {number}", session=f"s{number}")
+    cycle = memory.sleep(force=True).cycle
+
+    first = visitor.get("/cycle", cycle=cycle)
+    (next_groups,) = [link for link in first.links if "from=8" in link]
+    last = visitor.get("/cycle", cycle=cycle, **{"from": "16"})
+
+    assert "group 9 of 20" in visitor.follow(next_groups).text
+    assert "group 20 of 20" in last.text
+
+
+def test_a_plan_changes_nothing(visitor: Visitor, memory: Memory) -> None:
+    memory.remember("note", id="n")
+
+    assert "Memories 0" in visitor.get("/plan").text
+    assert "Memories 1" in visitor.get("/plan", force="1").text
+    assert memory.get("n").memory.tier == "working"  # type: ignore[union-attr]
+
+
+def test_a_sleep_is_taken_back_after_its_preview(
+    visitor: Visitor, memory: Memory
+) -> None:
+    _, cycle = slept(memory)
+
+    preview = visitor.get("/undo", cycle=cycle)
+    assert "Would come back 3 memories" in preview.text
+    receipt = visitor.post("/undo", cycle=preview.field("cycle"))
+
+    assert "Back in working memory 3 memories" in receipt.text
+    assert memory.get("work0").memory.tier == "working"  # type: ignore[union-attr]
+    assert "undone" in visitor.get("/cycle", cycle=cycle).text
+    assert visitor.get("/undo", cycle=cycle).status == 409
+
+
+# --------------------------------------------------------------------- told
+
+
+def test_what_was_told_is_rated_where_it_is_listed(
+    visitor: Visitor, memory: Memory
+) -> None:
+    memory.remember("We deploy on Tuesdays.", id="tue", session="work")
+    injection = told(memory, "tue", project="shop")
+
+    page = visitor.get("/told", project="shop")
+    assert "when do we deploy?" in page.text
+    assert "words: deploy" in page.text
+    assert "/memory?id=tue" in page.links
+    done = visitor.post("/rate", id=injection, outcome="useful", project="shop")
+
+    assert done.headers["Location"] == "/told?project=shop"
+    assert memory.injections().totals.useful == 1
+    assert visitor.get("/told", project="other").text.count("No agent was told") == 1
+
+
+def test_the_ledger_is_paged(visitor: Visitor, memory: Memory) -> None:
+    memory.remember("We deploy on Tuesdays.", id="tue")
+    for number in range(45):
+        told(memory, "tue", prompt=f"question {number}?")
+    pages, page = 0, visitor.get("/told")
+    found: list[str] = []
+    while True:
+        found += re.findall(r"question (\d+)\?", page.source)
+        pages += 1
+        older = [link for link in page.links if "after=" in link]
+        if not older:
+            break
+        page = visitor.follow(older[0])
+
+    assert pages == 3
+    assert sorted(map(int, found)) == list(range(45))
+
+
+def test_a_line_of_the_briefing_is_pinned_reworded_and_dropped(
+    visitor: Visitor, memory: Memory
+) -> None:
+    learning = memory.learn("Always answer in British English.").learning.id
+    assert "Always answer in British English." in visitor.get("/briefing").text
+
+    visitor.post("/rephrase", id=learning, action="pin")
+    visitor.post(
+        "/rephrase", id=learning, action="reword", text="Write British English."
+    )
+    page = visitor.get("/briefing")
+    assert "Write British English." in page.text
+    assert "Unpin" in page.text
+
+    visitor.post("/rephrase", id=learning, action="drop")
+    assert "Nothing would be told" in visitor.get("/briefing").text
+    visitor.post("/rephrase", id=learning, action="undo")
+    assert "Always answer" in visitor.get("/briefing").text
+
+
+# ------------------------------------------------------------------- parts
+
+
+def test_marked_words_are_escaped_like_all_others() -> None:
+    marked = mark_words("a <deploy> & \u202edeployed", ["deploy"])
+
+    assert marked == "a &lt;<mark>deploy</mark>&gt; &amp; \\u202e<mark>deployed</mark>"

@@ -1,0 +1,170 @@
+"""The port of the pages: who reaches it, what it takes, and when it closes."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection, HTTPResponse
+
+import pytest
+from click.testing import CliRunner
+
+from mnemosyned import Memory
+from mnemosyned.cli.main import mnem
+from mnemosyned.errors import DaemonUnreachable, InvalidRequest
+from mnemosyned.web import command
+from mnemosyned.web.command import SILENT_CHECKS_MAX, _explain, _wait
+from mnemosyned.web.server import LIMITS, PageServer, serve_pages
+
+WAIT_S = 10.0
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[tuple[PageServer, int]]:
+    """A server of an empty memory, and its port."""
+    with Memory(":memory:") as memory, serve_pages(memory) as server:
+        yield server, port_of(server)
+
+
+def port_of(server: PageServer) -> int:
+    return int(server.new_address().split("/")[2].rpartition(":")[2])
+
+
+@contextmanager
+def answer(
+    port: int,
+    path: str,
+    headers: dict[str, str] | None = None,
+    method: str = "GET",
+    body: str = "",
+) -> Iterator[HTTPResponse]:
+    connection = HTTPConnection("127.0.0.1", port, timeout=WAIT_S)
+    try:
+        connection.request(method, path, body=body or None, headers=headers or {})
+        yield connection.getresponse()
+    finally:
+        connection.close()
+
+
+def test_the_address_opens_the_pages(served: tuple[PageServer, int]) -> None:
+    server, port = served
+    path = server.new_address().removeprefix(f"http://127.0.0.1:{port}")
+
+    with answer(port, path) as entered:
+        assert entered.status == 303
+        cookie = entered.headers["Set-Cookie"].partition(";")[0]
+    with answer(port, "/", {"Cookie": cookie}) as first:
+        assert first.status == 200
+        assert b"Working memory is empty" in first.read()
+    with answer(port, path) as again:
+        assert again.status == 401
+    assert server.unused_s < WAIT_S
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example", "evil.example:{}", "127.0.0.1:1", "127.0.0.1", "127.0.0.2:{}", ""],
+)
+def test_a_name_that_was_made_to_lead_here_gets_nothing(
+    served: tuple[PageServer, int], host: str
+) -> None:
+    for path in ("/", "/page.css", "/enter?key=x"):
+        with answer(served[1], path, {"Host": host.format(served[1])}) as refused:
+            assert refused.status == 403
+            assert refused.headers["Content-Type"] == "application/json"
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "status"),
+    [
+        ({"X": "y" * 300_000}, "", 431),
+        ({"Content-Length": str(LIMITS.body_bytes_max + 1)}, "", 413),
+        ({"Transfer-Encoding": "chunked", "Content-Length": "3"}, "abc", 400),
+    ],
+)
+def test_a_request_has_limits(
+    served: tuple[PageServer, int], headers: dict[str, str], body: str, status: int
+) -> None:
+    with answer(served[1], "/rate", headers, "POST", body) as refused:
+        assert refused.status == status
+
+
+def test_only_loopback_listens_and_nothing_after_the_end() -> None:
+    with Memory(":memory:") as memory:
+        with serve_pages(memory) as server:
+            port = port_of(server)
+            with pytest.raises(OSError, match="refused"):
+                socket.create_connection(("127.0.0.2", port), timeout=WAIT_S)
+        with pytest.raises(OSError, match="refused"):
+            socket.create_connection(("127.0.0.1", port), timeout=WAIT_S)
+
+
+def test_a_port_in_use_is_named() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as taken,
+        Memory(":memory:") as memory,
+        pytest.raises(InvalidRequest, match="leave out --port"),
+        serve_pages(memory, port=taken.getsockname()[1]),
+    ):
+        pass
+
+
+def test_without_a_daemon_no_port_is_opened() -> None:
+    run = CliRunner().invoke(mnem, ["web", "--no-browser", "--socket", "/nowhere/s"])
+
+    assert isinstance(run.exception, DaemonUnreachable)
+    assert "http" not in run.output
+
+
+def test_the_daemon_loads_nothing_of_the_pages() -> None:
+    program = (
+        "import sys; import mnemosyned.daemon.main, mnemosyned.cli.main; "
+        "print(sorted(name for name in sys.modules if 'jinja2' in name or '.web' in name))"
+    )
+
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=True, text=True
+    )
+
+    assert run.stdout.strip() == "[]"
+
+
+def test_how_to_open_it_over_ssh_is_said() -> None:
+    text = _explain("http://127.0.0.1:4711/enter?key=k", 30)
+
+    assert "ssh -L 4711:127.0.0.1:4711" in text
+    assert "after 30 minutes" in text
+
+
+class Asked:
+    """A page server that nobody uses, and a daemon that answers or not."""
+
+    def __init__(self, *, unused_s: float, is_up: bool) -> None:
+        self.unused_s = unused_s
+        self.checks = 0
+        self._is_up = is_up
+
+    def page(self, path: str) -> str:
+        assert path == "/health"
+        self.checks += 1
+        if not self._is_up:
+            raise DaemonUnreachable("no daemon answers")
+        return "{}"
+
+
+def test_it_ends_when_nobody_used_it_for_so_long() -> None:
+    asked = Asked(unused_s=61.0, is_up=True)
+
+    assert "1 minute" in _wait(asked, asked, 1)  # type: ignore[arg-type]
+
+
+def test_it_ends_when_the_daemon_has_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "BEAT_S", 0.0)
+    monkeypatch.setattr(command, "CHECK_S", 0.0)
+    asked = Asked(unused_s=0.0, is_up=False)
+
+    assert "the daemon has stopped" in _wait(asked, asked, 1)  # type: ignore[arg-type]
+    assert asked.checks == SILENT_CHECKS_MAX

@@ -1,0 +1,127 @@
+"""A browser without a window: it keeps the cookie, sends forms, and reads pages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from urllib.parse import urlencode
+
+from mnemosyned.http_messages import HttpRequest, Response
+from mnemosyned.verbs.facade import Caller
+from mnemosyned.web.access import WebAccess
+from mnemosyned.web.application import FORM, WebApplication
+from mnemosyned.web.server import ROUTES
+
+PORT = 7470
+INLINE = frozenset("a bdi code kbd mark q span time".split())
+VOID = frozenset("meta link input br img".split())
+
+
+class PageReader(HTMLParser):
+    """Reads a page: its elements, their attributes, and its text. Fails where it is not well formed."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self._open: list[str] = []
+        self.feed(page)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        self.text += "" if tag in INLINE else " "
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def with_attribute(self, name: str) -> list[str]:
+        return [
+            attributes[name] or ""
+            for _, attributes in self.elements
+            if name in attributes
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page that was shown, or a response that leads on."""
+
+    response: Response
+
+    @property
+    def status(self) -> int:
+        return self.response.status.value
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return dict(self.response.headers)
+
+    @property
+    def source(self) -> str:
+        return self.response.body.decode()
+
+    @property
+    def text(self) -> str:
+        return " ".join(PageReader(self.source).text.split())
+
+    @property
+    def links(self) -> list[str]:
+        return PageReader(self.source).with_attribute("href")
+
+    def field(self, name: str) -> str:
+        """The value of a field in a form of the page."""
+        for tag, attributes in PageReader(self.source).elements:
+            if tag == "input" and attributes.get("name") == name:
+                return attributes["value"] or ""
+        raise AssertionError(f"no field {name}")
+
+
+@dataclass
+class Visitor:
+    """Someone who was let in, or not yet."""
+
+    caller: Caller
+    access: WebAccess = field(default_factory=lambda: WebAccess(PORT))
+    application: WebApplication = field(init=False)
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.application = WebApplication(self.caller, self.access, ROUTES)
+
+    def enter(self) -> Page:
+        page = self.get("/enter", key=self.access.issue_key())
+        self.headers["cookie"] = page.headers["Set-Cookie"].partition(";")[0]
+        return page
+
+    def get(self, path: str, *, method: str = "GET", **fields: str) -> Page:
+        return self.follow(f"{path}?{urlencode(fields)}", method=method)
+
+    def follow(self, address: str, *, method: str = "GET") -> Page:
+        path, _, query = address.partition("?")
+        return self.send(
+            HttpRequest(method, path, query, b"", self.headers, local=False)
+        )
+
+    def post(self, path: str, **fields: str) -> Page:
+        """Send a form as a page would, with the session's token unless one is given."""
+        headers = {**self.headers, "content-type": FORM, "origin": self.access.address}
+        body = urlencode({"token": self.token(), **fields}).encode()
+        return self.send(HttpRequest("POST", path, "", body, headers, local=False))
+
+    def token(self) -> str:
+        session = self.access.find_session(self.headers)
+        assert session
+        return session.form_token
+
+    def send(self, request: HttpRequest) -> Page:
+        return Page(self.application.answer(request))
