@@ -52,7 +52,7 @@ STOP := if [ -x $(MNEM) ]; then if $(MNEM) stop --help >/dev/null 2>&1; then $(M
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q
 # NAMING are the test modules that name a mark: to collect all takes seconds.
 NAMING = $(sort $(shell grep -rlw 'mark\.$(1)' tests --include='test_*.py'))
-SLOW := postgres or citus or top or backup or http or adapters or agents or fault or lifetime or packaging or systemd or llm or slow
+SLOW := postgres or citus or top or web or backup or http or adapters or agents or fault or lifetime or packaging or systemd or llm or slow
 # llama.cpp comes as source: its wheel is built once and kept here, whatever becomes of .venv.
 LLAMA_VERSION := 0.3.36
 LLAMA_WHEELS ?= $(CURDIR)/build/wheels
@@ -80,7 +80,7 @@ BENCHES := peer recall write sleep forget locomo talks times life start footprin
 	replay tokens encoder vectors vector-search soak exchange postgres postgres-writes owners plots
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-server test tables test-e2e test-fault test-backup doctor-table test-lifetime test-sqlite test-pythons test-lowest test-packaging test-systemd test-year test-agents test-postgres test-citus test-top test-http test-llm test-adapters \
+.PHONY: help demo demo-server test tables test-e2e test-fault test-backup doctor-table test-lifetime test-sqlite test-pythons test-lowest test-packaging test-systemd test-year test-agents test-postgres test-citus test-top test-web test-http test-llm test-adapters \
 	check format fit-probes run bench $(addprefix bench-,$(BENCHES)) man scale first-day install install-llm wheel-llm small-model uninstall lock clean
 
 help: ## show this list
@@ -173,6 +173,20 @@ test-top: $(COMPILED) ## the live view, with Textual, which it installs in build
 		$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes \
 			--target build/top -r $$lock; cp $$lock build/top.lock; fi
 	PYTHONPATH=build/top $(PYTEST) -m top tests/top
+
+WEB_NPM := build/web-npm
+test-web: $(COMPILED) ## the pages in Chromium, with Playwright and axe-core, which it installs in build; SHOTS=FOLDER keeps pictures
+	@for program in chromium npm; do command -v $$program >/dev/null \
+		|| { echo "$$program is missing: install it (on Debian: apt-get install $$program)"; exit 1; }; done
+	@set -e; lock=tests/web/requirements.lock; if ! cmp -s $$lock build/web.lock; then \
+		rm -rf build/web; mkdir -p build; \
+		$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes \
+			--target build/web -r $$lock; cp $$lock build/web.lock; fi
+	@set -e; lock=tests/web/package-lock.json; if ! cmp -s $$lock $(WEB_NPM)/installed.json; then \
+		rm -rf $(WEB_NPM); mkdir -p $(WEB_NPM); cp tests/web/package.json $$lock $(WEB_NPM); \
+		npm ci --silent --no-audit --no-fund --ignore-scripts --prefix $(WEB_NPM); \
+		cp $$lock $(WEB_NPM)/installed.json; fi
+	$(if $(SHOTS),SHOTS="$(SHOTS)") PYTHONPATH=build/web $(PYTEST) -m web tests/web
 
 # The same tests on PostgreSQL: the store's contract, and all that asks it through the verbs.
 POSTGRES_LOCK := tests/postgres/requirements.lock

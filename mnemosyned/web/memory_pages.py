@@ -265,7 +265,11 @@ def show_forget(visit: Visit) -> Response:
 
 def forget(visit: Visit) -> Response:
     """Forget just what a preview showed, and show the receipt."""
-    chosen = {**pick_fields(visit, SELECTING_FIELDS), "mark": visit.field("mark")}
+    chosen = pick_fields(visit, SELECTING_FIELDS)
+    if chosen.keys() != {
+        "id"
+    }:  # an id selects the same always: its preview has no mark
+        chosen["mark"] = visit.field("mark")
     done = visit.call(parse_text(Forget, chosen))
     return visit.show(
         "receipt.html", title="Forgotten", done=done, kind="forget", id=""

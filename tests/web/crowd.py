@@ -1,0 +1,103 @@
+"""A crowded memory in many scripts, with the address of each page on it."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime, timedelta
+from urllib.parse import quote
+
+from mnemosyned import Memory
+
+SUBJECTS = (
+    "checkout,billing job,search index,login page,CI pipeline,release notes".split(",")
+)
+ACTS = (
+    "failed with error {n} on host web-{k}; we restarted it",
+    "was moved to port {n}",
+    "now takes {k} minutes instead of {n}",
+    "needs a review by {who} before 2026-12-{k:02d}",
+    "should never be deployed on Fridays, said {who}",
+)
+PEOPLE = ("Ada", "Bob", "Jörg", "Keiko", "Noor")
+SCRIPTS = {
+    "german": "Die Donaudampfschifffahrtsgesellschaftskapitänsmützenfabrik liefert ab März nur "
+    "noch dienstags; Frau Müller-Lüdenscheidt bestätigte das am Telefon.",
+    "japanese": "サーバーの移行は来週の火曜日に行います。田中さんがバックアップを確認してから、"
+    "nginxの設定を変更してください。",
+    "arabic": "نحن ننشر يوم الثلاثاء، ولا ننشر أبدًا يوم الجمعة. رقم المنفذ هو 8443.",
+    "hebrew": "המשתמשת ביקשה שהסיכום יישלח בעברית, עם הקובץ report_final.pdf",
+    "endless": "A" * 900 + " " + "longword" * 200,
+    "lines": "\n".join(
+        f"10:{n:02d}:00 INFO worker-{n} finished job {n * 37}" for n in range(60)
+    ),
+}
+
+
+def fill(memory: Memory) -> dict[str, str]:
+    """Fill a memory with ten weeks of talk; return the address of each page by a name of it."""
+    chance = random.Random(5)
+    now = datetime.now(UTC)
+    batch: list[dict[str, object]] = []
+    for day in range(70, -1, -1):
+        for part in range(chance.choice([0, 1, 1, 2])):
+            moment = now - timedelta(days=day, hours=10 - part)
+            for _ in range(chance.randint(3, 9)):
+                moment += timedelta(minutes=4)
+                act = chance.choice(ACTS).format(
+                    n=chance.randint(100, 9_000),
+                    k=chance.randint(2, 28),
+                    who=chance.choice(PEOPLE),
+                )
+                batch.append(
+                    {
+                        "content": f"The {chance.choice(SUBJECTS)} {act}.",
+                        "session": f"shop-{day}-{part}",
+                        "source": chance.choice(["codex", "claude-code", None]),
+                        "role": chance.choice(["user", "assistant"]),
+                        "created_at": moment.isoformat(),
+                    }
+                )
+    memory.remember_many(batch)  # type: ignore[arg-type]
+    cycle = memory.sleep().cycle
+    for name, text in SCRIPTS.items():
+        memory.remember(
+            text, id=name, session=name, source="chat", role="user", tags=["odd"]
+        )
+    whole = {"session": "team", "source": "chat", "role": "user"}
+    memory.remember("The API listens on port 8080.", id="ended", **whole)  # type: ignore[arg-type]
+    memory.remember("The API now listens on port 9090.", **whole)  # type: ignore[arg-type]
+    memory.edit(["hebrew"], role="assistant", source="phone")
+    lesson = memory.learn("Always answer in British English.").learning.id
+    memory.endings()
+    for question in ("When do we deploy?", "Which port has the API?"):
+        memory.context(question, session="team", source="chat")
+    month = memory.list(level="month", limit=1).episodes[0]
+    episode = max(
+        memory.list(level="episode").episodes, key=lambda each: each.item_count
+    )
+    day = f"{now - timedelta(days=3):%Y-%m-%d}"
+    return {
+        "now": "/",
+        "search": "/search?query=when+do+we+deploy",
+        "list": "/search",
+        "nothing": "/search?session=nobody",
+        "told": "/told",
+        "briefing": "/briefing",
+        "timeline": "/timeline",
+        "month": f"/month?day={month.covers_from:%Y-%m-%d}",
+        "week": f"/week?day={day}",
+        "day": f"/day?day={day}",
+        "sleep": "/sleep",
+        "cycle": f"/cycle?cycle={cycle}",
+        "plan": "/plan?force=1",
+        "undo": f"/undo?cycle={cycle}",
+        "episode": f"/memory?id={episode.id}",
+        "rollup": f"/memory?id={month.id}",
+        "learning": f"/memory?id={lesson}",
+        "ended": "/memory?id=ended",
+        **{name: f"/memory?id={quote(name)}" for name in SCRIPTS},
+        "edit": "/edit?id=arabic",
+        "forget": "/forget?session=team",
+        "choose": "/forget",
+        "missing": "/memory?id=missing",
+    }

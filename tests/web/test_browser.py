@@ -1,0 +1,426 @@
+"""The pages in a real browser: every width, keys, people with a screen reader, and attackers."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    Page,
+    expect,
+    sync_playwright,
+)
+from web.crowd import fill
+from web.hostile import HOSTILE
+
+from mnemosyned import Memory
+from mnemosyned.web.server import PageServer, serve_pages
+
+pytestmark = pytest.mark.web
+
+AXE = Path(__file__).parents[2] / "build/web-npm/node_modules/axe-core/axe.min.js"
+WIDTHS = (360, 1_024, 1_920)
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+SHOTS = os.environ.get("SHOTS")
+BYTES_MAX = 150_000
+WAIT_MS = 8_000
+
+
+@pytest.fixture(scope="module")
+def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
+    with Memory(tmp_path_factory.mktemp("web") / "m.db") as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def pages(memory: Memory) -> dict[str, str]:
+    """The address of each page by a name of it, on a crowded memory."""
+    return fill(memory)
+
+
+@pytest.fixture(scope="module")
+def server(memory: Memory) -> Iterator[PageServer]:
+    with serve_pages(memory) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(
+            executable_path="/usr/bin/chromium",
+            # Root may not use the sandbox; names for the attacker's pages lead here.
+            args=["--no-sandbox", "--host-resolver-rules=MAP *.test 127.0.0.1"],
+        )
+        yield started
+        started.close()
+
+
+class Watched:
+    """A page in the browser that notes what should never happen there."""
+
+    def __init__(self, context: BrowserContext, address: str) -> None:
+        self.page: Page = context.new_page()
+        self.faults: list[str] = []
+        self.address = address
+        self.page.on("pageerror", lambda error: self.faults.append(f"error: {error}"))
+        self.page.on(
+            "dialog", lambda dialog: (self.faults.append("dialog"), dialog.dismiss())
+        )
+        self.page.on("console", self._note_console)
+        self.page.on("request", self._note_request)
+
+    def _note_console(self, message: Any) -> None:  # noqa: ANN401 of Playwright
+        if message.type == "error" and "status of 40" not in message.text:
+            self.faults.append(f"console: {message.text}")
+
+    def _note_request(self, request: Any) -> None:  # noqa: ANN401 of Playwright
+        if not request.url.startswith(self.address):
+            self.faults.append(f"request: {request.url}")
+
+    def open(self, path: str) -> Any:  # noqa: ANN401 of Playwright
+        return self.page.goto(self.address + path)
+
+
+def enter(browser: Browser, server: PageServer, **options: Any) -> Watched:  # noqa: ANN401
+    """A browser that was let in."""
+    context = browser.new_context(**options)
+    context.set_default_timeout(WAIT_MS)
+    entry = server.new_address()
+    watched = Watched(context, entry.partition("/enter")[0])
+    watched.page.goto(entry)
+    return watched
+
+
+@pytest.fixture
+def visitor(browser: Browser, server: PageServer) -> Iterator[Watched]:
+    watched = enter(browser, server)
+    yield watched
+    assert watched.faults == []
+    watched.page.context.close()
+
+
+def violations(page: Page) -> list[str]:
+    """What axe-core finds at fault on a page."""
+    page.evaluate(AXE.read_text("utf-8"))
+    found = page.evaluate(
+        "rules => axe.run(document, {runOnly: rules, resultTypes: ['violations']})",
+        RULES,
+    )
+    return [
+        f"{each['id']}: {node['target']} {node['failureSummary']}"
+        for each in found["violations"]
+        for node in each["nodes"]
+    ]
+
+
+def is_too_wide(page: Page) -> bool:
+    wide: bool = page.evaluate("document.documentElement.scrollWidth > innerWidth")
+    return wide
+
+
+@pytest.mark.parametrize(
+    ("scheme", "widths", "checked"),
+    [("light", WIDTHS, (WIDTHS[0], WIDTHS[-1])), ("dark", WIDTHS[1:2], WIDTHS)],
+)
+def test_every_page_fits_every_width_and_reads_aloud(
+    browser: Browser,
+    server: PageServer,
+    pages: dict[str, str],
+    *,
+    scheme: str,
+    widths: tuple[int, ...],
+    checked: tuple[int, ...],
+) -> None:
+    watched = enter(browser, server, color_scheme=scheme)
+    problems = []
+
+    for name, path in pages.items():
+        for width in widths:
+            watched.page.set_viewport_size({"width": width, "height": 900})
+            response = watched.open(path)
+            if response.status != (404 if name == "missing" else 200):
+                problems.append(f"{name}: {response.status}")
+            if len(response.body()) > BYTES_MAX:
+                problems.append(f"{name}: {len(response.body())} bytes")
+            if is_too_wide(watched.page):
+                problems.append(f"{name}: too wide at {width}")
+            if width in checked:
+                problems += [
+                    f"{name} at {width}: {each}" for each in violations(watched.page)
+                ]
+            if SHOTS:
+                watched.page.screenshot(
+                    path=Path(SHOTS) / f"{name}-{width}-{scheme}.png"
+                )
+
+    assert problems == []
+    assert watched.faults == []
+
+
+def test_every_page_reads_without_scripts(
+    browser: Browser, server: PageServer, pages: dict[str, str]
+) -> None:
+    watched = enter(browser, server, java_script_enabled=False)
+
+    for width in WIDTHS:
+        watched.page.set_viewport_size({"width": width, "height": 900})
+        for name, path in pages.items():
+            watched.open(path)
+            assert watched.page.locator("h1").inner_text().strip(), name
+            assert watched.page.locator("nav a").count() >= 5, name
+    assert watched.faults == []
+
+
+# ------------------------------------------------------------------- using it
+
+
+def test_a_search_answers_while_it_is_typed(visitor: Watched) -> None:
+    visitor.open("/search")
+    page = visitor.page
+    page.keyboard.press("/")
+    page.keyboard.type("billing", delay=20)
+
+    expect(page.locator("#results mark").first).to_have_text(
+        re.compile("billing", re.IGNORECASE)
+    )
+    expect(page).to_have_url(re.compile(r"/search\?query=billing$"))
+    expect(page.locator("#query")).to_be_focused()
+
+    page.locator("#session").fill("no-such-session")
+    expect(page.locator("#results")).to_contain_text("Nothing bears on this")
+
+
+def test_the_keyboard_leads_to_every_page_and_row(visitor: Watched) -> None:
+    visitor.open("/")
+    page = visitor.page
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("k")
+    expect(page.locator("a.row:focus")).to_have_count(1)
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_contain_text("Memory")
+
+    page.keyboard.press("?")
+    expect(page.locator("dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("dialog")).to_be_hidden()
+    for key, title in {
+        "t": "Timeline",
+        "l": "Sleep",
+        "i": "Told to agents",
+        "n": "Now",
+    }.items():
+        page.keyboard.press("g")
+        page.keyboard.press(key)
+        expect(page.locator("h1")).to_have_text(title)
+
+
+def test_new_memories_appear_by_themselves(visitor: Watched, memory: Memory) -> None:
+    visitor.open("/")
+    visitor.page.evaluate("document.querySelector('[data-live]').dataset.live")
+
+    memory.remember("It appeared by itself.", session="live")
+
+    expect(visitor.page.locator("main")).to_contain_text(
+        "It appeared by itself.", timeout=12_000
+    )
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_memory_is_edited_pinned_and_forgotten_by_clicks(
+    browser: Browser, server: PageServer, memory: Memory, *, scripts: bool
+) -> None:
+    id = f"clicks-{scripts}"
+    memory.remember("We depoly on Tuesdays.", id=id, session="clicks")
+    watched = enter(browser, server, java_script_enabled=scripts)
+    page = watched.page
+
+    watched.open(f"/memory?id={id}")
+    page.get_by_role("link", name="Edit").click()
+    page.get_by_label("Words").fill("We deploy on Tuesdays.\nNever on Fridays.")
+    page.get_by_role("button", name="Save").click()
+    page.get_by_role("link", name="Go on").click()
+    expect(page.locator("blockquote")).to_have_text(
+        "We deploy on Tuesdays.\nNever on Fridays."
+    )
+    page.get_by_role("button", name="Pin").click()
+    expect(page.locator("h1")).to_contain_text("pinned")
+    page.get_by_role("link", name="Forget").click()
+    expect(page.locator("main")).to_contain_text("1 (1 working, 0 archived)")
+    page.get_by_role("button", name="Forget 1 memory").click()
+
+    expect(page.locator("h1")).to_have_text("Forgotten")
+    assert memory.list(session="clicks").memories == []
+    assert watched.faults == []
+
+
+def test_what_was_told_is_rated_by_a_click(
+    visitor: Watched, memory: Memory, pages: dict[str, str]
+) -> None:
+    visitor.open(pages["told"])
+    before = memory.injections().totals.useful
+
+    visitor.page.get_by_role("button", name="Useful", exact=True).first.click()
+
+    expect(visitor.page.locator("button[aria-pressed=true]").first).to_have_text(
+        "Useful"
+    )
+    assert memory.injections().totals.useful == before + 1
+
+
+# ---------------------------------------------------------------- attackers
+
+
+def test_no_hostile_text_runs(
+    browser: Browser, server: PageServer, memory: Memory, pages: dict[str, str]
+) -> None:
+    memory.remember_many(
+        [
+            {
+                "content": text,
+                "session": f"hostile-{number % 7}",
+                "role": text[:60] or "x",
+            }
+            for number, text in enumerate(HOSTILE)
+        ]  # type: ignore[arg-type]
+    )
+    watched = enter(browser, server)
+    pages = {
+        **{f"list{number}": f"/search?session=hostile-{number}" for number in range(7)},
+        **pages,
+    }
+    for text in HOSTILE[::12]:
+        watched.page.goto(watched.address + "/search")
+        watched.page.locator("#query").fill(text.replace("\0", ""))
+        watched.page.wait_for_timeout(260)
+    for path in pages.values():
+        watched.open(path)
+        for _ in range(4):
+            assert watched.page.evaluate("window.ran === undefined")
+            assert watched.page.title().endswith("· mnemosyned")
+            watched.page.mouse.wheel(0, 2_000)
+            older = watched.page.get_by_role("link", name="Older")
+            if not older.count():
+                break
+            older.first.click()
+
+    assert watched.faults == []
+
+
+ATTACK = """<!doctype html><title>nice page</title><pre id="got"></pre>
+<iframe id="frame" src="{page}/"></iframe>
+<img id="image" src="{page}/icon.svg">
+<form id="form" method="post" action="{page}/forget" target="sink">
+<input name="id" value="victim"><input name="mark" value="x"></form>
+<iframe name="sink"></iframe>
+<script>
+const got = [];
+async function steal() {{
+  for (const mode of ["cors", "no-cors", "same-origin"]) {{
+    for (const path of ["/", "/search", "/page.js", "/memory?id=victim"]) {{
+      try {{
+        const answer = await fetch("{page}" + path, {{ mode, credentials: "include" }});
+        const text = await answer.text();
+        if (text) got.push(path + ": " + text.slice(0, 80));
+      }} catch (error) {{}}
+    }}
+  }}
+  try {{
+    await fetch("{page}/pin", {{ method: "POST", mode: "no-cors", credentials: "include",
+      headers: {{ "Content-Type": "application/x-www-form-urlencoded" }},
+      body: "id=victim&pinned=true" }});
+  }} catch (error) {{}}
+  document.getElementById("form").submit();
+  try {{ new WebSocket("{page}/".replace("http", "ws")).onopen = () => got.push("websocket"); }}
+  catch (error) {{}}
+  await new Promise((wake) => setTimeout(wake, 700));
+  try {{
+    const shown = document.getElementById("frame").contentDocument.body.innerHTML;
+    if (shown) got.push("frame: " + shown);
+  }} catch (error) {{}}
+  const opened = document.getElementById("image").naturalWidth;
+  if (opened) got.push("image");
+  document.getElementById("got").textContent = JSON.stringify(got);
+}}
+steal();
+</script>"""
+
+
+@pytest.fixture(scope="module")
+def attacker(server: PageServer) -> Iterator[int]:
+    """The port of an attacker's pages."""
+    body = ATTACK.format(page=server.new_address().partition("/enter")[0]).encode()
+
+    class Pages(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Pages) as running:
+        threading.Thread(target=running.serve_forever, daemon=True).start()
+        yield running.server_port
+        running.shutdown()
+
+
+@pytest.mark.parametrize("host", ["evil.test", "127.0.0.1", "localhost"])
+def test_an_attackers_page_in_the_same_browser_gets_nothing(
+    browser: Browser, server: PageServer, memory: Memory, attacker: int, host: str
+) -> None:
+    memory.remember("the victim's words", id="victim", session="victim")
+    watched = enter(browser, server)
+    page = watched.page.context.new_page()
+
+    page.goto(f"http://{host}:{attacker}/")
+    expect(page.locator("#got")).not_to_be_empty()
+
+    assert json.loads(page.locator("#got").inner_text()) == []
+    victim = memory.get("victim").memory
+    assert victim
+    assert not victim.pinned
+    watched.open("/memory?id=victim")
+    assert "the victim's words" in watched.page.locator("blockquote").inner_text()
+    watched.page.context.close()
+
+
+def test_a_name_that_leads_here_gets_nothing(
+    browser: Browser, server: PageServer
+) -> None:
+    watched = enter(browser, server)
+    port = watched.address.rpartition(":")[2]
+
+    response = watched.page.goto(f"http://rebound.test:{port}/")
+
+    assert response
+    assert response.status == 403
+    assert "127.0.0.1" in response.text()
+    assert "<html" not in response.text()
+
+
+def test_an_address_lets_one_browser_in_once(
+    browser: Browser, server: PageServer
+) -> None:
+    address = server.new_address()
+    first, second = browser.new_context().new_page(), browser.new_context().new_page()
+
+    first.goto(address)
+    second.goto(address)
+
+    expect(first.locator("h1")).to_have_text("Now")
+    expect(second.locator("main")).to_contain_text("mnem web")
+    second.goto(address.partition("/enter")[0])
+    expect(second.locator("main")).to_contain_text("not let in")
