@@ -75,7 +75,7 @@ def fill(memory: Memory) -> dict[str, str]:
     episode = max(
         memory.list(level="episode").episodes, key=lambda each: each.item_count
     )
-    day = f"{now - timedelta(days=3):%Y-%m-%d}"
+    recent = f"{now - timedelta(days=3):%Y-%m-%d}"
     return {
         "now": "/",
         "search": "/search?query=when+do+we+deploy",
@@ -85,8 +85,8 @@ def fill(memory: Memory) -> dict[str, str]:
         "briefing": "/briefing",
         "timeline": "/timeline",
         "month": f"/month?day={month.covers_from:%Y-%m-%d}",
-        "week": f"/week?day={day}",
-        "day": f"/day?day={day}",
+        "week": f"/week?day={recent}",
+        "day": f"/day?day={recent}",
         "sleep": "/sleep",
         "cycle": f"/cycle?cycle={cycle}",
         "plan": "/plan?force=1",

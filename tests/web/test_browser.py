@@ -22,7 +22,7 @@ from playwright.sync_api import (
 from web.crowd import fill
 from web.hostile import HOSTILE
 
-from mnemosyned import Memory
+from mnemosyned import Memory, Remember
 from mnemosyned.web.server import PageServer, serve_pages
 
 pytestmark = pytest.mark.web
@@ -73,11 +73,13 @@ class Watched:
         self.faults: list[str] = []
         self.address = address
         self.page.on("pageerror", lambda error: self.faults.append(f"error: {error}"))
-        self.page.on(
-            "dialog", lambda dialog: (self.faults.append("dialog"), dialog.dismiss())
-        )
+        self.page.on("dialog", self._note_dialog)
         self.page.on("console", self._note_console)
         self.page.on("request", self._note_request)
+
+    def _note_dialog(self, dialog: Any) -> None:  # noqa: ANN401 of Playwright
+        self.faults.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
 
     def _note_console(self, message: Any) -> None:  # noqa: ANN401 of Playwright
         if message.type == "error" and "status of 40" not in message.text:
@@ -286,13 +288,9 @@ def test_no_hostile_text_runs(
 ) -> None:
     memory.remember_many(
         [
-            {
-                "content": text,
-                "session": f"hostile-{number % 7}",
-                "role": text[:60] or "x",
-            }
+            Remember(text, session=f"hostile-{number % 7}", role=text[:60])
             for number, text in enumerate(HOSTILE)
-        ]  # type: ignore[arg-type]
+        ]
     )
     watched = enter(browser, server)
     pages = {
