@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 from os import geteuid
 from pathlib import Path
 
@@ -20,7 +19,6 @@ from mnemosyned.http_messages import HttpRequest
 LOOPBACK = "127.0.0.1"
 KEY_S = 60.0
 """How long a one-time key can be used."""
-KEYS_MAX = 8
 SESSIONS_MAX = 8
 """Browsers that are let in at the same time; the oldest gives way."""
 SECRET_BYTES = 32
@@ -39,10 +37,10 @@ class WebSession:
 
 
 class WebAccess:
-    """Keys and sessions of the pages on one port; safe from any thread."""
+    """The key and the sessions of the pages on one port; safe from any thread."""
 
     def __init__(self, port: int, *, now: Callable[[], float] = time.monotonic) -> None:
-        """Begin without keys and sessions; `now` is a monotonic clock in seconds."""
+        """Begin without a key and sessions; `now` is a monotonic clock in seconds."""
         hosts = [f"{LOOPBACK}:{port}", f"localhost:{port}"]
         self.hosts = frozenset(hosts)
         self.address = f"http://{hosts[0]}"
@@ -50,19 +48,30 @@ class WebAccess:
         """Browsers keep the cookies of all ports of a host together."""
         self._origins = frozenset(f"http://{host}" for host in hosts)
         self._now = now
+        self.used_at = now()
+        """When a person last asked for a page, by the monotonic clock."""
         self._lock = threading.Lock()
-        self._keys: dict[str, float] = {}
-        """When each key expires."""
+        self._key, self._key_until = "", 0.0
         self._sessions: list[WebSession] = []
 
-    def issue_key(self) -> str:
-        """Return a new key that lets one browser in, once, within `KEY_S` seconds."""
-        key = secrets.token_urlsafe(SECRET_BYTES)
+    def new_address(self) -> str:
+        """Return an address with a key that lets one browser in, once, within `KEY_S` seconds.
+
+        Earlier addresses let nobody in any more.
+        """
         with self._lock:
-            while len(self._keys) >= KEYS_MAX:
-                self._keys.pop(next(iter(self._keys)))
-            self._keys[key] = self._now() + KEY_S
-        return key
+            self._key = secrets.token_urlsafe(SECRET_BYTES)
+            self._key_until = self._now() + KEY_S
+            return f"{self.address}/enter?key={self._key}"
+
+    @property
+    def unused_s(self) -> float:
+        """Seconds since a person last asked for a page."""
+        return self._now() - self.used_at
+
+    def note_use(self) -> None:
+        """Note that a person asked for a page."""
+        self.used_at = self._now()
 
     def redeem_key(self, given: str) -> WebSession:
         """Return a new session for a key, which is then used up.
@@ -70,11 +79,12 @@ class WebAccess:
         Raises `Unauthorized` for a key that is unknown, used or expired.
         """
         with self._lock:
-            key = next((key for key in self._keys if _are_equal(key, given)), "")
-            if not key or self._keys.pop(key) < self._now():
+            is_right = bool(self._key) and _are_equal(self._key, given)
+            if not is_right or self._now() > self._key_until:
                 raise Unauthorized(
                     f"this address was used, or is older than a minute: {AGAIN}"
                 )
+            self._key = ""
             session = WebSession(
                 secrets.token_urlsafe(SECRET_BYTES), secrets.token_urlsafe(SECRET_BYTES)
             )
@@ -83,15 +93,17 @@ class WebAccess:
 
     def find_session(self, headers: Mapping[str, str]) -> WebSession | None:
         """Return the session of a request's cookie, or None; `headers` are by lower-case name."""
-        try:
-            cookies = SimpleCookie(headers.get("cookie", ""))
-        except CookieError:
-            return None
-        morsel = cookies.get(self.cookie_name)
-        if morsel is None:
-            return None
+        cookies = map(str.strip, headers.get("cookie", "").split(";"))
+        prefix = f"{self.cookie_name}="
+        given = [
+            each.removeprefix(prefix) for each in cookies if each.startswith(prefix)
+        ]
         return next(
-            (each for each in self._sessions if _are_equal(each.cookie, morsel.value)),
+            (
+                each
+                for each in self._sessions
+                if _are_equal(each.cookie, "".join(given))
+            ),
             None,
         )
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import parse_qs
 
 from mnemosyned.daemon.http.protocol import STATUS_OF_KIND
 from mnemosyned.errors import (
-    ContentTooLarge,
     InvalidRequest,
     MalformedRequest,
-    MethodNotAllowed,
     MnemosynedError,
     Unauthorized,
     UnknownVerb,
@@ -23,7 +20,7 @@ from mnemosyned.errors import (
 from mnemosyned.http_messages import HttpRequest, Response
 from mnemosyned.logs import logger
 from mnemosyned.verbs.facade import Caller
-from mnemosyned.verbs.request import Request
+from mnemosyned.verbs.request import Request, parse_text
 from mnemosyned.web.access import AGAIN, WebAccess, WebSession
 from mnemosyned.web.rendering import FOLDER, link, render
 
@@ -66,7 +63,9 @@ class Visit:
     session: WebSession
     path: str
     fields: Mapping[str, str]
-    """The fields of the address, and of a form that was sent; those left empty are missing."""
+    """The fields of the address, or of a form that was sent."""
+    is_form: bool = False
+    """Whether a form was sent, which may change something."""
     is_fragment: bool = False
     """Whether the page's script asks for the main part alone."""
 
@@ -74,12 +73,22 @@ class Visit:
         """Run a verb and return its result. Raises its errors."""
         return self.caller.call(request)
 
+    def pick(self, names: Iterable[str]) -> dict[str, str]:
+        """Return the fields with these names, without those that were left empty."""
+        return {name: self.fields[name] for name in names if self.fields.get(name)}
+
+    def ask(self, verb: type[Request[R]], names: Iterable[str] = (), **fixed: str) -> R:
+        """Run a verb with the fields `names`, or with those of a mapping, and with others as given.
+
+        Raises the errors of the verb, and of its fields.
+        """
+        given = names if isinstance(names, Mapping) else self.pick(names)
+        return self.caller.call(parse_text(verb, {**given, **fixed}))
+
     def field(self, name: str) -> str:
         """Return a field that the page needs. Raises `InvalidRequest` if it is missing."""
-        if name not in self.fields:
-            raise InvalidRequest(
-                f"the address lacks {name}=…; go back, and follow a link"
-            )
+        if not self.fields.get(name):
+            raise InvalidRequest(f"{name} is missing; go back, and follow a link")
         return self.fields[name]
 
     def show(self, template: str, **values: Any) -> Response:  # noqa: ANN401 what it shows
@@ -88,14 +97,7 @@ class Visit:
 
 
 PageHandler = Callable[[Visit], Response]
-
-
-class PageRoute(NamedTuple):
-    """The handlers of one path; a missing one is None."""
-
-    show: PageHandler | None = None
-    change: PageHandler | None = None
-    """Answers a form that was sent."""
+"""Answers a visit of a page, or a form that was sent."""
 
 
 def redirect_to(path: str, **fields: object) -> Response:
@@ -104,21 +106,36 @@ def redirect_to(path: str, **fields: object) -> Response:
     return Response(HTTPStatus.SEE_OTHER, content_type="", headers=headers)
 
 
+def make_change(
+    verb: type[Request[Any]], names: Sequence[str], path: str, kept: Sequence[str]
+) -> PageHandler:
+    """Return the handler of a form that runs a verb with the fields `names` of the form.
+
+    It leads the browser on to the page at `path`, with the fields `kept`.
+    """
+
+    def change(visit: Visit) -> Response:
+        """Run the verb, and return the response that leads on."""
+        given = {name: visit.fields[name] for name in names if name in visit.fields}
+        visit.call(parse_text(verb, given))
+        return redirect_to(path, **visit.pick(kept))
+
+    return change
+
+
 class WebApplication:
     """Answers the requests of browsers; safe from any thread."""
 
     def __init__(
-        self, caller: Caller, access: WebAccess, routes: Mapping[str, PageRoute]
+        self, caller: Caller, access: WebAccess, routes: Mapping[str, PageHandler]
     ) -> None:
         """Ask `caller` for what the pages show, for browsers that `access` lets in.
 
-        `routes` has the handlers of the pages by path.
+        `routes` has the handlers by method and path, such as `GET /search`.
         """
         self._caller = caller
         self._access = access
         self._routes = routes
-        self.used_at = time.monotonic()
-        """When a person last asked for a page, by the monotonic clock."""
 
     def answer(self, request: HttpRequest) -> Response:
         """Return the response to a request: a page, a file, or an error as a page."""
@@ -146,22 +163,27 @@ class WebApplication:
         if session is None:
             raise Unauthorized(f"this browser is not let in: {AGAIN}")
         if request.headers.get(FRAGMENT) != LIVE:
-            self.used_at = time.monotonic()
-        route = self._routes.get(request.path)
-        if route is None:
+            self._access.note_use()
+        method = "GET" if request.method == "HEAD" else request.method
+        handler = self._routes.get(f"{method} {request.path}")
+        if handler is None:
             raise UnknownVerb(
-                f"there is no page {request.path}; the links above lead to all"
+                f"there is no page for {method} {request.path}; follow a link above"
             )
-        if request.method == "POST" and route.change:
+        if method == "POST":
             fields = _read_form(request)
             self._access.check_form(session, fields.pop("token", ""))
-            return route.change(self._visit(request, session, fields))
-        if request.method in ("GET", "HEAD") and route.show:
-            return route.show(
-                self._visit(request, session, _first_values(request.query))
+        else:
+            fields = _first_values(request.query)
+        return handler(
+            Visit(
+                caller=self._caller,
+                session=session,
+                path=request.path,
+                fields=fields,
+                is_form=method == "POST",
+                is_fragment=FRAGMENT in request.headers,
             )
-        raise MethodNotAllowed(
-            f"{request.path} does not take {request.method}; follow a link"
         )
 
     def _let_in(self, request: HttpRequest, session: WebSession | None) -> Response:
@@ -172,42 +194,30 @@ class WebApplication:
         if session:
             return redirect_to("/")
         session = self._access.redeem_key(_first_values(request.query).get("key", ""))
-        self.used_at = time.monotonic()
+        self._access.note_use()
         cookie = f"{self._access.cookie_name}={session.cookie}; Path=/; HttpOnly; SameSite=Strict"
         response = redirect_to("/")
         return dataclasses.replace(
             response, headers=(*response.headers, ("Set-Cookie", cookie))
         )
 
-    def _visit(
-        self, request: HttpRequest, session: WebSession, fields: Mapping[str, str]
-    ) -> Visit:
-        """Return a request with its fields as the handlers of pages take it."""
-        return Visit(
-            caller=self._caller,
-            session=session,
-            path=request.path,
-            fields=fields,
-            is_fragment=FRAGMENT in request.headers,
-        )
-
 
 def _show_error(error: MnemosynedError, session: WebSession | None) -> Response:
     """Return the page of an error, with the status of its kind."""
     status = STATUS_OF_KIND[error.kind]
-    if isinstance(error, ContentTooLarge):
-        status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
     body = render("error.html", error=error, status=status, session=session)
     return Response(status, body, HTML)
 
 
 def _first_values(encoded: str) -> dict[str, str]:
-    """Return the first value of each field in a query or form, without those that are empty.
+    """Return the first value of each field in a query or form.
 
     Raises `MalformedRequest` for too many fields.
     """
     try:
-        fields = parse_qs(encoded, errors="strict", max_num_fields=FIELDS_MAX)
+        fields = parse_qs(
+            encoded, keep_blank_values=True, errors="strict", max_num_fields=FIELDS_MAX
+        )
     except ValueError as error:
         raise MalformedRequest(f"the fields cannot be read: {error}") from error
     # Browsers send the line breaks of a form as those of HTTP.

@@ -20,7 +20,7 @@ from mnemosyned.verbs.upkeep import Status
 
 if TYPE_CHECKING:
     from mnemosyned.client.connection import Connection
-    from mnemosyned.web.server import PageServer
+    from mnemosyned.web.access import WebAccess
 
 PORT_MAX = 65_535
 MINUTES_MAX = 24 * 60
@@ -28,6 +28,10 @@ BEAT_S = 2.0
 CHECK_S = 20.0
 """Interval of the question whether the daemon is still there."""
 SILENT_CHECKS_MAX = 3
+HOW_TO_OPEN = """\
+open it within a minute, in one browser; Enter prints another address, Ctrl-C ends it
+from another machine: ssh -L {port}:127.0.0.1:{port} THIS-MACHINE, and open it there
+it ends after {time} without use"""
 DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
 
 
@@ -59,10 +63,14 @@ def web(context: click.Context, *, no_browser: bool, port: int, minutes: int) ->
     configure_logs(level="warning", form="console")
     with connect_to_daemon(context) as client:
         client.call(Status())  # before a port is open
-        with serve_pages(client, port=port) as server:
-            address = server.new_address()
+        with serve_pages(client, port=port) as access:
+            address = access.new_address()
             say(address)
-            say(_explain(address, minutes), err=True)
+            number = address.split("/")[2].rpartition(":")[2]
+            say(
+                HOW_TO_OPEN.format(port=number, time=count_of(minutes, "minute")),
+                err=True,
+            )
             is_over_ssh = "SSH_CONNECTION" in os.environ
             if (
                 not no_browser
@@ -72,40 +80,29 @@ def web(context: click.Context, *, no_browser: bool, port: int, minutes: int) ->
                 webbrowser.open(address)
             reason = ""
             with suppress(KeyboardInterrupt):
-                reason = _wait(server, client, minutes)
+                reason = _wait(access, client, minutes)
             say(reason or "closed", err=True)
 
 
-def _explain(address: str, minutes: int) -> str:
-    """Return the lines that say how the address is used, also from another machine."""
-    port = address.split("/")[2].rpartition(":")[2]
-    return (
-        "open it within a minute, in one browser; Enter prints another address, Ctrl-C ends it\n"
-        f"from another machine: ssh -L {port}:127.0.0.1:{port} THIS-MACHINE, and open it there\n"
-        f"it ends after {count_of(minutes, 'minute')} without use"
-    )
-
-
-def _wait(server: PageServer, client: Connection, minutes: int) -> str:
+def _wait(access: WebAccess, client: Connection, minutes: int) -> str:
     """Wait until nobody used the pages for so many minutes; return why they end.
 
     They also end when the daemon has not answered for a minute. Enter prints a new address.
     """
     watched = [sys.stdin] if sys.stdin.isatty() else []
     checked_at, silent = time.monotonic(), 0
-    while server.unused_s < minutes * 60:
+    while access.unused_s < minutes * 60:
         if select.select(watched, [], [], BEAT_S)[0]:
-            if not sys.stdin.readline():  # the terminal has gone
+            if sys.stdin.readline():
+                say(access.new_address())
+            else:  # the terminal has gone
                 watched = []
-            else:
-                say(server.new_address())
         if time.monotonic() - checked_at >= CHECK_S:
             checked_at = time.monotonic()
-            try:
+            silent += 1
+            with suppress(MnemosynedError):
                 client.page("/health")
                 silent = 0
-            except MnemosynedError:
-                silent += 1
             if silent >= SILENT_CHECKS_MAX:
                 return "the daemon has stopped; mnem start starts it, mnem web opens this again"
     return f"closed, as nobody used it for {count_of(minutes, 'minute')}; mnem web opens it again"

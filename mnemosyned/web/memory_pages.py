@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from datetime import date, datetime, time, timedelta
 from hashlib import sha256
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
 from mnemosyned.cli.commands.look import PeriodReader
 from mnemosyned.errors import (
@@ -20,70 +19,34 @@ from mnemosyned.errors import (
 from mnemosyned.http_messages import Response
 from mnemosyned.instants import in_zone
 from mnemosyned.memory.listing import ListOrder
-from mnemosyned.memory.values import Episode, Learning, MemoryRecord, Tier
+from mnemosyned.memory.values import Episode, MemoryRecord, Tier
 from mnemosyned.summary.grounding.check import SHARED_MIN, find_content_stems
 from mnemosyned.text.sentences import split_sentences
 from mnemosyned.verbs.conversation import Learnings
 from mnemosyned.verbs.endings import UndoEnding
-from mnemosyned.verbs.listing import (
-    Days,
-    DayTotals,
-    ListMemories,
-    Sessions,
-    Sources,
-)
+from mnemosyned.verbs.listing import Days, ListMemories, Sources
 from mnemosyned.verbs.memories import EditMemory, Expand, Get, Pin, Recall, Unpin
-from mnemosyned.verbs.request import Request, parse_text
 from mnemosyned.verbs.retention import Forget, Restore
 from mnemosyned.verbs.times import local_now
 from mnemosyned.verbs.upkeep import Status
-from mnemosyned.web.application import PageRoute, Visit, redirect_to
-
-V = TypeVar("V", bound=Request[Any])
+from mnemosyned.web.application import Visit, make_change, redirect_to
 
 RECENT_MAX = 12
-HITS, HITS_MAX = 20, 100
-ROWS = 50
-NAMES_MAX = 200
-"""Names of sessions and sources that a filter suggests."""
+HITS, HITS_MAX = "20", 100
+ROWS = "50"
+NAMES_MAX = "200"
+"""Names that a filter suggests."""
 PREVIEWED_MAX = 100
-MONTHS = 12
 RECENT_WEEKS = 12
-SEARCH_FIELDS = ("query", "session", "source", "role", "tier", "since", "until")
-SELECTING_FIELDS = (
-    "id",
-    "session",
-    "source",
-    "person",
-    "query",
-    "tag",
-    "since",
-    "until",
-)
-LEARNINGS_MAX = 1_000
-
-
-def pick_fields(visit: Visit, names: Sequence[str]) -> dict[str, str]:
-    """Return those of a visit's fields that have one of these names and are not blank."""
-    return {
-        name: visit.fields[name] for name in names if visit.fields.get(name, "").strip()
-    }
-
-
-# --------------------------------------------------------------------- now
+SEARCHING = ("session", "source", "role", "tier", "since", "until")
+SELECTING = ("id", "session", "source", "person", "query", "tag", "since", "until")
 
 
 def show_now(visit: Visit) -> Response:
     """Show the state: tiers, sleep, working memory, hooks, and thirty days in bars."""
-    return visit.show(
-        "now.html",
-        stats=visit.call(Status()),
-        recent=visit.call(ListMemories(tier=Tier.WORKING, limit=RECENT_MAX)).memories,
-        days=visit.call(Days()).days,
-    )
-
-
-# ------------------------------------------------------------------ search
+    recent = visit.call(ListMemories(tier=Tier.WORKING, limit=RECENT_MAX)).memories
+    days = visit.call(Days()).days
+    return visit.show("now.html", stats=visit.call(Status()), recent=recent, days=days)
 
 
 def search(visit: Visit) -> Response:
@@ -91,44 +54,29 @@ def search(visit: Visit) -> Response:
 
     A mistake in a filter is shown in place of the hits, as a person is still typing.
     """
-    chosen = pick_fields(visit, SEARCH_FIELDS)
-    values: dict[str, Any] = {
-        "chosen": chosen,
-        "found": None,
-        "page": None,
-        "problem": "",
-    }
+    chosen = visit.pick(("query", *SEARCHING))
+    limit = visit.fields.get("limit") or HITS
+    values: dict[str, Any] = {"found": None, "page": None, "problem": ""}
     try:
         if "query" in chosen:
-            limit = visit.fields.get("limit", str(HITS))
-            asked = parse_text(Recall, {**chosen, "limit": limit, "explain": "true"})
-            values["found"] = visit.call(asked)
-            values["limit"] = asked.limit
+            values["found"] = visit.ask(Recall, chosen, limit=limit, explain="true")
         else:
-            values["page"] = list_page(visit, ListMemories, chosen)
+            values["page"] = visit.ask(ListMemories, (*SEARCHING, "after"), limit=ROWS)
     except MnemosynedError as error:
         if error.kind is not Kind.INVALID:
             raise
         values["problem"] = error.message
     if not visit.is_fragment:  # the filters stay as they are while a person types
-        values["sessions"] = visit.call(Sessions(limit=NAMES_MAX)).sessions
-        values["sources"] = visit.call(Sources(limit=NAMES_MAX)).sources
-    return visit.show("search.html", hits_max=HITS_MAX, tiers=list(Tier), **values)
-
-
-def list_page(
-    visit: Visit, verb: type[V], fields: Mapping[str, str], rows: int = ROWS
-) -> Any:  # noqa: ANN401 the verb's result
-    """Return a page of a list, from the cursor in the address on."""
-    cursor = pick_fields(visit, ["after"])
-    return visit.call(parse_text(verb, {**fields, **cursor, "limit": str(rows)}))
+        values["sources"] = visit.ask(Sources, limit=NAMES_MAX).sources
+    is_cut = int(limit) < HITS_MAX if limit.isdecimal() else False
+    values |= {"is_cut": is_cut, "hits_max": HITS_MAX, "tiers": list(Tier)}
+    return visit.show("search.html", chosen=chosen, **values)
 
 
 # ------------------------------------------------------------------ memory
 
 
-@dataclass(frozen=True, slots=True)
-class TracedSentence:
+class TracedSentence(NamedTuple):
     """A sentence of a summary, with the source that says it."""
 
     text: str
@@ -153,61 +101,62 @@ def trace_sentences(summary: str, sources: Sequence[str]) -> Iterator[TracedSent
         yield TracedSentence(sentence, starts_line, number, share)
 
 
+def read_provenance(visit: Visit, id: str) -> dict[str, Any]:
+    """Return a summary, its sources one level below, and its sentences traced to them."""
+    expanded = visit.call(Expand(id, depth=1))
+    sources: Sequence[Episode | MemoryRecord] = expanded.summaries or expanded.originals
+    traced = trace_sentences(
+        expanded.episode.content, [each.content for each in sources]
+    )
+    return {"episode": expanded.episode, "sources": sources, "sentences": list(traced)}
+
+
 def show_memory(visit: Visit) -> Response:
     """Show a memory, a summary with what it was made of, or a learning, by its id."""
     id = visit.field("id")
     try:
         got = visit.call(Get(id, history=True))
     except NotFound:
-        learnings: list[Learning] = visit.call(
-            Learnings(limit=LEARNINGS_MAX, superseded=True)
-        ).learnings
-        learning = next((each for each in learnings if each.id == id), None)
-        if learning is None:
-            raise
-        return visit.show("learning.html", learning=learning)
+        for learning in visit.call(Learnings(limit=1_000, superseded=True)).learnings:
+            if learning.id == id:
+                return visit.show("learning.html", learning=learning)
+        raise
     if got.memory:
         return visit.show("memory.html", memory=got.memory, got=got)
     return visit.show("summary.html", **read_provenance(visit, id))
 
 
-def read_provenance(visit: Visit, id: str) -> dict[str, Any]:
-    """Return a summary, its sources one level below, and its sentences traced to them."""
-    expanded = visit.call(Expand(id, depth=1))
-    sources: Sequence[Episode | MemoryRecord] = expanded.summaries or expanded.originals
-    traced = list(
-        trace_sentences(
-            expanded.episode.content, [source.content for source in sources]
-        )
-    )
-    return {"episode": expanded.episode, "sources": sources, "sentences": traced}
-
-
-def show_edit(visit: Visit) -> Response:
-    """Show the form to edit a memory; secrets are not masked, as they would be stored so."""
-    memory = _read_whole(visit)
-    return visit.show("edit.html", memory=memory, mark=_mark_of(memory))
-
-
 def edit(visit: Visit) -> Response:
-    """Change the words of a memory, or where it belongs, unless it changed meanwhile."""
-    memory = _read_whole(visit)
-    if _mark_of(memory) != visit.field("mark"):
+    """Show the form to edit a memory, or change it as a form says, unless it changed meanwhile.
+
+    The form shows secrets as they are, as they would be stored masked otherwise.
+    """
+    memory = visit.call(Get(visit.field("id"), reveal=True)).memory
+    if memory is None:
+        raise InvalidRequest(
+            "a summary is not edited: edit the memories that it was made of"
+        )
+    # A field of one line comes back without line breaks, the words with those of Unix.
+    former = {
+        "text": re.sub("\r\n?", "\n", memory.content),
+        "session": re.sub("[\r\n]", "", memory.session),
+        "source": re.sub("[\r\n]", "", memory.source or ""),
+        "role": re.sub("[\r\n]", "", memory.role),
+        "tags": ",".join(memory.tags),
+    }
+    mark = sha256(repr(former).encode()).hexdigest()
+    if not visit.is_form:
+        return visit.show("edit.html", memory=memory, mark=mark)
+    if mark != visit.field("mark"):
         raise BatchChanged(
             "it was changed meanwhile: go back, reload the form, and edit it again"
         )
-    text, tags = visit.field("text"), visit.fields.get("tags", "")
+    given = {name: visit.fields.get(name, "") for name in former}
     changes: dict[str, Any] = {
-        name: visit.fields.get(name, "")
-        for name in ("session", "source", "role")
-        # A field of one line comes back without line breaks, the words with those of Unix.
-        if visit.fields.get(name, "")
-        != re.sub("[\r\n]", "", getattr(memory, name) or "")
+        name: given[name] for name in former if given[name] != former[name]
     }
-    if tags != ",".join(memory.tags):
-        changes["tags"] = [tag for tag in tags.split(",") if tag.strip()]
-    if text != re.sub("\r\n?", "\n", memory.content):
-        changes["text"] = text
+    if "tags" in changes:
+        changes["tags"] = [tag for tag in given["tags"].split(",") if tag.strip()]
     if not changes:
         return redirect_to("/memory", id=memory.id)
     done = visit.call(EditMemory([memory.id], if_text=memory.content, **changes))
@@ -216,48 +165,10 @@ def edit(visit: Visit) -> Response:
     )
 
 
-def _read_whole(visit: Visit) -> MemoryRecord:
-    """Return the memory with the id in the address, with its secrets. Raises `InvalidRequest`."""
-    memory = visit.call(Get(visit.field("id"), reveal=True)).memory
-    if memory is None:
-        raise InvalidRequest(
-            "a summary is not edited: edit the memories that it was made of"
-        )
-    return memory
-
-
-def _mark_of(memory: MemoryRecord) -> str:
-    """Return a mark that differs once the memory was edited."""
-    fields = (memory.content, memory.session, memory.source, memory.role, memory.tags)
-    return sha256(repr(fields).encode()).hexdigest()
-
-
-def pin(visit: Visit) -> Response:
-    """Pin a memory, or unpin it."""
-    id = visit.field("id")
-    visit.call(Pin([id]) if visit.field("pinned") == "true" else Unpin([id]))
-    return redirect_to("/memory", id=id)
-
-
-def restore(visit: Visit) -> Response:
-    """Bring an original back to working memory."""
-    done = visit.call(Restore(visit.field("id")))
-    return redirect_to("/memory", id=done.id)
-
-
-def change_ending(visit: Visit) -> Response:
-    """Say that the ended statements of a memory still apply, or no longer."""
-    id = visit.field("id")
-    visit.call(UndoEnding(id, redo=visit.fields.get("redo") == "true"))
-    return redirect_to("/memory", id=id)
-
-
 def show_forget(visit: Visit) -> Response:
     """Show what forgetting would delete; without a selection, the form for one."""
-    chosen = pick_fields(visit, SELECTING_FIELDS)
-    preview = None
-    if chosen:
-        preview = visit.call(parse_text(Forget, {**chosen, "dry_run": "true"}))
+    chosen = visit.pick(SELECTING)
+    preview = visit.ask(Forget, chosen, dry_run="true") if chosen else None
     return visit.show(
         "forget.html", chosen=chosen, preview=preview, previewed_max=PREVIEWED_MAX
     )
@@ -265,12 +176,12 @@ def show_forget(visit: Visit) -> Response:
 
 def forget(visit: Visit) -> Response:
     """Forget just what a preview showed, and show the receipt."""
-    chosen = pick_fields(visit, SELECTING_FIELDS)
+    chosen = visit.pick(SELECTING)
     if chosen.keys() != {
         "id"
     }:  # an id selects the same always: its preview has no mark
         chosen["mark"] = visit.field("mark")
-    done = visit.call(parse_text(Forget, chosen))
+    done = visit.ask(Forget, chosen)
     return visit.show(
         "receipt.html", title="Forgotten", done=done, kind="forget", id=""
     )
@@ -283,28 +194,17 @@ def show_timeline(visit: Visit) -> Response:
     """Show the months with their summaries, and the last weeks as a calendar."""
     today = local_now().date()
     first = today - timedelta(days=today.weekday() + 7 * (RECENT_WEEKS - 1))
-    return visit.show(
-        "timeline.html",
-        months=list_page(visit, ListMemories, {"level": "month"}, MONTHS),
-        days=[] if "after" in visit.fields else read_days(visit, first, today),
-        today=today,
-    )
-
-
-def read_days(visit: Visit, first: date, last: date) -> list[DayTotals]:
-    """Return the counts of each day from `first` to `last`."""
-    fields = {"since": first.isoformat(), "until": last.isoformat()}
-    return visit.call(parse_text(Days, fields)).days
+    months = visit.ask(ListMemories, ["after"], level="month", limit="12")
+    days = [] if "after" in visit.fields else visit.ask(Days, since=str(first)).days
+    return visit.show("timeline.html", months=months, days=days, today=today)
 
 
 def show_period(visit: Visit) -> Response:
     """Show a month or week: its calendar, its summary, and its weeks and days."""
-    unit = "week" if visit.path == "/week" else "month"
-    asked = _read_day(visit)
-    view = PeriodReader(visit.caller, ListMemories()).read_period(
-        asked.isoformat(), "week" if unit == "week" else "month"
-    )
-    days = read_days(visit, view.first, view.last)
+    reader = PeriodReader(visit.caller, ListMemories())
+    day = _read_day(visit)
+    view = reader.read_period(str(day), "week" if visit.path == "/week" else "month")
+    days = visit.ask(Days, since=str(view.first), until=str(view.last)).days
     before, after = view.first - timedelta(days=1), view.last + timedelta(days=1)
     return visit.show("period.html", view=view, days=days, before=before, after=after)
 
@@ -312,22 +212,22 @@ def show_period(visit: Visit) -> Response:
 def show_day(visit: Visit) -> Response:
     """Show a day: its summary, its episodes, and its memories in order."""
     day = _read_day(visit)
+    before, after = day - timedelta(days=1), day + timedelta(days=1)
     since, until = (
-        in_zone(datetime.combine(midnight, time()), None)
-        for midnight in (day, day + timedelta(days=1))
+        in_zone(datetime.combine(each, time()), None) for each in (day, after)
     )
     within: dict[str, Any] = {"since": since, "until": until, "order": ListOrder.OLDEST}
     cursor = visit.fields.get("after")
-    page = visit.call(ListMemories(**within, after=cursor, limit=ROWS))
-    reader = PeriodReader(visit.caller, ListMemories())
     return visit.show(
         "day.html",
         day=day,
-        summary=reader.read_summaries("day", day, day).get(day),
-        episodes=visit.call(ListMemories(**within, level="episode", limit=ROWS)),
-        page=page,
-        before=day - timedelta(days=1),
-        after=day + timedelta(days=1),
+        summary=PeriodReader(visit.caller, ListMemories())
+        .read_summaries("day", day, day)
+        .get(day),
+        episodes=visit.call(ListMemories(**within, level="episode")),
+        page=visit.call(ListMemories(**within, after=cursor)),
+        before=before,
+        after=after,
     )
 
 
@@ -335,27 +235,30 @@ def _read_day(visit: Visit) -> date:
     """Return the day in the address. Raises `InvalidRequest` for a text that is none."""
     try:
         day = date.fromisoformat(visit.field("day"))
-    except ValueError:
-        day = date.min
-    # The days around it are shown, too.
-    if not date.min + timedelta(days=40) < day < date.max - timedelta(days=40):
-        raise InvalidRequest(
-            "day is a date such as 2026-03-09; follow a link of the timeline"
-        )
+        _ = (
+            day - timedelta(days=40),
+            day + timedelta(days=40),
+        )  # what is around it is shown
+    except (ValueError, OverflowError) as error:
+        reason = "day is a date such as 2026-03-09; follow a link of the timeline"
+        raise InvalidRequest(reason) from error
     return day
 
 
 MEMORY_ROUTES = {
-    "/": PageRoute(show_now),
-    "/search": PageRoute(search),
-    "/memory": PageRoute(show_memory),
-    "/edit": PageRoute(show_edit, edit),
-    "/pin": PageRoute(change=pin),
-    "/restore": PageRoute(change=restore),
-    "/applies": PageRoute(change=change_ending),
-    "/forget": PageRoute(show_forget, forget),
-    "/timeline": PageRoute(show_timeline),
-    "/month": PageRoute(show_period),
-    "/week": PageRoute(show_period),
-    "/day": PageRoute(show_day),
+    "GET /": show_now,
+    "GET /search": search,
+    "GET /memory": show_memory,
+    "GET /edit": edit,
+    "POST /edit": edit,
+    "POST /pin": make_change(Pin, ["id"], "/memory", ["id"]),
+    "POST /unpin": make_change(Unpin, ["id"], "/memory", ["id"]),
+    "POST /restore": make_change(Restore, ["id"], "/memory", ["id"]),
+    "POST /applies": make_change(UndoEnding, ["id", "redo"], "/memory", ["id"]),
+    "GET /forget": show_forget,
+    "POST /forget": forget,
+    "GET /timeline": show_timeline,
+    "GET /month": show_period,
+    "GET /week": show_period,
+    "GET /day": show_day,
 }

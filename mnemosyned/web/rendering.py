@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from functools import cache
-from math import sqrt
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -19,8 +18,6 @@ from mnemosyned.text.display import escape_invisible, find_matching_words
 from mnemosyned.verbs.listing import LEVELS
 
 FOLDER = Path(__file__).parent
-HEAT_STEPS = 4
-UNITS = ("bytes", "KB", "MB", "GB", "TB")
 
 
 def render(template: str, **values: Any) -> bytes:  # noqa: ANN401 what a template shows
@@ -43,19 +40,14 @@ def _environment() -> Environment:
         "count": count_of,
         "day": day_title,
         "duration": duration_text,
-        "exact": _keep_exact,
+        "exact": escape,
         "local_day": local_day,
         "mark": mark_words,
         "number": "{:,}".format,
         "period": period_name,
-        "size": _size_text,
         "when": _time_element,
     }
-    environment.globals |= {
-        "LEVELS": LEVELS,
-        "heat": heat_step,
-        "link": link,
-    }
+    environment.globals |= {"LEVELS": LEVELS, "link": link}
     return environment
 
 
@@ -67,11 +59,6 @@ def _show_invisible(value: object) -> object:
     if isinstance(value, str) and not isinstance(value, Markup):
         return escape_invisible(value)
     return value
-
-
-def _keep_exact(text: str) -> Markup:
-    """Return a text for a form, escaped for HTML alone, so that it comes back as it was."""
-    return escape(text)
 
 
 def mark_words(text: str, matching: Sequence[str]) -> Markup:
@@ -95,25 +82,6 @@ def _time_element(moment: datetime | None) -> Markup:
     return Markup('<time datetime="{}">{}</time>').format(
         moment.isoformat(), local_time(moment)
     )
-
-
-def _size_text(size: float) -> str:
-    """Return a number of bytes in the unit that keeps it below 1,000, such as `3.2 MB`."""
-    for unit in UNITS[:-1]:
-        if size < 1_000:
-            return f"{size:,.0f} {unit}" if unit == UNITS[0] else f"{size:,.1f} {unit}"
-        size /= 1_000
-    return f"{size:,.1f} {UNITS[-1]}"
-
-
-def heat_step(count: int, most: int) -> int:
-    """Return the step of color, 0 to `HEAT_STEPS`, of a day with `count` of `most` memories.
-
-    The steps follow the square root, so that quiet days differ too.
-    """
-    if not count:
-        return 0
-    return max(1, round(sqrt(count / max(most, 1)) * HEAT_STEPS))
 
 
 def link(path: str, **fields: object) -> str:

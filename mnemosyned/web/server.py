@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -31,30 +30,12 @@ LIMITS = LimitsConfig(
 ROUTES = {**MEMORY_ROUTES, **UPKEEP_ROUTES}
 
 
-class PageServer:
-    """The pages on an open port."""
-
-    def __init__(self, access: WebAccess, application: WebApplication) -> None:
-        """Serve `application` to browsers that `access` lets in."""
-        self._access = access
-        self._application = application
-
-    def new_address(self) -> str:
-        """Return a new address that lets one browser in, once, within a minute."""
-        return f"{self._access.address}/enter?key={self._access.issue_key()}"
-
-    @property
-    def unused_s(self) -> float:
-        """Seconds since a person last asked for a page, or since the start."""
-        return time.monotonic() - self._application.used_at
-
-
 @contextmanager
-def serve_pages(caller: Caller, *, port: int = 0) -> Iterator[PageServer]:
-    """Return a context manager that serves the pages on a loopback port, and gives the server.
+def serve_pages(caller: Caller, *, port: int = 0) -> Iterator[WebAccess]:
+    """Return a context manager that serves the pages on a loopback port.
 
-    The pages ask `caller`, from several threads. Port 0 is a free one. Only this user can connect.
-    Raises `InvalidRequest` for a port in use.
+    It gives the access to them. The pages ask `caller`, from several threads. Port 0 is a free one.
+    Only this user can connect. Raises `InvalidRequest` for a port in use.
     """
     with socket.socket(
         socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_CLOEXEC
@@ -80,6 +61,6 @@ def serve_pages(caller: Caller, *, port: int = 0) -> Iterator[PageServer]:
         )
         loop.start()
         try:
-            yield PageServer(access, application)
+            yield access
         finally:
             loop.stop()

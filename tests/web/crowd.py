@@ -89,7 +89,7 @@ def fill(memory: Memory) -> dict[str, str]:
         "day": f"/day?day={recent}",
         "sleep": "/sleep",
         "cycle": f"/cycle?cycle={cycle}",
-        "plan": "/plan?force=1",
+        "plan": "/plan?force=true",
         "undo": f"/undo?cycle={cycle}",
         "episode": f"/memory?id={episode.id}",
         "rollup": f"/memory?id={month.id}",

@@ -23,7 +23,8 @@ from web.crowd import fill
 from web.hostile import HOSTILE
 
 from mnemosyned import Memory, Remember
-from mnemosyned.web.server import PageServer, serve_pages
+from mnemosyned.web.access import WebAccess
+from mnemosyned.web.server import serve_pages
 
 pytestmark = pytest.mark.web
 
@@ -48,7 +49,7 @@ def pages(memory: Memory) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def server(memory: Memory) -> Iterator[PageServer]:
+def server(memory: Memory) -> Iterator[WebAccess]:
     with serve_pages(memory) as running:
         yield running
 
@@ -93,7 +94,7 @@ class Watched:
         return self.page.goto(self.address + path)
 
 
-def enter(browser: Browser, server: PageServer, **options: Any) -> Watched:  # noqa: ANN401
+def enter(browser: Browser, server: WebAccess, **options: Any) -> Watched:  # noqa: ANN401
     """A browser that was let in."""
     context = browser.new_context(**options)
     context.set_default_timeout(WAIT_MS)
@@ -104,7 +105,7 @@ def enter(browser: Browser, server: PageServer, **options: Any) -> Watched:  # n
 
 
 @pytest.fixture
-def visitor(browser: Browser, server: PageServer) -> Iterator[Watched]:
+def visitor(browser: Browser, server: WebAccess) -> Iterator[Watched]:
     watched = enter(browser, server)
     yield watched
     assert watched.faults == []
@@ -136,7 +137,7 @@ def is_too_wide(page: Page) -> bool:
 )
 def test_every_page_fits_every_width_and_reads_aloud(
     browser: Browser,
-    server: PageServer,
+    server: WebAccess,
     pages: dict[str, str],
     *,
     scheme: str,
@@ -170,7 +171,7 @@ def test_every_page_fits_every_width_and_reads_aloud(
 
 
 def test_every_page_reads_without_scripts(
-    browser: Browser, server: PageServer, pages: dict[str, str]
+    browser: Browser, server: WebAccess, pages: dict[str, str]
 ) -> None:
     watched = enter(browser, server, java_script_enabled=False)
 
@@ -240,7 +241,7 @@ def test_new_memories_appear_by_themselves(visitor: Watched, memory: Memory) -> 
 
 @pytest.mark.parametrize("scripts", [True, False])
 def test_a_memory_is_edited_pinned_and_forgotten_by_clicks(
-    browser: Browser, server: PageServer, memory: Memory, *, scripts: bool
+    browser: Browser, server: WebAccess, memory: Memory, *, scripts: bool
 ) -> None:
     id = f"clicks-{scripts}"
     memory.remember("We depoly on Tuesdays.", id=id, session="clicks")
@@ -284,7 +285,7 @@ def test_what_was_told_is_rated_by_a_click(
 
 
 def test_no_hostile_text_runs(
-    browser: Browser, server: PageServer, memory: Memory, pages: dict[str, str]
+    browser: Browser, server: WebAccess, memory: Memory, pages: dict[str, str]
 ) -> None:
     memory.remember_many(
         [
@@ -336,7 +337,7 @@ async function steal() {{
   try {{
     await fetch("{page}/pin", {{ method: "POST", mode: "no-cors", credentials: "include",
       headers: {{ "Content-Type": "application/x-www-form-urlencoded" }},
-      body: "id=victim&pinned=true" }});
+      body: "id=victim" }});
   }} catch (error) {{}}
   document.getElementById("form").submit();
   try {{ new WebSocket("{page}/".replace("http", "ws")).onopen = () => got.push("websocket"); }}
@@ -355,7 +356,7 @@ steal();
 
 
 @pytest.fixture(scope="module")
-def attacker(server: PageServer) -> Iterator[int]:
+def attacker(server: WebAccess) -> Iterator[int]:
     """The port of an attacker's pages."""
     body = ATTACK.format(page=server.new_address().partition("/enter")[0]).encode()
 
@@ -377,7 +378,7 @@ def attacker(server: PageServer) -> Iterator[int]:
 
 @pytest.mark.parametrize("host", ["evil.test", "127.0.0.1", "localhost"])
 def test_an_attackers_page_in_the_same_browser_gets_nothing(
-    browser: Browser, server: PageServer, memory: Memory, attacker: int, host: str
+    browser: Browser, server: WebAccess, memory: Memory, attacker: int, host: str
 ) -> None:
     memory.remember("the victim's words", id="victim", session="victim")
     watched = enter(browser, server)
@@ -396,7 +397,7 @@ def test_an_attackers_page_in_the_same_browser_gets_nothing(
 
 
 def test_a_name_that_leads_here_gets_nothing(
-    browser: Browser, server: PageServer
+    browser: Browser, server: WebAccess
 ) -> None:
     watched = enter(browser, server)
     port = watched.address.rpartition(":")[2]
@@ -410,7 +411,7 @@ def test_a_name_that_leads_here_gets_nothing(
 
 
 def test_an_address_lets_one_browser_in_once(
-    browser: Browser, server: PageServer
+    browser: Browser, server: WebAccess
 ) -> None:
     address = server.new_address()
     first, second = browser.new_context().new_page(), browser.new_context().new_page()

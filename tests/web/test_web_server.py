@@ -16,20 +16,21 @@ from mnemosyned import Memory
 from mnemosyned.cli.main import mnem
 from mnemosyned.errors import DaemonUnreachable, InvalidRequest
 from mnemosyned.web import command
-from mnemosyned.web.command import SILENT_CHECKS_MAX, _explain, _wait
-from mnemosyned.web.server import LIMITS, PageServer, serve_pages
+from mnemosyned.web.access import WebAccess
+from mnemosyned.web.command import HOW_TO_OPEN, SILENT_CHECKS_MAX, _wait
+from mnemosyned.web.server import LIMITS, serve_pages
 
 WAIT_S = 10.0
 
 
 @pytest.fixture(scope="module")
-def served() -> Iterator[tuple[PageServer, int]]:
+def served() -> Iterator[tuple[WebAccess, int]]:
     """A server of an empty memory, and its port."""
     with Memory(":memory:") as memory, serve_pages(memory) as server:
         yield server, port_of(server)
 
 
-def port_of(server: PageServer) -> int:
+def port_of(server: WebAccess) -> int:
     return int(server.new_address().split("/")[2].rpartition(":")[2])
 
 
@@ -49,7 +50,7 @@ def answer(
         connection.close()
 
 
-def test_the_address_opens_the_pages(served: tuple[PageServer, int]) -> None:
+def test_the_address_opens_the_pages(served: tuple[WebAccess, int]) -> None:
     server, port = served
     path = server.new_address().removeprefix(f"http://127.0.0.1:{port}")
 
@@ -69,7 +70,7 @@ def test_the_address_opens_the_pages(served: tuple[PageServer, int]) -> None:
     ["evil.example", "evil.example:{}", "127.0.0.1:1", "127.0.0.1", "127.0.0.2:{}", ""],
 )
 def test_a_name_that_was_made_to_lead_here_gets_nothing(
-    served: tuple[PageServer, int], host: str
+    served: tuple[WebAccess, int], host: str
 ) -> None:
     for path in ("/", "/page.css", "/enter?key=x"):
         with answer(served[1], path, {"Host": host.format(served[1])}) as refused:
@@ -86,7 +87,7 @@ def test_a_name_that_was_made_to_lead_here_gets_nothing(
     ],
 )
 def test_a_request_has_limits(
-    served: tuple[PageServer, int], headers: dict[str, str], body: str, status: int
+    served: tuple[WebAccess, int], headers: dict[str, str], body: str, status: int
 ) -> None:
     with answer(served[1], "/rate", headers, "POST", body) as refused:
         assert refused.status == status
@@ -133,7 +134,7 @@ def test_the_daemon_loads_nothing_of_the_pages() -> None:
 
 
 def test_how_to_open_it_over_ssh_is_said() -> None:
-    text = _explain("http://127.0.0.1:4711/enter?key=k", 30)
+    text = HOW_TO_OPEN.format(port=4711, time="30 minutes")
 
     assert "ssh -L 4711:127.0.0.1:4711" in text
     assert "after 30 minutes" in text

@@ -99,7 +99,7 @@ class Visitor:
         self.application = WebApplication(self.caller, self.access, ROUTES)
 
     def enter(self) -> Page:
-        page = self.get("/enter", key=self.access.issue_key())
+        page = self.follow(self.access.new_address().removeprefix(self.access.address))
         self.headers["cookie"] = page.headers["Set-Cookie"].partition(";")[0]
         return page
 
