@@ -264,7 +264,7 @@ def walk(call: Walker, room: Path) -> None:
     call("remember_many", memories=batch, dry_run=False)
     call("remember", content="The cellar's password is thyme77.", pinned=True, **whole)
     call("recall", query="what of the carrot?", limit=3, tier="working")
-    call("recall", query="cellar", reveal=False)
+    call("recall", query="cellar", reveal=False, role="user")
     call("recall", query="cellar", reveal=True)
     narrow = {"session": ["kitchen", "hall"], "source": "cook"}
     call(

@@ -282,6 +282,17 @@ def test_recall_finds_only_what_has_one_of_the_tags(
     assert found(service, "ibex") == {"m0", "m1", "m2", "m3"}
 
 
+def test_recall_finds_only_what_a_role_said(
+    service: MemoryService, cycle: SleepCycle
+) -> None:
+    for role in ("ada", "bob"):
+        service.call(Remember(f"an ibex of {role}", id=role, role=role))
+
+    assert found(service, "ibex", role="bob") == {"bob"}
+    run_cycle(cycle)
+    assert found(service, "ibex", role=["bob", "carl"]) == {"bob"}
+
+
 def test_hits_and_lines_show_tags(service: MemoryService, cycle: SleepCycle) -> None:
     service.call(Remember("an ibex", id="m", tags=["hills"]))
     fresh = service.call(Recall("ibex")).hits[0]
