@@ -300,8 +300,8 @@ bench-recall: $(COMPILED) ## recall as memories grow; SIZES=10000,100000,1000000
 	$(BIN)/python tests/bench/bench_recall.py $(if $(SIZES),--sizes "$(SIZES)") \
 		$(if $(LIFE),--life "$(LIFE)")
 
-bench-life: $(COMPILED) ## a year of one person's real records, before and after a sleep; DATA=…/lifebench
-	$(BIN)/python tests/bench/bench_life.py --data "$(DATA)"
+bench-life: $(COMPILED) ## a year of one person's real records, before and after a sleep; DATA=…/lifebench [ENCODER=0]
+	$(BIN)/python tests/bench/bench_life.py --data "$(DATA)" $(if $(filter 0,$(ENCODER)),--no-encoder)
 
 bench-encoder: $(COMPILED) ## what the built-in encoder costs: speed, recall, memory, disk, writes; SIZES=10000,100000
 	$(BIN)/python tests/bench/bench_encoder.py $(if $(SIZES),--sizes "$(SIZES)")
@@ -352,8 +352,8 @@ bench-locomo: $(COMPILED) ## evidence found before and after sleep; DATA=…/loc
 	$(BIN)/python tests/bench/bench_locomo.py --data "$(DATA)" $(if $(filter 0,$(PEER)),--no-peer) \
 		$(if $(EMBEDDING),--embedding "$(EMBEDDING)")
 
-bench-talks: $(COMPILED) ## questions about long technical talks, before and after sleep, next to bare FTS5
-	$(BIN)/python tests/bench/bench_talks.py
+bench-talks: $(COMPILED) ## questions about long technical talks, before and after sleep, next to bare FTS5 [ENCODER=0]
+	$(BIN)/python tests/bench/bench_talks.py $(if $(filter 0,$(ENCODER)),--no-encoder)
 
 bench-times: $(COMPILED) ## questions with a time, before and after sleep; DATA=… of LifeBench for the third set
 	$(BIN)/python tests/bench/bench_times.py $(if $(DATA),--data "$(DATA)")

@@ -1,6 +1,6 @@
 """Ask the questions of one person's year of real records, before and after a sleep.
 
-    python tests/bench/bench_life.py --data path/to/lifebench
+    python tests/bench/bench_life.py --data path/to/lifebench [--no-encoder]
 
 The records are messages, notes, calendar, calls, notifications and photos. A question counts where
 ten results show some of its evidence. More lines a result hide how much there is to read; so
@@ -18,7 +18,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from bench.bench_meaning import encoder_settings
 from bench.lifebench import LifeQuestion, fill, life_questions, life_records
+from bench.meaning_sets import wait_for_vectors
 from bench.report import Report
 
 from mnemosyned.assembly.embedded import Memory
@@ -66,6 +68,7 @@ def scores(memory: Memory, questions: Sequence[LifeQuestion]) -> dict[str, float
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="LifeBench's folder")
+    parser.add_argument("--no-encoder", action="store_true", help="by words alone")
     options = parser.parse_args()
     records = life_records(options.data)
     questions = life_questions(options.data, records)
@@ -73,9 +76,14 @@ def main() -> int:
     figures: dict[str, dict[str, float]] = {}
     with (
         tempfile.TemporaryDirectory() as folder,
-        Memory(f"{folder}/memory.db", wm_max=10_000_000) as memory,
+        Memory(
+            f"{folder}/memory.db",
+            wm_max=10_000_000,
+            **encoder_settings(with_encoder=not options.no_encoder),
+        ) as memory,
     ):
         fill(memory, records)
+        wait_for_vectors(memory)
         for stage in BARS:
             if stage == "after":
                 memory.sleep(force=True)

@@ -1,21 +1,27 @@
 """How many questions about long technical talks are answered among ten results.
 
+    python tests/bench/bench_talks.py [--no-encoder]
+
 The ten talks are in `tests/support/datasets/technical_talks`: a user and an assistant whose
 answers have hundreds of words. Asked are their 200 questions of ten kinds, within each talk and
-over all ten, before and after a sleep, next to bare FTS5 over the same memories. A question is
-answered if a result shows one of the turns with its evidence. Where nothing is known, no result
-is the answer.
+over all ten, once every memory has its vector, before and after a sleep, next to bare FTS5 over the
+same memories. A question is answered if a result shows one of the turns with its evidence. Where
+nothing is known, no result is the answer.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from bench.bench_meaning import encoder_settings
+from bench.meaning_sets import fill
 from bench.report import Report
 from support.datasets.technical_talks import KINDS, load_talks
 from support.talk_recall import (
@@ -31,7 +37,6 @@ from support.talk_recall import (
 from mnemosyned.assembly.embedded import Memory
 
 ABOVE_PLAIN = 0.08
-BATCH = 500
 STAGES = ("before", "after")
 PLAIN = "bare FTS5"
 
@@ -39,7 +44,7 @@ Runs = Mapping[tuple[str, str], Mapping[str, float]]
 """By scope and stage, the share of answered questions of each kind."""
 
 
-def runs() -> Runs:
+def runs(settings: Mapping[str, Any]) -> Runs:
     talks = load_talks()
     questions = questions_of(talks)
     memories = memories_of(talks)
@@ -49,10 +54,11 @@ def runs() -> Runs:
     }
     with (
         tempfile.TemporaryDirectory(prefix="talks-") as folder,
-        Memory(Path(folder, "memory.db"), wm_max=1_000_000, auto_sleep=False) as memory,
+        Memory(
+            Path(folder, "memory.db"), wm_max=1_000_000, auto_sleep=False, **settings
+        ) as memory,
     ):
-        for start in range(0, len(memories), BATCH):
-            memory.remember_many(memories[start : start + BATCH])
+        fill(memory, memories)
         for stage in STAGES:
             if stage == "after":
                 memory.sleep(force=True)
@@ -92,8 +98,11 @@ def publish(report: Report, answered: Runs) -> None:
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--no-encoder", action="store_true", help="by words alone")
+    options = parser.parse_args()
     report = Report("bench-talks")
-    publish(report, runs())
+    publish(report, runs(encoder_settings(with_encoder=not options.no_encoder)))
     return report.finish()
 
 

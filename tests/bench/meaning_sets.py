@@ -105,6 +105,11 @@ def fill(memory: Memory, records: Iterable[Remember]) -> None:
     rest = iter(records)
     while batch := list(islice(rest, BATCH_MAX)):
         memory.remember_many(batch)
+    wait_for_vectors(memory)
+
+
+def wait_for_vectors(memory: Memory) -> None:
+    """Wait until every memory of working memory has its vector, if it gets one."""
     until = time.monotonic() + EMBEDDED_WITHIN_S
     while time.monotonic() < until:
         status = memory.status()

@@ -87,6 +87,16 @@ def test_a_word_of_the_line_before_counts_for_the_answer() -> None:
     assert why == "words next to it: branches"
 
 
+def test_a_long_text_needs_less_similarity_than_a_short_one() -> None:
+    asked = query("which valve does the boiler need")
+    text = "the boiler got its service today"
+
+    short, _ = judge(asked, text, cosine=0.32)
+    long, _ = judge(asked, f"{text}, {'and more was said, ' * 40}", cosine=0.32)
+
+    assert short < 0.4 < long
+
+
 def test_a_text_about_somebody_else_is_less_sure() -> None:
     asked = query("which breed is Otto")
 
