@@ -70,7 +70,7 @@ def rank(
         scores = place_by_time(query, scores, candidates)
     matches = {match.position: match for match in candidates.memories}
     results = _order_results(query, candidates, scores, matches, weights)
-    lifted = _lift_nearest(query, results, scores, covered, weights)
+    lifted = _lift_nearest(results, scores, covered, weights)
     if lifted:
         scores = {**scores, **lifted}
         results = _order_results(query, candidates, scores, matches, weights)
@@ -123,7 +123,6 @@ def _order_results(
 
 
 def _lift_nearest(
-    query: Query,
     results: Sequence[RankedResult],
     scores: Mapping[int, ScoreBreakdown],
     covered: float,
@@ -133,19 +132,21 @@ def _lift_nearest(
 
     `results` are best first, `scores` by row number. The less of the question's keywords the best
     candidate has, its share `covered`, the more of the nearest memories come among the first
-    `weights.nearest_among`. None is lifted where the question names a time, or an order placed them.
+    `weights.nearest_among`. None is lifted where some are of the time that the question names, or an
+    order placed them.
     """
     count = sum(covered <= share for share in weights.nearest_below)
-    if not count or query.spans or len(results) <= weights.nearest_among:
+    if not count or len(results) <= weights.nearest_among:
         return {}
-    if results[0].parts.time:
+    if any(result.parts.time for result in results):
         return {}
     first = results[: weights.nearest_among - count]
     shown = {position for result in first for position in result.positions}
     least = weights.nearer * max(
         (scores[position].meaning for position in shown), default=0.0
     )
-    nearest = heapq.nlargest(count, scores, key=lambda seq: scores[seq].meaning)
+    others = [position for position in scores if position not in shown]
+    nearest = heapq.nlargest(count, others, key=lambda seq: scores[seq].meaning)
     # Before the last of the first where others have its score, else after it.
     score = first[-1].score
     if results[len(first)].score >= score * (1 - TIE * count):
@@ -153,7 +154,7 @@ def _lift_nearest(
     lifted: dict[int, ScoreBreakdown] = {}
     for rank, position in enumerate(nearest, 1):
         parts = scores[position]
-        if position not in shown and parts.meaning and parts.meaning >= least:
+        if parts.meaning and parts.meaning >= least:
             lacking = score * (1 - TIE * rank) - sum(parts)
             lifted[position] = parts._replace(meaning=parts.meaning + lacking)
     return lifted

@@ -1,7 +1,10 @@
 """What nearness adds: it re-weighs what words found, and leads where no words do."""
 
+from datetime import datetime, timedelta
+
 import pytest
 from hypothesis import example, given, strategies as st
+from support.fakes import NOON
 
 from mnemosyned.search.query import (
     Corpus,
@@ -14,9 +17,11 @@ from mnemosyned.search.query import (
 from mnemosyned.search.ranking import rank
 from mnemosyned.search.scoring import add_similarity, embedding_text
 from mnemosyned.search.weights import WEIGHTS
+from mnemosyned.text.dates.spans import TimeSpan
 from mnemosyned.text.terms import parse_terms
 
 LONG = WEIGHTS.meaning_chars
+LONG_AGO = NOON - timedelta(days=900)
 
 
 def blended(
@@ -73,9 +78,11 @@ def lifted(
     *texts: str,
     near: dict[int, float],
     episodes: dict[int, int] | None = None,
+    spans: tuple[TimeSpan, ...] = (),
+    at: dict[int, datetime] | None = None,
 ) -> list[int]:
     """The memories shown by the results of a question, of the texts with numbers from 1 on."""
-    asked = Query(terms=parse_terms(words), limit=10)
+    asked = Query(terms=parse_terms(words), limit=10, spans=spans, now=NOON)
     found = [
         Match(
             number,
@@ -83,6 +90,7 @@ def lifted(
             f"session {number}",
             content=text.ljust(LONG, "."),
             episode=(episodes or {}).get(number),
+            created_at=(at or {}).get(number, LONG_AGO),
         )
         for number, text in enumerate(texts, 1)
     ]
@@ -117,6 +125,27 @@ def test_the_nearest_come_first_past_summaries_too() -> None:
     shown = lifted("boiler lifetime valve", *texts, near=near, episodes=episodes)
 
     assert 8 in shown[:5]
+
+
+def test_a_near_memory_with_words_takes_no_place_from_the_next_nearest() -> None:
+    asked, texts = "boiler lifetime valve", (*ACCIDENTAL, "heating", "warm water")
+
+    (first, *_) = lifted(asked, *texts, near={8: 0.25, 9: 0.24})
+    shown = lifted(asked, *texts, near={first: 0.3, 8: 0.25, 9: 0.24})
+
+    assert first == shown[0]
+    assert {8, 9} <= set(shown[:5])
+
+
+def test_the_nearest_yield_to_memories_of_the_time_asked_for_alone() -> None:
+    day = TimeSpan(NOON, NOON + timedelta(hours=1))
+    asked, texts = "boiler lifetime valve", (*ACCIDENTAL, "heating")
+
+    missed = lifted(asked, *texts, near={8: 0.25}, spans=(day,))
+    found = lifted(asked, *texts, near={8: 0.25}, spans=(day,), at={1: NOON})
+
+    assert 8 in missed[:5]
+    assert 8 not in found[:5]
 
 
 def test_a_memory_less_near_than_those_with_words_gets_no_place() -> None:
