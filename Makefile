@@ -77,7 +77,7 @@ NODE_22 := node -e 'process.exit(parseInt(process.versions.node) < 22 ? 1 : 0)'
 NEWER_SQLITE := 0.5.4.post2
 
 BENCHES := peer recall write sleep forget locomo talks times life start footprint hooks grounding learnings telling summaries events small-model model-latency context hostile server \
-	replay tokens encoder vectors vector-search soak exchange postgres postgres-writes owners plots
+	replay tokens encoder vectors vector-search soak exchange postgres postgres-writes owners web plots
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-server test tables test-e2e test-fault test-backup doctor-table test-lifetime test-sqlite test-pythons test-lowest test-packaging test-systemd test-year test-agents test-postgres test-citus test-top test-web test-http test-llm test-adapters \
@@ -284,6 +284,9 @@ bench-sleep: $(COMPILED) ## a cycle of 1,000 to 100,000 memories, and what other
 bench-forget: $(COMPILED) ## forgetting in peace and beside writers; what its receipts say is checked
 	$(BIN)/python tests/bench/bench_forget.py $(if $(FORGETS),--forgets "$(FORGETS)") \
 		$(if $(MEMORIES),--memories "$(MEMORIES)") $(if $(PEACE),--peace "$(PEACE)")
+
+bench-web: $(COMPILED) ## the pages of mnem web on a large memory, and a recall beside five open pages; MEMORIES=100000
+	$(BIN)/python tests/bench/bench_web.py $(if $(MEMORIES),--memories "$(MEMORIES)")
 
 bench-server: $(COMPILED) ## our HTTP server next to uvicorn, which it installs in build
 	$(BIN)/python -m pip install -q --disable-pip-version-check --target build/uvicorn \

@@ -105,9 +105,9 @@ def read_provenance(visit: Visit, id: str) -> dict[str, Any]:
     """Return a summary, its sources one level below, and its sentences traced to them."""
     expanded = visit.call(Expand(id, depth=1))
     sources: Sequence[Episode | MemoryRecord] = expanded.summaries or expanded.originals
-    traced = trace_sentences(
-        expanded.episode.content, [each.content for each in sources]
-    )
+    # A summary may name who said a sentence.
+    texts = [f"{getattr(each, 'role', '')} {each.content}" for each in sources]
+    traced = trace_sentences(expanded.episode.content, texts)
     return {"episode": expanded.episode, "sources": sources, "sentences": list(traced)}
 
 

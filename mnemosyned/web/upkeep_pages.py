@@ -22,7 +22,7 @@ from mnemosyned.web.memory_pages import NAMES_MAX, read_provenance
 
 CYCLE_ROWS = 1_000
 """Rows of the log read for a page of cycles; most cycles have far fewer."""
-GROUPS = 8
+GROUPS = 6
 """Groups of a cycle on one page, each with its originals."""
 TOLD_ROWS = 20
 TOLD_FIELDS = ("session", "project", "since", "after")

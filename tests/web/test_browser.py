@@ -230,13 +230,23 @@ def test_the_keyboard_leads_to_every_page_and_row(visitor: Watched) -> None:
 
 def test_new_memories_appear_by_themselves(visitor: Watched, memory: Memory) -> None:
     visitor.open("/")
-    visitor.page.evaluate("document.querySelector('[data-live]').dataset.live")
-
     memory.remember("It appeared by itself.", session="live")
 
     expect(visitor.page.locator("main")).to_contain_text(
         "It appeared by itself.", timeout=12_000
     )
+
+
+def test_a_page_says_when_it_is_refreshed_no_more(
+    browser: Browser, memory: Memory
+) -> None:
+    with serve_pages(memory) as ending:
+        watched = enter(browser, ending)
+        expect(watched.page.locator("#ended")).to_be_hidden()
+
+    expect(watched.page.locator("#ended")).to_be_visible(timeout=12_000)
+    expect(watched.page.locator("dl.tiles")).to_be_visible()
+    watched.page.context.close()
 
 
 @pytest.mark.parametrize("scripts", [True, False])

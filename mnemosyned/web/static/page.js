@@ -67,6 +67,10 @@ const live = document.querySelector("[data-live]");
 if (live) {
   setInterval(() => {
     const isRead = live.contains(document.activeElement) || String(getSelection()) !== "";
-    if (!document.hidden && !isRead) refresh(location.href, "[data-live]", "live").catch(() => {});
+    if (document.hidden || isRead) return;
+    const note = document.getElementById("ended");
+    refresh(location.href, "[data-live]", "live")
+      .then(() => { note.hidden = true; })
+      .catch(() => { note.hidden = false; });
   }, live.dataset.live * 1000);
 }
