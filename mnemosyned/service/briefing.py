@@ -248,7 +248,7 @@ def _quote_learning(learning: Learning, edits: BriefingEdits) -> InjectedQuote:
         said=learning.created_at,
         source=learning.source or "",
         speaker=learning.kind.value,
-        reason=f"a {learning.kind} in force",
+        reason=f"{learning.kind} in force",
         memory=learning.memory or "",
     )
 

@@ -168,7 +168,7 @@ class ContextService:
             ),
             *(
                 InjectedLine(
-                    id=each.id, text=each.text, reason=f"a {each.kind} for this message"
+                    id=each.id, text=each.text, reason=f"{each.kind} for this message"
                 )
                 for each in learnings[: window.learnings_shown]
             ),
