@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import select
-import sys
 import time
 import webbrowser
 from contextlib import suppress
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from mnemosyned.client.connection import Connection
     from mnemosyned.web.access import WebAccess
 
+STDIN, LINE_BYTES = 0, 4096
 PORT_MAX = 65_535
 MINUTES_MAX = 24 * 60
 BEAT_S = 2.0
@@ -89,14 +89,15 @@ def _wait(access: WebAccess, client: Connection, minutes: int) -> str:
 
     They also end when the daemon has not answered for a minute. Enter prints a new address.
     """
-    watched = [sys.stdin] if sys.stdin.isatty() else []
     checked_at, silent = time.monotonic(), 0
     while access.unused_s < minutes * 60:
+        watched: list[int] = []
+        with suppress(OSError):  # no terminal
+            # In the background, reading the terminal would stop this process.
+            watched = [STDIN] * (os.tcgetpgrp(STDIN) == os.getpgrp())
         if select.select(watched, [], [], BEAT_S)[0]:
-            if sys.stdin.readline():
-                say(access.new_address())
-            else:  # the terminal has gone
-                watched = []
+            os.read(STDIN, LINE_BYTES)
+            say(access.new_address())
         if time.monotonic() - checked_at >= CHECK_S:
             checked_at = time.monotonic()
             silent += 1

@@ -68,8 +68,7 @@ def search(visit: Visit) -> Response:
         values["problem"] = error.message
     if not visit.is_fragment:  # the filters stay as they are while a person types
         values["sources"] = visit.ask(Sources, limit=NAMES_MAX).sources
-    is_cut = int(limit) < HITS_MAX if limit.isdecimal() else False
-    values |= {"is_cut": is_cut, "hits_max": HITS_MAX, "tiers": list(Tier)}
+    values |= {"is_cut": limit == HITS, "hits_max": HITS_MAX, "tiers": list(Tier)}
     return visit.show("search.html", chosen=chosen, **values)
 
 

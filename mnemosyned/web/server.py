@@ -19,14 +19,7 @@ from mnemosyned.web.memory_pages import MEMORY_ROUTES
 from mnemosyned.web.upkeep_pages import UPKEEP_ROUTES
 
 BACKLOG = 16
-LIMITS = LimitsConfig(
-    content_bytes_max=1 << 20,
-    body_bytes_max=4 << 20,
-    threads=4,
-    connections_max=48,
-)
-
-
+LIMITS = LimitsConfig(body_bytes_max=4 << 20, threads=4, connections_max=48)
 ROUTES = {**MEMORY_ROUTES, **UPKEEP_ROUTES}
 
 
