@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import date, datetime, time, timedelta
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -24,7 +25,7 @@ from mnemosyned.summary.grounding.check import SHARED_MIN, find_content_stems
 from mnemosyned.text.sentences import split_sentences
 from mnemosyned.verbs.conversation import Learnings
 from mnemosyned.verbs.endings import UndoEnding
-from mnemosyned.verbs.listing import Days, ListMemories, Sources
+from mnemosyned.verbs.listing import Days, ListMemories
 from mnemosyned.verbs.memories import EditMemory, Expand, Get, Pin, Recall, Unpin
 from mnemosyned.verbs.retention import Forget, Restore
 from mnemosyned.verbs.times import local_now
@@ -34,8 +35,6 @@ from mnemosyned.web.application import Visit, make_change, redirect_to
 RECENT_MAX = 12
 HITS, HITS_MAX = "20", 100
 ROWS = "50"
-NAMES_MAX = "200"
-"""Names that a filter suggests."""
 PREVIEWED_MAX = 100
 RECENT_WEEKS = 12
 SEARCHING = ("session", "source", "role", "tier", "since", "until")
@@ -66,8 +65,6 @@ def search(visit: Visit) -> Response:
         if error.kind is not Kind.INVALID:
             raise
         values["problem"] = error.message
-    if not visit.is_fragment:  # the filters stay as they are while a person types
-        values["sources"] = visit.ask(Sources, limit=NAMES_MAX).sources
     values |= {"is_cut": limit == HITS, "hits_max": HITS_MAX, "tiers": list(Tier)}
     return visit.show("search.html", chosen=chosen, **values)
 
@@ -113,16 +110,17 @@ def read_provenance(visit: Visit, id: str) -> dict[str, Any]:
 def show_memory(visit: Visit) -> Response:
     """Show a memory, a summary with what it was made of, or a learning, by its id."""
     id = visit.field("id")
+    # A summary is read first: that of a month has the exact values of all its originals.
+    with suppress(InvalidRequest, NotFound):
+        return visit.show("summary.html", **read_provenance(visit, id))
     try:
         got = visit.call(Get(id, history=True))
+        return visit.show("memory.html", memory=got.memory, got=got)
     except NotFound:
         for learning in visit.call(Learnings(limit=1_000, superseded=True)).learnings:
             if learning.id == id:
                 return visit.show("learning.html", learning=learning)
         raise
-    if got.memory:
-        return visit.show("memory.html", memory=got.memory, got=got)
-    return visit.show("summary.html", **read_provenance(visit, id))
 
 
 def edit(visit: Visit) -> Response:

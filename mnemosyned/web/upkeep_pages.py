@@ -15,16 +15,17 @@ from mnemosyned.verbs.injections import (
     Injections,
     RateInjection,
 )
-from mnemosyned.verbs.listing import Sessions
 from mnemosyned.verbs.upkeep import Log, Sleep, Status, Undo
 from mnemosyned.web.application import Visit, make_change
-from mnemosyned.web.memory_pages import NAMES_MAX, read_provenance
+from mnemosyned.web.memory_pages import read_provenance
 
 CYCLE_ROWS = 1_000
 """Rows of the log read for a page of cycles; most cycles have far fewer."""
 GROUPS = 6
 """Groups of a cycle on one page, each with its originals."""
 TOLD_ROWS = 20
+PROJECTS_OF = 100
+"""Injections whose projects are suggested."""
 TOLD_FIELDS = ("session", "project", "since", "after")
 
 
@@ -106,12 +107,12 @@ def show_told(visit: Visit) -> Response:
 
 def show_briefing(visit: Visit) -> Response:
     """Show what an agent would be told at the start of its next session."""
-    sessions = visit.ask(Sessions, limit=NAMES_MAX).sessions
+    told = visit.call(Injections(limit=PROJECTS_OF)).injections
     return visit.show(
         "briefing.html",
         briefed=visit.ask(Briefing, ["project"]),
         project=visit.fields.get("project", ""),
-        projects=sorted({session.project for session in sessions} - {""}),
+        projects=sorted({each.project for each in told} - {""}),
     )
 
 
