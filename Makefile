@@ -81,7 +81,7 @@ BENCHES := peer recall write sleep forget locomo talks times life start footprin
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-server test tables test-e2e test-fault test-backup doctor-table test-lifetime test-sqlite test-pythons test-lowest test-packaging test-systemd test-year test-agents test-postgres test-citus test-top test-web test-http test-llm test-adapters \
-	check format fit-probes run bench $(addprefix bench-,$(BENCHES)) man scale first-day install install-llm wheel-llm small-model uninstall lock clean
+	check format fit-endings fit-probes run bench $(addprefix bench-,$(BENCHES)) man scale first-day install install-llm wheel-llm small-model uninstall lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-19s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -373,12 +373,15 @@ bench-learnings: $(COMPILED) ## what is learned of users' messages, labelled and
 fit-probes: $(COMPILED) ## fit what reads rules and requests by their vectors; DATA=…/locomo10.json TRANSCRIPTS=… [WRITE=1]
 	$(BIN)/python tests/bench/fit_probes.py --data "$(DATA)" --transcripts "$(TRANSCRIPTS)" $(if $(WRITE),--write)
 
+fit-endings: $(COMPILED) ## fit what recognizes that a newer sentence ends an older one; DATA=…/locomo10.json TRANSCRIPTS=… [WRITE=1]
+	$(BIN)/python tests/bench/fit_endings.py --data "$(DATA)" --transcripts "$(TRANSCRIPTS)" $(if $(WRITE),--write)
+
 bench-telling: $(COMPILED) ## what agents are told at prompts and starts, in projects of several weeks; HALF=held [PROJECT=payhub] [SHOW=1] [ENCODER=0]
 	$(BIN)/python tests/bench/bench_telling.py $(if $(HALF),--half "$(HALF)") \
 		$(if $(PROJECT),--project "$(PROJECT)") $(if $(SHOW),--show) $(if $(filter 0,$(ENCODER)),--no-encoder)
 
-bench-endings: $(COMPILED) ## which newer sentences end older ones, in ten languages; HALF=tune, HALF=held
-	$(BIN)/python tests/bench/bench_endings.py $(if $(HALF),--half "$(HALF)")
+bench-endings: $(COMPILED) ## which newer sentences end older ones, in ten languages; HALF=tune, HALF=held [WORDS=1]
+	$(BIN)/python tests/bench/bench_endings.py $(if $(HALF),--half "$(HALF)") $(if $(WORDS),--words)
 
 bench-meaning: $(COMPILED) ## questions in other languages and words, about nothing said, and broad ones; HALF=tune, HALF=held [ENCODER=0]
 	$(BIN)/python tests/bench/bench_meaning.py $(if $(HALF),--half "$(HALF)") $(if $(filter 0,$(ENCODER)),--no-encoder)

@@ -135,22 +135,22 @@ def assemble_service(
         purge_soon=purge_soon,
     )
 
-    def is_embedder(state: EmbedderState) -> bool:
-        """Tell whether the embedding model is in this state."""
-        return vectors is not None and vectors.status().state is state
+    def encoder_state() -> EmbedderState:
+        """Return the state of the embedding model; off if there is none that rates sentences."""
+        return vectors.status().state if vectors and shared.rater else EmbedderState.OFF
 
     def learn(memory: MemoryRecord) -> Sequence[LateLearning] | None:
         """Return what a memory states as a rule by the vectors of its sentences; None for later."""
         if not (shared.rater and settings.config.learnings.recognize):
             return ()
-        if not is_embedder(EmbedderState.READY):
-            return None if is_embedder(EmbedderState.LOADING) else ()
+        if (state := encoder_state()) is not EmbedderState.READY:
+            return None if state is EmbedderState.LOADING else ()
         now = shared.clock.now()
         return extract_late_learnings(memory, now=now, rate=shared.rater.rate_sentences)
 
     def prepare_rater() -> None:
         """Embed the rater's examples once the encoder is ready."""
-        if shared.rater and is_embedder(EmbedderState.READY):
+        if shared.rater and encoder_state() is EmbedderState.READY:
             shared.rater.load_examples()
 
     endings = EndingFinder(
@@ -159,6 +159,8 @@ def assemble_service(
         gate=gate,
         in_background=in_background,
         learn=learn,
+        meanings=shared.rater,
+        encoder_state=encoder_state,
     )
     endings.on_found = retention.rewrite_stale_or_log
 

@@ -9,19 +9,24 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mnemosyned.conversation.learnings.recognize import LateLearning
-from mnemosyned.errors import NotFound
+from mnemosyned.errors import EmbedderFailed, ModelUnavailable, NotFound
 from mnemosyned.logs import log_failure, logger
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.endings import EndingRecord
 from mnemosyned.memory.ports import MemoryStore
-from mnemosyned.memory.values import EndedStatement, Hit, MemoryRecord
+from mnemosyned.memory.values import (
+    EmbedderState,
+    EndedStatement,
+    Hit,
+    MemoryRecord,
+)
 from mnemosyned.search.query import Match, Query
 from mnemosyned.sleep.lease import ForegroundGate
 from mnemosyned.text.endings.recognize import (
     Ending,
-    find_ending,
+    SentenceMeanings,
     find_ending_statements,
-    list_search_words,
+    rate_endings,
 )
 from mnemosyned.text.endings.statements import Statement
 from mnemosyned.text.secrets.masking import mask_secrets
@@ -52,8 +57,8 @@ STATEMENTS_MAX = 5
 """Statements of one memory that are compared with older memories."""
 CANDIDATES_MAX, MATCHES_MAX = 20, 60
 """Memories compared with a statement, and those with its words, of which some may be newer."""
-ENDED_MAX = 10
-"""Memories that one statement may end."""
+ENDED_MAX = 3
+"""Memories that one statement may end: the likeliest."""
 
 log = logger()
 
@@ -69,18 +74,23 @@ class EndingFinder:
         gate: ForegroundGate,
         in_background: bool,
         learn: Callable[[MemoryRecord], Sequence[LateLearning] | None] = lambda _: (),
+        meanings: SentenceMeanings | None = None,
+        encoder_state: Callable[[], EmbedderState] = lambda: EmbedderState.OFF,
     ) -> None:
         """Read and write `store`; background calls yield to the requests that `gate` counts.
 
         `in_background` says whether there are such calls. `learn` returns what a memory states as a
         rule by its vectors, to be stored as well, or None while the encoder is loading: then
-        memories are learned from later.
+        memories are learned from later. `meanings` are those of an encoder with the state
+        `encoder_state`.
         """
         self._store = store
         self._clock = clock
         self._gate = gate
         self._in_background = in_background
         self._learn = learn
+        self._meanings = meanings
+        self._encoder_state = encoder_state
         self._has_news = self._has_news_ahead = (
             self._has_unlearned
         ) = not store.read_only
@@ -119,7 +129,7 @@ class EndingFinder:
     def find_in_background(self) -> None:
         """Read further memories for `CHORE_S` seconds, learn from them as long, and yield to requests."""
         self.find(seconds=CHORE_S, is_yielding=True)
-        self._is_behind = self._has_news
+        self._is_behind = self._has_news and not self._is_encoder_loading()
 
     def find(
         self,
@@ -131,13 +141,17 @@ class EndingFinder:
         """Read all unread memories, or up to `limit` of them; return how many endings were new.
 
         Then learn from as many. Each stops after the portion in which `seconds` are over. With a
-        `limit` it does not wait for another thread that reads, and returns 0.
+        `limit` it does not wait for another thread that reads, and returns 0. The background leaves
+        memories for later while the encoder is loading.
         """
         if not self._reading.acquire(blocking=limit is None):
             return 0
         try:
-            if self._in_background and limit is not None:
-                found = self._find_ahead(limit)
+            is_loading = self._in_background and self._is_encoder_loading()
+            if is_loading and is_yielding:
+                found = 0
+            elif is_loading or (self._in_background and limit is not None):
+                found = self._find_ahead(limit or READ_AT_ONCE)
             else:
                 found = self._find(limit, seconds, is_yielding=is_yielding)
                 self._learn_from_new(limit, seconds, is_yielding=is_yielding)
@@ -151,14 +165,17 @@ class EndingFinder:
     def _find_ahead(self, limit: int) -> int:
         """Read up to `limit` memories while somebody waits; return how many endings were new.
 
-        The background reads them again, and learns from them, which takes far longer.
+        Words alone decide. The background reads them again with vectors, and learns from them, which
+        takes far longer.
         """
         if not self._has_news_ahead:
             return 0
         self._has_news_ahead = False
         memories = self._store.endings.unread(limit=limit, after=self._read_to)
         endings = [
-            ending for memory in memories.values() for ending in self._find_of(memory)
+            ending
+            for memory in memories.values()
+            for ending in self._find_of(memory, None)
         ]
         self._read_to = max(memories, default=self._read_to)
         if len(memories) == limit:
@@ -181,7 +198,7 @@ class EndingFinder:
             for memory in memories.values():
                 if is_yielding:
                     self._gate.yield_to_requests()
-                endings += self._find_of(memory)
+                endings += self._find_of(memory, self._find_meanings())
                 done += 1
                 if time.monotonic() >= ends:
                     break
@@ -243,7 +260,10 @@ class EndingFinder:
             ]
             if late:
                 self._add_late(late)
-        endings = [ending for memory in memories for ending in self._find_of(memory)]
+        meanings = self._find_meanings()
+        endings = [
+            ending for memory in memories for ending in self._find_of(memory, meanings)
+        ]
         if endings and self._store.endings.add(endings):
             self.on_found()
 
@@ -268,49 +288,67 @@ class EndingFinder:
         self._read_to = 0
         self._has_news = self._has_news_ahead = True
 
-    def _find_of(self, memory: MemoryRecord) -> Iterator[EndingRecord]:
-        """Yield the endings that a memory makes."""
+    def _is_encoder_loading(self) -> bool:
+        """Tell whether the encoder will soon be ready."""
+        return self._encoder_state() is EmbedderState.LOADING
+
+    def _find_meanings(self) -> SentenceMeanings | None:
+        """Return the meanings of sentences, or None if the encoder is not ready."""
+        is_ready = self._encoder_state() is EmbedderState.READY
+        return self._meanings if is_ready else None
+
+    def _find_of(
+        self, memory: MemoryRecord, meanings: SentenceMeanings | None
+    ) -> Iterator[EndingRecord]:
+        """Yield the endings that a memory makes; by words alone if the encoder fails, which is logged."""
         if memory.pruned_at or memory.superseded_at:
             return
-        for statement in find_ending_statements(memory.content)[:STATEMENTS_MAX]:
-            compared = list(self._compare(statement, memory))[:ENDED_MAX]
-            older = self._store.endings.memories_at(
-                [match.position for match, _ in compared]
-            )
-            for match, ending in compared:
-                if match.position in older:
-                    yield EndingRecord(
-                        older=older[match.position].id,
-                        newer=memory.id,
-                        reason=ending.reason,
-                        older_place=ending.places[0],
-                        newer_place=statement.place,
-                        found_at=self._clock.now(),
-                    )
+        try:
+            compared = list(self._compare(memory, meanings))
+        except (EmbedderFailed, ModelUnavailable) as error:
+            log.warning("endings_without_vectors", reason=error.message)
+            compared = list(self._compare(memory, None))
+        older = self._store.endings.memories_at(
+            [match.position for match, _ in compared]
+        )
+        for match, ending in compared:
+            if match.position in older:
+                yield EndingRecord(
+                    older=older[match.position].id,
+                    newer=memory.id,
+                    reason=ending.reason,
+                    older_place=ending.places[0],
+                    newer_place=ending.places[1],
+                    found_at=self._clock.now(),
+                )
 
     def _compare(
-        self, statement: Statement, memory: MemoryRecord
+        self, memory: MemoryRecord, meanings: SentenceMeanings | None
     ) -> Iterator[tuple[Match, Ending]]:
-        """Yield the older memories of a statement's scope that it ends, each with its ending."""
-        words = tuple(list_search_words(statement))
-        if not words:
-            return
-        query = Query(terms=Terms(words, ()), limit=MATCHES_MAX, only_words=True)
-        matches = self._store.search.candidates(query).memories
-        older = sorted(
-            (each for each in matches if each.created_at < memory.created_at),
-            key=lambda match: -match.score,
-        )[:CANDIDATES_MAX]
-        projects = self._store.agents.projects_of(
-            list({memory.session, *(match.session for match in older)})
-        )
-        for match in older:
-            if not _is_in_scope(match, memory, statement, projects):
-                continue
-            ending = find_ending(match.content, statement.text)
-            # Records that nobody said, such as log lines, differ in values and are all true.
-            if ending and (memory.role or ending.reason != "value"):
-                yield match, ending
+        """Yield the older memories that a memory's statements end, each with its ending."""
+        statements = find_ending_statements(memory.content, meanings)
+        for statement in statements[:STATEMENTS_MAX]:
+            words = tuple(word.key for word in statement.words)
+            query = Query(terms=Terms(words, ()), limit=MATCHES_MAX, only_words=True)
+            matches = self._store.search.candidates(query).memories
+            older = sorted(
+                (each for each in matches if each.created_at < memory.created_at),
+                key=lambda match: -match.score,
+            )[:CANDIDATES_MAX]
+            projects = self._store.agents.projects_of(
+                list({memory.session, *(match.session for match in older)})
+            )
+            rated = [
+                (*found, match)
+                for match in older
+                if _is_in_scope(match, memory, statement, projects)
+                and (found := rate_endings(match.content, statement, meanings))
+            ]
+            rated.sort(key=lambda each: -each[0])
+            for odds, ending, match in rated[:ENDED_MAX]:
+                # Records that nobody said, such as log lines, differ in values and are all true.
+                if odds > 0 and (memory.role or ending.reason != "value"):
+                    yield match, ending
 
 
 def _is_in_scope(
@@ -325,7 +363,7 @@ def _is_in_scope(
     the same project, or without a project of the same session or source. `projects` are those of
     sessions.
     """
-    if statement.is_personal:
+    if "i" in statement.signs:
         return match.role == memory.role
     own, other = (projects.get(each.session, "") for each in (memory, match))
     is_near = match.session == memory.session or match.source == memory.source

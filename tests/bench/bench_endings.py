@@ -1,10 +1,11 @@
 """How surely the end of a fact is recognized: precision and recall by language and by kind.
 
-    python tests/bench/bench_endings.py [--half tune|held] [--show]
+    python tests/bench/bench_endings.py [--half tune|held] [--show] [--words]
 
-The pairs of `sets/endings` are an older and a newer sentence: half of them end what the older one says, half
-only look like it. Each newer sentence that ends something is also held against the older sentences of all other
-pairs of its language, since a wrong candidate must stay open too. Sentences are shown of the half `tune` alone.
+The pairs of `sets/endings` are an older and a newer text: half of them end what the older one says, half only
+look like it. Each newer text that ends something is also held against the older ones of all other pairs of its
+author and language, since a wrong candidate must stay open too. Texts are shown of the half `tune` alone, on
+which the model is fitted: `make fit-endings` says what it finds of an author whom it was not fitted on.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from bench.report import Report
 
-from mnemosyned.text.endings.recognize import find_ending
+from mnemosyned.models.sentence_encoder import SentenceEncoder
+from mnemosyned.search.vectors.bearing import BearingRater
+from mnemosyned.text.endings.recognize import SentenceMeanings, find_ending
 
 SETS = Path(__file__).with_name("sets") / "endings"
 HALVES = ("tune", "held")
@@ -29,8 +32,10 @@ RECALL_MIN, PRECISION_MIN = 0.80, 0.97
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two sentences about one thing, and whether the newer ends what the older says."""
+    """Two texts about one thing, and whether the newer ends what the older says."""
 
+    author: str
+    """The name of the file."""
     language: str
     kind: str
     ends: bool
@@ -58,11 +63,12 @@ class Figures:
 
 
 def load_pairs(half: str) -> tuple[Pair, ...]:
-    """Return the pairs of a half, by language and kind as in its file."""
-    languages = tomllib.loads((SETS / f"{half}.toml").read_text(encoding="utf-8"))
+    """Return the pairs of a half, by author, language and kind as in its files."""
+    files = {path.stem: path for path in sorted(SETS.glob(f"{half}*.toml"))}
     return tuple(
-        Pair(language, kind, part == "ends", older, newer)
-        for language, parts in languages.items()
+        Pair(author, language, kind, part == "ends", older, newer)
+        for author, path in files.items()
+        for language, parts in tomllib.loads(path.read_text(encoding="utf-8")).items()
         for part, kinds in parts.items()
         for kind, pairs in kinds.items()
         for older, newer in pairs
@@ -99,22 +105,28 @@ def strangers(pairs: Sequence[Pair]) -> Iterable[Pair]:
         for other in pairs:
             if (
                 pair.ends
-                and other.language == pair.language
+                and (other.author, other.language) == (pair.author, pair.language)
                 and other.older != pair.older
             ):
                 yield replace(other, kind="stranger", ends=False, newer=pair.newer)
 
 
-def report_half(report: Report, half: str, *, show: bool) -> None:
+def report_half(
+    report: Report, half: str, meanings: SentenceMeanings | None, *, show: bool
+) -> None:
     pairs = load_pairs(half)
-    answers = {pair: bool(find_ending(pair.older, pair.newer)) for pair in pairs}
+    answers = {
+        pair: bool(find_ending(pair.older, pair.newer, meanings)) for pair in pairs
+    }
     figures = figures_of(answers)
     report_groups(report, f"language, {half}", answers, lambda pair: pair.language)
-    report_groups(report, f"kind, {half}", answers, lambda pair: pair.kind)
+    report_groups(report, f"author, {half}", answers, lambda pair: pair.author)
+    if len({pair.author for pair in pairs}) == 1:
+        report_groups(report, f"kind, {half}", answers, lambda pair: pair.kind)
     report.bar(f"recall, {half}", figures.recall, ">=", RECALL_MIN)
     report.bar(f"precision, {half}", figures.precision, ">=", PRECISION_MIN)
     others = list(strangers(pairs))
-    closed = [pair for pair in others if find_ending(pair.older, pair.newer)]
+    closed = [pair for pair in others if find_ending(pair.older, pair.newer, meanings)]
     report.figure(f"unrelated pairs, {half}", len(others))
     report.figure(f"unrelated pairs taken for an end, {half}", len(closed))
     if show and half == "tune":
@@ -139,10 +151,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--half", choices=HALVES, help="only this half")
     parser.add_argument("--show", action="store_true", help="list the faults of `tune`")
+    parser.add_argument("--words", action="store_true", help="without vectors")
     options = parser.parse_args()
     report = Report("bench-endings")
+    meanings = None if options.words else BearingRater(SentenceEncoder(), {}, {})
     for half in [options.half] if options.half else HALVES:
-        report_half(report, half, show=options.show)
+        report_half(report, half, meanings, show=options.show)
     return report.finish()
 
 

@@ -16,7 +16,7 @@ import random
 import re
 import sys
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -188,16 +188,21 @@ def written(name: str, weights: Matrix) -> str:
     )
 
 
+def write_probes(probes: Mapping[str, Matrix]) -> None:
+    """Write probes into their file, in place of those with their names."""
+    head, *tables = FILE.read_text("utf-8").strip().split("\n\n")
+    parts = {table[1 : table.index("]")]: table + "\n" for table in tables}
+    parts |= {name: written(name, weights) for name, weights in probes.items()}
+    FILE.write_text("\n".join([head + "\n", *parts.values()]), encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default="", help="path of locomo10.json")
     parser.add_argument("--transcripts", default="", help="folder of SpecStory's files")
     parser.add_argument("--write", action="store_true", help="write probes.toml")
     options = parser.parse_args()
-    head = "".join(
-        f"{line}\n" for line in FILE.read_text("utf-8").splitlines() if line[:1] == "#"
-    )
-    parts = [head] if head else []
+    probes = {}
     for name, examples in (
         ("rule", list(rule_examples(options.data, options.transcripts))),
         ("request", list(request_examples())),
@@ -205,9 +210,9 @@ def main() -> None:
         vectors = embed([each.text for each in examples])
         print(f"{name}: {len(examples)} examples; said of examples held out")
         check(vectors, examples)
-        parts.append(written(name, fit(vectors, examples)))
+        probes[name] = fit(vectors, examples)
     if options.write:
-        FILE.write_text("\n".join(parts), encoding="utf-8")
+        write_probes(probes)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Every store keeps which statements newer memories ended, and forgets it with either memory."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -7,18 +8,30 @@ import pytest
 from support.fakes import NOON as MORNING, FakeClock
 
 from mnemosyned.conversation.learnings.recognize import LateLearning
+from mnemosyned.errors import ModelUnavailable
 from mnemosyned.memory.endings import EndingRecord
 from mnemosyned.memory.fields import MemoryFilter
 from mnemosyned.memory.forgetting import Grace
 from mnemosyned.memory.ports import Draft, MemoryStore
-from mnemosyned.memory.values import Learning, LearningKind, MemoryRecord
+from mnemosyned.memory.values import (
+    EmbedderState,
+    Learning,
+    LearningKind,
+    MemoryRecord,
+)
 from mnemosyned.service import endings
 from mnemosyned.service.endings import EndingFinder
 from mnemosyned.sleep.lease import ForegroundGate
 
-OLD = MemoryRecord(id="old", content="Hello. The port is 8080.", created_at=MORNING)
+OLD = MemoryRecord(
+    id="old",
+    content="Hello. The staging server listens on port 8080.",
+    created_at=MORNING,
+)
 NEW = MemoryRecord(
-    id="new", content="The port is 9090 now.", created_at=MORNING + timedelta(days=2)
+    id="new",
+    content="The staging server now listens on port 9090.",
+    created_at=MORNING + timedelta(days=2),
 )
 ENDING = EndingRecord(
     older="old",
@@ -41,8 +54,8 @@ def ended(store: MemoryStore) -> MemoryStore:
 def test_an_ending_shows_both_sentences_and_its_time(ended: MemoryStore) -> None:
     (statement,) = ended.endings.of(["old", "new", "unknown"])["old"]
 
-    assert statement.sentence == "The port is 8080."
-    assert statement.successor == "The port is 9090 now."
+    assert statement.sentence == "The staging server listens on port 8080."
+    assert statement.successor == "The staging server now listens on port 9090."
     assert (statement.at, statement.by) == (NEW.created_at, "new")
     assert statement.reason == "now"
 
@@ -105,7 +118,7 @@ def test_memories_are_read_once_in_the_order_of_arrival(ended: MemoryStore) -> N
 def test_the_first_memory_that_ended_a_statement_is_shown(ended: MemoryStore) -> None:
     later = MemoryRecord(
         id="later",
-        content="The port is 9191 now.",
+        content="The staging server now listens on port 9191.",
         created_at=NEW.created_at + timedelta(days=1),
     )
     ended.memories.remember([Draft(later)])
@@ -249,6 +262,69 @@ def test_endings_are_found_while_the_encoder_is_loading_and_rules_learned_after_
     assert early[1] == []
     assert store.learnings.find(limit=10) == [rule]
     assert not store.learnings.unlearned(limit=10)
+
+
+class LikeMeanings:
+    """Meanings of an encoder to which all sentences say a change and are alike."""
+
+    def rate_changes(self, sentences: Sequence[str]) -> list[float]:
+        return [5.0 for _ in sentences]
+
+    def compare(self, sentence: str, others: Sequence[str]) -> list[float]:
+        del sentence
+        return [0.8 for _ in others]
+
+
+class FailingMeanings(LikeMeanings):
+    """Meanings of an encoder that is gone."""
+
+    def compare(self, sentence: str, others: Sequence[str]) -> list[float]:
+        del sentence, others
+        raise ModelUnavailable("the encoder is gone")
+
+
+def test_the_background_judges_by_vectors_once_the_encoder_is_ready(
+    store: MemoryStore,
+) -> None:
+    renamed = replace(
+        NEW, content="The port of the staging server is 9090.", role="user"
+    )
+    store.memories.remember([Draft(OLD), Draft(renamed)])
+    state = [EmbedderState.LOADING]
+    finder = EndingFinder(
+        store=store,
+        clock=FakeClock(),
+        gate=ForegroundGate(),
+        in_background=True,
+        meanings=LikeMeanings(),
+        encoder_state=lambda: state[-1],
+    )
+
+    finder.find_in_background()
+    finder.find()
+    early = (store.endings.find(limit=10), len(store.endings.unread(limit=10)))
+    state.append(EmbedderState.READY)
+    finder.find_in_background()
+
+    assert early == ([], 2)
+    assert [each.newer for each in store.endings.find(limit=10)] == ["new"]
+    assert not store.endings.unread(limit=10)
+
+
+def test_an_encoder_that_fails_leaves_endings_to_the_words(store: MemoryStore) -> None:
+    store.memories.remember([Draft(OLD), Draft(NEW)])
+    finder = EndingFinder(
+        store=store,
+        clock=FakeClock(),
+        gate=ForegroundGate(),
+        in_background=True,
+        meanings=FailingMeanings(),
+        encoder_state=lambda: EmbedderState.READY,
+    )
+
+    finder.find_in_background()
+
+    assert [each.newer for each in store.endings.find(limit=10)] == ["new"]
 
 
 def test_restored_memories_are_not_learned_from_and_others_still_are(

@@ -135,7 +135,7 @@ def test_preferences_that_say_more_both_stay(old: str, new: str) -> None:
         ("Never use emoji.", "emoji are ok from now on"),
         (
             "Branch names are team-ticket-slug.",
-            "Branch names are ticket-slug from now on.",
+            "Branch names are no longer team-ticket-slug.",
         ),
         (
             "money is integer cents everywhere, never floats",

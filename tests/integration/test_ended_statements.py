@@ -200,9 +200,10 @@ def test_statements_of_another_project_or_source_stay(
 def test_what_one_speaker_says_of_himself_ends_nothing_of_another(
     memory: Memory,
 ) -> None:
-    memory.remember("I live in Berlin.", session="a", role="Anna")
-    moved = memory.remember("I live in Berlin.", session="a", role="Ben")
-    memory.remember("I moved to Hamburg.", session="b", role="Ben")
+    home = "I live in a flat in Berlin."
+    memory.remember(home, session="a", role="Anna")
+    moved = memory.remember(home, session="a", role="Ben")
+    memory.remember("I no longer live in the flat in Berlin.", session="b", role="Ben")
 
     assert [each.id for each in memory.endings().endings] == [moved.id]
 

@@ -29,7 +29,7 @@ project after the other, by the requests of the others in the tune half of `benc
 PROMPT_TEMPERATURE = 0.1
 """Difference of likeness that makes a prompt e times as probable to be of the kind of an example."""
 PROFILES_MAX = 1_000
-"""Texts whose vectors are kept in memory, at 1.2 KB each."""
+"""Texts and sentences whose vectors are kept in memory, at 1.2 KB each."""
 NEW_TEXTS_MAX = 24
 """Texts that are embedded during one call, at about a millisecond each; the next call goes on."""
 
@@ -56,6 +56,8 @@ class BearingRater:
         self._lock = threading.Lock()
         self._examples: Any = None
         self._profiles: OrderedDict[str, Any] = OrderedDict()
+        self._sentences: OrderedDict[str, Any] = OrderedDict()
+        """The last sentences that were rated or compared, each with its vector."""
 
     def rate(
         self, request: str, texts: Sequence[str], *, new_max: int = NEW_TEXTS_MAX
@@ -91,11 +93,39 @@ class BearingRater:
         The result is empty if the encoder fails, which is logged.
         """
         try:
-            vectors = unpack(self._embedder.embed(sentences))
+            vectors = self._embed_sentences(sentences)
         except (EmbedderFailed, ModelUnavailable) as error:
             log.warning("sentences_not_rated", reason=error.message)
             return ()
         return [1 / (1 + exp(-odds)) for odds in _apply_probe("rule", vectors)]
+
+    def rate_changes(self, sentences: Sequence[str]) -> Sequence[float]:
+        """Return the logarithm of the odds that each sentence, at least one, says that something changed.
+
+        Raises `EmbedderFailed` and `ModelUnavailable`.
+        """
+        return _apply_probe("change", self._embed_sentences(sentences))
+
+    def compare(self, sentence: str, others: Sequence[str]) -> Sequence[float]:
+        """Return the cosines of a sentence to others. Raises `EmbedderFailed` and `ModelUnavailable`."""
+        first, *rest = self._embed_sentences([sentence, *others])
+        return [float(first @ each) for each in rest]
+
+    def _embed_sentences(self, sentences: Sequence[str]) -> Any:  # noqa: ANN401 numpy is loaded late
+        """Return a row for each sentence, from the last ones if it is among them."""
+        with self._lock:
+            new = [
+                each for each in dict.fromkeys(sentences) if each not in self._sentences
+            ]
+            if new:
+                made = unpack(self._embedder.embed(new)).astype("f2")
+                self._sentences.update(zip(new, made, strict=True))
+            vectors = [self._sentences[each] for each in sentences]
+            for each in sentences:
+                self._sentences.move_to_end(each)
+            while len(self._sentences) > PROFILES_MAX:
+                self._sentences.popitem(last=False)
+        return load_numpy().array(vectors, "f4")
 
     def rate_prompt(self, prompt: str) -> float | None:
         """Return by how many natural logarithms a prompt is nearer to those asking than to the needless.
