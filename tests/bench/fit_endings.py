@@ -66,7 +66,7 @@ END_WEIGHT = 8.0
 HARD, EASY = 5_000, 3_000
 """Other examples from projects and talks: those that look most like ends, and a sample of the rest."""
 TRANSCRIPT_SHARE = 0.4
-PRECISION_MIN = 0.95
+PRECISION_MIN = 0.97
 """Precision from which a pair is taken for an end, on pairs that were not fitted."""
 EXCLUDED_BELOW = 2.5
 """How far below the limit of words a pair may be whose vectors are compared."""
@@ -482,7 +482,7 @@ class Fit:
         precisions = np.cumsum(ends[order]) / np.arange(1, len(order) + 1)
         least = math.inf
         print(f"{title}: found of each kind, and how many others are taken for ends")
-        for precision in (0.9, PRECISION_MIN, 0.97, 0.98):
+        for precision in (0.9, 0.95, PRECISION_MIN, 0.98):
             places = np.flatnonzero(precisions >= precision)
             limit = float(best[order][places[-1]]) if len(places) else math.inf
             taken = best >= limit

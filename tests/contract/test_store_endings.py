@@ -286,9 +286,7 @@ class FailingMeanings(LikeMeanings):
 def test_the_background_judges_by_vectors_once_the_encoder_is_ready(
     store: MemoryStore,
 ) -> None:
-    renamed = replace(
-        NEW, content="The port of the staging server is 9090.", role="user"
-    )
+    renamed = replace(NEW, content="Sorry, the staging server is on 9090.", role="user")
     store.memories.remember([Draft(OLD), Draft(renamed)])
     state = [EmbedderState.LOADING]
     finder = EndingFinder(

@@ -19,6 +19,7 @@ from mnemosyned.text.endings.statements import (
 )
 
 REDIS, DEMO = "We use Redis for the sessions.", "The demo is on Thursday."
+PORT = "The staging server listens on port 8080."
 WORDS_RECALL_MIN = 0.6
 WRONG_MAX = 5
 CASES = tomllib.loads(Path(__file__).with_name("endings.toml").read_text("utf-8"))
@@ -69,7 +70,7 @@ def test_only_the_sentence_that_ends_and_the_one_that_is_ended_are_named() -> No
         (REDIS, "We switched from Redis to Valkey for the sessions.", "changed"),
         (REDIS, "Correction: we use Valkey, not Redis, for the sessions.", "corrected"),
         (DEMO, "The demo is on Friday instead of Thursday.", "instead"),
-        (DEMO, "The demo is on Friday now.", "now"),
+        (PORT, "The staging server now listens on port 9090.", "now"),
     ],
 )
 def test_an_ending_names_its_surest_cue(older: str, newer: str, reason: str) -> None:
