@@ -198,6 +198,7 @@ def test_a_search_answers_while_it_is_typed(visitor: Watched) -> None:
     )
     expect(page).to_have_url(re.compile(r"/search\?query=billing$"))
     expect(page.locator("#query")).to_be_focused()
+    expect(page.locator("#said")).to_have_text(re.compile(r"^\d+ hits?$"))
 
     page.locator("#session").fill("no-such-session")
     expect(page.locator("#results")).to_contain_text("Nothing bears on this")

@@ -57,7 +57,11 @@ if (form) {
     if (running) running.abort();
     running = new AbortController();
     refresh(address, "#" + form.dataset.typeAhead, "typed", running.signal)
-      .then(() => history.replaceState(null, "", address))
+      .then(() => {
+        history.replaceState(null, "", address);
+        const said = document.querySelector("#results h2, #results .empty, #results .warning");
+        document.getElementById("said").textContent = said ? said.textContent : "";
+      })
       .catch(() => {});
   };
   form.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(search, 200); });
