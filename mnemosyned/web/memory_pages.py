@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from datetime import date, datetime, time, timedelta
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -107,20 +106,24 @@ def read_provenance(visit: Visit, id: str) -> dict[str, Any]:
     return {"episode": expanded.episode, "sources": sources, "sentences": list(traced)}
 
 
+def show_summary(visit: Visit) -> Response:
+    """Show a summary with what it was made of, by its id."""
+    return visit.show("summary.html", **read_provenance(visit, visit.field("id")))
+
+
 def show_memory(visit: Visit) -> Response:
-    """Show a memory, a summary with what it was made of, or a learning, by its id."""
+    """Show a memory or a learning by its id; the id of a summary leads on to its page."""
     id = visit.field("id")
-    # A summary is read first: that of a month has the exact values of all its originals.
-    with suppress(InvalidRequest, NotFound):
-        return visit.show("summary.html", **read_provenance(visit, id))
     try:
         got = visit.call(Get(id, history=True))
-        return visit.show("memory.html", memory=got.memory, got=got)
     except NotFound:
         for learning in visit.call(Learnings(limit=1_000, superseded=True)).learnings:
             if learning.id == id:
                 return visit.show("learning.html", learning=learning)
         raise
+    if got.memory is None:
+        return redirect_to("/summary", id=id)
+    return visit.show("memory.html", memory=got.memory, got=got)
 
 
 def edit(visit: Visit) -> Response:
@@ -176,7 +179,7 @@ def forget(visit: Visit) -> Response:
     chosen = visit.pick(SELECTING)
     if chosen.keys() != {
         "id"
-    }:  # an id selects the same always: its preview has no mark
+    }:  # whose preview has no mark, as it selects the same always
         chosen["mark"] = visit.field("mark")
     done = visit.ask(Forget, chosen)
     return visit.show(
@@ -232,10 +235,8 @@ def _read_day(visit: Visit) -> date:
     """Return the day in the address. Raises `InvalidRequest` for a text that is none."""
     try:
         day = date.fromisoformat(visit.field("day"))
-        _ = (
-            day - timedelta(days=40),
-            day + timedelta(days=40),
-        )  # what is around it is shown
+        month = timedelta(days=40)
+        _ = day - month, day + month  # what is around it is shown
     except (ValueError, OverflowError) as error:
         reason = "day is a date such as 2026-03-09; follow a link of the timeline"
         raise InvalidRequest(reason) from error
@@ -246,6 +247,7 @@ MEMORY_ROUTES = {
     "GET /": show_now,
     "GET /search": search,
     "GET /memory": show_memory,
+    "GET /summary": show_summary,
     "GET /edit": edit,
     "POST /edit": edit,
     "POST /pin": make_change(Pin, ["id"], "/memory", ["id"]),

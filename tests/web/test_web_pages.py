@@ -281,7 +281,9 @@ def test_hostile_texts_become_no_part_of_any_page(tmp_path: Path, part: int) -> 
         ]
         pages = ["/", "/search", "/told", "/timeline", "/plan?force=true", "/briefing"]
         shown = (link for page in pages for link in visitor.follow(page).links)
-        pages += [link for link in shown if link.startswith(("/memory", "/day"))]
+        pages += [
+            link for link in shown if link.startswith(("/memory", "/summary", "/day"))
+        ]
         memory.sleep(force=True)
         cycle = memory.log().rows[0].cycle
         pages += [f"/cycle?cycle={cycle}", f"/undo?cycle={cycle}", "/sleep", "/told"]
@@ -436,13 +438,17 @@ def test_a_summary_leads_to_the_exact_words_and_they_lead_back(
 ) -> None:
     episode, _ = slept(memory)
 
-    summary = visitor.get("/memory", id=episode)
+    assert (
+        visitor.get("/memory", id=episode).headers["Location"]
+        == f"/summary?id={episode}"
+    )
+    summary = visitor.get("/summary", id=episode)
     original = visitor.get("/memory", id="work0")
 
     assert all(text in summary.text for text in EPISODES)
     assert "said in 2" in summary.text
     assert "/memory?id=work2" in summary.links
-    assert f"/memory?id={episode}" in original.links
+    assert f"/summary?id={episode}" in original.links
     assert "3f2a91c" in summary.text
 
 
@@ -644,7 +650,7 @@ def test_a_cycle_shows_its_groups_beside_their_originals(
     assert len([link for link in cycles.links if link.startswith("/cycle?")]) == 2
     assert "Memories 3" in page.text
     assert "group 1 of 1" in page.text
-    assert f"/memory?id={episode}" in page.links
+    assert f"/summary?id={episode}" in page.links
     for text in EPISODES:
         assert text in page.text
 
