@@ -7,7 +7,8 @@ same memories:
 
 - `crosslingual`: questions in sixteen languages over English records, and `foreign`, English questions over
   records in fifteen languages: share with an answer among five results, by language.
-- `otherwords`: questions that share no content word with the record that answers them, likewise.
+- `otherwords`: questions that share no content word with the record that answers them, likewise; and
+  `strangers`, such questions of five people about notes of their own, among the same records.
 - `neversaid`: questions about what was never said, share without any result; and questions with an answer, of
   which few may get none.
 - `broad`: questions about the order, the course or the whole of something over long talks with an assistant:
@@ -55,9 +56,12 @@ FILES = {
     "crosslingual": ("memory",),
     "foreign": ("memory", "foreign"),
     "otherwords": ("memory", "more"),
+    "strangers": ("memory", "more", "strangers"),
     "neversaid": ("memory", "more"),
 }
 """By set of questions, the files of records that it is asked of."""
+TUNE_ALONE = {"strangers"}
+"""Sets without a half `held`."""
 BROAD = "broad"
 FEW, MANY = 5, 10
 """How many results count: for a question with one answer, and for a broad one."""
@@ -229,7 +233,9 @@ def main() -> int:
     report = Report("bench-meaning")
     halves = [options.half] if options.half else HALVES
     for name in [options.only] if options.only else [*FILES, BROAD]:
-        run(report, name, halves, settings, show=options.show)
+        asked = [half for half in halves if half == "tune" or name not in TUNE_ALONE]
+        if asked:
+            run(report, name, asked, settings, show=options.show)
     return report.finish()
 
 
