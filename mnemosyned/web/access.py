@@ -124,7 +124,7 @@ class WebAccess:
             is_foreign = is_foreign or (origin is None and site != "same-origin")
         if is_foreign:
             raise ForeignOrigin(
-                f"another page led here; type or paste the address yourself: {self.address}/"
+                "another page led here; paste the address that `mnem web` printed yourself"
             )
 
     def check_form(self, session: WebSession, given: str) -> None:

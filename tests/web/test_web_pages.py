@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import msgspec
 import pytest
-from msgspec.structs import replace
+from msgspec.structs import replace as replace_struct
 from support.cases import each_case
 from web.hostile import HOSTILE
 from web.visitor import PageReader, Visitor
 
 from mnemosyned import Memory
 from mnemosyned.http_messages import HttpRequest
-from mnemosyned.memory.injections import InjectedLine, InjectionKind
+from mnemosyned.memory.consolidation import Progress
+from mnemosyned.memory.injections import InjectedLine, InjectionKind, InjectionTotals
+from mnemosyned.memory.values import AgentActivity
 from mnemosyned.service.injections import make_injection
-from mnemosyned.verbs.memories import Recalled
+from mnemosyned.verbs.facade import Caller
+from mnemosyned.verbs.memories import Edited, Recalled
 from mnemosyned.verbs.request import Request
+from mnemosyned.verbs.retention import Forgotten
+from mnemosyned.verbs.upkeep import Logged, Stats
 from mnemosyned.web.application import FORM, HEADERS, STATIC
 from mnemosyned.web.memory_pages import HITS, trace_sentences
 from mnemosyned.web.rendering import mark_words
@@ -377,22 +384,149 @@ def test_search_marks_the_words_and_says_why(visitor: Visitor, memory: Memory) -
     assert "confidence" in page.text
 
 
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A caller whose results of one type have other fields."""
+
+    caller: Caller
+    kind: type[object]
+    fields: Callable[[Any], dict[str, object]]
+
+    def call(self, request: Request[Any]) -> Any:  # noqa: ANN401 the verb's result
+        result = self.caller.call(request)
+        if not isinstance(result, self.kind):
+            return result
+        change = replace_struct if isinstance(result, msgspec.Struct) else replace
+        return change(result, **self.fields(result))  # type: ignore[type-var]
+
+
+def seen_by(
+    visitor: Visitor, kind: type[object], fields: Callable[[Any], dict[str, object]]
+) -> Visitor:
+    """The visitor of a memory whose results of this type have other fields."""
+    return Visitor(
+        Changed(visitor.caller, kind, fields), visitor.access, headers=visitor.headers
+    )
+
+
+def always(fields: dict[str, object]) -> Callable[[Any], dict[str, object]]:
+    """The same fields for every result."""
+    return lambda _: fields
+
+
+def test_the_first_page_shows_what_is_the_matter(
+    visitor: Visitor, memory: Memory
+) -> None:
+    moment = memory.remember("note").created_at
+    hook = AgentActivity(
+        client="codex", event="Stop", calls=1_234, stored=56, characters=7_890, failures=1,
+        mean_ms=4.25, slowest_ms=9.0, called_at=moment, failure="the socket was <gone>",
+    )  # fmt: skip
+
+    page = seen_by(
+        visitor,
+        Stats,
+        lambda stats: {
+            "problems": ["the disk is full"],
+            "warnings": ["others can write to the folder"],
+            "agents": [hook],
+            "injections": InjectionTotals(
+                injections=3, tokens=900, useful=1, precision=0.5
+            ),
+            "sleep": replace_struct(
+                stats.sleep,
+                progress=Progress(40, 90),
+                paused_until=moment,
+                waits_for="a backup",
+                last_cycle=moment,
+            ),
+        },
+    ).get("/")
+
+    for text in (
+        "the disk is full", "others can write", "40 of 90", "paused until", "waits: a backup",
+        "codex Stop 1,234 56 7,890 4.2 1 the socket was <gone>", "3 times, 900 tokens, 50 %",
+    ):  # fmt: skip
+        assert text in page.text
+
+
+def test_a_cycle_shows_what_the_check_refused_and_why(
+    visitor: Visitor, memory: Memory
+) -> None:
+    _, cycle = slept(memory)
+    visited = seen_by(
+        visitor,
+        Logged,
+        lambda logged: {
+            "rows": [
+                replace(
+                    row,
+                    fallback_reason="the number 4711 is in no source",
+                    model_share=0.25,
+                    error="the disk <was> full",
+                )
+                for row in logged.rows
+            ]
+        },
+    )
+
+    page = visited.get("/cycle", cycle=cycle)
+
+    assert (
+        "The model's answer was not kept: the number 4711 is in no source" in page.text
+    )
+    assert "25 % by a model" in page.text
+    assert "the disk <was> full" in page.text
+    assert "1 by fallback" in visited.get("/sleep").text
+
+
+def test_receipts_say_what_waits(visitor: Visitor, memory: Memory) -> None:
+    moment = memory.remember("note", id="n", session="s").created_at
+    for kind, path, fields, expected in (
+        (
+            Forgotten,
+            "/forget",
+            {
+                "final_at": moment,
+                "call": "c1",
+                "complete": False,
+                "purge_in_s": 3.0,
+                "backups": ["old.db"],
+            },
+            ("by mnem restore c1", "leave it in 3 s", "Stays in old.db"),
+        ),
+        (
+            Edited,
+            "/edit",
+            {"restored": 2, "secrets": "masked", "note": "summaries wait"},
+            ("Back in working memory 2", "Secrets masked", "Waits summaries wait"),
+        ),
+    ):
+        visited = seen_by(visitor, kind, always(fields))
+        mark = visitor.get("/edit", id="n").field("mark") if path == "/edit" else ""
+        given = {"id": "n", "text": "other", "session": "s", "mark": mark}
+        if path == "/forget":
+            memory.remember("note", id="n2", session="t")
+            given = {"id": "n2"}
+            assert "old.db" in visited.get("/forget", **given).text
+        page = visited.post(path, **given)
+        for text in expected:
+            assert text in page.text
+
+
 def test_what_is_nearest_is_set_apart_from_hits(
     visitor: Visitor, memory: Memory
 ) -> None:
     memory.remember("The quarterly invoices go to Bob.", id="bob")
 
-    class Doubtful:
-        def call(self, request: Request[Any]) -> object:
-            found = memory.call(request)
-            if isinstance(found, Recalled):
-                return replace(found, hits=[], nearest=found.hits)
-            return found
-
-    doubtful = Visitor(Doubtful(), visitor.access, headers=visitor.headers)  # type: ignore[arg-type]
-    page = doubtful.get("/search", query="invoices of the moon base")
+    page = seen_by(
+        visitor,
+        Recalled,
+        lambda found: {"hits": [], "nearest": found.hits, "note": "a note"},
+    ).get("/search", query="invoices of the moon base")
 
     assert "Nothing bears on this for sure." in page.text
+    assert "a note" in page.text
     assert page.text.index("Nearest, though no answer") > 0
     assert "/memory?id=bob" in page.links
 
