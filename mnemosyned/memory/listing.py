@@ -156,15 +156,6 @@ class SourceTotals:
     last: datetime
 
 
-class PeriodCounts(NamedTuple):
-    """Counts of one period."""
-
-    memories: int
-    """Memories of that time."""
-    told: int
-    """Texts that agents were given then."""
-
-
 class MemoryGroup(NamedTuple):
     """Memories of one session and source in one tier."""
 

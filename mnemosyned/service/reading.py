@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import date, datetime, time, timedelta
+from datetime import datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
 
 from tzlocal import get_localzone
@@ -12,7 +12,7 @@ from mnemosyned.errors import InvalidRequest
 from mnemosyned.instants import in_zone, shift
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.fields import FILTER_FIELDS
-from mnemosyned.memory.listing import ListFilter, PeriodCounts, parse_cursor
+from mnemosyned.memory.listing import ListFilter, parse_cursor
 from mnemosyned.memory.masking import mask_episode, mask_memory, without_superseded
 from mnemosyned.memory.values import Tier, tag_names
 from mnemosyned.search.broad import POOL_PER_RESULT, RANKED_MAX, broad_topic
@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from mnemosyned.storage.common.listing import ListStore
 
 _INSTANT = timedelta(microseconds=1)
+DAYS_SHOWN = timedelta(days=29)
+"""Time before today whose days are counted where a request names none."""
 SUBJECT_WORDS_MAX = 5
 """A question with more words of its own names a time and a source in passing."""
 
@@ -183,8 +185,7 @@ class ListService:
 
     def count_today(self) -> int:
         """Count the memories of today in this machine's time zone."""
-        today = in_zone(self._clock.now(), get_localzone()).date()
-        return self._count_days(today, today)[0].memories
+        return self.days(Days(since=self._clock.now())).days[0].memories
 
     def days(self, request: Days) -> DayList:
         """Return the counts of each day of a period, the oldest first, in this machine's zone.
@@ -192,32 +193,20 @@ class ListService:
         Raises `InvalidRequest` for more than `DAYS_MAX` days.
         """
         zone = get_localzone()
-        now = self._clock.now()
         until = to_utc(request.until, field="until")
-        last = in_zone(shift(until, -_INSTANT) if until else now, zone).date()
-        since = to_utc(request.since, field="since")
-        first = in_zone(since, zone).date() if since else last - timedelta(days=29)
+        end = shift(until, -_INSTANT) if until else self._clock.now()
+        since = to_utc(request.since, field="since") or shift(end, -DAYS_SHOWN)
+        first, last = in_zone(since, zone).date(), in_zone(end, zone).date()
         if not 0 <= (last - first).days < DAYS_MAX:
             raise InvalidRequest(
                 f"since and until are 1 to {DAYS_MAX} days apart, oldest first; ask for fewer",
                 field="since",
             )
-        counts = enumerate(self._count_days(first, last))
-        return DayList(
-            [
-                DayTotals(first + timedelta(days=number), *count)
-                for number, count in counts
-            ]
-        )
-
-    def _count_days(self, first: date, last: date) -> list[PeriodCounts]:
-        """Return the counts of each day from `first` to `last`, in this machine's time zone."""
-        zone = get_localzone()
-        midnights = [
-            datetime.combine(first + timedelta(days=number), time(), zone)
-            for number in range((last - first).days + 2)
-        ]
-        return self._store.count_periods(midnights)
+        midnight = datetime.combine(first, time(), zone)
+        numbers = range((last - first).days + 2)
+        midnights = [shift(midnight, timedelta(days=number)) for number in numbers]
+        counts = zip(midnights, self._store.count_periods(midnights), strict=False)
+        return DayList([DayTotals(start.date(), *count) for start, count in counts])
 
     def _list_filter(self, request: ListMemories) -> ListFilter:
         """Return the filter for a list request. Raises `InvalidRequest` and `InvalidTime`."""

@@ -93,19 +93,12 @@ class WebAccess:
 
     def find_session(self, headers: Mapping[str, str]) -> WebSession | None:
         """Return the session of a request's cookie, or None; `headers` are by lower-case name."""
-        cookies = map(str.strip, headers.get("cookie", "").split(";"))
-        prefix = f"{self.cookie_name}="
-        given = [
-            each.removeprefix(prefix) for each in cookies if each.startswith(prefix)
-        ]
-        return next(
-            (
-                each
-                for each in self._sessions
-                if _are_equal(each.cookie, "".join(given))
-            ),
-            None,
-        )
+        for cookie in headers.get("cookie", "").split(";"):
+            given = cookie.strip().removeprefix(f"{self.cookie_name}=")
+            for session in self._sessions:
+                if _are_equal(session.cookie, given):
+                    return session
+        return None
 
     def check_origin(self, request: HttpRequest) -> None:
         """Raise `ForeignOrigin` for a request that another page caused.
@@ -116,13 +109,10 @@ class WebAccess:
         """
         site = request.headers.get("sec-fetch-site")
         origin = request.headers.get("origin")
-        is_foreign = site not in {None, *SAME_ORIGIN} or origin not in {
-            None,
-            *self._origins,
-        }
+        is_own = site in {None, *SAME_ORIGIN} and origin in {None, *self._origins}
         if request.method == "POST":
-            is_foreign = is_foreign or (origin is None and site != "same-origin")
-        if is_foreign:
+            is_own = is_own and (origin is not None or site == "same-origin")
+        if not is_own:
             raise ForeignOrigin(
                 "another page led here; paste the address that `mnem web` printed yourself"
             )

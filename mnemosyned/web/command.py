@@ -67,16 +67,10 @@ def web(context: click.Context, *, no_browser: bool, port: int, minutes: int) ->
             address = access.new_address()
             say(address)
             number = address.split("/")[2].rpartition(":")[2]
-            say(
-                HOW_TO_OPEN.format(port=number, time=count_of(minutes, "minute")),
-                err=True,
-            )
-            is_over_ssh = "SSH_CONNECTION" in os.environ
-            if (
-                not no_browser
-                and not is_over_ssh
-                and any(map(os.environ.get, DISPLAYS))
-            ):
+            unused = count_of(minutes, "minute")
+            say(HOW_TO_OPEN.format(port=number, time=unused), err=True)
+            is_here = "SSH_CONNECTION" not in os.environ
+            if is_here and not no_browser and any(map(os.environ.get, DISPLAYS)):
                 webbrowser.open(address)
             reason = ""
             with suppress(KeyboardInterrupt):

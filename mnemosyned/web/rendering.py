@@ -63,16 +63,13 @@ def _show_invisible(value: object) -> object:
 
 def mark_words(text: str, matching: Sequence[str]) -> Markup:
     """Return a text as HTML with the words that match a query marked."""
-    parts: list[Markup] = []
-    end = 0
+    parts, end = list[str](), 0
     for start, stop in find_matching_words(text, matching):
-        word = escape(escape_invisible(text[start:stop]))
-        parts += [
-            escape(escape_invisible(text[end:start])),
-            Markup("<mark>%s</mark>") % word,
-        ]
+        parts += text[end:start], text[start:stop]
         end = stop
-    return Markup("").join([*parts, escape(escape_invisible(text[end:]))])
+    shown = [escape(escape_invisible(part)) for part in (*parts, text[end:])]
+    shown[1::2] = [Markup("<mark>%s</mark>") % word for word in shown[1::2]]
+    return Markup("").join(shown)
 
 
 def _time_element(moment: datetime | None) -> Markup:
@@ -85,8 +82,6 @@ def _time_element(moment: datetime | None) -> Markup:
 
 
 def link(path: str, **fields: object) -> str:
-    """Return the address of a page with these fields; those that are empty or None are left out."""
-    given = {
-        name: value for name, value in fields.items() if value not in (None, "", (), [])
-    }
+    """Return the address of a page with these fields; those without a value are left out."""
+    given = {name: value for name, value in fields.items() if value}
     return f"{path}?{urlencode(given, doseq=True)}" if given else path

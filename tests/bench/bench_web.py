@@ -149,6 +149,7 @@ def main() -> int:
                 if not memory.sleep().remaining:
                     break
         with running(database) as daemon:
+            measure_recall(daemon, count)  # which reads the file into memory
             before = resident_mb(daemon.pid)[0]
             alone = measure_recall(daemon, count)
             with web(daemon) as (browser, pid):

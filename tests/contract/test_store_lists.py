@@ -259,11 +259,11 @@ def test_memories_are_counted_by_period_over_all_tiers(
 
     counts = store.lists.count_periods(bounds)
 
-    assert [one.memories for one in counts] == [
+    assert [memories for memories, _ in counts] == [
         sum(since <= moment < until for moment in times)
         for since, until in pairwise(bounds)
     ]
-    assert [one.told for one in counts] == [0, 1, 0]
+    assert [told for _, told in counts] == [0, 1, 0]
 
 
 # What every `ExchangeStore` promises of a move: all that it keeps, in order, once.

@@ -250,6 +250,8 @@ def test_days_are_counted_one_by_one_and_a_few_at_once(listed_memory: Memory) ->
         ("2026-03-11", 1, 0),
     ]
     assert len(listed_memory.days()) == 30
+    for end in ("0001-01-20", "9999-12-31"):
+        assert len(listed_memory.days(until=end)) >= 20
     for since, until in (("2026-03-11", "2026-03-09"), ("2020-01-01", "2026-03-09")):
         with pytest.raises(InvalidRequest, match="1 to 400 days"):
             listed_memory.days(since=since, until=until)

@@ -26,7 +26,6 @@ from mnemosyned.memory.listing import (
     ListOrder,
     ListPage,
     MemoryGroup,
-    PeriodCounts,
     Place,
     RecordKind,
     SessionTotals,
@@ -357,8 +356,11 @@ class ListStore(Transactional):
     @reads
     def count_periods(
         self, session: CommonSession, bounds: Sequence[datetime]
-    ) -> list[PeriodCounts]:
-        """Return the counts of each period from a bound to before the next, in ascending order."""
+    ) -> list[tuple[int, int]]:
+        """Count the memories, and the texts given to agents, from each bound to before the next.
+
+        The bounds are in ascending order.
+        """
         told = Counter(
             bisect_right(bounds, instant(moment))
             for (moment,) in session.execute(
@@ -369,9 +371,7 @@ class ListStore(Transactional):
             )
         )
         return [
-            PeriodCounts(
-                session.scalar(self._count_between, since=since, until=until), told[end]
-            )
+            (session.scalar(self._count_between, since=since, until=until), told[end])
             for end, (since, until) in enumerate(pairwise(bounds), 1)
         ]
 
