@@ -30,7 +30,7 @@ HTML = "text/html; charset=utf-8"
 FORM = "application/x-www-form-urlencoded"
 FIELDS_MAX = 100
 FRAGMENT, LIVE = "x-fragment", "live"
-"""Header with which the pages' script asks for a part of a page, and its value for a refresh."""
+"""Header with which the pages' script asks for the main part alone, and its value for a refresh."""
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
@@ -55,19 +55,15 @@ STATIC = {
 log = logger()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Visit:
     """A browser's request for a page."""
 
     caller: Caller
     session: WebSession
-    path: str
+    request: HttpRequest
     fields: Mapping[str, str]
     """The fields of the address, or of a form that was sent."""
-    is_form: bool = False
-    """Whether a form was sent, which may change something."""
-    is_fragment: bool = False
-    """Whether the page's script asks for the main part alone."""
 
     def call(self, request: Request[R]) -> R:
         """Run a verb and return its result. Raises its errors."""
@@ -175,16 +171,7 @@ class WebApplication:
             self._access.check_form(session, fields.pop("token", ""))
         else:
             fields = _first_values(request.query)
-        return handler(
-            Visit(
-                caller=self._caller,
-                session=session,
-                path=request.path,
-                fields=fields,
-                is_form=method == "POST",
-                is_fragment=FRAGMENT in request.headers,
-            )
-        )
+        return handler(Visit(self._caller, session, request, fields))
 
     def _let_in(self, request: HttpRequest, session: WebSession | None) -> Response:
         """Return the response that gives a browser with a one-time key a session.

@@ -145,7 +145,7 @@ def edit(visit: Visit) -> Response:
         "tags": ",".join(memory.tags),
     }
     mark = sha256(repr(former).encode()).hexdigest()
-    if not visit.is_form:
+    if visit.request.method != "POST":
         return visit.show("edit.html", memory=memory, mark=mark)
     if mark != visit.field("mark"):
         raise BatchChanged(
@@ -203,7 +203,9 @@ def show_period(visit: Visit) -> Response:
     """Show a month or week: its calendar, its summary, and its weeks and days."""
     reader = PeriodReader(visit.caller, ListMemories())
     day = _read_day(visit)
-    view = reader.read_period(str(day), "week" if visit.path == "/week" else "month")
+    view = reader.read_period(
+        str(day), "week" if visit.request.path == "/week" else "month"
+    )
     days = visit.ask(Days, since=str(view.first), until=str(view.last)).days
     before, after = view.first - timedelta(days=1), view.last + timedelta(days=1)
     return visit.show("period.html", view=view, days=days, before=before, after=after)
