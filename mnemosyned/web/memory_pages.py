@@ -35,6 +35,8 @@ RECENT_MAX = 12
 HITS, HITS_MAX = "20", 100
 ROWS = "50"
 PREVIEWED_MAX = 100
+TRACED_MAX = 20_000
+"""Characters of a source in which the words of a sentence are looked for."""
 RECENT_WEEKS = 12
 SEARCHING = ("session", "source", "role", "tier", "since", "until")
 SELECTING = ("id", "session", "source", "person", "query", "tag", "since", "until")
@@ -101,7 +103,9 @@ def read_provenance(visit: Visit, id: str) -> dict[str, Any]:
     expanded = visit.call(Expand(id, depth=1))
     sources: Sequence[Episode | MemoryRecord] = expanded.summaries or expanded.originals
     # A summary may name who said a sentence.
-    texts = [f"{getattr(each, 'role', '')} {each.content}" for each in sources]
+    texts = [
+        f"{getattr(each, 'role', '')} {each.content[:TRACED_MAX]}" for each in sources
+    ]
     traced = trace_sentences(expanded.episode.content, texts)
     return {"episode": expanded.episode, "sources": sources, "sentences": list(traced)}
 

@@ -619,6 +619,42 @@ def test_what_ended_a_statement_stands_beside_it(
     assert "No longer applies" not in visitor.get("/memory", id="old").text
 
 
+def test_lists_show_the_beginning_of_long_texts(
+    visitor: Visitor, memory: Memory
+) -> None:
+    for number in range(20):
+        text = f"The ferry number {number} sails. " + f"word{number} " * 12_000
+        memory.remember(text, id=f"m{number}", session=f"s{number}")
+    lists = ["/", "/search", "/search?query=ferry"]
+    sizes = {path: len(visitor.follow(path).source) for path in lists}
+    memory.sleep(force=True)
+    cycle = memory.log(limit=1).rows[0].cycle
+    for path in (*lists, f"/cycle?cycle={cycle}", "/timeline", "/told"):
+        sizes[f"{path}, asleep"] = len(visitor.follow(path).source)
+
+    assert max(sizes.values()) < 150_000, sizes
+    assert len(visitor.get("/memory", id="m7").source) > 70_000
+
+
+def test_a_day_of_many_episodes_shows_a_hundred_of_them(
+    visitor: Visitor, memory: Memory
+) -> None:
+    for number in range(103):
+        memory.remember(
+            f"The ferry {number} sails at nine.",
+            session=f"s{number}",
+            created_at="2026-03-09T09:00:00Z",
+        )
+    memory.sleep(force=True)
+    day = memory.list(level="day").episodes[0].id
+
+    page = visitor.get("/summary", id=day)
+
+    assert page.source.count('<p class="meta"><a class="row"') == 100
+    assert "and 3 more" in page.text
+    assert "/day?day=2026-03-09" in page.links
+
+
 def test_a_learning_has_a_page(visitor: Visitor, memory: Memory) -> None:
     learning = memory.learn("Answer in British English.").learning
 
