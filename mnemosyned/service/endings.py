@@ -57,7 +57,7 @@ STATEMENTS_MAX = 5
 """Statements of one memory that are compared with older memories."""
 CANDIDATES_MAX, MATCHES_MAX = 20, 60
 """Memories compared with a statement, and those with its words, of which some may be newer."""
-ENDED_MAX = 3
+ENDED_MAX = 10
 """Memories that one statement may end: the likeliest."""
 
 log = logger()
