@@ -480,6 +480,18 @@ def test_a_cycle_shows_what_the_check_refused_and_why(
     assert "1 by fallback" in visited.get("/sleep").text
 
 
+def test_a_huge_cycle_says_that_not_all_of_it_is_counted(
+    visitor: Visitor, memory: Memory
+) -> None:
+    _, cycle = slept(memory)
+    visited = seen_by(visitor, Logged, lambda logged: {"rows": logged.rows[:1] * 1_000})
+
+    assert "of its last 1,000" in visited.get("/cycle", cycle=cycle).text
+    cycles = visited.get("/sleep")
+    assert "of its last 1,000 rows" in cycles.text
+    assert [link for link in cycles.links if "after=" in link]
+
+
 def test_receipts_say_what_waits(visitor: Visitor, memory: Memory) -> None:
     moment = memory.remember("note", id="n", session="s").created_at
     for kind, path, fields, expected in (
