@@ -286,9 +286,14 @@ def test_what_was_told_is_rated_by_a_click(
 
     visitor.page.get_by_role("button", name="Useful", exact=True).first.click()
 
-    expect(visitor.page.locator("button[aria-pressed=true]").first).to_have_text(
-        "Useful"
-    )
+    pressed = visitor.page.locator("button[aria-pressed=true]")
+    expect(pressed).to_have_text("Useful")
+    visitor.page.keyboard.press("j")
+    visitor.page.keyboard.press("x")
+    expect(pressed).to_have_text("Not useful")
+    visitor.page.keyboard.press("j")
+    visitor.page.keyboard.press("u")
+    expect(pressed).to_have_text("Useful")
     assert memory.injections().totals.useful == before + 1
 
 

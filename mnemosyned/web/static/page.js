@@ -32,6 +32,11 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "/" && field) { event.preventDefault(); field.focus(); field.select(); }
   else if (event.key === "j") move(1);
   else if (event.key === "k") move(-1);
+  else if (event.key === "u" || event.key === "x") {
+    const row = document.activeElement.closest(".told > li");
+    const buttons = row ? row.querySelectorAll("button[aria-pressed]") : [];
+    if (buttons.length) buttons[event.key === "u" ? 0 : 1].click();
+  }
   else if (event.key === "g") waitsForPage = true;
   else if (event.key === "?" && keys) keys.showModal();
 });
