@@ -105,7 +105,11 @@ def enter(browser: Browser, server: WebAccess, **options: Any) -> Watched:  # no
 
 
 @pytest.fixture
-def visitor(browser: Browser, server: WebAccess) -> Iterator[Watched]:
+def visitor(
+    browser: Browser, server: WebAccess, pages: dict[str, str]
+) -> Iterator[Watched]:
+    """A browser that was let in, on the crowded memory."""
+    assert pages
     watched = enter(browser, server)
     yield watched
     assert watched.faults == []

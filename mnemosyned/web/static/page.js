@@ -41,6 +41,11 @@ document.addEventListener("keydown", (event) => {
   else if (event.key === "?" && keys) keys.showModal();
 });
 
+// Whether a person is at a place within a part of the page, or has selected some text.
+function isRead(part) {
+  return part.contains(document.activeElement) || String(getSelection()) !== "";
+}
+
 // The part of the page with this id or attribute, fetched anew. Nothing happens if that fails.
 async function refresh(address, selector, purpose, signal) {
   const answer = await fetch(address, { headers: { "X-Fragment": purpose }, signal });
@@ -49,7 +54,8 @@ async function refresh(address, selector, purpose, signal) {
   holder.innerHTML = await answer.text();
   const fresh = holder.content.querySelector(selector);
   const former = document.querySelector(selector);
-  if (fresh && former) former.replaceChildren(...fresh.childNodes);
+  if (!fresh || !former || (purpose === "live" && isRead(former))) return;
+  former.replaceChildren(...fresh.childNodes);
 }
 
 const form = document.querySelector("form[data-type-ahead]");
@@ -75,8 +81,7 @@ if (form) {
 const live = document.querySelector("[data-live]");
 if (live) {
   setInterval(() => {
-    const isRead = live.contains(document.activeElement) || String(getSelection()) !== "";
-    if (document.hidden || isRead) return;
+    if (document.hidden || isRead(live)) return;
     const note = document.getElementById("ended");
     refresh(location.href, "[data-live]", "live")
       .then(() => { note.hidden = true; })
