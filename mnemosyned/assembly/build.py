@@ -31,7 +31,6 @@ from mnemosyned.conversation.learnings.recognize import (
 )
 from mnemosyned.conversation.learnings.relevance import load_topics
 from mnemosyned.conversation.messages import MessageCounter
-from mnemosyned.conversation.prompts import load_prompt_examples
 from mnemosyned.memory.clock import Clock
 from mnemosyned.memory.engine_ports import (
     LOCAL_OWNER,
@@ -271,7 +270,7 @@ def make_rater(embedder: Embedder | None) -> BearingRater | None:
     # Loaded here, as above.
     from mnemosyned.search.vectors.bearing import BearingRater  # noqa: PLC0415
 
-    return BearingRater(embedder, load_topics(), load_prompt_examples())
+    return BearingRater(embedder, load_topics())
 
 
 def make_vectors(

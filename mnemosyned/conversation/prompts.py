@@ -2,55 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable
 
 from mnemosyned.search.query import says_when
-from mnemosyned.text.rule_files import read_rule_file, read_tables
+from mnemosyned.text.rule_files import read_rule_file
 
 _WORDS, _NAMES, _PATTERNS, _FORMS = read_rule_file(__file__)
 
 CODE_FENCE = "```"
 
 RatePrompt = Callable[[str], float | None]
-"""Returns how many natural logarithms nearer a prompt is to the examples of prompts that ask for
-what was said than to those that need nothing of it; None if it cannot."""
+"""Returns the log odds that a prompt asks for what was said, by its meaning; None if it cannot."""
 
-# A logistic regression on the tune half of `make bench-telling`, cross-validated by project.
-ODDS_OF_RATING, ODDS_OF_QUESTION, ODDS_OF_DEFINITE, ODDS_OF_ANY = 4.2, 4.6, 2.3, -9.0
-"""Weights of the rating, of the form of a question, and of a word for something known, such as "our"."""
-UNRATED_QUESTION, UNRATED, UNRATED_GENERAL = 0.0, -2.7, -9.0
-"""The same without a rating: for a question with such a word, any other prompt, and a general question."""
-
-
-@cache
-def load_prompt_examples() -> Mapping[str, Sequence[str]]:
-    """Return the examples of prompts by kind: "asking" for what was said, and "needless"."""
-    return {
-        kind: examples.replace("\n", " ").split(" / ")
-        for kind, examples in read_tables(__file__, "prompts.toml")["examples"].items()
-    }
+# Chosen together with the probe `asking`, which is fitted next to them.
+ODDS_OF_QUESTION, ODDS_OF_DEFINITE = 0.2, 0.9
+"""Weights of the form of a question, and of a word for something known, such as "our"."""
+UNRATED_QUESTION, UNRATED, UNRATED_GENERAL = 0.45, -0.5, -2.8
+"""The log odds without a rating: of a question with such a word, any other prompt, and a general question."""
 
 
 def estimate_need(prompt: str, rate: RatePrompt | None = None) -> float:
-    """Return the log odds that a prompt asks for what was said before, as far as its form tells.
+    """Return the log odds that a prompt asks for what was said before, as far as its words tell.
 
     `rate` rates it by its meaning, where an encoder is up. Code in fences does not count.
     """
-    prose = " ".join("".join(prompt.split(CODE_FENCE)[::2]).split())
-    is_definite = bool(_PATTERNS["definite"].search(prose))
-    is_question = any(_PATTERNS[name].search(prose) for name in ("question", "mark"))
+    prose = _remove_code(prompt)
     rating = rate(prose) if rate and prose else None
-    if rating is None:
-        if _PATTERNS["general"].search(prose):
-            return UNRATED_GENERAL
-        return UNRATED_QUESTION if is_question and is_definite else UNRATED
-    return (
-        ODDS_OF_RATING * rating
-        + ODDS_OF_QUESTION * is_question
-        + ODDS_OF_DEFINITE * is_definite
-        + ODDS_OF_ANY
-    )
+    if rating is not None:
+        return rating + rate_form(prose)
+    if _PATTERNS["general"].search(prose):
+        return UNRATED_GENERAL
+    return UNRATED_QUESTION if all(_find_form(prose)) else UNRATED
+
+
+def rate_form(prompt: str) -> float:
+    """Return what the form of a prompt adds to the log odds that it asks for what was said."""
+    is_question, is_definite = _find_form(_remove_code(prompt))
+    return ODDS_OF_QUESTION * is_question + ODDS_OF_DEFINITE * is_definite
+
+
+def _remove_code(prompt: str) -> str:
+    """Return a prompt without code in fences, on one line."""
+    return " ".join("".join(prompt.split(CODE_FENCE)[::2]).split())
+
+
+def _find_form(prose: str) -> tuple[bool, bool]:
+    """Return whether a prompt is a question, and whether it has a word for something known."""
+    is_question = any(_PATTERNS[name].search(prose) for name in ("question", "mark"))
+    return is_question, bool(_PATTERNS["definite"].search(prose))
 
 
 def has_answer_form(prompt: str, text: str) -> bool:

@@ -26,7 +26,6 @@ from support.preferences import labelled_messages, preference_figures
 
 from mnemosyned.conversation.learnings.recognize import RateSentences, find_statements
 from mnemosyned.conversation.learnings.relevance import load_topics
-from mnemosyned.conversation.prompts import load_prompt_examples
 from mnemosyned.models.sentence_encoder import SentenceEncoder
 from mnemosyned.search.vectors.bearing import BearingRater
 
@@ -105,7 +104,7 @@ def main() -> int:
     if options.vectors:
         RATER.append(
             BearingRater(
-                SentenceEncoder(), load_topics(), load_prompt_examples()
+                SentenceEncoder(), load_topics()
             ).rate_sentences
         )
     report = Report("learnings" + "-with-vectors" * options.vectors)

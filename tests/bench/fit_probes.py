@@ -3,8 +3,10 @@
     python tests/bench/fit_probes.py [--data path/to/locomo10.json] [--transcripts FOLDER] [--write]
 
 A probe is a logistic regression on the vector of a text. `rule` says whether a sentence is a standing
-rule, `request` whether a rule may bear on a request. Printed is what each says of examples that it was
-not fitted on: one project of the telling set after the other, and a seventh of all other texts.
+rule, `request` whether a rule may bear on a request, `asking` whether a prompt asks for what was said
+before, next to the weights of its form. Printed is what each says of examples that it was not fitted
+on: those of one author after the other, and a seventh of all other texts. The authors of
+`sets/authors` wrote three kinds of texts each, and those of some a project of the telling set.
 """
 
 from __future__ import annotations
@@ -23,10 +25,11 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
-from bench.telling import kind_of, load_half
+from bench.telling import fold, kind_of, load_half
 from support.datasets.technical_talks import load_talks
 
 from mnemosyned.conversation.learnings.recognize import TEXT_CHARS_MAX, split_text
+from mnemosyned.conversation.prompts import rate_form
 from mnemosyned.models.sentence_encoder import SentenceEncoder
 from mnemosyned.search.vectors import packing
 
@@ -37,10 +40,23 @@ FOLDS = 7
 Matrix = Any  # of numpy, whose types are not installed
 PENALTY = 0.2
 STEPS = 8
+RULE_CHARS = 25
+"""Characters by which the beginning of a rule of several sentences is known."""
 CHAT_SHARE = 0.25
 """Share of the sentences of LoCoMo that are read."""
 PASTED_CHARS = 1_500
 LINE_CHARS = 100
+
+
+AUTHORS = HERE / "sets" / "authors"
+PROJECTS_OF = {
+    "rondo": "dispatch",
+    "nest": "game",
+    "hn-warehouse": "hospital",
+    "fra-move": "tickets",
+    "tonne": "buoy",
+}
+"""Authors of projects, of whom there are other texts."""
 
 
 class Example(NamedTuple):
@@ -49,6 +65,8 @@ class Example(NamedTuple):
     sign: str
     """`+` for what the probe should find, else `-`."""
     weight: float
+    odds: float = 0.0
+    """What is known without the vector, which the probe adds to."""
 
 
 def marked_lines(path: Path) -> Iterator[tuple[str, str]]:
@@ -56,6 +74,21 @@ def marked_lines(path: Path) -> Iterator[tuple[str, str]]:
     for line in path.read_text("utf-8").splitlines():
         if line[:2] in ("+ ", "- "):
             yield line[0], line[2:].partition(" => ")[0]
+
+
+def author_lines(kind: str) -> Iterator[tuple[str, str, str]]:
+    """Yield the author, the sign and the text of each line of the files of a kind."""
+    for path in sorted(AUTHORS.glob(f"*_{kind}.txt")):
+        for line in path.read_text("utf-8").splitlines():
+            if line[:2] in ("+ ", "- ", "? "):
+                author = path.stem.removesuffix(f"_{kind}")
+                yield author, line[0], line[2:].replace("\\n", "\n")
+
+
+def overlaps(sentence: str, rule: str) -> bool:
+    """Return True if a sentence has the words of a rule, or begins or lies within them."""
+    sentence, rule = sentence.casefold().rstrip("."), rule.casefold()
+    return rule in sentence or sentence in rule or rule[:RULE_CHARS] in sentence
 
 
 def rule_examples(data: str, transcripts: str) -> Iterator[Example]:
@@ -66,10 +99,18 @@ def rule_examples(data: str, transcripts: str) -> Iterator[Example]:
 
     for sign, text in marked_lines(HERE / "sets" / "learnings" / "rules.txt"):
         yield from sentences("rules.txt", text, sign, 3)
+    for author, sign, text in author_lines("rules"):
+        message, _, rules = text.partition(" => ")
+        for each in sentences(author, message, sign, 3 if sign == "+" else 2):
+            is_rule = any(overlaps(each.text, rule) for rule in rules.split(" || "))
+            yield each if is_rule else each._replace(sign="-", weight=1)
     for project in load_half("tune"):
+        group = PROJECTS_OF.get(project.name, project.name)
         for entry in project.entries():
-            sign, weight = ("+", 2) if entry.rule else ("-", 1.5)
-            yield from sentences(project.name, entry.user, sign, weight)
+            keys = [key for clauses in entry.rule.values() for key in sum(clauses, ())]
+            for each in sentences(group, entry.user, "-", 1.5):
+                has_rule = any(fold(key) in fold(each.text) for key in keys)
+                yield each._replace(sign="+", weight=2) if has_rule else each
     for sign, line in marked_lines(DOMAIN / "instructions_labelled.txt"):
         kind, text = re.findall(r"(\[\w+\] )?(.*)", line)[0]
         if kind != "[name] ":
@@ -112,13 +153,30 @@ def request_examples() -> Iterator[Example]:
             kind = kind_of(prompt, project)
             if kind != "fact":
                 sign, weight = ("+", 1.5) if kind == "rule" else ("-", 1)
-                yield Example(project.name, prompt.ask, sign, weight)
+                group = PROJECTS_OF.get(project.name, project.name)
+                yield Example(group, prompt.ask, sign, weight)
+    for author, sign, text in author_lines("prompts"):
+        if sign != "?":
+            yield Example(author, text, sign, 1)
     for sign, text in marked_lines(HERE / "sets" / "learnings" / "requests.txt"):
         yield Example("requests.txt", text, sign, 1.5 if sign == "+" else 1)
     whole = tomllib.loads((DOMAIN / "instructions_whole.toml").read_text("utf-8"))
     for said in whole["said"]:
         for request in said.get("requests", ()):
             yield Example("whole", request, "+", 1.5)
+
+
+def asking_examples() -> Iterator[Example]:
+    signs = {"fact": ("+", 1), "rule": ("-", 0.5), "nothing": ("-", 1)}
+    for project in load_half("tune"):
+        for prompt in project.prompts():
+            sign, weight = signs[kind_of(prompt, project)]
+            group = PROJECTS_OF.get(project.name, project.name)
+            yield Example(group, prompt.ask, sign, weight, rate_form(prompt.ask))
+    for author, sign, text in author_lines("prompts"):
+        is_asking = "+" if sign == "?" else "-"
+        weight = 0.5 if sign == "+" else 1
+        yield Example(author, text, is_asking, weight, rate_form(text))
 
 
 def embed(texts: Sequence[str]) -> Matrix:
@@ -133,11 +191,12 @@ def fit(vectors: Matrix, examples: Sequence[Example]) -> Matrix:
     rows = np.c_[vectors, np.ones(len(vectors))]
     good = np.array([each.sign == "+" for each in examples], float)
     weight = np.array([each.weight for each in examples])
+    known = np.array([each.odds for each in examples])
     penalty = np.full(rows.shape[1], PENALTY)
     penalty[-1] = 0.01
     weights = np.zeros(rows.shape[1])
     for _ in range(STEPS):
-        chance = 1 / (1 + np.exp(-rows @ weights))
+        chance = 1 / (1 + np.exp(-known - rows @ weights))
         slope = rows.T @ (weight * (good - chance)) - penalty * weights
         curve = (rows * (weight * chance * (1 - chance))[:, None]).T @ rows
         weights += np.linalg.solve(curve + np.diag(penalty), slope)
@@ -147,24 +206,30 @@ def fit(vectors: Matrix, examples: Sequence[Example]) -> Matrix:
 def check(vectors: Matrix, examples: Sequence[Example]) -> None:
     """Print, by group, the share of positive and of other examples above some probabilities."""
     groups = [each.group for each in examples]
-    projects = [project.name for project in load_half("tune")]
+    authors = {path.stem.partition("_")[0] for path in AUTHORS.glob("*.txt")}
+    alone = sorted(authors | {project.name for project in load_half("tune")})
     chance = random.Random(1)
     folds = np.array(
         [
-            projects.index(group) if group in projects else chance.randrange(FOLDS)
+            alone.index(group) if group in alone else chance.randrange(FOLDS)
             for group in groups
         ]
     )
-    scores = np.zeros(len(examples))
-    for fold in range(max(FOLDS, len(projects))):
+    scores = np.array([each.odds for each in examples])
+    for fold in range(max(FOLDS, len(alone))):
         others = folds != fold
         weights = fit(
             vectors[others], [e for e, o in zip(examples, others, strict=True) if o]
         )
-        scores[~others] = vectors[~others] @ weights[:-1] + weights[-1]
+        scores[~others] += vectors[~others] @ weights[:-1] + weights[-1]
     chances = 1 / (1 + np.exp(-scores))
     good = np.array([each.sign == "+" for each in examples])
-    names = np.array(["projects" if group in projects else group for group in groups])
+    names = np.array(
+        [
+            "authors" if group in authors else "projects" if group in alone else group
+            for group in groups
+        ]
+    )
     for name in dict.fromkeys(names):
         for sign, which in (("+", good), ("-", ~good)):
             part = chances[(names == name) & which]
@@ -206,6 +271,7 @@ def main() -> None:
     for name, examples in (
         ("rule", list(rule_examples(options.data, options.transcripts))),
         ("request", list(request_examples())),
+        ("asking", list(asking_examples())),
     ):
         vectors = embed([each.text for each in examples])
         print(f"{name}: {len(examples)} examples; said of examples held out")

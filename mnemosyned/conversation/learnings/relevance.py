@@ -74,7 +74,7 @@ WORTH_OF_RATING = 12
 """A probability of one that the message needs a learning, by its meaning."""
 RATING_MIN = 0.25
 """Probability from which a preference matters to a message without a word or field in common."""
-SPREAD = 0.35
+SPREAD = 0.1
 """Odds of a learning that is shown next to the most probable one, in parts of its odds."""
 FRESH_FOR = timedelta(days=7)
 PAIRS_MIN = 2
