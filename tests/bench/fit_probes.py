@@ -28,10 +28,13 @@ import numpy as np
 from bench.telling import fold, kind_of, load_half
 from support.datasets.technical_talks import load_talks
 
+from mnemosyned.conversation.briefing import is_question
 from mnemosyned.conversation.learnings.recognize import TEXT_CHARS_MAX, split_text
+from mnemosyned.conversation.learnings.relevance import load_topics
 from mnemosyned.conversation.prompts import rate_form
 from mnemosyned.models.sentence_encoder import SentenceEncoder
 from mnemosyned.search.vectors import packing
+from mnemosyned.search.vectors.bearing import BearingRater
 
 HERE = Path(__file__).parent
 DOMAIN = HERE.parent / "domain"
@@ -173,10 +176,18 @@ def asking_examples() -> Iterator[Example]:
             sign, weight = signs[kind_of(prompt, project)]
             group = PROJECTS_OF.get(project.name, project.name)
             yield Example(group, prompt.ask, sign, weight, rate_form(prompt.ask))
+        for entry in project.entries():
+            if entry.user and not is_question(entry.user):
+                group = PROJECTS_OF.get(project.name, project.name)
+                yield Example(group, entry.user, "-", 0.5, rate_form(entry.user))
     for author, sign, text in author_lines("prompts"):
         is_asking = "+" if sign == "?" else "-"
         weight = 0.5 if sign == "+" else 1
         yield Example(author, text, is_asking, weight, rate_form(text))
+    for author, _, text in author_lines("rules"):
+        said = text.partition(" => ")[0]
+        if not is_question(said):
+            yield Example(author, said, "-", 0.5, rate_form(said))
 
 
 def embed(texts: Sequence[str]) -> Matrix:
@@ -241,6 +252,59 @@ def check(vectors: Matrix, examples: Sequence[Example]) -> None:
                 print(f"  {name:>12} {sign} {len(part):5}  {shares}")
 
 
+def weigh_bearing(requests: Sequence[Example], vectors: Matrix) -> None:
+    """Print the weights by which a rule is rated for a request, and what prompts are told by them.
+
+    Each project is read with a probe of other authors, and with weights of other projects.
+    """
+    topics = load_topics()
+    rater = BearingRater(SentenceEncoder(), topics)
+    groups = np.array([each.group for each in requests])
+    rows: list[list[float]] = []
+    prompts: list[tuple[str, str, list[int]]] = []
+    for project in load_half("tune"):
+        group = PROJECTS_OF.get(project.name, project.name)
+        probe = fit(
+            vectors[groups != group], [e for e in requests if e.group != group]
+        )
+        rules: dict[str, str] = {}
+        for entry in project.entries():
+            rules |= dict.fromkeys(entry.rule, entry.user)
+            if not entry.ask or not rules:
+                continue
+            texts = [entry.ask, *rules.values()]
+            asked, *stated = rater._make_profiles(texts).astype(float)  # noqa: SLF001 fitted here
+            need = asked[len(topics) :] @ probe[:-1] + probe[-1]
+            first = len(rows)
+            for id, profile in zip(rules, stated, strict=True):
+                nearest = np.minimum(asked, profile)[: len(topics)].max()
+                cosine = max(0.0, asked[len(topics) :] @ profile[len(topics) :])
+                rows.append([need, nearest, cosine, float(id in entry.needs)])
+            places = list(range(first, len(rows)))
+            prompts.append((project.name, kind_of(entry, project), places))
+    table = np.array(rows)
+    of = {place: name for name, _, places in prompts for place in places}
+    projects = np.array([of[place] for place in range(len(rows))])
+    scores = np.zeros(len(rows))
+
+    def weigh(which: Matrix) -> Matrix:
+        examples = [Example("", "", "+" if row[3] else "-", 1) for row in table[which]]
+        return fit(table[which, :3], examples)
+
+    for name in set(of.values()):
+        weights = weigh(projects != name)
+        scores[projects == name] = (table[projects == name, :3] @ weights[:-1]) + (
+            1 - weights[0]
+        ) * table[projects == name, 0]
+    for kind in ("rule", "nothing", "fact"):
+        best = [max(scores[places]) for _, each, places in prompts if each == kind]
+        shares = "  ".join(
+            f"{least}: {np.mean(np.array(best) > least):.3f}" for least in (3, 4, 5, 6)
+        )
+        print(f"  {kind:>12}   {len(best):5}  {shares}")
+    print("  likest topic, cosine:", weigh(projects != "")[1:3].round(2))
+
+
 def written(name: str, weights: Matrix) -> str:
     """Return a probe as a table of TOML, its weights as whole numbers of 8 bits."""
     scale = float(np.abs(weights[:-1]).max() / 127)
@@ -277,6 +341,9 @@ def main() -> None:
         print(f"{name}: {len(examples)} examples; said of examples held out")
         check(vectors, examples)
         probes[name] = fit(vectors, examples)
+        if name == "request":
+            print("bearing: prompts that are told a rule, by the least odds")
+            weigh_bearing(examples, vectors)
     if options.write:
         write_probes(probes)
 
