@@ -102,11 +102,7 @@ def main() -> int:
     options = parser.parse_args()
     data = options.data
     if options.vectors:
-        RATER.append(
-            BearingRater(
-                SentenceEncoder(), load_topics()
-            ).rate_sentences
-        )
+        RATER.append(BearingRater(SentenceEncoder(), load_topics()).rate_sentences)
     report = Report("learnings" + "-with-vectors" * options.vectors)
     talks = load_talks()
     user_turns = (turn for talk in talks for turn in talk.turns if turn.role == "user")

@@ -179,7 +179,7 @@ def asking_examples() -> Iterator[Example]:
         for entry in project.entries():
             if entry.user and not is_question(entry.user):
                 group = PROJECTS_OF.get(project.name, project.name)
-                yield Example(group, entry.user, "-", 0.5, rate_form(entry.user))
+                yield Example(group, entry.user, "-", 0.15, rate_form(entry.user))
     for author, sign, text in author_lines("prompts"):
         is_asking = "+" if sign == "?" else "-"
         weight = 0.5 if sign == "+" else 1
@@ -187,7 +187,7 @@ def asking_examples() -> Iterator[Example]:
     for author, _, text in author_lines("rules"):
         said = text.partition(" => ")[0]
         if not is_question(said):
-            yield Example(author, said, "-", 0.5, rate_form(said))
+            yield Example(author, said, "-", 0.15, rate_form(said))
 
 
 def embed(texts: Sequence[str]) -> Matrix:
@@ -264,9 +264,7 @@ def weigh_bearing(requests: Sequence[Example], vectors: Matrix) -> None:
     prompts: list[tuple[str, str, list[int]]] = []
     for project in load_half("tune"):
         group = PROJECTS_OF.get(project.name, project.name)
-        probe = fit(
-            vectors[groups != group], [e for e in requests if e.group != group]
-        )
+        probe = fit(vectors[groups != group], [e for e in requests if e.group != group])
         rules: dict[str, str] = {}
         for entry in project.entries():
             rules |= dict.fromkeys(entry.rule, entry.user)

@@ -51,6 +51,7 @@ def test_without_an_encoder_general_questions_need_less_than_orders() -> None:
 
     assert max(general) < min(orders)
 
+
 def test_what_a_prompt_is_like_outweighs_its_form() -> None:
     question = "is the second column wider than the first?"
 
