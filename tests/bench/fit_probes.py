@@ -227,8 +227,8 @@ def check(vectors: Matrix, examples: Sequence[Example]) -> None:
         ]
     )
     scores = np.array([each.odds for each in examples])
-    for fold in range(max(FOLDS, len(alone))):
-        others = folds != fold
+    for number in range(max(FOLDS, len(alone))):
+        others = folds != number
         weights = fit(
             vectors[others], [e for e, o in zip(examples, others, strict=True) if o]
         )
