@@ -7,6 +7,7 @@ import pytest
 from bench.bench_telling import find_untimely, live_half
 from bench.telling import (
     HALVES,
+    SETS,
     EndedFact,
     Entry,
     Project,
@@ -19,6 +20,7 @@ from bench.telling import (
 
 from mnemosyned.text.tokens import COMMONPLACE_KINDS, tokenize
 
+AUTHORS = SETS.parent / "authors"
 EVERY_PROJECT = [project for half in HALVES for project in load_half(half)]
 
 
@@ -170,3 +172,17 @@ def test_a_project_is_lived_through_the_hooks_and_asked_at_its_moments() -> None
     assert life.start_tokens[0] == 0
     assert {fact.id for _, fact, _ in untimely} <= {"db"}
     assert all(told.told_at.day > 4 for told, _, _ in untimely)
+
+
+def test_each_line_of_an_author_has_a_sign_and_each_rule_is_in_its_message() -> None:
+    wrong = []
+    for path in sorted(AUTHORS.glob("*.txt")):
+        signs = "?+-" if path.stem.endswith("_prompts") else "+-"
+        for line in path.read_text("utf-8").splitlines()[1:]:
+            message, arrow, rules = line[2:].partition(" => ")
+            is_rule = line[0] == "+" and "?" not in signs
+            is_right = line[0] in signs and line[1] == " " and bool(arrow) == is_rule
+            if not is_right or any(rule not in message for rule in rules.split(" || ")):
+                wrong.append(f"{path.stem}: {line}")
+
+    assert wrong == []
