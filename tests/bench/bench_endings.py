@@ -154,7 +154,7 @@ def main() -> int:
     parser.add_argument("--words", action="store_true", help="without vectors")
     options = parser.parse_args()
     report = Report("bench-endings")
-    meanings = None if options.words else BearingRater(SentenceEncoder(), {}, {})
+    meanings = None if options.words else BearingRater(SentenceEncoder(), {})
     for half in [options.half] if options.half else HALVES:
         report_half(report, half, meanings, show=options.show)
     return report.finish()
