@@ -138,11 +138,12 @@ class EndingFinder:
         seconds: float | None = None,
         is_yielding: bool = False,
     ) -> int:
-        """Read all unread memories, or up to `limit` of them; return how many endings were new.
+        """Read all unread memories, or up to `limit` of them; return how many endings changed.
 
-        Then learn from as many. Each stops after the portion in which `seconds` are over. With a
-        `limit` it does not wait for another thread that reads, and returns 0. The background leaves
-        memories for later while the encoder is loading.
+        These were added, or withdrawn as vectors refute what words found. Then learn from as many.
+        Each stops after the portion in which `seconds` are over. With a `limit` it does not wait for
+        another thread that reads, and returns 0. The background leaves memories for later while the
+        encoder is loading.
         """
         if not self._reading.acquire(blocking=limit is None):
             return 0
@@ -159,7 +160,7 @@ class EndingFinder:
             self._reading.release()
         if found:
             self.on_found()
-            log.info("statements_ended", endings=found)
+            log.info("endings_changed", endings=found)
         return found
 
     def _find_ahead(self, limit: int) -> int:
@@ -172,11 +173,7 @@ class EndingFinder:
             return 0
         self._has_news_ahead = False
         memories = self._store.endings.unread(limit=limit, after=self._read_to)
-        endings = [
-            ending
-            for memory in memories.values()
-            for ending in self._find_of(memory, None)
-        ]
+        endings, _, _ = self._judge(list(memories.values()), None)
         self._read_to = max(memories, default=self._read_to)
         if len(memories) == limit:
             self._has_news_ahead = True  # there may be more
@@ -185,7 +182,7 @@ class EndingFinder:
     def _find(
         self, limit: int | None, seconds: float | None, *, is_yielding: bool
     ) -> int:
-        """Read memories as `find` does, in one thread at a time; return how many endings were new."""
+        """Read memories as `find` does, in one thread at a time; return how many endings changed."""
         ends = time.monotonic() + seconds if seconds is not None else float("inf")
         found = read = 0
         is_due = self._has_news
@@ -193,18 +190,17 @@ class EndingFinder:
             self._has_news = False
             portion = READ_AT_ONCE if limit is None else min(READ_AT_ONCE, limit - read)
             memories = self._store.endings.unread(limit=portion) if portion else {}
-            endings: list[EndingRecord] = []
-            done = 0
-            for memory in memories.values():
-                if is_yielding:
-                    self._gate.yield_to_requests()
-                endings += self._find_of(memory, self._find_meanings())
-                done += 1
-                if time.monotonic() >= ends:
-                    break
+            endings, judged, done = self._judge(
+                list(memories.values()),
+                self._find_meanings(),
+                ends=ends,
+                is_yielding=is_yielding,
+            )
             if done:
                 last = list(memories)[done - 1]
-                found += self._store.endings.add(endings, read_up_to=last)
+                found += self._store.endings.add(
+                    endings, judged=judged, read_up_to=last
+                )
             read += done
             if not portion or done == portion or done < len(memories):
                 self._has_news = True  # there may be more
@@ -248,7 +244,7 @@ class EndingFinder:
         `former` has what the speakers of edited memories said before the edit, by id: rules that only
         the new words state are learned. Restored memories have their learnings.
         """
-        memories = self._store.endings.memories_at(positions).values()
+        memories = list(self._store.endings.memories_at(positions).values())
         if former is not None:
             late = [
                 each
@@ -260,10 +256,7 @@ class EndingFinder:
             ]
             if late:
                 self._add_late(late)
-        meanings = self._find_meanings()
-        endings = [
-            ending for memory in memories for ending in self._find_of(memory, meanings)
-        ]
+        endings, _, _ = self._judge(memories, self._find_meanings())
         if endings and self._store.endings.add(endings):
             self.on_found()
 
@@ -297,17 +290,42 @@ class EndingFinder:
         is_ready = self._encoder_state() is EmbedderState.READY
         return self._meanings if is_ready else None
 
+    def _judge(
+        self,
+        memories: Sequence[MemoryRecord],
+        meanings: SentenceMeanings | None,
+        *,
+        ends: float = float("inf"),
+        is_yielding: bool = False,
+    ) -> tuple[list[EndingRecord], list[str], int]:
+        """Return the endings that memories make, the ids judged by vectors, and how many were read.
+
+        It stops after the memory in which the monotonic clock reaches `ends`. If the encoder fails,
+        which is logged, words alone decide about that memory and the rest.
+        """
+        endings: list[EndingRecord] = []
+        judged: list[str] = []
+        for done, memory in enumerate(memories, 1):
+            if is_yielding:
+                self._gate.yield_to_requests()
+            if not memory.pruned_at and not memory.superseded_at:
+                try:
+                    found = list(self._find_of(memory, meanings))
+                except (EmbedderFailed, ModelUnavailable) as error:
+                    log.warning("endings_without_vectors", reason=error.message)
+                    meanings = None
+                    found = list(self._find_of(memory, None))
+                endings += found
+                judged += [memory.id] if meanings else []
+            if time.monotonic() >= ends:
+                return endings, judged, done
+        return endings, judged, len(memories)
+
     def _find_of(
         self, memory: MemoryRecord, meanings: SentenceMeanings | None
     ) -> Iterator[EndingRecord]:
-        """Yield the endings that a memory makes; by words alone if the encoder fails, which is logged."""
-        if memory.pruned_at or memory.superseded_at:
-            return
-        try:
-            compared = list(self._compare(memory, meanings))
-        except (EmbedderFailed, ModelUnavailable) as error:
-            log.warning("endings_without_vectors", reason=error.message)
-            compared = list(self._compare(memory, None))
+        """Yield the endings that a memory makes. Raises `EmbedderFailed` and `ModelUnavailable`."""
+        compared = list(self._compare(memory, meanings))
         older = self._store.endings.memories_at(
             [match.position for match, _ in compared]
         )

@@ -57,7 +57,8 @@ class UndoneEnding(msgspec.Struct, frozen=True):
 class UndoEnding(ById[UndoneEnding], frozen=True, kw_only=True):
     """Say that an ended statement still applies.
 
-    All endings of the memory are undone: no newer statement ends it, until `redo`.
+    All endings of the memory are undone until `redo`: these newer memories end none of its
+    statements; later ones may.
 
     Raises `NotFound` if it has no ended statement.
     """

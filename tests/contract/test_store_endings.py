@@ -78,6 +78,28 @@ def test_an_ending_of_an_unknown_memory_is_not_added(ended: MemoryStore) -> None
     assert ended.endings.add([unknown]) == 0
 
 
+def test_an_ending_that_a_later_judgement_does_not_find_is_withdrawn(
+    ended: MemoryStore,
+) -> None:
+    elsewhere = replace(ENDING, older_place=0)
+
+    assert ended.endings.add([], judged=["old"]) == 0
+    assert ended.endings.add([elsewhere], judged=["new"]) == 2
+    assert ended.endings.find(limit=10) == [elsewhere]
+    assert ended.endings.add([elsewhere], judged=["new"]) == 0
+
+
+def test_an_undone_ending_is_neither_withdrawn_nor_found_at_another_sentence(
+    ended: MemoryStore,
+) -> None:
+    ended.endings.undo("old")
+
+    changed = ended.endings.add([replace(ENDING, older_place=0)], judged=["new"])
+
+    assert changed == 0
+    assert ended.endings.find(limit=10) == [replace(ENDING, undone=True)]
+
+
 def test_an_undone_ending_is_not_in_force_until_it_is_redone(
     ended: MemoryStore,
 ) -> None:
@@ -309,8 +331,49 @@ def test_the_background_judges_by_vectors_once_the_encoder_is_ready(
     assert not store.endings.unread(limit=10)
 
 
-def test_an_encoder_that_fails_leaves_endings_to_the_words(store: MemoryStore) -> None:
+class RefutingMeanings(LikeMeanings):
+    """Meanings of an encoder to which no sentence says a change."""
+
+    def rate_changes(self, sentences: Sequence[str]) -> list[float]:
+        return [-50.0 for _ in sentences]
+
+
+@pytest.mark.parametrize("early", ["waiting", "loading"])
+def test_the_background_withdraws_an_ending_of_words_that_vectors_refute(
+    store: MemoryStore, early: str
+) -> None:
     store.memories.remember([Draft(OLD), Draft(NEW)])
+    state = [EmbedderState.LOADING if early == "loading" else EmbedderState.READY]
+    rewritten: list[str] = []
+    finder = EndingFinder(
+        store=store,
+        clock=FakeClock(),
+        gate=ForegroundGate(),
+        in_background=True,
+        meanings=RefutingMeanings(),
+        encoder_state=lambda: state[-1],
+    )
+    finder.find_soon()
+    before = [each.newer for each in store.endings.find(limit=10)]
+    finder.on_found = lambda: rewritten.append("summaries")
+
+    state.append(EmbedderState.READY)
+    finder.find_in_background()
+
+    assert before == ["new"]
+    assert store.endings.find(limit=10) == []
+    assert rewritten == ["summaries"]
+
+
+def test_an_encoder_that_fails_leaves_endings_to_the_words(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    again = replace(NEW, id="again", content="The staging server now listens on 9191.")
+    store.memories.remember([Draft(OLD), Draft(NEW), Draft(again)])
+    monkeypatch.setattr(
+        endings.log, "warning", lambda event, **_: asked.append(event), raising=False
+    )
     finder = EndingFinder(
         store=store,
         clock=FakeClock(),
@@ -322,7 +385,8 @@ def test_an_encoder_that_fails_leaves_endings_to_the_words(store: MemoryStore) -
 
     finder.find_in_background()
 
-    assert [each.newer for each in store.endings.find(limit=10)] == ["new"]
+    assert {each.newer for each in store.endings.find(limit=10)} == {"new", "again"}
+    assert asked == ["endings_without_vectors"]
 
 
 def test_restored_memories_are_not_learned_from_and_others_still_are(

@@ -125,35 +125,47 @@ class EndingStore(Transactional):
         return session.memories_at(positions)
 
     def add(
-        self, endings: Sequence[EndingRecord], *, read_up_to: int | None = None
-    ) -> int:
-        """Add endings that are not known yet; return how many were added.
-
-        In the same transaction, all memories up to the row number `read_up_to` are marked as read,
-        and summaries that may tell an ended statement are emptied, to be rewritten. With
-        `read_up_to`, nobody waits for the disk: after a crash, these memories are read again.
-        """
-        return self._write(
-            lambda session: self._add(session, endings, read_up_to),
-            durable=read_up_to is None,
-        )
-
-    def _add(
         self,
-        session: CommonSession,
         endings: Sequence[EndingRecord],
-        read_up_to: int | None,
+        *,
+        judged: Sequence[str] = (),
+        read_up_to: int | None = None,
     ) -> int:
-        """Add endings and move the mark, in the transaction of `session`; see `add`."""
-        if read_up_to is not None:
-            session.execute("DELETE FROM ending_progress WHERE owner = %(owner)s")
-            session.execute(
-                "INSERT INTO ending_progress (owner, position) VALUES (%(owner)s, %(position)s)",
-                position=read_up_to,
-            )
-        added = [ending for ending in endings if restore_ending(session, ending)]
-        _empty_summaries(session, [ending.older for ending in added])
-        return len(added)
+        """Add unknown endings, and withdraw refuted ones; return how many were added or withdrawn.
+
+        No ending is added between two memories of which one was undone. Those that the newer
+        memories `judged` made are deleted if they are neither among `endings` nor undone. In the
+        same transaction, all memories up to the row number `read_up_to` are marked as read, and
+        summaries that these changes concern are emptied, to be rewritten. With `read_up_to`, nobody
+        waits for the disk: after a crash, these memories are read again.
+        """
+
+        def change(session: CommonSession) -> int:
+            if read_up_to is not None:
+                session.execute("DELETE FROM ending_progress WHERE owner = %(owner)s")
+                session.execute(
+                    "INSERT INTO ending_progress (owner, position) VALUES (%(owner)s, %(position)s)",
+                    position=read_up_to,
+                )
+            withdrawn = _withdraw_endings(session, judged, endings)
+            undone = {
+                (each.older, each.newer)
+                for each in _read_endings(
+                    session,
+                    "AND newer_id = ANY(%(ids)s::text[]) AND undone",
+                    ids=list({each.newer for each in endings}),
+                )
+            }
+            added = [
+                each.older
+                for each in endings
+                if (each.older, each.newer) not in undone
+                and restore_ending(session, each)
+            ]
+            _empty_summaries(session, [*withdrawn, *added])
+            return len(withdrawn) + len(added)
+
+        return self._write(change, durable=read_up_to is None)
 
     @writes
     def read_again(self, session: CommonSession) -> None:
@@ -201,6 +213,39 @@ class EndingStore(Transactional):
             id=id,
             undone=undone,
         ).rowcount
+
+
+def _withdraw_endings(
+    session: CommonSession, judged: Sequence[str], endings: Sequence[EndingRecord]
+) -> list[str]:
+    """Delete the endings by the memories `judged` that are not among `endings`; return the older ids.
+
+    Those that were undone stay, and those of memories whose words are not searched.
+    """
+    true = {(each.older, each.newer, each.older_place) for each in endings}
+    refuted = [
+        each
+        for each in _read_endings(
+            session,
+            "AND newer_id = ANY(%(ids)s::text[]) AND NOT undone",
+            ids=list(judged),
+        )
+        if (each.older, each.newer, each.older_place) not in true
+    ]
+    memories = session.memories([each.older for each in refuted])
+    withdrawn = []
+    for each in refuted:
+        older = memories.get(each.older)
+        if older and not older.pruned_at and not older.superseded_at:
+            session.execute(
+                "DELETE FROM ending WHERE owner = %(owner)s AND older_id = %(older)s "
+                "AND newer_id = %(newer)s AND older_place = %(place)s",
+                older=each.older,
+                newer=each.newer,
+                place=each.older_place,
+            )
+            withdrawn.append(each.older)
+    return withdrawn
 
 
 def _empty_summaries(session: CommonSession, ids: Sequence[str]) -> None:
