@@ -50,6 +50,8 @@ class WebAccess:
         self._now = now
         self.used_at = now()
         """When a person last asked for a page, by the monotonic clock."""
+        self.is_served: Callable[[], bool] = lambda: True
+        """Returns whether the server of the pages runs."""
         self._lock = threading.Lock()
         self._key, self._key_until = "", 0.0
         self._sessions: list[WebSession] = []
@@ -143,7 +145,10 @@ def refused_tcp_user(connection: socket.socket) -> int | None:
     not in it, as it has hung up already, is refused as `UNKNOWN_USER`. Where the table cannot be
     read, all are allowed, and the key and the cookie alone protect the pages.
     """
-    client, own = connection.getpeername(), connection.getsockname()
+    try:
+        client, own = connection.getpeername(), connection.getsockname()
+    except OSError:  # it reset the connection
+        return UNKNOWN_USER
     wanted = (_table_address(*client), _table_address(*own))
     is_readable = False
     for table in _TABLES:

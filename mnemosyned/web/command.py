@@ -81,10 +81,13 @@ def web(context: click.Context, *, no_browser: bool, port: int, minutes: int) ->
 def _wait(access: WebAccess, client: Connection, minutes: int) -> str:
     """Wait until nobody used the pages for so many minutes; return why they end.
 
-    They also end when the daemon has not answered for a minute. Enter prints a new address.
+    They also end when the daemon has not answered for a minute. Enter prints a new address. Raises
+    `MnemosynedError` if the server of the pages failed.
     """
     checked_at, silent = time.monotonic(), 0
     while access.unused_s < minutes * 60:
+        if not access.is_served():
+            raise MnemosynedError("the pages' server failed; mnem web opens them again")
         watched: list[int] = []
         with suppress(OSError):  # no terminal
             # In the background, reading the terminal would stop this process.

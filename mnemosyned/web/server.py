@@ -52,6 +52,7 @@ def serve_pages(caller: Caller, *, port: int = 0) -> Iterator[WebAccess]:
             limits=LIMITS,
             activity=ServerActivity(),
         )
+        access.is_served = loop.is_running
         loop.start()
         try:
             yield access

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import struct
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -165,6 +166,16 @@ def test_a_client_that_hung_up_has_no_user(
     connected: tuple[socket.socket, socket.socket],
 ) -> None:
     accepted, client = connected
+    client.close()
+
+    assert refused_tcp_user(accepted) == UNKNOWN_USER
+
+
+def test_a_client_that_reset_its_connection_has_no_user(
+    connected: tuple[socket.socket, socket.socket],
+) -> None:
+    accepted, client = connected
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     client.close()
 
     assert refused_tcp_user(accepted) == UNKNOWN_USER

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import socket
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.client import HTTPConnection, HTTPResponse
 
 import pytest
@@ -14,8 +15,9 @@ from click.testing import CliRunner
 
 from mnemosyned import Memory
 from mnemosyned.cli.main import mnem
-from mnemosyned.errors import DaemonUnreachable, InvalidRequest
-from mnemosyned.web import command
+from mnemosyned.daemon.http.server import EventLoop, log
+from mnemosyned.errors import DaemonUnreachable, InvalidRequest, MnemosynedError
+from mnemosyned.web import command, server
 from mnemosyned.web.access import WebAccess
 from mnemosyned.web.command import HOW_TO_OPEN, SILENT_CHECKS_MAX, _wait
 from mnemosyned.web.server import LIMITS, serve_pages
@@ -95,12 +97,62 @@ def test_a_request_has_limits(
 
 def test_only_loopback_listens_and_nothing_after_the_end() -> None:
     with Memory(":memory:") as memory:
-        with serve_pages(memory) as server:
-            port = port_of(server)
+        with serve_pages(memory) as running:
+            port = port_of(running)
             with pytest.raises(OSError, match="refused"):
                 socket.create_connection(("127.0.0.2", port), timeout=WAIT_S)
         with pytest.raises(OSError, match="refused"):
             socket.create_connection(("127.0.0.1", port), timeout=WAIT_S)
+
+
+def test_a_client_that_resets_its_connection_ends_nothing(
+    served: tuple[WebAccess, int],
+) -> None:
+    for _ in range(12):  # fewer than the backlog takes
+        with socket.create_connection(("127.0.0.1", served[1])) as client:
+            at_once = struct.pack("ii", 1, 0)
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
+
+    with answer(served[1], "/page.css") as page:
+        assert page.status == 200
+
+
+def test_a_client_that_cannot_be_checked_is_logged_once_and_ends_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    logged: list[str] = []
+    failing = [OSError("broken")] * 3
+    monkeypatch.setattr(log, "exception", logged.append)
+
+    def check(_: socket.socket) -> None:
+        if failing:
+            raise failing.pop()
+
+    monkeypatch.setattr(server, "refused_tcp_user", check)
+    with Memory(":memory:") as memory, serve_pages(memory) as running:
+        port = port_of(running)
+        while failing:
+            with pytest.raises(OSError), answer(port, "/page.css"):  # noqa: PT011 any
+                pass
+        with answer(port, "/page.css") as page:
+            assert page.status == 200
+
+    assert logged == ["client_failed"]
+
+
+def test_refused_clients_are_logged_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    logged: list[tuple[str, int]] = []
+    monkeypatch.setattr(
+        log, "warning", lambda event, *, uid: logged.append((event, uid))
+    )
+    monkeypatch.setattr(server, "refused_tcp_user", lambda _: 54_321)
+    with Memory(":memory:") as memory, serve_pages(memory) as running:
+        port = port_of(running)
+        for _ in range(3):
+            with pytest.raises(OSError), answer(port, "/page.css"):  # noqa: PT011 any
+                pass
+
+    assert logged == [("peer_refused", 54_321)]
 
 
 def test_a_port_in_use_is_named() -> None:
@@ -147,6 +199,7 @@ class Asked:
         self.unused_s = unused_s
         self.checks = 0
         self._is_up = is_up
+        self.is_served = lambda: True
 
     def page(self, path: str) -> str:
         assert path == "/health"
@@ -160,6 +213,25 @@ def test_it_ends_when_nobody_used_it_for_so_long() -> None:
     asked = Asked(unused_s=61.0, is_up=True)
 
     assert "1 minute" in _wait(asked, asked, 1)  # type: ignore[arg-type]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_it_ends_with_an_error_when_the_server_failed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(_: EventLoop) -> None:
+        raise RuntimeError
+
+    asked = Asked(unused_s=0.0, is_up=True)
+    with Memory(":memory:") as memory, serve_pages(memory) as running:
+        assert running.is_served()
+        monkeypatch.setattr(EventLoop, "_check_deadlines", fail)
+        with suppress(OSError), answer(port_of(running), "/page.css"):
+            pass
+        asked.is_served = running.is_served
+        monkeypatch.setattr(command, "BEAT_S", 0.01)
+        with pytest.raises(MnemosynedError, match="opens them again"):
+            _wait(asked, asked, 1)  # type: ignore[arg-type]
 
 
 def test_it_ends_when_the_daemon_has_stopped(monkeypatch: pytest.MonkeyPatch) -> None:

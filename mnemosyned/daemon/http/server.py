@@ -114,7 +114,8 @@ class EventLoop:
         self._listeners = {each.sock.fileno(): each for each in listeners}
         self._accept_at = 0.0
         """When a pause in accepting clients ends, by the monotonic clock."""
-        self._accept_error_at = -LOGGED_EVERY_S
+        self._accept_logged_at: dict[str, float] = {}
+        """When an event of accepting clients was last logged, by its name."""
         self.is_full = False
         """Whether new clients wait in the backlog, as no connection can be closed for them."""
         self._workers = Workers(
@@ -134,6 +135,10 @@ class EventLoop:
             self._epoll.register(fd, select.EPOLLIN)
         self._workers.start()
         self._thread.start()
+
+    def is_running(self) -> bool:
+        """Return whether the event loop serves clients: neither stopped nor failed."""
+        return self._thread.is_alive()
 
     def stop(self) -> None:
         """Accept no more clients, give running requests `DRAIN_S` seconds, and hang up."""
@@ -257,27 +262,41 @@ class EventLoop:
             except OSError as error:
                 self._handle_accept_error(error)
                 return
-            find_refused = listener.refused_user
-            if listener.access.local:
-                find_refused = refused_user_id
-            else:
-                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if find_refused and (uid := find_refused(sock)) is not None:
-                log.warning("peer_refused", uid=uid)
+            try:
+                find_refused = listener.refused_user
+                if listener.access.local:
+                    find_refused = refused_user_id
+                else:
+                    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                if find_refused and (uid := find_refused(sock)) is not None:
+                    if self._may_log("peer_refused"):
+                        log.warning("peer_refused", uid=uid)
+                    sock.close()
+                    continue
+                sock.settimeout(0)
+                self._add_connection(sock, listener)
+            except Exception:
+                if self._may_log("client_failed"):
+                    log.exception("client_failed")
                 sock.close()
-                continue
-            sock.settimeout(0)
-            self._add_connection(sock, listener)
 
     def _handle_accept_error(self, error: OSError) -> None:
-        """After a failed accept, close a stalled connection and pause; log once a minute."""
-        now = time.monotonic()
-        if now - self._accept_error_at >= LOGGED_EVERY_S:
-            self._accept_error_at = now
+        """After a failed accept, close a stalled connection and pause; log it."""
+        if self._may_log("accept_failed"):
             reason = errno.errorcode.get(error.errno or 0, str(error.errno))
             log.error("accept_failed", reason=reason)
         self._make_room()
-        self._pause_accepting(now + PAUSE_S)
+        self._pause_accepting(time.monotonic() + PAUSE_S)
+
+    def _may_log(self, event: str) -> bool:
+        """Return whether to log an event of accepting clients: once in `LOGGED_EVERY_S` seconds."""
+        now = time.monotonic()
+        is_due = (
+            now - self._accept_logged_at.get(event, -LOGGED_EVERY_S) >= LOGGED_EVERY_S
+        )
+        if is_due:
+            self._accept_logged_at[event] = now
+        return is_due
 
     def _pause_accepting(self, until: float) -> None:
         """Accept no clients until the monotonic time `until`, and until there is room for them.
@@ -313,9 +332,9 @@ class EventLoop:
         )
         tls = listener.certificate.channel() if listener.certificate else None
         connection = ClientConnection(sock, protocol, now=time.monotonic(), tls=tls)
+        self._epoll.register(connection.fd, select.EPOLLIN | select.EPOLLONESHOT)
         self._connections[connection.fd] = connection
         self._activity.connections[connection.local] += 1
-        self._epoll.register(connection.fd, select.EPOLLIN | select.EPOLLONESHOT)
 
     def _drop_stalled(self, state: ConnectionState, *, reserved: bool = False) -> bool:
         """Close the connection that is longest in this state, if its grace time is over.
