@@ -136,7 +136,7 @@ def assemble_service(
 
     def encoder_state() -> EmbedderState:
         """Return the state of the embedding model; off if there is none that rates sentences."""
-        return vectors.status().state if vectors and shared.rater else EmbedderState.OFF
+        return vectors.state if vectors and shared.rater else EmbedderState.OFF
 
     def learn(memory: MemoryRecord) -> Sequence[LateLearning] | None:
         """Return what a memory states as a rule by the vectors of its sentences; None for later."""

@@ -10,7 +10,12 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
-from mnemosyned.memory.values import EmbedderStatus, MemoryRecord, SummarizerStatus
+from mnemosyned.memory.values import (
+    EmbedderState,
+    EmbedderStatus,
+    MemoryRecord,
+    SummarizerStatus,
+)
 from mnemosyned.text.details import Detail
 
 if TYPE_CHECKING:
@@ -445,6 +450,11 @@ class PendingVector(Protocol):
 
 class MemoryVectors(Protocol):
     """Adds vectors to one memory and to its recall. Safe from any thread."""
+
+    @property
+    def state(self) -> EmbedderState:
+        """The state of the embedding model, without a look at the database."""
+        ...
 
     def status(self) -> EmbedderStatus:
         """Return the state of the embedding model, with the number of embedded memories."""

@@ -129,7 +129,7 @@ class EndingFinder:
     def find_in_background(self) -> None:
         """Read further memories for `CHORE_S` seconds, learn from them as long, and yield to requests."""
         self.find(seconds=CHORE_S, is_yielding=True)
-        self._is_behind = self._has_news and not self._is_encoder_loading()
+        self._is_behind = self._has_news and not self._is_encoder_awaited()
 
     def find(
         self,
@@ -148,10 +148,11 @@ class EndingFinder:
         if not self._reading.acquire(blocking=limit is None):
             return 0
         try:
-            is_loading = self._in_background and self._is_encoder_loading()
-            if is_loading and is_yielding:
+            has_news = self._has_news or self._has_news_ahead or self._has_unlearned
+            is_awaited = has_news and self._is_encoder_awaited()
+            if not has_news or (is_awaited and is_yielding):
                 found = 0
-            elif is_loading or (self._in_background and limit is not None):
+            elif is_awaited or (self._in_background and limit is not None):
                 found = self._find_ahead(limit or READ_AT_ONCE)
             else:
                 found = self._find(limit, seconds, is_yielding=is_yielding)
@@ -281,9 +282,9 @@ class EndingFinder:
         self._read_to = 0
         self._has_news = self._has_news_ahead = True
 
-    def _is_encoder_loading(self) -> bool:
-        """Tell whether the encoder will soon be ready."""
-        return self._encoder_state() is EmbedderState.LOADING
+    def _is_encoder_awaited(self) -> bool:
+        """Tell whether the background waits until the encoder is ready."""
+        return self._in_background and self._encoder_state() is EmbedderState.LOADING
 
     def _find_meanings(self) -> SentenceMeanings | None:
         """Return the meanings of sentences, or None if the encoder is not ready."""

@@ -331,6 +331,31 @@ def test_the_background_judges_by_vectors_once_the_encoder_is_ready(
     assert not store.endings.unread(limit=10)
 
 
+def test_a_finder_without_news_does_not_look_at_the_encoder(
+    store: MemoryStore,
+) -> None:
+    asked: list[EmbedderState] = []
+
+    def ask_state() -> EmbedderState:
+        asked.append(EmbedderState.READY)
+        return asked[-1]
+
+    finder = EndingFinder(
+        store=store,
+        clock=FakeClock(),
+        gate=ForegroundGate(),
+        in_background=True,
+        encoder_state=ask_state,
+    )
+    finder.find_in_background()
+    finder.find_soon()
+    asked.clear()
+
+    finder.find_soon()
+
+    assert asked == []
+
+
 class RefutingMeanings(LikeMeanings):
     """Meanings of an encoder to which no sentence says a change."""
 

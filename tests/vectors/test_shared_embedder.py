@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from typing import cast
 
 import pytest
 from support.fakes import FakeEmbedder
 from support.vector_service import WAIT_S, wait_until
 
 from mnemosyned.errors import EmbedderFailed
+from mnemosyned.memory.engine_ports import OwnedVectorStore
+from mnemosyned.memory.values import EmbedderState
 from mnemosyned.models.sharing import SharedEmbedder
 from mnemosyned.search.vectors.embedding import QuestionVector
-from mnemosyned.search.vectors.owners import OWN_QUESTIONS_MAX, OwnerTurns
+from mnemosyned.search.vectors.owners import (
+    OWN_QUESTIONS_MAX,
+    OwnerTurns,
+    OwnerVectors,
+    SharedVectors,
+)
 
 
 class Busy:
@@ -101,3 +109,17 @@ def test_owners_with_new_memories_wait_once_and_until_more_may_have_come() -> No
     assert turns.next_s() == 0.0
     assert [turns.next_owner(), turns.next_owner()] == [2, None]
     assert 0 < (turns.next_s() or 0.0) <= WAIT_S
+
+
+def test_the_state_of_an_owners_vectors_is_told_without_the_database() -> None:
+    def no_store(owner: int) -> OwnedVectorStore:
+        raise AssertionError(owner)
+
+    shared = SharedVectors(
+        store=no_store, lacking=lambda *_: (), embedder=FakeEmbedder()
+    )
+    store = cast("OwnedVectorStore", object())
+
+    vectors = OwnerVectors(1, store, shared, wait_s=1, similarity_min=0.5)
+
+    assert vectors.state is EmbedderState.LOADING

@@ -99,6 +99,11 @@ class VectorIndexer(EmbeddingThread, MemoryVectors):
 
     # -------------------------------------------------------------- from outside
 
+    @property
+    def state(self) -> EmbedderState:
+        """The model's state."""
+        return self._status.state
+
     def status(self) -> EmbedderStatus:
         """Return the counts of embedded and searched memories, and the model's state."""
         return self._status

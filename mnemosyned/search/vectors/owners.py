@@ -438,6 +438,11 @@ class OwnerVectors(MemoryVectors):
         self._known = ("", 0)
         """Identity and number of the model, once the owner has its vectors."""
 
+    @property
+    def state(self) -> EmbedderState:
+        """The model's state, without the database's counts."""
+        return self._shared.status.state
+
     def status(self) -> EmbedderStatus:
         """Return the state of the model, with this owner's counts of vectors and failures."""
         shared = self._shared
