@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
@@ -32,7 +32,7 @@ class SelectedMemories:
     learned: Sequence[str] = ()
     """Learnings that match the filters themselves."""
     mark: str = ""
-    """Fingerprint of a selection by filters; empty for a selection by ids."""
+    """Fingerprint of the selection."""
 
 
 class PreviewFields(TypedDict):
@@ -80,14 +80,22 @@ class Selector:
                 is_summary = isinstance(self._store.memories.get(id), Episode)
                 originals = self._store.deletion.ids_under(id) if is_summary else [id]
                 ids.update(dict.fromkeys(originals))
-            return SelectedMemories(ids=list(ids))
-        if not is_filtered:
+            selected = SelectedMemories(ids=list(ids), mark=_digest_ids(ids))
+        elif is_filtered:
+            selected = self._select_by_filters(request, prefix)
+        else:
             raise InvalidRequest(
                 "say which memories: give an id or a filter "
                 f"({', '.join(name.removeprefix(prefix) for name in filters)})",
                 field="id",
             )
-        return self._select_by_filters(request, prefix)
+        if request.mark and request.mark != selected.mark:
+            raise BatchChanged(
+                "what matches has changed since the preview, and nothing was done; look at a new "
+                "preview",
+                field="mark",
+            )
+        return selected
 
     def _select_by_filters(
         self, request: Filtered[Any], prefix: str
@@ -95,8 +103,7 @@ class Selector:
         """Return the memories that a request's filters select.
 
         `prefix` begins the names of filters in the request. With the `mark` of a preview, newer
-        memories are left out. Raises `InvalidRequest`, `InvalidTime`, and `BatchChanged` if the
-        selection is not the previewed one.
+        memories are left out. Raises `InvalidRequest` and `InvalidTime`.
         """
         deletion, mark = self._store.deletion, request.mark
         newest = deletion.newest()
@@ -119,14 +126,8 @@ class Selector:
         )
         ids = deletion.select(chosen)
         learned = deletion.select_learnings(chosen)
-        digest = hashlib.sha256("\n".join(sorted([*ids, "", *learned])).encode())
-        seen = f"{newest.memory}.{newest.learning}.{digest.hexdigest()[:24]}"
-        if mark and mark != seen:
-            raise BatchChanged(
-                "what matches has changed since the preview, and nothing was done; look at a new "
-                "preview",
-                field="mark",
-            )
+        digest = _digest_ids([*ids, "", *learned])
+        seen = f"{newest.memory}.{newest.learning}.{digest}"
         return SelectedMemories(ids=ids, learned=learned, mark=seen)
 
     def preview(
@@ -178,3 +179,8 @@ class Selector:
                 )
                 lines.append(line)
         return lines, max(0, len(remaining) - LISTED_MAX)
+
+
+def _digest_ids(ids: Iterable[str]) -> str:
+    """Return a digest of ids, in any order."""
+    return hashlib.sha256("\n".join(sorted(ids)).encode()).hexdigest()[:24]

@@ -180,12 +180,7 @@ def show_forget(visit: Visit) -> Response:
 
 def forget(visit: Visit) -> Response:
     """Forget just what a preview showed, and show the receipt."""
-    chosen = visit.pick(SELECTING)
-    if chosen.keys() != {
-        "id"
-    }:  # whose preview has no mark, as it selects the same always
-        chosen["mark"] = visit.field("mark")
-    done = visit.ask(Forget, chosen)
+    done = visit.ask(Forget, visit.pick(SELECTING), mark=visit.field("mark"))
     return visit.show(
         "receipt.html", title="Forgotten", done=done, kind="forget", id=""
     )

@@ -519,8 +519,9 @@ def test_receipts_say_what_waits(visitor: Visitor, memory: Memory) -> None:
         given = {"id": "n", "text": "other", "session": "s", "mark": mark}
         if path == "/forget":
             memory.remember("note", id="n2", session="t")
-            given = {"id": "n2"}
-            assert "old.db" in visited.get("/forget", **given).text
+            preview = visited.get("/forget", id="n2")
+            assert "old.db" in preview.text
+            given = {"id": "n2", "mark": preview.field("mark")}
         page = visited.post(path, **given)
         for text in expected:
             assert text in page.text
@@ -764,9 +765,33 @@ def test_forgetting_shows_a_preview_then_forgets_just_that(
 
     assert "Memories 3" in receipt.text
     assert {each.id for each in memory.list().memories} == {"stays", "later"}
-    assert "Forget 1 memory" in visitor.get("/forget", id="later").text
-    assert visitor.post("/forget", id="later").status == 200
+    single = visitor.get("/forget", id="later")
+    assert "Forget 1 memory" in single.text
+    assert visitor.post("/forget", id="later").status == 400
+    assert visitor.post("/forget", id="later", mark=single.field("mark")).status == 200
     assert [each.id for each in memory.list().memories] == ["stays"]
+
+
+def test_a_day_that_grew_since_its_preview_is_not_forgotten(
+    visitor: Visitor, memory: Memory
+) -> None:
+    for session in ("first", "second"):
+        memory.remember(
+            f"The {session} ferry sails at nine.",
+            id=session,
+            session=session,
+            created_at="2026-03-09T09:00:00Z",
+        )
+        memory.sleep(force=True)
+        day = memory.list(level="day").episodes[0].id
+        if session == "first":
+            preview = visitor.get("/forget", id=day)
+
+    page = visitor.post("/forget", id=day, mark=preview.field("mark"))
+
+    assert "Memories 1 (" in preview.text
+    assert (page.status, "has changed since the preview" in page.text) == (409, True)
+    assert memory.get("first").memory
 
 
 def test_nothing_is_forgotten_without_a_preview_or_a_selection(
