@@ -53,6 +53,10 @@ SLEEP_MAX, SLEEP_S = 100, 0.3
 after it, and the time for them where there is no background. To read 2,000 took half as long as their sleep."""
 CHORE_S = 1.0
 """Time of one call in the background."""
+LIST_S = 3.0
+"""Time to read what is left before endings are listed."""
+EDIT_S = 0.3
+"""Time for vectors, after which words alone judge the rest of a group of edited memories."""
 STATEMENTS_MAX = 5
 """Statements of one memory that are compared with older memories."""
 CANDIDATES_MAX, MATCHES_MAX = 20, 60
@@ -150,9 +154,12 @@ class EndingFinder:
         try:
             has_news = self._has_news or self._has_news_ahead or self._has_unlearned
             is_awaited = has_news and self._is_encoder_awaited()
+            is_hurried = limit is not None and (
+                self._in_background or self._find_meanings() is not None
+            )
             if not has_news or (is_awaited and is_yielding):
                 found = 0
-            elif is_awaited or (self._in_background and limit is not None):
+            elif is_awaited or is_hurried:
                 found = self._find_ahead(limit or READ_AT_ONCE)
             else:
                 found = self._find(limit, seconds, is_yielding=is_yielding)
@@ -167,8 +174,8 @@ class EndingFinder:
     def _find_ahead(self, limit: int) -> int:
         """Read up to `limit` memories while somebody waits; return how many endings were new.
 
-        Words alone decide. The background reads them again with vectors, and learns from them, which
-        takes far longer.
+        Words alone decide. The background, or without one the next sleep, reads them again with
+        vectors, and learns from them, which takes far longer.
         """
         if not self._has_news_ahead:
             return 0
@@ -257,7 +264,9 @@ class EndingFinder:
             ]
             if late:
                 self._add_late(late)
-        endings, _, _ = self._judge(memories, self._find_meanings())
+        ends = time.monotonic() + EDIT_S
+        endings, _, done = self._judge(memories, self._find_meanings(), ends=ends)
+        endings += self._judge(memories[done:], None)[0]
         if endings and self._store.endings.add(endings):
             self.on_found()
 
@@ -307,15 +316,15 @@ class EndingFinder:
         endings: list[EndingRecord] = []
         judged: list[str] = []
         for done, memory in enumerate(memories, 1):
-            if is_yielding:
-                self._gate.yield_to_requests()
             if not memory.pruned_at and not memory.superseded_at:
                 try:
-                    found = list(self._find_of(memory, meanings))
+                    found = list(
+                        self._find_of(memory, meanings, is_yielding=is_yielding)
+                    )
                 except (EmbedderFailed, ModelUnavailable) as error:
                     log.warning("endings_without_vectors", reason=error.message)
                     meanings = None
-                    found = list(self._find_of(memory, None))
+                    found = list(self._find_of(memory, None, is_yielding=is_yielding))
                 endings += found
                 judged += [memory.id] if meanings else []
             if time.monotonic() >= ends:
@@ -323,10 +332,14 @@ class EndingFinder:
         return endings, judged, len(memories)
 
     def _find_of(
-        self, memory: MemoryRecord, meanings: SentenceMeanings | None
+        self,
+        memory: MemoryRecord,
+        meanings: SentenceMeanings | None,
+        *,
+        is_yielding: bool,
     ) -> Iterator[EndingRecord]:
         """Yield the endings that a memory makes. Raises `EmbedderFailed` and `ModelUnavailable`."""
-        compared = list(self._compare(memory, meanings))
+        compared = list(self._compare(memory, meanings, is_yielding=is_yielding))
         older = self._store.endings.memories_at(
             [match.position for match, _ in compared]
         )
@@ -342,11 +355,22 @@ class EndingFinder:
                 )
 
     def _compare(
-        self, memory: MemoryRecord, meanings: SentenceMeanings | None
+        self,
+        memory: MemoryRecord,
+        meanings: SentenceMeanings | None,
+        *,
+        is_yielding: bool,
     ) -> Iterator[tuple[Match, Ending]]:
-        """Yield the older memories that a memory's statements end, each with its ending."""
+        """Yield the older memories that a memory's statements end, each with its ending.
+
+        If `is_yielding`, wait for requests before the memory and before each statement.
+        """
+        if is_yielding:
+            self._gate.yield_to_requests()
         statements = find_ending_statements(memory.content, meanings)
         for statement in statements[:STATEMENTS_MAX]:
+            if is_yielding:
+                self._gate.yield_to_requests()
             words = tuple(word.key for word in statement.words)
             query = Query(terms=Terms(words, ()), limit=MATCHES_MAX, only_words=True)
             matches = self._store.search.candidates(query).memories
@@ -444,8 +468,11 @@ class EndingService:
         self._finder = finder
 
     def endings(self, request: Endings) -> EndingList:
-        """Return ended statements, the last found first, once all new memories were read."""
-        self._finder.find()
+        """Return ended statements, the last found first, once new memories were read for `LIST_S` seconds.
+
+        The rest of them is read in the background, or by the next call or sleep.
+        """
+        self._finder.find(seconds=LIST_S)
         records = self._store.find(limit=request.limit)
         shown = []
         for record in records:

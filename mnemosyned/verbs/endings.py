@@ -36,8 +36,8 @@ class EndingList(RowList[EndedLine], frozen=True):
 class Endings(Request[EndingList], frozen=True, kw_only=True):
     """List statements that newer ones ended, newest first.
 
-    Ended statements are found among new memories in the background; this first reads what is left.
-    They are kept, and recall shows what applies since.
+    Ended statements are found among new memories in the background; this first reads what is left,
+    for a few seconds at most. They are kept, and recall shows what applies since.
 
     Raises `StorageFailed`.
     """

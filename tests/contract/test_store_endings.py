@@ -20,8 +20,9 @@ from mnemosyned.memory.values import (
     MemoryRecord,
 )
 from mnemosyned.service import endings
-from mnemosyned.service.endings import EndingFinder
+from mnemosyned.service.endings import EndingFinder, EndingService
 from mnemosyned.sleep.lease import ForegroundGate
+from mnemosyned.verbs.endings import Endings
 
 OLD = MemoryRecord(
     id="old",
@@ -354,6 +355,85 @@ def test_a_finder_without_news_does_not_look_at_the_encoder(
     finder.find_soon()
 
     assert asked == []
+
+
+@pytest.mark.parametrize("in_background", [True, False])
+def test_no_recall_waits_for_vectors(
+    store: MemoryStore, *, in_background: bool
+) -> None:
+    renamed = replace(NEW, content="Sorry, the staging server is on 9090.", role="user")
+    store.memories.remember([Draft(OLD), Draft(renamed)])
+    finder = EndingFinder(
+        store=store,
+        clock=FakeClock(),
+        gate=ForegroundGate(),
+        in_background=in_background,
+        meanings=LikeMeanings(),
+        encoder_state=lambda: EmbedderState.READY,
+    )
+
+    finder.find_soon()
+    early = store.endings.find(limit=10)
+    finder.find()
+
+    assert early == []
+    assert [each.newer for each in store.endings.find(limit=10)] == ["new"]
+
+
+def test_requests_wait_for_vectors_no_longer_than_their_limits(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endings, "EDIT_S", 0.0)
+    monkeypatch.setattr(endings, "LIST_S", 0.0)
+    asked: list[str] = []
+
+    class CountingMeanings(LikeMeanings):
+        def rate_changes(self, sentences: Sequence[str]) -> list[float]:
+            asked.extend(sentences)
+            return [-50.0 for _ in sentences]
+
+    again = replace(NEW, id="again", content="The staging server now listens on 9191.")
+    store.memories.remember([Draft(OLD), Draft(NEW), Draft(again)])
+    rows = {memory.id: row for row, memory in store.endings.unread(limit=10).items()}
+    finder = EndingFinder(
+        store=store,
+        clock=FakeClock(),
+        gate=ForegroundGate(),
+        in_background=True,
+        meanings=CountingMeanings(),
+        encoder_state=lambda: EmbedderState.READY,
+    )
+
+    finder.find_again([rows["new"], rows["again"]])
+    edited = list(asked)
+    found = [each.newer for each in store.endings.find(limit=10)]
+    EndingService(store=store.endings, finder=finder).endings(Endings())
+    left = [memory.id for memory in store.endings.unread(limit=10).values()]
+
+    assert edited == [NEW.content]
+    assert found == ["again"]
+    assert left == ["new", "again"]
+
+
+def test_the_background_yields_to_requests_before_each_statement(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = replace(NEW, content=f"{NEW.content}\nThe build server moved to Fly.")
+    store.memories.remember([Draft(long)])
+    yields: list[str] = []
+    gate = ForegroundGate()
+    monkeypatch.setattr(gate, "yield_to_requests", lambda: yields.append("wait"))
+    finder = EndingFinder(
+        store=store,
+        clock=FakeClock(),
+        gate=gate,
+        in_background=True,
+    )
+
+    finder.find_in_background()
+
+    # Before the memory and its two statements, and before it is learned from.
+    assert len(yields) == 4
 
 
 class RefutingMeanings(LikeMeanings):
