@@ -37,7 +37,7 @@ class WordCache(dict[str, V], Generic[V]):
         super().__init__()
         self._compute = compute
         self._entries_max = entries_max
-        _register_cache(self)
+        clear_on_forget(self)
 
     def __missing__(self, word: str) -> V:
         """Compute and return the value of an uncached word; cache it unless the word is long."""
@@ -53,18 +53,19 @@ class WordCache(dict[str, V], Generic[V]):
         self.clear()
 
 
-def clear_on_forget(function: F) -> F:
-    """Register a cached function, to be cleared when memories are forgotten; return the function.
+def clear_on_forget(cache: F) -> F:
+    """Register a cache, to be cleared when memories are forgotten; return it.
 
-    It is a decorator, above `lru_cache`.
+    For a function it is a decorator, above `lru_cache`.
     """
-    _register_cache(function)
-    return function
+    _caches[:] = [known for known in _caches if known() is not None]
+    _caches.append(weakref.ref(cache))
+    return cache
 
 
 def clear_word_caches() -> None:
     """Clear all registered caches and that of `re`: words of forgotten memories may be inside."""
-    for reference in _caches:
+    for reference in list(_caches):
         cache = reference()
         if cache is not None:
             cache.cache_clear()
@@ -72,9 +73,3 @@ def clear_word_caches() -> None:
 
 
 _caches: list[weakref.ReferenceType[ClearableCache]] = []
-
-
-def _register_cache(cache: ClearableCache) -> None:
-    """Add a cache to the list that `clear_word_caches` clears; drop deleted caches there."""
-    _caches[:] = [known for known in _caches if known() is not None]
-    _caches.append(weakref.ref(cache))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -234,6 +235,24 @@ def test_an_edit_ends_the_rule_that_its_old_words_stated(rated: MemoryService) -
 
     assert (list(before), after, list(learned(rated))) == ([RULE], [new], [])
     assert [each.text for each in stored] == [new]
+
+
+def test_no_sentence_of_a_forgotten_memory_stays_in_a_cache(
+    rated: MemoryService,
+) -> None:
+    said = rated.call(Remember(RULE, role="user")).id
+    learned(rated)
+    rated.rate_texts("write to a customer", [RULE])
+
+    def cached() -> list[str]:
+        raters = [each for each in gc.get_objects() if isinstance(each, BearingRater)]
+        caches = [cache for each in raters for cache in (each._profiles, each._sentences)]
+        return [key for cache in caches for key in cache if key == RULE]
+
+    before = len(cached())
+    rated.call(Forget(said))
+
+    assert (before, cached()) == (2, [])
 
 
 def test_few_texts_are_embedded_during_one_call_and_the_next_goes_on(

@@ -1,8 +1,9 @@
 """How much texts bear on a request, by their vectors: topics they share, likeness, and probes.
 
 The likeness of vectors alone finds few rules: "add a price" is not like "money is integer cents". Both
-are like examples of one topic. Whether a request needs any rule at all, and whether a sentence is one,
-is read from its vector by a logistic regression.
+are like examples of one topic. Four probes, logistic regressions over a vector, tell the rest: `rule`
+whether a sentence is a rule, `request` whether a request needs one, `asking` whether a prompt asks for
+what was said before, `change` whether a sentence says that something changed.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from mnemosyned.logs import logger
 from mnemosyned.memory.engine_ports import Embedder
 from mnemosyned.search.vectors.packing import load_numpy, unpack
 from mnemosyned.text.rule_files import read_tables
+from mnemosyned.text.word_cache import clear_on_forget
 
 SHARE_OF_SECOND = 0.15
 """Weight of the second likest example of a topic, next to the likest."""
@@ -50,6 +52,13 @@ class BearingRater:
         self._profiles: OrderedDict[str, Any] = OrderedDict()
         self._sentences: OrderedDict[str, Any] = OrderedDict()
         """The last sentences that were rated or compared, each with its vector."""
+        clear_on_forget(self)
+
+    def cache_clear(self) -> None:
+        """Remove all texts and sentences: those of forgotten memories may be among them."""
+        with self._lock:
+            self._profiles.clear()
+            self._sentences.clear()
 
     def rate(
         self, request: str, texts: Sequence[str], *, new_max: int = NEW_TEXTS_MAX
