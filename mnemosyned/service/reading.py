@@ -185,21 +185,27 @@ class ListService:
 
     def count_today(self) -> int:
         """Count the memories of today in this machine's time zone."""
-        return self.days(Days(since=self._clock.now())).days[0].memories
+        zone = get_localzone()
+        midnight = datetime.combine(in_zone(self._clock.now(), zone), time(), zone)
+        return self._store.count_between(midnight, shift(midnight, timedelta(days=1)))
 
     def days(self, request: Days) -> DayList:
         """Return the counts of each day of a period, the oldest first, in this machine's zone.
 
-        Raises `InvalidRequest` for more than `DAYS_MAX` days.
+        Raises `InvalidRequest` for more than `DAYS_MAX` days, and for a period that ends before it
+        begins.
         """
         zone = get_localzone()
         until = to_utc(request.until, field="until")
         end = shift(until, -_INSTANT) if until else self._clock.now()
         since = to_utc(request.since, field="since") or shift(end, -DAYS_SHOWN)
         first, last = in_zone(since, zone).date(), in_zone(end, zone).date()
-        if not 0 <= (last - first).days < DAYS_MAX:
+        if first > last:
+            problem = "after until; exchange them" if until else "in the future"
+            raise InvalidRequest(f"since is {problem}", field="since")
+        if (last - first).days >= DAYS_MAX:
             raise InvalidRequest(
-                f"since and until are 1 to {DAYS_MAX} days apart, oldest first; ask for fewer",
+                f"since and until are 1 to {DAYS_MAX} days apart; ask for fewer",
                 field="since",
             )
         midnight = datetime.combine(first, time(), zone)

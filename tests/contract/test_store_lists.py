@@ -264,6 +264,7 @@ def test_memories_are_counted_by_period_over_all_tiers(
         for since, until in pairwise(bounds)
     ]
     assert [told for _, told in counts] == [0, 1, 0]
+    assert store.lists.count_between(*bounds[:2]) == counts[0][0]
 
 
 # What every `ExchangeStore` promises of a move: all that it keeps, in order, once.

@@ -6,6 +6,7 @@ import random
 import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from support.stores import TRIO, get_memory, run_cycle
 from mnemosyned import InvalidRequest, Memory, MemoryRecord, Remember, Tier
 from mnemosyned.errors import BatchChanged, PartlyDone
 from mnemosyned.memory.listing import ListOrder
+from mnemosyned.service.reading import ListService
 from mnemosyned.service.service import MemoryService
 from mnemosyned.sleep.cycle import SleepCycle
 from mnemosyned.storage.sqlite.store import SqliteStore
@@ -252,9 +254,32 @@ def test_days_are_counted_one_by_one_and_a_few_at_once(listed_memory: Memory) ->
     assert len(listed_memory.days()) == 30
     for end in ("0001-01-20", "9999-12-31"):
         assert len(listed_memory.days(until=end)) >= 20
-    for since, until in (("2026-03-11", "2026-03-09"), ("2020-01-01", "2026-03-09")):
-        with pytest.raises(InvalidRequest, match="1 to 400 days"):
+    for since, until, problem in (
+        ("2026-03-11", "2026-03-09", "since is after until"),
+        ("9998-03-11", None, "since is in the future"),
+        ("2020-01-01", "2026-03-09", "1 to 400 days"),
+    ):
+        with pytest.raises(InvalidRequest, match=problem):
             listed_memory.days(since=since, until=until)
+
+
+class SteppingClock:
+    """A clock that shows two times in turn, a day apart."""
+
+    def __init__(self) -> None:
+        self._shown = cycle((START, START - timedelta(days=1)))
+
+    def now(self) -> datetime:
+        return next(self._shown)
+
+
+def test_today_is_counted_by_one_look_at_the_clock(store: SqliteStore) -> None:
+    days = [START + timedelta(days=day) for day in (-1, 0, 0, 0, 1)]
+    said = [memory(f"{at}", created_at=day) for at, day in enumerate(days)]
+    remember_batch(store, *said)
+    lists = ListService(store=store.lists, clock=SteppingClock())
+
+    assert [lists.count_today(), lists.count_today()] == [3, 1]
 
 
 # Tags through the service: remembered, searched by, changed by filters.

@@ -354,6 +354,13 @@ class ListStore(Transactional):
         ]
 
     @reads
+    def count_between(
+        self, session: CommonSession, since: datetime, until: datetime
+    ) -> int:
+        """Count the memories from `since` to before `until`."""
+        return int(session.scalar(self._count_between, since=since, until=until))
+
+    @reads
     def count_periods(
         self, session: CommonSession, bounds: Sequence[datetime]
     ) -> list[tuple[int, int]]:
