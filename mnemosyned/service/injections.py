@@ -7,7 +7,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from mnemosyned.ids import new_id
+from mnemosyned.errors import InvalidRequest
+from mnemosyned.ids import made_at, new_id
 from mnemosyned.memory.injections import (
     LINE_CHARS_MAX,
     PROMPT_CHARS_MAX,
@@ -78,13 +79,22 @@ class LedgerService:
         self._store = store
 
     def injections(self, request: Injections) -> InjectionList:
-        """Return the injections that a request's filters select, the newest first."""
+        """Return the injections that a request's filters select, the newest first.
+
+        Raises `InvalidRequest` if `after` is no id of an injection.
+        """
+        after = request.after and request.after.upper()
+        if after and made_at(after) is None:
+            raise InvalidRequest(
+                "after is no id of an injection; give the id of the last one listed",
+                field="after",
+            )
         chosen = InjectionFilter(
             session=request.session,
             project=request.project,
             since=instant(request.since),
             outcome=request.outcome,
-            after=request.after,
+            after=after,
         )
         found = self._store.find(chosen, limit=request.limit)
         return InjectionList(found, self._store.totals())

@@ -41,7 +41,7 @@ class Injections(Request[InjectionList], frozen=True, kw_only=True):
     Each line has the reason for which it was chosen. Also listed is what a user said again although
     it was known and not given (`said_again`).
 
-    Raises `InvalidTime`.
+    Raises `InvalidTime`, and `InvalidRequest` if `after` is no id of an injection.
     """
 
     session: Annotated[Name | None, doc("only in this session")] = None

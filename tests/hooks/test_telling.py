@@ -424,6 +424,21 @@ def test_the_ledger_says_what_was_told_for_which_prompt_and_why(
 
 
 @pytest.mark.usefixtures("told")
+def test_a_page_of_the_ledger_follows_an_id_in_lower_case(
+    hooks: HookService, service: MemoryService
+) -> None:
+    start(codex(hooks, None))
+    ask(codex(hooks, None, session="0200"), "Which database does the cart service use?")
+    prompted, started = service.call(Injections())
+
+    page = service.call(Injections(after=prompted.id.lower()))
+
+    assert list(page) == [started]
+    with pytest.raises(InvalidRequest, match="no id of an injection"):
+        service.call(Injections(after="zzz"))
+
+
+@pytest.mark.usefixtures("told")
 def test_status_shows_the_share_of_useful_injections(
     hooks: HookService, service: MemoryService
 ) -> None:
