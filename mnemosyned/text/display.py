@@ -206,7 +206,7 @@ def _word_pattern(word: str) -> str:
     A short word of a script without spaces matches anywhere in a text; a word with digits or signs
     has no endings.
     """
-    if len(word) <= GRAM_CHARS and not word.isascii():
+    if len(word) <= GRAM_CHARS and re.search(f"[{UNSPACED}]", word):
         return re.escape(word)
     if not word.isalpha():
         return f"{WORD_START}{re.escape(word)}{WORD_END}"
@@ -222,6 +222,9 @@ def _plain_lower(text: str) -> str:
     """Return a text in lower case without accents; each character keeps its position."""
     if text.isascii():
         return text.lower()
-    return "".join(
-        unicodedata.normalize("NFD", character.lower()[0])[0] for character in text
+    characters = (character.lower()[0] for character in text)
+    parted = [(each, unicodedata.normalize("NFD", each)) for each in characters]
+    return "".join(  # the letters of which a Korean syllable is made are no accents
+        parts[0] if all(map(unicodedata.combining, parts[1:])) else each
+        for each, parts in parted
     )

@@ -9,6 +9,7 @@ from mnemosyned.text.display import (
     escape_invisible,
     escape_invisible_json,
     escape_line,
+    find_matching_words,
     strip_invisible,
 )
 
@@ -76,3 +77,18 @@ def test_json_says_the_same(text: str) -> None:
 )
 def test_each_line_break_is_a_line_feed(char: str) -> None:
     assert strip_invisible(f"a{char}b") == "a\nb"
+
+
+def marked(text: str, *matching: str) -> list[str]:
+    """The parts of a text that are highlighted for the words of a query."""
+    return [text[start:stop] for start, stop in find_matching_words(text, matching)]
+
+
+def test_a_korean_word_is_marked_by_its_syllables_alone() -> None:
+    assert marked("사용 설명서는 서울에서", "서울") == ["서울"]
+
+
+def test_a_short_word_of_a_script_with_spaces_is_marked_as_a_word_alone() -> None:
+    assert marked("она ждет, а он нет", "он") == ["он"]
+    assert marked("Él está en casa", "el") == ["Él"]
+    assert marked("我在东京都", "东京") == ["东京"]
