@@ -145,12 +145,16 @@ def _lift_nearest(
     least = weights.nearer * max(
         (scores[position].meaning for position in shown), default=0.0
     )
-    others = [position for position in scores if position not in shown]
-    nearest = heapq.nlargest(count, others, key=lambda seq: scores[seq].meaning)
     # Before the last of the first where others have its score, else after it.
     score = first[-1].score
     if results[len(first)].score >= score * (1 - TIE * count):
         score *= 1 + TIE * (count + 1)
+    others = [
+        position
+        for position, parts in scores.items()
+        if position not in shown and sum(parts) < score * (1 - TIE * count)
+    ]
+    nearest = heapq.nlargest(count, others, key=lambda seq: scores[seq].meaning)
     lifted: dict[int, ScoreBreakdown] = {}
     for rank, position in enumerate(nearest, 1):
         parts = scores[position]

@@ -11,10 +11,11 @@ from mnemosyned.search.query import (
     Match,
     Nearness,
     Query,
+    RankedResult,
     ScoreBreakdown,
     SearchCandidates,
 )
-from mnemosyned.search.ranking import rank
+from mnemosyned.search.ranking import _lift_nearest, rank
 from mnemosyned.search.scoring import add_similarity, embedding_text
 from mnemosyned.search.weights import WEIGHTS
 from mnemosyned.text.dates.spans import TimeSpan
@@ -164,6 +165,20 @@ def test_no_memory_gets_a_place_for_its_meaning_where_none_is_near() -> None:
     )
 
     assert unlike[:5] == lifted("boiler", *texts, near={})[:5]
+
+
+def test_a_memory_behind_an_episode_is_not_lowered_to_its_place() -> None:
+    results = [RankedResult(10.0 - number, number) for number in range(8)]
+    scores = {
+        number: ScoreBreakdown(words=10.0 - number, meaning=0.1) for number in range(8)
+    }
+    hidden = {9: ScoreBreakdown(words=8.0, meaning=5.0)}
+    low = {10: ScoreBreakdown(words=0.5, meaning=4.0)}
+
+    lifted = _lift_nearest(results, scores | hidden | low, 0.0, WEIGHTS)
+
+    assert 10 in lifted
+    assert 9 not in lifted
 
 
 def test_without_a_matching_word_only_similar_memories_are_hits() -> None:
