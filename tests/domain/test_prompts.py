@@ -2,6 +2,11 @@
 
 import pytest
 
+from mnemosyned.agents.hooks.reminder import (
+    CONFIDENCE_WEIGHT,
+    ODDS_MIN,
+    ODDS_OF_SCORE,
+)
 from mnemosyned.conversation.prompts import estimate_need, has_answer_form, rate_form
 
 QUESTIONS = [
@@ -50,6 +55,16 @@ def test_without_an_encoder_general_questions_need_less_than_orders() -> None:
     general = {estimate_need(each) for each in GENERAL}
 
     assert max(general) < min(orders)
+
+
+def test_without_an_encoder_each_kind_of_prompt_has_its_least_score() -> None:
+    question, order, general = (
+        (ODDS_MIN - estimate_need(group[0])) / ODDS_OF_SCORE
+        for group in (QUESTIONS, ORDERS, GENERAL)
+    )
+
+    assert (question, order) == pytest.approx((0.0, 0.4))
+    assert general > CONFIDENCE_WEIGHT
 
 
 def test_what_a_prompt_is_like_outweighs_its_form() -> None:

@@ -58,6 +58,7 @@ CLAUSES_MAX = 8
 RateSentences = Callable[[Sequence[str]], Sequence[float]]
 """Returns the probability that each sentence is a standing rule, by its vector; empty if it cannot."""
 RULE_PROBABILITY_MIN = 0.8
+"""Probability from which a sentence is learned as a rule."""
 CLAUSE_PROBABILITY_MIN = 0.95
 """The same for a sentence of which a pattern finds a clause: often the others are no rule."""
 WHOLE_SHARE_MIN = 0.8
