@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import tomllib
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
@@ -246,7 +247,8 @@ def test_no_sentence_of_a_forgotten_memory_stays_in_a_cache(
 
     def cached() -> list[str]:
         raters = [each for each in gc.get_objects() if isinstance(each, BearingRater)]
-        caches = [cache for each in raters for cache in (each._profiles, each._sentences)]
+        kept = [value for each in raters for value in vars(each).values()]
+        caches = [each for each in kept if isinstance(each, OrderedDict)]
         return [key for cache in caches for key in cache if key == RULE]
 
     before = len(cached())
