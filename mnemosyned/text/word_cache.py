@@ -65,7 +65,7 @@ def clear_on_forget(cache: F) -> F:
 
 def clear_word_caches() -> None:
     """Clear all registered caches and that of `re`: words of forgotten memories may be inside."""
-    for reference in list(_caches):
+    for reference in _caches.copy():
         cache = reference()
         if cache is not None:
             cache.cache_clear()

@@ -243,6 +243,7 @@ def test_no_sentence_of_a_forgotten_memory_stays_in_a_cache(
 ) -> None:
     said = rated.call(Remember(RULE, role="user")).id
     learned(rated)
+    assert rated.rate_texts
     rated.rate_texts("write to a customer", [RULE])
 
     def cached() -> list[str]:
