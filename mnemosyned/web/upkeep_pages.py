@@ -9,6 +9,7 @@ from mnemosyned.errors import InvalidRequest, NotFound
 from mnemosyned.http_messages import Response
 from mnemosyned.memory.consolidation import LogEntry
 from mnemosyned.memory.injections import InjectionOutcome
+from mnemosyned.verbs.conversation import Learnings
 from mnemosyned.verbs.injections import (
     Briefing,
     EditBriefing,
@@ -108,11 +109,18 @@ def show_told(visit: Visit) -> Response:
 def show_briefing(visit: Visit) -> Response:
     """Show what an agent would be told at the start of its next session."""
     told = visit.call(Injections(limit=PROJECTS_OF)).injections
+    briefed = visit.ask(Briefing, ["project"])
+    # A line is cut to fit: rewording starts from all words, or from none.
+    words = {
+        each.id: each.text for each in visit.call(Learnings(limit=1_000)).learnings
+    }
+    words |= {each.id: each.text for each in briefed.edits if each.text}
     return visit.show(
         "briefing.html",
-        briefed=visit.ask(Briefing, ["project"]),
+        briefed=briefed,
         project=visit.fields.get("project", ""),
         projects=sorted({each.project for each in told} - {""}),
+        words=words,
     )
 
 

@@ -957,6 +957,23 @@ def test_a_line_of_the_briefing_is_pinned_reworded_and_dropped(
     assert "Always answer" in visitor.get("/briefing").text
 
 
+def test_rewording_starts_from_all_words_or_from_none(
+    visitor: Visitor, memory: Memory
+) -> None:
+    text = "Always answer in British English, " + "and name the source, " * 15 + "end."
+    learning = memory.learn(text).learning.id
+    memory.remember("The ferry sails at nine. " * 30, id="long", session="s")
+    visitor.post("/briefing", id="long", pin="true")
+
+    def fields() -> list[str]:
+        page = visitor.get("/briefing")
+        return re.findall(r"<textarea[^>]*>\n(.*?)</textarea>", page.source)
+
+    assert fields() == ["", text]
+    visitor.post("/briefing", id=learning, text="Write British English.")
+    assert fields() == ["", "Write British English."]
+
+
 # ------------------------------------------------------------------- parts
 
 
