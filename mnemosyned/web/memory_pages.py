@@ -254,7 +254,7 @@ MEMORY_ROUTES = {
     "POST /pin": make_change(Pin, ["id"], "/memory", ["id"]),
     "POST /unpin": make_change(Unpin, ["id"], "/memory", ["id"]),
     "POST /restore": make_change(Restore, ["id"], "/memory", ["id"]),
-    "POST /applies": make_change(UndoEnding, ["id", "redo"], "/memory", ["id"]),
+    "POST /applies": make_change(UndoEnding, ["id"], "/memory", ["id"]),
     "GET /forget": show_forget,
     "POST /forget": forget,
     "GET /timeline": show_timeline,

@@ -27,7 +27,7 @@ GROUPS = 6
 TOLD_ROWS = 20
 PROJECTS_OF = 100
 """Injections whose projects are suggested."""
-TOLD_FIELDS = ("session", "project", "since", "after")
+TOLD_FIELDS = ("session", "project", "since", "rated", "after")
 
 
 def show_sleep(visit: Visit) -> Response:
@@ -97,12 +97,19 @@ def undo(visit: Visit) -> Response:
 
 def show_told(visit: Visit) -> Response:
     """Show what agents were told, the newest first, with the reason for each line."""
-    page = visit.ask(Injections, (*TOLD_FIELDS, "outcome"), limit=str(TOLD_ROWS))
-    chosen = visit.pick(("session", "project", "since", "outcome"))
-    after = page.injections[-1].id if len(page) == TOLD_ROWS else None
-    outcomes = list(InjectionOutcome)
+    chosen = visit.pick(TOLD_FIELDS)
+    rated = {"outcome": chosen["rated"]} if "rated" in chosen else {}
+    names = [name for name in chosen if name != "rated"]
+    page = visit.ask(Injections, names, limit=str(TOLD_ROWS + 1), **rated)
+    told = page.injections[:TOLD_ROWS]
     return visit.show(
-        "told.html", chosen=chosen, page=page, after=after, outcomes=outcomes
+        "told.html",
+        kept=chosen,
+        chosen={name: chosen[name] for name in chosen if name != "after"},
+        rows=told,
+        totals=page.totals,
+        after=told[-1].id if len(page) > TOLD_ROWS else None,
+        outcomes=list(InjectionOutcome),
     )
 
 

@@ -202,7 +202,7 @@ def test_a_change_is_a_form(headers: dict[str, str], body: bytes) -> None:
         ("GET", "/day?day=0001-01-01", 400),
         ("GET", "/month?day=9999-12-31", 400),
         ("GET", "/search?after=nonsense", 200),
-        ("GET", "/told?outcome=nonsense", 400),
+        ("GET", "/told?rated=nonsense", 400),
         ("GET", "/sleep?after=-1", 400),
         ("GET", "/cycle?cycle=last&from=many", 404),
         ("GET", "/edit?id=unknown&mark=x&text=y", 404),
@@ -794,6 +794,14 @@ def test_a_day_that_grew_since_its_preview_is_not_forgotten(
     assert memory.get("first").memory
 
 
+def test_a_selection_of_learnings_alone_is_named(
+    visitor: Visitor, memory: Memory
+) -> None:
+    memory.learn("Always answer in British English.")
+
+    assert "Forget 1 learning " in visitor.get("/forget", query="British").text
+
+
 def test_nothing_is_forgotten_without_a_preview_or_a_selection(
     visitor: Visitor, memory: Memory
 ) -> None:
@@ -911,16 +919,22 @@ def test_what_was_told_is_rated_where_it_is_listed(
     assert "when do we deploy?" in page.text
     assert "words: deploy" in page.text
     assert "/memory?id=tue" in page.links
-    done = visitor.post("/rate", id=injection, outcome="useful", project="shop")
+    done = visitor.post(
+        "/rate", id=injection, outcome="useful", project="shop", rated="unknown"
+    )
 
-    assert done.headers["Location"] == "/told?project=shop"
+    assert done.headers["Location"] == "/told?project=shop&rated=unknown"
     assert memory.injections().totals.useful == 1
+    assert "No agent was told" in visitor.follow(done.headers["Location"]).text
+    page = visitor.get("/told", rated="useful")
+    assert page.field("rated") == "useful"
+    assert "when do we deploy?" in page.text
     assert visitor.get("/told", project="other").text.count("No agent was told") == 1
 
 
 def test_the_ledger_is_paged(visitor: Visitor, memory: Memory) -> None:
     memory.remember("We deploy on Tuesdays.", id="tue")
-    for number in range(45):
+    for number in range(40):
         told(memory, "tue", prompt=f"question {number}?")
     pages, page = 0, visitor.get("/told")
     found: list[str] = []
@@ -932,8 +946,8 @@ def test_the_ledger_is_paged(visitor: Visitor, memory: Memory) -> None:
             break
         page = visitor.follow(older[0])
 
-    assert pages == 3
-    assert sorted(map(int, found)) == list(range(45))
+    assert pages == 2
+    assert sorted(map(int, found)) == list(range(40))
 
 
 def test_a_line_of_the_briefing_is_pinned_reworded_and_dropped(
