@@ -53,6 +53,8 @@ SLEEP_MAX, SLEEP_S = 100, 0.3
 after it, and the time for them where there is no background. To read 2,000 took half as long as their sleep."""
 CHORE_S = 1.0
 """Time of one call in the background."""
+AWAIT_S = 900.0
+"""How long memories wait for an encoder that failed, which is tried again every five minutes."""
 LIST_S = 3.0
 """Time to read what is left before endings are listed."""
 EDIT_S = 0.3
@@ -102,6 +104,8 @@ class EndingFinder:
         """Row number up to which memories were read ahead of the background."""
         self._is_behind = False
         """Whether the background has more to read than it reads at once, as after an import."""
+        self._unavailable_since: float | None = None
+        """When the encoder was first seen as unavailable, by the monotonic clock; None while it is not."""
         self._reading = threading.Lock()
         """Held while memories are read, which two threads would both do otherwise."""
         self.on_found: Callable[[], object] = lambda: None
@@ -147,7 +151,7 @@ class EndingFinder:
         These were added, or withdrawn as vectors refute what words found. Then learn from as many.
         Each stops after the portion in which `seconds` are over. With a `limit` it does not wait for
         another thread that reads, and returns 0. The background leaves memories for later while the
-        encoder is loading.
+        encoder is loading, or unavailable for a moment.
         """
         if not self._reading.acquire(blocking=limit is None):
             return 0
@@ -292,8 +296,17 @@ class EndingFinder:
         self._has_news = self._has_news_ahead = True
 
     def _is_encoder_awaited(self) -> bool:
-        """Tell whether the background waits until the encoder is ready."""
-        return self._in_background and self._encoder_state() is EmbedderState.LOADING
+        """Tell whether the background waits for the encoder: it loads, or failed up to `AWAIT_S` ago."""
+        if not self._in_background:
+            return False
+        state = self._encoder_state()
+        if state is not EmbedderState.UNAVAILABLE:
+            self._unavailable_since = None
+            return state is EmbedderState.LOADING
+        now = time.monotonic()
+        if self._unavailable_since is None:
+            self._unavailable_since = now
+        return now - self._unavailable_since < AWAIT_S
 
     def _find_meanings(self) -> SentenceMeanings | None:
         """Return the meanings of sentences, or None if the encoder is not ready."""

@@ -298,6 +298,26 @@ class LikeMeanings:
         return [0.8 for _ in others]
 
 
+def test_an_encoder_that_stays_unavailable_is_not_waited_for(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(endings, "AWAIT_S", 0.0)
+    store.memories.remember([Draft(OLD), Draft(NEW)])
+    finder = EndingFinder(
+        store=store,
+        clock=FakeClock(),
+        gate=ForegroundGate(),
+        in_background=True,
+        meanings=LikeMeanings(),
+        encoder_state=lambda: EmbedderState.UNAVAILABLE,
+    )
+
+    finder.find_in_background()
+
+    assert [each.newer for each in store.endings.find(limit=10)] == ["new"]
+    assert not store.endings.unread(limit=10)
+
+
 class FailingMeanings(LikeMeanings):
     """Meanings of an encoder that is gone."""
 
@@ -306,12 +326,13 @@ class FailingMeanings(LikeMeanings):
         raise ModelUnavailable("the encoder is gone")
 
 
+@pytest.mark.parametrize("early", [EmbedderState.LOADING, EmbedderState.UNAVAILABLE])
 def test_the_background_judges_by_vectors_once_the_encoder_is_ready(
-    store: MemoryStore,
+    store: MemoryStore, early: EmbedderState
 ) -> None:
     renamed = replace(NEW, content="Sorry, the staging server is on 9090.", role="user")
     store.memories.remember([Draft(OLD), Draft(renamed)])
-    state = [EmbedderState.LOADING]
+    state = [early]
     finder = EndingFinder(
         store=store,
         clock=FakeClock(),
@@ -323,11 +344,11 @@ def test_the_background_judges_by_vectors_once_the_encoder_is_ready(
 
     finder.find_in_background()
     finder.find()
-    early = (store.endings.find(limit=10), len(store.endings.unread(limit=10)))
+    by_words = (store.endings.find(limit=10), len(store.endings.unread(limit=10)))
     state.append(EmbedderState.READY)
     finder.find_in_background()
 
-    assert early == ([], 2)
+    assert by_words == ([], 2)
     assert [each.newer for each in store.endings.find(limit=10)] == ["new"]
     assert not store.endings.unread(limit=10)
 
