@@ -37,6 +37,23 @@ def test_what_only_looks_like_an_ending_seldom_ends_anything() -> None:
     assert len(wrong) <= WRONG_MAX, wrong
 
 
+@each_case(
+    ("older", "newer"),
+    [
+        (
+            "Dov decided to move release 1307 to Thursday.",
+            "Dov decided to move release 1407 to Thursday.",
+        ),
+        (
+            "Chiara paid 1306 euros for the harbour in Lisbon.",
+            "Chiara decided to move release 1322 to Thursday.",
+        ),
+    ],
+)
+def test_what_is_on_another_subject_ends_nothing(older: str, newer: str) -> None:
+    assert find_ending(older, newer) is None
+
+
 @each_case(("older", "newer"), CASES["ends"])
 def test_a_statement_does_not_end_itself(older: str, newer: str) -> None:
     assert find_ending(older, older) is None

@@ -116,9 +116,8 @@ def rate_endings(
             continue
         features = list_features(old, new)
         odds = _add_trees("words", features)
-        if old.text != new.text and (
-            not meanings or odds >= model["words"]["excluded"]
-        ):
+        is_possible = not meanings or odds >= model["words"]["excluded"]
+        if is_possible and old.text != new.text and _have_one_subject(old, new):
             pairs.append((odds - model["words"]["least"], old, features))
     if meanings and pairs:
         change = meanings.rate_changes([new.text])[0]
@@ -134,6 +133,34 @@ def rate_endings(
     reason = next(iter(new.cues), "value")
     cue = new.cues[reason][0] if new.cues else ""
     return odds, Ending(reason, cue, old.text, new.text, (old.place, new.place))
+
+
+def _have_one_subject(old: Statement, new: Statement) -> bool:
+    """Tell whether two statements may be on one subject.
+
+    Then they share a word that is no name and no value, or all but a word of the older one. A capital
+    at the beginning may be that of a name. A number that differs alone, before a value that they have
+    in common, names two subjects: "release 7 moves to Thursday", "release 8 moves to Thursday".
+    """
+    fresh = [word for word in new.words if not _is_among(word.key, old)]
+    gone = [word for word in old.words if not _is_among(word.key, new)]
+    shared = [word for word in new.words if word not in fresh]
+    if len(gone) > 1 and all(
+        word.kind in ("name", "number", "when")
+        or (word.start == 0 and new.text[0].isupper())
+        for word in shared
+    ):
+        return False
+    is_number = all(
+        word.kind in ("number", "code") and not word.unit for word in (*fresh, *gone)
+    )
+    return not (
+        is_number
+        and len(fresh) == len(gone) == 1
+        and any(
+            word.start > fresh[0].start and word.kind in VALUE_KINDS for word in shared
+        )
+    )
 
 
 def list_features(old: Statement, new: Statement) -> list[float]:
