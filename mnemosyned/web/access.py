@@ -8,7 +8,8 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from os import geteuid
 from pathlib import Path
@@ -48,8 +49,10 @@ class WebAccess:
         """Browsers keep the cookies of all ports of a host together."""
         self._origins = frozenset(f"http://{host}" for host in hosts)
         self._now = now
-        self.used_at = now()
-        """When a person last asked for a page, by the monotonic clock."""
+        self._used_at = now()
+        """When the last request of a person ended, by the monotonic clock."""
+        self._running = 0
+        """Requests of a person that run."""
         self.is_served: Callable[[], bool] = lambda: True
         """Returns whether the server of the pages runs."""
         self._lock = threading.Lock()
@@ -68,12 +71,20 @@ class WebAccess:
 
     @property
     def unused_s(self) -> float:
-        """Seconds since a person last asked for a page."""
-        return self._now() - self.used_at
+        """Seconds since the last request of a person; 0 while one runs."""
+        return 0.0 if self._running else self._now() - self._used_at
 
-    def note_use(self) -> None:
-        """Note that a person asked for a page."""
-        self.used_at = self._now()
+    @contextmanager
+    def note_use(self) -> Iterator[None]:
+        """Return a context manager around a request of a person."""
+        with self._lock:
+            self._running += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._running -= 1
+                self._used_at = self._now()
 
     def redeem_key(self, given: str) -> WebSession:
         """Return a new session for a key, which is then used up.
@@ -87,6 +98,7 @@ class WebAccess:
                     f"this address was used, or is older than a minute: {AGAIN}"
                 )
             self._key = ""
+            self._used_at = self._now()
             session = WebSession(
                 secrets.token_urlsafe(SECRET_BYTES), secrets.token_urlsafe(SECRET_BYTES)
             )

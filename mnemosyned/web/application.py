@@ -158,8 +158,6 @@ class WebApplication:
             return self._let_in(request, session)
         if session is None:
             raise Unauthorized(f"this browser is not let in: {AGAIN}")
-        if request.headers.get(FRAGMENT) != LIVE:
-            self._access.note_use()
         method = "GET" if request.method == "HEAD" else request.method
         handler = self._routes.get(f"{method} {request.path}")
         if handler is None:
@@ -171,7 +169,11 @@ class WebApplication:
             self._access.check_form(session, fields.pop("token", ""))
         else:
             fields = _first_values(request.query)
-        return handler(Visit(self._caller, session, request, fields))
+        visit = Visit(self._caller, session, request, fields)
+        if request.headers.get(FRAGMENT) == LIVE:
+            return handler(visit)
+        with self._access.note_use():
+            return handler(visit)
 
     def _let_in(self, request: HttpRequest, session: WebSession | None) -> Response:
         """Return the response that gives a browser with a one-time key a session.
@@ -181,7 +183,6 @@ class WebApplication:
         if session:
             return redirect_to("/")
         session = self._access.redeem_key(_first_values(request.query).get("key", ""))
-        self._access.note_use()
         cookie = f"{self._access.cookie_name}={session.cookie}; Path=/; HttpOnly; SameSite=Strict"
         response = redirect_to("/")
         return dataclasses.replace(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -14,7 +15,7 @@ import pytest
 from msgspec.structs import replace as replace_struct
 from support.cases import each_case
 from web.hostile import HOSTILE
-from web.visitor import PageReader, Visitor
+from web.visitor import PORT, PageReader, Visitor
 
 from mnemosyned import Memory
 from mnemosyned.http_messages import HttpRequest
@@ -27,6 +28,7 @@ from mnemosyned.verbs.memories import Edited, Recalled
 from mnemosyned.verbs.request import Request
 from mnemosyned.verbs.retention import Forgotten
 from mnemosyned.verbs.upkeep import Logged, Stats
+from mnemosyned.web.access import WebAccess
 from mnemosyned.web.application import FORM, HEADERS, STATIC
 from mnemosyned.web.memory_pages import HITS, trace_sentences
 from mnemosyned.web.rendering import mark_words
@@ -242,15 +244,35 @@ def test_an_unexpected_error_shows_nothing_of_itself(visitor: Visitor) -> None:
 
 
 def test_refreshed_figures_are_no_use_of_the_page(visitor: Visitor) -> None:
-    visitor.access.used_at = 0.0
+    moments = count(step=60.0)
+    visitor = Visitor(visitor.caller, WebAccess(PORT, now=lambda: next(moments)))
+    visitor.enter()
 
+    unused_s = visitor.access.unused_s
     visitor.headers["x-fragment"] = "live"
     visitor.get("/")
-    assert visitor.access.used_at == 0.0
+    assert visitor.access.unused_s > unused_s
 
     visitor.headers["x-fragment"] = "typed"
     visitor.get("/search")
-    assert visitor.access.used_at > 0.0
+    assert visitor.access.unused_s == unused_s
+
+
+def test_the_pages_are_in_use_while_a_request_runs(visitor: Visitor) -> None:
+    moments, seen = count(step=60.0), list[float]()
+    access = WebAccess(PORT, now=lambda: next(moments))
+
+    class Slow:
+        def call(self, request: Request[Any]) -> object:
+            seen.append(access.unused_s)
+            return visitor.caller.call(request)
+
+    slow = Visitor(Slow(), access)  # type: ignore[arg-type]
+    slow.enter()
+    slow.get("/search")
+
+    assert set(seen) == {0.0}
+    assert access.unused_s == 60.0
 
 
 # ---------------------------------------------------------------- hostility
