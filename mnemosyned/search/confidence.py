@@ -10,7 +10,7 @@ from math import exp, log
 from mnemosyned.instants import in_zone, shift
 from mnemosyned.memory.values import Hit
 from mnemosyned.search.bm25 import TermReader
-from mnemosyned.search.query import Query, RankedResult, SearchCandidates
+from mnemosyned.search.query import Match, Query, RankedResult, SearchCandidates
 from mnemosyned.text.dates.formatting import format_period
 from mnemosyned.text.languages.tables import TimeOrder
 from mnemosyned.text.terms import gram_text, is_code
@@ -52,10 +52,13 @@ class ConfidenceWeights:
     foreign: float = 1.7
     """A question in another language than English."""
     long: float = 2.5
-    """Logarithm of a text's length relative to `long_chars`: no question is near to all it says.
+    """Logarithm of a text's length relative to `long_chars`, times the question's keywords in it.
 
-    With it `bench-talks` answers .81 of the questions within long talks, without it .56.
+    No question is near to all that a long text says. With it `bench-talks` answers .79 of the questions
+    within long talks, without it .56; a text without any of the keywords gains nothing.
     """
+    long_surest: float = 0.55
+    """The most that a text is sure for its length."""
     words_alone_bias: float = -1.0
     words_alone: float = 5.1
     """The share of the keywords, where there are no vectors."""
@@ -118,37 +121,20 @@ class ResultJudge:
 
         `text` is the text of its memory or summary.
         """
-        weights, query, reader = self._weights, self._query, self._reader
+        weights, query = self._weights, self._query
         shown = [
             self._matches[position]
             for position in result.positions
             if position in self._matches
-        ]
-        share, chars, own, nearby = 0.0, len(text), set[int](), set[int]()
-        speaker = ""
-        for match in shown:
-            parts = gram_text(match.content) if match.grams else ""
-            words = reader.terms_in(f"{match.role}\n{match.content}\n{parts}")
-            beside = self._terms_beside(match.position) - words
-            covered = reader.coverage(words, match.content, beside)
-            if covered >= share:
-                share, chars, speaker = covered, len(match.content), match.role
-                own, nearby = words, beside
-        if not shown:
-            own = reader.terms_in(text)
-            share = reader.coverage(own, text)
-        cosine = max(
-            (
-                self._cosines[match.position]
-                for match in shown
-                if match.position in self._cosines
-            ),
-            default=None,
+        ] or [Match(-1, 0.0, "", content=text)]
+        confidence, share, own, nearby = max(
+            map(self._judge_line, shown), key=lambda line: line[:2]
         )
+        cosines = (self._cosines.get(match.position, -1.0) for match in shown)
         reasons = [
             self._name_words("words", own),
             self._name_words("words next to it", nearby),
-            "meaning" if cosine and cosine >= weights.meaning_min else "",
+            "meaning" if max(cosines) >= weights.meaning_min else "",
             self._name_time() if result.parts.time else "",
         ]
         if not any(reasons):
@@ -156,19 +142,32 @@ class ResultJudge:
         reason = "; ".join(filter(None, reasons))
         if query.only_then or (result.parts.time and not query.subject):
             return weights.placed, reason
-        long = min(log(max(1.0, chars / weights.long_chars)), weights.long_max)
+        return confidence, reason
+
+    def _judge_line(self, line: Match) -> tuple[float, float, set[int], set[int]]:
+        """Return the confidence of one text, the share of the keywords, and the terms in and next to it."""
+        weights, reader = self._weights, self._reader
+        parts = gram_text(line.content) if line.grams else ""
+        own = reader.terms_in(f"{line.role}\n{line.content}\n{parts}")
+        nearby = self._terms_beside(line.position) - own
+        share = reader.coverage(own, line.content, nearby)
+        ratio = max(1.0, len(line.content) / weights.long_chars)
+        long = min(log(ratio), weights.long_max)
+        cosine = self._cosines.get(line.position)
         if cosine is None:
             logit = self._weigh_words(share) + weights.words_alone_long * long
+            confidence = 1 / (1 + exp(-logit))
         else:
-            is_speaker = bool(self._names & reader.terms_in(speaker))
+            is_speaker = bool(self._names & reader.terms_in(line.role))
             about = self._keywords & (own | nearby)
             is_other = bool(self._names) and not is_speaker and not self._names < about
             logit = self._weigh_similarity(share, cosine, is_other=is_other)
-            logit += weights.long * long
-        confidence = 1 / (1 + exp(-logit))
+            keywords = share * min(len(self._keywords), weights.keywords_max)
+            longer = 1 / (1 + exp(-logit - weights.long * long * keywords))
+            confidence = max(1 / (1 + exp(-logit)), min(longer, weights.long_surest))
         if share >= weights.exact_min or own & self._codes:
             confidence = max(confidence, weights.exact)
-        return confidence, reason
+        return confidence, share, own, nearby
 
     def _weigh_similarity(
         self, share: float, cosine: float, *, is_other: bool

@@ -2,7 +2,7 @@
 
     python tests/bench/bench_meaning.py [--half tune|held] [--no-encoder] [--only SET] [--show]
 
-Four sets, each asked before and after a sleep, next to bare FTS5 with the Porter stemmer over the
+Sets, each asked before and after a sleep, next to bare FTS5 with the Porter stemmer over the
 same memories:
 
 - `crosslingual`: questions in sixteen languages over English records, and `foreign`, English questions over
@@ -11,6 +11,7 @@ same memories:
   `strangers`, such questions of five people about notes of their own, among the same records.
 - `neversaid`: questions about what was never said, share without any result; and questions with an answer, of
   which few may get none.
+- `beside`: the same questions of the tune half, asked of a few notes and a talk of long messages.
 - `broad`: questions about the order, the course or the whole of something over long talks with an assistant:
   share with any evidence among ten results.
 
@@ -22,7 +23,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +43,14 @@ from bench.meaning_sets import (
     means_by_kind,
     plain_search,
     product_search,
+    shown_ids,
     shown_share,
     shows_answer,
     sleep_all,
 )
 from bench.report import Report
+from support.datasets.technical_talks import load_talks
+from support.talk_recall import memories_of
 
 from mnemosyned import Memory
 from mnemosyned.verbs.memories import Remember
@@ -62,7 +66,11 @@ FILES = {
 """By set of questions, the files of records that it is asked of."""
 TUNE_ALONE = {"strangers"}
 """Sets without a half `held`."""
-BROAD = "broad"
+BROAD, BESIDE = "broad", "beside"
+NOTES, TALK = 8, 1
+"""Notes, and the number of the talk, of the memory in which `beside` is asked."""
+SURE, BESIDE_SILENT_MIN, BESIDE_SURE_MAX = 0.60, 0.85, 0.03
+"""Confidence of a hit that misleads, and bars; in .02 the vectors alone are as sure of a message."""
 FEW, MANY = 5, 10
 """How many results count: for a question with one answer, and for a broad one."""
 FOUND_MIN = {"crosslingual": 0.80, "foreign": 0.80, "otherwords": 0.80}
@@ -95,6 +103,15 @@ def answers_of(
 ) -> Answers:
     """Ask bare FTS5, and the product before and after a sleep."""
     answers = {PLAIN: ask(plain_search(records, limit), questions)}
+    for stage, memory in stages_of(records, settings):
+        answers[stage] = ask(product_search(memory, limit), questions)
+    return answers
+
+
+def stages_of(
+    records: Sequence[Remember], settings: Mapping[str, Any]
+) -> Iterator[tuple[str, Memory]]:
+    """Yield a memory with these records before and after a sleep."""
     with (
         tempfile.TemporaryDirectory(prefix="meaning-") as folder,
         Memory(
@@ -105,8 +122,25 @@ def answers_of(
         for stage in STAGES:
             if stage == "after":
                 sleep_all(memory)
-            answers[stage] = ask(product_search(memory, limit), questions)
-    return answers
+            yield stage, memory
+
+
+def report_beside_talk(report: Report, settings: Mapping[str, Any]) -> None:
+    """Ask what was never said in a memory of few notes and a talk of long messages."""
+    talk = memories_of(load_talks()[TALK : TALK + 1])
+    records = [*load_records("memory")[:NOTES], *talk]
+    asked = [each for each in load_questions("neversaid", "tune") if not each.evidence]
+    said = {str(message.id) for message in talk}
+    for stage, memory in stages_of(records, settings):
+        found = [memory.recall(each.text, limit=FEW).hits for each in asked]
+        sure = [
+            any(hit.confidence >= SURE and shown_ids(hit) & said for hit in hits)
+            for hits in found
+        ]
+        silent = sum(not hits for hits in found) / len(asked)
+        report.bar(f"{BESIDE}: no result, {stage}", silent, ">=", BESIDE_SILENT_MIN)
+        title = f"{BESIDE}: a message is sure from {SURE:.2f}, {stage}"
+        report.bar(title, sum(sure) / len(asked), "<=", BESIDE_SURE_MAX)
 
 
 def report_means(
@@ -226,13 +260,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--half", choices=HALVES, help="only this half")
     parser.add_argument("--no-encoder", action="store_true", help="by words alone")
-    parser.add_argument("--only", choices=[*FILES, BROAD], help="only this set")
+    parser.add_argument("--only", choices=[*FILES, BESIDE, BROAD], help="only this set")
     parser.add_argument("--show", action="store_true", help="list the faults of `tune`")
     options = parser.parse_args()
     settings = encoder_settings(with_encoder=not options.no_encoder)
     report = Report("bench-meaning")
     halves = [options.half] if options.half else HALVES
-    for name in [options.only] if options.only else [*FILES, BROAD]:
+    for name in [options.only] if options.only else [*FILES, BESIDE, BROAD]:
+        if name == BESIDE:
+            if "tune" in halves:
+                report_beside_talk(report, settings)
+            continue
         asked = [half for half in halves if half == "tune" or name not in TUNE_ALONE]
         if asked:
             run(report, name, asked, settings, show=options.show)

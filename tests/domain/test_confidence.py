@@ -97,6 +97,43 @@ def test_a_long_text_needs_less_similarity_than_a_short_one() -> None:
     assert short < 0.4 < long
 
 
+def test_the_length_of_a_text_without_the_words_says_nothing() -> None:
+    asked = query("which valve does the boiler need")
+    text = "the heating got its service today"
+
+    short, _ = judge(asked, text, cosine=0.1)
+    long, _ = judge(asked, f"{text}, {'and more was said, ' * 200}", cosine=0.1)
+
+    assert long == short
+
+
+def test_the_length_of_a_text_alone_makes_no_hit_sure() -> None:
+    asked = query("which valve does the boiler need in winter")
+    text = f"a valve, {'and more was said, ' * 200}of the boiler"
+
+    confidence, _ = judge(asked, text, cosine=0.2)
+
+    assert 0.4 < confidence < 0.6
+
+
+def test_the_lines_of_an_episode_are_judged_alike_in_any_order() -> None:
+    asked = query("which valve does the boiler need")
+    lines = [
+        Match(1, 1.0, "s", content=f"well, {'and more was said, ' * 40}"),
+        Match(2, 1.0, "s", content="the heating got its parts"),
+    ]
+    corpus = Corpus(count=1_000, frequencies=dict.fromkeys(asked.terms.words, 10))
+    near = Nearness({1: 0.1, 2: 0.3})
+
+    def confidence(*numbers: int) -> float:
+        found = SearchCandidates(lines, corpus=corpus, nearness=near)
+        shown = tuple((number, 0.0) for number in numbers)
+        result = RankedResult(1.0, episode=1, lines=shown)
+        return ResultJudge(asked, found).judge(result, "a day")[0]
+
+    assert confidence(1, 2) == confidence(2, 1) == confidence(2)
+
+
 def test_a_text_about_somebody_else_is_less_sure() -> None:
     asked = query("which breed is Otto")
 
