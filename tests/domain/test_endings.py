@@ -88,6 +88,7 @@ def test_only_the_sentence_that_ends_and_the_one_that_is_ended_are_named() -> No
         (REDIS, "Correction: we use Valkey, not Redis, for the sessions.", "corrected"),
         (DEMO, "The demo is on Friday instead of Thursday.", "instead"),
         (PORT, "The staging server now listens on port 9090.", "now"),
+        (DEMO, "The demo is on Friday now.", "now"),
     ],
 )
 def test_an_ending_names_its_surest_cue(older: str, newer: str, reason: str) -> None:

@@ -11,7 +11,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from itertools import takewhile
+from itertools import compress, groupby, takewhile
+from operator import eq
 from typing import Any, Protocol
 
 from mnemosyned.text.endings.statements import (
@@ -29,6 +30,8 @@ from mnemosyned.text.word_cache import clear_on_forget
 EXACT_KINDS = ("when", "number", "code")
 """Kinds of words that may be another value without a cue."""
 VALUE_KINDS = (*EXACT_KINDS, "name")
+SURE_ODDS = 4.0
+"""Odds, as a logarithm, of another value in the same words: it ended 61 of 61 in the tune half."""
 SAME_START = 3
 """Letters that a word of two statements has in common, before more is asked about them."""
 PAIRS_CACHED_MAX = 20_000
@@ -114,17 +117,21 @@ def rate_endings(
     for old in read_statements(older):
         if starts.isdisjoint(word.key[:SAME_START] for word in old.words):
             continue
+        if _replaces_value(old, new) and _have_one_subject(old, new):
+            pairs, meanings = [(SURE_ODDS, old, [])], None
+            break
         features = list_features(old, new)
         odds = _add_trees("words", features)
         is_possible = not meanings or odds >= model["words"]["excluded"]
         if is_possible and old.text != new.text and _have_one_subject(old, new):
             pairs.append((odds - model["words"]["least"], old, features))
     if meanings and pairs:
-        change = meanings.rate_changes([new.text])[0]
-        cosines = meanings.compare(new.text, [old.text for _, old, _ in pairs])
+        olds = [old.text for _, old, _ in pairs]
+        change, *changes = meanings.rate_changes([new.text, *olds])
+        cosines = meanings.compare(new.text, olds)
         for place, cosine in enumerate(cosines):
             _, old, features = pairs[place]
-            features += [cosine, cosine * bool(new.cues), change]
+            features += [cosine, cosine * bool(new.cues), change, changes[place]]
             odds = _add_trees("vectors", features) - model["vectors"]["least"]
             pairs[place] = odds, old, features
     if not pairs:
@@ -161,6 +168,21 @@ def _have_one_subject(old: Statement, new: Statement) -> bool:
             word.start > fresh[0].start and word.kind in VALUE_KINDS for word in shared
         )
     )
+
+
+def _replaces_value(old: Statement, new: Statement) -> bool:
+    """Tell whether `new` repeats all words of `old` but one value, with a cue that `old` has not."""
+    if old.cues or not new.cues or new.signs & {*DOUBTS, "negation"}:
+        return False
+    others = [
+        pair
+        for pair in zip(old.frame, new.frame, strict=False)
+        if pair[0].key != pair[1].key
+    ]
+    kinds = [{word.kind for word in pair} for pair in others]
+    return len(old.frame) == len(new.frame) and kinds in [
+        [{kind}] for kind in VALUE_KINDS
+    ]
 
 
 def list_features(old: Statement, new: Statement) -> list[float]:
@@ -215,6 +237,10 @@ def list_features(old: Statement, new: Statement) -> list[float]:
         *(our_share * cue for cue in cues),
         share * any(contrast),
         share * any(contrast) * bool(new.cues),
+        *_compare_frames(old, new, theirs, ours),
+        len(old.words),
+        bool(old.cues),
+        *(name in old.signs for name in DOUBTS),
     )
     return [float(number) for number in numbers]
 
@@ -234,6 +260,46 @@ def _split_shared(
     shares = [sum(side) / len(side) if side else -1.0 for side in sides]
     next_to = [float(side[0]) if side else -1.0 for side in (before[::-1], after)]
     return [*shares, *next_to]
+
+
+def _compare_frames(
+    old: Statement, new: Statement, theirs: Sequence[bool], ours: Sequence[bool]
+) -> list[float]:
+    """Return how much of the wording stayed, function words too, and whether one value took another's place.
+
+    These are, for either statement, the number of its words that the other has not, their share, and
+    the number of runs of them; then how many neighbors two such runs have in common at most: of runs
+    that hold values of one kind, and of any. It is -1 without runs.
+    """
+    lost, added = _list_runs(old, new, theirs), _list_runs(new, old, ours)
+    counts: list[float] = []
+    for statement, runs in ((old, lost), (new, added)):
+        missing = sum(length for length, _, _ in runs)
+        counts += [missing, missing / len(statement.frame), len(runs)]
+    alike = [
+        (bool(kinds & our_kinds & {*VALUE_KINDS}), sum(map(eq, near, our_near)))
+        for _, kinds, near in lost
+        for _, our_kinds, our_near in added
+    ]
+    best = max((count for _, count in alike), default=-1)
+    return [*counts, max((count for same, count in alike if same), default=-1), best]
+
+
+def _list_runs(
+    statement: Statement, other: Statement, are_shared: Sequence[bool]
+) -> list[tuple[int, set[str], tuple[str, str]]]:
+    """Return the length, the kinds and the neighbors of each run of words that `other` has not."""
+    keys = {word.key for word in other.frame}
+    keys |= {word.key for word in compress(statement.words, are_shared)}
+    frame = ["", *(word.key for word in statement.frame), ""]
+    runs, at = [], 0
+    for is_known, group in groupby(statement.frame, lambda word: word.key in keys):
+        words = list(group)
+        at += len(words)
+        if not is_known:
+            near = frame[at - len(words)], frame[at + 1]
+            runs.append((len(words), {word.kind for word in words}, near))
+    return runs
 
 
 def _is_among(key: str, statement: Statement) -> bool:

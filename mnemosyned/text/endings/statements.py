@@ -106,13 +106,14 @@ _UNITS: Mapping[str, re.Pattern[str]] = {
 
 @dataclass(frozen=True, slots=True)
 class StatementWord:
-    """A word with content in a statement."""
+    """A word in a statement."""
 
     key: str
     """The word in lower case, without accents."""
     start: int
     kind: str
-    """`when` (a time, weekday or month), `number`, `code` (of letters and digits), `name` or `word`."""
+    """`when` (a time, weekday or month), `number`, `code` (of letters and digits), `name` or `word`;
+    empty for a function word."""
     unit: str = ""
     """The kind of the unit behind a number, as `time` or `data`; empty for none."""
 
@@ -123,6 +124,9 @@ class Statement:
 
     text: str
     words: tuple[StatementWord, ...]
+    """The words with content."""
+    frame: tuple[StatementWord, ...]
+    """All words outside the cues, function words too."""
     cues: Mapping[str, re.Match[str]]
     """The first match of each cue in it, in lower case, by their names in `CUES`."""
     signs: frozenset[str]
@@ -171,7 +175,8 @@ def _read_statement(sentence: str, place: int) -> Statement | None:
     spans = [span for cue in cues.values() for span in _list_cue_spans(cue)]
     if opener := _OPENER.match(low):
         spans.append(opener.span())
-    words = tuple(_read_words(text, low, rules, spans))
+    frame = tuple(_read_words(text, low, rules, spans))
+    words = tuple(word for word in frame if word.kind)
     if not words or len(words) > WORDS_MAX:
         return None
     signs = {name for name in (*DOUBTS, "i") if rules.find(name, low)}
@@ -180,7 +185,7 @@ def _read_statement(sentence: str, place: int) -> Statement | None:
         signs.add("open")
     if _NEGATION.search(low):
         signs.add("negation")
-    return Statement(sentence, words, cues, frozenset(signs), place)
+    return Statement(sentence, words, frame, cues, frozenset(signs), place)
 
 
 def _list_cue_spans(cue: re.Match[str]) -> list[tuple[int, int]]:
@@ -193,7 +198,7 @@ def _list_cue_spans(cue: re.Match[str]) -> list[tuple[int, int]]:
 def _read_words(
     text: str, low: str, rules: LanguageRules, cues: Sequence[tuple[int, int]]
 ) -> Iterator[StatementWord]:
-    """Yield the words with content of a sentence, `low` in lower case, outside the spans of its cues."""
+    """Yield the words of a sentence, `low` in lower case, outside the spans of its cues."""
     for match in _TOKEN.finditer(low):
         start, end = match.span()
         word = match[0].removesuffix("'s")
@@ -212,7 +217,7 @@ def _read_words(
         elif key.removesuffix("s") in _WEEKDAYS or key in _WEEKDAYS:
             kind = "when"
         elif key in rules.empty or (len(key) == 1 and not is_name):
-            continue
+            kind = ""
         elif key in _COUNTS:
             kind = "number"
         elif key in _MONTHS and len(key) > 3 and key not in ("march", "may"):
