@@ -330,7 +330,7 @@ class FailingMeanings(LikeMeanings):
 def test_the_background_judges_by_vectors_once_the_encoder_is_ready(
     store: MemoryStore, early: EmbedderState
 ) -> None:
-    renamed = replace(NEW, content="Sorry, the staging server is on 9090.", role="user")
+    renamed = replace(NEW, content="Staging is on port 9090 since today.", role="user")
     store.memories.remember([Draft(OLD), Draft(renamed)])
     state = [early]
     finder = EndingFinder(
@@ -382,7 +382,7 @@ def test_a_finder_without_news_does_not_look_at_the_encoder(
 def test_no_recall_waits_for_vectors(
     store: MemoryStore, *, in_background: bool
 ) -> None:
-    renamed = replace(NEW, content="Sorry, the staging server is on 9090.", role="user")
+    renamed = replace(NEW, content="Staging is on port 9090 since today.", role="user")
     store.memories.remember([Draft(OLD), Draft(renamed)])
     finder = EndingFinder(
         store=store,

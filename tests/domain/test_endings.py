@@ -21,7 +21,7 @@ from mnemosyned.text.endings.statements import (
 REDIS, DEMO = "We use Redis for the sessions.", "The demo is on Thursday."
 PORT = "The staging server listens on port 8080."
 WORDS_RECALL_MIN = 0.6
-WRONG_MAX = 5
+WRONG_MAX = 2
 CASES = tomllib.loads(Path(__file__).with_name("endings.toml").read_text("utf-8"))
 
 

@@ -171,16 +171,23 @@ def _have_one_subject(old: Statement, new: Statement) -> bool:
 
 
 def _replaces_value(old: Statement, new: Statement) -> bool:
-    """Tell whether `new` repeats all words of `old` but one value, with a cue that `old` has not."""
-    if old.cues or not new.cues or new.signs & {*DOUBTS, "negation"}:
+    """Tell whether `new` repeats all words of `old` but one value, with a cue that `old` has not.
+
+    The former value may follow: "on Friday instead of Thursday".
+    """
+    size = len(old.frame)
+    if (
+        old.cues
+        or not new.cues
+        or new.signs & {*DOUBTS, "negation"}
+        or size > len(new.frame)
+    ):
         return False
-    others = [
-        pair
-        for pair in zip(old.frame, new.frame, strict=False)
-        if pair[0].key != pair[1].key
-    ]
-    kinds = [{word.kind for word in pair} for pair in others]
-    return len(old.frame) == len(new.frame) and kinds in [
+    pairs = zip(old.frame, new.frame[:size], strict=True)
+    others = [(was, word) for was, word in pairs if was.key != word.key]
+    former = {was.key for was, _ in others}
+    kinds = [{was.kind, word.kind} for was, word in others]
+    return former.issuperset(word.key for word in new.frame[size:]) and kinds in [
         [{kind}] for kind in VALUE_KINDS
     ]
 
