@@ -112,7 +112,7 @@ def rate_endings(
     words do not rule out; the result is None if all are.
     """
     model = _read_model()
-    pairs = []
+    pairs: list[tuple[float, Statement, list[float]]] = []
     starts = {word.key[:SAME_START] for word in new.words}
     for old in read_statements(older):
         if starts.isdisjoint(word.key[:SAME_START] for word in old.words):
