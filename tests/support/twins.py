@@ -27,6 +27,8 @@ from mnemosyned.verbs.memories import BATCH_MAX, Recall, Remember, RememberMany
 from mnemosyned.verbs.upkeep import Sleep
 
 CYCLES_MAX = 50
+CALLS_MAX = 100
+"""Calls of `endings`, each of which reads for some seconds."""
 SILENT_MAX = 0.5
 """Share of questions that may have no answer in a comparison."""
 RANDOM_ID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}")
@@ -44,12 +46,15 @@ class Twins:
 
     def remember(self, *told: Remember) -> None:
         """Tell both the same, in batches."""
-        for service in self.services.values():
+        for engine, service in self.services.items():
             for start in range(0, len(told), BATCH_MAX):
                 batch = told[start : start + BATCH_MAX]
                 service.remember_many(RememberMany(memories=list(batch)))
             # Otherwise it depends on the time how many are read before a sleep.
-            service.call(Endings())
+            for _ in range(CALLS_MAX):
+                service.call(Endings())
+                if not self.stores[engine].endings.unread(limit=1):
+                    break
 
     def sleep(self) -> None:
         """Let both sleep until nothing is left to do."""
