@@ -117,13 +117,15 @@ def rate_endings(
     for old in read_statements(older):
         if starts.isdisjoint(word.key[:SAME_START] for word in old.words):
             continue
-        if _replaces_value(old, new) and _have_one_subject(old, new):
+        if _are_on_two_subjects(old, new, by_words=not meanings):
+            continue
+        if _replaces_value(old, new):
             pairs, meanings = [(SURE_ODDS, old, [])], None
             break
         features = list_features(old, new)
         odds = _add_trees("words", features)
         is_possible = not meanings or odds >= model["words"]["excluded"]
-        if is_possible and old.text != new.text and _have_one_subject(old, new):
+        if is_possible and old.text != new.text:
             pairs.append((odds - model["words"]["least"], old, features))
     if meanings and pairs:
         olds = [old.text for _, old, _ in pairs]
@@ -142,30 +144,30 @@ def rate_endings(
     return odds, Ending(reason, cue, old.text, new.text, (old.place, new.place))
 
 
-def _have_one_subject(old: Statement, new: Statement) -> bool:
-    """Tell whether two statements may be on one subject.
+def _are_on_two_subjects(old: Statement, new: Statement, *, by_words: bool) -> bool:
+    """Tell whether two statements are surely on different subjects.
 
-    Then they share a word that is no name and no value, or all but a word of the older one. A capital
-    at the beginning may be that of a name. A number that differs alone, before a value that they have
-    in common, names two subjects: "release 7 moves to Thursday", "release 8 moves to Thursday".
+    So they are where a number alone differs, before a value that both have: "release 7 moves to
+    Thursday", "release 8 moves to Thursday". With `by_words`, where no vector is asked, they also are
+    if they share only names and values; a capital at the beginning may be that of a name.
     """
     fresh = [word for word in new.words if not _is_among(word.key, old)]
     gone = [word for word in old.words if not _is_among(word.key, new)]
     shared = [word for word in new.words if word not in fresh]
-    if len(gone) > 1 and all(
-        word.kind in ("name", "number", "when")
-        or (word.start == 0 and new.text[0].isupper())
-        for word in shared
-    ):
-        return False
-    is_number = all(
-        word.kind in ("number", "code") and not word.unit for word in (*fresh, *gone)
-    )
-    return not (
-        is_number
-        and len(fresh) == len(gone) == 1
-        and any(
+    if len(fresh) == len(gone) == 1:
+        return all(
+            word.kind in ("number", "code") and not word.unit
+            for word in (*fresh, *gone)
+        ) and any(
             word.start > fresh[0].start and word.kind in VALUE_KINDS for word in shared
+        )
+    return (
+        by_words
+        and len(gone) > 1
+        and all(
+            word.kind in ("name", "number", "when")
+            or (word.start == 0 and new.text[0].isupper())
+            for word in shared
         )
     )
 
