@@ -170,7 +170,7 @@ def request_examples() -> Iterator[Example]:
 
 
 def asking_examples() -> Iterator[Example]:
-    signs = {"fact": ("+", 1), "rule": ("-", 0.5), "nothing": ("-", 1)}
+    signs = {"fact": ("+", 3.0), "rule": ("-", 1.0), "nothing": ("-", 3.0)}
     for project in load_half("tune"):
         for prompt in project.prompts():
             sign, weight = signs[kind_of(prompt, project)]
@@ -179,10 +179,10 @@ def asking_examples() -> Iterator[Example]:
         for entry in project.entries():
             if entry.user and not is_question(entry.user):
                 group = PROJECTS_OF.get(project.name, project.name)
-                yield Example(group, entry.user, "-", 0.15, rate_form(entry.user))
+                yield Example(group, entry.user, "-", 0.3, rate_form(entry.user))
     for author, sign, text in author_lines("prompts"):
         is_asking = "+" if sign == "?" else "-"
-        weight = 0.5 if sign == "+" else 1
+        weight = 0.5 if sign == "+" else 1.0
         yield Example(author, text, is_asking, weight, rate_form(text))
     for author, _, text in author_lines("rules"):
         said = text.partition(" => ")[0]

@@ -24,9 +24,9 @@ from mnemosyned.text.word_cache import clear_on_forget
 
 SHARE_OF_SECOND = 0.15
 """Weight of the second likest example of a topic, next to the likest."""
-ODDS_OF_NEAREST, ODDS_OF_LIKENESS, ODDS_OF_ANY = 1.0, 7.6, -4.7
+ODDS_OF_NEAREST, ODDS_OF_LIKENESS, ODDS_OF_ANY = 1.0, 7.6, -4.4
 """Weights next to the probe `request`: how far above the average the likest common topic is, the
-cosine, and a constant with which 3 in 100 prompts that need nothing are rated above one half. Fitted
+cosine, and a constant with which 4 in 100 prompts that need nothing are rated above one half. Fitted
 on one project after the other in the tune half of `bench-telling`, with a probe of other authors."""
 PROFILES_MAX = 1_000
 """Texts and sentences whose vectors are kept in memory, at 1.2 KB each."""
