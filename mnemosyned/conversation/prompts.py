@@ -26,7 +26,7 @@ def estimate_need(prompt: str, rate: RatePrompt | None = None) -> float:
 
     `rate` rates it by its meaning, where an encoder is up. Code in fences does not count.
     """
-    prose = _remove_code(prompt)
+    prose = " ".join("".join(prompt.split(CODE_FENCE)[::2]).split())
     rating = rate(prose) if rate and prose else None
     if rating is not None:
         return rating + rate_form(prose)
@@ -36,14 +36,9 @@ def estimate_need(prompt: str, rate: RatePrompt | None = None) -> float:
 
 
 def rate_form(prompt: str) -> float:
-    """Return what the form of a prompt adds to the log odds that it asks for what was said."""
-    is_question, is_definite = _find_form(_remove_code(prompt))
+    """Return what the form of a prompt without code adds to the log odds that it asks for what was said."""
+    is_question, is_definite = _find_form(prompt)
     return ODDS_OF_QUESTION * is_question + ODDS_OF_DEFINITE * is_definite
-
-
-def _remove_code(prompt: str) -> str:
-    """Return a prompt without code in fences, on one line."""
-    return " ".join("".join(prompt.split(CODE_FENCE)[::2]).split())
 
 
 def _find_form(prose: str) -> tuple[bool, bool]:

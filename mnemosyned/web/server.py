@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from mnemosyned.config.settings import LimitsConfig
-from mnemosyned.daemon.http.listening import Listener
+from mnemosyned.daemon.http.listening import Listener, bind_tcp
 from mnemosyned.daemon.http.protocol import Access
 from mnemosyned.daemon.http.server import EventLoop
 from mnemosyned.daemon.metrics import ServerActivity
-from mnemosyned.errors import InvalidRequest
 from mnemosyned.verbs.facade import Caller
 from mnemosyned.web.access import LOOPBACK, WebAccess, refused_tcp_user
 from mnemosyned.web.application import WebApplication
 from mnemosyned.web.memory_pages import MEMORY_ROUTES
 from mnemosyned.web.upkeep_pages import UPKEEP_ROUTES
 
-BACKLOG = 16
 LIMITS = LimitsConfig(body_bytes_max=4 << 20, threads=4, connections_max=48)
 ROUTES = {**MEMORY_ROUTES, **UPKEEP_ROUTES}
 
@@ -30,19 +27,13 @@ def serve_pages(caller: Caller, *, port: int = 0) -> Iterator[WebAccess]:
     It gives the access to them. The pages ask `caller`, from several threads. Port 0 is a free one.
     Only this user can connect. Raises `InvalidRequest` for a port in use.
     """
-    with socket.socket(
-        socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_CLOEXEC
+    with bind_tcp(
+        LOOPBACK,
+        port,
+        named=f"port {port}",
+        advice="leave out --port for a free one",
+        field="port",
     ) as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind((LOOPBACK, port))
-            listener.listen(BACKLOG)
-        except OSError as error:
-            raise InvalidRequest(
-                f"port {port} cannot be used: {error.strerror}; leave out --port for a free one",
-                field="port",
-            ) from error
-        listener.settimeout(0)
         access = WebAccess(listener.getsockname()[1])
         application = WebApplication(caller, access, ROUTES)
         rules = Access(local=False, address=access.address, hosts=access.hosts)

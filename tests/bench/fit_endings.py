@@ -11,7 +11,6 @@ they say of an author, a project or a talk that they were not fitted on.
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import random
@@ -28,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 from bench.bench_endings import Pair, load_pairs
-from bench.fit_probes import write_probes
+from bench.fit_probes import read_options, write_probes
 from bench.telling import load_half
 
 from mnemosyned.models.sentence_encoder import SentenceEncoder
@@ -549,11 +548,7 @@ def written(trees: Boosted, least: float, **further: float) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", default="", help="path of locomo10.json")
-    parser.add_argument("--transcripts", default="", help="folder of SpecStory's files")
-    parser.add_argument("--write", action="store_true", help="write model.toml")
-    options = parser.parse_args()
+    options = read_options(__doc__)
     fit = Fit(load_examples(options.data, options.transcripts))
     print(f"{len(fit.examples)} examples, {len(fit.rows)} pairs of sentences")
     probe_odds, by_words, by_vectors = fit.check()

@@ -34,7 +34,7 @@ from mnemosyned.conversation.learnings.relevance import load_topics
 from mnemosyned.conversation.prompts import rate_form
 from mnemosyned.models.sentence_encoder import SentenceEncoder
 from mnemosyned.search.vectors import packing
-from mnemosyned.search.vectors.bearing import BearingRater
+from mnemosyned.search.vectors.bearing import ODDS_OF_ANY, BearingRater
 
 HERE = Path(__file__).parent
 DOMAIN = HERE.parent / "domain"
@@ -297,7 +297,8 @@ def weigh_bearing(requests: Sequence[Example], vectors: Matrix) -> None:
     for kind in ("rule", "nothing", "fact"):
         best = [max(scores[places]) for _, each, places in prompts if each == kind]
         shares = "  ".join(
-            f"{least}: {np.mean(np.array(best) > least):.3f}" for least in (3, 4, 5, 6)
+            f"{least}: {np.mean(np.array(best) > least):.3f}"
+            for least in (3, 4, -ODDS_OF_ANY, 5, 6)
         )
         print(f"  {kind:>12}   {len(best):5}  {shares}")
     print("  likest topic, cosine:", weigh(projects != "")[1:3].round(2))
@@ -323,12 +324,17 @@ def write_probes(probes: Mapping[str, Matrix]) -> None:
     FILE.write_text("\n".join([head + "\n", *parts.values()]), encoding="utf-8")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def read_options(description: str | None) -> argparse.Namespace:
+    """Return where the datasets are, and whether to write what was fitted."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--data", default="", help="path of locomo10.json")
     parser.add_argument("--transcripts", default="", help="folder of SpecStory's files")
-    parser.add_argument("--write", action="store_true", help="write probes.toml")
-    options = parser.parse_args()
+    parser.add_argument("--write", action="store_true", help="write what was fitted")
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = read_options(__doc__)
     probes = {}
     for name, examples in (
         ("rule", list(rule_examples(options.data, options.transcripts))),

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from support.fakes import NOON as MORNING, FakeClock
@@ -174,11 +175,10 @@ def test_endings_are_exported_and_restored_with_their_memories(
     assert [each.undone for each in ended.endings.find(limit=10)] == [True]
 
 
-def finder_in_background(store: MemoryStore) -> EndingFinder:
-    """A finder of a memory that also reads in the background."""
-    return EndingFinder(
-        store=store, clock=FakeClock(), gate=ForegroundGate(), in_background=True
-    )
+def make_finder(store: MemoryStore, **given: Any) -> EndingFinder:  # noqa: ANN401 its own
+    """A finder of a memory that also reads in the background, unless something else is given."""
+    usual = {"clock": FakeClock(), "gate": ForegroundGate(), "in_background": True}
+    return EndingFinder(store=store, **{**usual, **given})
 
 
 def test_an_answer_leaves_reading_to_a_background_that_is_behind(
@@ -187,7 +187,7 @@ def test_an_answer_leaves_reading_to_a_background_that_is_behind(
     monkeypatch.setattr(endings, "CHORE_S", 0.0)
     monkeypatch.setattr(endings, "READ_AT_ONCE", 1)
     store.memories.remember([Draft(OLD), Draft(NEW)])
-    finder = finder_in_background(store)
+    finder = make_finder(store)
 
     finder.find_in_background()  # it reads one of two
     finder.find_soon()
@@ -205,7 +205,7 @@ def test_few_memories_are_read_before_a_sleep_if_the_background_reads_the_others
     monkeypatch.setattr(endings, "SLEEP_MAX", 1)
     store.memories.remember([Draft(OLD), Draft(NEW)])
 
-    finder = finder_in_background(store)
+    finder = make_finder(store)
 
     finder.find_before_sleep()
     first = store.endings.find(limit=10)
@@ -225,11 +225,8 @@ def test_what_is_read_while_somebody_waits_is_learned_from_in_the_background(
         learned.append(memory.id)
         return []
 
-    finder = EndingFinder(
-        store=store,
-        clock=FakeClock(),
-        gate=ForegroundGate(),
-        in_background=True,
+    finder = make_finder(
+        store,
         learn=learn,
     )
 
@@ -266,10 +263,8 @@ def test_endings_are_found_while_the_encoder_is_loading_and_rules_learned_after_
             return None
         return [late] if memory.id == "new" else []
 
-    finder = EndingFinder(
-        store=store,
-        clock=FakeClock(),
-        gate=ForegroundGate(),
+    finder = make_finder(
+        store,
         in_background=in_background,
         learn=learn,
     )
@@ -303,11 +298,8 @@ def test_an_encoder_that_stays_unavailable_is_not_waited_for(
 ) -> None:
     monkeypatch.setattr(endings, "AWAIT_S", 0.0)
     store.memories.remember([Draft(OLD), Draft(NEW)])
-    finder = EndingFinder(
-        store=store,
-        clock=FakeClock(),
-        gate=ForegroundGate(),
-        in_background=True,
+    finder = make_finder(
+        store,
         meanings=LikeMeanings(),
         encoder_state=lambda: EmbedderState.UNAVAILABLE,
     )
@@ -333,11 +325,8 @@ def test_the_background_judges_by_vectors_once_the_encoder_is_ready(
     renamed = replace(NEW, content="Staging is on port 9090 since today.", role="user")
     store.memories.remember([Draft(OLD), Draft(renamed)])
     state = [early]
-    finder = EndingFinder(
-        store=store,
-        clock=FakeClock(),
-        gate=ForegroundGate(),
-        in_background=True,
+    finder = make_finder(
+        store,
         meanings=LikeMeanings(),
         encoder_state=lambda: state[-1],
     )
@@ -362,11 +351,8 @@ def test_a_finder_without_news_does_not_look_at_the_encoder(
         asked.append(EmbedderState.READY)
         return asked[-1]
 
-    finder = EndingFinder(
-        store=store,
-        clock=FakeClock(),
-        gate=ForegroundGate(),
-        in_background=True,
+    finder = make_finder(
+        store,
         encoder_state=ask_state,
     )
     finder.find_in_background()
@@ -384,10 +370,8 @@ def test_no_recall_waits_for_vectors(
 ) -> None:
     renamed = replace(NEW, content="Staging is on port 9090 since today.", role="user")
     store.memories.remember([Draft(OLD), Draft(renamed)])
-    finder = EndingFinder(
-        store=store,
-        clock=FakeClock(),
-        gate=ForegroundGate(),
+    finder = make_finder(
+        store,
         in_background=in_background,
         meanings=LikeMeanings(),
         encoder_state=lambda: EmbedderState.READY,
@@ -416,11 +400,8 @@ def test_requests_wait_for_vectors_no_longer_than_their_limits(
     again = replace(NEW, id="again", content="The staging server now listens on 9191.")
     store.memories.remember([Draft(OLD), Draft(NEW), Draft(again)])
     rows = {memory.id: row for row, memory in store.endings.unread(limit=10).items()}
-    finder = EndingFinder(
-        store=store,
-        clock=FakeClock(),
-        gate=ForegroundGate(),
-        in_background=True,
+    finder = make_finder(
+        store,
         meanings=CountingMeanings(),
         encoder_state=lambda: EmbedderState.READY,
     )
@@ -444,11 +425,9 @@ def test_the_background_yields_to_requests_before_each_statement(
     yields: list[str] = []
     gate = ForegroundGate()
     monkeypatch.setattr(gate, "yield_to_requests", lambda: yields.append("wait"))
-    finder = EndingFinder(
-        store=store,
-        clock=FakeClock(),
+    finder = make_finder(
+        store,
         gate=gate,
-        in_background=True,
     )
 
     finder.find_in_background()
@@ -471,11 +450,8 @@ def test_the_background_withdraws_an_ending_of_words_that_vectors_refute(
     store.memories.remember([Draft(OLD), Draft(NEW)])
     state = [EmbedderState.LOADING if early == "loading" else EmbedderState.READY]
     rewritten: list[str] = []
-    finder = EndingFinder(
-        store=store,
-        clock=FakeClock(),
-        gate=ForegroundGate(),
-        in_background=True,
+    finder = make_finder(
+        store,
         meanings=RefutingMeanings(),
         encoder_state=lambda: state[-1],
     )
@@ -500,11 +476,8 @@ def test_an_encoder_that_fails_leaves_endings_to_the_words(
     monkeypatch.setattr(
         endings.log, "warning", lambda event, **_: asked.append(event), raising=False
     )
-    finder = EndingFinder(
-        store=store,
-        clock=FakeClock(),
-        gate=ForegroundGate(),
-        in_background=True,
+    finder = make_finder(
+        store,
         meanings=FailingMeanings(),
         encoder_state=lambda: EmbedderState.READY,
     )

@@ -1,4 +1,4 @@
-"""The Unix socket, claimed by one daemon at a time and reached by its own user alone."""
+"""Listening: on a Unix socket, claimed by one daemon at a time for its own user alone, and on TCP."""
 
 from __future__ import annotations
 
@@ -29,6 +29,28 @@ DESCRIPTORS_RESERVED = 64
 """Descriptors for the database, its readers, helping processes and the log."""
 
 log = logger()
+
+
+def bind_tcp(
+    host: str, port: int, *, named: str, advice: str, field: str
+) -> socket.socket:
+    """Return a socket that listens on a TCP address; port 0 is a free one.
+
+    Raises `InvalidRequest` for an address that cannot be used, with its name, `named`, and `advice`.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise InvalidRequest(
+            f"{named} cannot be used: {error.strerror}; {advice}", field=field
+        ) from error
+    listener.settimeout(0)
+    return listener
 
 
 @contextmanager

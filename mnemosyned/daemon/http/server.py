@@ -275,7 +275,7 @@ class EventLoop:
                     continue
                 sock.settimeout(0)
                 self._add_connection(sock, listener)
-            except Exception:
+            except Exception:  # one client must not end the loop for all
                 if self._may_log("client_failed"):
                     log.exception("client_failed")
                 sock.close()

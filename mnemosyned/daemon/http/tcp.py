@@ -5,7 +5,6 @@ from __future__ import annotations
 import hmac
 import os
 import secrets
-import socket
 import ssl
 import stat
 from collections.abc import Iterator
@@ -15,9 +14,9 @@ from pathlib import Path
 from typing import NoReturn
 
 from mnemosyned.config.settings import LOCALHOST, tcp_address
-from mnemosyned.daemon.http.listening import BACKLOG, Listener
+from mnemosyned.daemon.http.listening import Listener, bind_tcp
 from mnemosyned.daemon.http.protocol import OWNER_ADVICE, Access
-from mnemosyned.errors import ConfigInvalid, InvalidRequest
+from mnemosyned.errors import ConfigInvalid
 from mnemosyned.logs import logger
 from mnemosyned.memory.engine_ports import owner_of
 
@@ -43,18 +42,13 @@ def listen_on_tcp(
         advice = "send the daemon's token: Authorization: Bearer TOKEN"
         is_token = partial(_is_token, read_token(token_file).encode())
     host, port = tcp_address(setting, tls=certificate is not None)
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind((host, port))
-            listener.listen(BACKLOG)
-        except OSError as error:
-            raise InvalidRequest(
-                f"listen: {setting} cannot be used: {error.strerror}; choose another port",
-                field="listen",
-            ) from error
-        listener.settimeout(0)
+    with bind_tcp(
+        host,
+        port,
+        named=f"listen: {setting}",
+        advice="choose another port",
+        field="listen",
+    ) as listener:
         port = listener.getsockname()[1]
         number = f"[{host}]" if ":" in host else host
         names = (number, LOCALHOST, "127.0.0.1", "[::1]")

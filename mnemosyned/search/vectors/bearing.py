@@ -26,8 +26,8 @@ SHARE_OF_SECOND = 0.15
 """Weight of the second likest example of a topic, next to the likest."""
 ODDS_OF_NEAREST, ODDS_OF_LIKENESS, ODDS_OF_ANY = 1.0, 7.6, -4.4
 """Weights next to the probe `request`: how far above the average the likest common topic is, the
-cosine, and a constant with which 4 in 100 prompts that need nothing are rated above one half. Fitted
-on one project after the other in the tune half of `bench-telling`, with a probe of other authors."""
+cosine, and a constant. `make fit-probes` fits the first two, and prints how many prompts are told a
+rule with the third, in projects of the tune half by other authors than the probe."""
 PROFILES_MAX = 1_000
 """Texts and sentences whose vectors are kept in memory, at 1.2 KB each."""
 NEW_TEXTS_MAX = 24
