@@ -31,7 +31,7 @@ EXACT_KINDS = ("when", "number", "code")
 """Kinds of words that may be another value without a cue."""
 VALUE_KINDS = (*EXACT_KINDS, "name")
 SURE_ODDS = 4.0
-"""Odds, as a logarithm, of another value in the same words: it ended 61 of 61 in the tune half."""
+"""Odds, as a logarithm, of another value in the same words."""
 SAME_START = 3
 """Letters that a word of two statements has in common, before more is asked about them."""
 PAIRS_CACHED_MAX = 20_000
