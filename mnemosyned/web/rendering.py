@@ -18,6 +18,14 @@ from mnemosyned.text.display import escape_invisible, find_matching_words
 from mnemosyned.verbs.listing import LEVELS
 
 FOLDER = Path(__file__).parent
+NAVIGATION = (
+    ("Now", "/", "n"),
+    ("Search", "/search", "s"),
+    ("Timeline", "/timeline", "t"),
+    ("Sleep", "/sleep", "l"),
+    ("Told", "/told", "i"),
+)
+"""Pages named at the top of each page: name, path, and the key that leads there after `g`."""
 
 
 def render(template: str, **values: Any) -> bytes:  # noqa: ANN401 what a template shows
@@ -47,7 +55,7 @@ def _environment() -> Environment:
         "period": period_name,
         "when": _time_element,
     }
-    environment.globals |= {"LEVELS": LEVELS, "link": link}
+    environment.globals |= {"LEVELS": LEVELS, "NAVIGATION": NAVIGATION, "link": link}
     return environment
 
 

@@ -1,7 +1,6 @@
 // Keys, search as you type, and refreshed figures. Every page works without it.
 "use strict";
 
-const PAGES = { n: "/", s: "/search", t: "/timeline", l: "/sleep", i: "/told" };
 const keys = document.getElementById("keys");
 
 function isTyping(element) {
@@ -25,7 +24,8 @@ document.addEventListener("keydown", (event) => {
   if (keys && keys.open) return;
   if (waitsForPage) {
     waitsForPage = false;
-    if (PAGES[event.key]) location.href = PAGES[event.key];
+    const page = document.querySelector(`nav [data-go="${CSS.escape(event.key)}"]`);
+    if (page) page.click();
     return;
   }
   const field = document.querySelector("[data-key='/']") || document.getElementById("find");
