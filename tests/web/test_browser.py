@@ -231,6 +231,7 @@ def test_the_keyboard_leads_to_every_page_and_row(visitor: Watched) -> None:
         page.keyboard.press("g")
         page.keyboard.press(key)
         expect(page.locator("h1")).to_have_text(title)
+        page.wait_for_load_state()  # the script listens from then
 
 
 def test_new_memories_appear_by_themselves(visitor: Watched, memory: Memory) -> None:
