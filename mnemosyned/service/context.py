@@ -163,8 +163,13 @@ class ContextService:
         )
         shown = [
             *(
-                InjectedLine(id=id, text=words, reason="recalled for this message")
-                for id, words, _ in recalled[: window.memory_shown]
+                InjectedLine(
+                    id=id,
+                    text=words,
+                    reason="recalled for this message"
+                    + (", told as ended" if quoted.text != words else ""),
+                )
+                for id, words, quoted in recalled[: window.memory_shown]
             ),
             *(
                 InjectedLine(

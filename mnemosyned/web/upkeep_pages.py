@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 from mnemosyned.errors import InvalidRequest, NotFound
 from mnemosyned.http_messages import Response
-from mnemosyned.memory.consolidation import LogEntry
+from mnemosyned.memory.consolidation import GroupReport, GroupStatus, LogEntry
 from mnemosyned.memory.injections import InjectionOutcome
 from mnemosyned.verbs.conversation import Learnings
 from mnemosyned.verbs.injections import (
@@ -24,10 +25,66 @@ CYCLE_ROWS = 1_000
 """Rows of the log read for a page of cycles; most cycles have far fewer."""
 GROUPS = 6
 """Groups of a cycle on one page, each with its originals."""
+DRAWN = 24
+"""Groups drawn each by itself in the picture of a cycle: the largest."""
+FLOW_HEIGHT, FLOW_GAP, RIBBON_MIN = 220.0, 2.0, 1.5
 TOLD_ROWS = 20
 PROJECTS_OF = 100
 """Injections whose projects are suggested."""
 TOLD_FIELDS = ("session", "project", "since", "rated", "after")
+
+
+class Ribbon(NamedTuple):
+    """Groups in the picture of a cycle: originals on the left flow into an episode on the right."""
+
+    outline: str
+    """Path of SVG, 100 wide; as high as the characters before on the left, after on the right."""
+    kind: str
+    """`written`, `verbatim`, `refused`, `failed`, `undone` or `planned`."""
+    groups: Sequence[LogEntry | GroupReport]
+    place: int | None
+    """Place of the group in the cycle, from 0; None for all small ones together."""
+
+
+def draw_flow(groups: Sequence[LogEntry | GroupReport]) -> list[Ribbon]:
+    """Return the picture of a cycle: a ribbon for each of the largest groups, one for the others.
+
+    A group that is only planned is drawn as if no word would go.
+    """
+    by_size = sorted(range(len(groups)), key=lambda place: -groups[place].chars_before)
+    parts: list[tuple[list[LogEntry | GroupReport], int | None]]
+    parts = [([groups[place]], place) for place in sorted(by_size[:DRAWN])]
+    if len(groups) > DRAWN:
+        parts.append(([groups[place] for place in by_size[DRAWN:]], None))
+    total = sum(max(each.chars_before, each.chars_after) for each in groups)
+    scale = FLOW_HEIGHT / max(total, 1)
+    left = right = 0.0
+    ribbons = []
+    for members, place in parts:
+        kinds = [_flow_kind(each) for each in members]
+        kind = max(set(kinds), key=kinds.count)
+        before = sum(each.chars_before for each in members)
+        after = sum(each.chars_after for each in members)
+        left_end = left + max(before * scale, RIBBON_MIN)
+        kept = before if kind == "planned" else after
+        right_end = right + (max(kept * scale, RIBBON_MIN) if kept else 0.0)
+        outline = (
+            f"M0 {left:.1f}C50 {left:.1f} 50 {right:.1f} 100 {right:.1f}V{right_end:.1f}"
+            f"C50 {right_end:.1f} 50 {left_end:.1f} 0 {left_end:.1f}Z"
+        )
+        ribbons.append(Ribbon(outline, kind, members, place))
+        left, right = left_end + FLOW_GAP, right_end + FLOW_GAP
+    return ribbons
+
+
+def _flow_kind(group: LogEntry | GroupReport) -> str:
+    """Return how a group is drawn: as what became of it."""
+    if isinstance(group, LogEntry) and group.undone_at:
+        return "undone"
+    if group.fallback_reason:
+        return "refused"
+    named = (GroupStatus.VERBATIM, GroupStatus.FAILED, GroupStatus.PLANNED)
+    return group.status.value if group.status in named else "written"
 
 
 def show_sleep(visit: Visit) -> Response:
@@ -61,6 +118,7 @@ def show_cycle(visit: Visit) -> Response:
     return visit.show(
         "cycle.html",
         rows=rows,
+        flow=draw_flow(groups),
         groups=[(row, _read_group(visit, row)) for row in page],
         first=first,
         total=len(groups),
@@ -80,13 +138,14 @@ def _read_group(visit: Visit, row: LogEntry) -> dict[str, Any] | None:
 def show_plan(visit: Visit) -> Response:
     """Show what a cycle would do now; nothing is changed, and no model is asked."""
     plan = visit.ask(Sleep, ["force"], dry_run="true")
-    return visit.show("plan.html", plan=plan, undoes=False)
+    flow = draw_flow(plan.groups)
+    return visit.show("plan.html", plan=plan, flow=flow, undoes=False)
 
 
 def show_undo(visit: Visit) -> Response:
     """Show what undoing a cycle would put back."""
     plan = visit.ask(Undo, ["cycle"], dry_run="true")
-    return visit.show("plan.html", plan=plan, undoes=True)
+    return visit.show("plan.html", plan=plan, flow=(), undoes=True)
 
 
 def undo(visit: Visit) -> Response:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from web.visitor import PORT, PageReader, Visitor
 
 from mnemosyned import Memory
 from mnemosyned.http_messages import HttpRequest
-from mnemosyned.memory.consolidation import Progress
+from mnemosyned.memory.consolidation import GroupStatus, LogEntry, Progress
 from mnemosyned.memory.injections import InjectedLine, InjectionKind, InjectionTotals
 from mnemosyned.memory.values import AgentActivity
 from mnemosyned.service.injections import make_injection
@@ -33,6 +34,7 @@ from mnemosyned.web.application import FORM, HEADERS, STATIC
 from mnemosyned.web.memory_pages import HITS, trace_sentences
 from mnemosyned.web.rendering import mark_words
 from mnemosyned.web.server import ROUTES
+from mnemosyned.web.upkeep_pages import draw_flow
 
 EPISODES = (
     "Ada: we deploy on Tuesdays.",
@@ -41,7 +43,7 @@ EPISODES = (
 )
 ELEMENTS = set(
     "html head meta title link script body a header nav ul ol li form label input main h1 h2 h3 p "
-    "div span dl dt dd section figure figcaption svg line rect table caption thead tbody tr th td "
+    "div span dl dt dd section figure figcaption svg line rect path table caption thead tbody tr th td "
     "time bdi mark details summary meter progress q blockquote code kbd pre footer dialog button "
     "select option datalist textarea".split()
 )
@@ -898,18 +900,60 @@ def test_a_cycle_of_many_groups_is_paged(visitor: Visitor, memory: Memory) -> No
     cycle = memory.sleep(force=True).cycle
 
     first = visitor.get("/cycle", cycle=cycle)
-    (next_groups,) = [link for link in first.links if "from=6" in link]
+    (next_groups,) = [link for link in first.links if link.endswith("from=6")]
     last = visitor.get("/cycle", cycle=cycle, **{"from": "18"})
 
     assert "group 7 of 20" in visitor.follow(next_groups).text
     assert "group 20 of 20" in last.text
 
 
+def test_a_picture_shows_what_became_of_each_group() -> None:
+    entry = LogEntry(
+        cycle="c", created_at=datetime.now(UTC), session="s", source=None, trigger="explicit",
+        status=GroupStatus.PROMOTED, items_consolidated=2, episode="e", summarizer="aaak",
+        summary_preview="", duration_s=0.1, chars_before=100, chars_after=20,
+    )  # fmt: skip
+    failed = replace(entry, status=GroupStatus.FAILED, chars_after=0)
+    refused = replace(entry, fallback_reason="the number 7 is in no source")
+    small = [
+        replace(entry, status=GroupStatus.VERBATIM, chars_before=1, chars_after=1)
+    ] * 30
+
+    ribbons = draw_flow([entry, *small[:5], failed, refused, *small])
+
+    assert len(ribbons) == 25
+    first, rest = ribbons[0], ribbons[-1]
+    # 335 characters are 220 high, a fifth of the first group's are left.
+    assert first.outline.startswith("M0 0.0C50 0.0 50 0.0 100 0.0V13.1C50 13.1")
+    assert first.outline.endswith("0 65.7Z")
+    assert [each.kind for each in ribbons if each.kind != "verbatim"] == [
+        "written", "failed", "refused",
+    ]  # fmt: skip
+    assert (rest.place, len(rest.groups)) == (None, 14)
+    (nothing,) = [each for each in ribbons if each.kind == "failed"]
+    top, bottom = re.findall(r"100 ([\d.]+)V([\d.]+)C", nothing.outline)[0]
+    assert top == bottom
+
+
+def test_a_picture_leads_to_each_group(visitor: Visitor, memory: Memory) -> None:
+    for number in range(8):
+        memory.remember(f"note {number}", session=f"s{number}")
+    cycle = memory.sleep(force=True).cycle
+
+    page = visitor.get("/cycle", cycle=cycle)
+
+    assert f"/cycle?cycle={cycle}&from=6#group7" in page.links
+    assert "s7: 6 → 6 characters, kept word for word" in page.source
+    assert 'id="group5"' in page.source
+
+
 def test_a_plan_changes_nothing(visitor: Visitor, memory: Memory) -> None:
     memory.remember("note", id="n")
 
     assert "Memories 0" in visitor.get("/plan").text
-    assert "Memories 1" in visitor.get("/plan", force="1").text
+    planned = visitor.get("/plan", force="1")
+    assert "Memories 1" in planned.text
+    assert 'class="planned"' in planned.source
     assert memory.get("n").memory.tier == "working"  # type: ignore[union-attr]
 
 
