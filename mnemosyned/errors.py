@@ -7,7 +7,7 @@ from typing import ClassVar
 
 
 class Kind(StrEnum):
-    """Kind of an error, by what the caller can do about it; surfaces map it to a status or exit code."""
+    """Kind of an error: what the caller can do. Surfaces map kinds to a status or exit code."""
 
     INVALID = "invalid"  # mend the request
     UNAUTHORIZED = "unauthorized"  # say who asks
@@ -249,7 +249,7 @@ def reason_of(error: Exception) -> str:
 
 
 def error_classes_by_code() -> dict[str, type[MnemosynedError]]:
-    """Return each error class by its code, such as "not_found", so that clients can raise it."""
+    """Return the error classes by code, such as "not_found", for clients to raise."""
     tree = [MnemosynedError]
     for error in tree:
         tree.extend(error.__subclasses__())

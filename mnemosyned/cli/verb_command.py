@@ -207,7 +207,7 @@ def add_change(
     *,
     hint: str,
 ) -> None:
-    """Let a command that lists entries also change one of them, as `mnem endings undo ID`.
+    """Let a command that lists entries also change a single entry, as `mnem endings undo ID`.
 
     `words` maps each word before the id to the fields of the `verb` that it sets. Other words give
     a usage error with the `hint`.

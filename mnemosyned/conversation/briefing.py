@@ -98,7 +98,7 @@ def has_substance(text: str) -> bool:
 
 
 def find_statements(memories: Sequence[MemoryRecord]) -> Iterator[ProjectStatement]:
-    """Yield what memories of a project state, in their order, at most one statement for each.
+    """Yield at most one statement for each memory of a project, in the order of the memories.
 
     `memories` come newest first. Of people all sentences count that say something; of agents those
     alone that name a failure or an open task. A short reply follows the question it answers.
@@ -266,7 +266,7 @@ def _kind_of_text(text: str) -> StatementKind:
 def drop_repetitions(
     statements: Iterable[ProjectStatement], *, known: Iterable[frozenset[str]] = ()
 ) -> Iterator[ProjectStatement]:
-    """Yield statements without those that share most words with one before, or with `known`.
+    """Yield the statements; leave out a statement that shares most words with an earlier one, or with `known`.
 
     `statements` come newest first, so that the newer one on a subject hides the older one.
     """

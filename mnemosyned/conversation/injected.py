@@ -49,7 +49,7 @@ class InjectedQuote:
 
     @property
     def source_id(self) -> str:
-        """The id of the memory in whose words it is; of a learning that was given, its own."""
+        """The id of the quoted memory; for a learning that a person gave, the learning's id."""
         return self.memory or self.id
 
     def lines(self, chars_max: int) -> list[InjectedLine]:

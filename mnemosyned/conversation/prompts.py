@@ -1,4 +1,4 @@
-"""What a prompt asks for: what was said before in a project, or nothing of it."""
+"""What a prompt asks for: something said before in the project, or nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UNRATED_QUESTION, UNRATED, UNRATED_GENERAL = 0.7, -0.54, -3.4
 
 
 def estimate_need(prompt: str, rate: RatePrompt | None = None) -> float:
-    """Return the log odds that a prompt asks for what was said before, as far as its words tell.
+    """Return the log odds, by words alone, that a prompt asks for something said before.
 
     `rate` rates it by its meaning, where an encoder is up. Code in fences does not count.
     """
@@ -36,7 +36,7 @@ def estimate_need(prompt: str, rate: RatePrompt | None = None) -> float:
 
 
 def rate_form(prompt: str) -> float:
-    """Return what the form of a prompt without code adds to the log odds that it asks for what was said."""
+    """Return how much the form of a prompt without code adds to the log odds of `estimate_need`."""
     is_question, is_definite = _find_form(prompt)
     return ODDS_OF_QUESTION * is_question + ODDS_OF_DEFINITE * is_definite
 

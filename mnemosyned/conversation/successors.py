@@ -132,7 +132,7 @@ class SuccessorFinder:
     def _put_behind(
         self, newest: InjectedQuote, older: Sequence[InjectedQuote]
     ) -> InjectedQuote:
-        """Return a quote with the `EARLIER_MAX` first of its older ones behind it, the newest first.
+        """Return a quote followed by its first `EARLIER_MAX` older quotes, newest first.
 
         Left out are those that the agent has or that say nothing else; of `older` the last, which was
         chosen, comes before the others.

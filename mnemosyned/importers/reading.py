@@ -134,7 +134,7 @@ LENIENT = "mnemosyned-latin"
 
 
 def _decode_as_latin(error: UnicodeError) -> tuple[str, int]:
-    """Decode the bytes at which UTF-8 failed as Windows-1252; return their text and their end.
+    """Decode the bytes at which UTF-8 failed as Windows-1252; return the text and the end position.
 
     Registered as an error handler for `bytes.decode`, which goes on at the returned position.
     """
@@ -488,7 +488,7 @@ class RecordPosition:
 
 @dataclass(slots=True)
 class FileRecord:
-    """A record of one or more lines of a file; each format adds the fields that it reads."""
+    """A record of one or more lines of a file; each format adds its own fields."""
 
     number: int = 0
     """The number among the file's records, from 1."""

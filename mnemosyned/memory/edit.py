@@ -31,7 +31,7 @@ class MemoryEdit:
     """Whether it is a user who says the new words."""
 
     def drops_learning(self, text: str) -> bool:
-        """Tell whether a learning has its text from the old words, and the new ones do not state it.
+        """Tell whether a learning was read from the old words and is no longer stated by the new ones.
 
         A text that somebody gave the learning later stays.
         """

@@ -12,7 +12,7 @@ from mnemosyned.text.endings.statements import list_sentences
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndingRecord:
-    """A stored ending. It holds no words, so that they are forgotten with the two memories."""
+    """A stored ending. It holds no words: forgetting the two memories leaves nothing of them here."""
 
     older: str
     """The id of the memory that has the ended statement."""
@@ -32,7 +32,7 @@ class EndingRecord:
 def remove_ended_sentences(
     memories: Sequence[MemoryRecord], ended: Mapping[str, Sequence[EndedStatement]]
 ) -> list[MemoryRecord]:
-    """Return the memories without the sentences that newer ones ended, for a summary of what applies.
+    """Return the memories without ended sentences, for a summary of what applies.
 
     `ended` has the ended statements by memory id. Memories without any other sentence are left out,
     unless nothing would be left at all.

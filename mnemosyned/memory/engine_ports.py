@@ -502,7 +502,7 @@ class MemoryVectors(Protocol):
         ...
 
     def compare(self, ids: Sequence[str]) -> CosinesTo:
-        """Return a function that gives the cosines of one of these memories to all of them, by id.
+        """Return a function from the id of one of the given memories to its cosines with all of them.
 
         Memories without a vector are left out. Their vectors are read once; the model is not asked.
         """

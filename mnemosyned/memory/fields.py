@@ -117,7 +117,7 @@ class MemoryFilter:
 
     @property
     def columns(self) -> dict[str, tuple[str, ...]]:
-        """The values that select memories, by column; a memory needs one of them in each column."""
+        """The accepted values by column; a memory is selected if every column holds an accepted value."""
         return {
             field.column: values
             for field in FILTER_FIELDS

@@ -1,4 +1,4 @@
-"""The store of memories as its users see it; each method of a part is one short transaction.
+"""The store of memories, as used by services; each method of a part is one short transaction.
 
 What both engines do alike stands once, in the parts of `storage/common/`.
 """

@@ -260,7 +260,7 @@ class EndpointModel(TextModel):
 
 
 class _EndpointCall:
-    """One call of the endpoint, with its retries and its time limit, over a connection at a time."""
+    """One call of the endpoint, with retries and a time limit, over one connection at a time."""
 
     def __init__(
         self,

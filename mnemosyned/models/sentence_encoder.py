@@ -117,7 +117,7 @@ class _LoadedEncoder:
         self._split_cached = lru_cache(WORDS_MAX)(split_word)
 
     def tokens(self, text: str) -> list[int]:
-        """Return the word pieces of a text between those for its beginning and its end."""
+        """Return the word pieces of a text, between the pieces for beginning and end."""
         text = text.translate(SPACES)
         if not text.isascii():
             parts = text.split(WIDE_TILDE)
@@ -229,7 +229,7 @@ class _LoadedEncoder:
 
 
 class SentenceEncoder(Embedder):
-    """Embedder that runs in the thread of its caller, on weights that it maps while it is in use."""
+    """Embedder that runs in the caller's thread, on weights mapped while in use."""
 
     name = "builtin:use-multilingual-3"
     in_process = True

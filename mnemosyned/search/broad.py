@@ -70,7 +70,7 @@ def spread_results(
 
 
 def _worth(spot: _Spot, chosen: Sequence[_Spot]) -> float:
-    """Return the score of a result, less for what it has in common with the chosen ones."""
+    """Return the score of a result, reduced by its likeness to the chosen results."""
     match = spot.match
     worth = spot.result.score * (USER if match.role.lower() in USER_ROLES else 1.0)
     for other in chosen:

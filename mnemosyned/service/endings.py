@@ -127,7 +127,7 @@ class EndingFinder:
             log_failure("endings_not_found", error)
 
     def find_before_sleep(self) -> None:
-        """Read unread memories, so that summaries leave out what they end.
+        """Read the unread memories before a sleep: summaries leave out ended statements.
 
         These are up to `SLEEP_MAX` where the background reads the others, else what `SLEEP_S`
         seconds allow.
@@ -251,7 +251,7 @@ class EndingFinder:
     def find_again(
         self, positions: Sequence[int], *, former: Mapping[str, str] | None = None
     ) -> None:
-        """Read the edited or restored memories at these row numbers again, and store what they end.
+        """Read edited or restored memories again, by row number, and store the endings found.
 
         `former` has what the speakers of edited memories said before the edit, by id: rules that only
         the new words state are learned. Restored memories have their learnings.

@@ -94,7 +94,7 @@ if TYPE_CHECKING:
 def add_history(
     memories: RecordStore, hits: Sequence[Hit], *, reveal: bool
 ) -> list[Hit]:
-    """Return the hits with the memories that each superseded; drop those shown under another hit.
+    """Return the hits with the memories they superseded; drop hits already shown under another hit.
 
     Secrets are masked unless `reveal`.
     """
@@ -451,7 +451,7 @@ class MemoryService:
         return self._vectors.similarities(text, ids) if self._vectors else {}
 
     def compare(self, ids: Sequence[str]) -> CosinesTo:
-        """Return a function that gives the cosines of one of these memories to all of them, by id.
+        """Return a function from the id of one of the given memories to its cosines with all of them.
 
         It gives none without an embedding model.
         """

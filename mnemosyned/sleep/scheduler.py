@@ -191,7 +191,7 @@ class SleepScheduler:
 
     @staticmethod
     def _guard_job(job: Callable[[], object]) -> Callable[[], None]:
-        """Return a function that calls `job` and logs its errors, so that the schedule goes on."""
+        """Return a function that calls `job` and logs errors, so that the schedule goes on."""
 
         def run() -> None:
             """Run the job and log its errors."""

@@ -439,7 +439,7 @@ class Sleeper:
     def sleep_in_background(
         self, trigger: Trigger, selection: Selection | None = None
     ) -> CycleReport | None:
-        """Run a cycle that nobody waits for; return its report, or None if it was put off.
+        """Run a cycle in the background; return the report, or None if the cycle was put off.
 
         `selection` is what to consolidate; None for all memories old enough. Raises
         `SleepInProgress`.

@@ -327,7 +327,7 @@ def _cut_beginning(statement: Statement, chars_max: int) -> Statement:
 
 
 def _render_lines(kept: Iterable[Statement]) -> list[str]:
-    """Return statements as lines, each after the name of its speaker if it has one.
+    """Return statements as lines, each after the speaker's name if known.
 
     Statements of one memory share a line while it is short, and so does a statement with the one it
     needs.

@@ -367,7 +367,7 @@ class _RollupComposer:
     def _render_line(
         self, statements: Sequence[Statement], *, project: str, person: str
     ) -> str:
-        """Return statements as a line that begins with the project or person, if it has one."""
+        """Return statements as a line that begins with the project or person, if known."""
         text = f"[{project}] " if project else ""
         speaker, dated = "", -1
         if person:

@@ -1,4 +1,4 @@
-"""Statements: sentences of a group of memories, which of them stand alone, and how they are shortened."""
+"""Statements: the sentences of a group of memories, whether each stands alone, and how to shorten one."""
 
 from __future__ import annotations
 

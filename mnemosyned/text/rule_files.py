@@ -1,4 +1,4 @@
-"""Reads TOML files of word lists and patterns that stand next to the modules which use them."""
+"""Reads TOML files of word lists and patterns, each next to the module that uses the file."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ class Request(
 
 
 class RowList(msgspec.Struct, Generic[T], frozen=True):
-    """A result that is a list: its first field holds the rows, and iterating yields them."""
+    """A result that is a list: the first field holds the rows, and iterating yields the rows."""
 
     def __iter__(self) -> Iterator[T]:
         """Iterate over the rows of the list."""

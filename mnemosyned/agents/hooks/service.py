@@ -282,7 +282,7 @@ class HookService:
     def _note_repetitions(
         self, session: AgentSession, messages: Sequence[Remember]
     ) -> None:
-        """Add to the ledger what a user said again although the project knew it and it was not told.
+        """Add to the ledger what a user repeated because the agent was not told of a known fact.
 
         Of the messages of the last `REPEATED_WITHIN`, `REPEATED_CHECKED_MAX` are compared with the
         project's earlier ones, by the share of keywords in common.

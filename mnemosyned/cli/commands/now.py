@@ -328,7 +328,7 @@ tail.params[2:2] = _FILTERS
 
 
 def _read_on(client: Connection, events: Iterator[Event]) -> Iterator[Event]:
-    """Yield these events of the daemon, and those of the streams after them, without end.
+    """Yield the daemon's events: of the open stream, then of each new stream, without end.
 
     After a lost connection, wait for the daemon and connect again.
     """

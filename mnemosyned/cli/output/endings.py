@@ -16,7 +16,7 @@ from mnemosyned.verbs.endings import EndedLine, EndingList, UndoneEnding
 
 
 def _ended_text(ended: EndedLine) -> str:
-    """Return an ended statement as lines: its head, the statement, and the one that ended it."""
+    """Return an ended statement as lines: a head, the statement, and its successor."""
     state = "undone" if ended.undone else ended.reason
     head = f"{local_time(ended.found_at)}  {state}  {ended.id}"
     lines = [click.style(head, dim=True)]

@@ -337,7 +337,7 @@ class EventLoop:
         self._activity.connections[connection.local] += 1
 
     def _drop_stalled(self, state: ConnectionState, *, reserved: bool = False) -> bool:
-        """Close the connection that is longest in this state, if its grace time is over.
+        """Close the connection longest in a state, if the grace time is over.
 
         Returns True if one was closed. With `reserved`, consider only connections that hold memory
         for a body. Clients over TCP go first, as other users can connect there.

@@ -250,7 +250,7 @@ def _make_section_template(source: importer.ImportSource, note: ParsedNote) -> R
 
 
 def _created_at(path: Path, note: ParsedNote) -> datetime:
-    """Return when a note was written: by its front matter, its file's name, or its last change.
+    """Return when a note was written: by the front matter, the file's name, or the last change.
 
     The first of these that is not in the future counts.
     """

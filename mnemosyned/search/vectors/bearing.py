@@ -101,7 +101,7 @@ class BearingRater:
         return [1 / (1 + exp(-odds)) for odds in _apply_probe("rule", vectors)]
 
     def rate_changes(self, sentences: Sequence[str]) -> Sequence[float]:
-        """Return the logarithm of the odds that each sentence, at least one, says that something changed.
+        """Return, for one or more sentences, the log odds that each reports a change.
 
         Raises `EmbedderFailed` and `ModelUnavailable`.
         """
@@ -113,7 +113,7 @@ class BearingRater:
         return [float(first @ each) for each in rest]
 
     def _embed_sentences(self, sentences: Sequence[str]) -> Any:  # noqa: ANN401 numpy is loaded late
-        """Return a row for each sentence, from the last ones if it is among them."""
+        """Return a row for each sentence, taken from the cache of the last sentences where possible."""
         with self._lock:
             new = [
                 each for each in dict.fromkeys(sentences) if each not in self._sentences
@@ -141,7 +141,7 @@ class BearingRater:
         return _apply_probe("asking", vectors)[0]
 
     def load_examples(self) -> None:
-        """Embed the examples unless they are, so that no prompt waits a tenth of a second for it.
+        """Embed the examples if not done yet: a prompt would wait a tenth of a second.
 
         A failure of the encoder is logged.
         """

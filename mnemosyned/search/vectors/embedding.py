@@ -92,7 +92,7 @@ class QuestionVector:
 
 
 class DirectQuestion:
-    """A question whose vector an embedder of this process makes in the thread that needs it."""
+    """A question embedded by this process, in the thread that needs the vector."""
 
     def __init__(self, text: str, embedder: Embedder) -> None:
         """Make the vector of `text` once it is needed, by `embedder`."""
@@ -196,7 +196,7 @@ class EmbeddingThread(ABC):
         return made
 
     def _answer_questions(self) -> None:
-        """Embed all questions that wait, and deliver their vectors, or None after their deadline.
+        """Embed all waiting questions, and deliver each vector, or None after the deadline.
 
         Raises `ModelUnavailable`.
         """
@@ -301,7 +301,7 @@ def find_similarities(
 def compare_memories(
     ids: Sequence[str], *, model: int, store: VectorStore
 ) -> CosinesTo:
-    """Return a function that gives the cosines of one of these memories to all of them, by id.
+    """Return a function from the id of one of the given memories to its cosines with all of them.
 
     They are those of the vectors of the model with the number `model`; memories without one are left
     out.

@@ -170,7 +170,7 @@ class VectorIndexer(EmbeddingThread, MemoryVectors):
         )
 
     def compare(self, ids: Sequence[str]) -> CosinesTo:
-        """Return a function that gives the cosines of one of these memories to all of them, by id."""
+        """Return a function from the id of one of the given memories to its cosines with all of them."""
         return compare_memories(ids, model=self._model, store=self._store)
 
     # ------------------------------------------------------------ in the thread

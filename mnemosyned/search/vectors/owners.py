@@ -396,7 +396,7 @@ class SharedVectors(EmbeddingThread):
         return not store.finish(descent.progress)
 
     def _count_refusal(self, row: EmbeddingInput, error: EmbedderFailed) -> None:
-        """Log and count a memory, of the owner whose turn it is, that the model refused."""
+        """Log and count a memory of the current owner that the model refused."""
         owner = self._owner
         log.warning(
             "embedding_refused",
@@ -507,7 +507,7 @@ class OwnerVectors(MemoryVectors):
         )
 
     def compare(self, ids: Sequence[str]) -> CosinesTo:
-        """Return a function that gives the cosines of one of these memories to all of them, by id."""
+        """Return a function from the id of one of the given memories to its cosines with all of them."""
         return compare_memories(ids, model=self._model_number(), store=self._store)
 
     def _search(self) -> VectorSearch | None:

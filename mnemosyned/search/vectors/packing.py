@@ -22,7 +22,7 @@ THREADS = "OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS"
 
 
 def load_numpy() -> ModuleType:
-    """Return numpy, which is imported at the first call: only a process that embeds pays for it.
+    """Return numpy, imported at the first call: only a process that embeds loads numpy.
 
     Its matrix products then use one thread, unless a variable says otherwise or this process loaded
     numpy before: more of them keep spinning after each short product, which took a question of 10 ms

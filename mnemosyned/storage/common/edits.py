@@ -135,7 +135,7 @@ class EditTransaction(ABC):
     def _edit_original(
         self, episode: int, target: EditTarget, *, renamed: bool
     ) -> None:
-        """Edit an original, and move it to working memory if the edit takes it out of its episode.
+        """Edit an original, and move it to working memory if the edit takes the original out of an episode.
 
         `renamed` tells that the whole episode moves with it. Leave the original unchanged if its
         summary would become stale and could not be rewritten, as other originals were pruned.

@@ -30,7 +30,7 @@ ENDINGS_OF_MAX = 1_000
 
 
 def forget_endings(session: CommonSession, ids: Sequence[str]) -> None:
-    """Delete the endings that these memories have or made, as they are deleted or reworded."""
+    """Delete the endings in which deleted or reworded memories are the older or the newer one."""
     session.execute(
         "DELETE FROM ending WHERE owner = %(owner)s "
         "AND (older_id = ANY(%(ids)s::text[]) OR newer_id = ANY(%(ids)s::text[]))",
@@ -186,7 +186,7 @@ class EndingStore(Transactional):
     def sentences_of(
         self, session: CommonSession, ending: EndingRecord
     ) -> tuple[str, str]:
-        """Return the ended sentence and the one that ended it; empty where words were pruned."""
+        """Return the ended sentence and its successor; empty where words were pruned."""
         memories = session.memories([ending.older, ending.newer])
         older, newer = (memories.get(id) for id in (ending.older, ending.newer))
         return (

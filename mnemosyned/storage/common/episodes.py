@@ -1,4 +1,4 @@
-"""Summaries: their hierarchy, their names, and those that are stale since a source is gone."""
+"""Summaries: hierarchy, names, and summaries that are stale because a source is gone."""
 
 from __future__ import annotations
 

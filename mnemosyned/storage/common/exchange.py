@@ -286,7 +286,7 @@ class ExchangeStore(Transactional):
 
     @contextmanager
     def everything(self) -> Iterator[tuple[dict[str, int], Iterator[AnyRecord]]]:
-        """Open a snapshot of all records, with those that only a move to another store carries.
+        """Open a snapshot of all records, including records that only a move to another store carries.
 
         Yields the counts by kind, and an iterator that reads the records while the block runs. The
         order is the same in every store, and the records of a move alone come last.

@@ -103,7 +103,7 @@ def _recoverable_values(memory: MemoryRecord | ExportedMemory) -> dict[str, Any]
 
 
 def save_memories(session: CommonSession, seqs: Sequence[int], grace: Grace) -> None:
-    """Save copies of memories for their grace period; call it before they are deleted.
+    """Save copies of memories for the grace period, before deletion.
 
     Pruned memories, which have no text, get no copy.
     """
@@ -143,7 +143,7 @@ def save_memories(session: CommonSession, seqs: Sequence[int], grace: Grace) -> 
 
 
 def save_learnings(session: CommonSession, ids: Sequence[str], grace: Grace) -> None:
-    """Save copies of learnings for their grace period; call it before they are deleted."""
+    """Save copies of learnings for the grace period, before deletion."""
     copies = {
         f"{LEARNING}:{learning.id}": ForgottenCopy(learnings=[learning])
         for learning in learnings_where(session, "id", ids)
@@ -441,7 +441,7 @@ class DeletionStore(Transactional):
 
     @abstractmethod
     def _find(self, session: EngineSession, ids: Sequence[str]) -> list[FoundMemory]:
-        """Return the memories with these ids that exist, in the order of their row numbers."""
+        """Return the existing memories among the given ids, in the order of row numbers."""
 
     @abstractmethod
     def _delete(self, session: EngineSession, found: Sequence[FoundMemory]) -> None:

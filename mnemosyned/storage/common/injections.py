@@ -46,7 +46,7 @@ _DROP_OLDEST = (
 
 
 def insert_injection(session: CommonSession, injection: Injection) -> bool:
-    """Insert an injection with its lines unless its id is stored; return whether it was."""
+    """Insert an injection with its lines, unless the id is stored already; tell whether it was inserted."""
     inserted = session.execute(
         f"INSERT INTO injection (owner, {INJECTION_COLUMNS}) "
         f"VALUES (%(owner)s, {bind_values(INJECTION_COLUMNS)}) ON CONFLICT DO NOTHING",
@@ -123,7 +123,7 @@ def forget_injected_words(
 
 
 def erase_injected_texts(session: CommonSession, ids: Sequence[str]) -> None:
-    """Erase the texts of lines that quote these memories or learnings; their words changed."""
+    """Erase the texts of lines that quote the given memories or learnings, as the words changed."""
     session.execute(
         "UPDATE injected_line SET text = '' WHERE owner = %(owner)s "
         "AND memory_id = ANY(%(ids)s::text[])",
@@ -232,7 +232,7 @@ class InjectionStore(Transactional):
 
     @writes
     def save_edit(self, session: CommonSession, edit: BriefingEdit) -> None:
-        """Save an edit in place of the line's earlier one, or delete it if it has no effect.
+        """Save an edit in place of the line's earlier edit; an edit without effect is deleted.
 
         Raises `InvalidRequest` if there would be more than `BRIEFING_EDITS_MAX`.
         """

@@ -65,7 +65,7 @@ class LearningRows(LearningKeeper):
             )
 
     def apply_edit(self, edit: MemoryEdit) -> None:
-        """Delete the learnings that an edited memory no longer states, and store its new ones."""
+        """Delete the learnings that an edited memory no longer states, and store the new learnings."""
         stored = learnings_where(self._session, "memory_id", [edit.before.id])
         gone = [each.id for each in stored if edit.drops_learning(each.text)]
         remove_learnings(self._session, gone)
@@ -125,7 +125,7 @@ def _remove_where(session: CommonSession, condition: str, given: list[str]) -> i
 
 
 def mark_learned(session: CommonSession, positions: Iterable[int]) -> None:
-    """Note that these memories, by row number, brought their learnings with them."""
+    """Note that the memories at the given row numbers brought learnings with them."""
     lowest = _read_lowest_learned(session)
     session.execute_many(
         "INSERT INTO learned (owner, position) VALUES (%(owner)s, %(position)s) "

@@ -376,7 +376,7 @@ class RollupStore(Transactional):
 
     @writes
     def write(self, session: CommonSession, rollup: Rollup) -> None:
-        """Insert or replace the roll-up of a period, make it the parent of its members, and log it.
+        """Insert or replace the roll-up of a period, as the parent of its members, and log the roll-up.
 
         Raises `BatchChanged` if a member has changed since it was read.
         """

@@ -1,1 +1,1 @@
-"""Memory in PostgreSQL: many owners in one schema, each of them apart from the others."""
+"""Memory in PostgreSQL: many owners in one schema, each apart from the others."""

@@ -376,7 +376,7 @@ class Connections:
         return made, self._try_begin(made, begin)
 
     def _new_connection(self) -> Connection:
-        """Open a connection; if the server is full, wait for one that another thread returns."""
+        """Open a connection; if the server is full, wait until another thread returns a connection."""
         ends = time.monotonic() + FULL_S
         while True:
             try:

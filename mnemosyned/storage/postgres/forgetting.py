@@ -267,7 +267,7 @@ class PostgresDeletion(PostgresPart, DeletionStore):
     _selected_learnings = staticmethod(selected_learnings)
 
     def _find(self, session: PostgresSession, ids: Sequence[str]) -> list[FoundMemory]:
-        """Return the memories with these ids that exist, in the order of their row numbers."""
+        """Return the existing memories among the given ids, in the order of row numbers."""
         rows = session.execute(
             "SELECT m.seq, m.id, length(m.content), p.episode_seq, m.session_id, p.details, "
             "p.secrets "

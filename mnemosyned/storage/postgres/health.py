@@ -140,7 +140,7 @@ def warnings(session: PostgresSession) -> list[str]:
 
 
 def exposures(connection: psycopg.Connection[Row]) -> list[str]:
-    """Return a text for each way in which others can log in to the database or read its traffic."""
+    """Return a text for each way for others to log in to the database or read its traffic."""
     options = {each.keyword: each.val or b"" for each in connection.pgconn.info}
     line = line_exposure(
         connection.info.host,

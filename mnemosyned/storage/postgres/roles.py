@@ -1,4 +1,4 @@
-"""The role in which requests work: it owns nothing, so that policies hold it to one owner.
+"""The database role of requests: it owns nothing, so that policies hold it to one owner.
 
 Each database has its own role. A login that is a member for one database of a server has no access
 to another.
@@ -204,7 +204,7 @@ def _missing_grants(session: PostgresSession, role: str) -> list[str]:
 
 
 def _execute_all(session: PostgresSession, statements: Sequence[str]) -> None:
-    """Execute these SQL statements one after another, without values."""
+    """Execute SQL statements one after another, without values."""
     for statement in statements:
         session.execute(statement)
 

@@ -393,7 +393,7 @@ def _distribute(session: PostgresSession, shards: int) -> list[str]:
 
 
 def _in_foreign_key_order(session: PostgresSession, tables: list[str]) -> list[str]:
-    """Return the tables sorted so that each comes after the tables that its foreign keys name."""
+    """Return the tables sorted so that each comes after the tables of its foreign keys."""
     refers = [(of, to) for of, to in session.execute(_REFERS) if of != to]
     left, ordered = list(tables), list[str]()
     while left:  # ends, as no two tables refer to each other

@@ -224,7 +224,7 @@ class PostgresSession(CommonSession):
             self.lock_by(_LOCK)
 
     def lock_by(self, sql: str, /, **values: object) -> None:
-        """Run a statement that locks the owner's row and returns its `LOCKED` columns before it.
+        """Run a statement that locks the owner's row; return the row's `LOCKED` columns from before.
 
         `locked_row` has the result of the first such statement.
         """

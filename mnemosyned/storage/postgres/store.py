@@ -392,7 +392,7 @@ def open_server(dsn: str, *, migrations: Path) -> PostgresServer:
 
 
 def exposures(dsn: str) -> list[str]:
-    """Return a text for each way in which others can log in to the database or read its traffic.
+    """Return a text for each way for others to log in to the database or read its traffic.
 
     Raises `ConfigInvalid` and `StorageFailed`.
     """

@@ -119,7 +119,7 @@ def back_up(database: Path, target: Path, *, check: Callable[[], object]) -> Cop
 
 
 def verify_copy(copy: Path, *, source: sqlite3.Connection) -> CopyReport:
-    """Read all of a copy and return what it holds. Raises `CopyDamaged` for a fault of its own.
+    """Read all of a copy and return its contents. Raises `CopyDamaged` for a fault of the copy.
 
     A fault that `source` has too is only reported, as a database with a fault needs a backup most.
     """

@@ -44,7 +44,7 @@ class DatabaseFile:
     """An open database file that no other process owns."""
 
     def __init__(self, path: Path) -> None:
-        """Open and lock the database file; create it, readable by its owner alone, if it is missing.
+        """Open and lock the database file; create a missing file, readable by its owner alone.
 
         Raises `DatabaseInUse` if a process holds it under another name, `StorageFailed` if it has
         several names, and OSError.

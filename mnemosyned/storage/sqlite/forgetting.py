@@ -288,7 +288,7 @@ class SqliteDeletion(SqlitePart, DeletionStore):
         self._purge = purge
 
     def _find(self, session: SqliteSession, ids: Sequence[str]) -> list[FoundMemory]:
-        """Return the memories with these ids that exist, in the order of their row numbers."""
+        """Return the existing memories among the given ids, in the order of row numbers."""
         size = "length(CAST(content AS BLOB))"
         rows = session.execute(
             f"SELECT seq, id, {size}, NULL, 0, session_id FROM working_memory "

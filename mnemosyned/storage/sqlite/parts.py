@@ -167,7 +167,7 @@ class SqliteEditing(EditTransaction):
     )
 
     def _memory_table(self, target: EditTarget) -> str:
-        """Return the table that holds the edited memory: that of its tier."""
+        """Return the table of the edited memory's tier."""
         return "working_memory" if target.episode is None else "archive"
 
     def _write_words(self, target: EditTarget) -> None:

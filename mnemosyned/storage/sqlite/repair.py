@@ -106,7 +106,7 @@ def _recreate_missing(
 
 
 def lacking_values(connection: sqlite3.Connection, *, limit: int) -> int:
-    """Count, among the newest `limit` originals, those that lack an exact value in their rows."""
+    """Count the originals among the newest `limit` that lack an exact value in their rows."""
     if "detail_kind" not in table_names(connection):
         return 0
     newest = connection.execute(

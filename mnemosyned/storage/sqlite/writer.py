@@ -1,4 +1,4 @@
-"""The one connection that writes: writers that wait together share a commit; transactions of store methods."""
+"""The single writing connection: writers waiting together share a commit; transactions of store methods."""
 
 from __future__ import annotations
 

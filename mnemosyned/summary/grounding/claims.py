@@ -306,7 +306,7 @@ def read_sentences_until_repeated(answer: str) -> Iterator[str]:
 
 
 def is_unsure(sentence: str) -> bool:
-    """Return True if a sentence asks or quotes, so that it states nothing about its speaker."""
+    """Return True if a sentence asks or quotes, and so states nothing about the speaker."""
     asks = sentence.rstrip().endswith(tuple(QUESTION_MARKS))
     return asks or any(mark in sentence for mark in '"“”«»')
 

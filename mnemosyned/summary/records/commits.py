@@ -273,7 +273,7 @@ def _rank_common_words(subjects: Iterable[str]) -> dict[str, int]:
 
 
 def _split_component(commit: CommitRecord, common: dict[str, int]) -> tuple[str, str]:
-    """Return the component that a commit is about, and its subject without it.
+    """Return the component that a commit is about, and the subject without the component.
 
     `common` has words that several subjects share, by rank; the best one in the subject is used if
     nothing else names a component. Empty without one.

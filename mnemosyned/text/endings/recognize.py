@@ -42,7 +42,7 @@ class SentenceMeanings(Protocol):
     """What the vectors of sentences tell."""
 
     def rate_changes(self, sentences: Sequence[str]) -> Sequence[float]:
-        """Return the logarithms of the odds that the sentences, at least one, say that something changed."""
+        """Return, for one or more sentences, the log odds that each reports a change."""
         ...
 
     def compare(self, sentence: str, others: Sequence[str]) -> Sequence[float]:

@@ -169,7 +169,7 @@ ENGLISH_COUNTS = _numbers_by_word([ENGLISH.counts[:10]], first=1)
 
 
 def join_alternatives(patterns: Iterable[str]) -> str:
-    """Return one pattern that matches any of the patterns; empty and repeated ones are left out."""
+    """Return one pattern that matches any of the patterns, without empty and repeated patterns."""
     return "|".join(dict.fromkeys(filter(None, patterns)))
 
 

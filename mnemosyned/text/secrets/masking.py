@@ -136,7 +136,7 @@ class KnownSecrets:
         return replace(detail, sensitive=True)
 
     def _find_known_details(self, text: str) -> Iterable[Detail]:
-        """Return the known secrets that may occur in a text: all of them if they are few."""
+        """Return the known secrets that may occur in a text; a short list is returned whole."""
         if len(self._by_value) <= SCANNED_SECRETS_MAX:
             return self._by_value.values()
         matches: dict[str, Detail] = {}
