@@ -66,9 +66,8 @@ def web(context: click.Context, *, no_browser: bool, port: int, minutes: int) ->
         with serve_pages(client, port=port) as access:
             address = access.new_address()
             say(address)
-            number = address.split("/")[2].rpartition(":")[2]
             unused = count_of(minutes, "minute")
-            say(HOW_TO_OPEN.format(port=number, time=unused), err=True)
+            say(HOW_TO_OPEN.format(port=access.port, time=unused), err=True)
             is_here = "SSH_CONNECTION" not in os.environ
             if is_here and not no_browser and any(map(os.environ.get, DISPLAYS)):
                 webbrowser.open(address)

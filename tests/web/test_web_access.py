@@ -123,6 +123,19 @@ def test_requests_of_the_pages_themselves_are_answered(
     WebAccess(PORT).check_origin(HttpRequest(method, "/", "", b"", headers))
 
 
+def test_the_port_of_http_may_be_left_out_as_browsers_do() -> None:
+    access = WebAccess(80)
+
+    assert access.address == "http://127.0.0.1"
+    assert access.hosts == {
+        f"{name}{end}" for name in ("127.0.0.1", "localhost") for end in ("", ":80")
+    }
+    for origin in ("http://localhost", "http://127.0.0.1:80"):
+        access.check_origin(HttpRequest("POST", "/", "", b"", {"origin": origin}))
+    with pytest.raises(ForeignOrigin):
+        access.check_origin(HttpRequest("GET", "/", "", b"", {"origin": "http://a:80"}))
+
+
 @each_case(
     "method, headers",
     [
