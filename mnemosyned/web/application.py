@@ -45,6 +45,7 @@ HEADERS = (
     ("Cross-Origin-Opener-Policy", "same-origin"),
     ("Cross-Origin-Resource-Policy", "same-origin"),
 )
+"""Headers of every response of the server."""
 STATIC = {
     "/page.css": "text/css; charset=utf-8",
     "/page.js": "text/javascript; charset=utf-8",
@@ -147,7 +148,7 @@ class WebApplication:
                 "unexpected; the terminal of `mnem web` has the traceback"
             )
             response = _show_error(unexpected, session)
-        return dataclasses.replace(response, headers=(*HEADERS, *response.headers))
+        return response
 
     def _respond(self, request: HttpRequest, session: WebSession | None) -> Response:
         """Return the response to a request of an allowed origin. Raises a `MnemosynedError`."""

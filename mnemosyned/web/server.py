@@ -12,7 +12,7 @@ from mnemosyned.daemon.http.server import EventLoop
 from mnemosyned.daemon.metrics import ServerActivity
 from mnemosyned.verbs.facade import Caller
 from mnemosyned.web.access import LOOPBACK, WebAccess, refused_tcp_user
-from mnemosyned.web.application import WebApplication
+from mnemosyned.web.application import HEADERS, WebApplication
 from mnemosyned.web.memory_pages import MEMORY_ROUTES
 from mnemosyned.web.upkeep_pages import UPKEEP_ROUTES
 
@@ -36,7 +36,9 @@ def serve_pages(caller: Caller, *, port: int = 0) -> Iterator[WebAccess]:
     ) as listener:
         access = WebAccess(listener.getsockname()[1])
         application = WebApplication(caller, access, ROUTES)
-        rules = Access(local=False, address=access.address, hosts=access.hosts)
+        rules = Access(
+            local=False, address=access.address, hosts=access.hosts, headers=HEADERS
+        )
         loop = EventLoop(
             [Listener(listener, rules, refused_user=refused_tcp_user)],
             answer=application.answer,

@@ -19,6 +19,7 @@ from mnemosyned.daemon.http.server import EventLoop, log
 from mnemosyned.errors import DaemonUnreachable, InvalidRequest, MnemosynedError
 from mnemosyned.web import command, server
 from mnemosyned.web.access import WebAccess
+from mnemosyned.web.application import HEADERS, STATIC
 from mnemosyned.web.command import HOW_TO_OPEN, SILENT_CHECKS_MAX, _wait
 from mnemosyned.web.server import LIMITS, serve_pages
 
@@ -33,7 +34,7 @@ def served() -> Iterator[tuple[WebAccess, int]]:
 
 
 def port_of(server: WebAccess) -> int:
-    return int(server.new_address().split("/")[2].rpartition(":")[2])
+    return server.port
 
 
 @contextmanager
@@ -65,6 +66,27 @@ def test_the_address_opens_the_pages(served: tuple[WebAccess, int]) -> None:
     with answer(port, path) as again:
         assert again.status == 401
     assert server.unused_s < WAIT_S
+
+
+def test_every_answer_has_the_headers_that_protect_it(
+    served: tuple[WebAccess, int],
+) -> None:
+    server, port = served
+    path = server.new_address().removeprefix(server.address)
+    with answer(port, path) as entered:
+        assert dict(HEADERS).items() <= dict(entered.headers).items()
+        cookie = entered.headers["Set-Cookie"].partition(";")[0]
+    pages = ["/", "/nowhere", "/memory", "/enter?key=used", "/health", *STATIC]
+    refused = [{"Host": "evil.example"}, {"X": "y" * 300_000}, {"X": " " * 100 + "y"}]
+
+    asked = [(page, headers) for page in pages for headers in ({"Cookie": cookie}, {})]
+    for page, headers in (*asked, *(("/", headers) for headers in refused)):
+        with answer(port, page, headers) as given:
+            assert dict(HEADERS).items() <= dict(given.headers).items()
+            assert given.status >= 400 or headers not in refused
+    policy = dict(HEADERS)["Content-Security-Policy"]
+    assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self';")
+    assert "unsafe" not in policy
 
 
 @pytest.mark.parametrize(

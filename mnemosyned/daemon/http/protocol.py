@@ -114,6 +114,8 @@ class Access:
     """
     advice: str = ""
     """What to do for those who send no valid token."""
+    headers: Headers = ()
+    """Headers of every response, also to requests that are refused."""
 
     def check(self, headers: Mapping[str, str], authority: str | None) -> None:
         """Check a request's host, origin and token. Raises `RequestRefused` if one is not allowed.
@@ -420,7 +422,7 @@ class HttpProtocol:
         """Return the bytes of a response's head, with these headers and the response's own."""
         if response.content_type:
             headers.insert(0, ("Content-Type", response.content_type))
-        headers.extend(response.headers)
+        headers.extend((*self._access.headers, *response.headers))
         return self._http.send(
             h11.Response(
                 status_code=response.status,
