@@ -61,7 +61,8 @@ class WebAccess:
         """Returns whether the server of the pages runs."""
         self._lock = threading.Lock()
         self._key, self._key_until = "", 0.0
-        self._sessions: list[WebSession] = []
+        self.sessions: list[WebSession] = []
+        """Browsers that are let in, the newest last."""
 
     def new_address(self) -> str:
         """Return an address with a key that lets one browser in, once, within `KEY_S` seconds.
@@ -106,14 +107,14 @@ class WebAccess:
             session = WebSession(
                 secrets.token_urlsafe(SECRET_BYTES), secrets.token_urlsafe(SECRET_BYTES)
             )
-            self._sessions = [*self._sessions[1 - SESSIONS_MAX :], session]
+            self.sessions = [*self.sessions[1 - SESSIONS_MAX :], session]
             return session
 
     def find_session(self, headers: Mapping[str, str]) -> WebSession | None:
         """Return the session of a request's cookie, or None; `headers` are by lower-case name."""
         for cookie in headers.get("cookie", "").split(";"):
             given = cookie.strip().removeprefix(f"{self.cookie_name}=")
-            for session in self._sessions:
+            for session in self.sessions:
                 if _are_equal(session.cookie, given):
                     return session
         return None

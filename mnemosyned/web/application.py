@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, TypeVar
@@ -31,6 +31,8 @@ FORM = "application/x-www-form-urlencoded"
 FIELDS_MAX = 100
 FRAGMENT, LIVE = "x-fragment", "live"
 """Header with which the pages' script asks for the main part alone, and its value for a refresh."""
+EVENTS, EVENT_STREAM = "/events", "text/event-stream"
+"""Path at which a page is told that something changed, and the type of the stream."""
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
     "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
@@ -124,15 +126,22 @@ class WebApplication:
     """Answers the requests of browsers; safe from any thread."""
 
     def __init__(
-        self, caller: Caller, access: WebAccess, routes: Mapping[str, PageHandler]
+        self,
+        caller: Caller,
+        access: WebAccess,
+        routes: Mapping[str, PageHandler],
+        *,
+        listen: Callable[[Callable[[], bool]], Iterator[bytes]] | None = None,
     ) -> None:
         """Ask `caller` for what the pages show, for browsers that `access` lets in.
 
-        `routes` has the handlers by method and path, such as `GET /search`.
+        `routes` has the handlers by method and path, such as `GET /search`. `listen` returns a
+        stream of what changes, which ends once the function that it gets returns False.
         """
         self._caller = caller
         self._access = access
         self._routes = routes
+        self._listen = listen
 
     def answer(self, request: HttpRequest) -> Response:
         """Return the response to a request: a page, a file, or an error as a page."""
@@ -159,6 +168,10 @@ class WebApplication:
             return self._let_in(request, session)
         if session is None:
             raise Unauthorized(f"this browser is not let in: {AGAIN}")
+        if request.path == EVENTS and request.method == "GET" and self._listen:
+            # A page that is left open does not use it, and so neither does its stream.
+            stream = self._listen(lambda: session in self._access.sessions)
+            return Response(HTTPStatus.OK, content_type=EVENT_STREAM, stream=stream)
         method = "GET" if request.method == "HEAD" else request.method
         handler = self._routes.get(f"{method} {request.path}")
         if handler is None:

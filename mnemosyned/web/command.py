@@ -63,7 +63,7 @@ def web(context: click.Context, *, no_browser: bool, port: int, minutes: int) ->
     configure_logs(level="warning", form="console")
     with connect_to_daemon(context) as client:
         client.call(Status())  # before a port is open
-        with serve_pages(client, port=port) as access:
+        with serve_pages(client, port=port, events=client.events) as access:
             address = access.new_address()
             say(address)
             unused = count_of(minutes, "minute")

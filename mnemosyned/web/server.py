@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from mnemosyned.config.settings import LimitsConfig
@@ -10,22 +12,114 @@ from mnemosyned.daemon.http.listening import Listener, bind_tcp
 from mnemosyned.daemon.http.protocol import Access
 from mnemosyned.daemon.http.server import EventLoop
 from mnemosyned.daemon.metrics import ServerActivity
+from mnemosyned.errors import MnemosynedError
+from mnemosyned.logs import logger
 from mnemosyned.verbs.facade import Caller
+from mnemosyned.verbs.upkeep import Event
 from mnemosyned.web.access import LOOPBACK, WebAccess, refused_tcp_user
 from mnemosyned.web.application import HEADERS, WebApplication
 from mnemosyned.web.memory_pages import MEMORY_ROUTES
 from mnemosyned.web.upkeep_pages import UPKEEP_ROUTES
 
-LIMITS = LimitsConfig(body_bytes_max=4 << 20, threads=4, connections_max=48)
+LIMITS = LimitsConfig(body_bytes_max=4 << 20, threads=16, connections_max=48)
+"""Half as many streams as threads can be open."""
+POLL_S = 0.5
+"""How soon a stream notices that its browser left, or that its session ended."""
+PAUSE_S = 0.2
+"""Changes of so long a time are one event for a page."""
 ROUTES = {**MEMORY_ROUTES, **UPKEEP_ROUTES}
 
 
+log = logger()
+
+
+class ChangeFeed:
+    """Tells open pages that something changed, by one stream of the daemon's events for all.
+
+    The stream is opened for the first page, and left at the next event after the last was closed.
+    """
+
+    def __init__(self, events: Callable[[], Iterator[Event]]) -> None:
+        """Read what `events` returns: an iterator of the events from its call on."""
+        self._events = events
+        self._changed = threading.Condition()
+        self._changes = 0
+        self._kind = ""
+        """Kind of the last change."""
+        self._is_reading = False
+        self._pages = 0
+
+    def listen(self, is_allowed: Callable[[], bool]) -> Iterator[bytes]:
+        """Return an iterator of server-sent events, each with the kind of the last change alone.
+
+        It ends with the daemon's stream, or once `is_allowed` returns False. Raises the errors of
+        the daemon if it refuses the stream.
+        """
+        with self._changed:
+            if not self._is_reading:
+                events = self._events()
+                threading.Thread(
+                    target=self._read, args=(events,), name="changes", daemon=True
+                ).start()
+                self._is_reading = True
+            return self._chunks(self._changes, is_allowed)
+
+    def _read(self, events: Iterator[Event]) -> None:
+        """Wake the pages at each event, until the events end or no page is open."""
+        try:
+            for event in events:
+                with self._changed:
+                    if not self._pages:
+                        return
+                    self._kind = event.kind.value
+                    self._changes += 1
+                    self._changed.notify_all()
+        except MnemosynedError as error:
+            log.info("events_ended", code=error.code)
+        finally:
+            with self._changed:
+                self._is_reading = False
+                self._changed.notify_all()
+
+    def _chunks(self, seen: int, is_allowed: Callable[[], bool]) -> Iterator[bytes]:
+        """Yield a comment, then the events of one page, and an empty chunk while there are none.
+
+        `seen` is the number of changes before the first event.
+        """
+        with self._changed:
+            self._pages += 1
+        try:
+            yield b": \n\n"
+            while is_allowed():
+                with self._changed:
+                    if self._changes == seen and self._is_reading:
+                        self._changed.wait(POLL_S)
+                    changes, kind = self._changes, self._kind
+                if changes != seen:
+                    yield b"data: %s\n\n" % kind.encode()
+                    time.sleep(PAUSE_S)
+                elif not self._is_reading:
+                    return
+                else:
+                    yield b""
+                seen = changes
+        finally:
+            with self._changed:
+                self._pages -= 1
+
+
 @contextmanager
-def serve_pages(caller: Caller, *, port: int = 0) -> Iterator[WebAccess]:
+def serve_pages(
+    caller: Caller,
+    *,
+    port: int = 0,
+    events: Callable[[], Iterator[Event]] | None = None,
+) -> Iterator[WebAccess]:
     """Return a context manager that serves the pages on a loopback port.
 
-    It gives the access to them. The pages ask `caller`, from several threads. Port 0 is a free one.
-    Only this user can connect. Raises `InvalidRequest` for a port in use.
+    It gives the access to them. The pages ask `caller`, from several threads; `events` returns an
+    iterator of the daemon's events, None where there are none. Port 0 is a free one. Only this user
+    can connect. Raises `InvalidRequest` for a port in use.
     """
     with bind_tcp(
         LOOPBACK,
@@ -35,7 +129,8 @@ def serve_pages(caller: Caller, *, port: int = 0) -> Iterator[WebAccess]:
         field="port",
     ) as listener:
         access = WebAccess(listener.getsockname()[1])
-        application = WebApplication(caller, access, ROUTES)
+        listen = ChangeFeed(events).listen if events else None
+        application = WebApplication(caller, access, ROUTES, listen=listen)
         rules = Access(
             local=False, address=access.address, hosts=access.hosts, headers=HEADERS
         )

@@ -21,6 +21,7 @@ from playwright.sync_api import (
 )
 from web.crowd import fill
 from web.hostile import HOSTILE
+from web.visitor import end_events, events_of
 
 from mnemosyned import Memory, Remember
 from mnemosyned.web.access import WebAccess
@@ -50,8 +51,9 @@ def pages(memory: Memory) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def server(memory: Memory) -> Iterator[WebAccess]:
-    with serve_pages(memory) as running:
+    with serve_pages(memory, events=lambda: events_of(memory)) as running:
         yield running
+    end_events(memory)
 
 
 @pytest.fixture(scope="module")
@@ -246,7 +248,7 @@ def test_new_memories_appear_by_themselves(visitor: Watched, memory: Memory) -> 
 def test_a_page_says_when_it_is_refreshed_no_more(
     browser: Browser, memory: Memory
 ) -> None:
-    with serve_pages(memory) as ending:
+    with serve_pages(memory, events=lambda: events_of(memory)) as ending:
         watched = enter(browser, ending)
         expect(watched.page.locator("#ended")).to_be_hidden()
 

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from urllib.parse import urlencode
 
+from mnemosyned import Memory
 from mnemosyned.http_messages import HttpRequest, Response
+from mnemosyned.service.events import Subscription
 from mnemosyned.verbs.facade import Caller
+from mnemosyned.verbs.upkeep import Event, EventKind
 from mnemosyned.web.access import WebAccess
 from mnemosyned.web.application import FORM, WebApplication
 from mnemosyned.web.server import ROUTES
 
 PORT = 7470
+TAKE_S = 0.05
 INLINE = frozenset("a bdi code kbd mark q span time".split())
 VOID = frozenset("meta link input br img".split())
 
@@ -84,6 +89,29 @@ class Page:
             if tag == "input" and attributes.get("name") == name:
                 return attributes["value"] or ""
         raise AssertionError(f"no field {name}")
+
+
+def events_of(memory: Memory) -> Iterator[Event]:
+    """The events of a memory from now on, as a client reads those of a daemon."""
+    bus = memory._caller.events  # type: ignore[attr-defined]  # noqa: SLF001 as a daemon does
+    subscription: Subscription = bus.subscribe()
+
+    def read() -> Iterator[Event]:
+        kinds = set[EventKind]()
+        try:
+            while EventKind.STOPPING not in kinds:
+                for event in subscription.take(TAKE_S):
+                    kinds.add(event.kind)
+                    yield event
+        finally:
+            bus.unsubscribe(subscription)
+
+    return read()
+
+
+def end_events(memory: Memory) -> None:
+    """End the events of a memory, as a daemon does that stops."""
+    memory._caller.events.publish(EventKind.STOPPING)  # type: ignore[attr-defined]  # noqa: SLF001 as above
 
 
 @dataclass

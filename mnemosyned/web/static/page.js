@@ -80,11 +80,32 @@ if (form) {
 
 const live = document.querySelector("[data-live]");
 if (live) {
-  setInterval(() => {
-    if (document.hidden || isRead(live)) return;
-    const note = document.getElementById("ended");
-    refresh(location.href, "[data-live]", "live")
-      .then(() => { note.hidden = true; })
-      .catch(() => { note.hidden = false; });
-  }, live.dataset.live * 1000);
+  const note = document.getElementById("ended");
+  let source = null;
+  let waits = false;
+  let changed = false;
+  // At most once a second, and for at most a fifth of the time.
+  const update = async () => {
+    if (waits) { changed = true; return; }
+    waits = true;
+    changed = false;
+    const begin = performance.now();
+    if (!document.hidden && !isRead(live)) {
+      await refresh(location.href, "[data-live]", "live")
+        .then(() => { note.hidden = true; }, () => { note.hidden = false; });
+    }
+    setTimeout(() => { waits = false; if (changed) update(); },
+      Math.max(1000, 4 * (performance.now() - begin)));
+  };
+  // A browser has few connections to a server: a hidden page gives its own back.
+  const listen = () => {
+    if (document.hidden) { if (source) source.close(); source = null; return; }
+    if (source && source.readyState !== EventSource.CLOSED) return;
+    source = new EventSource("/events");
+    source.onmessage = update;
+    source.onerror = update;
+  };
+  listen();
+  document.addEventListener("visibilitychange", () => { listen(); update(); });
+  setInterval(() => { listen(); update(); }, live.dataset.live * 1000);
 }
