@@ -4,4 +4,10 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-collect_ignore = [] if find_spec("playwright") else ["test_browser.py"]
+HAS_BROWSER = find_spec("playwright") is not None
+collect_ignore = [] if HAS_BROWSER else ["test_browser.py", "test_strangers.py"]
+
+if HAS_BROWSER:
+    from web.browsing import browser, memory, pages, server, visitor
+
+    __all__ = ["browser", "memory", "pages", "server", "visitor"]
