@@ -84,6 +84,7 @@ class InjectionFilter:
     session: str | None = None
     project: str | None = None
     since: datetime | None = None
+    until: datetime | None = None
     outcome: InjectionOutcome | None = None
     after: str | None = None
     """Only those older than the one with this id."""

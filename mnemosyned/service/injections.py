@@ -93,6 +93,7 @@ class LedgerService:
             session=request.session,
             project=request.project,
             since=instant(request.since),
+            until=instant(request.until),
             outcome=request.outcome,
             after=after,
         )

@@ -21,6 +21,7 @@ from mnemosyned.verbs.request import (
     Request,
     RowList,
     Since,
+    Until,
     doc,
 )
 
@@ -47,6 +48,7 @@ class Injections(Request[InjectionList], frozen=True, kw_only=True):
     session: Annotated[Name | None, doc("only in this session")] = None
     project: Project = None
     since: Since = None
+    until: Until = None
     outcome: Annotated[InjectionOutcome | None, doc("only with this outcome")] = None
     limit: Annotated[PageSize, doc("maximum number of injections")] = 20
     after: Annotated[

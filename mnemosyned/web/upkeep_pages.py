@@ -31,7 +31,7 @@ FLOW_HEIGHT, FLOW_GAP, RIBBON_MIN = 220.0, 2.0, 1.5
 TOLD_ROWS = 20
 PROJECTS_OF = 100
 """Injections whose projects are suggested."""
-TOLD_FIELDS = ("session", "project", "since", "rated", "after")
+TOLD_FIELDS = ("session", "project", "since", "until", "rated", "after")
 
 
 class Ribbon(NamedTuple):

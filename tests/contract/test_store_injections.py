@@ -59,6 +59,7 @@ def test_injections_are_found_newest_first_by_their_fields(store: MemoryStore) -
     assert find(InjectionFilter(session="codex:1"), limit=9) == [first]
     assert find(InjectionFilter(project="other"), limit=9) == [second]
     assert find(InjectionFilter(since=NOON + timedelta(minutes=1)), limit=9) == [second]
+    assert find(InjectionFilter(until=NOON + timedelta(minutes=5)), limit=9) == [first]
     assert find(InjectionFilter(outcome=InjectionOutcome.USEFUL), limit=9) == []
 
 

@@ -169,12 +169,14 @@ class InjectionStore(Transactional):
             "AND (%(named)s::text IS NULL OR session_id = %(named)s::text) "
             "AND (%(project)s::text IS NULL OR project = %(project)s::text) "
             "AND (%(since)s::timestamptz IS NULL OR created_at >= %(since)s::timestamptz) "
+            "AND (%(until)s::timestamptz IS NULL OR created_at < %(until)s::timestamptz) "
             "AND (%(outcome)s::text IS NULL OR outcome = %(outcome)s::text) "
             "AND (%(after)s::text IS NULL OR id < %(after)s::text) "
             "ORDER BY id DESC LIMIT %(limit)s",
             named=chosen.session,
             project=chosen.project,
             since=chosen.since,
+            until=chosen.until,
             outcome=chosen.outcome and str(chosen.outcome),
             after=chosen.after,
             limit=limit,
